@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace fastpe::bindings {
+
+void bind_encoder(pybind11::module_& module);
+void bind_config(pybind11::module_& module);
+
+}  // namespace fastpe::bindings

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace fastpe {
+
+// Memory on a cache line's boundary: zeroed, or as it comes.
+template <class T>
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(std::int64_t count) : AlignedBuffer(uninitialized(count)) {
+    std::memset(static_cast<void*>(data()), 0, static_cast<std::size_t>(count) * sizeof(T));
+  }
+  static AlignedBuffer uninitialized(std::int64_t count) {
+    AlignedBuffer buffer;
+    buffer.memory_.reset(static_cast<T*>(::operator new(static_cast<std::size_t>(count) * sizeof(T), alignment)));
+    return buffer;
+  }
+  T* data() const { return memory_.get(); }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  struct Delete {
+    void operator()(T* p) const { ::operator delete(p, alignment); }
+  };
+  std::unique_ptr<T, Delete> memory_;
+};
+
+// A value made on first use. No lock, so that a fork in the midst of it leaves none behind: threads that come at the
+// same time each make one, and the first to finish is kept.
+template <class T>
+class Lazy {
+ public:
+  Lazy() = default;
+  ~Lazy() { delete value_.load(); }
+  Lazy(const Lazy&) = delete;
+  Lazy& operator=(const Lazy&) = delete;
+
+  template <class Make>
+  const T& get(const Make& make) const {
+    if (const T* value = value_.load(std::memory_order_acquire)) return *value;
+    std::unique_ptr<const T> made = std::make_unique<const T>(make());
+    const T* expected = nullptr;
+    if (value_.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *made.release();
+    return *expected;
+  }
+
+ private:
+  mutable std::atomic<const T*> value_{nullptr};
+};
+
+}  // namespace fastpe

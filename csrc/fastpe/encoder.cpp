@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "apply.h"
+#include "dispatch.h"
+
+namespace fastpe {
+namespace {
+
+std::int64_t padded(std::int64_t columns) {
+  return (columns + column_padding - 1) / column_padding * column_padding + column_padding;
+}
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+Spec checked(Spec spec) {
+  const FrequencySpec& f = spec.frequencies;
+  require(spec.d_model >= 1, "d_model: expected at least 1");
+  require(spec.d_model <= std::int64_t{1} << 31, "d_model: expected at most 2**31");
+  require(f.frequency_count >= 0 && f.frequency_count <= spec.d_model, "frequency_count: expected 0 to d_model");
+  require(f.given.empty() || static_cast<std::int64_t>(f.given.size()) == f.frequency_count,
+          "freqs: expected frequency_count values");
+  require(std::isfinite(f.base) && f.base > 0.0, "base: expected a finite number above 0");
+  require(std::isfinite(f.exponent_denominator) && f.exponent_denominator > 0.0,
+          "exponent_denominator: expected a finite number above 0");
+  require(std::isfinite(f.frequency_scale), "freq_scale: expected a finite number");
+  require(std::isfinite(spec.output_scale), "output_scale: expected a finite number");
+  return spec;
+}
+
+}  // namespace
+
+BlockPosition block_position(std::int64_t position) {
+  const std::int64_t shifted = position + block_radius;
+  const std::int64_t quotient = shifted / block_rows;
+  const std::int64_t anchor = shifted % block_rows < 0 ? quotient - 1 : quotient;
+  return {anchor, position - anchor * block_rows};
+}
+
+Encoder::Encoder(Spec spec, std::int64_t max_len)
+    : spec_(checked(std::move(spec))),
+      max_len_(max_len),
+      frequencies_(make_frequencies(spec_.frequencies, block_rows, column_padding)),
+      frequency_count_(spec_.frequencies.frequency_count),
+      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {
+  require(max_len >= 0 && max_len <= max_position, "max_len: expected 0 to 2**53");
+  const std::int64_t row_bytes = spec_.d_model * static_cast<std::int64_t>(sizeof(double));
+  require(max_len == 0 || row_bytes <= INT64_MAX / max_len, "max_len: max_len * d_model is too large");
+}
+
+void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensated, double* values,
+                            double* slopes) const {
+  Phasors p{};
+  p.anchor = static_cast<double>(anchor);
+  p.residual = residual;
+  p.frequency_count = frequency_count_;
+  p.anchor_turns_high = frequencies_.anchor_turns.high.data();
+  p.anchor_turns_low = frequencies_.anchor_turns.low.data();
+  p.turns_high = frequencies_.turns.high.data();
+  p.turns_low = frequencies_.turns.low.data();
+  p.values = values;
+  p.slopes = slopes;
+  p.interleaved = spec_.interleaved;
+  const std::int64_t second = spec_.interleaved ? 1 : frequency_count_;
+  p.sine_column = spec_.cosine_first ? second : 0;
+  p.cosine_column = spec_.cosine_first ? 0 : second;
+  p.compensated = compensated;
+  active_kernels().phasors(p);
+}
+
+// The fine rotation of column c by `row` positions is cos and sin of row * frequency(c). They come from the kernel that
+// writes columns: a sine column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
+Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
+  const std::int64_t size = (block_radius + 1) * table_stride_;
+  FineTables tables;
+  tables.cosines = AlignedBuffer<double>(size);
+  tables.sines = AlignedBuffer<double>(size);
+  if (with_lows) {
+    tables.cosine_lows = AlignedBuffer<double>(size);
+    tables.sine_lows = AlignedBuffer<double>(size);
+  }
+  const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
+      slope_lows(table_stride_);
+  for (std::int64_t row = 0; row <= block_radius; ++row) {
+    Phasors p{};
+    p.residual = static_cast<double>(row);
+    p.frequency_count = frequency_count_;
+    p.anchor_turns_high = frequencies_.anchor_turns.high.data();
+    p.anchor_turns_low = frequencies_.anchor_turns.low.data();
+    p.turns_high = frequencies_.turns.high.data();
+    p.turns_low = frequencies_.turns.low.data();
+    p.values = values.data();
+    p.slopes = slopes.data();
+    p.value_lows = value_lows.data();
+    p.slope_lows = slope_lows.data();
+    p.interleaved = false;
+    p.sine_column = 0;
+    p.cosine_column = frequency_count_;
+    p.compensated = true;
+    active_kernels().phasors(p);
+    const auto scaled = [&](double high, double low, AlignedBuffer<double>& highs, AlignedBuffer<double>& lows,
+                            std::int64_t column) {
+      const double product = high * spec_.output_scale;
+      highs.data()[row * table_stride_ + column] = product;
+      if (!with_lows) return;
+      lows.data()[row * table_stride_ + column] =
+          std::fma(high, spec_.output_scale, -product) + low * spec_.output_scale;
+    };
+    for (std::int64_t k = 0; k < frequency_count_; ++k) {
+      const std::int64_t first = spec_.interleaved ? 2 * k : k;
+      const std::int64_t second = spec_.interleaved ? first + 1 : first + frequency_count_;
+      for (const std::int64_t column : {first, second}) {
+        scaled(slopes.data()[k], slope_lows.data()[k], tables.cosines, tables.cosine_lows, column);
+        scaled(values.data()[k], value_lows.data()[k], tables.sines, tables.sine_lows, column);
+      }
+    }
+  }
+  return tables;
+}
+
+const Encoder::FineTables& Encoder::fine_tables(DType dtype) const {
+  const bool with_lows = dtype == DType::float64;
+  return (with_lows ? fine_tables_with_lows_ : fine_tables_).get([&] { return make_fine_tables(with_lows); });
+}
+
+Rotation Encoder::rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const {
+  const FineTables& tables = fine_tables(dtype);
+  Rotation r{};
+  r.values = values + first_column;
+  r.slopes = slopes + first_column;
+  r.cosines = tables.cosines.data() + first_column;
+  r.sines = tables.sines.data() + first_column;
+  if (dtype == DType::float64) {
+    r.cosine_lows = tables.cosine_lows.data() + first_column;
+    r.sine_lows = tables.sine_lows.data() + first_column;
+  }
+  r.table_stride = table_stride_;
+  r.anchor_count = 1;
+  r.scale = r.alpha = 1.0;
+  r.bound = std::fabs(spec_.output_scale);
+  return r;
+}
+
+AlignedBuffer<char> Encoder::make_rows(DType dtype) const {
+  const std::int64_t row_bytes = spec_.d_model * element_bytes(dtype);
+  auto rows = AlignedBuffer<char>::uninitialized(max_len_ * row_bytes);
+  Job job;
+  job.encoder = this;
+  job.use_cached_rows = false;
+  job.out.data = rows.data();
+  job.out.dtype = dtype;
+  job.out.seq_len = max_len_;
+  job.out.seq_stride_bytes = row_bytes;
+  job.out.columns = spec_.d_model;
+  job.out.column_stride_bytes = element_bytes(dtype);
+  run(job, nullptr);
+  return rows;
+}
+
+CachedRows Encoder::cached_rows(DType dtype) const {
+  if (max_len_ == 0) return {};
+  const DType row_dtype = dtype == DType::float64 ? DType::float64 : DType::float32;
+  const Lazy<AlignedBuffer<char>>& rows = row_dtype == DType::float64 ? rows_float64_ : rows_float32_;
+  return {rows.get([&] { return make_rows(row_dtype); }).data(), max_len_, spec_.d_model * element_bytes(row_dtype)};
+}
+
+}  // namespace fastpe

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The immutable plan for one spec: frequencies, fine rotations and, for max_len positions, the finished rows.
+#pragma once
+
+#include <cstdint>
+
+#include "buffer.h"
+#include "frequencies.h"
+#include "kernels/kernels.h"
+#include "spec.h"
+
+namespace fastpe {
+
+constexpr std::int64_t max_position = std::int64_t{1} << 53;
+
+struct CachedRows {
+  const char* data = nullptr;
+  std::int64_t rows = 0;  // of positions 0 .. rows - 1
+  std::int64_t row_stride_bytes = 0;
+};
+
+// The block a position lies in: position = anchor * block_rows + row, |row| <= block_radius.
+struct BlockPosition {
+  std::int64_t anchor;
+  std::int64_t row;
+};
+BlockPosition block_position(std::int64_t position);
+
+class Encoder {
+ public:
+  // Throws std::invalid_argument for a spec that describes no encoding.
+  Encoder(Spec spec, std::int64_t max_len);
+
+  const Spec& spec() const { return spec_; }
+  std::int64_t max_len() const { return max_len_; }
+  const Frequencies& frequencies() const { return frequencies_; }
+
+  // Doubles of one table row: all columns, padded.
+  std::int64_t table_stride() const { return table_stride_; }
+
+  // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; columns that no frequency
+  // fills keep what they hold.
+  void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
+
+  // Makes what calls in this dtype need, so that rotation() allocates nothing.
+  void prepare(DType dtype) const { fine_tables(dtype); }
+
+  // Rows first_row..last_row around the anchor whose phasors are given, for columns from first_column on. The caller
+  // fills in the output, the embeddings, and whether to stream.
+  Rotation rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const;
+
+  // Rows in float32, or in float64 for DType::float64: what is added to embeddings of this dtype.
+  CachedRows cached_rows(DType dtype) const;
+
+ private:
+  struct FineTables {
+    AlignedBuffer<double> cosines, sines, cosine_lows, sine_lows;  // [0 .. block_radius][table_stride]
+  };
+  FineTables make_fine_tables(bool with_lows) const;
+  const FineTables& fine_tables(DType dtype) const;
+  AlignedBuffer<char> make_rows(DType dtype) const;
+
+  Spec spec_;
+  std::int64_t max_len_;
+  Frequencies frequencies_;
+  std::int64_t frequency_count_;
+  std::int64_t table_stride_;
+  Lazy<FineTables> fine_tables_, fine_tables_with_lows_;
+  Lazy<AlignedBuffer<char>> rows_float32_, rows_float64_;
+};
+
+}  // namespace fastpe

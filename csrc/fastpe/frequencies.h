@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frequencies as turns per position: the phase's whole turns then drop out exactly, at any position.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "spec.h"
+
+namespace fastpe {
+
+// high + low, each component padded with zeros to a multiple of `padding`.
+struct DoubleDoubles {
+  std::vector<double> high, low;
+};
+
+struct Frequencies {
+  std::vector<double> radians;   // per position, rounded to nearest; not padded
+  DoubleDoubles turns;           // per position
+  DoubleDoubles anchor_turns;    // per block_rows positions, reduced to [-1/2, 1/2]
+};
+
+// Throws std::invalid_argument where a frequency's magnitude is neither 0 nor in [2^-96, 2^62).
+Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows, std::int64_t padding);
+
+}  // namespace fastpe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AVX2 with FMA and F16C.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels.h"
+
+namespace fastpe {
+namespace {
+
+struct Doubles {
+  static constexpr int lanes = 4;
+  __m256d v;
+
+  static Doubles load(const double* p) { return {_mm256_loadu_pd(p)}; }
+  static Doubles broadcast(double value) { return {_mm256_set1_pd(value)}; }
+  void store(double* p) const { _mm256_storeu_pd(p, v); }
+  void stream(double* p) const { _mm256_stream_pd(p, v); }
+  Doubles rounded() const { return {_mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+  Doubles absolute() const { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), v)}; }
+  Doubles clamped(Doubles bound) const {
+    return {_mm256_max_pd(_mm256_min_pd(v, bound.v), _mm256_sub_pd(_mm256_setzero_pd(), bound.v))};
+  }
+  Doubles to_odd() const {
+    const __m256i bits = _mm256_castpd_si256(v);
+    const __m256i dropped = _mm256_set1_epi64x(0x1fffffff);
+    const __m256i sticky =
+        _mm256_and_si256(_mm256_add_epi64(_mm256_and_si256(bits, dropped), dropped), _mm256_set1_epi64x(0x20000000));
+    return {_mm256_castsi256_pd(_mm256_andnot_si256(dropped, _mm256_or_si256(bits, sticky)))};
+  }
+};
+inline Doubles operator+(Doubles a, Doubles b) { return {_mm256_add_pd(a.v, b.v)}; }
+inline Doubles operator-(Doubles a, Doubles b) { return {_mm256_sub_pd(a.v, b.v)}; }
+inline Doubles operator*(Doubles a, Doubles b) { return {_mm256_mul_pd(a.v, b.v)}; }
+inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
+  return {_mm256_fmsub_pd(a.v, b.v, product.v)};
+}
+inline void interleave(Doubles& a, Doubles& b) {
+  const __m256d even = _mm256_unpacklo_pd(a.v, b.v);
+  const __m256d odd = _mm256_unpackhi_pd(a.v, b.v);
+  a.v = _mm256_permute2f128_pd(even, odd, 0x20);
+  b.v = _mm256_permute2f128_pd(even, odd, 0x31);
+}
+
+struct Floats {
+  __m256 v;
+
+  static Floats load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  static Floats broadcast(float value) { return {_mm256_set1_ps(value)}; }
+  void store(float* p) const { _mm256_storeu_ps(p, v); }
+  void stream(float* p) const { _mm256_stream_ps(p, v); }
+};
+inline Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
+inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
+inline Floats narrow(Doubles first, Doubles second) {
+  return {_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(first.v)), _mm256_cvtpd_ps(second.v), 1)};
+}
+
+inline Floats load_float16(const std::uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+inline void store_float16(std::uint16_t* p, Floats f) {
+  const __m128i halves = _mm256_cvtps_ph(f.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), halves);
+}
+inline Floats load_bfloat16(const std::uint16_t* p) {
+  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
+}
+inline void store_bfloat16(std::uint16_t* p, Floats f) {
+  const __m256i bits = _mm256_castps_si256(f.v);
+  const __m256i high = _mm256_srli_epi32(bits, 16);
+  const __m256i tie = _mm256_and_si256(high, _mm256_set1_epi32(1));
+  const __m256i rounded =
+      _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(tie, _mm256_set1_epi32(0x7fff))), 16);
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(f.v, f.v, _CMP_UNORD_Q));
+  const __m256i halves = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(halves, halves), 0x08);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+}
+
+inline void streaming_fence() { _mm_sfence(); }
+
+}  // namespace
+}  // namespace fastpe
+
+#include "kernels.inl"
+
+namespace fastpe {
+extern const Kernels kernels_avx2;
+const Kernels kernels_avx2 = FASTPE_KERNELS;
+}  // namespace fastpe

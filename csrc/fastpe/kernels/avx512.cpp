@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AVX-512 (F, DQ, BW, VL) with AVX2, FMA and F16C.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels.h"
+
+namespace fastpe {
+namespace {
+
+struct Doubles {
+  static constexpr int lanes = 8;
+  __m512d v;
+
+  static Doubles load(const double* p) { return {_mm512_loadu_pd(p)}; }
+  static Doubles broadcast(double value) { return {_mm512_set1_pd(value)}; }
+  void store(double* p) const { _mm512_storeu_pd(p, v); }
+  void stream(double* p) const { _mm512_stream_pd(p, v); }
+  Doubles rounded() const { return {_mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+  Doubles absolute() const { return {_mm512_abs_pd(v)}; }
+  Doubles clamped(Doubles bound) const {
+    return {_mm512_max_pd(_mm512_min_pd(v, bound.v), _mm512_sub_pd(_mm512_setzero_pd(), bound.v))};
+  }
+  Doubles to_odd() const {
+    const __m512i bits = _mm512_castpd_si512(v);
+    const __m512i dropped = _mm512_set1_epi64(0x1fffffff);
+    const __m512i sticky =
+        _mm512_and_si512(_mm512_add_epi64(_mm512_and_si512(bits, dropped), dropped), _mm512_set1_epi64(0x20000000));
+    return {_mm512_castsi512_pd(_mm512_andnot_si512(dropped, _mm512_or_si512(bits, sticky)))};
+  }
+};
+inline Doubles operator+(Doubles a, Doubles b) { return {_mm512_add_pd(a.v, b.v)}; }
+inline Doubles operator-(Doubles a, Doubles b) { return {_mm512_sub_pd(a.v, b.v)}; }
+inline Doubles operator*(Doubles a, Doubles b) { return {_mm512_mul_pd(a.v, b.v)}; }
+inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
+  return {_mm512_fmsub_pd(a.v, b.v, product.v)};
+}
+inline void interleave(Doubles& a, Doubles& b) {
+  const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
+  const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
+  const __m512d first = _mm512_permutex2var_pd(a.v, low, b.v);
+  b.v = _mm512_permutex2var_pd(a.v, high, b.v);
+  a.v = first;
+}
+
+struct Floats {
+  __m512 v;
+
+  static Floats load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static Floats broadcast(float value) { return {_mm512_set1_ps(value)}; }
+  void store(float* p) const { _mm512_storeu_ps(p, v); }
+  void stream(float* p) const { _mm512_stream_ps(p, v); }
+};
+inline Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline Floats narrow(Doubles first, Doubles second) {
+  return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first.v)), _mm512_cvtpd_ps(second.v), 1)};
+}
+
+inline Floats load_float16(const std::uint16_t* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+inline void store_float16(std::uint16_t* p, Floats f) {
+  const __m256i halves = _mm512_cvtps_ph(f.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves);
+}
+inline Floats load_bfloat16(const std::uint16_t* p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
+// Not AVX512_BF16's conversion: it flushes subnormals to zero.
+inline void store_bfloat16(std::uint16_t* p, Floats f) {
+  const __m512i bits = _mm512_castps_si512(f.v);
+  const __m512i high = _mm512_srli_epi32(bits, 16);
+  const __m512i tie = _mm512_and_si512(high, _mm512_set1_epi32(1));
+  const __m512i rounded =
+      _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(tie, _mm512_set1_epi32(0x7fff))), 16);
+  const __mmask16 nan = _mm512_cmp_ps_mask(f.v, f.v, _CMP_UNORD_Q);
+  const __m512i halves = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(halves));
+}
+
+inline void streaming_fence() { _mm_sfence(); }
+
+}  // namespace
+}  // namespace fastpe
+
+#include "kernels.inl"
+
+namespace fastpe {
+extern const Kernels kernels_avx512;
+const Kernels kernels_avx512 = FASTPE_KERNELS;
+}  // namespace fastpe

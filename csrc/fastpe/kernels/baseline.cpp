@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What every processor of the target architecture runs: SSE2 on x86-64, plain C++ elsewhere or with FASTPE_SIMD=OFF.
+#if !defined(FASTPE_NO_SIMD) && (defined(__SSE2__) || defined(_M_X64))
+#define FASTPE_SSE2 1
+#include <emmintrin.h>
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "half_floats.inl"
+#include "kernels.h"
+
+namespace fastpe {
+namespace {
+
+#ifdef FASTPE_SSE2
+
+struct Doubles {
+  static constexpr int lanes = 2;
+  __m128d v;
+
+  static Doubles load(const double* p) { return {_mm_loadu_pd(p)}; }
+  static Doubles broadcast(double value) { return {_mm_set1_pd(value)}; }
+  void store(double* p) const { _mm_storeu_pd(p, v); }
+  void stream(double* p) const { _mm_stream_pd(p, v); }
+  Doubles absolute() const { return {_mm_andnot_pd(_mm_set1_pd(-0.0), v)}; }
+  Doubles rounded() const {  // adding 2^52 drops the fraction of smaller magnitudes; larger ones have none
+    const __m128d shift = _mm_set1_pd(0x1p52);
+    const __m128d magnitude = absolute().v;
+    const __m128d integer = _mm_sub_pd(_mm_add_pd(magnitude, shift), shift);
+    const __m128d is_small = _mm_cmplt_pd(magnitude, shift);
+    const __m128d result = _mm_or_pd(_mm_and_pd(is_small, integer), _mm_andnot_pd(is_small, magnitude));
+    return {_mm_or_pd(result, _mm_and_pd(_mm_set1_pd(-0.0), v))};
+  }
+  Doubles clamped(Doubles bound) const {
+    return {_mm_max_pd(_mm_min_pd(v, bound.v), _mm_sub_pd(_mm_setzero_pd(), bound.v))};
+  }
+  Doubles to_odd() const {
+    const __m128i bits = _mm_castpd_si128(v);
+    const __m128i dropped = _mm_set1_epi64x(0x1fffffff);
+    const __m128i sticky =
+        _mm_and_si128(_mm_add_epi64(_mm_and_si128(bits, dropped), dropped), _mm_set1_epi64x(0x20000000));
+    return {_mm_castsi128_pd(_mm_andnot_si128(dropped, _mm_or_si128(bits, sticky)))};
+  }
+};
+inline Doubles operator+(Doubles a, Doubles b) { return {_mm_add_pd(a.v, b.v)}; }
+inline Doubles operator-(Doubles a, Doubles b) { return {_mm_sub_pd(a.v, b.v)}; }
+inline Doubles operator*(Doubles a, Doubles b) { return {_mm_mul_pd(a.v, b.v)}; }
+inline void interleave(Doubles& a, Doubles& b) {
+  const __m128d first = _mm_unpacklo_pd(a.v, b.v);
+  b.v = _mm_unpackhi_pd(a.v, b.v);
+  a.v = first;
+}
+
+struct Floats {
+  __m128 v;
+
+  static Floats load(const float* p) { return {_mm_loadu_ps(p)}; }
+  static Floats broadcast(float value) { return {_mm_set1_ps(value)}; }
+  void store(float* p) const { _mm_storeu_ps(p, v); }
+  void stream(float* p) const { _mm_stream_ps(p, v); }
+};
+inline Floats operator+(Floats a, Floats b) { return {_mm_add_ps(a.v, b.v)}; }
+inline Floats operator*(Floats a, Floats b) { return {_mm_mul_ps(a.v, b.v)}; }
+inline Floats narrow(Doubles first, Doubles second) {
+  return {_mm_movelh_ps(_mm_cvtpd_ps(first.v), _mm_cvtpd_ps(second.v))};
+}
+
+inline void streaming_fence() { _mm_sfence(); }
+
+#else
+
+struct Doubles {
+  static constexpr int lanes = 1;
+  double v;
+
+  static Doubles load(const double* p) { return {*p}; }
+  static Doubles broadcast(double value) { return {value}; }
+  void store(double* p) const { *p = v; }
+  void stream(double* p) const { *p = v; }
+  Doubles absolute() const { return {v < 0 ? -v : v}; }
+  Doubles rounded() const {
+    const double magnitude = absolute().v;
+    if (!(magnitude < 0x1p52)) return *this;
+    const double integer = (magnitude + 0x1p52) - 0x1p52;
+    return {v < 0 ? -integer : integer};
+  }
+  Doubles clamped(Doubles bound) const { return {v > bound.v ? bound.v : v < -bound.v ? -bound.v : v}; }
+  Doubles to_odd() const {
+    std::uint64_t bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    const std::uint64_t dropped = 0x1fffffff;
+    bits = (bits | (((bits & dropped) + dropped) & 0x20000000u)) & ~dropped;
+    Doubles result;
+    std::memcpy(&result.v, &bits, sizeof bits);
+    return result;
+  }
+};
+inline Doubles operator+(Doubles a, Doubles b) { return {a.v + b.v}; }
+inline Doubles operator-(Doubles a, Doubles b) { return {a.v - b.v}; }
+inline Doubles operator*(Doubles a, Doubles b) { return {a.v * b.v}; }
+inline void interleave(Doubles&, Doubles&) {}
+
+struct Floats {
+  float first, second;
+
+  static Floats load(const float* p) { return {p[0], p[1]}; }
+  static Floats broadcast(float value) { return {value, value}; }
+  void store(float* p) const { p[0] = first, p[1] = second; }
+  void stream(float* p) const { store(p); }
+};
+inline Floats operator+(Floats a, Floats b) { return {a.first + b.first, a.second + b.second}; }
+inline Floats operator*(Floats a, Floats b) { return {a.first * b.first, a.second * b.second}; }
+inline Floats narrow(Doubles first, Doubles second) {
+  return {static_cast<float>(first.v), static_cast<float>(second.v)};
+}
+
+inline void streaming_fence() {}
+
+#endif
+
+// Dekker's exact product: halves of 26 bits.
+inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
+  const Doubles splitter = Doubles::broadcast(134217729.0);
+  const Doubles a_scaled = a * splitter;
+  const Doubles a_high = a_scaled - (a_scaled - a);
+  const Doubles a_low = a - a_high;
+  const Doubles b_scaled = b * splitter;
+  const Doubles b_high = b_scaled - (b_scaled - b);
+  const Doubles b_low = b - b_high;
+  return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+}
+
+template <float (*convert)(std::uint16_t)>
+inline Floats load_halves(const std::uint16_t* p) {
+  float buffer[2 * Doubles::lanes];
+  for (int i = 0; i < 2 * Doubles::lanes; ++i) buffer[i] = convert(p[i]);
+  return Floats::load(buffer);
+}
+template <std::uint16_t (*convert)(float)>
+inline void store_halves(std::uint16_t* p, Floats f) {
+  float buffer[2 * Doubles::lanes];
+  f.store(buffer);
+  for (int i = 0; i < 2 * Doubles::lanes; ++i) p[i] = convert(buffer[i]);
+}
+inline Floats load_float16(const std::uint16_t* p) { return load_halves<float32_of_float16>(p); }
+inline void store_float16(std::uint16_t* p, Floats f) { store_halves<float16_of_float32>(p, f); }
+inline Floats load_bfloat16(const std::uint16_t* p) { return load_halves<float32_of_bfloat16>(p); }
+inline void store_bfloat16(std::uint16_t* p, Floats f) { store_halves<bfloat16_of_float32>(p, f); }
+
+}  // namespace
+}  // namespace fastpe
+
+#include "kernels.inl"
+
+namespace fastpe {
+extern const Kernels kernels_baseline;
+const Kernels kernels_baseline = FASTPE_KERNELS;
+}  // namespace fastpe

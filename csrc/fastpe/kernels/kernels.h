@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The interface between the core and the code compiled for one instruction set: three kernels, plain pointers, sizes
+// and strides. A kernel allocates nothing, throws nothing and knows no threads.
+#pragma once
+
+#include <cstdint>
+
+namespace fastpe {
+
+enum class DType : int { float32 = 0, float64 = 1, float16 = 2, bfloat16 = 3 };
+constexpr int dtype_count = 4;
+
+// Rows of one anchor: the block around the anchor reaches block_radius positions to either side.
+constexpr std::int64_t block_radius = 15;
+constexpr std::int64_t block_rows = 2 * block_radius + 1;
+
+// Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column.
+constexpr std::int64_t column_padding = 16;
+
+// Writes sin and cos of one position for every frequency, in the order of the output's columns:
+// values[c] is the encoding's value in column c, slopes[c] its derivative with respect to the phase.
+// phase of frequency k, in turns = anchor * anchor_turns[k] + residual * turns[k]; both as high + low.
+struct Phasors {
+  double anchor;    // an integer: the position's anchor, counted in blocks
+  double residual;  // 0, or what a fractional position has beyond its anchor
+  std::int64_t frequency_count;
+  const double* anchor_turns_high;  // padded with zeros to a multiple of column_padding
+  const double* anchor_turns_low;
+  const double* turns_high;
+  const double* turns_low;
+  double* values;  // room for 2 * frequency_count columns and column_padding more
+  double* slopes;
+  double* value_lows;  // null, or what rounding took from values and slopes
+  double* slope_lows;
+  std::int64_t sine_column, cosine_column;  // of frequency 0
+  bool interleaved;                         // column step 2, else 1
+  bool compensated;                         // errors near half an ulp, for float64 outputs
+};
+
+// The rows first_row..last_row around an anchor (or two adjacent ones), by rotation:
+//   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
+struct Rotation {
+  const double* values;  // [anchor_count][table_stride], at the first column wanted
+  const double* slopes;
+  const double* cosines;  // [0 .. block_radius][table_stride], times the output scale
+  const double* sines;
+  const double* cosine_lows;  // float64 only
+  const double* sine_lows;
+  std::int64_t table_stride;
+  std::int64_t anchor_count;  // 1, or 2 with whole blocks
+  std::int64_t first_row, last_row;
+  std::int64_t columns;
+  char* out;  // the first anchor's row
+  std::int64_t out_row_stride_bytes;
+  const char* x;  // null: write the encoding alone
+  std::int64_t x_row_stride_bytes;
+  double scale, alpha;
+  double bound;    // of the encoding's magnitude: the output scale's
+  bool streaming;  // bypass the cache
+};
+
+// out[row] = x[row] * scale + addend[row] * alpha, in float32 for the half types, else in the dtype itself.
+struct Combination {
+  char* out;
+  const char* x;
+  const char* addend;
+  std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
+  std::int64_t rows, columns;
+  double scale, alpha;
+  bool streaming;
+};
+
+struct Kernels {
+  void (*phasors)(const Phasors&);
+  void (*rotate[dtype_count])(const Rotation&);
+  void (*combine[dtype_count])(const Combination&);            // addend: float32, or float64 for float64
+  void (*combine_same_dtype[dtype_count])(const Combination&);  // addend: of the dtype itself
+};
+
+}  // namespace fastpe

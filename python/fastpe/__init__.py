@@ -1,0 +1,1 @@
+from fastpe import _core
