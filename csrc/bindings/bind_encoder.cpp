@@ -75,11 +75,11 @@ struct Keywords {
 struct Call {
   Job job;
   RowsView x;
-  std::vector<py::object> kept;
+  std::vector<py::array> kept;
 
-  const py::array& keep(py::array array) {
-    kept.push_back(std::move(array));
-    return static_cast<const py::array&>(kept.back());
+  py::array keep(py::array array) {
+    kept.push_back(array);
+    return array;
   }
 };
 
@@ -101,7 +101,7 @@ std::int64_t batches_per_row(const RowsView& view) {
 
 // One integer per row: an int for all of them, or an array [rows].
 NumbersView per_row_integers(Call& call, PyObject* object, std::int64_t rows, const char* name, const char* axis) {
-  const py::array& array = call.keep(numbers_of(object, name, Numbers::integers));
+  const py::array array = call.keep(numbers_of(object, name, Numbers::integers));
   if (array.ndim() > 1 || (array.ndim() == 1 && array.shape(0) != rows)) {
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected an int, or shape " +
                           shape_text({rows}) + ": one per " + axis);
@@ -127,7 +127,7 @@ void set_offset(Call& call, PyObject* offset, std::int64_t rows, const char* axi
 }
 
 void set_explicit_positions(Call& call, PyObject* positions, const Extent& extent) {
-  const py::array& array = call.keep(numbers_of(positions, "positions", Numbers::integers_or_floats));
+  const py::array array = call.keep(numbers_of(positions, "positions", Numbers::integers_or_floats));
   Positions& p = call.job.positions;
   const py::ssize_t axes = array.ndim();
   const bool fits = (axes == 1 && array.shape(0) == extent.seq_len) ||
@@ -144,7 +144,7 @@ void set_explicit_positions(Call& call, PyObject* positions, const Extent& exten
 }
 
 void set_mask(Call& call, PyObject* mask, const Extent& extent) {
-  const py::array& array = call.keep(py::isinstance<py::array>(mask)
+  const py::array array = call.keep(py::isinstance<py::array>(mask)
                                          ? array_of(mask, "mask")
                                          : py::array(py::module_::import("numpy").attr("asarray")(py::handle(mask))));
   if (array.dtype().kind() != 'b') {
@@ -172,7 +172,7 @@ void set_sequences(Call& call, PyObject* cu_seqlens, const Extent& extent) {
     throw py::value_error("cu_seqlens is for a packed batch: expected x (or ids) with one row axis, [N, d_model] (or "
                           "[N]); reshape it, or leave cu_seqlens out");
   }
-  const py::array& array = call.keep(numbers_of(cu_seqlens, "cu_seqlens", Numbers::integers));
+  const py::array array = call.keep(numbers_of(cu_seqlens, "cu_seqlens", Numbers::integers));
   if (array.ndim() != 1 || array.shape(0) < 1) {
     throw py::value_error("cu_seqlens has shape " + shape_text(array) +
                           ", expected [number of sequences + 1]: 0, the running sum of lengths");
@@ -289,8 +289,8 @@ py::array output(PyObject* out, const py::dtype& dtype, const std::vector<py::ss
 }
 
 void refuse_shared_inputs(const Call& call, const py::array& out) {
-  for (const py::object& input : call.kept) {
-    require_disjoint(out, "the output", static_cast<const py::array&>(input), "an input");
+  for (const py::array& input : call.kept) {
+    require_disjoint(out, "the output", input, "an input");
   }
 }
 
@@ -316,7 +316,7 @@ int seq_axis_argument(PyObject* object, const py::array& x) {
 
 TableView learned_argument(Call& call, PyObject* object, const py::array& like, const char* like_name,
                            std::int64_t columns, const char* name) {
-  const py::array& table = call.keep(array_of(object, name));
+  const py::array table = call.keep(array_of(object, name));
   require_dtype(table, like, name, like_name);
   require_access(table, name, Access::read);
   const TableView view = table_of(table, name);
@@ -400,7 +400,7 @@ void set_encoded_positions(Call& call, py::array positions, std::vector<py::ssiz
   if (positions.ndim() > 1 && (positions.flags() & py::array::c_style) == 0) {
     positions = py::module_::import("numpy").attr("ascontiguousarray")(positions);
   }
-  const py::array& array = call.keep(std::move(positions));
+  const py::array array = call.keep(std::move(positions));
   const py::ssize_t axes = array.ndim();
   Positions& p = call.job.positions;
   const py::ssize_t seq_stride = axes == 0 ? 0 : array.strides(axes - 1);
@@ -501,7 +501,7 @@ enum Embed { embed_ids, embed_table, embed_offset, embed_positions, embed_mask, 
 PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
   Call call;
   Job& job = call.job;
-  const py::array& table = call.keep(array_of(a[embed_table], "table"));
+  const py::array table = call.keep(array_of(a[embed_table], "table"));
   const DType dtype = dtype_of(table, "table");
   require_access(table, "table", Access::read);
   job.vocabulary = table_of(table, "table");
@@ -513,7 +513,7 @@ PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
   if (ids.ndim() > 1 && (ids.flags() & py::array::c_style) == 0) {
     ids = py::module_::import("numpy").attr("ascontiguousarray")(ids);
   }
-  const py::array& kept_ids = call.keep(std::move(ids));
+  const py::array kept_ids = call.keep(std::move(ids));
   const py::ssize_t axes = kept_ids.ndim();
   job.ids = {static_cast<const char*>(kept_ids.data()), number_type_of(kept_ids),
              axes > 1 ? last(kept_ids) * kept_ids.itemsize() : 0, axes > 0 ? kept_ids.strides(axes - 1) : 0};

@@ -20,7 +20,7 @@
 namespace fastpe {
 namespace {
 
-constexpr std::int64_t bytes_per_thread = 256 * 1024;
+constexpr std::int64_t bytes_per_thread = 512 * 1024;
 constexpr auto interruption_interval = std::chrono::milliseconds(50);
 
 // GNU OpenMP keeps a pool of threads for every thread that ever opened a team. At most this many threads may become

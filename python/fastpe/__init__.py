@@ -1,1 +1,19 @@
-from fastpe import _core
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact sinusoidal positional encodings on the CPU."""
+
+from fastpe._config import __version__, show_config
+from fastpe._encoding import PositionalEncoding
+from fastpe._functions import add, add_, embed, encode
+from fastpe.conventions import Convention, conventions
+
+__all__ = [
+    "Convention",
+    "PositionalEncoding",
+    "__version__",
+    "add",
+    "add_",
+    "conventions",
+    "embed",
+    "encode",
+    "show_config",
+]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What this build is and what it uses on this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+from fastpe import _core
+
+__version__: str = _core.__version__
+
+_environment_variables = ("FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES", "OMP_NUM_THREADS")
+
+
+def show_config() -> dict[str, Any]:
+    """Describe the build and what it uses here.
+
+    Returns
+    -------
+    dict
+        ``version``, ``compiler``, ``openmp``, ``instruction_set`` (the one in use), ``available_instruction_sets``
+        (best first), ``threads`` (of a call that does not say), ``streaming_bytes`` (outputs at least this large bypass
+        the cache), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are set and matter.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> config = fastpe.show_config()
+    >>> config["instruction_set"] in config["available_instruction_sets"]
+    True
+    """
+    return {
+        "version": __version__,
+        "compiler": _core.compiler(),
+        "openmp": _core.has_openmp(),
+        "instruction_set": _core.instruction_set(),
+        "available_instruction_sets": _core.available_instruction_sets(),
+        "threads": _core.thread_count(),
+        "streaming_bytes": _core.streaming_threshold_bytes(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "environment": {name: os.environ[name] for name in _environment_variables if name in os.environ},
+    }
