@@ -82,6 +82,7 @@ class PositionalEncoding(_core.Encoder):
     d_model: int
     max_len: int
     convention: Convention
+    _freqs: tuple[float, ...]
 
     def __init__(
         self,
@@ -99,7 +100,9 @@ class PositionalEncoding(_core.Encoder):
         given = _given_frequencies(freqs, base, freq_scale, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
-            raise ValueError(f"shift is {chosen.shift}, expected less than the {denominator + chosen.shift} frequencies")
+            raise ValueError(
+                f"shift is {chosen.shift}, expected less than the {denominator + chosen.shift} frequencies"
+            )
         super().__init__(
             d_model=width,
             frequency_count=chosen.frequency_count(width),
@@ -196,7 +199,7 @@ class PositionalEncoding(_core.Encoder):
         result = wide.copy()
         result[..., sines] = wide[..., sines] * rotation[cosines] + wide[..., cosines] * rotation[sines]
         result[..., cosines] = wide[..., cosines] * rotation[cosines] - wide[..., sines] * rotation[sines]
-        return result.astype(table.dtype)
+        return np.asarray(result.astype(table.dtype))
 
     def _value(self) -> tuple[Any, ...]:
         return (self.d_model, self.max_len, self.convention, self._freqs)
@@ -236,7 +239,9 @@ def _given_frequencies(
     if freqs is None:
         return ()
     if base is not None or freq_scale is not None:
-        raise ValueError("freqs and base or freq_scale were both given, expected one; freqs are the frequencies themselves")
+        raise ValueError(
+            "freqs and base or freq_scale were both given, expected one; freqs are the frequencies themselves"
+        )
     array = np.asarray(freqs, dtype=np.float64)
     if array.shape != (count,):
         raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
