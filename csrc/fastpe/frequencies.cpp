@@ -216,10 +216,10 @@ Ratio ratio_of(double base, double denominator) {
   return {exp2_of_fraction(rest), -static_cast<int>(step.integer_part()) - 1};
 }
 
-void push(DoubleDoubles& to, Wide value, double sign) {
+void push(DoubleDoubles& to, Wide value, double factor) {  // a power of 2, either sign
   const double high = value.take_leading_double();
-  to.high.push_back(sign * high);
-  to.low.push_back(sign * value.take_leading_double());
+  to.high.push_back(factor * high);
+  to.low.push_back(factor * value.take_leading_double());
 }
 
 // One frequency, given in radians per position.
@@ -228,19 +228,20 @@ void push_frequency(Frequencies& to, const Wide& radians, double sign, std::int6
   const double leading = rest.take_leading_double();
   to.radians.push_back(sign * (leading + rest.take_leading_double()));
   const Wide turns = radians * inverse_tau();
-  push(to.turns, turns, sign);
+  push(to.quarters, turns, 4.0 * sign);
   const Wide anchor_turns = (turns.fraction() * Wide::of_integer(static_cast<std::uint32_t>(block_rows))).fraction();
   const bool beyond_half = anchor_turns.bit(-1);
-  push(to.anchor_turns, beyond_half ? Wide::of_integer(1) - anchor_turns : anchor_turns, beyond_half ? -sign : sign);
+  push(to.anchor_quarters, beyond_half ? Wide::of_integer(1) - anchor_turns : anchor_turns,
+       beyond_half ? -4.0 * sign : 4.0 * sign);
 }
 
 void require_representable(double frequency, std::int64_t k) {
   const double magnitude = std::fabs(frequency);
-  if (!(magnitude < 0x1p62) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
+  if (!(magnitude < 0x1p45) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", frequency);
     throw std::invalid_argument("frequency " + std::to_string(k) + " is " + text +
-                                " radians per position, expected 0 or a magnitude from 2**-96 to 2**62; check base, "
+                                " radians per position, expected 0 or a magnitude from 2**-96 to 2**45; check base, "
                                 "freq_scale and freqs");
   }
 }
@@ -275,8 +276,8 @@ Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows,
       for (int i = 0; i < -ratio.exponent; ++i) radians = radians.halved();
     }
   }
-  pad(result.turns, static_cast<std::size_t>(padding));
-  pad(result.anchor_turns, static_cast<std::size_t>(padding));
+  pad(result.quarters, static_cast<std::size_t>(padding));
+  pad(result.anchor_quarters, static_cast<std::size_t>(padding));
   return result;
 }
 

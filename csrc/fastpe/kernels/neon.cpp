@@ -17,8 +17,6 @@ struct Doubles {
   static Doubles broadcast(double value) { return {vdupq_n_f64(value)}; }
   void store(double* p) const { vst1q_f64(p, v); }
   void stream(double* p) const { vst1q_f64(p, v); }
-  Doubles rounded() const { return {vrndnq_f64(v)}; }
-  Doubles absolute() const { return {vabsq_f64(v)}; }
   Doubles clamped(Doubles bound) const { return {vmaxq_f64(vminq_f64(v, bound.v), vnegq_f64(bound.v))}; }
   Doubles to_odd() const {
     const uint64x2_t bits = vreinterpretq_u64_f64(v);
@@ -32,6 +30,22 @@ inline Doubles operator-(Doubles a, Doubles b) { return {vsubq_f64(a.v, b.v)}; }
 inline Doubles operator*(Doubles a, Doubles b) { return {vmulq_f64(a.v, b.v)}; }
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return {vfmaq_f64(vnegq_f64(product.v), a.v, b.v)};
+}
+// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
+inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
+  const uint64x2_t k = vreinterpretq_u64_f64(shifted.v);
+  const uint64x2_t one = vdupq_n_u64(1);
+  const uint64x2_t sign = vshlq_n_u64(one, 63);
+  const uint64x2_t odd = vtstq_u64(k, one);
+  const uint64x2_t sine_sign = vandq_u64(vshlq_n_u64(k, 62), sign);
+  const uint64x2_t cosine_sign = vandq_u64(vshlq_n_u64(vaddq_u64(k, one), 62), sign);
+  const uint64x2_t first = vreinterpretq_u64_f64(vbslq_f64(odd, cosine.v, sine.v));
+  const uint64x2_t second = vreinterpretq_u64_f64(vbslq_f64(odd, sine.v, cosine.v));
+  sine.v = vreinterpretq_f64_u64(veorq_u64(first, sine_sign));
+  cosine.v = vreinterpretq_f64_u64(veorq_u64(second, cosine_sign));
+}
+inline Doubles add_bits(Doubles a, Doubles b) {
+  return {vreinterpretq_f64_u64(vaddq_u64(vreinterpretq_u64_f64(a.v), vreinterpretq_u64_f64(b.v)))};
 }
 inline void interleave(Doubles& a, Doubles& b) {
   const float64x2_t first = vzip1q_f64(a.v, b.v);
