@@ -286,6 +286,8 @@ void phasors(const Phasors& p) {
 
 // ---- rotate
 
+enum class Mode { write, add, scale_and_add };
+
 template <class T, bool streaming>
 inline void put(typename T::Element* p, typename T::Vector v) {
   if constexpr (streaming) {
@@ -338,7 +340,7 @@ struct RowPair {
 };
 
 // The encoding of one row, from its two products (and what they lack, in float64).
-template <class T, bool add>
+template <class T, Mode mode>
 inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, DoublePair even_low, DoublePair odd_low,
                                           bool plus, Doubles bound) {
   Doubles first = plus ? even.first + odd.first : even.first - odd.first;
@@ -349,12 +351,12 @@ inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, Doubl
     first = first.clamped(bound);  // the last addition may leave 1 + ulp
     second = second.clamped(bound);
   }
-  return add ? T::addend(first, second) : T::once(first, second);
+  return mode == Mode::write ? T::once(first, second) : T::addend(first, second);
 }
 
 // float_lanes columns, or the first `count` of them, of the rows +row and -row around all anchors: the anchors share
 // each load of the fine tables.
-template <class T, bool add, bool streaming, bool partial, int anchors, bool plus, bool minus>
+template <class T, Mode mode, bool streaming, bool partial, int anchors, bool plus, bool minus>
 FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::int64_t column, std::int64_t count) {
   constexpr bool compensated = RowPair<T, anchors>::compensated;
   const DoublePair c = Float64::load(pair.cosines + column);
@@ -370,10 +372,11 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::i
       odd_low = slope * Float64::load(pair.sine_lows + column);
     }
     for (int sign = plus ? 0 : 1; sign < (minus ? 2 : 1); ++sign) {
-      auto result = sum_of_products<T, add>(even, odd, even_low, odd_low, sign == 0, pair.bound);
-      if constexpr (add) {
+      auto result = sum_of_products<T, mode>(even, odd, even_low, odd_low, sign == 0, pair.bound);
+      if constexpr (mode != Mode::write) {
         const auto* x = pair.x[anchor][sign] + column;
-        result = (partial ? load_partial<T>(x, count) : T::load(x)) * pair.scale + result * pair.alpha;
+        const auto embedding = partial ? load_partial<T>(x, count) : T::load(x);
+        result = mode == Mode::add ? embedding + result : embedding * pair.scale + result * pair.alpha;
       }
       auto* out = pair.out[anchor][sign] + column;
       if constexpr (partial) {
@@ -385,64 +388,64 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::i
   }
 }
 
-template <class T, bool add, bool streaming, int anchors, bool plus, bool minus>
+template <class T, Mode mode, bool streaming, int anchors, bool plus, bool minus>
 inline void rotate_row(const Rotation& r, std::int64_t row, std::int64_t begin, std::int64_t end) {
   const RowPair<T, anchors> pair(r, row);
   std::int64_t column = begin;
   for (; column + float_lanes <= end; column += float_lanes) {
-    rotate_columns<T, add, streaming, false, anchors, plus, minus>(pair, column, float_lanes);
+    rotate_columns<T, mode, streaming, false, anchors, plus, minus>(pair, column, float_lanes);
   }
   if (column < end) {
-    rotate_columns<T, add, streaming, true, anchors, plus, minus>(pair, column, end - column);
+    rotate_columns<T, mode, streaming, true, anchors, plus, minus>(pair, column, end - column);
   }
 }
 
-template <class T, bool add, bool streaming>
+template <class T, Mode mode, bool streaming>
 inline void rotate_one_row(const Rotation& r, std::int64_t signed_row, std::int64_t begin, std::int64_t end) {
   if (signed_row >= 0) {
-    rotate_row<T, add, streaming, 1, true, false>(r, signed_row, begin, end);
+    rotate_row<T, mode, streaming, 1, true, false>(r, signed_row, begin, end);
   } else {
-    rotate_row<T, add, streaming, 1, false, true>(r, -signed_row, begin, end);
+    rotate_row<T, mode, streaming, 1, false, true>(r, -signed_row, begin, end);
   }
 }
 
 // All rows wanted, from column `begin` to `end`.
-template <class T, bool add, bool streaming>
+template <class T, Mode mode, bool streaming>
 inline void rotate_panel(const Rotation& r, std::int64_t begin, std::int64_t end) {
   const std::int64_t symmetric = -r.first_row < r.last_row ? -r.first_row : r.last_row;
   if (symmetric < 0) {
     for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
-      rotate_one_row<T, add, streaming>(r, row, begin, end);
+      rotate_one_row<T, mode, streaming>(r, row, begin, end);
     }
     return;
   }
   if (r.anchor_count == 2) {
-    rotate_row<T, add, streaming, 2, true, false>(r, 0, begin, end);
+    rotate_row<T, mode, streaming, 2, true, false>(r, 0, begin, end);
     for (std::int64_t row = 1; row <= symmetric; ++row) {
-      rotate_row<T, add, streaming, 2, true, true>(r, row, begin, end);
+      rotate_row<T, mode, streaming, 2, true, true>(r, row, begin, end);
     }
     return;
   }
-  rotate_row<T, add, streaming, 1, true, false>(r, 0, begin, end);
+  rotate_row<T, mode, streaming, 1, true, false>(r, 0, begin, end);
   for (std::int64_t row = 1; row <= symmetric; ++row) {
-    rotate_row<T, add, streaming, 1, true, true>(r, row, begin, end);
+    rotate_row<T, mode, streaming, 1, true, true>(r, row, begin, end);
   }
-  for (std::int64_t row = r.first_row; row < -symmetric; ++row) rotate_one_row<T, add, streaming>(r, row, begin, end);
+  for (std::int64_t row = r.first_row; row < -symmetric; ++row) rotate_one_row<T, mode, streaming>(r, row, begin, end);
   for (std::int64_t row = symmetric + 1; row <= r.last_row; ++row) {
-    rotate_one_row<T, add, streaming>(r, row, begin, end);
+    rotate_one_row<T, mode, streaming>(r, row, begin, end);
   }
 }
 
-template <class T, bool add>
+template <class T, Mode mode>
 void rotate_plain(const Rotation& r) {
   for (std::int64_t begin = 0; begin < r.columns; begin += panel_columns) {
-    rotate_panel<T, add, false>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+    rotate_panel<T, mode, false>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
   }
 }
 
 // Streaming stores want aligned addresses: the columns before are peeled. Rows that are aligned differently are peeled
 // one by one.
-template <class T, bool add>
+template <class T, Mode mode>
 void rotate_streaming(const Rotation& r) {
   constexpr std::int64_t alignment = sizeof(typename T::Element) * float_lanes;
   const auto peel = [&r](const char* row) {
@@ -451,9 +454,9 @@ void rotate_streaming(const Rotation& r) {
   };
   if (r.out_row_stride_bytes % alignment == 0) {
     const std::int64_t head = peel(r.out);
-    rotate_panel<T, add, false>(r, 0, head);
+    rotate_panel<T, mode, false>(r, 0, head);
     for (std::int64_t begin = head; begin < r.columns; begin += panel_columns) {
-      rotate_panel<T, add, true>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+      rotate_panel<T, mode, true>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
     }
   } else {
     Rotation one = r;
@@ -461,24 +464,31 @@ void rotate_streaming(const Rotation& r) {
     for (std::int64_t anchor = 0; anchor < r.anchor_count; ++anchor) {
       for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
         const std::int64_t head = peel(one.out + row * r.out_row_stride_bytes);
-        rotate_one_row<T, add, false>(one, row, 0, head);
-        rotate_one_row<T, add, true>(one, row, head, r.columns);
+        rotate_one_row<T, mode, false>(one, row, 0, head);
+        rotate_one_row<T, mode, true>(one, row, head, r.columns);
       }
       one.values += r.table_stride;
       one.slopes += r.table_stride;
       one.out += block_rows * r.out_row_stride_bytes;
-      if (add) one.x += block_rows * r.x_row_stride_bytes;
+      if (mode != Mode::write) one.x += block_rows * r.x_row_stride_bytes;
     }
   }
   streaming_fence();
 }
 
+template <class T, Mode mode>
+void rotate_in_mode(const Rotation& r) {
+  r.streaming ? rotate_streaming<T, mode>(r) : rotate_plain<T, mode>(r);
+}
+
 template <class T>
 void rotate(const Rotation& r) {
-  if (r.x != nullptr) {
-    r.streaming ? rotate_streaming<T, true>(r) : rotate_plain<T, true>(r);
+  if (r.x == nullptr) {
+    rotate_in_mode<T, Mode::write>(r);
+  } else if (r.scale == 1.0 && r.alpha == 1.0) {
+    rotate_in_mode<T, Mode::add>(r);
   } else {
-    r.streaming ? rotate_streaming<T, false>(r) : rotate_plain<T, false>(r);
+    rotate_in_mode<T, Mode::scale_and_add>(r);
   }
 }
 
