@@ -2,6 +2,7 @@
 #include "arrays.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <numeric>
 
@@ -94,14 +95,17 @@ void require_access(const py::array& array, const char* name, Access access) {
                           "your own, or pass " + name + ".copy() (np.load: mmap_mode='r+')");
   }
   // Axes from the smallest stride up: each must step over all that the ones before it cover.
-  std::vector<std::pair<py::ssize_t, py::ssize_t>> axes;
+  constexpr std::size_t most_axes = 64;  // NumPy's own limit
+  std::array<std::pair<py::ssize_t, py::ssize_t>, most_axes> axes;
+  std::size_t count = 0;
   for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) {
     if (array.shape(axis) == 0) return;
-    if (array.shape(axis) > 1) axes.emplace_back(std::abs(array.strides(axis)), array.shape(axis));
+    if (array.shape(axis) > 1) axes[count++] = {std::abs(array.strides(axis)), array.shape(axis)};
   }
-  std::sort(axes.begin(), axes.end());
+  std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
   py::ssize_t covered = array.itemsize();
-  for (const auto& [stride, length] : axes) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& [stride, length] = axes[i];
     if (stride < covered) {
       throw py::value_error(text(name) + " has elements that share memory (a broadcast or overlapping view), expected "
                             "every element to be its own; pass " + name + ".copy(), or use add(.., out=)");

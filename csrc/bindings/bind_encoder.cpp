@@ -213,11 +213,13 @@ void set_rows(Call& call, const Keywords& k, const RowsView& view) {
 }
 
 std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::int64_t columns, const char* name) {
-  const std::string of = std::string(name) + " has " + std::to_string(columns) + " columns, expected ";
+  const auto mismatch = [&](const std::string& expected) {
+    return py::value_error(std::string(name) + " has " + std::to_string(columns) + " columns, expected " + expected);
+  };
   if (!is_given(channels)) {
     if (columns == d_model) return 0;
-    throw py::value_error(of + "d_model, " + std::to_string(d_model) +
-                          "; make the encoding for this width, or pass channels=(first, end)");
+    throw mismatch("d_model, " + std::to_string(d_model) +
+                   "; make the encoding for this width, or pass channels=(first, end)");
   }
   if (!PyTuple_Check(channels) || PyTuple_GET_SIZE(channels) != 2) {
     throw py::type_error("channels is " + repr_of(channels) + ", expected a tuple (first, end) of ints");
@@ -230,7 +232,7 @@ std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::in
                           std::to_string(d_model));
   }
   if (*end - *first != columns) {
-    throw py::value_error(of + std::to_string(*end - *first) + " for channels=" + repr_of(channels));
+    throw mismatch(std::to_string(*end - *first) + " for channels=" + repr_of(channels));
   }
   return *first;
 }
