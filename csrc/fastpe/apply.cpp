@@ -140,9 +140,10 @@ void check_position(const Job& job, const Number& number, const std::string& whe
   const std::string value = number.is_integer ? std::to_string(number.integer) : text_of(number.value);
   if (job.encoder != nullptr) {
     if (!in_range) {
-      throw std::invalid_argument(where + " is " + value +
-                                  ", expected a finite position of magnitude at most 2**53; beyond it not every integer "
-                                  "has a float64 of its own");
+      throw std::invalid_argument(
+          where + " is " + value +
+          ", expected a finite position of magnitude at most 2**53; beyond it not every integer "
+          "has a float64 of its own");
     }
     return;
   }
@@ -256,7 +257,7 @@ void copy_row(char* to, std::int64_t to_stride, const char* from, std::int64_t f
 }
 
 struct Plan {
-  bool all_cached = false;       // every position has a cached row
+  bool all_cached = false;        // every position has a cached row
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
   bool fits_in_cache = false;
@@ -289,8 +290,7 @@ class Worker {
     for (std::int64_t batch = begin / seq_len; begin < end; ++batch) {
       const std::int64_t l_begin = begin - batch * seq_len;
       const std::int64_t l_end = std::min(seq_len, end - batch * seq_len);
-      std::int64_t valid_before =
-          job_.positions.count_valid_only ? valid_rows_before(job_, batch, l_begin) : 0;
+      std::int64_t valid_before = job_.positions.count_valid_only ? valid_rows_before(job_, batch, l_begin) : 0;
       for_each_validity(
           job_, batch, l_begin, l_end,
           [&](std::int64_t l, std::int64_t count) {
@@ -323,7 +323,8 @@ class Worker {
     const bool is_encode = job_.x == nullptr && job_.ids.data == nullptr;
     if (is_encode) {
       encode_rows(batch, run);
-    } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !reads_cached(run) && has_contiguous_rows()) {
+    } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !reads_cached(run) &&
+               has_contiguous_rows()) {
       write_run(run, dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, job_.x->row(batch, run.l),
                 job_.x->seq_stride_bytes, plan_.streaming);
     } else {
@@ -557,8 +558,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   const RowsView& out = job.out;
   const bool is_encode = job.x == nullptr && job.ids.data == nullptr;
   const Positions& p = job.positions;
-  plan.shares_positions = !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr &&
-                          !p.count_valid_only;
+  plan.shares_positions =
+      !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() >= streaming_threshold_bytes();
   plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 4;
@@ -614,8 +615,8 @@ bool run(const Job& job, Interruption* interruption) {
   const std::int64_t bytes = out.bytes() * (job.x != nullptr || job.ids.data != nullptr ? 2 : 1);
   const int threads = threads_for(bytes, job.max_threads);
   if (job.encoder != nullptr) job.encoder->prepare(out.dtype);
-  const auto scratch = plan.scratch_bytes > 0 ? AlignedBuffer<char>::uninitialized(threads * plan.scratch_bytes)
-                                              : AlignedBuffer<char>();
+  const auto scratch =
+      plan.scratch_bytes > 0 ? AlignedBuffer<char>::uninitialized(threads * plan.scratch_bytes) : AlignedBuffer<char>();
   const auto scratch_of = [&](int thread) {
     return plan.scratch_bytes > 0 ? scratch.data() + thread * plan.scratch_bytes : nullptr;
   };

@@ -149,9 +149,7 @@ Wide inverse_tau() {
   return Wide::of_fraction({0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410});
 }
 
-Wide log_of_2() {
-  return Wide::of_fraction({0xb17217f7, 0xd1cf79ab, 0xc9e3b398, 0x03f2f6af, 0x40f34326, 0x7298b62d});
-}
+Wide log_of_2() { return Wide::of_fraction({0xb17217f7, 0xd1cf79ab, 0xc9e3b398, 0x03f2f6af, 0x40f34326, 0x7298b62d}); }
 
 // log2 of a number in [1, 2), bit by bit: squaring doubles the logarithm.
 Wide log2_of_mantissa(double mantissa) {

@@ -73,7 +73,7 @@ struct Combination {
 struct Kernels {
   void (*phasors)(const Phasors&);
   void (*rotate[dtype_count])(const Rotation&);
-  void (*combine[dtype_count])(const Combination&);            // addend: float32, or float64 for float64
+  void (*combine[dtype_count])(const Combination&);             // addend: float32, or float64 for float64
   void (*combine_same_dtype[dtype_count])(const Combination&);  // addend: of the dtype itself
 };
 

@@ -212,9 +212,9 @@ FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Do
   const Doubles x = fraction * half_pi;
   SinCos result;
   if constexpr (compensated) {
-    const Doubles x_low = two_product_error(fraction, half_pi, x) +
-                          (fraction * Doubles::broadcast(0x1.1a62633145c07p-54) +
-                           two_sum_error(quarters.fraction, rest, fraction) * half_pi);
+    const Doubles x_low =
+        two_product_error(fraction, half_pi, x) + (fraction * Doubles::broadcast(0x1.1a62633145c07p-54) +
+                                                   two_sum_error(quarters.fraction, rest, fraction) * half_pi);
     result = sincos_near_zero(x, x_low);
     turn_by_quarters(quarters.shifted, result.sine_low, result.cosine_low);
   } else {
@@ -531,11 +531,10 @@ void combine(const Combination& c) {
 }  // namespace
 }  // namespace fastpe
 
-#define FASTPE_KERNELS                                                                                        \
-  {                                                                                                           \
-    phasors, {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                           \
-        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>,                     \
-         combine<BFloat16, Float32>},                                                                         \
-        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>,                     \
-         combine<BFloat16, BFloat16>},                                                                        \
+#define FASTPE_KERNELS                                                                                                \
+  {                                                                                                                   \
+      phasors,                                                                                                        \
+      {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                          \
+      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>},  \
+      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>, combine<BFloat16, BFloat16>}, \
   }
