@@ -12,9 +12,8 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
-import numpy as np
-
 import fastpe
+import numpy as np
 from fastpe import _core
 
 SUMS = pathlib.Path(__file__).with_name("reference_sums.txt")
