@@ -50,12 +50,9 @@ void after_fork_in_child() {
   ownership.owned = false;
 }
 
-void watch_forks() {
-  static const int registered = pthread_atfork(nullptr, nullptr, after_fork_in_child);
-  static_cast<void>(registered);
-}
-#else
-void watch_forks() {}
+// From load time on, whoever opens teams: other libraries of the process may share the OpenMP run-time, and with it this
+// thread's pool.
+[[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 #endif
 
 class Team {
@@ -64,7 +61,6 @@ class Team {
 #if defined(_OPENMP)
     if (threads <= 1 || survived_fork || omp_in_parallel() != 0) return;
     if (team_is_busy.exchange(true, std::memory_order_acquire)) return;
-    watch_forks();
     if (!ownership.owned) {
       if (team_owners.fetch_add(1) >= max_team_owners) {
         team_owners.fetch_sub(1);
