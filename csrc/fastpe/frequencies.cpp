@@ -236,11 +236,11 @@ void push_frequency(Frequencies& to, const Wide& radians, double sign, std::int6
 
 void require_representable(double frequency, std::int64_t k) {
   const double magnitude = std::fabs(frequency);
-  if (!(magnitude < 0x1p62) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
+  if (!(magnitude < 0x1p40) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", frequency);
     throw std::invalid_argument("frequency " + std::to_string(k) + " is " + text +
-                                " radians per position, expected 0 or a magnitude from 2**-96 to 2**62; check base, "
+                                " radians per position, expected 0 or a magnitude from 2**-96 to 2**40; check base, "
                                 "freq_scale and freqs");
   }
 }

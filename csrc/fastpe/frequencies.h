@@ -20,7 +20,7 @@ struct Frequencies {
   DoubleDoubles anchor_turns;    // per block_rows positions, reduced to [-1/2, 1/2]
 };
 
-// Throws std::invalid_argument where a frequency's magnitude is neither 0 nor in [2^-96, 2^62).
+// Throws std::invalid_argument where a frequency's magnitude is neither 0 nor in [2^-96, 2^40).
 Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows, std::int64_t padding);
 
 }  // namespace fastpe
