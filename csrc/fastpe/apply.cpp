@@ -559,7 +559,9 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() >= streaming_threshold_bytes();
   if (job.encoder != nullptr) {
-    plan.all_cached = job.use_cached_rows && bounds.all_integers && bounds.lowest >= 0 &&
+    // Cached rows are float32 or float64: added to 16-bit embeddings, but never copied into a 16-bit encoding.
+    const bool have_use = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
+    plan.all_cached = have_use && job.use_cached_rows && bounds.all_integers && bounds.lowest >= 0 &&
                       bounds.highest < job.encoder->max_len();
     plan.scratch_bytes_of_phasors = 4 * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
   }
