@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
-import mpmath
 import numpy as np
 import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
+
+mpmath: Any = importlib.import_module("mpmath")  # has no types
 
 _fraction_bits = 96
 _significand_bits = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8}

@@ -175,14 +175,14 @@ def jax_encode(out: Array) -> Call | None:
     jnp = importlib.import_module("jax.numpy")
     seq_len, d_model = out.shape
 
-    @jax.jit
     def table() -> Any:
         position = jnp.arange(seq_len, dtype=jnp.float32)[:, None]
         frequency = jnp.exp(jnp.arange(0, d_model, 2, dtype=jnp.float32) * (-math.log(10000.0) / d_model))
         angle = position * frequency
         return jnp.stack([jnp.sin(angle), jnp.cos(angle)], axis=-1).reshape(seq_len, d_model)
 
-    return lambda: table().block_until_ready()
+    compiled = jax.jit(table)
+    return lambda: compiled().block_until_ready()
 
 
 def jax_add(x: Array, table: Array) -> Call | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import subprocess
 import sys
 import threading
@@ -106,7 +107,7 @@ def many_callers(rounds: int, seconds: float, callers: int = 8) -> list[BarResul
     for shape in ((8, 64, 768), (8, 512, 768)):
         encoder = fastpe.PositionalEncoding(shape[-1])
         arrays = [np.zeros(shape, np.float32) for _ in range(callers)]
-        calls = [lambda x=x: encoder.add_(x) for x in arrays]  # type: ignore[misc]
+        calls = [functools.partial(encoder.add_, x) for x in arrays]
         repeats = max(1, round(seconds * _throughput(1, calls, 3) / len(calls)))
         ratios = []
         for round_index in range(rounds):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import fastpe
@@ -46,6 +46,11 @@ def threads() -> int:
 
 
 # ---- answers
+
+
+def _filled(out: Array) -> Array:
+    out.fill(1.5)
+    return out
 
 
 def _sampled_rows(rows: int, columns: int) -> Array:
@@ -204,7 +209,7 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
     bars: list[Bar] = []
     if selection.peers:
         contenders += [
-            Contender("NumPy out.fill(1.5)", lambda: (out.fill(1.5), out)[1], _is_constant(1.5), encoding="none"),
+            Contender("NumPy out.fill(1.5)", lambda: _filled(out), _is_constant(1.5), encoding="none"),
             Contender(
                 "NumPy np.full, new array",
                 lambda: np.full((seq_len, d_model), 1.5, np.float32),
@@ -264,27 +269,28 @@ def _store_limits(out: Array) -> Iterator[Contender]:
 
 
 def _encode_other(
-    name: str, selection: Selection, positions: Array | int, d_model: int, dtype: npt.DTypeLike, note: str, **knobs: Any
+    name: str,
+    positions: Array | int,
+    d_model: int,
+    selection: Selection,
+    *,
+    dtype: npt.DTypeLike = np.float32,
+    convention: str = "vaswani",
+    table: Callable[[Array, int], Array] = oracle.encoding,
+    bars: Sequence[Bar] = (),
 ) -> Case:
-    encoder = fastpe.PositionalEncoding(d_model, convention=knobs.get("convention", "vaswani"))
+    encoder = fastpe.PositionalEncoding(d_model, convention=convention)
     rows = np.arange(positions) if isinstance(positions, int) else positions
     out = np.empty((*rows.shape, d_model), dtype)
     out.fill(0)
-    answers = Answers(rows, d_model, table=knobs.get("table", oracle.encoding))
+    answers = Answers(rows, d_model, table=table)
     contenders = [
         Contender("fastpe", lambda: encoder.encode(positions, out=out), answers.promised, threads()),
         Contender("fastpe, 1 thread", lambda: encoder.encode(positions, out=out, num_threads=1), answers.promised),
     ]
     if selection.peers:
-        contenders.append(
-            Contender("NumPy out.fill(1.5)", lambda: (out.fill(1.5), out)[1], _is_constant(1.5), encoding="none")
-        )
-    bars = [dataclasses.replace(bar) for bar in knobs.get("bars", ())]
-    return Case("encode", name, out.nbytes, contenders, bars, note=note)
-
-
-def _shuffled(seed: int, *shape: int) -> Array:
-    return np.random.default_rng(seed).permutation(1 << 20)[: int(np.prod(shape))].reshape(shape)
+        contenders.append(Contender("NumPy out.fill(1.5)", lambda: _filled(out), _is_constant(1.5), encoding="none"))
+    return Case("encode", name, out.nbytes, contenders, bars)
 
 
 # ---- add_
@@ -727,58 +733,26 @@ def factories() -> list[CaseFactory]:
 
     half_fill = Bar("float64: >= 0.5 of out.fill(1.5)", "fastpe", "NumPy out.fill(1.5)", at_least=0.5)
     concatenated = functools.partial(oracle.encoding, concatenated=True, shift=1.0)
-    scattered = _shuffled(11, 8, 512)
+    shuffled = np.random.default_rng(11).permutation(1 << 20)[:4096].reshape(8, 512)
+
+    def other(name: str, *arguments: Any, **keywords: Any) -> CaseFactory:
+        return named("encode", name, _encode_other, name, *arguments, **keywords)
+
     return [
-        *(named("encode", f"{s}x{d}", _encode, s, d) for s, d in _encode_shapes),
-        named(
-            "encode",
-            "float64",
-            _encode_other,
-            "[16384, 1024] float64",
-            positions=16_384,
-            d_model=1024,
-            dtype=np.float64,
-            note="",
-            bars=(half_fill,),
-        ),
-        named(
-            "encode",
-            "concatenated",
-            _encode_other,
-            "[512, 768] float32, sin | cos",
-            positions=512,
-            d_model=768,
-            dtype=np.float32,
-            note="",
-            convention="tensor2tensor",
-            table=concatenated,
-        ),
-        named(
-            "encode",
-            "odd",
-            _encode_other,
-            "[512, 765] float32",
-            positions=512,
-            d_model=765,
-            dtype=np.float32,
-            note="",
-        ),
-        named(
-            "encode",
-            "scattered",
-            _encode_other,
-            "[8, 512, 1024] float32, shuffled positions",
-            positions=scattered,
-            d_model=1024,
-            dtype=np.float32,
-            note="",
-        ),
+        *(named("encode", f"{seq_len}x{d_model}", _encode, seq_len, d_model) for seq_len, d_model in _encode_shapes),
+        other("[16384, 1024] float64", 16_384, 1024, dtype=np.float64, bars=[half_fill]),
+        other("[512, 768] float32, sines before cosines", 512, 768, convention="tensor2tensor", table=concatenated),
+        other("[512, 765] float32", 512, 765),
+        other("[8, 512, 1024] float32, shuffled positions", shuffled, 1024),
         *(named("add_", "x".join(map(str, shape)), _add, shape) for shape in _add_shapes),
         named("add_ 16-bit", "8x512x768", _add_half, (8, 512, 768)),
         named("add_ 16-bit", "8x8192x1024", _add_half, (8, 8192, 1024)),
         named("x * scale + PE", "8x8192x1024", _add_scaled, (8, 8192, 1024)),
-        named("packed", "16x", _packed, [1024, 17, 300, 2048, 5, 800, 1500, 64] * 2, 1024),
+        named("packed", "16 sequences", _packed, [1024, 17, 300, 2048, 5, 800, 1500, 64] * 2, 1024),
         named("embed", "32x512x768", _embed, 32, 512, 768, 30_522),
         named("stream", "10x560", _streamed_chunk),
-        *(named("decode", f"{b}x1x{d}", _decode, b, d) for b, d in ((1, 64), (1, 768), (8, 768), (64, 1024))),
+        *(
+            named("decode", f"{batch}x1x{d_model}", _decode, batch, d_model)
+            for batch, d_model in ((1, 64), (1, 768), (8, 768), (64, 1024))
+        ),
     ]
