@@ -112,10 +112,9 @@ int quota_of_control_group() {
 int threads_of_openmp() {
 #if defined(_OPENMP)
   int threads = omp_get_max_threads();
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-    static const int quota = quota_of_control_group();
-    if (quota > 0) threads = std::min(threads, quota);
-  }
+  // What the user says stands; otherwise the quota counts, which OpenMP does not know.
+  static const int quota = std::getenv("OMP_NUM_THREADS") != nullptr ? 0 : quota_of_control_group();
+  if (quota > 0) threads = std::min(threads, quota);
   return std::max(threads, 1);
 #else
   return 1;

@@ -82,7 +82,7 @@ class Case:
         if not keywords and self.chance(10):
             count = conventions["vaswani"].frequency_count(d_model)
             return PositionalEncoding(
-                d_model, max_len=max_len, freqs=[self.pick([0.0, 1.0, -0.3, 1e-9, 1e15]) for _ in range(count)]
+                d_model, max_len=max_len, freqs=[self.pick([0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(count)]
             )
         return PositionalEncoding(d_model, max_len=max_len, convention=self.pick(list(conventions)), **keywords)
 
