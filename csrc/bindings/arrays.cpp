@@ -29,8 +29,8 @@ std::string dtype_text(const py::dtype& dtype) { return py::str(dtype).cast<std:
 
 int flags_of(const py::array& array) { return array.flags(); }
 
-bool has_native_order(const py::array& array) {
-  const char order = array.dtype().byteorder();
+bool has_native_order(const py::dtype& dtype) {
+  const char order = dtype.byteorder();
   return order == '=' || order == '|';
 }
 
@@ -80,11 +80,14 @@ DType dtype_of(const py::dtype& dtype, const char* name) {
 
 DType dtype_of(const py::array& array, const char* name) { return dtype_of(array.dtype(), name); }
 
+void require_native_order(const py::dtype& dtype, const char* name) {
+  if (has_native_order(dtype)) return;
+  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
+                       ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
+}
+
 void require_access(const py::array& array, const char* name, Access access) {
-  if (!has_native_order(array)) {
-    throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) +
-                         ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
-  }
+  require_native_order(array.dtype(), name);
   if ((flags_of(array) & Proxy::NPY_ARRAY_ALIGNED_) == 0) {
     throw py::value_error(text(name) +
                           " is misaligned, expected addresses that are multiples of the item size; "
@@ -230,7 +233,7 @@ py::array numbers_of(PyObject* object, const char* name, Numbers kind) {
                                            "start"
                                          : "; convert it with .astype(..)"));
   }
-  if (!has_native_order(array)) array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
+  if (!has_native_order(array.dtype())) array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
   return array;
 }
 

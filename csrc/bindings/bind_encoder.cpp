@@ -38,6 +38,11 @@ double number_argument(PyObject* object, const char* name, double otherwise) {
   return value;
 }
 
+bool is_numpy_scalar(PyObject* object) {
+  static PyObject* const type = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  return PyObject_IsInstance(object, type) == 1;
+}
+
 // An int that is no bool; saturated where it does not fit.
 std::optional<std::int64_t> integer_argument(PyObject* object) {
   if (PyBool_Check(object) || !PyIndex_Check(object) || py::isinstance<py::array>(object)) return std::nullopt;
@@ -218,7 +223,7 @@ std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::in
     return py::value_error(std::string(name) + " has " + std::to_string(columns) + " columns, expected " + expected);
   };
   if (!is_given(channels)) {
-    if (columns == d_model) return 0;
+    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
     throw mismatch("d_model, " + std::to_string(d_model) +
                    "; make the encoding for this width, or pass channels=(first, end)");
   }
@@ -276,7 +281,14 @@ void finish(const Call& call) {
   if (!completed) signals.raise();
 }
 
-BoundEncoder& encoder_of(PyObject* self) { return py::cast<BoundEncoder&>(py::handle(self)); }
+// pybind11's own cast would hand out raw memory for an object whose __init__ never ran.
+BoundEncoder& encoder_of(PyObject* self) {
+  void* const encoder = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr();
+  if (encoder == nullptr) {
+    throw py::type_error(type_name(self) + " is not initialised, expected its __init__ to have run; make a new one");
+  }
+  return *static_cast<BoundEncoder*>(encoder);
+}
 
 // `out` as given, checked, or a new array.
 py::array output(PyObject* out, const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
@@ -446,7 +458,7 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
   if (is_given(a[encode_channels]) && PyTuple_Check(a[encode_channels]) && PyTuple_GET_SIZE(a[encode_channels]) == 2) {
     const auto first = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 0));
     const auto end = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 1));
-    if (first && end) columns = std::max<std::int64_t>(*end - *first, 0);
+    if (first && end && *first >= 0) columns = std::max<std::int64_t>(*end - *first, 0);
   }
   job.first_column = channels_argument(a[encode_channels], d_model, columns, "the result");
 
@@ -454,7 +466,9 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
                               ? py::dtype::from_args(py::reinterpret_borrow<py::object>(a[encode_dtype]))
                           : is_given(a[encode_out]) ? array_of(a[encode_out], "out").dtype()
                                                     : py::dtype::of<float>();
-  const DType core_dtype = dtype_of(dtype, is_given(a[encode_dtype]) ? "dtype" : "out");
+  const char* const dtype_name = is_given(a[encode_dtype]) ? "dtype" : "out";
+  const DType core_dtype = dtype_of(dtype, dtype_name);
+  require_native_order(dtype, dtype_name);
 
   PyObject* const what = a[encode_positions];
   std::vector<py::ssize_t> shape;
@@ -475,7 +489,7 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
     }
     shape.push_back(*seq_len);
   } else {
-    if (PyFloat_Check(what) || PyBool_Check(what) || what == Py_None) {
+    if (PyFloat_Check(what) || PyBool_Check(what) || what == Py_None || is_numpy_scalar(what)) {
       throw py::type_error("positions is " + repr_of(what) +
                            ", expected an int, the number of positions, or an array "
                            "of positions; for one fractional position pass [" +

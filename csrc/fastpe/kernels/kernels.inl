@@ -443,8 +443,8 @@ void rotate_plain(const Rotation& r) {
   }
 }
 
-// Streaming stores want aligned addresses: the columns before are peeled, row by row where rows are aligned
-// differently. One anchor at a time: more rows at once make the stores slower.
+// Streaming stores want aligned addresses: the columns before are peeled. Rows that are aligned differently are peeled
+// one by one.
 template <class T, Mode mode>
 void rotate_streaming(const Rotation& r) {
   constexpr std::int64_t alignment = sizeof(typename T::Element) * float_lanes;
@@ -452,26 +452,26 @@ void rotate_streaming(const Rotation& r) {
     const std::int64_t head = elements_to_alignment<T>(row);
     return head < r.columns ? head : r.columns;
   };
-  Rotation one = r;
-  one.anchor_count = 1;
-  for (std::int64_t anchor = 0; anchor < r.anchor_count; ++anchor) {
-    if (r.out_row_stride_bytes % alignment == 0) {
-      const std::int64_t head = peel(one.out);
-      rotate_panel<T, mode, false>(one, 0, head);
-      for (std::int64_t begin = head; begin < r.columns; begin += panel_columns) {
-        rotate_panel<T, mode, true>(one, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
-      }
-    } else {
+  if (r.out_row_stride_bytes % alignment == 0) {
+    const std::int64_t head = peel(r.out);
+    rotate_panel<T, mode, false>(r, 0, head);
+    for (std::int64_t begin = head; begin < r.columns; begin += panel_columns) {
+      rotate_panel<T, mode, true>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+    }
+  } else {
+    Rotation one = r;
+    one.anchor_count = 1;
+    for (std::int64_t anchor = 0; anchor < r.anchor_count; ++anchor) {
       for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
         const std::int64_t head = peel(one.out + row * r.out_row_stride_bytes);
         rotate_one_row<T, mode, false>(one, row, 0, head);
         rotate_one_row<T, mode, true>(one, row, head, r.columns);
       }
+      one.values += r.table_stride;
+      one.slopes += r.table_stride;
+      one.out += block_rows * r.out_row_stride_bytes;
+      if (mode != Mode::write) one.x += block_rows * r.x_row_stride_bytes;
     }
-    one.values += r.table_stride;
-    one.slopes += r.table_stride;
-    one.out += block_rows * r.out_row_stride_bytes;
-    if (mode != Mode::write) one.x += block_rows * r.x_row_stride_bytes;
   }
   streaming_fence();
 }
