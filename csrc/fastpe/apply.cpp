@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
 constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
-constexpr std::int64_t rows_worth_copying = 8;  // longer runs are computed faster than they are read
+// Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
+constexpr std::int64_t rows_worth_reading = 8;
 
 // ---- rows and positions
 
@@ -139,9 +140,10 @@ void check_position(const Job& job, const Number& number, const std::string& whe
   const std::string value = number.is_integer ? std::to_string(number.integer) : text_of(number.value);
   if (job.encoder != nullptr) {
     if (!in_range) {
-      throw std::invalid_argument(where + " is " + value +
-                                  ", expected a finite position of magnitude at most 2**53; beyond it not every integer "
-                                  "has a float64 of its own");
+      throw std::invalid_argument(
+          where + " is " + value +
+          ", expected a finite position of magnitude at most 2**53; beyond it not every integer "
+          "has a float64 of its own");
     }
     return;
   }
@@ -255,9 +257,10 @@ void copy_row(char* to, std::int64_t to_stride, const char* from, std::int64_t f
 }
 
 struct Plan {
-  bool all_cached = false;       // every position has a cached row
+  bool all_cached = false;        // every position has a cached row
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
+  bool fits_in_cache = false;
   std::int64_t tile_rows = 1;
   std::int64_t tile_row_bytes = 0;
   std::int64_t scratch_bytes_of_phasors = 0;
@@ -287,8 +290,7 @@ class Worker {
     for (std::int64_t batch = begin / seq_len; begin < end; ++batch) {
       const std::int64_t l_begin = begin - batch * seq_len;
       const std::int64_t l_end = std::min(seq_len, end - batch * seq_len);
-      std::int64_t valid_before =
-          job_.positions.count_valid_only ? valid_rows_before(job_, batch, l_begin) : 0;
+      std::int64_t valid_before = job_.positions.count_valid_only ? valid_rows_before(job_, batch, l_begin) : 0;
       for_each_validity(
           job_, batch, l_begin, l_end,
           [&](std::int64_t l, std::int64_t count) {
@@ -321,7 +323,8 @@ class Worker {
     const bool is_encode = job_.x == nullptr && job_.ids.data == nullptr;
     if (is_encode) {
       encode_rows(batch, run);
-    } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !copies(run) && has_contiguous_rows()) {
+    } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !reads_cached(run) &&
+               has_contiguous_rows()) {
       write_run(run, dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, job_.x->row(batch, run.l),
                 job_.x->seq_stride_bytes, plan_.streaming);
     } else {
@@ -331,7 +334,9 @@ class Worker {
     }
   }
 
-  bool copies(const Run& run) const { return plan_.all_cached && run.count < rows_worth_copying; }
+  bool reads_cached(const Run& run) const {
+    return plan_.all_cached && (plan_.fits_in_cache || run.count < rows_worth_reading);
+  }
 
   bool has_contiguous_rows() const {
     return job_.out.has_contiguous_rows() && (job_.x == nullptr || job_.x->has_contiguous_rows());
@@ -344,8 +349,7 @@ class Worker {
 
   void encode_rows(std::int64_t batch, const Run& run) {
     const std::int64_t bytes = element_bytes(dtype_);
-    const bool is_stored_dtype = dtype_ == DType::float32 || dtype_ == DType::float64;
-    if (is_stored_dtype && copies(run)) {
+    if (reads_cached(run)) {
       for (std::int64_t i = 0; i < run.count; ++i) {
         copy_row(job_.out.row(batch, run.l + i), job_.out.column_stride_bytes, cached_row(run.position.integer + i),
                  bytes, job_.out.columns, bytes);
@@ -554,12 +558,15 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   const RowsView& out = job.out;
   const bool is_encode = job.x == nullptr && job.ids.data == nullptr;
   const Positions& p = job.positions;
-  plan.shares_positions = !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr &&
-                          !p.count_valid_only;
+  plan.shares_positions =
+      !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() >= streaming_threshold_bytes();
+  plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 4;
   if (job.encoder != nullptr) {
-    plan.all_cached = job.use_cached_rows && bounds.all_integers && bounds.lowest >= 0 &&
+    // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
+    const bool has_rows_of_dtype = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
+    plan.all_cached = job.use_cached_rows && has_rows_of_dtype && bounds.all_integers && bounds.lowest >= 0 &&
                       bounds.highest < job.encoder->max_len();
     plan.scratch_bytes_of_phasors = 4 * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
   }
@@ -571,8 +578,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   if (fused || job.encoder == nullptr || plan.all_cached) plan.tile_rows = 0;
   const bool strided = !out.has_contiguous_rows() || (job.x != nullptr && !job.x->has_contiguous_rows());
   const std::int64_t row_bytes = strided ? plan.tile_row_bytes : 0;
-  const bool only_copies = plan.all_cached && (!fused || out.seq_len < rows_worth_copying);
-  const bool only_reads = job.encoder == nullptr || only_copies;
+  const bool only_reads_rows = plan.all_cached && (!fused || plan.fits_in_cache || out.seq_len < rows_worth_reading);
+  const bool only_reads = job.encoder == nullptr || only_reads_rows;
   if (only_reads) plan.scratch_bytes_of_phasors = 0;
   plan.scratch_bytes = plan.scratch_bytes_of_phasors + plan.tile_rows * plan.tile_row_bytes + row_bytes;
   return plan;
@@ -608,8 +615,8 @@ bool run(const Job& job, Interruption* interruption) {
   const std::int64_t bytes = out.bytes() * (job.x != nullptr || job.ids.data != nullptr ? 2 : 1);
   const int threads = threads_for(bytes, job.max_threads);
   if (job.encoder != nullptr) job.encoder->prepare(out.dtype);
-  const auto scratch = plan.scratch_bytes > 0 ? AlignedBuffer<char>::uninitialized(threads * plan.scratch_bytes)
-                                              : AlignedBuffer<char>();
+  const auto scratch =
+      plan.scratch_bytes > 0 ? AlignedBuffer<char>::uninitialized(threads * plan.scratch_bytes) : AlignedBuffer<char>();
   const auto scratch_of = [&](int thread) {
     return plan.scratch_bytes > 0 ? scratch.data() + thread * plan.scratch_bytes : nullptr;
   };
