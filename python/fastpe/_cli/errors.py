@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a command says when it cannot do its work."""
+
+
+class CommandError(Exception):
+    """One line for the user: what was found, what was expected, and the remedy."""
