@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import itertools
 import math
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ import numpy.typing as npt
 from fastpe._cli.errors import CommandError
 
 _format = np.lib.format
+
+# NumPy's own limit for headers that it does not trust.
+_longest_header = 10000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,14 +42,26 @@ class Header:
 
 def read_header(stream: IO[bytes], name: str) -> Header:
     """Read a header and leave the stream at the first element; objects are refused, never unpickled."""
+    start = stream.read(8)
+    if start[:6] != _format.MAGIC_PREFIX or len(start) < 8:
+        raise CommandError(f"{name} is not a .npy file: it starts with {start!r}; write it with numpy.save")
+    version = start[6], start[7]
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise CommandError(
+            f"{name} has .npy version {version[0]}.{version[1]}, expected 1.0, 2.0 or 3.0; write it anew"
+        )
+    length_bytes = stream.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(length_bytes, "little")
+    if length > _longest_header:
+        raise CommandError(f"{name} has a header of {length} bytes, expected at most {_longest_header}; write it anew")
+    # Version 3 differs from 2 in the encoding of field names alone, and arrays with fields are refused later.
+    read = _format.read_array_header_1_0 if version == (1, 0) else _format.read_array_header_2_0
     try:
-        version = _format.read_magic(stream)
-        # Version 3 differs from 2 in the encoding of field names alone, and arrays with fields are refused below.
-        read = _format.read_array_header_1_0 if version == (1, 0) else _format.read_array_header_2_0
-        shape, fortran_order, dtype = read(stream)
-    except (ValueError, TypeError, SyntaxError, OverflowError, RecursionError) as error:
+        shape, fortran_order, dtype = read(io.BytesIO(length_bytes + stream.read(length)))
+    except Exception as error:  # noqa: BLE001
+        # NumPy evaluates the header as a Python literal, and hostile ones fail in more ways than it names.
         reason = (str(error).splitlines() or [""])[0]
-        raise CommandError(f"{name} is not a .npy file, or its header is damaged: {reason}; write it anew") from None
+        raise CommandError(f"{name} has a damaged header: {reason}; write it anew") from None
     if any(extent < 0 or isinstance(extent, bool) for extent in shape):
         raise CommandError(f"{name} has a damaged header: shape {list(shape)}; write it anew")
     if dtype.hasobject:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, ReaderGone
 
 
 @contextlib.contextmanager
@@ -19,8 +19,13 @@ def standard_output() -> Iterator[IO[bytes]]:
     """Standard output for binary data, which a terminal cannot show."""
     if sys.stdout.isatty():
         raise CommandError("-o - writes binary data, and standard output is a terminal; redirect it or name a file")
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()
+    try:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The interpreter must not try to flush the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ReaderGone from None
 
 
 @contextlib.contextmanager

@@ -114,13 +114,16 @@ class Plan:
         if source.read(1):
             raise CommandError(f"{self.name} goes on after its array; expected one array per file")
 
+    def require_in_place(self) -> None:
+        """Refuse what would change the size or the header."""
+        if self.source.dtype != self.result.dtype and self.source.dtype.kind != "V":
+            raise CommandError(
+                f"{self.name} holds {self.source.dtype.str}, and {self.result.dtype.str} would be written: not possible "
+                f"in place; write a new file with -o"
+            )
+
     def run_in_place(self, stream: IO[bytes], progress: Progress) -> None:
         """Replace the elements of one file, which a kill leaves partly done."""
-        if self.source.dtype != self.result.dtype:
-            raise CommandError(
-                f"{self.name} holds {self.source.dtype.str}, {self.result.dtype} asked for: not possible in place; "
-                f"write a new file with -o"
-            )
 
         def write_back(block: npt.NDArray[Any]) -> None:
             stream.seek(-block.nbytes, 1)
