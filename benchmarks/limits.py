@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory limits: native loops where a C compiler is found, else NumPy's, named as what they are."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Float32Array = npt.NDArray[np.float32]
+
+
+def compile_shared_library(source: pathlib.Path, flag_choices: list[list[str]]) -> ctypes.CDLL | None:
+    """Compile with the first flags that work; None where no compiler does."""
+    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    if shutil.which(compiler[0]) is None:
+        return None
+    with tempfile.TemporaryDirectory() as directory:
+        library = pathlib.Path(directory, source.stem + ".so")
+        for flags in flag_choices:
+            command = [*compiler, "-O3", "-shared", "-fPIC", *flags, str(source), "-o", str(library)]
+            if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+                return ctypes.CDLL(str(library))
+    return None
+
+
+@functools.cache
+def _native() -> ctypes.CDLL | None:
+    library = compile_shared_library(
+        pathlib.Path(__file__).with_name("limits.c"), [["-march=native", "-fopenmp"], ["-fopenmp"], []]
+    )
+    if library is not None:
+        for name in ("store_constant", "stream_constant", "add_constant"):
+            getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_float, ctypes.c_int]
+            getattr(library, name).restype = None
+    return library
+
+
+def has_streaming_stores() -> bool:
+    library = _native()
+    return library is not None and bool(library.has_streaming_stores())
+
+
+def has_threads() -> bool:
+    library = _native()
+    return library is not None and bool(library.has_threads())
+
+
+def _native_call(name: str, array: Float32Array, value: float, threads: int) -> Callable[[], Float32Array]:
+    function, address, size = getattr(_native(), name), array.ctypes.data, array.size
+
+    def call() -> Float32Array:
+        function(address, size, value, threads)
+        return array
+
+    return call
+
+
+def store(out: Float32Array, threads: int) -> Callable[[], Float32Array]:
+    return _native_call("store_constant", out, 1.5, threads)
+
+
+def stream(out: Float32Array, threads: int) -> Callable[[], Float32Array]:
+    return _native_call("stream_constant", out, 1.5, threads)
+
+
+def add_one(x: Float32Array, threads: int) -> Callable[[], Float32Array]:
+    return _native_call("add_constant", x, 1.0, threads)
