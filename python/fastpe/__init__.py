@@ -4,10 +4,12 @@
 from fastpe._config import __version__, show_config
 from fastpe._encoding import PositionalEncoding
 from fastpe._functions import add, add_, embed, encode
+from fastpe._identify import Identification, identify
 from fastpe.conventions import Convention, conventions
 
 __all__ = [
     "Convention",
+    "Identification",
     "PositionalEncoding",
     "__version__",
     "add",
@@ -15,5 +17,6 @@ __all__ = [
     "conventions",
     "embed",
     "encode",
+    "identify",
     "show_config",
 ]
