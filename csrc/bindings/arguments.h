@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Methods on CPython's vectorcall protocol: a call is parsed in tens of nanoseconds, where pybind11's own dispatch takes
-// hundreds for a dozen keywords.
+// Methods on CPython's vectorcall protocol: a call is parsed in tens of nanoseconds, where pybind11's own dispatch
+// takes hundreds for a dozen keywords.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -30,8 +30,7 @@ class Signature {
     std::array<PyObject*, count> values{};
     if (static_cast<std::size_t>(given) > positional_) {
       throw py::type_error(std::string(function_) + "() takes " + std::to_string(positional_) +
-                           " positional argument(s), found " + std::to_string(given) +
-                           "; pass the others by keyword");
+                           " positional argument(s), found " + std::to_string(given) + "; pass the others by keyword");
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(given); ++i) values[i] = arguments[i];
     const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
@@ -62,8 +61,8 @@ class Signature {
     py::list known;
     for (const char* each : names_) known.append(each);
     const py::list close = py::module_::import("difflib").attr("get_close_matches")(name, known, 1);
-    throw py::type_error(std::string(function_) + "() got an unexpected keyword argument '" +
-                         name.cast<std::string>() + "'" +
+    throw py::type_error(std::string(function_) + "() got an unexpected keyword argument '" + name.cast<std::string>() +
+                         "'" +
                          (close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?"));
   }
 

@@ -2,6 +2,7 @@
 #include "arrays.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <numeric>
 
@@ -28,8 +29,8 @@ std::string dtype_text(const py::dtype& dtype) { return py::str(dtype).cast<std:
 
 int flags_of(const py::array& array) { return array.flags(); }
 
-bool has_native_order(const py::array& array) {
-  const char order = array.dtype().byteorder();
+bool has_native_order(const py::dtype& dtype) {
+  const char order = dtype.byteorder();
   return order == '=' || order == '|';
 }
 
@@ -62,8 +63,8 @@ py::array array_of(PyObject* object, const char* name) {
     return py::module_::import("numpy").attr("asarray")(py::handle(object));
   }
   const bool has_numpy = py::hasattr(object, "numpy");
-  throw py::type_error(text(name) + " is a " + type_name(object) +
-                       ", expected a numpy.ndarray; pass " + (has_numpy ? text(name) + ".numpy()" : "np.asarray(..)") +
+  throw py::type_error(text(name) + " is a " + type_name(object) + ", expected a numpy.ndarray; pass " +
+                       (has_numpy ? text(name) + ".numpy()" : "np.asarray(..)") +
                        " and keep that array: the result is written into it");
 }
 
@@ -79,32 +80,44 @@ DType dtype_of(const py::dtype& dtype, const char* name) {
 
 DType dtype_of(const py::array& array, const char* name) { return dtype_of(array.dtype(), name); }
 
+void require_native_order(const py::dtype& dtype, const char* name) {
+  if (has_native_order(dtype)) return;
+  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
+                       ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
+}
+
 void require_access(const py::array& array, const char* name, Access access) {
-  if (!has_native_order(array)) {
-    throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) +
-                         ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
-  }
+  require_native_order(array.dtype(), name);
   if ((flags_of(array) & Proxy::NPY_ARRAY_ALIGNED_) == 0) {
-    throw py::value_error(text(name) + " is misaligned, expected addresses that are multiples of the item size; "
-                          "make an aligned copy with np.require(" + name + ", requirements='A')");
+    throw py::value_error(text(name) +
+                          " is misaligned, expected addresses that are multiples of the item size; "
+                          "make an aligned copy with np.require(" +
+                          name + ", requirements='A')");
   }
   if (access == Access::read) return;
   if (!array.writeable()) {
-    throw py::value_error(text(name) + " is read-only, expected a writable array; use add(.., out=) with an array of "
-                          "your own, or pass " + name + ".copy() (np.load: mmap_mode='r+')");
+    throw py::value_error(text(name) +
+                          " is read-only, expected a writable array; use add(.., out=) with an array of "
+                          "your own, or pass " +
+                          name + ".copy() (np.load: mmap_mode='r+')");
   }
   // Axes from the smallest stride up: each must step over all that the ones before it cover.
-  std::vector<std::pair<py::ssize_t, py::ssize_t>> axes;
+  constexpr std::size_t most_axes = 64;  // NumPy's own limit
+  std::array<std::pair<py::ssize_t, py::ssize_t>, most_axes> axes;
+  std::size_t count = 0;
   for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) {
     if (array.shape(axis) == 0) return;
-    if (array.shape(axis) > 1) axes.emplace_back(std::abs(array.strides(axis)), array.shape(axis));
+    if (array.shape(axis) > 1) axes[count++] = {std::abs(array.strides(axis)), array.shape(axis)};
   }
-  std::sort(axes.begin(), axes.end());
+  std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
   py::ssize_t covered = array.itemsize();
-  for (const auto& [stride, length] : axes) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& [stride, length] = axes[i];
     if (stride < covered) {
-      throw py::value_error(text(name) + " has elements that share memory (a broadcast or overlapping view), expected "
-                            "every element to be its own; pass " + name + ".copy(), or use add(.., out=)");
+      throw py::value_error(text(name) +
+                            " has elements that share memory (a broadcast or overlapping view), expected "
+                            "every element to be its own; pass " +
+                            name + ".copy(), or use add(.., out=)");
     }
     covered += stride * (length - 1);
   }
@@ -134,15 +147,16 @@ TableView table_of(const py::array& array, const char* name) {
     throw py::value_error(text(name) + " has shape " + shape_text(array) + ", expected two axes, [rows, d_model]");
   }
   if (array.shape(1) > 1 && array.strides(1) != array.itemsize()) {
-    throw py::value_error(text(name) + " has columns that are not contiguous, expected rows that are; make a copy with "
-                          "np.ascontiguousarray(" + name + ")");
+    throw py::value_error(text(name) +
+                          " has columns that are not contiguous, expected rows that are; make a copy with "
+                          "np.ascontiguousarray(" +
+                          name + ")");
   }
   return {static_cast<const char*>(array.data()), array.shape(0), array.strides(0)};
 }
 
 void require_shape(const py::array& array, const std::vector<py::ssize_t>& shape, const char* name) {
-  if (array.ndim() == static_cast<py::ssize_t>(shape.size()) &&
-      std::equal(shape.begin(), shape.end(), array.shape())) {
+  if (array.ndim() == static_cast<py::ssize_t>(shape.size()) && std::equal(shape.begin(), shape.end(), array.shape())) {
     return;
   }
   throw py::value_error(text(name) + " has shape " + shape_text(array) + ", expected exactly " + shape_text(shape) +
@@ -219,7 +233,7 @@ py::array numbers_of(PyObject* object, const char* name, Numbers kind) {
                                            "start"
                                          : "; convert it with .astype(..)"));
   }
-  if (!has_native_order(array)) array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
+  if (!has_native_order(array.dtype())) array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
   return array;
 }
 

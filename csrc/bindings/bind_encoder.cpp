@@ -38,6 +38,11 @@ double number_argument(PyObject* object, const char* name, double otherwise) {
   return value;
 }
 
+bool is_numpy_scalar(PyObject* object) {
+  static PyObject* const type = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  return PyObject_IsInstance(object, type) == 1;
+}
+
 // An int that is no bool; saturated where it does not fit.
 std::optional<std::int64_t> integer_argument(PyObject* object) {
   if (PyBool_Check(object) || !PyIndex_Check(object) || py::isinstance<py::array>(object)) return std::nullopt;
@@ -130,9 +135,9 @@ void set_explicit_positions(Call& call, PyObject* positions, const Extent& exten
   const py::array array = call.keep(numbers_of(positions, "positions", Numbers::integers_or_floats));
   Positions& p = call.job.positions;
   const py::ssize_t axes = array.ndim();
-  const bool fits = (axes == 1 && array.shape(0) == extent.seq_len) ||
-                    (axes == 2 && extent.has_batch && array.shape(0) == extent.rows &&
-                     array.shape(1) == extent.seq_len);
+  const bool fits =
+      (axes == 1 && array.shape(0) == extent.seq_len) ||
+      (axes == 2 && extent.has_batch && array.shape(0) == extent.rows && array.shape(1) == extent.seq_len);
   if (!fits) {
     const std::string per_batch = extent.has_batch ? " or " + shape_text({extent.rows, extent.seq_len}) : "";
     throw py::value_error("positions has shape " + shape_text(array) + ", expected " + shape_text({extent.seq_len}) +
@@ -145,16 +150,16 @@ void set_explicit_positions(Call& call, PyObject* positions, const Extent& exten
 
 void set_mask(Call& call, PyObject* mask, const Extent& extent) {
   const py::array array = call.keep(py::isinstance<py::array>(mask)
-                                         ? array_of(mask, "mask")
-                                         : py::array(py::module_::import("numpy").attr("asarray")(py::handle(mask))));
+                                        ? array_of(mask, "mask")
+                                        : py::array(py::module_::import("numpy").attr("asarray")(py::handle(mask))));
   if (array.dtype().kind() != 'b') {
     throw py::type_error("mask has dtype " + py::str(array.dtype()).cast<std::string>() +
                          ", expected bool, True where the row counts; convert it with .astype(bool)");
   }
   const py::ssize_t axes = array.ndim();
-  const bool fits = (axes == 1 && array.shape(0) == extent.seq_len) ||
-                    (axes == 2 && extent.has_batch && array.shape(0) == extent.rows &&
-                     array.shape(1) == extent.seq_len);
+  const bool fits =
+      (axes == 1 && array.shape(0) == extent.seq_len) ||
+      (axes == 2 && extent.has_batch && array.shape(0) == extent.rows && array.shape(1) == extent.seq_len);
   if (!fits) {
     const std::string per_batch = extent.has_batch ? " or " + shape_text({extent.rows, extent.seq_len}) : "";
     throw py::value_error("mask has shape " + shape_text(array) + ", expected " + shape_text({extent.seq_len}) +
@@ -169,8 +174,9 @@ void set_mask(Call& call, PyObject* mask, const Extent& extent) {
 
 void set_sequences(Call& call, PyObject* cu_seqlens, const Extent& extent) {
   if (extent.has_batch) {
-    throw py::value_error("cu_seqlens is for a packed batch: expected x (or ids) with one row axis, [N, d_model] (or "
-                          "[N]); reshape it, or leave cu_seqlens out");
+    throw py::value_error(
+        "cu_seqlens is for a packed batch: expected x (or ids) with one row axis, [N, d_model] (or "
+        "[N]); reshape it, or leave cu_seqlens out");
   }
   const py::array array = call.keep(numbers_of(cu_seqlens, "cu_seqlens", Numbers::integers));
   if (array.ndim() != 1 || array.shape(0) < 1) {
@@ -213,11 +219,13 @@ void set_rows(Call& call, const Keywords& k, const RowsView& view) {
 }
 
 std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::int64_t columns, const char* name) {
-  const std::string of = std::string(name) + " has " + std::to_string(columns) + " columns, expected ";
+  const auto mismatch = [&](const std::string& expected) {
+    return py::value_error(std::string(name) + " has " + std::to_string(columns) + " columns, expected " + expected);
+  };
   if (!is_given(channels)) {
-    if (columns == d_model) return 0;
-    throw py::value_error(of + "d_model, " + std::to_string(d_model) +
-                          "; make the encoding for this width, or pass channels=(first, end)");
+    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
+    throw mismatch("d_model, " + std::to_string(d_model) +
+                   "; make the encoding for this width, or pass channels=(first, end)");
   }
   if (!PyTuple_Check(channels) || PyTuple_GET_SIZE(channels) != 2) {
     throw py::type_error("channels is " + repr_of(channels) + ", expected a tuple (first, end) of ints");
@@ -230,7 +238,7 @@ std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::in
                           std::to_string(d_model));
   }
   if (*end - *first != columns) {
-    throw py::value_error(of + std::to_string(*end - *first) + " for channels=" + repr_of(channels));
+    throw mismatch(std::to_string(*end - *first) + " for channels=" + repr_of(channels));
   }
   return *first;
 }
@@ -273,7 +281,14 @@ void finish(const Call& call) {
   if (!completed) signals.raise();
 }
 
-BoundEncoder& encoder_of(PyObject* self) { return py::cast<BoundEncoder&>(py::handle(self)); }
+// pybind11's own cast would hand out raw memory for an object whose __init__ never ran.
+BoundEncoder& encoder_of(PyObject* self) {
+  void* const encoder = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr();
+  if (encoder == nullptr) {
+    throw py::type_error(type_name(self) + " is not initialised, expected its __init__ to have run; make a new one");
+  }
+  return *static_cast<BoundEncoder*>(encoder);
+}
 
 // `out` as given, checked, or a new array.
 py::array output(PyObject* out, const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
@@ -327,8 +342,21 @@ TableView learned_argument(Call& call, PyObject* object, const py::array& like, 
   return view;
 }
 
-enum Add { add_x, add_offset, add_positions, add_mask, add_lengths, add_cu_seqlens, add_scale, add_alpha, add_seq_axis,
-           add_channels, add_table, add_num_threads, add_out };
+enum Add {
+  add_x,
+  add_offset,
+  add_positions,
+  add_mask,
+  add_lengths,
+  add_cu_seqlens,
+  add_scale,
+  add_alpha,
+  add_seq_axis,
+  add_channels,
+  add_table,
+  add_num_threads,
+  add_out
+};
 
 template <std::size_t count>
 PyObject* add_to(BoundEncoder& self, const std::array<PyObject*, count>& a, bool in_place) {
@@ -409,8 +437,16 @@ void set_encoded_positions(Call& call, py::array positions, std::vector<py::ssiz
   p.values_per_batch = axes > 1;
 }
 
-enum Encode { encode_positions, encode_dtype, encode_offset, encode_mask, encode_lengths, encode_channels,
-              encode_num_threads, encode_out };
+enum Encode {
+  encode_positions,
+  encode_dtype,
+  encode_offset,
+  encode_mask,
+  encode_lengths,
+  encode_channels,
+  encode_num_threads,
+  encode_out
+};
 
 PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
   Call call;
@@ -422,23 +458,27 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
   if (is_given(a[encode_channels]) && PyTuple_Check(a[encode_channels]) && PyTuple_GET_SIZE(a[encode_channels]) == 2) {
     const auto first = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 0));
     const auto end = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 1));
-    if (first && end) columns = std::max<std::int64_t>(*end - *first, 0);
+    if (first && end && *first >= 0) columns = std::max<std::int64_t>(*end - *first, 0);
   }
   job.first_column = channels_argument(a[encode_channels], d_model, columns, "the result");
 
   const py::dtype dtype = is_given(a[encode_dtype])
                               ? py::dtype::from_args(py::reinterpret_borrow<py::object>(a[encode_dtype]))
-                              : is_given(a[encode_out]) ? array_of(a[encode_out], "out").dtype()
-                                                        : py::dtype::of<float>();
-  const DType core_dtype = dtype_of(dtype, is_given(a[encode_dtype]) ? "dtype" : "out");
+                          : is_given(a[encode_out]) ? array_of(a[encode_out], "out").dtype()
+                                                    : py::dtype::of<float>();
+  const char* const dtype_name = is_given(a[encode_dtype]) ? "dtype" : "out";
+  const DType core_dtype = dtype_of(dtype, dtype_name);
+  require_native_order(dtype, dtype_name);
 
   PyObject* const what = a[encode_positions];
   std::vector<py::ssize_t> shape;
   const std::optional<std::int64_t> seq_len = integer_argument(what);
   if (seq_len) {
     if (*seq_len < 0) {
-      throw py::value_error("positions is " + repr_of(what) + ", expected a number of positions, 0 or more; for one "
-                            "negative position pass an array, [" + repr_of(what) + "]");
+      throw py::value_error("positions is " + repr_of(what) +
+                            ", expected a number of positions, 0 or more; for one "
+                            "negative position pass an array, [" +
+                            repr_of(what) + "]");
     }
     // A batch axis comes from the arguments that have one.
     for (PyObject* per_row : {a[encode_offset], a[encode_lengths], a[encode_mask]}) {
@@ -449,9 +489,11 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
     }
     shape.push_back(*seq_len);
   } else {
-    if (PyFloat_Check(what) || PyBool_Check(what) || what == Py_None) {
-      throw py::type_error("positions is " + repr_of(what) + ", expected an int, the number of positions, or an array "
-                           "of positions; for one fractional position pass [" + repr_of(what) + "]");
+    if (PyFloat_Check(what) || PyBool_Check(what) || what == Py_None || is_numpy_scalar(what)) {
+      throw py::type_error("positions is " + repr_of(what) +
+                           ", expected an int, the number of positions, or an array "
+                           "of positions; for one fractional position pass [" +
+                           repr_of(what) + "]");
     }
     refuse_together(what, "positions", a[encode_offset], "offset");
     set_encoded_positions(call, numbers_of(what, "positions", Numbers::integers_or_floats), shape);
@@ -495,8 +537,20 @@ PyObject* method_encode(PyObject* self, PyObject* const* arguments, Py_ssize_t g
 
 // ---- embed
 
-enum Embed { embed_ids, embed_table, embed_offset, embed_positions, embed_mask, embed_lengths, embed_cu_seqlens,
-             embed_scale, embed_alpha, embed_position_table, embed_num_threads, embed_out };
+enum Embed {
+  embed_ids,
+  embed_table,
+  embed_offset,
+  embed_positions,
+  embed_mask,
+  embed_lengths,
+  embed_cu_seqlens,
+  embed_scale,
+  embed_alpha,
+  embed_position_table,
+  embed_num_threads,
+  embed_out
+};
 
 PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
   Call call;
@@ -544,8 +598,8 @@ PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
 
 PyObject* method_embed(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
   static const Signature<12> signature("embed", 2,
-                                       {"ids", "table", "offset", "positions", "mask", "lengths", "cu_seqlens",
-                                        "scale", "alpha", "position_table", "num_threads", "out"});
+                                       {"ids", "table", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale",
+                                        "alpha", "position_table", "num_threads", "out"});
   return guarded([&] { return embed(encoder_of(self), signature.parse(arguments, given, keywords)); });
 }
 

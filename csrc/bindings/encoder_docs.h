@@ -6,7 +6,8 @@
 
 namespace fastpe::bindings {
 
-constexpr const char* encode_doc = R"doc(encode($self, positions, /, *, dtype=None, offset=None, mask=None, lengths=None, channels=None, num_threads=None, out=None)
+constexpr const char* encode_doc =
+    R"doc(encode($self, positions, /, *, dtype=None, offset=None, mask=None, lengths=None, channels=None, num_threads=None, out=None)
 --
 
 Encode positions.
@@ -73,7 +74,9 @@ scale, alpha : float, optional
 )doc";
 
 inline const char* add_in_place_doc() {
-  static const std::string doc = std::string(R"doc(add_($self, x, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None)
+  static const std::string doc =
+      std::string(
+          R"doc(add_($self, x, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None)
 --
 
 Add the encoding to embeddings, in place.
@@ -82,7 +85,8 @@ Parameters
 ----------
 x : ndarray [L, d_model], [B, L, d_model] or [B, .., L, d_model]
     float32, float64, float16 or ml_dtypes.bfloat16; any strides; writable, aligned, without overlap.
-)doc") + row_arguments_doc + R"doc(seq_axis : int, optional
+)doc") +
+      row_arguments_doc + R"doc(seq_axis : int, optional
     Which axis of ``x`` is the sequence.
 channels : tuple of int, optional
     ``x`` holds columns ``first`` to ``end`` of an encoding ``d_model`` wide.
@@ -121,7 +125,9 @@ array([[ 0.        ,  1.        ,  0.        ,  1.        ],
 }
 
 inline const char* add_doc() {
-  static const std::string doc = std::string(R"doc(add($self, x, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None, out=None)
+  static const std::string doc =
+      std::string(
+          R"doc(add($self, x, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None, out=None)
 --
 
 Add the encoding to embeddings, into another array: one pass that reads ``x`` and writes ``out``.
@@ -130,7 +136,8 @@ Parameters
 ----------
 x : ndarray [L, d_model], [B, L, d_model] or [B, .., L, d_model]
     float32, float64, float16 or ml_dtypes.bfloat16; any strides, read-only and broadcast ones included.
-)doc") + row_arguments_doc + R"doc(seq_axis, channels, table, num_threads
+)doc") +
+      row_arguments_doc + R"doc(seq_axis, channels, table, num_threads
     As in ``add_``. Rows that are left alone are copied.
 out : ndarray, optional
     A writable array of exactly ``x``'s shape and dtype; ``x`` itself, or apart from it.
@@ -156,7 +163,9 @@ array([[2.        , 3.        , 2.        , 3.        ],
 }
 
 inline const char* embed_doc() {
-  static const std::string doc = std::string(R"doc(embed($self, ids, table, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None)
+  static const std::string doc =
+      std::string(
+          R"doc(embed($self, ids, table, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None)
 --
 
 Gather embeddings and add the encoding: ``table[ids] * scale + alpha * PE`` in one pass.
@@ -167,7 +176,8 @@ ids : int array_like, any shape S
     Rows of ``table``; the last axis is the sequence.
 table : ndarray [vocabulary, d_model]
     float32, float64, float16 or ml_dtypes.bfloat16, rows contiguous.
-)doc") + row_arguments_doc + R"doc(position_table : ndarray [max_len, d_model], optional
+)doc") +
+      row_arguments_doc + R"doc(position_table : ndarray [max_len, d_model], optional
     A learned position table of ``table``'s dtype, instead of sinusoids.
 num_threads : int, optional
     At most this many threads.

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
 constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
-constexpr std::int64_t rows_worth_copying = 8;  // longer runs are computed faster than they are read
+// Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
+constexpr std::int64_t rows_worth_reading = 8;
 
 // ---- rows and positions
 
@@ -124,8 +125,20 @@ std::string text_of(double value) {
   return text;
 }
 
-std::string place(const char* name, bool has_batch, std::int64_t batch, std::int64_t l) {
-  return std::string(name) + "[" + (has_batch ? std::to_string(batch) + ", " : "") + std::to_string(l) + "]";
+std::string text_of(const Number& number) {
+  const bool is_exact = number.is_integer && number.integer != INT64_MAX;
+  return is_exact ? std::to_string(number.integer) : text_of(number.value);
+}
+
+// The element of an array that has the rows' shape, or only their first batch axis.
+std::string place(const char* name, const RowsView& rows, int batch_axes, std::int64_t batch, std::int64_t l) {
+  std::string index = std::to_string(l);
+  for (int axis = batch_axes - 1; axis > 0; --axis) {
+    index = std::to_string(batch % rows.batch_shape[axis]) + ", " + index;
+    batch /= rows.batch_shape[axis];
+  }
+  if (batch_axes > 0) index = std::to_string(batch) + ", " + index;
+  return std::string(name) + "[" + index + "]";
 }
 
 struct PositionBounds {
@@ -133,28 +146,30 @@ struct PositionBounds {
   bool all_integers = true;
 };
 
+bool has_encoding(const Job& job, const Number& number) {
+  if (job.encoder == nullptr) return number.is_integer && number.integer >= 0 && number.integer < job.learned.rows;
+  return number.is_integer ? number.integer <= max_position && number.integer >= -max_position
+                           : std::fabs(number.value) <= static_cast<double>(max_position);
+}
+
 void check_position(const Job& job, const Number& number, const std::string& where) {
-  const bool in_range = number.is_integer ? number.integer <= max_position && number.integer >= -max_position
-                                          : std::fabs(number.value) <= static_cast<double>(max_position);
-  const std::string value = number.is_integer ? std::to_string(number.integer) : text_of(number.value);
+  if (has_encoding(job, number)) return;
   if (job.encoder != nullptr) {
-    if (!in_range) {
-      throw std::invalid_argument(where + " is " + value +
-                                  ", expected a finite position of magnitude at most 2**53; beyond it not every integer "
-                                  "has a float64 of its own");
-    }
-    return;
+    throw std::invalid_argument(where + " is " + text_of(number) +
+                                ", expected a finite position of magnitude at most 2**53; beyond it not every integer "
+                                "has a float64 of its own");
   }
-  if (!number.is_integer || number.integer < 0 || number.integer >= job.learned.rows) {
-    throw std::out_of_range(where + " is " + value + ", expected an integer from 0 to " +
-                            std::to_string(job.learned.rows - 1) + ": the position table has " +
-                            std::to_string(job.learned.rows) + " rows; pass a longer table or smaller positions");
-  }
+  throw std::out_of_range(where + " is " + text_of(number) + ", expected an integer from 0 to " +
+                          std::to_string(job.learned.rows - 1) + ": the position table has " +
+                          std::to_string(job.learned.rows) + " rows; pass a longer table or smaller positions");
 }
 
 std::string describe_run(const Job& job, std::int64_t row, const Run& run, std::int64_t l) {
   const Positions& p = job.positions;
-  if (p.values.data != nullptr) return place("positions", p.values_per_batch, row, l);
+  if (p.values.data != nullptr) {
+    const bool has_every_axis = job.x == nullptr && job.ids.data == nullptr;
+    return place("positions", job.out, !p.values_per_batch ? 0 : has_every_axis ? job.out.batch_axes : 1, row, l);
+  }
   const bool has_batch = p.offsets.data != nullptr;
   const std::int64_t index = p.sequence_starts.data != nullptr ? sequence_of(p, run.l) : row;
   return std::string("offset") + (has_batch ? "[" + std::to_string(index) + "]" : "") + ": the position of row " +
@@ -179,10 +194,10 @@ PositionBounds check_positions(const Job& job) {
       const std::int64_t first = run.position.integer;
       if (first < -max_position || first > max_position - (run.count - 1) || job.encoder == nullptr) {
         // Only where something is wrong, or may be: the first bad row is named.
-        for (std::int64_t i = 0; i < run.count; i += std::max<std::int64_t>(1, run.count - 1)) {
-          const std::int64_t position = first > max_position ? first : first + i;
-          check_position(job, integer_position(position), describe_run(job, row, run, run.l + i));
-        }
+        check_position(job, run.position, describe_run(job, row, run, run.l));
+        const std::int64_t last = job.encoder != nullptr ? max_position : job.learned.rows - 1;
+        const std::int64_t i = std::min(last - first + 1, run.count - 1);
+        check_position(job, integer_position(first + i), describe_run(job, row, run, run.l + i));
       }
       bounds.lowest = std::min(bounds.lowest, first);
       bounds.highest = std::max(bounds.highest, first + run.count - 1);
@@ -204,8 +219,8 @@ void check_sequences(const Job& job) {
   std::int64_t previous = 0;
   for (std::int64_t i = 0; i <= p.sequence_count; ++i) {
     const std::int64_t start = p.sequence_starts.integer_at(0, i);
-    const bool is_wrong = i == 0 ? start != 0 : i == p.sequence_count ? start != job.out.seq_len : start < previous;
-    if (is_wrong || start < previous) {
+    const bool is_wrong_end = (i == 0 && start != 0) || (i == p.sequence_count && start != job.out.seq_len);
+    if (is_wrong_end || start < previous) {
       throw std::invalid_argument("cu_seqlens[" + std::to_string(i) + "] is " + std::to_string(start) +
                                   ", expected 0, then values that never fall, then the number of rows, " +
                                   std::to_string(job.out.seq_len));
@@ -221,7 +236,7 @@ void check_lengths(const Job& job) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t length = lengths.integer_at(row, 0);
     if (length < 0 || length > job.out.seq_len) {
-      throw std::invalid_argument(place("lengths", false, 0, row) + " is " + std::to_string(length) +
+      throw std::invalid_argument(place("lengths", job.out, 0, 0, row) + " is " + text_of(lengths.at(row, 0)) +
                                   ", expected 0 to the sequence length, " + std::to_string(job.out.seq_len));
     }
   }
@@ -233,7 +248,8 @@ void check_ids(const Job& job) {
     for (std::int64_t l = 0; l < job.out.seq_len; ++l) {
       const std::int64_t id = job.ids.integer_at(batch, l);
       if (id < 0 || id >= job.vocabulary.rows) {
-        throw std::out_of_range(place("ids", job.out.batch_axes > 0, batch, l) + " is " + std::to_string(id) +
+        throw std::out_of_range(place("ids", job.out, job.out.batch_axes, batch, l) + " is " +
+                                text_of(job.ids.at(batch, l)) +
                                 ", expected 0 to " + std::to_string(job.vocabulary.rows - 1) + ": table has " +
                                 std::to_string(job.vocabulary.rows) + " rows");
       }
@@ -255,9 +271,10 @@ void copy_row(char* to, std::int64_t to_stride, const char* from, std::int64_t f
 }
 
 struct Plan {
-  bool all_cached = false;       // every position has a cached row
+  bool all_cached = false;        // every position has a cached row
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
+  bool fits_in_cache = false;
   std::int64_t tile_rows = 1;
   std::int64_t tile_row_bytes = 0;
   std::int64_t scratch_bytes_of_phasors = 0;
@@ -287,8 +304,7 @@ class Worker {
     for (std::int64_t batch = begin / seq_len; begin < end; ++batch) {
       const std::int64_t l_begin = begin - batch * seq_len;
       const std::int64_t l_end = std::min(seq_len, end - batch * seq_len);
-      std::int64_t valid_before =
-          job_.positions.count_valid_only ? valid_rows_before(job_, batch, l_begin) : 0;
+      std::int64_t valid_before = job_.positions.count_valid_only ? valid_rows_before(job_, batch, l_begin) : 0;
       for_each_validity(
           job_, batch, l_begin, l_end,
           [&](std::int64_t l, std::int64_t count) {
@@ -302,7 +318,9 @@ class Worker {
 
   // The same positions for all batch items: each tile of the encoding is made once.
   void process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64_t batch_begin, std::int64_t batch_end) {
-    for_each_run(job_, 0, l_begin, l_end - l_begin, 0, [&](const Run& run) {
+    for_each_run(job_, 0, l_begin, l_end - l_begin, 0, [&](Run run) {
+      // Rows that no batch item wants have not been checked.
+      if (!has_encoding(job_, run.position)) run.position = integer_position(0);
       for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
           for_each_validity(
@@ -321,7 +339,8 @@ class Worker {
     const bool is_encode = job_.x == nullptr && job_.ids.data == nullptr;
     if (is_encode) {
       encode_rows(batch, run);
-    } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !copies(run) && has_contiguous_rows()) {
+    } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !reads_cached(run) &&
+               has_contiguous_rows()) {
       write_run(run, dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, job_.x->row(batch, run.l),
                 job_.x->seq_stride_bytes, plan_.streaming);
     } else {
@@ -331,7 +350,9 @@ class Worker {
     }
   }
 
-  bool copies(const Run& run) const { return plan_.all_cached && run.count < rows_worth_copying; }
+  bool reads_cached(const Run& run) const {
+    return plan_.all_cached && (plan_.fits_in_cache || run.count < rows_worth_reading);
+  }
 
   bool has_contiguous_rows() const {
     return job_.out.has_contiguous_rows() && (job_.x == nullptr || job_.x->has_contiguous_rows());
@@ -344,8 +365,7 @@ class Worker {
 
   void encode_rows(std::int64_t batch, const Run& run) {
     const std::int64_t bytes = element_bytes(dtype_);
-    const bool is_stored_dtype = dtype_ == DType::float32 || dtype_ == DType::float64;
-    if (is_stored_dtype && copies(run)) {
+    if (reads_cached(run)) {
       for (std::int64_t i = 0; i < run.count; ++i) {
         copy_row(job_.out.row(batch, run.l + i), job_.out.column_stride_bytes, cached_row(run.position.integer + i),
                  bytes, job_.out.columns, bytes);
@@ -397,7 +417,9 @@ class Worker {
       const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
       const double residual = run.position.value - anchor * static_cast<double>(block_rows);
       anchors_[0] = no_anchor;
-      encoder.write_phasors(static_cast<std::int64_t>(anchor), residual, compensated, values_, slopes_);
+      // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
+      const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
+      encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, compensated, values_, slopes_);
       rotate(0, 1, 0, 0, dtype, out, out_stride, x, x_stride, streaming);
       return;
     }
@@ -554,12 +576,15 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   const RowsView& out = job.out;
   const bool is_encode = job.x == nullptr && job.ids.data == nullptr;
   const Positions& p = job.positions;
-  plan.shares_positions = !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr &&
-                          !p.count_valid_only;
+  plan.shares_positions =
+      !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() >= streaming_threshold_bytes();
+  plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 4;
   if (job.encoder != nullptr) {
-    plan.all_cached = job.use_cached_rows && bounds.all_integers && bounds.lowest >= 0 &&
+    // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
+    const bool has_rows_of_dtype = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
+    plan.all_cached = job.use_cached_rows && has_rows_of_dtype && bounds.all_integers && bounds.lowest >= 0 &&
                       bounds.highest < job.encoder->max_len();
     plan.scratch_bytes_of_phasors = 4 * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
   }
@@ -571,8 +596,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   if (fused || job.encoder == nullptr || plan.all_cached) plan.tile_rows = 0;
   const bool strided = !out.has_contiguous_rows() || (job.x != nullptr && !job.x->has_contiguous_rows());
   const std::int64_t row_bytes = strided ? plan.tile_row_bytes : 0;
-  const bool only_copies = plan.all_cached && (!fused || out.seq_len < rows_worth_copying);
-  const bool only_reads = job.encoder == nullptr || only_copies;
+  const bool only_reads_rows = plan.all_cached && (!fused || plan.fits_in_cache || out.seq_len < rows_worth_reading);
+  const bool only_reads = job.encoder == nullptr || only_reads_rows;
   if (only_reads) plan.scratch_bytes_of_phasors = 0;
   plan.scratch_bytes = plan.scratch_bytes_of_phasors + plan.tile_rows * plan.tile_row_bytes + row_bytes;
   return plan;
@@ -608,8 +633,8 @@ bool run(const Job& job, Interruption* interruption) {
   const std::int64_t bytes = out.bytes() * (job.x != nullptr || job.ids.data != nullptr ? 2 : 1);
   const int threads = threads_for(bytes, job.max_threads);
   if (job.encoder != nullptr) job.encoder->prepare(out.dtype);
-  const auto scratch = plan.scratch_bytes > 0 ? AlignedBuffer<char>::uninitialized(threads * plan.scratch_bytes)
-                                              : AlignedBuffer<char>();
+  const auto scratch =
+      plan.scratch_bytes > 0 ? AlignedBuffer<char>::uninitialized(threads * plan.scratch_bytes) : AlignedBuffer<char>();
   const auto scratch_of = [&](int thread) {
     return plan.scratch_bytes > 0 ? scratch.data() + thread * plan.scratch_bytes : nullptr;
   };

@@ -149,9 +149,7 @@ Wide inverse_tau() {
   return Wide::of_fraction({0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410});
 }
 
-Wide log_of_2() {
-  return Wide::of_fraction({0xb17217f7, 0xd1cf79ab, 0xc9e3b398, 0x03f2f6af, 0x40f34326, 0x7298b62d});
-}
+Wide log_of_2() { return Wide::of_fraction({0xb17217f7, 0xd1cf79ab, 0xc9e3b398, 0x03f2f6af, 0x40f34326, 0x7298b62d}); }
 
 // log2 of a number in [1, 2), bit by bit: squaring doubles the logarithm.
 Wide log2_of_mantissa(double mantissa) {
@@ -216,10 +214,10 @@ Ratio ratio_of(double base, double denominator) {
   return {exp2_of_fraction(rest), -static_cast<int>(step.integer_part()) - 1};
 }
 
-void push(DoubleDoubles& to, Wide value, double sign) {
+void push(DoubleDoubles& to, Wide value, double factor) {  // a power of 2, either sign
   const double high = value.take_leading_double();
-  to.high.push_back(sign * high);
-  to.low.push_back(sign * value.take_leading_double());
+  to.high.push_back(factor * high);
+  to.low.push_back(factor * value.take_leading_double());
 }
 
 // One frequency, given in radians per position.
@@ -228,19 +226,20 @@ void push_frequency(Frequencies& to, const Wide& radians, double sign, std::int6
   const double leading = rest.take_leading_double();
   to.radians.push_back(sign * (leading + rest.take_leading_double()));
   const Wide turns = radians * inverse_tau();
-  push(to.turns, turns, sign);
+  push(to.quarters, turns, 4.0 * sign);
   const Wide anchor_turns = (turns.fraction() * Wide::of_integer(static_cast<std::uint32_t>(block_rows))).fraction();
   const bool beyond_half = anchor_turns.bit(-1);
-  push(to.anchor_turns, beyond_half ? Wide::of_integer(1) - anchor_turns : anchor_turns, beyond_half ? -sign : sign);
+  push(to.anchor_quarters, beyond_half ? Wide::of_integer(1) - anchor_turns : anchor_turns,
+       beyond_half ? -4.0 * sign : 4.0 * sign);
 }
 
 void require_representable(double frequency, std::int64_t k) {
   const double magnitude = std::fabs(frequency);
-  if (!(magnitude < 0x1p62) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
+  if (!(magnitude < 0x1p45) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", frequency);
     throw std::invalid_argument("frequency " + std::to_string(k) + " is " + text +
-                                " radians per position, expected 0 or a magnitude from 2**-96 to 2**62; check base, "
+                                " radians per position, expected 0 or a magnitude from 2**-96 to 2**45; check base, "
                                 "freq_scale and freqs");
   }
 }
@@ -275,8 +274,8 @@ Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows,
       for (int i = 0; i < -ratio.exponent; ++i) radians = radians.halved();
     }
   }
-  pad(result.turns, static_cast<std::size_t>(padding));
-  pad(result.anchor_turns, static_cast<std::size_t>(padding));
+  pad(result.quarters, static_cast<std::size_t>(padding));
+  pad(result.anchor_quarters, static_cast<std::size_t>(padding));
   return result;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frequencies as turns per position: the phase's whole turns then drop out exactly, at any position.
+// Frequencies in quarter turns per position: the phase's whole turns then drop out exactly, at any position.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct DoubleDoubles {
 };
 
 struct Frequencies {
-  std::vector<double> radians;   // per position, rounded to nearest; not padded
-  DoubleDoubles turns;           // per position
-  DoubleDoubles anchor_turns;    // per block_rows positions, reduced to [-1/2, 1/2]
+  std::vector<double> radians;    // per position, rounded to nearest; not padded
+  DoubleDoubles quarters;         // quarter turns per position
+  DoubleDoubles anchor_quarters;  // per block_rows positions, less whole turns: in [-2, 2]
 };
 
-// Throws std::invalid_argument where a frequency's magnitude is neither 0 nor in [2^-96, 2^62).
+// Throws std::invalid_argument where a frequency's magnitude is neither 0 nor in [2^-96, 2^45).
 Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows, std::int64_t padding);
 
 }  // namespace fastpe

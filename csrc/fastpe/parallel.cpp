@@ -50,12 +50,9 @@ void after_fork_in_child() {
   ownership.owned = false;
 }
 
-void watch_forks() {
-  static const int registered = pthread_atfork(nullptr, nullptr, after_fork_in_child);
-  static_cast<void>(registered);
-}
-#else
-void watch_forks() {}
+// From load time on, whoever opens teams: other libraries of the process may share the OpenMP run-time, and with it this
+// thread's pool.
+[[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 #endif
 
 class Team {
@@ -64,7 +61,6 @@ class Team {
 #if defined(_OPENMP)
     if (threads <= 1 || survived_fork || omp_in_parallel() != 0) return;
     if (team_is_busy.exchange(true, std::memory_order_acquire)) return;
-    watch_forks();
     if (!ownership.owned) {
       if (team_owners.fetch_add(1) >= max_team_owners) {
         team_owners.fetch_sub(1);
@@ -116,10 +112,9 @@ int quota_of_control_group() {
 int threads_of_openmp() {
 #if defined(_OPENMP)
   int threads = omp_get_max_threads();
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-    static const int quota = quota_of_control_group();
-    if (quota > 0) threads = std::min(threads, quota);
-  }
+  // What the user says stands; otherwise the quota counts, which OpenMP does not know.
+  static const int quota = std::getenv("OMP_NUM_THREADS") != nullptr ? 0 : quota_of_control_group();
+  if (quota > 0) threads = std::min(threads, quota);
   return std::max(threads, 1);
 #else
   return 1;

@@ -7,8 +7,8 @@
 
 namespace fastpe {
 
-// Frequencies in radians per position: frequency_scale * base^(-k / exponent_denominator), k = 0 .. frequency_count - 1,
-// unless they are given.
+// Frequencies in radians per position: frequency_scale * base^(-k / exponent_denominator), k = 0 .. frequency_count -
+// 1, unless they are given.
 struct FrequencySpec {
   std::int64_t frequency_count = 0;
   double base = 10000.0;

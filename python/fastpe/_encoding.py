@@ -219,6 +219,9 @@ class PositionalEncoding(_core.Encoder):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"PositionalEncoding is immutable: cannot set {name!r}; make a new one")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"PositionalEncoding is immutable: cannot delete {name!r}")
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, self._value()
 

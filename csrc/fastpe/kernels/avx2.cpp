@@ -17,8 +17,6 @@ struct Doubles {
   static Doubles broadcast(double value) { return {_mm256_set1_pd(value)}; }
   void store(double* p) const { _mm256_storeu_pd(p, v); }
   void stream(double* p) const { _mm256_stream_pd(p, v); }
-  Doubles rounded() const { return {_mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-  Doubles absolute() const { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), v)}; }
   Doubles clamped(Doubles bound) const {
     return {_mm256_max_pd(_mm256_min_pd(v, bound.v), _mm256_sub_pd(_mm256_setzero_pd(), bound.v))};
   }
@@ -35,6 +33,22 @@ inline Doubles operator-(Doubles a, Doubles b) { return {_mm256_sub_pd(a.v, b.v)
 inline Doubles operator*(Doubles a, Doubles b) { return {_mm256_mul_pd(a.v, b.v)}; }
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return {_mm256_fmsub_pd(a.v, b.v, product.v)};
+}
+// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
+inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
+  const __m256i k = _mm256_castpd_si256(shifted.v);
+  const __m256d sign = _mm256_set1_pd(-0.0);
+  const __m256d odd = _mm256_castsi256_pd(_mm256_slli_epi64(k, 63));
+  const __m256i next = _mm256_add_epi64(k, _mm256_set1_epi64x(1));
+  const __m256d sine_sign = _mm256_and_pd(_mm256_castsi256_pd(_mm256_slli_epi64(k, 62)), sign);
+  const __m256d cosine_sign = _mm256_and_pd(_mm256_castsi256_pd(_mm256_slli_epi64(next, 62)), sign);
+  const __m256d first = _mm256_blendv_pd(sine.v, cosine.v, odd);
+  const __m256d second = _mm256_blendv_pd(cosine.v, sine.v, odd);
+  sine.v = _mm256_xor_pd(first, sine_sign);
+  cosine.v = _mm256_xor_pd(second, cosine_sign);
+}
+inline Doubles add_bits(Doubles a, Doubles b) {
+  return {_mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(a.v), _mm256_castpd_si256(b.v)))};
 }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m256d even = _mm256_unpacklo_pd(a.v, b.v);

@@ -17,8 +17,6 @@ struct Doubles {
   static Doubles broadcast(double value) { return {_mm512_set1_pd(value)}; }
   void store(double* p) const { _mm512_storeu_pd(p, v); }
   void stream(double* p) const { _mm512_stream_pd(p, v); }
-  Doubles rounded() const { return {_mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-  Doubles absolute() const { return {_mm512_abs_pd(v)}; }
   Doubles clamped(Doubles bound) const {
     return {_mm512_max_pd(_mm512_min_pd(v, bound.v), _mm512_sub_pd(_mm512_setzero_pd(), bound.v))};
   }
@@ -35,6 +33,22 @@ inline Doubles operator-(Doubles a, Doubles b) { return {_mm512_sub_pd(a.v, b.v)
 inline Doubles operator*(Doubles a, Doubles b) { return {_mm512_mul_pd(a.v, b.v)}; }
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return {_mm512_fmsub_pd(a.v, b.v, product.v)};
+}
+// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
+inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
+  const __m512i k = _mm512_castpd_si512(shifted.v);
+  const __m512i one = _mm512_set1_epi64(1);
+  const __m512i sign = _mm512_slli_epi64(one, 63);
+  const __mmask8 odd = _mm512_test_epi64_mask(k, one);
+  const __m512i sine_sign = _mm512_and_si512(_mm512_slli_epi64(k, 62), sign);
+  const __m512i cosine_sign = _mm512_and_si512(_mm512_slli_epi64(_mm512_add_epi64(k, one), 62), sign);
+  const __m512d first = _mm512_mask_blend_pd(odd, sine.v, cosine.v);
+  const __m512d second = _mm512_mask_blend_pd(odd, cosine.v, sine.v);
+  sine.v = _mm512_xor_pd(first, _mm512_castsi512_pd(sine_sign));
+  cosine.v = _mm512_xor_pd(second, _mm512_castsi512_pd(cosine_sign));
+}
+inline Doubles add_bits(Doubles a, Doubles b) {
+  return {_mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
 }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);

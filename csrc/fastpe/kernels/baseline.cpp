@@ -24,15 +24,6 @@ struct Doubles {
   static Doubles broadcast(double value) { return {_mm_set1_pd(value)}; }
   void store(double* p) const { _mm_storeu_pd(p, v); }
   void stream(double* p) const { _mm_stream_pd(p, v); }
-  Doubles absolute() const { return {_mm_andnot_pd(_mm_set1_pd(-0.0), v)}; }
-  Doubles rounded() const {  // adding 2^52 drops the fraction of smaller magnitudes; larger ones have none
-    const __m128d shift = _mm_set1_pd(0x1p52);
-    const __m128d magnitude = absolute().v;
-    const __m128d integer = _mm_sub_pd(_mm_add_pd(magnitude, shift), shift);
-    const __m128d is_small = _mm_cmplt_pd(magnitude, shift);
-    const __m128d result = _mm_or_pd(_mm_and_pd(is_small, integer), _mm_andnot_pd(is_small, magnitude));
-    return {_mm_or_pd(result, _mm_and_pd(_mm_set1_pd(-0.0), v))};
-  }
   Doubles clamped(Doubles bound) const {
     return {_mm_max_pd(_mm_min_pd(v, bound.v), _mm_sub_pd(_mm_setzero_pd(), bound.v))};
   }
@@ -47,6 +38,22 @@ struct Doubles {
 inline Doubles operator+(Doubles a, Doubles b) { return {_mm_add_pd(a.v, b.v)}; }
 inline Doubles operator-(Doubles a, Doubles b) { return {_mm_sub_pd(a.v, b.v)}; }
 inline Doubles operator*(Doubles a, Doubles b) { return {_mm_mul_pd(a.v, b.v)}; }
+// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
+inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
+  const __m128i k = _mm_castpd_si128(shifted.v);
+  const __m128d sign = _mm_set1_pd(-0.0);
+  const __m128i one = _mm_set1_epi64x(1);
+  const __m128d odd = _mm_castsi128_pd(_mm_sub_epi64(_mm_setzero_si128(), _mm_and_si128(k, one)));
+  const __m128d sine_sign = _mm_and_pd(_mm_castsi128_pd(_mm_slli_epi64(k, 62)), sign);
+  const __m128d cosine_sign = _mm_and_pd(_mm_castsi128_pd(_mm_slli_epi64(_mm_add_epi64(k, one), 62)), sign);
+  const __m128d first = _mm_or_pd(_mm_and_pd(odd, cosine.v), _mm_andnot_pd(odd, sine.v));
+  const __m128d second = _mm_or_pd(_mm_and_pd(odd, sine.v), _mm_andnot_pd(odd, cosine.v));
+  sine.v = _mm_xor_pd(first, sine_sign);
+  cosine.v = _mm_xor_pd(second, cosine_sign);
+}
+inline Doubles add_bits(Doubles a, Doubles b) {
+  return {_mm_castsi128_pd(_mm_add_epi64(_mm_castpd_si128(a.v), _mm_castpd_si128(b.v)))};
+}
 inline void interleave(Doubles& a, Doubles& b) {
   const __m128d first = _mm_unpacklo_pd(a.v, b.v);
   b.v = _mm_unpackhi_pd(a.v, b.v);
@@ -79,13 +86,6 @@ struct Doubles {
   static Doubles broadcast(double value) { return {value}; }
   void store(double* p) const { *p = v; }
   void stream(double* p) const { *p = v; }
-  Doubles absolute() const { return {v < 0 ? -v : v}; }
-  Doubles rounded() const {
-    const double magnitude = absolute().v;
-    if (!(magnitude < 0x1p52)) return *this;
-    const double integer = (magnitude + 0x1p52) - 0x1p52;
-    return {v < 0 ? -integer : integer};
-  }
   Doubles clamped(Doubles bound) const { return {v > bound.v ? bound.v : v < -bound.v ? -bound.v : v}; }
   Doubles to_odd() const {
     std::uint64_t bits;
@@ -100,6 +100,24 @@ struct Doubles {
 inline Doubles operator+(Doubles a, Doubles b) { return {a.v + b.v}; }
 inline Doubles operator-(Doubles a, Doubles b) { return {a.v - b.v}; }
 inline Doubles operator*(Doubles a, Doubles b) { return {a.v * b.v}; }
+inline std::uint64_t bits_of(Doubles d) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &d.v, sizeof bits);
+  return bits;
+}
+// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
+inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
+  const std::uint64_t k = bits_of(shifted) & 3;
+  const Doubles s = sine, c = cosine;
+  sine.v = k == 0 ? s.v : k == 1 ? c.v : k == 2 ? -s.v : -c.v;
+  cosine.v = k == 0 ? c.v : k == 1 ? -s.v : k == 2 ? -c.v : s.v;
+}
+inline Doubles add_bits(Doubles a, Doubles b) {
+  const std::uint64_t sum = bits_of(a) + bits_of(b);
+  Doubles result;
+  std::memcpy(&result.v, &sum, sizeof sum);
+  return result;
+}
 inline void interleave(Doubles&, Doubles&) {}
 
 struct Floats {

@@ -19,15 +19,15 @@ constexpr std::int64_t column_padding = 16;
 
 // Writes sin and cos of one position for every frequency, in the order of the output's columns:
 // values[c] is the encoding's value in column c, slopes[c] its derivative with respect to the phase.
-// phase of frequency k, in turns = anchor * anchor_turns[k] + residual * turns[k]; both as high + low.
+// phase of frequency k, in quarter turns = anchor * anchor_quarters[k] + residual * quarters[k]; both as high + low.
 struct Phasors {
   double anchor;    // an integer: the position's anchor, counted in blocks
   double residual;  // 0, or what a fractional position has beyond its anchor
   std::int64_t frequency_count;
-  const double* anchor_turns_high;  // padded with zeros to a multiple of column_padding
-  const double* anchor_turns_low;
-  const double* turns_high;
-  const double* turns_low;
+  const double* anchor_quarters_high;  // padded with zeros to a multiple of column_padding
+  const double* anchor_quarters_low;
+  const double* quarters_high;
+  const double* quarters_low;
   double* values;  // room for 2 * frequency_count columns and column_padding more
   double* slopes;
   double* value_lows;  // null, or what rounding took from values and slopes
@@ -73,7 +73,7 @@ struct Combination {
 struct Kernels {
   void (*phasors)(const Phasors&);
   void (*rotate[dtype_count])(const Rotation&);
-  void (*combine[dtype_count])(const Combination&);            // addend: float32, or float64 for float64
+  void (*combine[dtype_count])(const Combination&);             // addend: float32, or float64 for float64
   void (*combine_same_dtype[dtype_count])(const Combination&);  // addend: of the dtype itself
 };
 

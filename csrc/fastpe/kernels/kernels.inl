@@ -16,6 +16,12 @@
 // each layout needs its own); one anchor at a time (20 % slower: the fine tables are read twice as often); column tiles
 // narrower than 256 (4 KiB strides then thrash the first-level cache).
 
+#if defined(_MSC_VER)
+#define FASTPE_ALWAYS_INLINE __forceinline
+#else
+#define FASTPE_ALWAYS_INLINE inline __attribute__((always_inline))
+#endif
+
 namespace fastpe {
 namespace {
 
@@ -118,9 +124,30 @@ struct SinCos {
   Doubles sine, cosine, sine_low, cosine_low;
 };
 
-// x + low, |x| <= pi/4; absolute error of the polynomials below 2^-57.
-template <bool compensated>
-inline SinCos sincos_eighth_turn(Doubles x, Doubles x_low) {
+// sin and cos of x (+ x_low where compensated), |x| <= 0.89; error of the polynomials below 2^-55, below 2^-57 for the
+// compensated ones up to pi/4.
+FASTPE_ALWAYS_INLINE SinCos sincos_near_zero(Doubles x) {
+  const Doubles z = x * x;
+  Doubles s = Doubles::broadcast(0x1.5e0b05bff20f2p-33);
+  s = s * z + Doubles::broadcast(-0x1.ae600aca92c64p-26);
+  s = s * z + Doubles::broadcast(0x1.71de379654304p-19);
+  s = s * z + Doubles::broadcast(-0x1.a01a019e83816p-13);
+  s = s * z + Doubles::broadcast(0x1.1111111110bb2p-7);
+  s = s * z + Doubles::broadcast(-0x1.5555555555555p-3);
+  Doubles c = Doubles::broadcast(-0x1.907d8f29fe831p-37);
+  c = c * z + Doubles::broadcast(0x1.1eeb68cd22f56p-29);
+  c = c * z + Doubles::broadcast(-0x1.27e4fa17bf139p-22);
+  c = c * z + Doubles::broadcast(0x1.a01a019f4e9b4p-16);
+  c = c * z + Doubles::broadcast(-0x1.6c16c16c16967p-10);
+  c = c * z + Doubles::broadcast(0x1.5555555555555p-5);
+  c = c * z + Doubles::broadcast(-0.5);
+  SinCos result;
+  result.sine = x + x * z * s;
+  result.cosine = c * z + Doubles::broadcast(1.0);
+  return result;
+}
+
+FASTPE_ALWAYS_INLINE SinCos sincos_near_zero(Doubles x, Doubles x_low) {
   const Doubles one = Doubles::broadcast(1.0);
   const Doubles half = Doubles::broadcast(0.5);
   const Doubles z = x * x;
@@ -131,80 +158,79 @@ inline SinCos sincos_eighth_turn(Doubles x, Doubles x_low) {
   s = s * z + Doubles::broadcast(-0x1.a01a01a019937p-13);
   s = s * z + Doubles::broadcast(0x1.1111111111110p-7);
   s = s * z + Doubles::broadcast(-0x1.5555555555555p-3);
-  Doubles c = Doubles::broadcast(-0x1.907d8f29fe831p-37);
-  c = c * z + Doubles::broadcast(0x1.1eeb68cd22f56p-29);
-  c = c * z + Doubles::broadcast(-0x1.27e4fa17bf139p-22);
-  c = c * z + Doubles::broadcast(0x1.a01a019f4e9b4p-16);
-  c = c * z + Doubles::broadcast(-0x1.6c16c16c16967p-10);
+  Doubles c = Doubles::broadcast(0x1.ab78473be59d7p-45);
+  c = c * z + Doubles::broadcast(-0x1.9394b9eb4d56dp-37);
+  c = c * z + Doubles::broadcast(0x1.1eed8deb82809p-29);
+  c = c * z + Doubles::broadcast(-0x1.27e4fb7712ca2p-22);
+  c = c * z + Doubles::broadcast(0x1.a01a01a019d0ap-16);
+  c = c * z + Doubles::broadcast(-0x1.6c16c16c16c16p-10);
   c = c * z + Doubles::broadcast(0x1.5555555555555p-5);
 
   const Doubles half_z = half * z;
   const Doubles leading = one - half_z;
-  Doubles sine_rest = x * z * s;
-  Doubles cosine_rest = ((one - leading) - half_z) + z * z * c;
-  if constexpr (compensated) {
-    sine_rest = sine_rest + x_low * leading;
-    cosine_rest = cosine_rest - (half * two_product_error(x, x, z) + x * x_low);
-  }
+  const Doubles sine_rest = x * z * s + x_low * leading;
+  const Doubles lost = half * two_product_error(x, x, z) + x * x_low;
+  const Doubles cosine_rest = (((one - leading) - half_z) + z * z * c) - lost;
   SinCos result;
   result.sine = x + sine_rest;
   result.cosine = leading + cosine_rest;
-  if constexpr (compensated) {
-    result.sine_low = (x - result.sine) + sine_rest;
-    result.cosine_low = (leading - result.cosine) + cosine_rest;
-  }
+  result.sine_low = (x - result.sine) + sine_rest;
+  result.cosine_low = (leading - result.cosine) + cosine_rest;
   return result;
 }
 
+// A number of quarter turns below 2^51, split: adding 1.5 * 2^52 leaves its nearest integer in the low bits.
+struct Quarters {
+  Doubles shifted;
+  Doubles fraction;  // exact
+};
+inline Quarters split_quarters(Doubles quarters) {
+  const Doubles shift = Doubles::broadcast(0x1.8p52);
+  const Doubles shifted = quarters + shift;
+  return {shifted, quarters - (shifted - shift)};
+}
+
 template <bool compensated, bool fractional>
-inline SinCos sincos_of_turns(const Phasors& p, std::int64_t k, Doubles anchor, Doubles residual) {
-  const Doubles high = Doubles::load(p.anchor_turns_high + k);
+FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Doubles anchor, Doubles residual) {
+  const Doubles high = Doubles::load(p.anchor_quarters_high + k);
   const Doubles product = anchor * high;
-  Doubles turns = product - product.rounded();
-  Doubles rest = two_product_error(anchor, high, product) + anchor * Doubles::load(p.anchor_turns_low + k);
+  Quarters quarters = split_quarters(product);
+  Doubles rest = two_product_error(anchor, high, product) + anchor * Doubles::load(p.anchor_quarters_low + k);
   if constexpr (fractional) {
-    const Doubles residual_high = Doubles::load(p.turns_high + k);
+    const Doubles residual_high = Doubles::load(p.quarters_high + k);
     const Doubles residual_product = residual * residual_high;
-    const Doubles added = residual_product - residual_product.rounded();
+    const Quarters added = split_quarters(residual_product);
     rest = rest + (two_product_error(residual, residual_high, residual_product) +
-                   residual * Doubles::load(p.turns_low + k));
-    const Doubles sum = turns + added;
-    rest = rest + two_sum_error(turns, added, sum);
-    turns = sum;
+                   residual * Doubles::load(p.quarters_low + k));
+    const Doubles sum = quarters.fraction + added.fraction;
+    rest = rest + two_sum_error(quarters.fraction, added.fraction, sum);
+    const Quarters both = split_quarters(sum);
+    quarters = {add_bits(add_bits(quarters.shifted, added.shifted), both.shifted), both.fraction};
   }
-  const Doubles sum = turns + rest;
-  const Doubles reduced = sum - sum.rounded();  // exact, as is the next reduction
-  const Doubles quarters = (reduced * Doubles::broadcast(4.0)).rounded();
-  const Doubles eighth = reduced - quarters * Doubles::broadcast(0.25);
-
-  const Doubles tau = Doubles::broadcast(0x1.921fb54442d18p+2);
-  const Doubles x = eighth * tau;
-  Doubles x_low = eighth;
-  if constexpr (compensated) {
-    x_low = two_product_error(eighth, tau, x) + (eighth * Doubles::broadcast(0x1.1a62633145c07p-52) +
-                                                 two_sum_error(turns, rest, sum) * tau);
-  }
-  const SinCos base = sincos_eighth_turn<compensated>(x, x_low);
-
-  // Quarter turns -2..2: (sin, cos) is turned by exact multiplications with -1, 0 and 1.
-  const Doubles magnitude = quarters.absolute();
-  const Doubles even = Doubles::broadcast(1.0) - magnitude;
-  const Doubles odd = quarters * (Doubles::broadcast(2.0) - magnitude);
+  const Doubles fraction = quarters.fraction + rest;
+  const Doubles half_pi = Doubles::broadcast(0x1.921fb54442d18p+0);
+  const Doubles x = fraction * half_pi;
   SinCos result;
-  result.sine = even * base.sine + odd * base.cosine;
-  result.cosine = even * base.cosine - odd * base.sine;
   if constexpr (compensated) {
-    result.sine_low = even * base.sine_low + odd * base.cosine_low;
-    result.cosine_low = even * base.cosine_low - odd * base.sine_low;
+    const Doubles x_low =
+        two_product_error(fraction, half_pi, x) + (fraction * Doubles::broadcast(0x1.1a62633145c07p-54) +
+                                                   two_sum_error(quarters.fraction, rest, fraction) * half_pi);
+    result = sincos_near_zero(x, x_low);
+    turn_by_quarters(quarters.shifted, result.sine_low, result.cosine_low);
+  } else {
+    result = sincos_near_zero(x);
   }
+  turn_by_quarters(quarters.shifted, result.sine, result.cosine);
   return result;
 }
 
 // Columns of `sines` start at sine_column, of `cosines` at cosine_column; whole vectors but for the last.
-inline void store_columns(const Phasors& p, double* columns, std::int64_t k, Doubles sines, Doubles cosines) {
-  const std::int64_t count = p.frequency_count - k < double_lanes ? p.frequency_count - k : double_lanes;
-  if (p.interleaved) {
-    DoublePair pair = p.sine_column == 0 ? DoublePair{sines, cosines} : DoublePair{cosines, sines};
+template <bool interleaved>
+FASTPE_ALWAYS_INLINE void store_columns(double* columns, std::int64_t k, std::int64_t sine_column,
+                                        std::int64_t cosine_column, Doubles sines, Doubles cosines,
+                                        std::int64_t count) {
+  if constexpr (interleaved) {
+    DoublePair pair = sine_column == 0 ? DoublePair{sines, cosines} : DoublePair{cosines, sines};
     interleave(pair.first, pair.second);
     if (count == double_lanes) {
       Float64::store(columns + 2 * k, pair);
@@ -212,42 +238,55 @@ inline void store_columns(const Phasors& p, double* columns, std::int64_t k, Dou
       store_partial<Float64>(columns + 2 * k, pair, 2 * count);
     }
   } else if (count == double_lanes) {
-    sines.store(columns + p.sine_column + k);
-    cosines.store(columns + p.cosine_column + k);
+    sines.store(columns + sine_column + k);
+    cosines.store(columns + cosine_column + k);
   } else {
-    store_partial<Float64>(columns + p.sine_column + k, {sines, sines}, count);
-    store_partial<Float64>(columns + p.cosine_column + k, {cosines, cosines}, count);
+    store_partial<Float64>(columns + sine_column + k, {sines, sines}, count);
+    store_partial<Float64>(columns + cosine_column + k, {cosines, cosines}, count);
   }
 }
 
-template <bool compensated, bool fractional>
+template <bool compensated, bool fractional, bool interleaved>
 void phasors_of(const Phasors& p) {
-  const Doubles anchor = Doubles::broadcast(p.anchor);
-  const Doubles residual = Doubles::broadcast(p.residual);
+  const Phasors local = p;  // stores could alias p
+  const Doubles anchor = Doubles::broadcast(local.anchor);
+  const Doubles residual = Doubles::broadcast(local.residual);
   const Doubles zero = Doubles::broadcast(0.0);
-  for (std::int64_t k = 0; k < p.frequency_count; k += double_lanes) {
-    const SinCos phasor = sincos_of_turns<compensated, fractional>(p, k, anchor, residual);
-    store_columns(p, p.values, k, phasor.sine, phasor.cosine);
-    store_columns(p, p.slopes, k, phasor.cosine, zero - phasor.sine);
+  const auto store = [&](double* columns, std::int64_t k, Doubles sines, Doubles cosines, std::int64_t count) {
+    store_columns<interleaved>(columns, k, local.sine_column, local.cosine_column, sines, cosines, count);
+  };
+  for (std::int64_t k = 0; k < local.frequency_count; k += double_lanes) {
+    const std::int64_t left = local.frequency_count - k;
+    const std::int64_t count = left < double_lanes ? left : double_lanes;
+    const SinCos phasor = sincos_of_phase<compensated, fractional>(local, k, anchor, residual);
+    store(local.values, k, phasor.sine, phasor.cosine, count);
+    store(local.slopes, k, phasor.cosine, zero - phasor.sine, count);
     if constexpr (compensated) {
-      if (p.value_lows != nullptr) {
-        store_columns(p, p.value_lows, k, phasor.sine_low, phasor.cosine_low);
-        store_columns(p, p.slope_lows, k, phasor.cosine_low, zero - phasor.sine_low);
+      if (local.value_lows != nullptr) {
+        store(local.value_lows, k, phasor.sine_low, phasor.cosine_low, count);
+        store(local.slope_lows, k, phasor.cosine_low, zero - phasor.sine_low, count);
       }
     }
   }
 }
 
+template <bool compensated, bool fractional>
+void phasors_in_layout(const Phasors& p) {
+  p.interleaved ? phasors_of<compensated, fractional, true>(p) : phasors_of<compensated, fractional, false>(p);
+}
+
 void phasors(const Phasors& p) {
   const bool fractional = p.residual != 0.0;
   if (p.compensated) {
-    fractional ? phasors_of<true, true>(p) : phasors_of<true, false>(p);
+    fractional ? phasors_in_layout<true, true>(p) : phasors_in_layout<true, false>(p);
   } else {
-    fractional ? phasors_of<false, true>(p) : phasors_of<false, false>(p);
+    fractional ? phasors_in_layout<false, true>(p) : phasors_in_layout<false, false>(p);
   }
 }
 
 // ---- rotate
+
+enum class Mode { write, add, scale_and_add };
 
 template <class T, bool streaming>
 inline void put(typename T::Element* p, typename T::Vector v) {
@@ -258,124 +297,155 @@ inline void put(typename T::Element* p, typename T::Vector v) {
   }
 }
 
-// float_lanes columns of the rows +row and -row around one anchor.
-template <class T>
-struct Products {
-  Doubles first_even, first_odd, second_even, second_odd;
-  Doubles first_even_low, first_odd_low, second_even_low, second_odd_low;
+// What a row pair's loop needs, in locals: a store could alias the Rotation's own fields. Once inlined whole it is all
+// in registers.
+template <class T, int anchors>
+struct RowPair {
+  using Element = typename T::Element;
+  static constexpr bool compensated = sizeof(Element) == sizeof(double);
 
-  typename T::Vector encoding(bool plus, bool rounded_once, Doubles bound) const {
-    Doubles first = plus ? first_even + first_odd : first_even - first_odd;
-    Doubles second = plus ? second_even + second_odd : second_even - second_odd;
-    if constexpr (sizeof(typename T::Element) == sizeof(double)) {
-      first = first + (plus ? first_even_low + first_odd_low : first_even_low - first_odd_low);
-      second = second + (plus ? second_even_low + second_odd_low : second_even_low - second_odd_low);
-      first = first.clamped(bound);  // the last addition may leave 1 + ulp
-      second = second.clamped(bound);
+  FASTPE_ALWAYS_INLINE RowPair(const Rotation& r, std::int64_t row)
+      : table_stride(r.table_stride),
+        values(r.values),
+        slopes(r.slopes),
+        cosines(r.cosines + row * r.table_stride),
+        sines(r.sines + row * r.table_stride),
+        scale(T::broadcast(r.scale)),
+        alpha(T::broadcast(r.alpha)),
+        bound(Doubles::broadcast(r.bound)) {
+    if constexpr (compensated) {
+      cosine_lows = r.cosine_lows + row * r.table_stride;
+      sine_lows = r.sine_lows + row * r.table_stride;
     }
-    return rounded_once ? T::once(first, second) : T::addend(first, second);
+    for (int anchor = 0; anchor < anchors; ++anchor) {
+      for (int sign = 0; sign < 2; ++sign) {
+        const std::int64_t at_row = anchor * block_rows + (sign == 0 ? row : -row);
+        out[anchor][sign] = reinterpret_cast<Element*>(r.out + at_row * r.out_row_stride_bytes);
+        x[anchor][sign] = reinterpret_cast<const Element*>(r.x + at_row * r.x_row_stride_bytes);
+      }
+    }
   }
+
+  std::int64_t table_stride;
+  const double* values;
+  const double* slopes;
+  const double* cosines;
+  const double* sines;
+  const double* cosine_lows = nullptr;
+  const double* sine_lows = nullptr;
+  Element* out[anchors][2];  // of rows +row and -row
+  const Element* x[anchors][2];
+  typename T::Vector scale, alpha;
+  Doubles bound;
 };
 
-// One anchor's row pair, or one row of it, from column `begin` to `end`; the anchors share each load of the tables.
-template <class T, bool add, bool streaming, int anchors, bool plus, bool minus>
-inline void rotate_row(const Rotation& r, std::int64_t row, std::int64_t begin, std::int64_t end) {
-  using Element = typename T::Element;
-  constexpr bool compensated = sizeof(Element) == sizeof(double);
-  const double* const cosines = r.cosines + row * r.table_stride;
-  const double* const sines = r.sines + row * r.table_stride;
-  const double* const cosine_lows = compensated ? r.cosine_lows + row * r.table_stride : nullptr;
-  const double* const sine_lows = compensated ? r.sine_lows + row * r.table_stride : nullptr;
-  const auto scale = T::broadcast(r.scale);
-  const auto alpha = T::broadcast(r.alpha);
-  const Doubles bound = Doubles::broadcast(r.bound);
-  for (std::int64_t column = begin; column < end; column += float_lanes) {
-    const std::int64_t count = end - column < float_lanes ? end - column : float_lanes;
-    const DoublePair c = Float64::load(cosines + column);
-    const DoublePair s = Float64::load(sines + column);
-    for (int anchor = 0; anchor < anchors; ++anchor) {
-      const DoublePair value = Float64::load(r.values + anchor * r.table_stride + column);
-      const DoublePair slope = Float64::load(r.slopes + anchor * r.table_stride + column);
-      Products<T> products;
-      products.first_even = value.first * c.first;
-      products.second_even = value.second * c.second;
-      products.first_odd = slope.first * s.first;
-      products.second_odd = slope.second * s.second;
-      if constexpr (compensated) {
-        const DoublePair c_low = Float64::load(cosine_lows + column);
-        const DoublePair s_low = Float64::load(sine_lows + column);
-        products.first_even_low = value.first * c_low.first;
-        products.second_even_low = value.second * c_low.second;
-        products.first_odd_low = slope.first * s_low.first;
-        products.second_odd_low = slope.second * s_low.second;
+// The encoding of one row, from its two products (and what they lack, in float64).
+template <class T, Mode mode>
+inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, DoublePair even_low, DoublePair odd_low,
+                                          bool plus, Doubles bound) {
+  Doubles first = plus ? even.first + odd.first : even.first - odd.first;
+  Doubles second = plus ? even.second + odd.second : even.second - odd.second;
+  if constexpr (sizeof(typename T::Element) == sizeof(double)) {
+    first = first + (plus ? even_low.first + odd_low.first : even_low.first - odd_low.first);
+    second = second + (plus ? even_low.second + odd_low.second : even_low.second - odd_low.second);
+    first = first.clamped(bound);  // the last addition may leave 1 + ulp
+    second = second.clamped(bound);
+  }
+  return mode == Mode::write ? T::once(first, second) : T::addend(first, second);
+}
+
+// float_lanes columns, or the first `count` of them, of the rows +row and -row around all anchors: the anchors share
+// each load of the fine tables.
+template <class T, Mode mode, bool streaming, bool partial, int anchors, bool plus, bool minus>
+FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::int64_t column, std::int64_t count) {
+  constexpr bool compensated = RowPair<T, anchors>::compensated;
+  const DoublePair c = Float64::load(pair.cosines + column);
+  const DoublePair s = Float64::load(pair.sines + column);
+  for (int anchor = 0; anchor < anchors; ++anchor) {
+    const DoublePair value = Float64::load(pair.values + anchor * pair.table_stride + column);
+    const DoublePair slope = Float64::load(pair.slopes + anchor * pair.table_stride + column);
+    const DoublePair even = value * c;
+    const DoublePair odd = slope * s;
+    DoublePair even_low = even, odd_low = odd;
+    if constexpr (compensated) {
+      even_low = value * Float64::load(pair.cosine_lows + column);
+      odd_low = slope * Float64::load(pair.sine_lows + column);
+    }
+    for (int sign = plus ? 0 : 1; sign < (minus ? 2 : 1); ++sign) {
+      auto result = sum_of_products<T, mode>(even, odd, even_low, odd_low, sign == 0, pair.bound);
+      if constexpr (mode != Mode::write) {
+        const auto* x = pair.x[anchor][sign] + column;
+        const auto embedding = partial ? load_partial<T>(x, count) : T::load(x);
+        result = mode == Mode::add ? embedding + result : embedding * pair.scale + result * pair.alpha;
       }
-      const auto emit = [&](std::int64_t at_row, bool is_plus) {
-        Element* const out = advance(reinterpret_cast<Element*>(r.out), at_row * r.out_row_stride_bytes) + column;
-        auto result = products.encoding(is_plus, !add, bound);
-        if constexpr (add) {
-          const Element* const x =
-              advance(reinterpret_cast<const Element*>(r.x), at_row * r.x_row_stride_bytes) + column;
-          const auto embedding = count == float_lanes ? T::load(x) : load_partial<T>(x, count);
-          result = embedding * scale + result * alpha;
-        }
-        if (count == float_lanes) {
-          put<T, streaming>(out, result);
-        } else {
-          store_partial<T>(out, result, count);
-        }
-      };
-      if constexpr (plus) emit(anchor * block_rows + row, true);
-      if constexpr (minus) emit(anchor * block_rows - row, false);
+      auto* out = pair.out[anchor][sign] + column;
+      if constexpr (partial) {
+        store_partial<T>(out, result, count);
+      } else {
+        put<T, streaming>(out, result);
+      }
     }
   }
 }
 
-template <class T, bool add, bool streaming>
+template <class T, Mode mode, bool streaming, int anchors, bool plus, bool minus>
+inline void rotate_row(const Rotation& r, std::int64_t row, std::int64_t begin, std::int64_t end) {
+  const RowPair<T, anchors> pair(r, row);
+  std::int64_t column = begin;
+  for (; column + float_lanes <= end; column += float_lanes) {
+    rotate_columns<T, mode, streaming, false, anchors, plus, minus>(pair, column, float_lanes);
+  }
+  if (column < end) {
+    rotate_columns<T, mode, streaming, true, anchors, plus, minus>(pair, column, end - column);
+  }
+}
+
+template <class T, Mode mode, bool streaming>
 inline void rotate_one_row(const Rotation& r, std::int64_t signed_row, std::int64_t begin, std::int64_t end) {
   if (signed_row >= 0) {
-    rotate_row<T, add, streaming, 1, true, false>(r, signed_row, begin, end);
+    rotate_row<T, mode, streaming, 1, true, false>(r, signed_row, begin, end);
   } else {
-    rotate_row<T, add, streaming, 1, false, true>(r, -signed_row, begin, end);
+    rotate_row<T, mode, streaming, 1, false, true>(r, -signed_row, begin, end);
   }
 }
 
 // All rows wanted, from column `begin` to `end`.
-template <class T, bool add, bool streaming>
+template <class T, Mode mode, bool streaming>
 inline void rotate_panel(const Rotation& r, std::int64_t begin, std::int64_t end) {
   const std::int64_t symmetric = -r.first_row < r.last_row ? -r.first_row : r.last_row;
   if (symmetric < 0) {
     for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
-      rotate_one_row<T, add, streaming>(r, row, begin, end);
+      rotate_one_row<T, mode, streaming>(r, row, begin, end);
     }
     return;
   }
   if (r.anchor_count == 2) {
-    rotate_row<T, add, streaming, 2, true, false>(r, 0, begin, end);
+    rotate_row<T, mode, streaming, 2, true, false>(r, 0, begin, end);
     for (std::int64_t row = 1; row <= symmetric; ++row) {
-      rotate_row<T, add, streaming, 2, true, true>(r, row, begin, end);
+      rotate_row<T, mode, streaming, 2, true, true>(r, row, begin, end);
     }
     return;
   }
-  rotate_row<T, add, streaming, 1, true, false>(r, 0, begin, end);
+  rotate_row<T, mode, streaming, 1, true, false>(r, 0, begin, end);
   for (std::int64_t row = 1; row <= symmetric; ++row) {
-    rotate_row<T, add, streaming, 1, true, true>(r, row, begin, end);
+    rotate_row<T, mode, streaming, 1, true, true>(r, row, begin, end);
   }
-  for (std::int64_t row = r.first_row; row < -symmetric; ++row) rotate_one_row<T, add, streaming>(r, row, begin, end);
+  for (std::int64_t row = r.first_row; row < -symmetric; ++row) rotate_one_row<T, mode, streaming>(r, row, begin, end);
   for (std::int64_t row = symmetric + 1; row <= r.last_row; ++row) {
-    rotate_one_row<T, add, streaming>(r, row, begin, end);
+    rotate_one_row<T, mode, streaming>(r, row, begin, end);
   }
 }
 
-template <class T, bool add>
+template <class T, Mode mode>
 void rotate_plain(const Rotation& r) {
   for (std::int64_t begin = 0; begin < r.columns; begin += panel_columns) {
-    rotate_panel<T, add, false>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+    rotate_panel<T, mode, false>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
   }
 }
 
 // Streaming stores want aligned addresses: the columns before are peeled. Rows that are aligned differently are peeled
 // one by one.
-template <class T, bool add>
+template <class T, Mode mode>
 void rotate_streaming(const Rotation& r) {
   constexpr std::int64_t alignment = sizeof(typename T::Element) * float_lanes;
   const auto peel = [&r](const char* row) {
@@ -384,9 +454,9 @@ void rotate_streaming(const Rotation& r) {
   };
   if (r.out_row_stride_bytes % alignment == 0) {
     const std::int64_t head = peel(r.out);
-    rotate_panel<T, add, false>(r, 0, head);
+    rotate_panel<T, mode, false>(r, 0, head);
     for (std::int64_t begin = head; begin < r.columns; begin += panel_columns) {
-      rotate_panel<T, add, true>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+      rotate_panel<T, mode, true>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
     }
   } else {
     Rotation one = r;
@@ -394,24 +464,31 @@ void rotate_streaming(const Rotation& r) {
     for (std::int64_t anchor = 0; anchor < r.anchor_count; ++anchor) {
       for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
         const std::int64_t head = peel(one.out + row * r.out_row_stride_bytes);
-        rotate_one_row<T, add, false>(one, row, 0, head);
-        rotate_one_row<T, add, true>(one, row, head, r.columns);
+        rotate_one_row<T, mode, false>(one, row, 0, head);
+        rotate_one_row<T, mode, true>(one, row, head, r.columns);
       }
       one.values += r.table_stride;
       one.slopes += r.table_stride;
       one.out += block_rows * r.out_row_stride_bytes;
-      if (add) one.x += block_rows * r.x_row_stride_bytes;
+      if (mode != Mode::write) one.x += block_rows * r.x_row_stride_bytes;
     }
   }
   streaming_fence();
 }
 
+template <class T, Mode mode>
+void rotate_in_mode(const Rotation& r) {
+  r.streaming ? rotate_streaming<T, mode>(r) : rotate_plain<T, mode>(r);
+}
+
 template <class T>
 void rotate(const Rotation& r) {
-  if (r.x != nullptr) {
-    r.streaming ? rotate_streaming<T, true>(r) : rotate_plain<T, true>(r);
+  if (r.x == nullptr) {
+    rotate_in_mode<T, Mode::write>(r);
+  } else if (r.scale == 1.0 && r.alpha == 1.0) {
+    rotate_in_mode<T, Mode::add>(r);
   } else {
-    r.streaming ? rotate_streaming<T, false>(r) : rotate_plain<T, false>(r);
+    rotate_in_mode<T, Mode::scale_and_add>(r);
   }
 }
 
@@ -454,11 +531,10 @@ void combine(const Combination& c) {
 }  // namespace
 }  // namespace fastpe
 
-#define FASTPE_KERNELS                                                                                        \
-  {                                                                                                           \
-    phasors, {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                           \
-        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>,                     \
-         combine<BFloat16, Float32>},                                                                         \
-        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>,                     \
-         combine<BFloat16, BFloat16>},                                                                        \
+#define FASTPE_KERNELS                                                                                                \
+  {                                                                                                                   \
+      phasors,                                                                                                        \
+      {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                          \
+      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>},  \
+      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>, combine<BFloat16, BFloat16>}, \
   }

@@ -17,8 +17,6 @@ struct Doubles {
   static Doubles broadcast(double value) { return {vdupq_n_f64(value)}; }
   void store(double* p) const { vst1q_f64(p, v); }
   void stream(double* p) const { vst1q_f64(p, v); }
-  Doubles rounded() const { return {vrndnq_f64(v)}; }
-  Doubles absolute() const { return {vabsq_f64(v)}; }
   Doubles clamped(Doubles bound) const { return {vmaxq_f64(vminq_f64(v, bound.v), vnegq_f64(bound.v))}; }
   Doubles to_odd() const {
     const uint64x2_t bits = vreinterpretq_u64_f64(v);
@@ -32,6 +30,22 @@ inline Doubles operator-(Doubles a, Doubles b) { return {vsubq_f64(a.v, b.v)}; }
 inline Doubles operator*(Doubles a, Doubles b) { return {vmulq_f64(a.v, b.v)}; }
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return {vfmaq_f64(vnegq_f64(product.v), a.v, b.v)};
+}
+// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
+inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
+  const uint64x2_t k = vreinterpretq_u64_f64(shifted.v);
+  const uint64x2_t one = vdupq_n_u64(1);
+  const uint64x2_t sign = vshlq_n_u64(one, 63);
+  const uint64x2_t odd = vtstq_u64(k, one);
+  const uint64x2_t sine_sign = vandq_u64(vshlq_n_u64(k, 62), sign);
+  const uint64x2_t cosine_sign = vandq_u64(vshlq_n_u64(vaddq_u64(k, one), 62), sign);
+  const uint64x2_t first = vreinterpretq_u64_f64(vbslq_f64(odd, cosine.v, sine.v));
+  const uint64x2_t second = vreinterpretq_u64_f64(vbslq_f64(odd, sine.v, cosine.v));
+  sine.v = vreinterpretq_f64_u64(veorq_u64(first, sine_sign));
+  cosine.v = vreinterpretq_f64_u64(veorq_u64(second, cosine_sign));
+}
+inline Doubles add_bits(Doubles a, Doubles b) {
+  return {vreinterpretq_f64_u64(vaddq_u64(vreinterpretq_u64_f64(a.v), vreinterpretq_u64_f64(b.v)))};
 }
 inline void interleave(Doubles& a, Doubles& b) {
   const float64x2_t first = vzip1q_f64(a.v, b.v);
@@ -53,9 +67,7 @@ inline Floats narrow(Doubles first, Doubles second) { return {vcvt_high_f32_f64(
 
 inline Floats load_float16(const std::uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
 inline void store_float16(std::uint16_t* p, Floats f) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(f.v))); }
-inline Floats load_bfloat16(const std::uint16_t* p) {
-  return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))};
-}
+inline Floats load_bfloat16(const std::uint16_t* p) { return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))}; }
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const uint32x4_t bits = vreinterpretq_u32_f32(f.v);
   const uint32x4_t high = vshrq_n_u32(bits, 16);
