@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import machine, oracle, processes, report, tables, workloads
+from benchmarks import compare, machine, oracle, processes, report, tables, workloads
 from benchmarks.harness import BarResult, CaseResult, Effort, measure
 from benchmarks.workloads import Selection
 
@@ -79,8 +79,6 @@ def main() -> None:
     if arguments.command == "report":
         _write_report()
     elif arguments.command == "compare":
-        from benchmarks import compare
-
         compare.compare(arguments.first, arguments.second, arguments.only)
     else:
         _print_quick(arguments.only)

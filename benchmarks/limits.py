@@ -5,43 +5,29 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import pathlib
-import shlex
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.native import compile_library
+
 Float32Array = npt.NDArray[np.float32]
-
-
-def compile_shared_library(source: pathlib.Path, flag_choices: list[list[str]]) -> ctypes.CDLL | None:
-    """Compile with the first flags that work; None where no compiler does."""
-    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
-    if shutil.which(compiler[0]) is None:
-        return None
-    with tempfile.TemporaryDirectory() as directory:
-        library = pathlib.Path(directory, source.stem + ".so")
-        for flags in flag_choices:
-            command = [*compiler, "-O3", "-shared", "-fPIC", *flags, str(source), "-o", str(library)]
-            if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-                return ctypes.CDLL(str(library))
-    return None
 
 
 @functools.cache
 def _native() -> ctypes.CDLL | None:
-    library = compile_shared_library(
-        pathlib.Path(__file__).with_name("limits.c"), [["-march=native", "-fopenmp"], ["-fopenmp"], []]
-    )
-    if library is not None:
-        for name in ("store_constant", "stream_constant", "add_constant"):
-            getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_float, ctypes.c_int]
-            getattr(library, name).restype = None
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory, "limits.so")
+        flag_choices = [["-march=native", "-fopenmp"], ["-fopenmp"], []]
+        if not compile_library(pathlib.Path(__file__).with_name("limits.c"), path, flag_choices):
+            return None
+        library = ctypes.CDLL(str(path))
+    for name in ("store_constant", "stream_constant", "add_constant"):
+        getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_float, ctypes.c_int]
+        getattr(library, name).restype = None
     return library
 
 
