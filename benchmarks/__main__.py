@@ -6,12 +6,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import compare, machine, oracle, processes, report, tables, workloads
+from benchmarks import compare, machine, oracle, peers, processes, report, tables, workloads
 from benchmarks.harness import BarResult, CaseResult, Effort, measure
 from benchmarks.workloads import Selection
 
-quick = Effort(rounds=7, batch_seconds=0.003, contender_seconds=0.1)
-thorough = Effort(rounds=21, batch_seconds=0.01, contender_seconds=0.8)
+quick = Effort(rounds=11, batch_seconds=0.002, contender_seconds=0.1)
+thorough = Effort(rounds=41, batch_seconds=0.004, contender_seconds=0.6)
 
 
 def _run(effort: Effort, selection: Selection, only: str, *, show: bool) -> list[CaseResult]:
@@ -32,6 +32,7 @@ def _run(effort: Effort, selection: Selection, only: str, *, show: bool) -> list
 def _bars(results: list[CaseResult], *, is_quick: bool) -> list[BarResult]:
     bars = [bar for result in results for bar in result.bar_results()]
     bars += processes.many_callers(5 if is_quick else 15, 0.05 if is_quick else 0.3)
+    bars.append(processes.idle_threads(5))
     bars += processes.extra_memory(1 if is_quick else 3)
     bars.append(processes.import_time(7 if is_quick else 21))
     return bars
@@ -76,6 +77,7 @@ def main() -> None:
     comparison.add_argument("--only", default="", metavar="TEXT", help="only cases whose name contains TEXT")
     arguments = parser.parse_args()
     oracle.check_itself()
+    peers.use_threads(workloads.threads())
     if arguments.command == "report":
         _write_report()
     elif arguments.command == "compare":

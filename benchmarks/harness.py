@@ -99,6 +99,7 @@ class BarResult:
     work: str
     requirement: str
     ratio: Spread
+    best: float  # the ratio of the fastest rounds: what other programs disturbed least
     at_least: float | None = None
     at_most: float | None = None
     unit: str = "x"
@@ -142,7 +143,17 @@ class CaseResult:
             pairs = list(zip(contender.seconds, rival.seconds, strict=False))
             ratios = [r / c for c, r in pairs] if bar.at_least is not None else [c / r for c, r in pairs]
             work = f"{self.case.group} {self.case.name}"
-            results.append(BarResult(work, bar.requirement, Spread.of(ratios), bar.at_least, bar.at_most))
+            best = min(rival.seconds) / min(contender.seconds)
+            results.append(
+                BarResult(
+                    work,
+                    bar.requirement,
+                    Spread.of(ratios),
+                    best if bar.at_least is not None else 1 / best,
+                    bar.at_least,
+                    bar.at_most,
+                )
+            )
         return results
 
 

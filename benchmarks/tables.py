@@ -40,12 +40,13 @@ def bars_table(bars: Sequence[BarResult]) -> str:
             bar.requirement,
             f"{bar.ratio.median:.3g} {bar.unit}",
             f"{bar.ratio.low:.3g} .. {bar.ratio.high:.3g}",
+            f"{bar.best:.3g}",
             bar.bar,
             bar.verdict,
         )
         for bar in bars
     ]
-    return table(("work", "requirement", "measured", "quartiles", "bar", ""), rows, (2, 3, 4))
+    return table(("work", "requirement", "median", "quartiles", "best", "bar", "verdict"), rows, (2, 3, 4, 5))
 
 
 def case_table(result: CaseResult) -> str:
