@@ -227,3 +227,25 @@ def assert_same_bits(result: Array, expected: Array) -> None:
     # Which of two NaNs an addition keeps is the processor's choice.
     wrong = different & ~(np.isnan(result) & np.isnan(expected))
     assert not wrong.any(), f"{int(wrong.sum())} of {wrong.size} values differ, first at {np.argwhere(wrong)[0].tolist()}"
+
+
+class Rows:
+    """Rows of the encoding for the oracle, one position at a time: `encode` of explicit positions, which the numeric
+    contract's tests compare with exact values, and here once more with the formula.
+    """
+
+    def __init__(self, encode: Callable[..., Array], d_model: int, dtype: np.dtype[Any], knobs: Knobs = VASWANI) -> None:
+        self._encode = encode
+        self._d_model = d_model
+        # What is added to 16-bit embeddings is float32.
+        self._dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
+        self._knobs = knobs
+        self._known: dict[float, Array] = {}
+
+    def __call__(self, position: float) -> Array:
+        if position not in self._known:
+            row = self._encode([position], dtype=self._dtype)[0]
+            expected = naive_row(position, self._d_model, self._knobs)
+            np.testing.assert_allclose(row, expected, rtol=0, atol=1e-7 + 1e-15 * abs(position))
+            self._known[position] = row
+        return self._known[position]

@@ -146,7 +146,7 @@ TableView table_of(const py::array& array, const char* name) {
   if (array.ndim() != 2) {
     throw py::value_error(text(name) + " has shape " + shape_text(array) + ", expected two axes, [rows, d_model]");
   }
-  if (array.shape(1) > 1 && array.strides(1) != array.itemsize()) {
+  if (array.size() > 0 && array.shape(1) > 1 && array.strides(1) != array.itemsize()) {
     throw py::value_error(text(name) +
                           " has columns that are not contiguous, expected rows that are; make a copy with "
                           "np.ascontiguousarray(" +

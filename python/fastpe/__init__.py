@@ -4,10 +4,15 @@
 from fastpe._config import __version__, show_config
 from fastpe._encoding import PositionalEncoding
 from fastpe._functions import add, add_, embed, encode
+from fastpe._grids import GridConvention, encode_coordinates, encode_grid, grid_conventions
+from fastpe._identify import Identification, identify
+from fastpe._timestep import timestep_embedding
 from fastpe.conventions import Convention, conventions
 
 __all__ = [
     "Convention",
+    "GridConvention",
+    "Identification",
     "PositionalEncoding",
     "__version__",
     "add",
@@ -15,5 +20,10 @@ __all__ = [
     "conventions",
     "embed",
     "encode",
+    "encode_coordinates",
+    "encode_grid",
+    "grid_conventions",
+    "identify",
     "show_config",
+    "timestep_embedding",
 ]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Diffusion timesteps, under the argument names that diffusers gave them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._functions import encode
+from fastpe.conventions import conventions
+
+
+def timestep_embedding(
+    timesteps: npt.ArrayLike,
+    embedding_dim: int,
+    *,
+    flip_sin_to_cos: bool = False,
+    downscale_freq_shift: float = 1.0,
+    scale: float = 1.0,
+    max_period: float = 10000.0,
+    dtype: npt.DTypeLike | None = None,
+    num_threads: int | None = None,
+    out: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Encode diffusion timesteps: diffusers' ``get_timestep_embedding``, with its names and defaults.
+
+    Parameters
+    ----------
+    timesteps : array_like [N] of int or float
+        Any shape with at least one axis; fractional ones are fine.
+    embedding_dim : int
+        Width, from 1; an odd one ends in a zero column.
+    flip_sin_to_cos : bool, optional
+        ``[cos | sin]`` instead of ``[sin | cos]``.
+    downscale_freq_shift : float, optional
+        Subtracted from the number of frequencies in the exponent's denominator.
+    scale : float, optional
+        Multiplies the angles.
+    max_period : float, optional
+        The base: frequencies run from 1 down to about its inverse.
+    dtype : dtype, optional
+        float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
+    num_threads : int, optional
+        At most this many threads.
+    out : ndarray, optional
+        A writable array of exactly the result's shape and dtype.
+
+    Returns
+    -------
+    ndarray
+        ``timesteps.shape + (embedding_dim,)``; `out` where it is given.
+
+    Raises
+    ------
+    ValueError
+        For a single number in place of an array, and as `encode`.
+
+    Notes
+    -----
+    ``w_k = scale * max_period**(-k / (n - downscale_freq_shift))``, ``n = embedding_dim // 2``. The defaults are those
+    of the function in diffusers; its UNets and most of its transformers call it with ``flip_sin_to_cos=True,
+    downscale_freq_shift=0``, which is convention ``"timestep"``. Where diffusers divides 0 by 0 (one frequency and
+    a shift of 1) and returns NaN, the only frequency is `scale`.
+
+    A guidance scale ``w`` of a latent consistency model is encoded as ``timestep_embedding(w * 1000, d)``.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> fastpe.timestep_embedding([0, 0.5, 999], 4, flip_sin_to_cos=True, downscale_freq_shift=0).round(4)
+    array([[ 1.    ,  1.    ,  0.    ,  0.    ],
+           [ 0.8776,  1.    ,  0.4794,  0.005 ],
+           [ 0.9996, -0.8445, -0.0265, -0.5356]], dtype=float32)
+    """
+    array = np.asarray(timesteps)
+    if array.ndim == 0:
+        raise ValueError(f"timesteps is {array}, expected an array, one per batch element; write [{array}]")
+    if array.dtype.kind not in "iub" and array.dtype not in (np.float32, np.float64):
+        # Half precision widens exactly.
+        array = array.astype(np.float64)
+    convention = dataclasses.replace(
+        conventions["ddpm"],
+        cosine_first=bool(flip_sin_to_cos),
+        shift=float(downscale_freq_shift),
+        freq_scale=float(scale),
+        base=float(max_period),
+    )
+    return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)
