@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import fastpe
-
-from benchmarks import machine, tables
+from benchmarks import tables
 from benchmarks.harness import Effort, Spread
 
 _root = pathlib.Path(__file__).parent.parent
@@ -121,9 +120,6 @@ def compare(first: str, second: str, only: str) -> None:
                 rows.append((case, str(error), "", "", "", ""))
         header = ("case", "contender", first, second, f"{second} / {first}", "quartiles")
         print(tables.table(header, rows, (2, 3, 4, 5)))
-    warning = machine.load_warning()
-    if warning is not None:
-        print(f"warning: {warning}")
 
 
 def _compare_case(case: str, sides: tuple[Side, Side]) -> list[tuple[str, ...]]:

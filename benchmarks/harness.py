@@ -104,17 +104,21 @@ class BarResult:
     at_most: float | None = None
     unit: str = "x"
 
-    def _meets(self, value: float) -> bool:
+    @property
+    def name(self) -> str:
+        return f"{self.work}: {self.requirement}"
+
+    def meets(self, value: float) -> bool:
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
 
     @property
     def holds(self) -> bool:
-        return self._meets(self.ratio.median)
+        return self.meets(self.ratio.median)
 
     @property
     def is_within_spread(self) -> bool:
         """Whether the bar lies between the quartiles: another run may say otherwise."""
-        return self._meets(self.ratio.low) != self._meets(self.ratio.high)
+        return self.meets(self.ratio.low) != self.meets(self.ratio.high)
 
     @property
     def verdict(self) -> str:
@@ -186,6 +190,12 @@ class Batches:
         if not self._is_slow:
             self._timer.timeit(1)
         return self._timer.timeit(self._calls) / self._calls
+
+
+def only_for_bars(case: Case) -> Case:
+    """Without the contenders that no bar needs."""
+    names = {name for bar in case.bars for name in (bar.contender, bar.rival)}
+    return dataclasses.replace(case, contenders=[c for c in case.contenders if c.name in names])
 
 
 def check_answers(case: Case) -> list[float]:

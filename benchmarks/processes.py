@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-import fastpe
 import numpy as np
 
+import fastpe
 from benchmarks.harness import BarResult, Spread
 
 _time_import = """

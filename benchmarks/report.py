@@ -32,7 +32,11 @@ def _title(text: str) -> str:
 
 
 def results_text(
-    machine: Mapping[str, str], warning: str | None, bars: Sequence[BarResult], results: Sequence[CaseResult]
+    machine: Mapping[str, str],
+    warning: str | None,
+    bars: Sequence[BarResult],
+    elsewhere: Mapping[str, Mapping[str, float]],
+    results: Sequence[CaseResult],
 ) -> str:
     held = sum(bar.holds for bar in bars)
     parts = ["# Benchmark results", _how_to_read.rstrip()]
@@ -43,6 +47,9 @@ def results_text(
         "![Speed against size](encode.svg)",
         f"## Bars: {held} of {len(bars)} hold",
         tables.bars_table(bars),
+        "### The same bars with other instruction sets and on one thread",
+        "Medians of shorter runs (`python -m benchmarks bars`, with the variables set); bold: does not hold.",
+        tables.bars_elsewhere_table(bars, elsewhere),
         "## Call overhead",
         "One token per sequence, one thread; a row of the table is gathered where NumPy and torch need one.",
         tables.calls_table([r for r in results if r.case.group == "decode"]),
