@@ -73,6 +73,10 @@ def _built(commit_or_directory: str) -> Iterator[pathlib.Path]:
         if is_directory:
             source = pathlib.Path(commit_or_directory).resolve()
         else:
+            verify = ["git", "rev-parse", "--quiet", "--verify", commit_or_directory + "^{commit}"]
+            if subprocess.run(verify, cwd=_root, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+                names = ", ".join(fastpe.show_config()["available_instruction_sets"])
+                sys.exit(f"{commit_or_directory} is no git commit and no directory; instruction sets here: {names}")
             add = ["git", "worktree", "add", "--quiet", "--detach", str(source), commit_or_directory]
             subprocess.run(add, cwd=_root, check=True)
         try:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import statistics
 import timeit
@@ -122,6 +123,8 @@ class BarResult:
 
     @property
     def verdict(self) -> str:
+        if math.isnan(self.ratio.median):
+            return "not measured: the peer is not installed"
         return ("holds" if self.holds else "does not hold") + (", within the spread" if self.is_within_spread else "")
 
     @property
@@ -141,12 +144,14 @@ class CaseResult:
         results = []
         for bar in self.case.bars:
             contender, rival = self.of(bar.contender), self.of(bar.rival)
+            work = f"{self.case.group} {self.case.name}"
             if contender is None or rival is None:
+                unknown = Spread(math.nan, math.nan, math.nan)
+                results.append(BarResult(work, bar.requirement, unknown, math.nan, bar.at_least, bar.at_most))
                 continue
             # Ratios of times from the same round: slow drifts of the machine cancel.
             pairs = list(zip(contender.seconds, rival.seconds, strict=False))
             ratios = [r / c for c, r in pairs] if bar.at_least is not None else [c / r for c, r in pairs]
-            work = f"{self.case.group} {self.case.name}"
             best = min(rival.seconds) / min(contender.seconds)
             results.append(
                 BarResult(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.harness import BarResult, CaseResult, Spread
@@ -53,7 +54,7 @@ def bars_elsewhere_table(bars: Sequence[BarResult], elsewhere: Mapping[str, Mapp
     """Medians of the same bars in other configurations; those that do not hold are bold."""
 
     def cell(bar: BarResult, value: float | None) -> str:
-        if value is None:
+        if value is None or math.isnan(value):
             return ""
         return f"{value:.3g}" if bar.meets(value) else f"**{value:.3g}**"
 
