@@ -175,16 +175,22 @@ void children_work_while_another_thread_is_in_a_team() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  // With an argument, no forks: user-mode QEMU ends a child that starts threads where its parent had some.
 #if defined(FASTPE_TEST_FORK)
-  children_of_a_process_with_other_openmp_regions_work();
+  const bool forks = argc == 1;
+  if (forks) children_of_a_process_with_other_openmp_regions_work();
+#else
+  static_cast<void>(argc);
 #endif
   every_index_is_done_once();
   a_call_within_a_call_is_serial();
   a_long_call_can_be_stopped();
 #if defined(FASTPE_TEST_FORK)
-  children_and_grandchildren_work();
-  children_work_while_another_thread_is_in_a_team();
+  if (forks) {
+    children_and_grandchildren_work();
+    children_work_while_another_thread_is_in_a_team();
+  }
 #endif
   many_callers_share_few_threads();
   return testing::failures() > 0 ? 1 : 0;
