@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -96,24 +97,63 @@ int positive_integer(const char* name, const char* text) {
   return static_cast<int>(value);
 }
 
-// The control group's processor quota, rounded up; 0 where there is none.
-int quota_of_control_group() {
-#if defined(__linux__)
-  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "re");
-  if (file == nullptr) return 0;
-  long long quota = 0, period = 0;
-  const int fields = std::fscanf(file, "%lld %lld", &quota, &period);
-  std::fclose(file);
-  if (fields == 2 && quota > 0 && period > 0) return static_cast<int>((quota + period - 1) / period);
-#endif
-  return 0;
+#if defined(_OPENMP) && defined(__linux__)
+long long number_in(const std::string& path) {
+  long long number = 0;
+  if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
+    if (std::fscanf(file, "%lld", &number) != 1) number = 0;
+    std::fclose(file);
+  }
+  return number;
 }
+
+// The processor quota of one control group, rounded up; 0 where it has none.
+int quota_in(const std::string& group) {
+  long long quota = 0, period = 0;
+  if (std::FILE* const file = std::fopen((group + "/cpu.max").c_str(), "re")) {
+    if (std::fscanf(file, "%lld %lld", &quota, &period) != 2) quota = 0;
+    std::fclose(file);
+  } else {  // version 1
+    quota = number_in(group + "/cpu.cfs_quota_us");
+    period = number_in(group + "/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? static_cast<int>(std::min((quota + period - 1) / period, 1LL << 16)) : 0;
+}
+
+// The smallest quota of this process's control groups and of the outermost ones, which are all that a container sees.
+int quota_of_control_groups() {
+  const std::string root = "/sys/fs/cgroup";
+  std::string groups[] = {root, root + "/cpu", "", ""};
+  if (std::FILE* const file = std::fopen("/proc/self/cgroup", "re")) {
+    char line[4096];
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+      const std::string text(line, std::strcspn(line, "\n"));  // number:controllers:path
+      const std::size_t first = text.find(':');
+      const std::size_t second = text.find(':', first + 1);
+      if (second == std::string::npos) continue;
+      const std::string controllers = "," + text.substr(first + 1, second - first - 1) + ",";
+      const std::string path = text.substr(second + 1);
+      if (controllers == ",,") groups[2] = root + path;
+      if (controllers.find(",cpu,") != std::string::npos) groups[3] = root + "/cpu" + path;
+    }
+    std::fclose(file);
+  }
+  int smallest = 0;
+  for (const std::string& group : groups) {
+    const int quota = group.empty() ? 0 : quota_in(group);
+    if (quota > 0 && (smallest == 0 || quota < smallest)) smallest = quota;
+  }
+  return smallest;
+}
+#elif defined(_OPENMP)
+int quota_of_control_groups() { return 0; }
+#endif
 
 int threads_of_openmp() {
 #if defined(_OPENMP)
   int threads = omp_get_max_threads();
   // What the user says stands; otherwise the quota counts, which OpenMP does not know.
-  static const int quota = std::getenv("OMP_NUM_THREADS") != nullptr ? 0 : quota_of_control_group();
+  static const int quota = std::getenv("OMP_NUM_THREADS") != nullptr ? 0 : quota_of_control_groups();
   if (quota > 0) threads = std::min(threads, quota);
   return std::max(threads, 1);
 #else

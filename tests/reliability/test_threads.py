@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -130,3 +131,35 @@ def test_affinity_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     processor = min(os.sched_getaffinity(0))
     command = ["taskset", "--cpu-list", str(processor), sys.executable, "-c", textwrap.dedent(COUNT)]
     assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip() == "1"
+
+
+@pytest.fixture
+def control_group() -> Iterator[pathlib.Path]:
+    for root, quota_file, quota in (
+        ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "60000"),
+        ("/sys/fs/cgroup", "cpu.max", "60000 100000"),
+    ):
+        group = pathlib.Path(root) / f"fastpe-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / quota_file).write_text(quota)
+            yield group
+            return
+        except OSError:
+            continue
+        finally:
+            group.rmdir()
+    pytest.skip("may not make a control group with a processor quota here")
+
+
+@needs_openmp
+def test_quota_of_control_group_is_respected(
+    control_group: pathlib.Path, run_script: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FASTPE_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    join = f"import os; open('{control_group / 'cgroup.procs'}', 'w').write(str(os.getpid()))\n"
+    assert int(run_script(join + COUNT)) == 1
