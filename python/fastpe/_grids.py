@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._encoding import PositionalEncoding
+from fastpe._encoding import _at_least as at_least
 from fastpe._functions import _encoding as cached_encoding
 from fastpe.conventions import Convention, Registry, conventions
 
@@ -269,6 +270,7 @@ def encode_grid(
             [0.   , 1.   , 0.841, 0.54 ]]], dtype=float32)
     """
     chosen = _with_overrides(grid_conventions.find(convention, GridConvention), base, freq_scale)
+    d_model = at_least("d_model", d_model, 1)
     lengths = _lengths(shape)
     spacings = _spacings(spacing, len(lengths))
     plan = list(_plan(chosen, d_model, len(lengths), None))
@@ -362,13 +364,15 @@ def encode_coordinates(
     (4096, 63)
     """
     chosen = _with_overrides(grid_conventions.find(convention, GridConvention), base, freq_scale)
+    d_model = at_least("d_model", d_model, 1)
     points = np.asarray(coordinates)
     if points.ndim < 1 or points.shape[-1] == 0:
         raise ValueError(f"coordinates has shape {list(points.shape)}, expected [.., axes]")
     if points.dtype.kind not in "iuf":
         raise TypeError(f"coordinates has dtype {points.dtype}, expected int, float32 or float64")
-    if not np.isfinite(points).all():
-        raise ValueError("coordinates holds values that are not finite")
+    # The encoder checks as well, but only the part that it is given.
+    if not (np.abs(points) <= 2.0**53).all():
+        raise ValueError("coordinates holds values that are not finite or beyond 2**53, expected smaller ones")
     axis_count = points.shape[-1]
     plan = list(_plan(chosen, d_model, axis_count, freqs))
     front = axis_count if include_input else 0
@@ -491,8 +495,7 @@ def _result(
     out: npt.NDArray[Any] | None,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The array to return, and its cells as ``batch + lengths + (columns,)``."""
-    if class_tokens < 0:
-        raise ValueError(f"class_tokens is {class_tokens}, expected at least 0")
+    class_tokens = at_least("class_tokens", class_tokens, 0)
     if class_tokens and channels_first:
         raise ValueError("class_tokens and channels_first were both given, expected one: tokens are rows of columns")
     if class_tokens:
@@ -512,6 +515,10 @@ def _checked_out(out: Any, shape: tuple[int, ...], dtype: npt.DTypeLike | None) 
         raise ValueError(f"out has shape {list(out.shape)}, expected {list(shape)}")
     if dtype is not None and out.dtype != np.dtype(dtype):
         raise TypeError(f"out has dtype {out.dtype} but dtype is {np.dtype(dtype)}; leave dtype out")
+    if out.dtype not in (np.float32, np.float64, np.float16) and out.dtype.name != "bfloat16":
+        raise TypeError(f"out has dtype {out.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16")
+    if not out.dtype.isnative:
+        raise TypeError(f"out has byte order {out.dtype.byteorder!r}, expected the machine's; use .newbyteorder('=')")
     if not out.flags.writeable:
         raise ValueError("out is read-only, expected a writable array; make a copy with .copy()")
     if _overlaps_itself(out):
