@@ -29,8 +29,8 @@ std::string dtype_text(const py::dtype& dtype) { return py::str(dtype).cast<std:
 
 int flags_of(const py::array& array) { return array.flags(); }
 
-bool has_native_order(const py::array& array) {
-  const char order = array.dtype().byteorder();
+bool has_native_order(const py::dtype& dtype) {
+  const char order = dtype.byteorder();
   return order == '=' || order == '|';
 }
 
@@ -80,11 +80,14 @@ DType dtype_of(const py::dtype& dtype, const char* name) {
 
 DType dtype_of(const py::array& array, const char* name) { return dtype_of(array.dtype(), name); }
 
+void require_native_order(const py::dtype& dtype, const char* name) {
+  if (has_native_order(dtype)) return;
+  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
+                       ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
+}
+
 void require_access(const py::array& array, const char* name, Access access) {
-  if (!has_native_order(array)) {
-    throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) +
-                         ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
-  }
+  require_native_order(array.dtype(), name);
   if ((flags_of(array) & Proxy::NPY_ARRAY_ALIGNED_) == 0) {
     throw py::value_error(text(name) +
                           " is misaligned, expected addresses that are multiples of the item size; "
@@ -143,7 +146,7 @@ TableView table_of(const py::array& array, const char* name) {
   if (array.ndim() != 2) {
     throw py::value_error(text(name) + " has shape " + shape_text(array) + ", expected two axes, [rows, d_model]");
   }
-  if (array.shape(1) > 1 && array.strides(1) != array.itemsize()) {
+  if (array.size() > 0 && array.shape(1) > 1 && array.strides(1) != array.itemsize()) {
     throw py::value_error(text(name) +
                           " has columns that are not contiguous, expected rows that are; make a copy with "
                           "np.ascontiguousarray(" +
@@ -216,7 +219,13 @@ py::array numbers_of(PyObject* object, const char* name, Numbers kind) {
   if (py::isinstance<py::array>(object)) {
     array = array_of(object, name);
   } else {
-    array = numpy.attr("asarray")(py::handle(object));
+    try {
+      array = numpy.attr("asarray")(py::handle(object));
+    } catch (py::error_already_set& error) {  // lists of unequal lengths
+      if (!error.matches(PyExc_ValueError)) throw;
+      throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +
+                            "rows of one length; pass an array");
+    }
     if (array.size() == 0 && kind == Numbers::integers) array = array.attr("astype")("int64");
   }
   const char type = array.dtype().kind();
@@ -230,7 +239,7 @@ py::array numbers_of(PyObject* object, const char* name, Numbers kind) {
                                            "start"
                                          : "; convert it with .astype(..)"));
   }
-  if (!has_native_order(array)) array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
+  if (!has_native_order(array.dtype())) array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
   return array;
 }
 

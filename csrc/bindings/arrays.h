@@ -23,6 +23,8 @@ py::array array_of(PyObject* object, const char* name);
 DType dtype_of(const py::array& array, const char* name);
 DType dtype_of(const py::dtype& dtype, const char* name);
 
+void require_native_order(const py::dtype& dtype, const char* name);
+
 // Aligned, native byte order and, for writing, writable and without overlap in itself.
 void require_access(const py::array& array, const char* name, Access access);
 

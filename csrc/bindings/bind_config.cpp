@@ -2,7 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
-#include "fastpe/apply.h"
+#include "fastpe/cache.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/parallel.h"
 
@@ -27,23 +27,18 @@ const char* compiler() {
 #endif
 }
 
-// A wrong FASTPE_* variable is reported by the import, not by the first call.
+// Throws std::invalid_argument for a wrong FASTPE_* variable.
 void check_environment() {
-  try {
-    active_instruction_set();
-    default_thread_count();
-    streaming_threshold_bytes();
-  } catch (const std::invalid_argument& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
-    throw py::error_already_set();
-  }
+  active_instruction_set();
+  default_thread_count();
+  streaming_threshold_bytes();
 }
 
 }  // namespace
 
 void bind_config(py::module_& module) {
-  check_environment();
   module.attr("__version__") = FASTPE_TEXT(FASTPE_VERSION);
+  module.def("check_environment", &check_environment);
   module.def("compiler", &compiler);
   module.def("has_openmp", &has_openmp);
   module.def("thread_count", &default_thread_count);

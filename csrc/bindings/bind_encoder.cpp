@@ -38,9 +38,18 @@ double number_argument(PyObject* object, const char* name, double otherwise) {
   return value;
 }
 
+bool is_numpy_scalar(PyObject* object) {
+  static PyObject* const type = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  return PyObject_IsInstance(object, type) == 1;
+}
+
 // An int that is no bool; saturated where it does not fit.
 std::optional<std::int64_t> integer_argument(PyObject* object) {
-  if (PyBool_Check(object) || !PyIndex_Check(object) || py::isinstance<py::array>(object)) return std::nullopt;
+  if (PyBool_Check(object)) return std::nullopt;
+  if (!PyLong_Check(object)) {
+    // Tensors of one element have an __index__ too, but are arrays.
+    if (!PyIndex_Check(object) || (py::hasattr(object, "shape") && !is_numpy_scalar(object))) return std::nullopt;
+  }
   const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object));
   if (!index) throw py::error_already_set();
   int overflow = 0;
@@ -114,7 +123,8 @@ void set_offset(Call& call, PyObject* offset, std::int64_t rows, const char* axi
   Positions& p = call.job.positions;
   if (const std::optional<std::int64_t> value = integer_argument(offset)) {
     if (*value > max_position || *value < -max_position) {
-      throw py::value_error("offset is " + repr_of(offset) + ", expected magnitude at most 2**53");
+      throw py::value_error("offset is " + repr_of(offset) +
+                            ", expected magnitude at most 2**53; beyond it not every integer has a float64 of its own");
     }
     p.first += *value;
     return;
@@ -218,7 +228,7 @@ std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::in
     return py::value_error(std::string(name) + " has " + std::to_string(columns) + " columns, expected " + expected);
   };
   if (!is_given(channels)) {
-    if (columns == d_model) return 0;
+    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
     throw mismatch("d_model, " + std::to_string(d_model) +
                    "; make the encoding for this width, or pass channels=(first, end)");
   }
@@ -276,7 +286,14 @@ void finish(const Call& call) {
   if (!completed) signals.raise();
 }
 
-BoundEncoder& encoder_of(PyObject* self) { return py::cast<BoundEncoder&>(py::handle(self)); }
+// pybind11's own cast would hand out raw memory for an object whose __init__ never ran.
+BoundEncoder& encoder_of(PyObject* self) {
+  void* const encoder = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr();
+  if (encoder == nullptr) {
+    throw py::type_error(type_name(self) + " is not initialised, expected its __init__ to have run; make a new one");
+  }
+  return *static_cast<BoundEncoder*>(encoder);
+}
 
 // `out` as given, checked, or a new array.
 py::array output(PyObject* out, const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
@@ -311,7 +328,7 @@ int seq_axis_argument(PyObject* object, const py::array& x) {
   if (!value) throw py::type_error("seq_axis is " + repr_of(object) + ", expected an int");
   const std::int64_t axis = *value < 0 ? *value + axes : *value;
   if (axis < 0 || axis >= axes - 1) {
-    throw py::value_error("seq_axis is " + std::to_string(*value) + ", expected an axis of x, " + shape_text(x) +
+    throw py::value_error("seq_axis is " + repr_of(object) + ", expected an axis of x, " + shape_text(x) +
                           ", other than the last");
   }
   return static_cast<int>(axis);
@@ -410,6 +427,15 @@ PyObject* method_add(PyObject* self, PyObject* const* arguments, Py_ssize_t give
 
 // ---- encode
 
+py::dtype dtype_argument(PyObject* object) {
+  try {
+    return py::dtype::from_args(py::reinterpret_borrow<py::object>(object));
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16");
+  }
+}
+
 // Positions of any shape; their own shape is the result's.
 void set_encoded_positions(Call& call, py::array positions, std::vector<py::ssize_t>& shape) {
   shape.assign(positions.shape(), positions.shape() + positions.ndim());
@@ -446,15 +472,16 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
   if (is_given(a[encode_channels]) && PyTuple_Check(a[encode_channels]) && PyTuple_GET_SIZE(a[encode_channels]) == 2) {
     const auto first = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 0));
     const auto end = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 1));
-    if (first && end) columns = std::max<std::int64_t>(*end - *first, 0);
+    if (first && end && *first >= 0) columns = std::max<std::int64_t>(*end - *first, 0);
   }
   job.first_column = channels_argument(a[encode_channels], d_model, columns, "the result");
 
-  const py::dtype dtype = is_given(a[encode_dtype])
-                              ? py::dtype::from_args(py::reinterpret_borrow<py::object>(a[encode_dtype]))
+  const py::dtype dtype = is_given(a[encode_dtype]) ? dtype_argument(a[encode_dtype])
                           : is_given(a[encode_out]) ? array_of(a[encode_out], "out").dtype()
                                                     : py::dtype::of<float>();
-  const DType core_dtype = dtype_of(dtype, is_given(a[encode_dtype]) ? "dtype" : "out");
+  const char* const dtype_name = is_given(a[encode_dtype]) ? "dtype" : "out";
+  const DType core_dtype = dtype_of(dtype, dtype_name);
+  require_native_order(dtype, dtype_name);
 
   PyObject* const what = a[encode_positions];
   std::vector<py::ssize_t> shape;
@@ -466,6 +493,10 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
                             "negative position pass an array, [" +
                             repr_of(what) + "]");
     }
+    if (*seq_len > 2 * max_position + 1) {
+      throw py::value_error("positions is " + repr_of(what) +
+                            ", expected a number of positions that all have magnitude at most 2**53; compute fewer");
+    }
     // A batch axis comes from the arguments that have one.
     for (PyObject* per_row : {a[encode_offset], a[encode_lengths], a[encode_mask]}) {
       if (!is_given(per_row) || !shape.empty() || integer_argument(per_row)) continue;
@@ -475,7 +506,7 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
     }
     shape.push_back(*seq_len);
   } else {
-    if (PyFloat_Check(what) || PyBool_Check(what) || what == Py_None) {
+    if (PyFloat_Check(what) || PyBool_Check(what) || what == Py_None || is_numpy_scalar(what)) {
       throw py::type_error("positions is " + repr_of(what) +
                            ", expected an int, the number of positions, or an array "
                            "of positions; for one fractional position pass [" +

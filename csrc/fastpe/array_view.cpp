@@ -35,7 +35,7 @@ Number NumbersView::at(std::int64_t batch, std::int64_t l) const {
     case NumberType::uint32: return of_integer(load<std::uint32_t>(p));
     case NumberType::uint64: {
       const auto value = load<std::uint64_t>(p);
-      return of_integer(value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value));
+      return {true, value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value), static_cast<double>(value)};
     }
     case NumberType::float32: return of_double(static_cast<double>(load<float>(p)));
     case NumberType::float64: return of_double(load<double>(p));

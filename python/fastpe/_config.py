@@ -11,6 +11,10 @@ import numpy as np
 
 from fastpe import _core
 
+# A wrong FASTPE_* variable is reported by the import, not by the first call; as a ValueError, which an extension module's
+# own initialisation would turn into an ImportError.
+_core.check_environment()
+
 __version__: str = _core.__version__
 
 _environment_variables = ("FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES", "OMP_NUM_THREADS")

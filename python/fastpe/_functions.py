@@ -15,7 +15,8 @@ from fastpe.conventions import Convention
 _Array = TypeVar("_Array")
 
 
-@functools.lru_cache(maxsize=16)
+# Typed, or 8.0 would pass for a width as soon as 8 had been one.
+@functools.lru_cache(maxsize=16, typed=True)
 def _cached_encoding(
     d_model: int,
     convention: str | Convention,
@@ -33,12 +34,13 @@ def _encoding(
     freq_scale: float | None,
     freqs: npt.ArrayLike | None,
 ) -> PositionalEncoding:
-    key = None if freqs is None else tuple(np.asarray(freqs, dtype=np.float64).ravel().tolist())
     try:
+        key = None if freqs is None else tuple(np.asarray(freqs, dtype=np.float64).tolist())
         return _cached_encoding(d_model, convention, base, freq_scale, key)
-    except TypeError:
-        # Unhashable, so wrong: the constructor says which argument it is.
-        return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
+    except (TypeError, ValueError):
+        # Wrong or unhashable, which is wrong too: the constructor says which argument it is.
+        pass
+    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
 
 
 def _width(x: Any, d_model: int | None) -> int:

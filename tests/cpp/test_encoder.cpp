@@ -86,6 +86,9 @@ void bits_do_not_depend_on_where_a_call_starts() {
     }
   }
   CHECK(encode<float>(encoder, DType::float32, -50, rows, 7) == whole);
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    CHECK(encode<std::uint16_t>(cached, dtype, 3, 5) == encode<std::uint16_t>(encoder, dtype, 3, 5));
+  }
 }
 
 void adding_rounds_as_written() {

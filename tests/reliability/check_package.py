@@ -11,6 +11,7 @@ import hashlib
 import pathlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import fastpe
 import numpy as np
@@ -27,7 +28,7 @@ def lines() -> Iterator[tuple[str, str, str, int, int, int, str]]:
             yield operation, convention, dtype, int(first), int(rows), int(d_model), digest
 
 
-def dtype_named(name: str) -> np.dtype | None:
+def dtype_named(name: str) -> np.dtype[Any] | None:
     """The dtype, or None for bfloat16 without ml_dtypes."""
     if name != "bfloat16":
         return np.dtype(name)
@@ -35,11 +36,12 @@ def dtype_named(name: str) -> np.dtype | None:
         import ml_dtypes
     except ImportError:
         return None
-    return np.dtype(ml_dtypes.bfloat16)
+    bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return bfloat16
 
 
 def sum_of(
-    operation: str, convention: str, dtype: np.dtype, first: int, rows: int, d_model: int, *, num_threads: int
+    operation: str, convention: str, dtype: np.dtype[Any], first: int, rows: int, d_model: int, *, num_threads: int
 ) -> str:
     """SHA-256 of one table's bytes."""
     encoding = fastpe.PositionalEncoding(d_model, convention=convention)

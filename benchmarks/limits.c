@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What memory allows: the plainest loops that write, or read and write, an array. Compiled when the benchmarks run.
+#include <stddef.h>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define LANES 16
+#define STREAM(to, value) _mm512_stream_ps(to, _mm512_set1_ps(value))
+#elif defined(__AVX__)
+#include <immintrin.h>
+#define LANES 8
+#define STREAM(to, value) _mm256_stream_ps(to, _mm256_set1_ps(value))
+#elif defined(__SSE__)
+#include <xmmintrin.h>
+#define LANES 4
+#define STREAM(to, value) _mm_stream_ps(to, _mm_set1_ps(value))
+#endif
+
+typedef void (*Loop)(float* data, size_t count, float value);
+
+static void store(float* data, size_t count, float value) {
+  for (size_t i = 0; i < count; ++i) data[i] = value;
+}
+
+static void stream(float* data, size_t count, float value) {
+#if defined(STREAM)
+  while (count > 0 && (size_t)data % (LANES * sizeof(float)) != 0) {
+    *data++ = value;
+    --count;
+  }
+  for (; count >= LANES; count -= LANES, data += LANES) STREAM(data, value);
+  _mm_sfence();
+#endif
+  store(data, count, value);
+}
+
+static void increment(float* data, size_t count, float value) {
+  for (size_t i = 0; i < count; ++i) data[i] += value;
+}
+
+static void split(Loop loop, float* data, size_t count, float value, int threads) {
+  if (threads == 1) {
+    loop(data, count, value);
+    return;
+  }
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(threads)
+  {
+    const size_t part = (count / (size_t)omp_get_num_threads() + 15) / 16 * 16;
+    const size_t begin = part * (size_t)omp_get_thread_num();
+    if (begin < count) loop(data + begin, count - begin < part ? count - begin : part, value);
+  }
+#endif
+}
+
+int has_streaming_stores(void) {
+#if defined(STREAM)
+  return 1;
+#else
+  return 0;
+#endif
+}
+
+int has_threads(void) {
+#if defined(_OPENMP)
+  return 1;
+#else
+  return 0;
+#endif
+}
+
+void store_constant(float* data, size_t count, float value, int threads) { split(store, data, count, value, threads); }
+void stream_constant(float* data, size_t count, float value, int threads) { split(stream, data, count, value, threads); }
+void add_constant(float* data, size_t count, float value, int threads) { split(increment, data, count, value, threads); }

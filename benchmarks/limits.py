@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory limits: native loops where a C compiler is found, else NumPy's, named as what they are."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import pathlib
+import tempfile
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.native import compile_library
+
+Float32Array = npt.NDArray[np.float32]
+
+
+@functools.cache
+def _native() -> ctypes.CDLL | None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory, "limits.so")
+        flag_choices = [["-march=native", "-fopenmp"], ["-fopenmp"], []]
+        if not compile_library(pathlib.Path(__file__).with_name("limits.c"), path, flag_choices):
+            return None
+        library = ctypes.CDLL(str(path))
+    for name in ("store_constant", "stream_constant", "add_constant"):
+        getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_float, ctypes.c_int]
+        getattr(library, name).restype = None
+    return library
+
+
+def has_streaming_stores() -> bool:
+    library = _native()
+    return library is not None and bool(library.has_streaming_stores())
+
+
+def has_threads() -> bool:
+    library = _native()
+    return library is not None and bool(library.has_threads())
+
+
+def _native_call(name: str, array: Float32Array, value: float, threads: int) -> Callable[[], Float32Array]:
+    function, address, size = getattr(_native(), name), array.ctypes.data, array.size
+
+    def call() -> Float32Array:
+        function(address, size, value, threads)
+        return array
+
+    return call
+
+
+def store(out: Float32Array, threads: int) -> Callable[[], Float32Array]:
+    return _native_call("store_constant", out, 1.5, threads)
+
+
+def stream(out: Float32Array, threads: int) -> Callable[[], Float32Array]:
+    return _native_call("stream_constant", out, 1.5, threads)
+
+
+def add_one(x: Float32Array, threads: int) -> Callable[[], Float32Array]:
+    return _native_call("add_constant", x, 1.0, threads)

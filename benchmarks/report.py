@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RESULTS.md and the chart."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks import tables
+from benchmarks.harness import BarResult, CaseResult
+
+directory = pathlib.Path(__file__).parent
+
+_how_to_read = """\
+Written by `python -m benchmarks report`. Read ratios, not figures: they are what carries over to another machine.
+
+* Contenders of a table took turns in a random order, on the same arrays; times are medians over rounds, with quartiles.
+  A ratio is the median of the ratios within rounds.
+* Every answer was compared with the exact one before it was timed; `largest error` is what was found, over all values,
+  or over 1024 rows of an answer of more than 4 million values.
+* `encoding`: computed in the call, read from a cached table, or none (a limit, not a peer). `output`: in place, into an
+  array that was written before (warm out), or into a new one (fresh: the operating system's page faults dominate).
+* GB/s count what has to move: bytes written, and for everything but `encode` as many read.
+* torch, numba and JAX work on resident tensors; what converts on each call says so.
+"""
+
+
+def _title(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def results_text(
+    machine: Mapping[str, str], warning: str | None, bars: Sequence[BarResult], results: Sequence[CaseResult]
+) -> str:
+    held = sum(bar.holds for bar in bars)
+    parts = ["# Benchmark results", _how_to_read.rstrip()]
+    if warning is not None:
+        parts.append(f"**Warning:** {warning}.")
+    parts += [
+        tables.table(("machine", ""), machine.items()),
+        "![Speed against size](encode.svg)",
+        f"## Bars: {held} of {len(bars)} hold",
+        tables.bars_table(bars),
+        "## Call overhead",
+        "One token per sequence, one thread; a row of the table is gathered where NumPy and torch need one.",
+        tables.calls_table([r for r in results if r.case.group == "decode"]),
+    ]
+    group = ""
+    for result in results:
+        if result.case.group != group:
+            group = result.case.group
+            parts.append(f"## {_title(group)}" if group[0].isalpha() and group != "add_" else f"## `{group}`")
+        parts.append(f"### {result.case.name}" + (f" ({result.case.note})" if result.case.note else ""))
+        parts.append(tables.case_table(result))
+    return "\n\n".join(parts) + "\n"
+
+
+# Okabe and Ito's palette, which colour-blind readers tell apart; line styles and markers say the same again.
+_lines: Mapping[str, dict[str, Any]] = {
+    "fastpe": {"color": "#D55E00", "marker": "o", "linewidth": 2.5, "zorder": 5},
+    "fastpe, 1 thread": {"color": "#D55E00", "marker": "o", "linestyle": ":", "markerfacecolor": "white", "zorder": 4},
+    "NumPy out.fill(1.5)": {"color": "#000000", "linestyle": "--", "linewidth": 1.5},
+    "NumPy float32 idiom": {"color": "#0072B2", "marker": "s"},
+    "NumPy float64 idiom": {"color": "#56B4E9", "marker": "s", "linestyle": "-."},
+    "torch eager": {"color": "#009E73", "marker": "^"},
+    "torch.compile": {"color": "#009E73", "marker": "^", "linestyle": ":"},
+    "numba parallel": {"color": "#CC79A7", "marker": "D"},
+    "JAX jit": {"color": "#E69F00", "marker": "v"},
+}
+_memory_limit = "memory limit: stores of a constant"
+
+
+def _encode_points(results: Sequence[CaseResult]) -> dict[str, list[tuple[float, float]]]:
+    """Per contender: (MiB written, GB/s). The memory limit is the fastest of the native loops."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for result in results:
+        if result.case.group != "encode" or result.of("NumPy float32 idiom") is None:
+            continue
+        size = result.case.bytes_moved / 2**20
+        limits = []
+        for measurement in result.measurements:
+            speed = result.case.bytes_moved / measurement.time.median / 1e9
+            points.setdefault(measurement.contender.name, []).append((size, speed))
+            if "stores of a constant" in measurement.contender.name:
+                limits.append(speed)
+        if limits:
+            points.setdefault(_memory_limit, []).append((size, max(limits)))
+    return points
+
+
+def draw_chart(results: Sequence[CaseResult], machine: Mapping[str, str], path: pathlib.Path) -> None:
+    matplotlib = importlib.import_module("matplotlib")
+    matplotlib.use("agg")
+    matplotlib.rcParams.update({"font.size": 11, "svg.hashsalt": "fastpe", "svg.fonttype": "path"})
+    plt = importlib.import_module("matplotlib.pyplot")
+    figure, axes = plt.subplots(figsize=(9, 5.2), layout="constrained")
+    points = _encode_points(results)
+    limit = points.get(_memory_limit, [])
+    if limit:
+        axes.plot(*zip(*limit, strict=True), color="#666666", linewidth=5, alpha=0.35, label=_memory_limit, zorder=1)
+    for name, style in _lines.items():
+        if name in points:
+            axes.plot(*zip(*points[name], strict=True), label=name, markersize=6, **style)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    sizes = sorted({size for line in points.values() for size, _ in line})
+    axes.set_xticks(sizes, [f"{size * 1024:.0f} KiB" if size < 1 else f"{size:g} MiB" for size in sizes])
+    axes.minorticks_off()
+    speeds = [0.1, 0.3, 1, 3, 10, 30, 100, 300]
+    axes.set_yticks(speeds, [f"{speed:g}" for speed in speeds])
+    axes.set_ylim(bottom=0.1)
+    axes.grid(visible=True, color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.set_xlabel("float32 table, bytes written")
+    axes.set_ylabel("GB/s written")
+    axes.set_title("Sinusoidal encodings: speed against size (warm output, higher is better)")
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9.5)
+    figure.supxlabel(
+        f"{machine['processor']}, {machine['processors']} processors; {machine['beside it']}; {machine['date']}",
+        fontsize=7.5,
+        color="#555555",
+    )
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: ``fastpe`` or ``python -m fastpe``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        ``sys.argv[1:]`` by default.
+
+    Returns
+    -------
+    int
+        0 for success, 1 for a failed check or file, 2 for wrong usage or a missing library, 130 after Ctrl-C.
+
+    Examples
+    --------
+    >>> from fastpe.__main__ import main
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    fastpe ...
+    0
+    """
+    try:
+        from fastpe._cli.app import run
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in ("typer", "rich"):
+            raise
+        print(f"fastpe: the command line needs {library}; install it with: pip install 'fastpe[cli]'", file=sys.stderr)
+        return 2
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import fastpe
+from fastpe._cli.errors import CommandError, ReaderGone
+
+# Click's own class has no public name in typer.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="fastpe",
+    help="Exact sinusoidal positional encodings on the CPU.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+class _Terminated(BaseException):
+    """Another process wants this one to end."""
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the application; every expected failure becomes one line and an exit code."""
+    try:
+        with _termination_as_exception():
+            result = app(args=None if arguments is None else list(arguments), prog_name="fastpe", standalone_mode=False)
+    except _UsageError as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "fastpe"
+        return _fail(f"{command}: {error.format_message()}; see {command} --help", 2)  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("fastpe: interrupted", 130)
+    except _Terminated as end:
+        return _fail("fastpe: terminated", 128 + int(end.args[0]))
+    except ReaderGone:
+        return 141
+    except MemoryError as error:
+        return _fail(f"fastpe: not enough memory: {error}" if str(error) else "fastpe: not enough memory", 1)
+    except OSError as error:
+        return _fail(f"fastpe: {error.filename}: {error.strerror}" if error.filename else f"fastpe: {error}", 1)
+    except (CommandError, ValueError, TypeError) as error:
+        return _fail(f"fastpe: {error}", 1)
+    if result == 130:
+        # Typer's own answer to Ctrl-C.
+        return _fail("fastpe: interrupted", 130)
+    return result if isinstance(result, int) else 0
+
+
+@contextlib.contextmanager
+def _termination_as_exception() -> Iterator[None]:
+    # So that unfinished files are removed; a handler can be set in the main thread alone.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: object) -> None:
+        raise _Terminated(number)
+
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    previous = {number: signal.getsignal(number) for number in signals}
+    for number in signals:
+        # What nohup has switched off stays off.
+        if previous[number] == signal.SIG_DFL:
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _fail(message: str, exit_code: int) -> int:
+    print(" ".join(message.split()), file=sys.stderr)
+    return exit_code
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"fastpe {fastpe.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def demo(
+    batch: Annotated[int, typer.Option(min=1, help="Sequences in the batch.")] = 32,
+    seq_len: Annotated[int, typer.Option(min=1, help="Positions in a sequence.")] = 512,
+    d_model: Annotated[int, typer.Option(min=1, help="Width of the embeddings.")] = 768,
+) -> None:
+    """Encode and add in place on a built-in batch, check the result, and time it against NumPy.
+
+    Exits with 1 if a value is further from a float64 NumPy reference than rounding explains.
+    """
+    from fastpe._cli import demo as work
+
+    if not work.run(Console(), batch=batch, seq_len=seq_len, d_model=d_model):
+        raise typer.Exit(1)
+
+
+def _examples(*lines: str) -> str:
+    # \b keeps the lines as they are.
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+_Output = Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="The file to write, or - for a pipe.")]
+_Convention = Annotated[str, typer.Option(help="A name that `fastpe conventions` lists.")]
+_Base = Annotated[float | None, typer.Option(help="Base of the wavelengths, instead of the convention's.")]
+_Offset = Annotated[int, typer.Option(help="Position of the first row.")]
+_Threads = Annotated[int | None, typer.Option(min=1, help="At most this many threads.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+@app.command(
+    epilog=_examples(
+        "fastpe encode --seq-len 512 --d-model 768 -o pe.npy",
+        "fastpe encode --seq-len 512 --d-model 768 --convention fairseq --dtype float64 -o pe.npy",
+    )
+)
+def encode(
+    output: _Output,
+    seq_len: Annotated[int, typer.Option(min=0, help="Number of positions.")],
+    d_model: Annotated[int, typer.Option(min=1, help="Width of the encoding.")],
+    convention: _Convention = "vaswani",
+    base: _Base = None,
+    offset: _Offset = 0,
+    dtype: Annotated[str, typer.Option(help="float16, bfloat16, float32 or float64.")] = "float32",
+    threads: _Threads = None,
+    quiet: _Quiet = False,
+) -> None:
+    """Write the encoding of positions to a .npy file."""
+    from fastpe._cli import transform
+    from fastpe._cli.progress import Throughput, progress_bar
+    from fastpe._cli.target import open_target
+
+    encoding = transform.Encoding(convention, base, offset, threads)
+    element_type = transform.dtype_of(dtype)
+    byte_count = seq_len * d_model * element_type.itemsize
+    throughput = Throughput(quiet=quiet)
+    with open_target(output) as target, progress_bar(byte_count, quiet=quiet) as progress:
+        transform.encode(
+            encoding, seq_len=seq_len, d_model=d_model, dtype=element_type, target=target, progress=progress
+        )
+    throughput.report(f"encoded {seq_len} positions", byte_count)
+
+
+@app.command(
+    epilog=_examples(
+        "fastpe add embeddings.npy -o with-positions.npy",
+        "fastpe add embeddings.npy --in-place",
+        "fastpe add shards/ -o shards-with-positions/ --convention tensor2tensor --scale 27.71",
+        "fastpe add batch.npz --key inputs -o batch-with-positions.npz",
+        "cat embeddings.npy | fastpe add - -o - > with-positions.npy",
+    )
+)
+def add(
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="IN...", help=".npy and .npz files, directories, patterns, or - for a pipe.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="OUT", help="The file to write, a directory for many, or - for a pipe."),
+    ] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Change the .npy files themselves.")] = False,
+    key: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Array of a .npz archive; the others are copied.")
+    ] = None,
+    seq_axis: Annotated[int, typer.Option(help="Which axis is the sequence.")] = -2,
+    scale: Annotated[float, typer.Option(help="x * SCALE + encoding.")] = 1.0,
+    convention: _Convention = "vaswani",
+    base: _Base = None,
+    offset: _Offset = 0,
+    dtype: Annotated[
+        str | None, typer.Option(help="Convert to float16, bfloat16, float32 or float64, then add.")
+    ] = None,
+    threads: _Threads = None,
+    quiet: _Quiet = False,
+) -> None:
+    """Add the encoding to the embeddings in files, of any size in a few MB of memory.
+
+    A new file appears under its name when it is complete. --in-place has no such safety: stopped in the middle, it leaves
+    a file that is partly changed.
+    """
+    from fastpe._cli import files, transform
+    from fastpe._cli.progress import Throughput, progress_bar
+
+    encoding = transform.Encoding(convention, base, offset, threads)
+    addition = transform.Addition(encoding, seq_axis, scale, None if dtype is None else transform.dtype_of(dtype))
+    jobs = files.jobs(inputs, output, in_place=in_place)
+    throughput = Throughput(quiet=quiet)
+    if jobs[0].source == "-":
+        if key:
+            raise CommandError("--key names arrays of .npz archives, which cannot come through a pipe; leave it out")
+        assert jobs[0].target is not None
+        with progress_bar(None, quiet=quiet) as progress:
+            byte_count = files.run_pipe(sys.stdin.buffer, jobs[0].target, addition, progress)
+    else:
+        work = [files.check(job, addition, key or []) for job in jobs]
+        byte_count = sum(item.byte_count for item in work)
+        with progress_bar(byte_count, quiet=quiet) as progress:
+            for item in work:
+                files.run(item, progress)
+    throughput.report(f"added to {len(jobs)} file{'' if len(jobs) == 1 else 's'}", byte_count)
+
+
+@app.command()
+def info(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
+) -> None:
+    """Show what this build is and what it uses on this machine."""
+    from fastpe._cli import info as work
+
+    work.run(Console(), as_json=json)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe demo``: the main job on a built-in batch, checked and timed."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import fastpe
+from fastpe._cli.timing import in_units, median_seconds
+
+# What the reference may be off by, from the rounding of its float64 angles.
+_reference_error_per_position = 4 * 2.0**-53
+
+
+def reference(seq_len: int, d_model: int) -> npt.NDArray[np.float64]:
+    """Encode as the paper writes it, in float64 NumPy: the check shares nothing with the core."""
+    position = np.arange(seq_len, dtype=np.float64)[:, None]
+    exponent = np.arange(0, d_model, 2, dtype=np.float64) / d_model
+    angle = position / 10000.0**exponent
+    table = np.empty((seq_len, d_model))
+    table[:, 0::2] = np.sin(angle)
+    table[:, 1::2] = np.cos(angle[:, : d_model // 2])
+    return table
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The largest error of one result, and whether it keeps the promise."""
+
+    largest_error: float
+    kept: bool
+
+
+def check_encode(pe: npt.NDArray[np.float32], exact: npt.NDArray[np.float64]) -> Outcome:
+    """Half a unit in the last place: the exact value, rounded once."""
+    error = np.abs(pe - exact)
+    allowed = 0.5 * np.spacing(np.abs(exact).astype(np.float32)) + _reference_error_per_position * len(exact)
+    return Outcome(float(error.max()), bool((error <= allowed).all()))
+
+
+def check_add(y: npt.NDArray[np.float32], x: npt.NDArray[np.float32], exact: npt.NDArray[np.float64]) -> Outcome:
+    """Two roundings to float32: the encoding's, and the sum's."""
+    largest, kept = 0.0, True
+    # Row by row, so that the float64 intermediates stay small.
+    for row_of_y, row_of_x in zip(y, x, strict=True):
+        total = row_of_x + exact
+        error = np.abs(row_of_y - total)
+        spacing = np.maximum(np.spacing(np.abs(row_of_y)), np.spacing(np.abs(total).astype(np.float32)))
+        encoding_spacing = np.spacing(np.abs(exact).astype(np.float32))
+        allowed = 0.5 * (spacing + encoding_spacing) + _reference_error_per_position * len(exact)
+        largest = max(largest, float(error.max()))
+        kept = kept and bool((error <= allowed).all())
+    return Outcome(largest, kept)
+
+
+def run(console: Console, *, batch: int, seq_len: int, d_model: int, rounds: int = 15) -> bool:
+    """Print configuration, errors and times; whether the check passed."""
+    x = np.random.default_rng(0).standard_normal((batch, seq_len, d_model), dtype=np.float32)
+    exact = reference(seq_len, d_model)
+    table = exact.astype(np.float32)
+
+    pe = fastpe.encode(seq_len, d_model)
+    y = x.copy()
+    fastpe.add_(y)
+    outcomes = check_encode(pe, exact), check_add(y, x, exact)
+
+    out = np.empty_like(pe)
+    own = x.copy()
+    theirs = x.copy()
+    encode_seconds = median_seconds(
+        [lambda: fastpe.encode(seq_len, d_model, out=out), lambda: reference(seq_len, d_model)], rounds=rounds
+    )
+    add_seconds = median_seconds([lambda: fastpe.add_(own), lambda: np.add(theirs, table, out=theirs)], rounds=rounds)
+
+    _print_configuration(console)
+    result = Table(title=f"x [{batch}, {seq_len}, {d_model}] float32", title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in ("work", "largest error", "fastpe", "NumPy", "NumPy / fastpe"):
+        result.add_column(heading, justify="left" if heading == "work" else "right")
+    rows: list[tuple[str, Outcome, list[float]]] = [
+        ("encode", outcomes[0], encode_seconds),
+        ("add in place", outcomes[1], add_seconds),
+    ]
+    for work, outcome, (own_time, numpy_time) in rows:
+        error = f"{outcome.largest_error:.3g}" + ("" if outcome.kept else " FAILED")
+        result.add_row(work, error, in_units(own_time), in_units(numpy_time), f"{numpy_time / own_time:.1f}")
+    console.print(result)
+    console.print("Medians. NumPy computes the float64 formula, and adds a table that it already has.", soft_wrap=True)
+    passed = all(outcome.kept for outcome in outcomes)
+    console.print(
+        "check passed: no value is further from the float64 reference than its rounding to float32"
+        if passed
+        else "check FAILED: a value is further from the float64 reference than its rounding to float32",
+        soft_wrap=True,
+    )
+    return passed
+
+
+def _print_configuration(console: Console) -> None:
+    config: dict[str, Any] = fastpe.show_config()
+    threads = config["threads"]
+    console.print(
+        f"fastpe {config['version']} ({config['compiler']}), {config['instruction_set']}, "
+        f"{threads} thread{'' if threads == 1 else 's'}, NumPy {config['numpy']}, {config['machine']}",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where results go: a file that appears when it is complete, or standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from fastpe._cli.errors import CommandError, ReaderGone
+
+
+@contextlib.contextmanager
+def standard_output() -> Iterator[IO[bytes]]:
+    """Standard output for binary data, which a terminal cannot show."""
+    if sys.stdout.isatty():
+        raise CommandError("-o - writes binary data, and standard output is a terminal; redirect it or name a file")
+    try:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The interpreter must not try to flush the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ReaderGone from None
+
+
+@contextlib.contextmanager
+def complete_file(path: Path) -> Iterator[IO[bytes]]:
+    """A new file beside `path` that replaces it once everything is written and on the disk.
+
+    Whatever ends the work early leaves what `path` was, and no other file unless the process was killed outright.
+    """
+    if path.is_dir():
+        raise CommandError(f"{path} is a directory, expected a file to write; add a file name")
+    if path.exists() and not path.is_file():
+        # A pipe or a device is not to be replaced.
+        with open(path, "wb") as stream:
+            yield stream
+        return
+    final = Path(os.path.realpath(path))
+    if not final.parent.is_dir():
+        raise CommandError(f"{final.parent} is no directory; make it first")
+    partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
+    try:
+        with open(partial, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if final.exists():
+            os.chmod(partial, final.stat().st_mode & 0o7777)
+        os.replace(partial, final)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+    _sync_directory(final.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    # Windows opens no directories, and needs none of this.
+    if os.name == "posix":
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def open_target(path: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """The target that a command line names; ``-`` is standard output."""
+    return standard_output() if path == "-" else complete_file(Path(path))

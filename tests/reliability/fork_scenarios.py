@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""python fork_scenarios.py name [argument]: one process tree that must end with exit code 0, and not hang."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+Result = TypeVar("Result")
+
+FORKS = 20
+ROWS, D_MODEL = 2048, 512  # 4 MB: worth several threads
+
+
+def is_right(num_threads: int = 2) -> bool:
+    """Whether add_ and encode, with several threads, give what one thread gives."""
+    import fastpe
+
+    expected = fastpe.encode(ROWS, D_MODEL, num_threads=1)
+    x = np.ones((ROWS, D_MODEL), np.float32)
+    fastpe.add_(x, num_threads=num_threads)
+    return bool((x == expected + 1).all() and (fastpe.encode(ROWS, D_MODEL, num_threads=num_threads) == expected).all())
+
+
+def in_child(body: Callable[[], bool]) -> None:
+    """Run `body` in a forked child."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if body() else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def in_thread(body: Callable[[], Result]) -> Result:
+    """What `body` returns, run in a new thread."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(body).result()
+
+
+def operating_system_threads() -> int:
+    """How many threads this process has."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def opens_a_team() -> bool:
+    """Whether a call in this thread, its first, starts another thread."""
+    before = operating_system_threads()
+    return is_right() and operating_system_threads() == before + 1
+
+
+def fork() -> None:
+    """The parent used threads; children and grandchildren use them too."""
+    assert is_right()
+
+    def child() -> bool:
+        in_child(is_right)
+        return is_right()
+
+    for _ in range(FORKS):
+        in_child(child)
+    assert is_right()
+
+
+def fork_from_thread() -> None:
+    """A thread other than the main one used threads, and forks."""
+
+    def body() -> None:
+        assert is_right()
+        for _ in range(FORKS):
+            in_child(is_right)
+
+    in_thread(body)
+    in_child(is_right)
+
+
+def fork_during_calls() -> None:
+    """Other threads are in the midst of calls at the moment of the fork."""
+    # Imported here: a fork during an import leaves the import locked in the child, whatever is imported.
+    assert is_right()
+    stop = threading.Event()
+    wrong: list[int] = []
+
+    def call() -> None:
+        while not stop.is_set():
+            if not is_right():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(FORKS):
+        in_child(is_right)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def unused_before() -> None:
+    """The parent imported fastpe and called nothing."""
+    import fastpe  # noqa: F401
+
+    for _ in range(FORKS):
+        in_child(is_right)
+
+
+def threads_of_child_are_parallel() -> None:
+    """In the child the thread that forked is serial; one that it starts is not."""
+    assert is_right()
+
+    def child() -> bool:
+        before = operating_system_threads()
+        serial = is_right() and operating_system_threads() == before
+        return serial and in_thread(opens_a_team)
+
+    in_child(child)
+
+
+def threads_of_parent_stay_parallel() -> None:
+    """Where one thread forks, a second one that never did keeps its team."""
+    assert is_right()
+    in_child(is_right)
+    assert in_thread(opens_a_team)
+
+
+def work(_: int) -> bool:
+    """What a worker of a pool does."""
+    return is_right()
+
+
+def pool(method: str) -> None:
+    """A multiprocessing pool, started by `method` after the parent used threads."""
+    assert is_right()
+    with multiprocessing.get_context(method).Pool(3) as workers:
+        assert all(workers.map(work, range(12)))
+    assert is_right()
+
+
+def torch(order: str) -> None:
+    """Torch ran parallel regions, maybe of the same OpenMP run-time; fastpe is called in the child first, or before."""
+    torch_module = importlib.import_module("torch")
+    torch_module.set_num_threads(2)
+    tensor = torch_module.ones(2000, 2000)
+    for _ in range(3):
+        tensor = tensor * 1.5
+    import fastpe  # noqa: F401
+
+    if order == "fastpe-before":
+        assert is_right()
+    for _ in range(FORKS):
+        in_child(is_right)
+    assert is_right()
+
+
+def main() -> None:
+    """Run the scenario named on the command line."""
+    started = time.monotonic()
+    globals()[sys.argv[1]](*sys.argv[2:])
+    print(f"{' '.join(sys.argv[1:])}: {time.monotonic() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random calls, checked against a naive model and against every instruction set and thread count.
+
+python fuzz.py --seconds 600 --seed 1     random calls; a failing one prints its number, and --only NUMBER repeats it
+python fuzz.py --atheris [libFuzzer's]    the same calls, chosen by Atheris (pip install atheris)
+
+Values are compared bit for bit with a model in NumPy that adds rows one position at a time, and some of them with sines
+and cosines of 60 digits. Arrays lie in larger ones, whose other elements must not change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import importlib
+import itertools
+import random
+import sys
+import time
+from typing import Any, Protocol, cast
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from fastpe import PositionalEncoding, _core, conventions
+
+mpmath = importlib.import_module("mpmath")  # has no types
+
+Array = npt.NDArray[Any]
+
+DTYPES: list[np.dtype[Any]] = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16)]
+LARGEST = 2**53
+SENTINEL = 3.5
+
+
+class Choices(Protocol):
+    """Where a case takes its numbers from."""
+
+    def integer(self, low: int, high: int) -> int:
+        """Return an int from low to high, both included."""
+
+
+class RandomChoices:
+    """Choices of a seeded generator."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        """Return an int from low to high, both included."""
+        return self._random.randint(low, high)
+
+
+class Case:
+    """One call in the making."""
+
+    def __init__(self, choices: Choices) -> None:
+        self.integer = choices.integer
+
+    def pick(self, options: list[Any]) -> Any:
+        """One of them."""
+        return options[self.integer(0, len(options) - 1)]
+
+    def chance(self, percent: int) -> bool:
+        """True that often."""
+        return self.integer(1, 100) <= percent
+
+    def size(self) -> int:
+        """A small size, more often a large one than chance has it."""
+        return (
+            self.integer(0, 3) if self.chance(15) else self.integer(1, 70) if self.chance(90) else self.integer(71, 700)
+        )
+
+    def encoding(self) -> PositionalEncoding:
+        """A PositionalEncoding; ValueError where the convention has none of that width or base."""
+        max_len = self.pick([0, 0, 1, 40, 200])
+        keywords: dict[str, Any] = {}
+        d_model = max(self.size(), 1)
+        if self.chance(10):
+            keywords["base"] = self.pick([2.0, 0.5, 500000.0, 1e8, 1.0, 1e300, -1.0, float("nan")])
+        if self.chance(10):
+            keywords["freq_scale"] = self.pick([-1.0, 1000.0, 2 * np.pi, 1e-20, 0.0, 1e30])
+        if not keywords and self.chance(10):
+            count = conventions["vaswani"].frequency_count(d_model)
+            return PositionalEncoding(
+                d_model, max_len=max_len, freqs=[self.pick([0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(count)]
+            )
+        return PositionalEncoding(d_model, max_len=max_len, convention=self.pick(list(conventions)), **keywords)
+
+    def position(self) -> int | float:
+        """A position, now and then one that is refused."""
+        kind = self.integer(0, 99)
+        if kind < 60:
+            return self.integer(-100, 300)
+        if kind < 75:
+            return self.integer(-LARGEST, LARGEST)
+        if kind < 90:
+            return self.integer(-(10**6), 10**6) + self.integer(0, 63) / 64
+        if kind < 98:
+            return cast(float, self.pick([0.1, -0.0, 1e-300, 5e-324, 2.0**52 + 0.5, float(LARGEST), LARGEST, -LARGEST]))
+        return cast(float, self.pick([LARGEST + 1, -(2**63), 2**63 - 1, float("nan"), float("inf"), -1e300]))
+
+    def positions(self, count: int) -> Array:
+        """An array of positions, integers in runs or anything."""
+        if self.chance(50):
+            start = self.integer(-200, 10**6)
+            values = np.arange(start, start + count)
+            for _ in range(self.integer(0, 2)):
+                values[self.integer(0, count) :] += self.integer(-5, 500)
+            return values.astype(self.pick([np.int64, np.int64, np.int32, np.float64]))
+        listed = [self.position() for _ in range(count)]
+        if all(isinstance(value, int) for value in listed):
+            return np.array(listed, np.int64)
+        return np.array(listed, np.float64)
+
+    def place(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
+        """Return an array of that shape within a larger one, with any strides, and the larger one."""
+        order = list(range(len(shape)))
+        if self.chance(30):
+            order[: len(shape)] = sorted(order, key=lambda _: self.integer(0, 100))
+        padding = [(self.integer(0, 3), self.integer(0, 3)) if self.chance(30) else (0, 0) for _ in shape]
+        step = [self.pick([2, -1, -3]) if self.chance(15) else 1 for _ in shape]
+        lengths = [length * abs(s) + sum(pad) for length, s, pad in zip(shape, step, padding, strict=True)]
+        whole = np.full([lengths[axis] for axis in order], SENTINEL, dtype)
+        view = whole.transpose([order.index(axis) for axis in range(len(shape))])
+        index = []
+        for length, s, (before, _) in zip(shape, step, padding, strict=True):
+            part = slice(before, before + length * abs(s), abs(s))
+            index.append(part)
+        view = view[tuple(index)]
+        return view[tuple(slice(None, None, -1 if s < 0 else 1) for s in step)], whole
+
+
+def wide_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What is computed in."""
+    return np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
+
+
+def check_only_written(out: Array, whole: Array) -> None:
+    """Nothing of the larger array but `out` was written."""
+    out[...] = SENTINEL
+    assert (whole == np.asarray(SENTINEL, whole.dtype)).all(), "something beside out was written"
+
+
+def check_exact(case: Case, encoding: PositionalEncoding, position: float, row: Array) -> None:
+    """Compare some values of one row with 60 digits."""
+    convention = encoding.convention
+    n = convention.frequency_count(encoding.d_model)
+    scale = mpmath.mpf(convention.output_scale(encoding.d_model))
+    for column in {case.integer(0, encoding.d_model - 1) for _ in range(3)}:
+        if convention.layout == "interleaved":
+            k, second = divmod(column, 2)
+        else:
+            second, k = divmod(column, n) if n else (2, 0)
+        found = float(row[column])
+        if second > 1:
+            assert found == 0.0
+            continue
+        with mpmath.workdps(60):
+            if encoding._freqs:
+                frequency = mpmath.mpf(encoding._freqs[k])
+            else:
+                exponent = mpmath.mpf(-k) / mpmath.mpf(convention.exponent_denominator(encoding.d_model))
+                frequency = mpmath.mpf(convention.freq_scale) * mpmath.mpf(convention.base) ** exponent
+            phase = frequency * mpmath.mpf(float(position))
+            exact = scale * (mpmath.cos(phase) if bool(second) != convention.cosine_first else mpmath.sin(phase))
+            if row.dtype == np.float64:
+                allowed = np.spacing(abs(float(exact))) + 2e-16 * max(float(scale), 1.0)
+            else:
+                # Half the distance to the next value: twice the distance below the binade, where subnormals end it.
+                info = cast(Any, ml_dtypes.finfo)(row.dtype)
+                unit = max(2.0 ** np.floor(np.log2(max(abs(float(exact)), 1e-300))), float(info.tiny)) * float(info.eps)
+                allowed = unit / 2 + 1e-15 * max(float(scale), 1.0)
+            error = abs(mpmath.mpf(found) - exact)
+            assert error <= allowed, f"position {position!r}, column {column}: {found!r} for {exact}, allowed {allowed}"
+
+
+def rows_at(encoding: PositionalEncoding, positions: Array, dtype: np.dtype[Any]) -> Array:
+    """PE of positions, each in a call of its own, without cached rows, on the baseline."""
+    active = _core.instruction_set()
+    _core.use_instruction_set("baseline")
+    plain = PositionalEncoding(encoding.d_model, convention=encoding.convention, freqs=encoding._freqs or None)
+    rows = np.zeros((positions.size, encoding.d_model), dtype)
+    for row, position in zip(rows, positions.ravel(), strict=True):
+        plain.encode(np.asarray([position]), out=row[None])
+    _core.use_instruction_set(active)
+    return rows.reshape((*positions.shape, encoding.d_model))
+
+
+def is_allowed(positions: Array) -> bool:
+    """Whether all of them are finite and of magnitude at most 2**53."""
+    if positions.dtype.kind == "f":
+        return bool((np.abs(positions) <= LARGEST).all())
+    return all(abs(int(position)) <= LARGEST for position in positions.ravel())
+
+
+def fuzz_rows(case: Case, encoding: PositionalEncoding) -> str:
+    """encode() of an array of positions."""
+    shape = tuple(case.integer(0, 6) for _ in range(case.integer(0, 3))) if case.chance(50) else (case.size(),)
+    positions = case.positions(int(np.prod(shape))).reshape(shape)
+    dtype = case.pick(DTYPES)
+    out, whole = case.place((*shape, encoding.d_model), dtype)
+    before = whole.copy()
+    threads = case.integer(1, 4)
+    if not is_allowed(positions):
+        try:
+            encoding.encode(positions, out=out, num_threads=threads)
+        except ValueError:
+            assert whole.tobytes() == before.tobytes()
+            return "positions refused"
+        raise AssertionError(f"not refused: {positions!r}")
+    assert encoding.encode(positions, out=out, num_threads=threads) is out
+    expected = rows_at(encoding, positions, dtype)
+    assert out.tobytes() == expected.tobytes()
+    check_only_written(out, whole)
+    if positions.size:
+        at = case.integer(0, positions.size - 1)
+        check_exact(case, encoding, positions.ravel()[at], expected.reshape(-1, encoding.d_model)[at])
+    return "encode positions"
+
+
+def fuzz_count(case: Case, encoding: PositionalEncoding) -> str:
+    """encode() of a number of positions."""
+    count, offset = case.size(), case.integer(-400, 10**6)
+    dtype = case.pick(DTYPES)
+    found = encoding.encode(count, offset=offset, dtype=dtype, num_threads=case.integer(1, 4))
+    first = encoding.convention.first_position + offset
+    assert found.tobytes() == rows_at(encoding, np.arange(first, first + count), dtype).tobytes()
+    return "encode count"
+
+
+def model(x: Array, encoding: PositionalEncoding, positions: Array, valid: Array, scale: float, alpha: float) -> Array:
+    """X * scale + alpha * PE, as NumPy computes it; x is [rows, others, L, C], positions and valid are [rows, L]."""
+    wide = wide_type(x.dtype)
+    pe = rows_at(encoding, np.where(valid, positions, 0), wide)[:, None]
+    with np.errstate(all="ignore"):
+        sums = x.astype(wide) * wide.type(scale) + wide.type(alpha) * pe
+        return np.where(valid[:, None, :, None], sums.astype(x.dtype), x)
+
+
+def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
+    """add_(), add() or embed() with positions, offsets, masks, lengths or packed sequences."""
+    dtype = case.pick(DTYPES)
+    seq_len = case.size()
+    operation = case.pick(["add_", "add_", "add", "embed"])
+    batch = tuple(case.integer(0 if case.chance(3) else 1, 5) for _ in range(case.pick([0, 0, 1, 1, 1, 2, 3])))
+    rows = batch[0] if batch else 1
+    others = int(np.prod(batch[1:]))
+    keywords: dict[str, Any] = {"num_threads": case.integer(1, 4)}
+    first = encoding.convention.first_position
+    positions = np.tile(np.arange(first, first + seq_len), (rows, 1))
+    valid = np.ones((rows, seq_len), bool)
+    kind = case.pick(["plain", "offset", "offsets", "positions", "mask", "lengths", "packed"])
+    if kind == "packed" and not batch:
+        cuts = sorted(case.integer(0, seq_len) for _ in range(case.integer(0, 4)))
+        starts = [0, *cuts, seq_len]
+        keywords["cu_seqlens"] = np.array(starts, case.pick([np.int32, np.int64]))
+        for begin, end in itertools.pairwise(starts):
+            positions[0, begin:end] = first + np.arange(end - begin)
+    elif kind in ("offset", "mask", "lengths"):
+        offset = case.pick([0, 1, -7, 10**6, LARGEST - 1000, LARGEST])
+        keywords["offset"] = offset
+        if kind == "mask":
+            valid = np.array([[case.chance(70) for _ in range(seq_len)] for _ in range(rows)], bool).reshape(
+                rows, seq_len
+            )
+            keywords["mask"] = valid if batch else valid[0]
+            positions = first + np.cumsum(valid, axis=1) - valid
+        elif kind == "lengths":
+            lengths = [case.integer(0, seq_len) for _ in range(rows)]
+            keywords["lengths"] = lengths
+            valid = np.arange(seq_len) < np.array(lengths, np.int64)[:, None]
+        positions = positions + offset
+    elif kind == "offsets":
+        offsets = [case.integer(-50, 10**7) for _ in range(rows)]
+        keywords["offset"] = np.array(offsets, np.int64)
+        positions = positions + np.array(offsets, np.int64)[:, None]
+    elif kind == "positions":
+        if batch and case.chance(50):
+            positions = case.positions(rows * seq_len).reshape(rows, seq_len)
+            keywords["positions"] = positions
+        else:
+            shared = case.positions(seq_len)
+            keywords["positions"] = shared
+            positions = np.tile(shared, (rows, 1))
+    scale = case.pick([1.0, 1.0, 0.5, 27.712812921102035, -1.7])
+    alpha = case.pick([1.0, 1.0, 0.3, -2.0, 0.0])
+    if case.chance(50):
+        keywords |= {"scale": scale, "alpha": alpha}
+    else:
+        scale = alpha = 1.0
+
+    grid = (rows, others, seq_len, encoding.d_model)
+    values = ((np.arange(np.prod(grid)) * 37 % 1009 - 500) / 16).astype(dtype).reshape(grid)
+    shape = (*batch, seq_len, encoding.d_model)
+    axis = 0
+    if operation == "embed":
+        table = values.reshape(-1, encoding.d_model) if values.size else np.zeros((1, encoding.d_model), dtype)
+        ids = np.array([case.integer(0, len(table) - 1) for _ in range(int(np.prod(shape[:-1])))], np.int64)
+        values = table[ids].reshape(grid)
+        x, inputs = ids.reshape(shape[:-1]), table
+    else:
+        x, inputs = case.place(shape, dtype)
+        x[...] = values.reshape(shape)
+        axis = case.integer(0, len(batch))
+        x = np.moveaxis(x, -2, axis)
+        keywords["seq_axis"] = axis if case.chance(50) else axis - x.ndim
+    out, whole = (x, inputs) if operation == "add_" else case.place((*x.shape[:-1], encoding.d_model), dtype)
+    if operation == "embed":
+        out, whole = case.place(shape, dtype)
+    before, inputs_before = whole.copy(), inputs.copy()
+
+    def call() -> Any:
+        if operation == "add_":
+            return encoding.add_(x, **keywords)
+        if operation == "add":
+            return encoding.add(x, out=out, **keywords)
+        return encoding.embed(x, inputs, out=out, **keywords)
+
+    # Positions of rows that are left alone are not looked at. Without a batch, anything may happen to wrong ones.
+    is_empty = rows * others == 0
+    if is_empty or not is_allowed(positions[valid]):
+        try:
+            call()
+            assert is_empty, f"not refused: {positions[valid]!r}"
+        except ValueError:
+            assert whole.tobytes() == before.tobytes()
+        return "positions refused"
+    expected = model(values, encoding, positions, valid, scale, alpha).reshape(shape)
+    assert call() is out
+    found = out if operation == "embed" else np.moveaxis(out, axis, -2)
+    assert found.tobytes() == expected.tobytes(), f"{operation} {kind} {keywords} {shape} {dtype}"
+    if operation != "add_":
+        assert inputs.tobytes() == inputs_before.tobytes(), "an input was written"
+    check_only_written(out, whole)
+    return f"{operation} {kind}"
+
+
+def run_case(choices: Choices) -> str:
+    """Make one call on one of the instruction sets; return what it was."""
+    case = Case(choices)
+    _core.use_instruction_set(case.pick(_core.available_instruction_sets()))
+    try:
+        encoding = case.encoding()
+    except ValueError:
+        return "encoding refused"
+    return cast(str, case.pick([fuzz_rows, fuzz_count, fuzz_add, fuzz_add, fuzz_add])(case, encoding))
+
+
+def run_with_atheris(arguments: list[str]) -> None:
+    """Let Atheris choose."""
+    atheris = importlib.import_module("atheris")
+
+    class AtherisChoices:
+        def __init__(self, data: bytes) -> None:
+            self._provider = atheris.FuzzedDataProvider(data)
+
+        def integer(self, low: int, high: int) -> int:
+            return int(self._provider.ConsumeIntInRange(low, high))
+
+    def one_input(data: bytes) -> None:
+        run_case(AtherisChoices(data))
+
+    atheris.Setup([sys.argv[0], *arguments], atheris.instrument_func(one_input))
+    atheris.Fuzz()
+
+
+def main() -> None:
+    """Run cases."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long")
+    parser.add_argument("--cases", type=int, default=10**9, help="at most this many")
+    parser.add_argument("--seed", type=int, default=1, help="which cases")
+    parser.add_argument("--only", type=int, help="repeat one case")
+    parser.add_argument("--atheris", action="store_true", help="cases chosen by Atheris")
+    options, others = parser.parse_known_args()
+    if options.atheris:
+        run_with_atheris(others)
+        return
+    counts: collections.Counter[str] = collections.Counter()
+    end = time.monotonic() + options.seconds
+    number = options.only or 0
+    while time.monotonic() < end and number < options.cases:
+        try:
+            counts[run_case(RandomChoices(f"{options.seed}/{number}"))] += 1
+        except BaseException:
+            print(f"case {number} of seed {options.seed} failed")
+            raise
+        if options.only is not None:
+            break
+        number += 1
+    for name, count in sorted(counts.items()):
+        print(f"{count:8d} {name}")
+    print(f"{counts.total():8d} cases, none failed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Children of a process that used threads run, and run correctly."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import fastpe
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+HERE = pathlib.Path(__file__).parent
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+needs_openmp = pytest.mark.skipif(not fastpe.show_config()["openmp"], reason="built without OpenMP: one thread always")
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+needs_gunicorn = pytest.mark.skipif(importlib.util.find_spec("gunicorn") is None, reason="gunicorn is not installed")
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        ["fork"],
+        ["fork_from_thread"],
+        ["fork_during_calls"],
+        ["unused_before"],
+        ["pool", "fork"],
+        ["pool", "forkserver"],
+        ["pool", "spawn"],
+        pytest.param(["threads_of_child_are_parallel"], marks=[needs_proc, needs_openmp]),
+        pytest.param(["threads_of_parent_stay_parallel"], marks=[needs_proc, needs_openmp]),
+        pytest.param(["torch", "fastpe-before"], marks=needs_torch),
+        pytest.param(["torch", "fastpe-in-child"], marks=needs_torch),
+    ],
+    ids="-".join,
+)
+def test_fork(scenario: list[str], run_file: Callable[..., str]) -> None:
+    run_file(HERE / "fork_scenarios.py", *scenario, timeout_seconds=90)
+
+
+@needs_gunicorn
+@pytest.mark.parametrize("worker_class", ["sync", "gthread"])
+def test_preloaded_server(worker_class: str) -> None:
+    requests, d_model, rows = 60, 512, 2048
+    with socket.create_server(("127.0.0.1", 0), backlog=requests) as listener:
+        port = listener.getsockname()[1]
+        descriptor = listener.fileno()
+        command = [sys.executable, "-m", "gunicorn", "--preload", "--workers=3", f"--worker-class={worker_class}"]
+        command += ["--threads=2", f"--bind=fd://{descriptor}", "--timeout=30", "--log-level=warning"]
+        command += [f"--chdir={HERE}", "wsgi_app:application"]
+        with subprocess.Popen(command, pass_fds=[descriptor], stderr=subprocess.PIPE, text=True) as server:
+            try:
+
+                def response(offset: int) -> str:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/?{offset}", timeout=60) as answer:
+                        return str(answer.read().decode())
+
+                with ThreadPoolExecutor(6) as clients:
+                    found = list(clients.map(response, range(requests)))
+            finally:
+                server.terminate()
+                _, log = server.communicate(timeout=30)
+    expected = [hashlib.sha256(fastpe.encode(rows, d_model, offset=i).tobytes()).hexdigest() for i in range(requests)]
+    assert found == expected, log
+    assert "TIMEOUT" not in log

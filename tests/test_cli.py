@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import fastpe
+import numpy as np
+import pytest
+from fastpe.__main__ import main
+
+
+def test_demo_reports_configuration_error_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--batch", "2", "--seq-len", "33", "--d-model", "7"]) == 0
+    out = capsys.readouterr().out
+    assert fastpe.__version__ in out
+    assert fastpe.show_config()["instruction_set"] in out
+    assert "x [2, 33, 7] float32" in out
+    assert "check passed" in out
+
+
+@pytest.mark.parametrize("name", ["encode", "add_"])
+def test_demo_fails_when_a_value_is_wrong(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = getattr(fastpe, name)
+
+    def off_by_one_unit(*arguments: object, **keywords: object) -> np.ndarray:
+        result = right(*arguments, **keywords)
+        result[..., -1, 0] = np.nextafter(np.nextafter(result[..., -1, 0], np.float32(9)), np.float32(9))
+        return result  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(fastpe, name, off_by_one_unit)
+    assert main(["demo", "--batch", "2", "--seq-len", "33", "--d-model", "8"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_as_a_module_in_a_pipe() -> None:
+    run = subprocess.run([sys.executable, "-m", "fastpe", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"fastpe {fastpe.__version__}\n"
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize("library", ["typer", "rich"])
+def test_without_its_extra_it_says_what_to_install(library: str) -> None:
+    program = f"import sys; sys.modules[{library!r}] = None; from fastpe.__main__ import main; sys.exit(main(['demo']))"
+    run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr.splitlines() == [
+        f"fastpe: the command line needs {library}; install it with: pip install 'fastpe[cli]'"
+    ]
+
+
+def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["version"] == fastpe.__version__
+    assert facts["largest_position"] == 2**53
+
+
+def test_info_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    assert fastpe.show_config()["compiler"] in capsys.readouterr().out
+
+
+def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["dem"], "fastpe: No such command 'dem'"),
+        (["demo", "--batch", "0"], "fastpe demo: Invalid value for '--batch'"),
+        (["encode"], "fastpe encode: Missing option"),
+        (["demo", "--nonsense"], "fastpe demo: No such option: --nonsense"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(message)
+    assert captured.err.count("\n") == 1
+    assert "--help" in captured.err
+
+
+def test_encode_writes_what_the_function_returns(tmp_path: Path) -> None:
+    target = tmp_path / "pe.npy"
+    assert main(["encode", "--seq-len", "12", "--d-model", "5", "--offset", "1000000", "-o", str(target)]) == 0
+    np.testing.assert_array_equal(np.load(target), fastpe.encode(12, 5, offset=10**6))
+
+
+def test_add_writes_what_the_function_returns(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).standard_normal((3, 12, 5), dtype=np.float32)
+    source, target = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(source, x)
+    assert main(["add", str(source), "-o", str(target), "--convention", "concat", "--scale", "2.5"]) == 0
+    np.testing.assert_array_equal(np.load(target), fastpe.add(x, convention="concat", scale=2.5))
+    np.testing.assert_array_equal(np.load(source), x)

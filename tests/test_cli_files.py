@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import fastpe
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from fastpe.__main__ import main
+from fastpe._cli import npy, transform
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Many blocks per file, none of them a whole number of rows.
+    monkeypatch.setattr(transform, "_block_bytes", 100)
+
+
+def embeddings(*shape: int, dtype: str = "float32") -> Array:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
+
+
+def save(path: Path, x: Array) -> str:
+    np.save(path, x)
+    return str(path)
+
+
+def added(path: Path, x: Array, *options: str) -> Array:
+    source, target = path / "x.npy", path / "y.npy"
+    np.save(source, x)
+    assert main(["add", str(source), "-o", str(target), "--quiet", *options]) == 0
+    result: Array = np.load(target, allow_pickle=False)
+    assert result.flags.f_contiguous == np.load(source, allow_pickle=False).flags.f_contiguous
+    return result
+
+
+def run_fastpe(*arguments: str | Path, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "fastpe", *arguments], input=data, capture_output=True, check=False, timeout=60
+    )
+
+
+def npy_bytes(x: Array) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, x)
+    return stream.getvalue()
+
+
+# ---- blocks
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4), (2, 1, 3, 2), (1, 1, 9)])
+@pytest.mark.parametrize("limit", [1, 2, 5, 6, 1000])
+def test_blocks_are_contiguous_bounded_and_cover_the_array(shape: tuple[int, ...], limit: int) -> None:
+    numbers = np.arange(np.prod(shape)).reshape(shape)
+    pieces = [numbers[tuple(slice(*span) for span in block)].ravel() for block in npy.blocks(shape, limit)]
+    assert max(map(len, pieces)) <= limit
+    np.testing.assert_array_equal(np.concatenate(pieces), numbers.ravel())
+
+
+def test_an_empty_array_has_no_blocks() -> None:
+    assert list(npy.blocks((3, 0, 4), 10)) == []
+
+
+# ---- results
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("shape", "seq_axis"), [((9, 5), 0), ((3, 9, 5), 1), ((9, 3, 6), 0), ((2, 3, 4, 7), 2), ((2, 3, 4, 7), -3)]
+)
+def test_every_layout_and_axis(tmp_path: Path, shape: tuple[int, ...], seq_axis: int, order: Any) -> None:
+    x = np.asarray(embeddings(*shape), order=order)
+    result = added(tmp_path, x, "--seq-axis", str(seq_axis), "--offset", "100000")
+    np.testing.assert_array_equal(result, fastpe.add(x, seq_axis=seq_axis, offset=100000))
+
+
+@pytest.mark.parametrize("width", [1, 40])
+def test_rows_longer_than_a_block(tmp_path: Path, width: int) -> None:
+    x = embeddings(3, 2, width)
+    np.testing.assert_array_equal(added(tmp_path, x), fastpe.add(x))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
+def test_every_dtype_and_first_position(tmp_path: Path, dtype: str, convention: str) -> None:
+    x = embeddings(2, 9, 6, dtype=dtype)
+    result = added(tmp_path, x, "--convention", convention, "--base", "500", "--scale", "3", "--threads", "1")
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(result, fastpe.add(x, convention=convention, base=500, scale=3))
+
+
+def test_another_byte_order_becomes_the_native_one(tmp_path: Path) -> None:
+    x = embeddings(2, 9, 6)
+    result = added(tmp_path, x.astype(x.dtype.newbyteorder()))
+    assert result.dtype.isnative
+    np.testing.assert_array_equal(result, fastpe.add(x))
+
+
+@pytest.mark.parametrize(("found", "asked"), [("float64", "float32"), ("float32", "float16"), ("float16", "float64")])
+def test_conversion_comes_first(tmp_path: Path, found: str, asked: str) -> None:
+    x = embeddings(2, 9, 6, dtype=found)
+    np.testing.assert_array_equal(added(tmp_path, x, "--dtype", asked), fastpe.add(x.astype(asked)))
+
+
+def test_bfloat16_as_numpy_saves_it(tmp_path: Path) -> None:
+    x = embeddings(2, 9, 6).astype(ml_dtypes.bfloat16)
+    result = added(tmp_path, x, "--dtype", "bfloat16").view(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(result.view(np.uint16), fastpe.add(x).view(np.uint16))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4), (3, 4, 0)])
+def test_empty_arrays(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    assert added(tmp_path, np.zeros(shape, np.float32)).shape == shape
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_encode_in_blocks(tmp_path: Path, dtype: str) -> None:
+    target = tmp_path / "pe.npy"
+    options = ["--seq-len", "50", "--d-model", "7", "--offset", "-9", "--dtype", dtype, "--convention", "ddpm", "-q"]
+    assert main(["encode", *options, "-o", str(target)]) == 0
+    exact = fastpe.encode(50, 7, offset=-9, dtype=transform.dtype_of(dtype), convention="ddpm")
+    assert np.load(target).tobytes() == exact.tobytes()
+
+
+# ---- in place
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_in_place(tmp_path: Path, order: Any) -> None:
+    x = np.asarray(embeddings(4, 9, 6), order=order)
+    name = save(tmp_path / "x.npy", x)
+    inode = os.stat(name).st_ino
+    assert main(["add", name, "--in-place", "-q"]) == 0
+    np.testing.assert_array_equal(np.load(name), fastpe.add(x))
+    assert os.stat(name).st_ino == inode
+
+
+def test_in_place_bfloat16(tmp_path: Path) -> None:
+    x = embeddings(4, 9, 6).astype(ml_dtypes.bfloat16)
+    name = save(tmp_path / "x.npy", x)
+    assert main(["add", name, "--in-place", "-q", "--dtype", "bfloat16"]) == 0
+    assert np.load(name).tobytes() == fastpe.add(x).tobytes()
+
+
+@pytest.mark.parametrize("options", [["--dtype", "float64"], []], ids=["dtype", "byte order"])
+def test_in_place_refuses_another_dtype(tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    name = save(tmp_path / "x.npy", embeddings(4, 6).astype(np.dtype("=f4" if options else ">f4")))
+    before = Path(name).read_bytes()
+    assert main(["add", name, "--in-place", *options]) == 1
+    assert "not possible in place; write a new file with -o" in capsys.readouterr().err
+    assert Path(name).read_bytes() == before
+
+
+# ---- archives
+
+
+@pytest.mark.parametrize("writer", [np.savez, np.savez_compressed])
+def test_archives(tmp_path: Path, writer: Any) -> None:
+    x, other = embeddings(2, 9, 6), np.arange(5)
+    source, target = tmp_path / "x.npz", tmp_path / "y.npz"
+    writer(source, x=x, other=other)
+    assert main(["add", str(source), "-o", str(target), "--key", "x", "-q"]) == 0
+    with np.load(target) as result:
+        np.testing.assert_array_equal(result["x"], fastpe.add(x))
+        np.testing.assert_array_equal(result["other"], other)
+    with zipfile.ZipFile(source) as before, zipfile.ZipFile(target) as after:
+        assert [m.compress_type for m in before.infolist()] == [m.compress_type for m in after.infolist()]
+
+
+def test_an_archive_of_one_array_needs_no_key(tmp_path: Path) -> None:
+    x = embeddings(2, 9, 6)
+    np.savez(tmp_path / "x.npz", x=x)
+    assert main(["add", str(tmp_path / "x.npz"), "-o", str(tmp_path / "y.npz"), "-q"]) == 0
+    with np.load(tmp_path / "y.npz") as result:
+        np.testing.assert_array_equal(result["x"], fastpe.add(x))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "y.npz"], "holds 2 arrays (a, b); choose with --key NAME"),
+        (["-o", "y.npz", "--key", "c"], "--key is c, expected one of x.npz's arrays: a, b"),
+        (["--in-place", "--key", "a"], "cannot be changed in place"),
+        (["-o", "y.npy", "--key", "a"], "give y.npy the same suffix"),
+    ],
+)
+def test_archive_errors(
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("x.npz", a=embeddings(3, 4), b=embeddings(3, 4))
+    assert main(["add", "x.npz", *options]) == 1
+    assert message in capsys.readouterr().err
+    assert os.listdir() == ["x.npz"]
+
+
+def test_damaged_archive_is_refused_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "x.npz"
+    np.savez(source, x=embeddings(20, 30))
+    data = bytearray(source.read_bytes())
+    data[1500] ^= 1
+    source.write_bytes(data)
+    assert main(["add", str(source), "-o", str(tmp_path / "y.npz")]) == 1
+    assert "damaged" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+# ---- pipes
+
+
+def test_from_pipe_to_pipe() -> None:
+    x = embeddings(2, 9, 6)
+    run = run_fastpe("add", "-", "-o", "-", data=npy_bytes(x))
+    assert run.returncode == 0
+    np.testing.assert_array_equal(np.load(io.BytesIO(run.stdout)), fastpe.add(x))
+    assert run.stderr.startswith(b"added to 1 file: 432 B in ")
+
+
+def test_encode_into_pipe_quietly() -> None:
+    run = run_fastpe("encode", "--seq-len", "3", "--d-model", "4", "-o", "-", "--quiet")
+    np.testing.assert_array_equal(np.load(io.BytesIO(run.stdout)), fastpe.encode(3, 4))
+    assert run.stderr == b""
+
+
+def test_a_reader_that_leaves_is_no_error_message() -> None:
+    command = [sys.executable, "-m", "fastpe", "encode", "--seq-len", "99999", "--d-model", "64", "-o", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "standard input is not a .npy file: it starts with b''"),
+        (npy_bytes(embeddings(3, 4))[:-1], "standard input is truncated"),
+        (npy_bytes(embeddings(3, 4)) + b"x", "standard input goes on after its array"),
+    ],
+)
+def test_wrong_data_in_a_pipe(tmp_path: Path, data: bytes, message: str) -> None:
+    run = run_fastpe("add", "-", "-o", tmp_path / "y.npy", data=data)
+    assert run.returncode == 1
+    assert run.stderr.decode().startswith(f"fastpe: {message}")
+    assert run.stderr.count(b"\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+# ---- many files
+
+
+def test_directories_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arrays = {name: embeddings(3, 4 + index) for index, name in enumerate(("a", "b", "c"))}
+    for folder in ("in", "more"):
+        os.mkdir(folder)
+    for name, folder in (("a", "in"), ("b", "in"), ("c", "more")):
+        np.save(f"{folder}/{name}.npy", arrays[name])
+    Path("in/readme.txt").write_text("not an array")
+    assert main(["add", "in", "mor*/*.npy", "-o", "out", "-q"]) == 0
+    assert sorted(os.listdir("out")) == ["a.npy", "b.npy", "c.npy"]
+    for name, x in arrays.items():
+        np.testing.assert_array_equal(np.load(f"out/{name}.npy"), fastpe.add(x))
+
+
+def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [save(tmp_path / name, embeddings(3, 4)) for name in ("a.npy", "b.npy")]
+    Path(names[1]).write_bytes(b"nonsense")
+    before = Path(names[0]).read_bytes()
+    assert main(["add", *names, "--in-place"]) == 1
+    assert f"{names[1]} is not a .npy file" in capsys.readouterr().err
+    assert Path(names[0]).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a.npy"], "expected one of -o OUT and --in-place"),
+        (["a.npy", "-o", "b.npy", "--in-place"], "expected one of -o OUT and --in-place"),
+        (["-", "--in-place"], "- is a pipe"),
+        (["-", "a.npy", "-o", "out"], "- is a pipe"),
+        (["-", "-o", "d"], "-o is d, a directory"),
+        (["a.npy", "d/a.npy", "-o", "out"], "a.npy is the name of several inputs"),
+        (["a.npy", "d/b.npy", "-o", "a.npy"], "-o is a.npy, expected a directory for 2 files"),
+        (["a.npy", "-o", "./a.npy"], "is the input itself"),
+        (["d", "-o", "d"], "is the input itself"),
+        (["a.npy", "-o", "y.npz"], "give y.npz the same suffix"),
+        (["a.npy", "-o", "no/y.npy"], "is no directory; make it first"),
+        (["a.npy", "-o", "y.npy", "--key", "x"], "--key names arrays of .npz archives"),
+        (["none.npy", "-o", "y.npy"], "none.npy: No such file or directory"),
+        (["none*.npy", "-o", "y"], "none*.npy matches no file"),
+        (["empty", "-o", "y"], "empty has no .npy or .npz file in it"),
+        (["a.npy", "-o", "y.npy", "--seq-axis", "1"], "--seq-axis is 1, expected an axis of a.npy"),
+        (["a.npy", "-o", "y.npy", "--seq-axis", "-3"], "--seq-axis is -3, expected an axis of a.npy"),
+        (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),
+        (["a.npy", "-o", "y.npy", "--dtype", "int8"], "--dtype is int8, expected float16"),
+        (["a.npy", "-o", "y.npy", "--offset", str(2**53)], "2**53"),
+        (["a.npy", "-o", "y.npy", "--base", "0"], "base"),
+        (["ids.npy", "-o", "y.npy"], "ids.npy has dtype int64, expected float16, float32 or float64"),
+        (["brain.npy", "-o", "y.npy"], "if it is bfloat16, say --dtype bfloat16"),
+        (["line.npy", "-o", "y.npy"], "line.npy has shape [3], expected at least two axes"),
+    ],
+)
+def test_errors_are_one_line_and_write_nothing(
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for directory in ("d", "empty"):
+        os.mkdir(directory)
+    for name in ("a.npy", "d/a.npy", "d/b.npy"):
+        np.save(name, embeddings(3, 4))
+    np.save("ids.npy", np.arange(6).reshape(2, 3))
+    np.save("line.npy", embeddings(3))
+    np.save("brain.npy", embeddings(3, 4).astype(ml_dtypes.bfloat16))
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert main(["add", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("fastpe: ")
+    assert error.count("\n") == 1
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+# ---- hostile files
+
+
+def header(text: str, version: bytes = b"\x01\x00") -> bytes:
+    length = len(text).to_bytes(2 if version == b"\x01\x00" else 4, "little")
+    return b"\x93NUMPY" + version + length + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is not a .npy file"),
+        (b"\x93NUMPY", "is not a .npy file"),
+        (b"\x93NUMPY\x09\x00" + bytes(100), "has .npy version 9.0"),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(100), "has a header of 4294967295 bytes, expected at most"),
+        (b"\x93NUMPY\x01\x00\x76\x00{'descr'", "has a damaged header"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, -4)}"), "shape [3, -4]"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4.5)}"), "has a damaged header"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)}"), "it is truncated"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)}") + bytes(49), "followed by something else"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (" + "9" * 15 + ", 2)}"), "it is truncated"),
+        (
+            header("{'descr': '|O', 'fortran_order': False, 'shape': (1, 1)}") + b"cos\nsystem\n.",
+            "holds Python objects",
+        ),
+        (header("__import__('os').abort()"), "has a damaged header"),
+        (header("(" * 9000, b"\x02\x00"), "has a damaged header"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), 'x': 1}"), "has a damaged header"),
+        (header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1, 1)}", b"\x03\x00") + bytes(4), "dtype"),
+    ],
+)
+@pytest.mark.parametrize("form", ["npy", "npz"])
+def test_hostile_headers(
+    tmp_path: Path, data: bytes, message: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / f"x.{form}"
+    if form == "npy":
+        source.write_bytes(data)
+    else:
+        with zipfile.ZipFile(source, "w") as archive:
+            archive.writestr("x.npy", data)
+        message = {"it is truncated": "is truncated", "followed by something else": "goes on after"}.get(
+            message, message
+        )
+    assert main(["add", str(source), "-o", str(tmp_path / f"y.{form}")]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert os.listdir(tmp_path) == [source.name]
+
+
+# ---- memory, and an end before the end
+
+
+def sparse_npy(path: Path, rows: int, width: int) -> None:
+    with open(path, "wb") as stream:
+        npy.write_header(stream, npy.Header((rows, width), False, np.dtype(np.float32)))
+        stream.truncate(stream.tell() + rows * width * 4)
+
+
+_with_little_memory = """
+import resource, sys
+from fastpe.__main__ import main
+assert main(sys.argv[1:3] + ["-o", "/dev/null"] + sys.argv[4:]) == 0
+now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (32 << 20), now + (32 << 20)))
+sys.exit(main(sys.argv[1:2] + sys.argv[3:4] + ["-o", "/dev/null"] + sys.argv[4:]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are Linux's")
+@pytest.mark.parametrize("seq_axis", ["0", "-2"])
+def test_a_file_larger_than_memory(tmp_path: Path, seq_axis: str) -> None:
+    small, large = tmp_path / "small.npy", tmp_path / "large.npy"
+    sparse_npy(small, 100, 1024)
+    sparse_npy(large, 64 << 10, 1024)
+    assert large.stat().st_size > 8 * (32 << 20)
+    arguments = ["add", str(small), str(large), "--seq-axis", seq_axis, "--threads", "1"]
+    run = subprocess.run(
+        [sys.executable, "-c", _with_little_memory, *arguments], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def feed_half(target: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "fastpe", "add", "-", "-o", str(target)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    data = npy_bytes(np.zeros((512, 64), np.float32))
+    process.stdin.write(data[: len(data) // 2])
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not list(target.parent.glob(".fastpe-*.partial")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.skipif(os.name != "posix", reason="these signals are POSIX's")
+@pytest.mark.parametrize(
+    ("number", "exit_code", "message"),
+    [
+        (signal.SIGTERM, 143, b"fastpe: terminated\n"),
+        (signal.SIGINT, 130, b"fastpe: interrupted\n"),
+        (signal.SIGKILL, -9, b""),
+    ],
+)
+def test_a_stopped_run_leaves_what_was_there(
+    tmp_path: Path, number: signal.Signals, exit_code: int, message: bytes
+) -> None:
+    target = tmp_path / "y.npy"
+    target.write_bytes(b"what was there")
+    process = feed_half(target)
+    process.send_signal(number)
+    _, error = process.communicate()
+    assert process.returncode == exit_code
+    assert error == message
+    assert target.read_bytes() == b"what was there"
+    left = set(os.listdir(tmp_path)) - {"y.npy"}
+    # Nothing can clean up after SIGKILL; what it leaves has another name.
+    assert len(left) == (1 if number == signal.SIGKILL else 0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+def test_a_replaced_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
+    source = save(tmp_path / "x.npy", embeddings(3, 4))
+    real, link = tmp_path / "real.npy", tmp_path / "link.npy"
+    real.touch()
+    real.chmod(0o640)
+    link.symlink_to(real)
+    assert main(["add", source, "-o", str(link), "-q"]) == 0
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert np.load(real).shape == (3, 4)
