@@ -35,7 +35,7 @@ def test_grids_points_and_channels_first_agree_to_the_bit(name: str, dtype: Any)
     convention = dataclasses.replace(fastpe.grid_conventions[name], normalize=False)
     grid = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype)
     assert grid.flags.c_contiguous
-    points = np.stack(np.indices(shape), axis=-1) + convention.axis.first_position
+    points = np.moveaxis(np.indices(shape), 0, -1) + convention.axis.first_position
     assert _same_bits(fastpe.encode_coordinates(points, d_model, convention=convention, dtype=dtype), grid)
     turned = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype, channels_first=True)
     assert turned.flags.c_contiguous

@@ -515,10 +515,10 @@ def _checked_out(out: Any, shape: tuple[int, ...], dtype: npt.DTypeLike | None) 
         raise ValueError(f"out has shape {list(out.shape)}, expected {list(shape)}")
     if dtype is not None and out.dtype != np.dtype(dtype):
         raise TypeError(f"out has dtype {out.dtype} but dtype is {np.dtype(dtype)}; leave dtype out")
-    if out.dtype not in (np.float32, np.float64, np.float16) and out.dtype.name != "bfloat16":
-        raise TypeError(f"out has dtype {out.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16")
     if not out.dtype.isnative:
         raise TypeError(f"out has byte order {out.dtype.byteorder!r}, expected the machine's; use .newbyteorder('=')")
+    if out.dtype not in (np.float32, np.float64, np.float16) and out.dtype.name != "bfloat16":
+        raise TypeError(f"out has dtype {out.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16")
     if not out.flags.writeable:
         raise ValueError("out is read-only, expected a writable array; make a copy with .copy()")
     if _overlaps_itself(out):
