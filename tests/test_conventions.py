@@ -6,9 +6,10 @@ import dataclasses
 import pickle
 from typing import Any
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 from fastpe import Convention, GridConvention
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import fastpe
 import ml_dtypes
 import numpy as np
 import pytest
+
+import fastpe
 
 WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12)}
 DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]

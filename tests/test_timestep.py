@@ -4,11 +4,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import fastpe
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+
+import fastpe
 
 
 def _formula(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import decimal
 import functools
 import math
 from collections.abc import Iterator
@@ -332,7 +331,9 @@ def _is_representable(convention: Convention, d_model: int) -> bool:
 
 
 def _digits(value: float) -> int:
-    return len(decimal.Decimal(repr(value)).normalize().as_tuple().digits)
+    """Significant decimal digits."""
+    mantissa = repr(float(value)).partition("e")[0]
+    return max(1, len(mantissa.replace(".", "").strip("-0")))
 
 
 def _first_positions(convention: Convention, measured: _Measured, d_model: int) -> list[int]:

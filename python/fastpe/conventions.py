@@ -13,7 +13,6 @@ A preset is named after an implementation, never after a family of models: ports
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -213,6 +212,9 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         ]
         if serving:
             return "; ".join(serving)
+        # Only on the way to an error: it would be a tenth of the package's import time.
+        import difflib
+
         close = difflib.get_close_matches(name.lower(), self, n=1)
         return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(self)}"
 
