@@ -212,8 +212,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         ]
         if serving:
             return "; ".join(serving)
-        # Only on the way to an error: it would be a tenth of the package's import time.
-        import difflib
+        import difflib  # costs more than the rest of the package's import, and only errors need it
 
         close = difflib.get_close_matches(name.lower(), self, n=1)
         return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(self)}"
