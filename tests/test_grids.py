@@ -43,6 +43,23 @@ def test_grids_points_and_channels_first_agree_to_the_bit(name: str, dtype: Any)
     assert _same_bits(np.moveaxis(turned, 0, -1), grid)
 
 
+@pytest.mark.parametrize(
+    ("shape", "d_model", "name"),
+    [
+        ((40, 60, 96), 48, "diffusers3d"),
+        ((7, 30, 64), 65, "tensor2tensor"),
+        ((9, 8, 20, 40), 25, "tatp22"),
+        ((150, 130), 256, "timm2d"),
+        ((2, 9000), 64, "mae2d"),
+        ((9000, 2), 64, "mae2d"),
+    ],
+)
+def test_large_grids_are_those_of_their_points(shape: tuple[int, ...], d_model: int, name: str) -> None:
+    out = np.full((*shape, d_model), np.float32(7))
+    fastpe.encode_grid(shape, d_model, convention=name, out=out)
+    assert _same_bits(out, fastpe.encode_coordinates(np.moveaxis(np.indices(shape), 0, -1), d_model, convention=name))
+
+
 @pytest.mark.parametrize("name", list(fastpe.grid_conventions))
 @pytest.mark.parametrize("channels_first", [False, True])
 def test_out_may_be_any_view_and_nothing_around_it_is_touched(name: str, channels_first: bool) -> None:

@@ -22,6 +22,9 @@ from fastpe.conventions import Convention, Registry, conventions
 # What DETR adds to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
 _slab_values = 1 << 16
+# Blocks of a grid that are put together in the second-level cache, and from where on that pays for a step in Python.
+_largest_block_bytes = 1 << 19
+_smallest_block_bytes = 1 << 14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -286,21 +289,21 @@ def encode_grid(
     )
     if valid is None:
         rows = [
-            encoding.encode(_coordinates(chosen, lengths[axis], spacings[axis]), dtype=result.dtype)
+            encoding.encode(
+                _coordinates(chosen, lengths[axis], spacings[axis]), dtype=result.dtype, num_threads=num_threads
+            )
             for axis, encoding, _ in plan
         ]
-        for (axis, _, pieces), table in zip(plan, rows, strict=True):
+        if channels_first:
             # The copy runs along the target's own innermost axis.
-            table = np.asfortranarray(table) if channels_first else table
-            across = table.reshape(*(-1 if other == axis else 1 for other in range(len(lengths))), table.shape[1])
-            for target, source in pieces:
-                cells[..., target] = across[..., source]
+            _spread(plan, [np.asfortranarray(table) for table in rows], cells)
+        else:
+            _spread_by_blocks(plan, rows, cells)
     else:
         counted = {
             axis: _counted_coordinates(chosen, valid, axis - len(lengths), spacings[axis]) for axis, _, _ in plan
         }
         _write(plan, counted, cells, num_threads)
-    cells[..., _used(plan, d_model) :] = 0
     if class_tokens:
         result[..., :class_tokens, :] = 0
     return result
@@ -379,7 +382,6 @@ def encode_coordinates(
     result, _ = _result((), points.shape[:-1], d_model + front, 0, False, dtype, out)
     encoded = result[..., front:]
     _write(plan, {axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
-    encoded[..., _used(plan, d_model) :] = 0
     if include_input:
         result[..., :front] = points
     return result
@@ -414,6 +416,42 @@ def _plan(convention: GridConvention, d_model: int, axis_count: int, freqs: npt.
             yield axis, cached_encoding(width, convention.axis, None, None, freqs), pieces
 
 
+def _spread(plan: list[_Plan], rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any], first_axis: int = 0) -> None:
+    """Write the rows of each axis from `first_axis` on to all cells that share their index; `cells` has those axes."""
+    for (axis, _, pieces), table in zip(plan, rows, strict=True):
+        if axis < first_axis:
+            continue
+        across = table.reshape(*(-1 if first_axis + i == axis else 1 for i in range(cells.ndim - 1)), table.shape[1])
+        for target, source in pieces:
+            cells[..., target] = across[..., source]
+    cells[..., _used(plan, cells.shape[-1]) :] = 0
+
+
+def _spread_by_blocks(plan: list[_Plan], rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any]) -> None:
+    """Put blocks of cells together in the cache and copy them whole.
+
+    Written one axis after the other, a large grid would go through memory once per axis.
+    """
+    *lengths, _ = cells.shape
+    outer = len(lengths)
+    while outer > 0 and math.prod(cells.shape[outer - 1 :]) * cells.itemsize <= _largest_block_bytes:
+        outer -= 1
+    block_bytes = math.prod(cells.shape[outer:]) * cells.itemsize
+    if outer in (0, len(lengths)) or block_bytes < _smallest_block_bytes:
+        _spread(plan, rows, cells)
+        return
+    block = np.empty(cells.shape[outer:], cells.dtype)
+    _spread(plan, rows, block, outer)
+    before: tuple[int, ...] = (-1,) * outer
+    for index in np.ndindex(*lengths[:outer]):
+        for (axis, _, pieces), table in zip(plan, rows, strict=True):
+            if axis < outer and index[axis] != before[axis]:
+                for target, source in pieces:
+                    block[..., target] = table[index[axis], source]
+        cells[index] = block
+        before = index
+
+
 def _write(
     plan: list[_Plan], coordinates: dict[int, npt.NDArray[Any]], cells: npt.NDArray[Any], num_threads: int | None
 ) -> None:
@@ -425,6 +463,7 @@ def _write(
             rows = encoding.encode(coordinates[axis][slab], dtype=cells.dtype, num_threads=num_threads)
             for target, source in pieces:
                 cells[slab][..., target] = rows[..., source]
+    cells[..., _used(plan, cells.shape[-1]) :] = 0
 
 
 def _used(plan: list[_Plan], d_model: int) -> int:
