@@ -43,6 +43,8 @@ def test_a_preset_prints_its_systems_formula_and_source() -> None:
         assert text.startswith(f"{preset.name}: {preset.formula}")
         assert all(system in text for system in preset.serves)
         assert preset.source in text
+        assert preset.__doc__ == text
+        assert dataclasses.replace(preset, base=3.0).__doc__ == Convention.__doc__
     listed = repr(fastpe.conventions).splitlines()
     assert [line.split()[0] for line in listed] == list(fastpe.conventions)
 

@@ -201,6 +201,9 @@ grid_conventions = Registry(
     )
 )
 
+for _preset in grid_conventions.values():
+    object.__setattr__(_preset, "__doc__", str(_preset))
+
 
 def encode_grid(
     shape: Sequence[int],

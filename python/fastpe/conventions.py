@@ -366,6 +366,10 @@ conventions = Registry(
     )
 )
 
+for _preset in conventions.values():
+    # What help in notebooks and editors shows of a preset.
+    object.__setattr__(_preset, "__doc__", str(_preset))
+
 
 def find(convention: str | Convention) -> Convention:
     """A convention from its name, or itself."""
