@@ -19,6 +19,7 @@ def test_presets_are_frozen_hashable_and_picklable() -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(preset, field, "other")
         assert pickle.loads(pickle.dumps(preset)) == preset
+        assert str(pickle.loads(pickle.dumps(preset))) == str(preset)
         assert hash(copy.deepcopy(preset)) == hash(preset)
 
 

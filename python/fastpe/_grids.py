@@ -120,6 +120,10 @@ class GridConvention:
             columns = "for each k sines of axis 0, 1, .., then their cosines"
         return f"{columns}; w_k = {frequencies}, n per axis"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone, as `Convention`."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     def __str__(self) -> str:
         """Describe the order of the columns, the systems it serves and its source."""
         lines = [
