@@ -101,7 +101,7 @@ def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixt
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is in the docs extra, not in test")
 def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
