@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import fastpe
-
-from benchmarks import machine, tables
+from benchmarks import tables
 from benchmarks.harness import Effort, Spread
 
 _root = pathlib.Path(__file__).parent.parent
@@ -74,6 +73,10 @@ def _built(commit_or_directory: str) -> Iterator[pathlib.Path]:
         if is_directory:
             source = pathlib.Path(commit_or_directory).resolve()
         else:
+            verify = ["git", "rev-parse", "--quiet", "--verify", commit_or_directory + "^{commit}"]
+            if subprocess.run(verify, cwd=_root, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+                names = ", ".join(fastpe.show_config()["available_instruction_sets"])
+                sys.exit(f"{commit_or_directory} is no git commit and no directory; instruction sets here: {names}")
             add = ["git", "worktree", "add", "--quiet", "--detach", str(source), commit_or_directory]
             subprocess.run(add, cwd=_root, check=True)
         try:
@@ -121,9 +124,6 @@ def compare(first: str, second: str, only: str) -> None:
                 rows.append((case, str(error), "", "", "", ""))
         header = ("case", "contender", first, second, f"{second} / {first}", "quartiles")
         print(tables.table(header, rows, (2, 3, 4, 5)))
-    warning = machine.load_warning()
-    if warning is not None:
-        print(f"warning: {warning}")
 
 
 def _compare_case(case: str, sides: tuple[Side, Side]) -> list[tuple[str, ...]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import statistics
 import timeit
@@ -99,24 +100,31 @@ class BarResult:
     work: str
     requirement: str
     ratio: Spread
+    best: float  # the ratio of the fastest rounds: what other programs disturbed least
     at_least: float | None = None
     at_most: float | None = None
     unit: str = "x"
 
-    def _meets(self, value: float) -> bool:
+    @property
+    def name(self) -> str:
+        return f"{self.work}: {self.requirement}"
+
+    def meets(self, value: float) -> bool:
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
 
     @property
     def holds(self) -> bool:
-        return self._meets(self.ratio.median)
+        return self.meets(self.ratio.median)
 
     @property
     def is_within_spread(self) -> bool:
         """Whether the bar lies between the quartiles: another run may say otherwise."""
-        return self._meets(self.ratio.low) != self._meets(self.ratio.high)
+        return self.meets(self.ratio.low) != self.meets(self.ratio.high)
 
     @property
     def verdict(self) -> str:
+        if math.isnan(self.ratio.median):
+            return "not measured: the peer is not installed"
         return ("holds" if self.holds else "does not hold") + (", within the spread" if self.is_within_spread else "")
 
     @property
@@ -136,13 +144,25 @@ class CaseResult:
         results = []
         for bar in self.case.bars:
             contender, rival = self.of(bar.contender), self.of(bar.rival)
+            work = f"{self.case.group} {self.case.name}"
             if contender is None or rival is None:
+                unknown = Spread(math.nan, math.nan, math.nan)
+                results.append(BarResult(work, bar.requirement, unknown, math.nan, bar.at_least, bar.at_most))
                 continue
             # Ratios of times from the same round: slow drifts of the machine cancel.
             pairs = list(zip(contender.seconds, rival.seconds, strict=False))
             ratios = [r / c for c, r in pairs] if bar.at_least is not None else [c / r for c, r in pairs]
-            work = f"{self.case.group} {self.case.name}"
-            results.append(BarResult(work, bar.requirement, Spread.of(ratios), bar.at_least, bar.at_most))
+            best = min(rival.seconds) / min(contender.seconds)
+            results.append(
+                BarResult(
+                    work,
+                    bar.requirement,
+                    Spread.of(ratios),
+                    best if bar.at_least is not None else 1 / best,
+                    bar.at_least,
+                    bar.at_most,
+                )
+            )
         return results
 
 
@@ -175,6 +195,12 @@ class Batches:
         if not self._is_slow:
             self._timer.timeit(1)
         return self._timer.timeit(self._calls) / self._calls
+
+
+def only_for_bars(case: Case) -> Case:
+    """Without the contenders that no bar needs."""
+    names = {name for bar in case.bars for name in (bar.contender, bar.rival)}
+    return dataclasses.replace(case, contenders=[c for c in case.contenders if c.name in names])
 
 
 def check_answers(case: Case) -> list[float]:

@@ -23,10 +23,10 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import fastpe
 import numpy as np
 import numpy.typing as npt
 
+import fastpe
 from benchmarks.native import compile_library
 
 _source = pathlib.Path(__file__).with_suffix(".c")

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 
 import fastpe
-
 from benchmarks import limits, peers
 
 

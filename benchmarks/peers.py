@@ -24,6 +24,15 @@ def module(name: str) -> ModuleType | None:
     return importlib.import_module(name) if importlib.util.find_spec(name) is not None else None
 
 
+def use_threads(count: int) -> None:
+    """Give the peers that can be told as many threads as fastpe uses."""
+    torch, numba = module("torch"), module("numba")
+    if torch is not None:
+        torch.set_num_threads(count)
+    if numba is not None:
+        numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+
+
 # ---- NumPy
 
 

@@ -32,7 +32,11 @@ def _title(text: str) -> str:
 
 
 def results_text(
-    machine: Mapping[str, str], warning: str | None, bars: Sequence[BarResult], results: Sequence[CaseResult]
+    machine: Mapping[str, str],
+    warning: str | None,
+    bars: Sequence[BarResult],
+    elsewhere: Mapping[str, Mapping[str, float]],
+    results: Sequence[CaseResult],
 ) -> str:
     held = sum(bar.holds for bar in bars)
     parts = ["# Benchmark results", _how_to_read.rstrip()]
@@ -43,6 +47,9 @@ def results_text(
         "![Speed against size](encode.svg)",
         f"## Bars: {held} of {len(bars)} hold",
         tables.bars_table(bars),
+        "### The same bars with other instruction sets and on one thread",
+        "Medians of shorter runs (`python -m benchmarks bars`, with the variables set); bold: does not hold.",
+        tables.bars_elsewhere_table(bars, elsewhere),
         "## Call overhead",
         "One token per sequence, one thread; a row of the table is gathered where NumPy and torch need one.",
         tables.calls_table([r for r in results if r.case.group == "decode"]),
@@ -69,11 +76,11 @@ _lines: Mapping[str, dict[str, Any]] = {
     "numba parallel": {"color": "#CC79A7", "marker": "D"},
     "JAX jit": {"color": "#E69F00", "marker": "v"},
 }
-_memory_limit = "memory limit: stores of a constant"
+_memory_limit = "memory limit: the fastest fill"
 
 
 def _encode_points(results: Sequence[CaseResult]) -> dict[str, list[tuple[float, float]]]:
-    """Per contender: (MiB written, GB/s). The memory limit is the fastest of the native loops."""
+    """Per contender: (MiB written, GB/s). The memory limit is the fastest of the loops that store a constant."""
     points: dict[str, list[tuple[float, float]]] = {}
     for result in results:
         if result.case.group != "encode" or result.of("NumPy float32 idiom") is None:
@@ -83,10 +90,9 @@ def _encode_points(results: Sequence[CaseResult]) -> dict[str, list[tuple[float,
         for measurement in result.measurements:
             speed = result.case.bytes_moved / measurement.time.median / 1e9
             points.setdefault(measurement.contender.name, []).append((size, speed))
-            if "stores of a constant" in measurement.contender.name:
+            if measurement.contender.encoding == "none" and measurement.contender.output == "warm out":
                 limits.append(speed)
-        if limits:
-            points.setdefault(_memory_limit, []).append((size, max(limits)))
+        points.setdefault(_memory_limit, []).append((size, max(limits)))
     return points
 
 
@@ -95,32 +101,40 @@ def draw_chart(results: Sequence[CaseResult], machine: Mapping[str, str], path: 
     matplotlib.use("agg")
     matplotlib.rcParams.update({"font.size": 11, "svg.hashsalt": "fastpe", "svg.fonttype": "path"})
     plt = importlib.import_module("matplotlib.pyplot")
-    figure, axes = plt.subplots(figsize=(9, 5.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9.2, 5), layout="constrained")
     points = _encode_points(results)
-    limit = points.get(_memory_limit, [])
-    if limit:
-        axes.plot(*zip(*limit, strict=True), color="#666666", linewidth=5, alpha=0.35, label=_memory_limit, zorder=1)
+    limit = zip(*points[_memory_limit], strict=True)
+    axes.plot(*limit, color="#666666", linewidth=6, alpha=0.35, label=_memory_limit, zorder=1)
     for name, style in _lines.items():
         if name in points:
             axes.plot(*zip(*points[name], strict=True), label=name, markersize=6, **style)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    sizes = sorted({size for line in points.values() for size, _ in line})
+    sizes = _apart(sorted({size for line in points.values() for size, _ in line}))
     axes.set_xticks(sizes, [f"{size * 1024:.0f} KiB" if size < 1 else f"{size:g} MiB" for size in sizes])
-    axes.minorticks_off()
-    speeds = [0.1, 0.3, 1, 3, 10, 30, 100, 300]
+    lowest = min(speed for line in points.values() for _, speed in line)
+    speeds = [speed for speed in (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300) if speed > lowest / 4]
     axes.set_yticks(speeds, [f"{speed:g}" for speed in speeds])
-    axes.set_ylim(bottom=0.1)
+    axes.minorticks_off()
     axes.grid(visible=True, color="#dddddd")
     axes.set_axisbelow(True)
     axes.set_xlabel("float32 table, bytes written")
     axes.set_ylabel("GB/s written")
-    axes.set_title("Sinusoidal encodings: speed against size (warm output, higher is better)")
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9.5)
+    figure.suptitle("Sinusoidal encodings: speed against size (output array reused; higher is better)", fontsize=12)
+    figure.legend(loc="outside right center", frameon=False, fontsize=9.5)
     figure.supxlabel(
-        f"{machine['processor']}, {machine['processors']} processors; {machine['beside it']}; {machine['date']}",
-        fontsize=7.5,
+        f"{machine['processor']}, processors: {machine['processors']}; {machine['beside it']}; {machine['date']}",
+        fontsize=8,
         color="#555555",
     )
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+def _apart(sizes: Sequence[float]) -> list[float]:
+    """Those that leave room for each other's labels on a logarithmic axis."""
+    kept: list[float] = []
+    for size in sizes:
+        if not kept or size >= 2 * kept[-1]:
+            kept.append(size)
+    return kept

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.harness import BarResult, CaseResult, Spread
 
@@ -40,12 +41,31 @@ def bars_table(bars: Sequence[BarResult]) -> str:
             bar.requirement,
             f"{bar.ratio.median:.3g} {bar.unit}",
             f"{bar.ratio.low:.3g} .. {bar.ratio.high:.3g}",
+            f"{bar.best:.3g}",
             bar.bar,
             bar.verdict,
         )
         for bar in bars
     ]
-    return table(("work", "requirement", "measured", "quartiles", "bar", ""), rows, (2, 3, 4))
+    return table(("work", "requirement", "median", "quartiles", "best", "bar", "verdict"), rows, (2, 3, 4, 5))
+
+
+def bars_elsewhere_table(bars: Sequence[BarResult], elsewhere: Mapping[str, Mapping[str, float]]) -> str:
+    """Medians of the same bars in other configurations; those that do not hold are bold."""
+
+    def cell(bar: BarResult, value: float | None) -> str:
+        if value is None or math.isnan(value):
+            return ""
+        return f"{value:.3g}" if bar.meets(value) else f"**{value:.3g}**"
+
+    rows = [
+        [bar.work, bar.requirement, bar.bar]
+        + [cell(bar, median) for median in (bar.ratio.median, *(values.get(bar.name) for values in elsewhere.values()))]
+        for bar in bars
+        if any(bar.name in values for values in elsewhere.values())
+    ]
+    header = ("work", "requirement", "bar", "as above", *elsewhere)
+    return table(header, rows, range(2, len(header)))
 
 
 def case_table(result: CaseResult) -> str:

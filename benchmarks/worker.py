@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 import fastpe
-
 from benchmarks import workloads
 from benchmarks.harness import Batches, Effort, check_answers
 from benchmarks.workloads import Selection

@@ -8,11 +8,11 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import fastpe
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+import fastpe
 from benchmarks import limits, oracle, peers
 from benchmarks.harness import Bar, Case, Check, Contender
 

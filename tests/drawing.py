@@ -41,7 +41,7 @@ def strided(draw: st.DrawFn, shape: Sequence[int], dtype: np.dtype[Any]) -> Arra
     margins = draw(st.lists(st.integers(0, 2), min_size=axes, max_size=axes))
     lengths = [shape[axis] * steps[axis] + 2 * margins[axis] for axis in range(axes)]
     memory = values([lengths[axis] for axis in order], dtype, draw(seeds))
-    view = memory.transpose(np.argsort(order))
+    view: Array = memory.transpose(np.argsort(order))
     for axis in range(axes):
         start = margins[axis]
         index: list[slice] = [slice(None)] * axes

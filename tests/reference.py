@@ -100,7 +100,7 @@ def exact_table(positions: Sequence[float], d_model: int, knobs: Knobs = VASWANI
 def ulp(values: Array, dtype: np.dtype[Any]) -> Array:
     """Distance between neighbours of `dtype` at these magnitudes."""
     exponents = np.frexp(values)[1] - 1
-    return np.ldexp(1.0, np.maximum(exponents, LEAST_EXPONENT[dtype]) - MANTISSA_BITS[dtype])
+    return np.asarray(np.ldexp(1.0, np.maximum(exponents, LEAST_EXPONENT[dtype]) - MANTISSA_BITS[dtype]))
 
 
 def errors(table: Array, exact: Exact) -> Array:
@@ -125,7 +125,7 @@ def combine(x: Array, pe: Array, scale: float, alpha: float) -> Array:
         if x.dtype in (np.float32, np.float64):
             return np.asarray(x * scale + alpha * pe)
         wide = x.astype(np.float32) * np.float32(scale) + np.float32(alpha) * pe.astype(np.float32)
-        return wide.astype(x.dtype)
+        return np.asarray(wide.astype(x.dtype))
 
 
 def row_is_valid(b: int, position_in_row: int, mask: Array | None, lengths: Array | None) -> bool:
@@ -182,7 +182,7 @@ def add(
     cu_seqlens: Sequence[int] | None = None,
 ) -> Array:
     """A copy of x with the encoding added, one row at a time; `row_of` gives the encoding of one position."""
-    result = x.copy()
+    result: Array = x.copy()
     rows = np.moveaxis(result, seq_axis, -2)
     for index in np.ndindex(rows.shape[:-2]):
         b = index[0] if index else 0
@@ -200,7 +200,8 @@ def add(
                 mask=mask,
                 cu_seqlens=cu_seqlens,
             )
-            rows[(*index, row)] = combine(rows[(*index, row)], row_of(position), scale, alpha)
+            at = (*index, row)
+            rows[at] = combine(rows[at], row_of(position), scale, alpha)
             valid_before += 1
     return result
 
@@ -211,7 +212,7 @@ def embed(ids: Array, table: Array, row_of: Row, **keywords: Any) -> Array:
     for index in np.ndindex(ids.shape):
         gathered[index] = table[int(ids[index])]
     if ids.ndim == 0:
-        return add(gathered[None], row_of, **keywords)[0]
+        return np.asarray(add(gathered[None], row_of, **keywords)[0])
     return add(gathered, row_of, **keywords)
 
 
@@ -226,7 +227,9 @@ def assert_same_bits(result: Array, expected: Array) -> None:
     different = bits(result) != bits(expected)
     # Which of two NaNs an addition keeps is the processor's choice.
     wrong = different & ~(np.isnan(result) & np.isnan(expected))
-    assert not wrong.any(), f"{int(wrong.sum())} of {wrong.size} values differ, first at {np.argwhere(wrong)[0].tolist()}"
+    assert not wrong.any(), (
+        f"{int(wrong.sum())} of {wrong.size} values differ, first at {np.argwhere(wrong)[0].tolist()}"
+    )
 
 
 class Rows:
@@ -234,7 +237,9 @@ class Rows:
     contract's tests compare with exact values, and here once more with the formula.
     """
 
-    def __init__(self, encode: Callable[..., Array], d_model: int, dtype: np.dtype[Any], knobs: Knobs = VASWANI) -> None:
+    def __init__(
+        self, encode: Callable[..., Array], d_model: int, dtype: np.dtype[Any], knobs: Knobs = VASWANI
+    ) -> None:
         self._encode = encode
         self._d_model = d_model
         # What is added to 16-bit embeddings is float32.

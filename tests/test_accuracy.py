@@ -11,13 +11,12 @@ import functools
 import math
 from typing import Any
 
+import fastpe
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import fastpe
 
 from .reference import (
     BFLOAT16,
@@ -62,8 +61,23 @@ def integer_positions() -> list[int]:
 
 def fractional_positions() -> list[float]:
     rng = np.random.default_rng(1)
-    fixed = [0.5, 1 / 3, -2.75, 15.5, 46.5, 999.9, 1e6 + 0.1, 2.0**31 + 0.5, 2.0**52 - 0.5, 1e-3, 1e-30, 5e-324, -1e-308]
-    return fixed + (rng.uniform(-1, 1, 40) * 2.0 ** rng.uniform(0, 50, 40)).tolist()
+    fixed = [
+        0.5,
+        1 / 3,
+        -2.75,
+        15.5,
+        46.5,
+        999.9,
+        1e6 + 0.1,
+        2.0**31 + 0.5,
+        2.0**52 - 0.5,
+        1e-3,
+        1e-30,
+        5e-324,
+        -1e-308,
+    ]
+    random: list[float] = (rng.uniform(-1, 1, 40) * 2.0 ** rng.uniform(0, 50, 40)).tolist()
+    return fixed + random
 
 
 CASES: dict[str, tuple[int, Knobs]] = {
@@ -95,7 +109,7 @@ def encoding_of(d_model: int, knobs: Knobs) -> fastpe.PositionalEncoding:
     return fastpe.PositionalEncoding(d_model, convention=convention, freqs=knobs.freqs)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def truth(case: str, fractional: bool) -> Exact:
     d_model, knobs = CASES[case]
     return exact_table(fractional_positions() if fractional else integer_positions(), d_model, knobs)
@@ -104,9 +118,7 @@ def truth(case: str, fractional: bool) -> Exact:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("fractional", [False, True], ids=["integer", "fractional"])
-def test_error_is_within_the_promise(
-    case: str, fractional: bool, dtype: np.dtype[Any], record_error: Any
-) -> None:
+def test_error_is_within_the_promise(case: str, fractional: bool, dtype: np.dtype[Any], record_error: Any) -> None:
     positions = np.array(fractional_positions() if fractional else integer_positions())
     exact = truth(case, fractional)
     table = encoding_of(*CASES[case]).encode(positions, dtype=dtype)
@@ -129,7 +141,7 @@ def test_error_of_a_wide_table(dtype: np.dtype[Any], record_error: Any) -> None:
     assert (error <= ulps_allowed(dtype) * spacing + absolute_allowed(dtype)).all()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def wide_truth(start: int) -> Exact:
     return exact_table(range(start, start + 33), 1024)
 
@@ -231,7 +243,8 @@ def test_sixteen_bit_tables_are_the_float64_ones_rounded_once(dtype: np.dtype[An
 
 
 def every_value(dtype: np.dtype[Any]) -> Array:
-    return np.arange(65536, dtype=np.uint16).view(dtype).reshape(64, 1024).copy()
+    result: Array = np.arange(65536, dtype=np.uint16).view(dtype).reshape(64, 1024).copy()
+    return result
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)

@@ -6,13 +6,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import fastpe
 import numpy as np
 import pytest
+from fastpe import _core
 from hypothesis import given
 from hypothesis import strategies as st
-
-import fastpe
-from fastpe import _core
 
 from . import reference
 from .drawing import dtypes, factors, seeds, small_offsets, strided, values, widths
@@ -42,9 +41,7 @@ def test_against_the_oracle(
     data: st.DataObject,
 ) -> None:
     x = data.draw(strided(shape, dtype))
-    expected = reference.add(
-        x, rows_of(shape[-1], dtype), offset=np.asarray(offset), scale=scale, alpha=alpha
-    )
+    expected = reference.add(x, rows_of(shape[-1], dtype), offset=np.asarray(offset), scale=scale, alpha=alpha)
     before = x.copy()
     assert_same_bits(fastpe.add(x, offset=offset, scale=scale, alpha=alpha), expected)
     np.testing.assert_array_equal(bits(x), bits(before))
@@ -199,4 +196,7 @@ def test_first_position_counts_only_implied_positions() -> None:
         convention = fastpe.conventions[name]
         shifted = fastpe.encode(np.arange(5) + convention.first_position, 6, convention=name)
         assert_same_bits(fastpe.add(x, convention=name), x + shifted)
-        assert_same_bits(fastpe.add(x, convention=name, positions=np.arange(5)), x + fastpe.encode([0, 1, 2, 3, 4], 6, convention=name))
+        assert_same_bits(
+            fastpe.add(x, convention=name, positions=np.arange(5)),
+            x + fastpe.encode([0, 1, 2, 3, 4], 6, convention=name),
+        )

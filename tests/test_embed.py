@@ -6,12 +6,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import fastpe
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import fastpe
 
 from . import reference
 from .drawing import dtypes, factors, integer_arrays, seeds, small_offsets, strided, values
@@ -88,7 +87,7 @@ def test_padding_and_offsets(
         reference.embed(ids, table, row, lengths=lengths, **keywords),
     )
     cut = data.draw(st.integers(0, seq_len))
-    packed = {"cu_seqlens": [0, cut, cut, seq_len]}
+    packed: dict[str, Any] = {"cu_seqlens": [0, cut, cut, seq_len]}
     assert_same_bits(
         fastpe.embed(ids[0], table, scale=scale, **packed), reference.embed(ids[0], table, row, scale=scale, **packed)
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import math
 
+import fastpe
 import numpy as np
 import pytest
-
-import fastpe
 
 from .reference import Array
 
@@ -43,9 +42,7 @@ def test_batch_of_two_sentences() -> None:
     assert x[1, -1, -1] == 2.2
     before = x.copy()
     assert fastpe.add_(x) is x
-    np.testing.assert_allclose(
-        x[0, 1], [0.5 + 0.8415, 0.6 + 0.5403, 0.7 + 0.0100, 0.8 + 0.99995], rtol=0, atol=5e-5
-    )
+    np.testing.assert_allclose(x[0, 1], [0.5 + 0.8415, 0.6 + 0.5403, 0.7 + 0.0100, 0.8 + 0.99995], rtol=0, atol=5e-5)
     np.testing.assert_array_equal(x[0, 1, 3].round(5), 1.79995)
     np.testing.assert_allclose((x - before)[0], (x - before)[1], rtol=0, atol=1e-15)
     for item in (0, 1):
@@ -102,7 +99,9 @@ def test_shift_is_a_linear_function_of_the_encoding(k: int, convention: str) -> 
     np.testing.assert_allclose(shifted, expected, rtol=0, atol=2e-15)
     # Linear: what it does to a sum is the sum of what it does.
     a, b = encoding.encode([3, 8], dtype=np.float64)
-    np.testing.assert_allclose(encoding.shift(a + 2 * b, k), encoding.shift(a, k) + 2 * encoding.shift(b, k), atol=2e-15)
+    np.testing.assert_allclose(
+        encoding.shift(a + 2 * b, k), encoding.shift(a, k) + 2 * encoding.shift(b, k), atol=2e-15
+    )
 
 
 def test_shift_checks_its_input() -> None:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import fastpe
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import fastpe
 
 from . import reference
 from .drawing import dtypes, factors, integer_arrays, seeds, small_offsets, strided, values, widths
@@ -149,7 +148,11 @@ def test_a_strided_last_axis(dtype: np.dtype[Any], columns: int, step: int) -> N
         ({"channels": (-(2**70), 2**70), "d_model": 8}, ValueError, r"channels is \(-1180591620717411303424, "),
         ({"channels": [0, 4], "d_model": 8}, TypeError, r"channels is \[0, 4\], expected a tuple \(first, end\)"),
         ({"channels": (0.0, 4), "d_model": 8}, TypeError, r"channels is \(0.0, 4\), expected two ints"),
-        ({"channels": (0, 4), "table": np.zeros((9, 4), np.float32)}, ValueError, r"table and channels were both given"),
+        (
+            {"channels": (0, 4), "table": np.zeros((9, 4), np.float32)},
+            ValueError,
+            r"table and channels were both given",
+        ),
         ({"d_model": 8}, ValueError, r"x has 4 columns, expected d_model, 8; .*channels=\(first, end\)"),
     ],
 )

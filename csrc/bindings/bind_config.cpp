@@ -2,7 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
-#include "fastpe/apply.h"
+#include "fastpe/cache.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/parallel.h"
 

@@ -117,9 +117,8 @@ Examples
 >>> fastpe.PositionalEncoding(4).add_(x, offset=np.array([0, 7])) is x
 True
 >>> x[:, 0]
-array([[ 0.        ,  1.        ,  0.        ,  1.        ],
-       [ 0.6569866 ,  0.75390226,  0.06994285,  0.997551  ]],
-      dtype=float32)
+array([[0.        , 1.        , 0.        , 1.        ],
+       [0.6569866 , 0.75390226, 0.06994285, 0.997551  ]], dtype=float32)
 )doc";
   return doc.c_str();
 }

@@ -50,8 +50,8 @@ void after_fork_in_child() {
   ownership.owned = false;
 }
 
-// From load time on, whoever opens teams: other libraries of the process may share the OpenMP run-time, and with it this
-// thread's pool.
+// From load time on, whoever opens teams: other libraries of the process may share the OpenMP run-time, and with it
+// this thread's pool.
 [[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 #endif
 

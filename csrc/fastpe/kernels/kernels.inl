@@ -127,23 +127,22 @@ struct SinCos {
 // sin and cos of x (+ x_low where compensated), |x| <= 0.89; error of the polynomials below 2^-55, below 2^-57 for the
 // compensated ones up to pi/4.
 FASTPE_ALWAYS_INLINE SinCos sincos_near_zero(Doubles x) {
+  const auto linear = [](double constant, Doubles z, double slope) {
+    return Doubles::broadcast(constant) + z * Doubles::broadcast(slope);
+  };
+  // Estrin's scheme: Horner's chain is longer than the processor looks ahead.
   const Doubles z = x * x;
-  Doubles s = Doubles::broadcast(0x1.5e0b05bff20f2p-33);
-  s = s * z + Doubles::broadcast(-0x1.ae600aca92c64p-26);
-  s = s * z + Doubles::broadcast(0x1.71de379654304p-19);
-  s = s * z + Doubles::broadcast(-0x1.a01a019e83816p-13);
-  s = s * z + Doubles::broadcast(0x1.1111111110bb2p-7);
-  s = s * z + Doubles::broadcast(-0x1.5555555555555p-3);
-  Doubles c = Doubles::broadcast(-0x1.907d8f29fe831p-37);
-  c = c * z + Doubles::broadcast(0x1.1eeb68cd22f56p-29);
-  c = c * z + Doubles::broadcast(-0x1.27e4fa17bf139p-22);
-  c = c * z + Doubles::broadcast(0x1.a01a019f4e9b4p-16);
-  c = c * z + Doubles::broadcast(-0x1.6c16c16c16967p-10);
-  c = c * z + Doubles::broadcast(0x1.5555555555555p-5);
-  c = c * z + Doubles::broadcast(-0.5);
+  const Doubles z2 = z * z;
+  const Doubles z4 = z2 * z2;
+  const Doubles s = (linear(-0x1.5555555555555p-3, z, 0x1.1111111110bb2p-7) +
+                     z2 * linear(-0x1.a01a019e83816p-13, z, 0x1.71de379654304p-19)) +
+                    z4 * linear(-0x1.ae600aca92c64p-26, z, 0x1.5e0b05bff20f2p-33);
+  const Doubles c =
+      (linear(-0.5, z, 0x1.5555555555555p-5) + z2 * linear(-0x1.6c16c16c16967p-10, z, 0x1.a01a019f4e9b4p-16)) +
+      z4 * (linear(-0x1.27e4fa17bf139p-22, z, 0x1.1eeb68cd22f56p-29) + z2 * Doubles::broadcast(-0x1.907d8f29fe831p-37));
   SinCos result;
   result.sine = x + x * z * s;
-  result.cosine = c * z + Doubles::broadcast(1.0);
+  result.cosine = Doubles::broadcast(1.0) + z * c;
   return result;
 }
 

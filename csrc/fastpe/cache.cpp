@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cache.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace fastpe {
+namespace {
+
+std::int64_t last_level_cache_bytes() {
+#if defined(__linux__)
+  for (const int index : {3, 2}) {
+    const std::string path = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size";
+    std::FILE* file = std::fopen(path.c_str(), "re");
+    if (file == nullptr) continue;
+    long long kibibytes = 0;
+    const int fields = std::fscanf(file, "%lldK", &kibibytes);
+    std::fclose(file);
+    if (fields == 1 && kibibytes > 0) return kibibytes * 1024;
+  }
+#endif
+  return std::int64_t{16} * 1024 * 1024;
+}
+
+}  // namespace
+
+std::int64_t streaming_threshold_bytes() {
+  static const std::int64_t bytes = [] {
+    const char* text = std::getenv("FASTPE_STREAMING_BYTES");
+    if (text == nullptr || *text == '\0') return last_level_cache_bytes() / 2;
+    char* end = nullptr;
+    const long long value = std::strtoll(text, &end, 10);
+    if (*end != '\0' || value < 0) {
+      throw std::invalid_argument("FASTPE_STREAMING_BYTES is '" + std::string(text) +
+                                  "', expected a number of bytes; correct it or unset it");
+    }
+    return static_cast<std::int64_t>(value);
+  }();
+  return bytes;
+}
+
+}  // namespace fastpe

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "worker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "cache.h"
+#include "dispatch.h"
+
+namespace fastpe {
+namespace {
+
+constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
+// Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
+constexpr std::int64_t rows_worth_reading = 8;
+
+void copy_row(char* to, std::int64_t to_stride, const char* from, std::int64_t from_stride, std::int64_t columns,
+              std::int64_t bytes) {
+  if (to_stride == bytes && from_stride == bytes) {
+    std::memmove(to, from, static_cast<std::size_t>(columns * bytes));
+    return;
+  }
+  for (std::int64_t i = 0; i < columns; ++i) {
+    std::memcpy(to + i * to_stride, from + i * from_stride, static_cast<std::size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+Plan make_plan(const Job& job, const PositionBounds& bounds) {
+  Plan plan;
+  const RowsView& out = job.out;
+  const bool is_encode = job.x == nullptr && job.ids.data == nullptr;
+  const Positions& p = job.positions;
+  plan.shares_positions =
+      !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
+  const bool in_place = job.x != nullptr && job.x->data == out.data;
+  plan.streaming = !in_place && out.bytes() >= streaming_threshold_bytes();
+  plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 4;
+  if (job.encoder != nullptr) {
+    // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
+    const bool has_rows_of_dtype = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
+    plan.all_cached = job.use_cached_rows && has_rows_of_dtype && bounds.all_integers && bounds.lowest >= 0 &&
+                      bounds.highest < job.encoder->max_len();
+    plan.scratch_bytes_of_phasors = 4 * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
+  }
+  const std::int64_t tile_element = out.dtype == DType::float64 ? 8 : 4;
+  plan.tile_row_bytes = (out.columns * tile_element + 63) / 64 * 64;
+  plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, block_rows);
+  const bool fused = is_encode || (job.ids.data == nullptr && !plan.shares_positions && out.has_contiguous_rows() &&
+                                   job.x->has_contiguous_rows());
+  if (fused || job.encoder == nullptr || plan.all_cached) plan.tile_rows = 0;
+  const bool strided = !out.has_contiguous_rows() || (job.x != nullptr && !job.x->has_contiguous_rows());
+  const std::int64_t row_bytes = strided ? plan.tile_row_bytes : 0;
+  const bool only_reads_rows = plan.all_cached && (!fused || plan.fits_in_cache || out.seq_len < rows_worth_reading);
+  const bool only_reads = job.encoder == nullptr || only_reads_rows;
+  if (only_reads) plan.scratch_bytes_of_phasors = 0;
+  plan.scratch_bytes = plan.scratch_bytes_of_phasors + plan.tile_rows * plan.tile_row_bytes + row_bytes;
+  return plan;
+}
+
+Worker::Worker(const Job& job, const Plan& plan, const CachedRows& cached, char* scratch)
+    : job_(job), plan_(plan), cached_(cached), kernels_(active_kernels()), dtype_(job.out.dtype) {
+  if (job.encoder != nullptr && scratch != nullptr) {
+    std::memset(scratch, 0, static_cast<std::size_t>(plan.scratch_bytes_of_phasors));
+    values_ = reinterpret_cast<double*>(scratch);
+    slopes_ = values_ + 2 * job.encoder->table_stride();
+    scratch += plan.scratch_bytes_of_phasors;
+    tile_ = scratch;
+    row_ = scratch + plan.tile_rows * plan.tile_row_bytes;
+  } else {
+    row_ = scratch;
+  }
+}
+
+void Worker::process_rows(std::int64_t begin, std::int64_t end) {
+  const std::int64_t seq_len = job_.out.seq_len;
+  for (std::int64_t batch = begin / seq_len; begin < end; ++batch) {
+    const std::int64_t l_begin = begin - batch * seq_len;
+    const std::int64_t l_end = std::min(seq_len, end - batch * seq_len);
+    std::int64_t valid_before = job_.positions.count_valid_only ? valid_rows_before(job_, batch, l_begin) : 0;
+    for_each_validity(
+        job_, batch, l_begin, l_end,
+        [&](std::int64_t l, std::int64_t count) {
+          for_each_run(job_, batch, l, count, valid_before, [&](const Run& run) { process_run(batch, run); });
+          valid_before += count;
+        },
+        [&](std::int64_t l, std::int64_t count) { leave_rows(batch, l, count); });
+    begin = batch * seq_len + l_end;
+  }
+}
+
+void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64_t batch_begin,
+                            std::int64_t batch_end) {
+  for_each_run(job_, 0, l_begin, l_end - l_begin, 0, [&](Run run) {
+    // Rows that no batch item wants have not been checked.
+    if (!has_encoding(job_, run.position)) run.position = integer_position(0);
+    for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
+      for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
+        for_each_validity(
+            job_, batch, l, l + count,
+            [&](std::int64_t at, std::int64_t n) {
+              combine_rows(batch, at, n, tile + (at - l) * tile_stride, tile_stride);
+            },
+            [&](std::int64_t at, std::int64_t n) { leave_rows(batch, at, n); });
+      }
+    });
+  });
+}
+
+void Worker::process_run(std::int64_t batch, const Run& run) {
+  const bool is_encode = job_.x == nullptr && job_.ids.data == nullptr;
+  if (is_encode) {
+    encode_rows(batch, run);
+  } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !reads_cached(run) && has_contiguous_rows()) {
+    write_run(run, dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, job_.x->row(batch, run.l),
+              job_.x->seq_stride_bytes, plan_.streaming);
+  } else {
+    for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
+      combine_rows(batch, l, count, tile, tile_stride);
+    });
+  }
+}
+
+bool Worker::reads_cached(const Run& run) const {
+  return plan_.all_cached && (plan_.fits_in_cache || run.count < rows_worth_reading);
+}
+
+bool Worker::has_contiguous_rows() const {
+  return job_.out.has_contiguous_rows() && (job_.x == nullptr || job_.x->has_contiguous_rows());
+}
+
+const char* Worker::cached_row(std::int64_t position) const {
+  return cached_.data + position * cached_.row_stride_bytes +
+         job_.first_column * element_bytes(dtype_ == DType::float64 ? DType::float64 : DType::float32);
+}
+
+void Worker::encode_rows(std::int64_t batch, const Run& run) {
+  const std::int64_t bytes = element_bytes(dtype_);
+  if (reads_cached(run)) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      copy_row(job_.out.row(batch, run.l + i), job_.out.column_stride_bytes, cached_row(run.position.integer + i),
+               bytes, job_.out.columns, bytes);
+    }
+  } else if (job_.out.has_contiguous_rows()) {
+    write_run(run, dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, nullptr, 0, plan_.streaming);
+  } else {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const Run one{run.l + i, 1, run.position.is_integer ? integer_position(run.position.integer + i) : run.position};
+      write_run(one, dtype_, row_, 0, nullptr, 0, false);
+      copy_row(job_.out.row(batch, run.l + i), job_.out.column_stride_bytes, row_, bytes, job_.out.columns, bytes);
+    }
+  }
+}
+
+template <class OnTile>
+void Worker::for_each_tile(const Run& run, const OnTile& on_tile) {
+  if (job_.learned.data != nullptr) {
+    const char* first = job_.learned.data + run.position.integer * job_.learned.row_stride_bytes;
+    on_tile(run.l, run.count, first, job_.learned.row_stride_bytes);
+    return;
+  }
+  if (plan_.all_cached) {
+    on_tile(run.l, run.count, cached_row(run.position.integer), cached_.row_stride_bytes);
+    return;
+  }
+  const DType tile_dtype = dtype_ == DType::float64 ? DType::float64 : DType::float32;
+  for (std::int64_t done = 0; done < run.count;) {
+    Run part{run.l + done, 1, run.position};
+    if (run.position.is_integer) {
+      part.position = integer_position(run.position.integer + done);
+      const std::int64_t to_block_end = block_radius - block_position(part.position.integer).row + 1;
+      part.count = std::min({run.count - done, plan_.tile_rows, to_block_end});
+    }
+    write_run(part, tile_dtype, tile_, plan_.tile_row_bytes, nullptr, 0, false);
+    on_tile(part.l, part.count, tile_, plan_.tile_row_bytes);
+    done += part.count;
+  }
+}
+
+void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_stride, const char* x,
+                       std::int64_t x_stride, bool streaming) {
+  const Encoder& encoder = *job_.encoder;
+  const bool compensated = dtype == DType::float64;
+  if (!run.position.is_integer) {
+    const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
+    const double residual = run.position.value - anchor * static_cast<double>(block_rows);
+    anchors_[0] = no_anchor;
+    // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
+    const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
+    encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, compensated, values_, slopes_);
+    rotate(0, 1, 0, 0, dtype, out, out_stride, x, x_stride, streaming);
+    return;
+  }
+  std::int64_t position = run.position.integer;
+  for (std::int64_t left = run.count; left > 0;) {
+    const BlockPosition at = block_position(position);
+    const bool two_blocks = at.row == -block_radius && left >= 2 * block_rows;
+    const std::int64_t count = two_blocks ? 2 * block_rows : std::min(left, block_radius - at.row + 1);
+    const std::int64_t slot = two_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, compensated);
+    const std::int64_t last_row = two_blocks ? block_radius : at.row + count - 1;
+    rotate(slot, two_blocks ? 2 : 1, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
+           x == nullptr ? nullptr : x - at.row * x_stride, x_stride, streaming);
+    position += count;
+    left -= count;
+    out += count * out_stride;
+    if (x != nullptr) x += count * x_stride;
+  }
+}
+
+void Worker::rotate(std::int64_t slot, std::int64_t anchor_count, std::int64_t first_row, std::int64_t last_row,
+                    DType dtype, char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride,
+                    bool streaming) {
+  const std::int64_t stride = job_.encoder->table_stride();
+  Rotation r = job_.encoder->rotation(values_ + slot * stride, slopes_ + slot * stride, dtype, job_.first_column);
+  r.anchor_count = anchor_count;
+  r.first_row = first_row;
+  r.last_row = last_row;
+  r.columns = job_.out.columns;
+  r.out = out;
+  r.out_row_stride_bytes = out_stride;
+  r.x = x;
+  r.x_row_stride_bytes = x_stride;
+  r.scale = job_.scale;
+  r.alpha = job_.alpha;
+  r.streaming = streaming;
+  kernels_.rotate[static_cast<int>(dtype)](r);
+}
+
+void Worker::make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated) {
+  const std::int64_t stride = job_.encoder->table_stride();
+  job_.encoder->write_phasors(anchor, 0.0, compensated, values_ + slot * stride, slopes_ + slot * stride);
+  anchors_[slot] = anchor;
+}
+
+std::int64_t Worker::hold_anchor(std::int64_t anchor, bool compensated) {
+  for (const std::int64_t slot : {0, 1}) {
+    if (anchors_[slot] == anchor) return slot;
+  }
+  make_anchor(0, anchor, compensated);
+  return 0;
+}
+
+std::int64_t Worker::hold_anchors(std::int64_t anchor, bool compensated) {
+  make_anchor(0, anchor, compensated);
+  make_anchor(1, anchor + 1, compensated);
+  return 0;
+}
+
+const char* Worker::vocabulary_row(std::int64_t batch, std::int64_t l) const {
+  return job_.vocabulary.data + job_.ids.integer_at(batch, l) * job_.vocabulary.row_stride_bytes;
+}
+
+void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
+                          std::int64_t addend_stride) {
+  const std::int64_t bytes = element_bytes(dtype_);
+  Combination c{};
+  c.addend_row_stride_bytes = addend_stride;
+  c.columns = job_.out.columns;
+  c.scale = job_.scale;
+  c.alpha = job_.alpha;
+  const auto combine = [&] {
+    (job_.learned.data != nullptr ? kernels_.combine_same_dtype : kernels_.combine)[static_cast<int>(dtype_)](c);
+  };
+  if (job_.ids.data == nullptr && has_contiguous_rows()) {
+    c.out = job_.out.row(batch, l);
+    c.out_row_stride_bytes = job_.out.seq_stride_bytes;
+    c.x = job_.x->row(batch, l);
+    c.x_row_stride_bytes = job_.x->seq_stride_bytes;
+    c.addend = addend;
+    c.rows = count;
+    c.streaming = plan_.streaming;
+    combine();
+    return;
+  }
+  c.rows = 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    char* const out = job_.out.row(batch, l + i);
+    c.addend = addend + i * addend_stride;
+    if (job_.ids.data != nullptr) {
+      c.x = vocabulary_row(batch, l + i);
+    } else if (job_.x->has_contiguous_rows()) {
+      c.x = job_.x->row(batch, l + i);
+    } else {
+      copy_row(row_, bytes, job_.x->row(batch, l + i), job_.x->column_stride_bytes, c.columns, bytes);
+      c.x = row_;
+    }
+    c.out = job_.out.has_contiguous_rows() ? out : row_;
+    c.streaming = plan_.streaming && c.out == out;
+    combine();
+    if (c.out != out) copy_row(out, job_.out.column_stride_bytes, row_, bytes, c.columns, bytes);
+  }
+}
+
+void Worker::leave_rows(std::int64_t batch, std::int64_t l, std::int64_t count) {
+  const std::int64_t bytes = element_bytes(dtype_);
+  if (job_.x != nullptr && job_.x->data == job_.out.data) return;
+  for (std::int64_t i = 0; i < count; ++i) {
+    char* const out = job_.out.row(batch, l + i);
+    if (job_.x != nullptr) {
+      copy_row(out, job_.out.column_stride_bytes, job_.x->row(batch, l + i), job_.x->column_stride_bytes,
+               job_.out.columns, bytes);
+    } else if (job_.ids.data != nullptr) {
+      copy_row(out, job_.out.column_stride_bytes, vocabulary_row(batch, l + i), bytes, job_.out.columns, bytes);
+    } else {
+      for (std::int64_t column = 0; column < job_.out.columns; ++column) {
+        std::memset(out + column * job_.out.column_stride_bytes, 0, static_cast<std::size_t>(bytes));
+      }
+    }
+  }
+}
+
+}  // namespace fastpe

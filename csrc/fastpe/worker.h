@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a job is done, and one thread's share of it.
+#pragma once
+
+#include <cstdint>
+
+#include "checks.h"
+#include "encoder.h"
+#include "job.h"
+#include "kernels/kernels.h"
+#include "rows.h"
+
+namespace fastpe {
+
+struct Plan {
+  bool all_cached = false;        // every position has a cached row
+  bool shares_positions = false;  // one tile of rows serves all batch items
+  bool streaming = false;
+  bool fits_in_cache = false;
+  std::int64_t tile_rows = 1;
+  std::int64_t tile_row_bytes = 0;
+  std::int64_t scratch_bytes_of_phasors = 0;
+  std::int64_t scratch_bytes = 0;  // per thread
+};
+
+Plan make_plan(const Job& job, const PositionBounds& bounds);
+
+// One thread's share of a job.
+class Worker {
+ public:
+  Worker(const Job& job, const Plan& plan, const CachedRows& cached, char* scratch);
+
+  // Rows counted through all batch items.
+  void process_rows(std::int64_t begin, std::int64_t end);
+
+  // The same positions for all batch items: each tile of the encoding is made once.
+  void process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64_t batch_begin, std::int64_t batch_end);
+
+ private:
+  void process_run(std::int64_t batch, const Run& run);
+
+  bool reads_cached(const Run& run) const;
+
+  bool has_contiguous_rows() const;
+
+  const char* cached_row(std::int64_t position) const;
+
+  void encode_rows(std::int64_t batch, const Run& run);
+
+  // Calls on_tile(l, count, tile, row stride) with rows of the run's encoding (or of the learned table).
+  template <class OnTile>
+  void for_each_tile(const Run& run, const OnTile& on_tile);
+
+  // The encoding of a run, alone or added to x, straight into memory.
+  void write_run(const Run& run, DType dtype, char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride,
+                 bool streaming);
+
+  void rotate(std::int64_t slot, std::int64_t anchor_count, std::int64_t first_row, std::int64_t last_row, DType dtype,
+              char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride, bool streaming);
+
+  void make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated);
+
+  std::int64_t hold_anchor(std::int64_t anchor, bool compensated);
+
+  std::int64_t hold_anchors(std::int64_t anchor, bool compensated);
+
+  const char* vocabulary_row(std::int64_t batch, std::int64_t l) const;
+
+  // x * scale + alpha * addend for rows of one batch item.
+  void combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
+                    std::int64_t addend_stride);
+
+  // Rows that are not valid: as they are, copied where out is another array, or zero.
+  void leave_rows(std::int64_t batch, std::int64_t l, std::int64_t count);
+
+  static constexpr std::int64_t no_anchor = INT64_MIN;
+
+  const Job& job_;
+  const Plan& plan_;
+  const CachedRows& cached_;
+  const Kernels& kernels_;
+  const DType dtype_;
+  double* values_ = nullptr;  // of two anchors
+  double* slopes_ = nullptr;
+  std::int64_t anchors_[2] = {no_anchor, no_anchor};
+  char* tile_ = nullptr;
+  char* row_ = nullptr;
+};
+
+}  // namespace fastpe

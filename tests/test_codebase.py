@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package as a whole: versions, documentation, the environment variables it reads.
+
+That the stubs of the compiled module agree with it is checked by ``python -m mypy.stubtest`` in the lint step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import importlib.metadata
+import importlib.resources
+import inspect
+import os
+import subprocess
+import sys
+from typing import Any
+
+import fastpe
+import numpy as np
+import pytest
+from fastpe import _core
+
+
+def test_one_version() -> None:
+    assert fastpe.__version__ == _core.__version__ == importlib.metadata.version("fastpe")
+    assert fastpe.show_config()["version"] == fastpe.__version__
+
+
+def test_types_are_published() -> None:
+    package = importlib.resources.files("fastpe")
+    assert package.joinpath("py.typed").is_file()
+    assert package.joinpath("_core.pyi").is_file()
+
+
+PUBLIC = [name for name in fastpe.__all__ if callable(getattr(fastpe, name))]
+METHODS = [
+    (owner, name)
+    for owner in (fastpe.PositionalEncoding, fastpe.Convention, _core.Encoder)
+    for name in dir(owner)
+    if not name.startswith("_")
+    and (callable(getattr(owner, name)) or isinstance(inspect.getattr_static(owner, name), property))
+]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_documented(name: str) -> None:
+    value = getattr(fastpe, name)
+    text = inspect.getdoc(value)
+    assert text
+    if not dataclasses.is_dataclass(value):
+        assert "Examples\n--------" in text
+
+
+@pytest.mark.parametrize(("owner", "name"), METHODS, ids=lambda value: getattr(value, "__name__", value))
+def test_every_public_method_is_documented(owner: type, name: str) -> None:
+    assert inspect.getdoc(getattr(owner, name)), f"{owner.__name__}.{name}"
+
+
+@pytest.mark.parametrize("name", ["encode", "add_", "add", "embed"])
+def test_doctests_of_the_compiled_methods(name: str) -> None:
+    method = getattr(fastpe.PositionalEncoding, name)
+    parsed = doctest.DocTestParser().get_doctest(method.__doc__, {}, name, None, 0)
+    assert parsed.examples
+    runner = doctest.DocTestRunner(verbose=False)
+    assert runner.run(parsed).failed == 0
+    # inspect reads the signature out of the docstring; it is the one the function of that name has, and its own.
+    signature = inspect.signature(method)
+    function = inspect.signature(getattr(fastpe, name))
+    kept = [parameter for parameter in function.parameters if parameter in signature.parameters]
+    assert kept == [parameter for parameter in signature.parameters if parameter in kept]
+    described = method.__doc__.split("Parameters\n----------")[1].split("Returns\n-------")[0]
+    for parameter in list(signature.parameters)[1:]:
+        assert parameter in described, parameter
+
+
+@pytest.mark.parametrize("name", ["encode", "add_", "add", "embed"])
+def test_functions_describe_every_argument(name: str) -> None:
+    function = getattr(fastpe, name)
+    text = inspect.getdoc(function)
+    assert text
+    described = text.split("Parameters\n----------")[1].split("Returns\n-------")[0]
+    for parameter in inspect.signature(function).parameters:
+        assert parameter in described, parameter
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTPE_")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**kept, **environment},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        (
+            "FASTPE_ISA",
+            "unknown",
+            "FASTPE_ISA: instruction set 'unknown' is unknown or not available here, expected one",
+        ),
+        ("FASTPE_ISA", "AVX2", "FASTPE_ISA: instruction set 'AVX2' is unknown"),
+        ("FASTPE_NUM_THREADS", "0", "FASTPE_NUM_THREADS is '0', expected a positive integer; correct it or unset it"),
+        ("FASTPE_NUM_THREADS", "abc", "FASTPE_NUM_THREADS is 'abc', expected a positive integer"),
+        ("FASTPE_NUM_THREADS", "2x", "FASTPE_NUM_THREADS is '2x'"),
+        ("FASTPE_NUM_THREADS", "99999999999999999999", "FASTPE_NUM_THREADS is '99999999999999999999'"),
+        ("FASTPE_STREAMING_BYTES", "-1", "FASTPE_STREAMING_BYTES is '-1', expected a number of bytes"),
+        ("FASTPE_STREAMING_BYTES", "1e6", "FASTPE_STREAMING_BYTES is '1e6'"),
+    ],
+)
+def test_a_wrong_environment_variable_fails_the_import(variable: str, value: str, message: str) -> None:
+    result = run("import fastpe", **{variable: value})
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1].startswith(f"ValueError: {message}"), result.stderr
+
+
+@pytest.mark.parametrize("name", _core.available_instruction_sets())
+def test_environment_variables_are_honoured(name: str) -> None:
+    code = (
+        "import fastpe; config = fastpe.show_config(); "
+        "print(config['instruction_set'], config['threads'], config['streaming_bytes'], len(config['environment']))"
+    )
+    result = run(code, FASTPE_ISA=name, FASTPE_NUM_THREADS="3", FASTPE_STREAMING_BYTES="12345")
+    threads = 3 if _core.has_openmp() else 1
+    assert result.stdout.split()[:3] == [name, str(threads), "12345"], result.stderr
+    # Empty is as good as unset.
+    result = run(code, FASTPE_ISA="", FASTPE_NUM_THREADS="", FASTPE_STREAMING_BYTES="")
+    assert result.stdout.split()[0] == _core.available_instruction_sets()[0], result.stderr
+
+
+@pytest.mark.skipif(not _core.has_openmp(), reason="built without OpenMP: there is one thread")
+def test_omp_num_threads_is_honoured() -> None:
+    code = "import fastpe; print(fastpe.show_config()['threads'])"
+    assert run(code, OMP_NUM_THREADS="1").stdout.strip() == "1"
+    assert run(code, OMP_NUM_THREADS="5").stdout.strip() == "5"
+    assert run(code, OMP_NUM_THREADS="5", FASTPE_NUM_THREADS="2").stdout.strip() == "2"
+
+
+def test_an_unknown_instruction_set_is_refused() -> None:
+    before = _core.instruction_set()
+    with pytest.raises(ValueError, match=r"instruction set 'sse9' is unknown or not available here, expected one of "):
+        _core.use_instruction_set("sse9")
+    assert _core.instruction_set() == before
+
+
+def test_import_and_calls_leave_the_process_as_it_was() -> None:
+    code = (
+        "import os, sys, numpy as np; before = dict(os.environ); errors = np.geterr(); import fastpe;"
+        "tiny = np.array([5e-324, 1e-310]);"
+        "fastpe.add_(np.zeros((8, 512, 768), np.float32));"
+        "assert dict(os.environ) == before; assert np.geterr() == errors;"
+        "assert (tiny * 1.0 == tiny).all() and (tiny > 0).all();"  # no flushing of subnormals
+        "assert not [m for m in ('ml_dtypes', 'torch', 'matplotlib', 'rich', 'typer') if m in sys.modules]"
+    )
+    result = run(code)
+    assert result.returncode == 0, result.stderr
+
+
+def test_configuration() -> None:
+    config: dict[str, Any] = fastpe.show_config()
+    assert config["instruction_set"] in config["available_instruction_sets"]
+    assert config["available_instruction_sets"][-1] == "baseline"
+    assert config["threads"] >= 1
+    assert config["numpy"] == np.__version__
