@@ -11,10 +11,11 @@ import tempfile
 from pathlib import Path
 
 import dask.array
-import fastpe
-import fastpe.dask
 import numpy as np
 import zarr
+
+import fastpe
+import fastpe.dask
 
 
 def main() -> None:

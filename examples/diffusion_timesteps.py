@@ -6,8 +6,9 @@ python examples/diffusion_timesteps.py
 
 from __future__ import annotations
 
-import fastpe
 import numpy as np
+
+import fastpe
 
 
 def main() -> None:

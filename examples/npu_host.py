@@ -9,8 +9,9 @@ position and writes into the buffer that the runtime reads, in one pass. Positio
 
 from __future__ import annotations
 
-import fastpe
 import numpy as np
+
+import fastpe
 
 VOCABULARY, D_MODEL, LONGEST = 51865, 384, 32
 

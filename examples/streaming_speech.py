@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import time
 
-import fastpe
 import numpy as np
+
+import fastpe
 
 FEATURES = 560  # seven stacked frames of 80 filter banks
 FRAMES_PER_CHUNK = 10  # 600 ms of 60 ms frames

@@ -6,8 +6,9 @@ python examples/vision_grid.py
 
 from __future__ import annotations
 
-import fastpe
 import numpy as np
+
+import fastpe
 
 D_MODEL = 384
 

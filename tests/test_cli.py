@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 from fastpe.__main__ import main
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import dask
 import dask.array
-import fastpe
-import fastpe.dask
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+
+import fastpe
+import fastpe.dask
 
 
 def embeddings(*shape: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:

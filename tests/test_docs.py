@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
 from fastpe.__main__ import main
 
 ROOT = Path(__file__).parent.parent

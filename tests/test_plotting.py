@@ -8,14 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fastpe
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import fastpe
 from fastpe import plotting
 from fastpe.__main__ import main
 from fastpe._cli import plot
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 PICTURES: list[Callable[..., Axes]] = [
     plotting.heatmap,
