@@ -310,7 +310,7 @@ def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsy
         (["a.npy", "-o", "y.npy", "--key", "x"], "--key names arrays of .npz archives"),
         (["none.npy", "-o", "y.npy"], "none.npy: No such file or directory"),
         (["none*.npy", "-o", "y"], "none*.npy matches no file"),
-        (["empty", "-o", "y"], "empty has no .npy or .npz file in it"),
+        (["empty", "-o", "y"], "empty has no .npy, .npz or .parquet file in it"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "1"], "--seq-axis is 1, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "-3"], "--seq-axis is -3, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),
