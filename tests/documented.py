@@ -7,9 +7,10 @@ import dataclasses
 import pathlib
 from typing import Any, Literal, cast
 
-import fastpe
 import numpy as np
 import numpy.typing as npt
+
+import fastpe
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "conventions.md"
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import doctest
 from typing import Any
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 
 from . import documented
 from .systems import SYSTEMS

@@ -12,6 +12,7 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
+constexpr std::int64_t first_level_bytes = 12 * 1024;  // of a tile that stay in the first-level cache beside x
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
 
@@ -97,13 +98,18 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
     // Rows that no batch item wants have not been checked.
     if (!has_encoding(job_, run.position)) run.position = integer_position(0);
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
-        for_each_validity(
-            job_, batch, l, l + count,
-            [&](std::int64_t at, std::int64_t n) {
-              combine_rows(batch, at, n, tile + (at - l) * tile_stride, tile_stride);
-            },
-            [&](std::int64_t at, std::int64_t n) { leave_rows(batch, at, n); });
+      const std::int64_t rows_at_once =
+          plan_.fits_in_cache ? std::max<std::int64_t>(1, first_level_bytes / std::max<std::int64_t>(tile_stride, 1)) : count;
+      for (std::int64_t first = l; first < l + count; first += rows_at_once) {
+        const std::int64_t end = std::min(first + rows_at_once, l + count);
+        for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
+          for_each_validity(
+              job_, batch, first, end,
+              [&](std::int64_t at, std::int64_t n) {
+                combine_rows(batch, at, n, tile + (at - l) * tile_stride, tile_stride);
+              },
+              [&](std::int64_t at, std::int64_t n) { leave_rows(batch, at, n); });
+        }
       }
     });
   });

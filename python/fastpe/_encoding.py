@@ -27,7 +27,7 @@ def _at_least(name: str, value: int, least: int) -> int:
 
 def _number(name: str, value: float) -> float:
     # float() would take text too.
-    if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+    if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise TypeError(f"{name} is {value!r}, expected a number")
     return float(value)
 

@@ -22,6 +22,7 @@ from typing import Any, Protocol, cast
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
 from fastpe import PositionalEncoding, _core, conventions
 
 mpmath = importlib.import_module("mpmath")  # has no types

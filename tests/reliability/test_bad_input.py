@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import fastpe
 import ml_dtypes
 import numpy as np
 import pytest
+
+import fastpe
 
 # The call; the error; what the message begins with (argument and what was found); a part of the remedy, where the
 # message has one beyond what it says was expected.

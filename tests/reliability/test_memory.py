@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 
 HUGE = 2**31 + 1
 

@@ -11,9 +11,10 @@ import textwrap
 import threading
 from collections.abc import Callable
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
 needs_openmp = pytest.mark.skipif(not fastpe.show_config()["openmp"], reason="built without OpenMP: one thread always")

@@ -493,38 +493,45 @@ void rotate(const Rotation& r) {
 
 // ---- combine
 
-template <class T, class Addend, bool streaming>
+template <class T, class Addend, bool scaled, bool streaming>
 inline void combine_row(typename T::Element* out, const typename T::Element* x, const typename Addend::Element* addend,
                         std::int64_t columns, typename T::Vector scale, typename T::Vector alpha) {
+  const auto sum = [&](typename T::Vector embedding, typename Addend::Vector other) {
+    return scaled ? embedding * scale + other * alpha : embedding + other;
+  };
   std::int64_t column = 0;
   for (; column + float_lanes <= columns; column += float_lanes) {
-    put<T, streaming>(out + column, T::load(x + column) * scale + Addend::load(addend + column) * alpha);
+    put<T, streaming>(out + column, sum(T::load(x + column), Addend::load(addend + column)));
   }
   if (column < columns) {
     const std::int64_t count = columns - column;
-    const auto embedding = load_partial<T>(x + column, count);
-    store_partial<T>(out + column, embedding * scale + load_partial<Addend>(addend + column, count) * alpha, count);
+    store_partial<T>(out + column, sum(load_partial<T>(x + column, count), load_partial<Addend>(addend + column, count)),
+                     count);
   }
 }
 
-template <class T, class Addend>
-void combine(const Combination& c) {
+template <class T, class Addend, bool scaled>
+void combine_rows(const Combination& c) {
   const auto scale = T::broadcast(c.scale);
   const auto alpha = T::broadcast(c.alpha);
   for (std::int64_t row = 0; row < c.rows; ++row) {
     auto* out = reinterpret_cast<typename T::Element*>(c.out + row * c.out_row_stride_bytes);
     const auto* x = reinterpret_cast<const typename T::Element*>(c.x + row * c.x_row_stride_bytes);
     const auto* addend = reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes);
+    std::int64_t head = 0;
     if (c.streaming) {
-      std::int64_t head = elements_to_alignment<T>(out);
+      head = elements_to_alignment<T>(out);
       head = head < c.columns ? head : c.columns;
-      combine_row<T, Addend, false>(out, x, addend, head, scale, alpha);
-      combine_row<T, Addend, true>(out + head, x + head, addend + head, c.columns - head, scale, alpha);
-    } else {
-      combine_row<T, Addend, false>(out, x, addend, c.columns, scale, alpha);
+      combine_row<T, Addend, scaled, true>(out + head, x + head, addend + head, c.columns - head, scale, alpha);
     }
+    combine_row<T, Addend, scaled, false>(out, x, addend, c.streaming ? head : c.columns, scale, alpha);
   }
   if (c.streaming) streaming_fence();
+}
+
+template <class T, class Addend>
+void combine(const Combination& c) {
+  c.scale == 1.0 && c.alpha == 1.0 ? combine_rows<T, Addend, false>(c) : combine_rows<T, Addend, true>(c);
 }
 
 }  // namespace
