@@ -726,7 +726,8 @@ def _decode(batch: int, d_model: int, selection: Selection) -> Case:
     names: dict[str, Any] = {"np": np, "fastpe": fastpe, "x": buffer.x, "offset": offset}
 
     def contender(name: str, statement: str, check: Check, encoding: Any = "cached", **more: Any) -> Contender:
-        return Contender(name, statement, check, 1, encoding, "in place", {**names, **more})
+        count = peers.torch_threads() if name.startswith("torch") else 1
+        return Contender(name, statement, check, count, encoding, "in place", {**names, **more})
 
     contenders = [
         contender("encoder.add_, max_len", "add_(x, offset=offset)", answers.promised, add_=encoder.add_),
