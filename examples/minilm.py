@@ -17,10 +17,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import fastpe
 import numpy as np
 from safetensors import safe_open
 from tokenizers import Tokenizer
+
+import fastpe
 
 
 def model_directory() -> Path:

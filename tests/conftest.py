@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import fastpe
 import hypothesis
 import numpy as np
 import numpy.typing as npt
 import pytest
+
+import fastpe
 from fastpe import _core
 
 hypothesis.settings.register_profile("fastpe", deadline=None, max_examples=60, print_blob=True)

@@ -11,12 +11,13 @@ import functools
 import math
 from typing import Any
 
-import fastpe
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import fastpe
 
 from .reference import (
     BFLOAT16,

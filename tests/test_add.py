@@ -6,12 +6,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import fastpe
 import numpy as np
 import pytest
-from fastpe import _core
 from hypothesis import given
 from hypothesis import strategies as st
+
+import fastpe
+from fastpe import _core
 
 from . import reference
 from .drawing import dtypes, factors, seeds, small_offsets, strided, values, widths

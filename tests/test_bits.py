@@ -11,13 +11,14 @@ import sys
 import threading
 from typing import Any
 
-import fastpe
 import numpy as np
 import numpy.typing as npt
 import pytest
-from fastpe import _core
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import fastpe
+from fastpe import _core
 
 from .drawing import dtypes, offsets, seeds, values, widths
 from .reference import DTYPES, VASWANI, Array, Knobs, assert_same_bits, bits, errors, exact_table, ulp

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 from fastpe.__main__ import main
 
 
@@ -101,3 +103,57 @@ def test_add_writes_what_the_function_returns(tmp_path: Path) -> None:
     assert main(["add", str(source), "-o", str(target), "--convention", "concat", "--scale", "2.5"]) == 0
     np.testing.assert_array_equal(np.load(target), fastpe.add(x, convention="concat", scale=2.5))
     np.testing.assert_array_equal(np.load(source), x)
+
+
+def test_bench_measures_and_agrees(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--rounds", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "decode [64, 1, 1024]" in out
+    assert "differs" not in out
+
+
+def test_bench_fails_when_results_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(fastpe, "add_", lambda x: x)
+    assert main(["bench", "--rounds", "1"]) == 1
+    assert "differs by" in capsys.readouterr().out
+
+
+def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "pe.npy"
+    np.save(table, fastpe.encode(100, 64, convention="musicgen", base=500))
+    assert main(["identify", str(table)]) == 0
+    assert capsys.readouterr().out.startswith("musicgen: ")
+
+
+def test_identify_says_when_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "noise.npy"
+    np.save(table, np.random.default_rng(0).standard_normal((50, 16)))
+    assert main(["identify", str(table)]) == 1
+    assert "no known convention" in capsys.readouterr().out
+
+
+def test_identify_refuses_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "x.npy"
+    table.write_text("no array")
+    assert main(["identify", str(table)]) == 1
+    assert "is not a .npy file" in capsys.readouterr().err
+
+
+def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conventions"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"{name}:" in out for name in fastpe.conventions)
+    assert main(["conventions", "mlx"]) == 0
+    assert capsys.readouterr().out.startswith("mlx:")
+    assert main(["conventions", "mlxx"]) == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    environment = {"_FASTPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": "fastpe enc", "COMP_CWORD": "1"}
+    environment |= {"_TYPER_COMPLETE_ARGS": "fastpe enc", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    program = "import os, sys; from fastpe.__main__ import main; sys.exit(main())"
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert "encode" in run.stdout, run.stderr

@@ -11,11 +11,12 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import fastpe
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+
+import fastpe
 from fastpe.__main__ import main
 from fastpe._cli import npy, transform
 

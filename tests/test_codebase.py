@@ -16,9 +16,10 @@ import subprocess
 import sys
 from typing import Any
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 from fastpe import _core
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import fastpe
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import fastpe
 
 from . import reference
 from .drawing import dtypes, factors, integer_arrays, seeds, small_offsets, strided, values

@@ -8,9 +8,10 @@ import dataclasses
 import pickle
 from typing import Any
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 from fastpe import _core
 
 from .reference import assert_same_bits

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 
-import fastpe
 import numpy as np
 import pytest
+
+import fastpe
 
 from .reference import Array
 

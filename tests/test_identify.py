@@ -4,10 +4,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import fastpe
 import numpy as np
 import numpy.typing as npt
 import pytest
+
+import fastpe
 
 
 def _made_again(found: fastpe.Identification) -> npt.NDArray[Any]:

@@ -219,7 +219,13 @@ py::array numbers_of(PyObject* object, const char* name, Numbers kind) {
   if (py::isinstance<py::array>(object)) {
     array = array_of(object, name);
   } else {
-    array = numpy.attr("asarray")(py::handle(object));
+    try {
+      array = numpy.attr("asarray")(py::handle(object));
+    } catch (py::error_already_set& error) {  // lists of unequal lengths
+      if (!error.matches(PyExc_ValueError)) throw;
+      throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +
+                            "rows of one length; pass an array");
+    }
     if (array.size() == 0 && kind == Numbers::integers) array = array.attr("astype")("int64");
   }
   const char type = array.dtype().kind();

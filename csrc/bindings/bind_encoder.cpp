@@ -123,7 +123,8 @@ void set_offset(Call& call, PyObject* offset, std::int64_t rows, const char* axi
   Positions& p = call.job.positions;
   if (const std::optional<std::int64_t> value = integer_argument(offset)) {
     if (*value > max_position || *value < -max_position) {
-      throw py::value_error("offset is " + repr_of(offset) + ", expected magnitude at most 2**53");
+      throw py::value_error("offset is " + repr_of(offset) +
+                            ", expected magnitude at most 2**53; beyond it not every integer has a float64 of its own");
     }
     p.first += *value;
     return;
@@ -327,7 +328,7 @@ int seq_axis_argument(PyObject* object, const py::array& x) {
   if (!value) throw py::type_error("seq_axis is " + repr_of(object) + ", expected an int");
   const std::int64_t axis = *value < 0 ? *value + axes : *value;
   if (axis < 0 || axis >= axes - 1) {
-    throw py::value_error("seq_axis is " + std::to_string(*value) + ", expected an axis of x, " + shape_text(x) +
+    throw py::value_error("seq_axis is " + repr_of(object) + ", expected an axis of x, " + shape_text(x) +
                           ", other than the last");
   }
   return static_cast<int>(axis);
@@ -426,6 +427,15 @@ PyObject* method_add(PyObject* self, PyObject* const* arguments, Py_ssize_t give
 
 // ---- encode
 
+py::dtype dtype_argument(PyObject* object) {
+  try {
+    return py::dtype::from_args(py::reinterpret_borrow<py::object>(object));
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16");
+  }
+}
+
 // Positions of any shape; their own shape is the result's.
 void set_encoded_positions(Call& call, py::array positions, std::vector<py::ssize_t>& shape) {
   shape.assign(positions.shape(), positions.shape() + positions.ndim());
@@ -466,8 +476,7 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
   }
   job.first_column = channels_argument(a[encode_channels], d_model, columns, "the result");
 
-  const py::dtype dtype = is_given(a[encode_dtype])
-                              ? py::dtype::from_args(py::reinterpret_borrow<py::object>(a[encode_dtype]))
+  const py::dtype dtype = is_given(a[encode_dtype]) ? dtype_argument(a[encode_dtype])
                           : is_given(a[encode_out]) ? array_of(a[encode_out], "out").dtype()
                                                     : py::dtype::of<float>();
   const char* const dtype_name = is_given(a[encode_dtype]) ? "dtype" : "out";
@@ -483,6 +492,10 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
                             ", expected a number of positions, 0 or more; for one "
                             "negative position pass an array, [" +
                             repr_of(what) + "]");
+    }
+    if (*seq_len > 2 * max_position + 1) {
+      throw py::value_error("positions is " + repr_of(what) +
+                            ", expected a number of positions that all have magnitude at most 2**53; compute fewer");
     }
     // A batch axis comes from the arguments that have one.
     for (PyObject* per_row : {a[encode_offset], a[encode_lengths], a[encode_mask]}) {

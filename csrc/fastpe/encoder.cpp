@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "apply.h"
@@ -11,6 +13,9 @@
 
 namespace fastpe {
 namespace {
+
+// Its tables stay below a gigabyte, and making them below a second.
+constexpr std::int64_t max_d_model = std::int64_t{1} << 20;
 
 std::int64_t padded(std::int64_t columns) {
   return (columns + column_padding - 1) / column_padding * column_padding + column_padding;
@@ -20,18 +25,29 @@ void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
+void require_finite(double value, bool is_allowed, const char* name, const char* expected) {
+  if (std::isfinite(value) && is_allowed) return;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  throw std::invalid_argument(std::string(name) + " is " + text + ", expected a finite number" + expected);
+}
+
+void require_at_most(std::int64_t value, std::int64_t limit, const char* name, const char* limit_text) {
+  if (value >= 0 && value <= limit) return;
+  throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) + ", expected at most " + limit_text);
+}
+
 Spec checked(Spec spec) {
   const FrequencySpec& f = spec.frequencies;
   require(spec.d_model >= 1, "d_model: expected at least 1");
-  require(spec.d_model <= std::int64_t{1} << 31, "d_model: expected at most 2**31");
+  require_at_most(spec.d_model, max_d_model, "d_model", "2**20");
   require(f.frequency_count >= 0 && f.frequency_count <= spec.d_model, "frequency_count: expected 0 to d_model");
   require(f.given.empty() || static_cast<std::int64_t>(f.given.size()) == f.frequency_count,
           "freqs: expected frequency_count values");
-  require(std::isfinite(f.base) && f.base > 0.0, "base: expected a finite number above 0");
-  require(std::isfinite(f.exponent_denominator) && f.exponent_denominator > 0.0,
-          "exponent_denominator: expected a finite number above 0");
-  require(std::isfinite(f.frequency_scale), "freq_scale: expected a finite number");
-  require(std::isfinite(spec.output_scale), "output_scale: expected a finite number");
+  require_finite(f.base, f.base > 0.0, "base", " above 0");
+  require_finite(f.exponent_denominator, f.exponent_denominator > 0.0, "exponent_denominator", " above 0");
+  require_finite(f.frequency_scale, true, "freq_scale", "");
+  require_finite(spec.output_scale, true, "output_scale", "");
   return spec;
 }
 
@@ -50,9 +66,9 @@ Encoder::Encoder(Spec spec, std::int64_t max_len)
       frequencies_(make_frequencies(spec_.frequencies, block_rows, column_padding)),
       frequency_count_(spec_.frequencies.frequency_count),
       table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {
-  require(max_len >= 0 && max_len <= max_position, "max_len: expected 0 to 2**53");
+  require_at_most(max_len, max_position, "max_len", "2**53");
   const std::int64_t row_bytes = spec_.d_model * static_cast<std::int64_t>(sizeof(double));
-  require(max_len == 0 || row_bytes <= INT64_MAX / max_len, "max_len: max_len * d_model is too large");
+  require_at_most(max_len, INT64_MAX / row_bytes, "max_len", "2**63 bytes of rows, 8 * d_model each");
 }
 
 void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensated, double* values,

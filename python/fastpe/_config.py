@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,8 @@ def show_config() -> dict[str, Any]:
     >>> config["instruction_set"] in config["available_instruction_sets"]
     True
     """
+    import platform
+
     return {
         "version": __version__,
         "compiler": _core.compiler(),

@@ -26,10 +26,10 @@ def _at_least(name: str, value: int, least: int) -> int:
 
 
 def _number(name: str, value: float) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} is {value!r}, expected a number") from None
+    # float() would take text too.
+    if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise TypeError(f"{name} is {value!r}, expected a number")
+    return float(value)
 
 
 class PositionalEncoding(_core.Encoder):
@@ -245,7 +245,13 @@ def _given_frequencies(
         raise ValueError(
             "freqs and base or freq_scale were both given, expected one; freqs are the frequencies themselves"
         )
-    array = np.asarray(freqs, dtype=np.float64)
+    try:
+        array = np.asarray(freqs)
+    except ValueError:
+        raise ValueError(f"freqs is {freqs!r}, expected [{count}] numbers") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"freqs has dtype {array.dtype}, expected float64; convert it with .astype(..)")
+    array = array.astype(np.float64)
     if array.shape != (count,):
         raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
     return tuple(array.tolist())

@@ -37,9 +37,10 @@ def _encoding(
     try:
         key = None if freqs is None else tuple(np.asarray(freqs, dtype=np.float64).tolist())
         return _cached_encoding(d_model, convention, base, freq_scale, key)
-    except TypeError:
-        # Unhashable, so wrong: the constructor says which argument it is.
-        return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
+    except (TypeError, ValueError):
+        # Wrong or unhashable, which is wrong too: the constructor says which argument it is.
+        pass
+    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
 
 
 def _width(x: Any, d_model: int | None) -> int:

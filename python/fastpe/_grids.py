@@ -20,6 +20,7 @@ from fastpe.conventions import Convention, Registry, conventions
 
 # What DETR adds to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
+_slab_values = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,11 +294,10 @@ def encode_grid(
             for target, source in pieces:
                 cells[..., target] = across[..., source]
     else:
-        for axis, encoding, pieces in plan:
-            counted = _counted_coordinates(chosen, valid, axis - len(lengths), spacings[axis])
-            for target, source in pieces:
-                channels = (source.start, source.stop)
-                encoding.encode(counted, channels=channels, out=cells[..., target], num_threads=num_threads)
+        counted = {
+            axis: _counted_coordinates(chosen, valid, axis - len(lengths), spacings[axis]) for axis, _, _ in plan
+        }
+        _write(plan, counted, cells, num_threads)
     cells[..., _used(plan, d_model) :] = 0
     if class_tokens:
         result[..., :class_tokens, :] = 0
@@ -374,14 +374,7 @@ def encode_coordinates(
     front = axis_count if include_input else 0
     result, _ = _result((), points.shape[:-1], d_model + front, 0, False, dtype, out)
     encoded = result[..., front:]
-    for axis, encoding, pieces in plan:
-        for target, source in pieces:
-            encoding.encode(
-                points[..., axis],
-                channels=(source.start, source.stop),
-                out=encoded[..., target],
-                num_threads=num_threads,
-            )
+    _write(plan, {axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
     encoded[..., _used(plan, d_model) :] = 0
     if include_input:
         result[..., :front] = points
@@ -415,6 +408,19 @@ def _plan(convention: GridConvention, d_model: int, axis_count: int, freqs: npt.
         pieces = [(target, own) for target, own in pieces if own.start < own.stop]
         if pieces:
             yield axis, cached_encoding(width, convention.axis, None, None, freqs), pieces
+
+
+def _write(
+    plan: list[_Plan], coordinates: dict[int, npt.NDArray[Any]], cells: npt.NDArray[Any], num_threads: int | None
+) -> None:
+    """Encode one coordinate per cell and axis, some of the leading entries at a time."""
+    step = max(1, _slab_values // max(1, cells[:1].size))
+    for start in range(0, len(cells), step):
+        slab = slice(start, start + step)
+        for axis, encoding, pieces in plan:
+            rows = encoding.encode(coordinates[axis][slab], dtype=cells.dtype, num_threads=num_threads)
+            for target, source in pieces:
+                cells[slab][..., target] = rows[..., source]
 
 
 def _used(plan: list[_Plan], d_model: int) -> int:

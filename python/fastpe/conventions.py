@@ -13,7 +13,6 @@ A preset is named after an implementation, never after a family of models: ports
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -213,6 +212,8 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         ]
         if serving:
             return "; ".join(serving)
+        import difflib  # costs more than the rest of the package's import, and only errors need it
+
         close = difflib.get_close_matches(name.lower(), self, n=1)
         return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(self)}"
 

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import fastpe
 import numpy as np
+
+import fastpe
 from fastpe import _core
 
 SUMS = pathlib.Path(__file__).with_name("reference_sums.txt")

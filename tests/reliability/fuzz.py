@@ -20,10 +20,12 @@ import time
 from typing import Any, Protocol, cast
 
 import ml_dtypes
-import mpmath
 import numpy as np
 import numpy.typing as npt
+
 from fastpe import PositionalEncoding, _core, conventions
+
+mpmath = importlib.import_module("mpmath")  # has no types
 
 Array = npt.NDArray[Any]
 

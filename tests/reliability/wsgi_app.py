@@ -7,8 +7,9 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import fastpe
 import numpy as np
+
+import fastpe
 
 ROWS, D_MODEL = 2048, 512
 

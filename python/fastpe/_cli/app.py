@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import signal
 import sys
 import threading
@@ -233,3 +234,77 @@ def info(
     from fastpe._cli import info as work
 
     work.run(Console(), as_json=json)
+
+
+class Picture(str, enum.Enum):
+    """What `plot` draws."""
+
+    heatmap = "heatmap"
+    wavelengths = "wavelengths"
+    waves = "waves"
+    similarity = "similarity"
+    error = "error"
+
+
+@app.command(
+    epilog=_examples(
+        "fastpe plot heatmap -o heatmap.png",
+        "fastpe plot heatmap --convention vaswani --convention tensor2tensor -o side-by-side.svg",
+        "fastpe plot error --d-model 512 -o error.png",
+    )
+)
+def plot(
+    picture: Annotated[Picture, typer.Argument(help="What to draw; error is that of the usual float32 code.")],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="OUT", help="A .png, .svg or .pdf file; none shows it, in kitty or iTerm2."
+        ),
+    ] = None,
+    seq_len: Annotated[int, typer.Option(min=2, help="Number of positions.")] = 100,
+    d_model: Annotated[int, typer.Option(min=1, help="Width of the encoding.")] = 128,
+    convention: Annotated[
+        list[str] | None, typer.Option(help="A name that `fastpe conventions` lists; several are drawn side by side.")
+    ] = None,
+    base: _Base = None,
+    last_position: Annotated[int, typer.Option(min=10, help="Where the picture of errors stops.")] = 1_000_000,
+) -> None:
+    """Draw an encoding: its values, wavelengths, single dimensions, similarities, or float32 errors."""
+    from fastpe._cli import plot as work
+
+    encodings = [fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]]
+    work.run(work.drawings(seq_len, last_position)[picture.value], encodings, output)
+
+
+@app.command()
+def bench(rounds: Annotated[int, typer.Option(min=1, help="Times each is measured.")] = 15) -> None:
+    """Time this machine's fastpe against NumPy, which adds from a table that it already has."""
+    from fastpe._cli import bench as work
+
+    if not work.run(Console(), rounds=rounds):
+        raise typer.Exit(1)
+
+
+@app.command(epilog=_examples("fastpe identify pe.npy"))
+def identify(table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model].")]) -> None:
+    """Find the convention that a table of encodings was made with.
+
+    Exits with 1 if there is none.
+    """
+    from fastpe._cli import files
+
+    found = fastpe.identify(files.load(table))
+    print(found)
+    if not found.matches:
+        raise typer.Exit(1)
+
+
+@app.command()
+def conventions(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this one alone.")] = None,
+) -> None:
+    """List the conventions: their formulas, who uses them, and where they were read."""
+    from fastpe.conventions import find
+
+    chosen = list(fastpe.conventions.values()) if name is None else [find(name)]
+    print("\n\n".join(map(str, chosen)))

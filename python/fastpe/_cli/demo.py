@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fastpe
+from fastpe._cli.info import configuration
 from fastpe._cli.timing import in_units, median_seconds
 
 # What the reference may be off by, from the rounding of its float64 angles.
@@ -79,7 +79,7 @@ def run(console: Console, *, batch: int, seq_len: int, d_model: int, rounds: int
     )
     add_seconds = median_seconds([lambda: fastpe.add_(own), lambda: np.add(theirs, table, out=theirs)], rounds=rounds)
 
-    _print_configuration(console)
+    console.print(configuration(), highlight=False, soft_wrap=True)
     result = Table(title=f"x [{batch}, {seq_len}, {d_model}] float32", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("work", "largest error", "fastpe", "NumPy", "NumPy / fastpe"):
         result.add_column(heading, justify="left" if heading == "work" else "right")
@@ -100,14 +100,3 @@ def run(console: Console, *, batch: int, seq_len: int, d_model: int, rounds: int
         soft_wrap=True,
     )
     return passed
-
-
-def _print_configuration(console: Console) -> None:
-    config: dict[str, Any] = fastpe.show_config()
-    threads = config["threads"]
-    console.print(
-        f"fastpe {config['version']} ({config['compiler']}), {config['instruction_set']}, "
-        f"{threads} thread{'' if threads == 1 else 's'}, NumPy {config['numpy']}, {config['machine']}",
-        highlight=False,
-        soft_wrap=True,
-    )

@@ -13,7 +13,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from fastpe._cli import npy
 from fastpe._cli.errors import CommandError
@@ -122,13 +125,25 @@ def check(job: Job, addition: Addition, keys: Sequence[str]) -> Work:
 def _checked_plan(stream: IO[bytes], addition: Addition, keys: Sequence[str], name: str) -> Plan:
     if keys:
         raise CommandError(f"--key names arrays of .npz archives, and {name} is one array; leave it out")
+    return addition.plan(_checked_header(stream, name), name)
+
+
+def _checked_header(stream: IO[bytes], name: str) -> npy.Header:
     header = npy.read_header(stream, name)
     status = os.fstat(stream.fileno())
     expected = stream.tell() + header.byte_count
     if Path(name).is_file() and status.st_size != expected:
         fault = "truncated" if status.st_size < expected else "followed by something else"
         raise CommandError(f"{name} has {status.st_size} bytes, expected {expected}: it is {fault}; write it anew")
-    return addition.plan(header, name)
+    return header
+
+
+def load(name: str) -> npt.NDArray[Any]:
+    """The array in a .npy file, mapped into memory."""
+    with open(name, "rb") as stream:
+        _checked_header(stream, name)
+    array: npt.NDArray[Any] = np.load(name, mmap_mode="r", allow_pickle=False)
+    return array
 
 
 def run(work: Work, progress: Progress) -> None:

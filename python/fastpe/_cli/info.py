@@ -51,3 +51,13 @@ def _as_text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {content}" for name, content in value.items()) or "none"
     return str(value)
+
+
+def configuration() -> str:
+    """What matters for a time, in one line."""
+    config = fastpe.show_config()
+    threads = config["threads"]
+    return (
+        f"fastpe {config['version']} ({config['compiler']}), {config['instruction_set']}, "
+        f"{threads} thread{'' if threads == 1 else 's'}, NumPy {config['numpy']}, {config['machine']}"
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe plot``: pictures as files, or inline in terminals that can show them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastpe import PositionalEncoding, plotting
+from fastpe._cli.errors import CommandError
+from fastpe._cli.target import open_target
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_formats = (".png", ".svg", ".pdf")
+_panel_inches = (6.0, 3.6)
+
+Drawing = Callable[[PositionalEncoding, "Axes"], object]
+
+
+def drawings(seq_len: int, last_position: int) -> dict[str, Drawing]:
+    """What each kind of picture draws."""
+    return {
+        "heatmap": lambda encoding, ax: plotting.heatmap(encoding, seq_len, ax=ax),
+        "wavelengths": lambda encoding, ax: plotting.wavelengths(encoding, ax=ax),
+        "waves": lambda encoding, ax: plotting.waves(encoding, seq_len, ax=ax),
+        "similarity": lambda encoding, ax: plotting.similarity(encoding, seq_len, ax=ax),
+        "error": lambda encoding, ax: plotting.float32_error(encoding, last_position, ax=ax),
+    }
+
+
+def run(draw: Drawing, encodings: Sequence[PositionalEncoding], output: str | None) -> None:
+    """Draw encodings side by side and write or show the picture."""
+    kind = ".png" if output in (None, "-") else Path(str(output)).suffix.lower()
+    if kind not in _formats:
+        raise CommandError(f"-o is {output}, expected a name that ends in {', '.join(_formats)}")
+    show = _inline_protocol() if output is None else None
+    if output is None and show is None:
+        raise CommandError("this terminal shows no pictures, as far as its environment says; name a file with -o")
+    figure = _figure(draw, encodings)
+    if show is not None:
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png", dpi=100)
+        show(stream.getvalue())
+        return
+    assert output is not None
+    with open_target(output) as target:
+        # Without the date, the same picture is the same file.
+        metadata = {"Date": None} if kind == ".svg" else {"CreationDate": None} if kind == ".pdf" else None
+        figure.savefig(target, format=kind[1:], dpi=150, metadata=metadata)
+
+
+def _figure(draw: Drawing, encodings: Sequence[PositionalEncoding]) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise CommandError("pictures need matplotlib; install it with: pip install 'fastpe[cli]'") from None
+    width, height = _panel_inches
+    figure = Figure(figsize=(width * len(encodings), height), layout="constrained")
+    panels = figure.subplots(1, len(encodings), squeeze=False)[0]
+    for encoding, panel in zip(encodings, panels, strict=True):
+        draw(encoding, panel)
+    return figure
+
+
+def _inline_protocol() -> Callable[[bytes], None] | None:
+    if not sys.stdout.isatty():
+        return None
+    if "KITTY_WINDOW_ID" in os.environ or os.environ.get("TERM") in ("xterm-kitty", "xterm-ghostty"):
+        return lambda png: print(kitty(png))
+    if os.environ.get("TERM_PROGRAM") in ("iTerm.app", "WezTerm"):
+        return lambda png: print(iterm(png))
+    return None
+
+
+def kitty(png: bytes) -> str:
+    """The picture in kitty's graphics protocol, which takes at most 4096 characters at a time."""
+    data = base64.b64encode(png).decode()
+    parts = [data[start : start + 4096] for start in range(0, len(data), 4096)]
+    texts = []
+    for index, part in enumerate(parts):
+        more = int(index + 1 < len(parts))
+        control = f"a=T,f=100,m={more}" if index == 0 else f"m={more}"
+        texts.append(f"\x1b_G{control};{part}\x1b\\")
+    return "".join(texts)
+
+
+def iterm(png: bytes) -> str:
+    """The picture in iTerm2's inline image protocol."""
+    return f"\x1b]1337;File=inline=1;size={len(png)}:{base64.b64encode(png).decode()}\x07"

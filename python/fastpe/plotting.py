@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of positional encodings, as functions that draw into matplotlib axes.
+
+Needs matplotlib: ``pip install 'fastpe[cli]'``. Colours and colour maps are ones that people with colour-blindness can
+tell apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._encoding import PositionalEncoding
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["float32_error", "heatmap", "similarity", "wavelengths", "waves"]
+
+# Okabe and Ito's palette, without the yellow that white swallows.
+_colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_signed_map = "RdBu_r"
+_plain_map = "cividis"
+
+
+def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None) -> Axes:
+    """Draw the encoding itself: one row per position, one column per dimension.
+
+    Parameters
+    ----------
+    encoding : PositionalEncoding
+        What to draw.
+    seq_len : int, optional
+        Number of positions.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        `ax`, or the new one.
+
+    Examples
+    --------
+    >>> import fastpe, fastpe.plotting
+    >>> ax = fastpe.plotting.heatmap(fastpe.PositionalEncoding(64), 50)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('dimension', 'position')
+    """
+    ax = _axes(ax)
+    first = encoding.convention.first_position
+    values = encoding.encode(seq_len)
+    limit = encoding.convention.output_scale(encoding.d_model)
+    image = ax.imshow(
+        values,
+        cmap=_signed_map,
+        vmin=-limit,
+        vmax=limit,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, encoding.d_model - 0.5, first + seq_len - 0.5, first - 0.5),
+    )
+    _colorbar(ax, image, "value")
+    _label(ax, encoding, "dimension", "position")
+    return ax
+
+
+def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes:
+    """Draw the wavelength of every frequency: how many positions one turn takes.
+
+    Parameters
+    ----------
+    encoding : PositionalEncoding
+        What to draw.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        `ax`, or the new one.
+
+    Examples
+    --------
+    >>> import fastpe, fastpe.plotting
+    >>> fastpe.plotting.wavelengths(fastpe.PositionalEncoding(64)).get_yscale()
+    'log'
+    """
+    ax = _axes(ax)
+    values = encoding.wavelengths
+    ax.plot(np.arange(len(values)), values, ".", color=_colors[0], markersize=4)
+    ax.set_yscale("log")
+    ax.grid(visible=True, alpha=0.3)
+    _label(ax, encoding, "frequency, from the first pair of dimensions on", "wavelength (positions)")
+    return ax
+
+
+def waves(
+    encoding: PositionalEncoding,
+    seq_len: int = 100,
+    *,
+    dimensions: Sequence[int] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw single dimensions against position.
+
+    Parameters
+    ----------
+    encoding : PositionalEncoding
+        What to draw.
+    seq_len : int, optional
+        Number of positions.
+    dimensions : sequence of int, optional
+        Which ones, at most 7; by default four whose wavelengths show within `seq_len`.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        `ax`, or the new one.
+
+    Examples
+    --------
+    >>> import fastpe, fastpe.plotting
+    >>> ax = fastpe.plotting.waves(fastpe.PositionalEncoding(64), dimensions=[4, 5])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['dimension 4', 'dimension 5']
+    """
+    ax = _axes(ax)
+    chosen = _visible_dimensions(encoding, seq_len) if dimensions is None else list(dimensions)
+    if len(chosen) > len(_colors):
+        raise ValueError(f"dimensions has {len(chosen)} entries, expected at most {len(_colors)}: one per colour")
+    for dimension in chosen:
+        if not 0 <= dimension < encoding.d_model:
+            raise ValueError(f"dimensions has {dimension}, expected 0 to {encoding.d_model - 1}")
+    first = encoding.convention.first_position
+    # Fractional positions, so that fast waves are waves.
+    position = np.linspace(first, first + max(seq_len - 1, 1), 20 * max(seq_len, 2))
+    values = encoding.encode(position)
+    for dimension, color in zip(chosen, _colors, strict=False):
+        ax.plot(position, values[:, dimension], color=color, label=f"dimension {dimension}")
+    ax.grid(visible=True, alpha=0.3)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    _label(ax, encoding, "position", "value")
+    return ax
+
+
+def similarity(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None) -> Axes:
+    """Draw the dot product of every two positions' encodings, divided by that of a position with itself.
+
+    It depends on their distance alone, and mostly falls with it.
+
+    Parameters
+    ----------
+    encoding : PositionalEncoding
+        What to draw.
+    seq_len : int, optional
+        Number of positions.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        `ax`, or the new one.
+
+    Examples
+    --------
+    >>> import fastpe, fastpe.plotting
+    >>> fastpe.plotting.similarity(fastpe.PositionalEncoding(64), 50).get_ylabel()
+    'position'
+    """
+    ax = _axes(ax)
+    first = encoding.convention.first_position
+    values = encoding.encode(seq_len, dtype=np.float64)
+    products = values @ values.T / np.square(values).sum(axis=1).max(initial=1e-300)
+    span = (first - 0.5, first + seq_len - 0.5)
+    image = ax.imshow(products, cmap=_plain_map, interpolation="nearest", extent=(*span, *span[::-1]))
+    _colorbar(ax, image, "dot product (position with itself = 1)")
+    _label(ax, encoding, "position", "position")
+    return ax
+
+
+def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, ax: Axes | None = None) -> Axes:
+    """Draw how far the usual float32 code is from the exact values, against position, and how far fastpe is.
+
+    The usual code computes frequencies, angles, sines and cosines in float32: ``sin(position * exp(k * -log(base) /
+    n))``.
+
+    Parameters
+    ----------
+    encoding : PositionalEncoding
+        Whose frequencies.
+    last_position : int, optional
+        Where to stop, from 10.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        `ax`, or the new one.
+
+    Examples
+    --------
+    >>> import fastpe, fastpe.plotting
+    >>> ax = fastpe.plotting.float32_error(fastpe.PositionalEncoding(64), 10000)
+    >>> ax.get_xscale(), ax.get_yscale()
+    ('log', 'log')
+    """
+    if last_position < 10:
+        raise ValueError(f"last_position is {last_position}, expected at least 10")
+    ax = _axes(ax)
+    # The largest error of a few neighbours depends on where they are, not on luck.
+    starts = np.unique(np.geomspace(1, last_position, 120).astype(np.int64))
+    neighbours = starts[:, None] - np.minimum(np.arange(32), starts[:, None] // 8)
+    plain = PositionalEncoding(2 * len(encoding.frequencies), convention="concat", freqs=encoding.frequencies)
+    exact = plain.encode(neighbours, dtype=np.float64)
+    usual = _usual_float32(encoding, neighbours)
+    for name, values, color, style in (
+        ("usual float32 code", usual, _colors[1], "-"),
+        ("fastpe, float32", plain.encode(neighbours), _colors[0], "--"),
+    ):
+        error = np.abs(values - exact).max(axis=(1, 2))
+        ax.plot(starts, error, style, color=color, label=name)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.grid(visible=True, alpha=0.3)
+    ax.legend(loc="upper left", frameon=False)
+    _label(ax, encoding, "position", "largest absolute error")
+    return ax
+
+
+def _usual_float32(encoding: PositionalEncoding, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    convention = encoding.convention
+    k = np.arange(len(encoding.frequencies), dtype=np.float32)
+    step = np.float32(-math.log(convention.base) / convention.exponent_denominator(encoding.d_model))
+    frequencies = np.exp(k * step) * np.float32(convention.freq_scale)
+    angles = positions.astype(np.float32)[..., None] * frequencies
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+
+
+def _visible_dimensions(encoding: PositionalEncoding, seq_len: int) -> list[int]:
+    """Sines whose wavelengths are spread over what `seq_len` positions can show."""
+    convention = encoding.convention
+    count = len(encoding.frequencies)
+    if not count:
+        return [0]
+    wanted = np.geomspace(max(seq_len, 2) / 10, max(seq_len, 2) * 2, 4)
+    nearest = [int(np.argmin(np.abs(np.log(encoding.wavelengths / wavelength)))) for wavelength in wanted]
+    second = int(convention.cosine_first)
+    columns = [2 * k + second if convention.layout == "interleaved" else k + second * count for k in nearest]
+    return sorted({min(column, encoding.d_model - 1) for column in columns})
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "fastpe.plotting needs matplotlib; install it with: pip install 'fastpe[cli]'", name="matplotlib"
+        ) from None
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _colorbar(ax: Axes, image: Any, label: str) -> None:
+    ax.figure.colorbar(image, ax=ax, label=label)
+
+
+def _label(ax: Axes, encoding: PositionalEncoding, x: str, y: str) -> None:
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.set_title(f"{encoding.convention.name}, d_model {encoding.d_model}")

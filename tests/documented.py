@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The calls of docs/conventions.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+import fastpe
+
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "conventions.md"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    call: str
+    angles: Literal["float32", "float64"]
+
+    def run(self, **variables: Any) -> npt.NDArray[Any]:
+        names = {"np": np, "fastpe": fastpe, "dataclasses": dataclasses}
+        return np.asarray(eval(self.call, names | variables))
+
+
+def rows() -> dict[str, Row]:
+    result: dict[str, Row] = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("| ") or len(cells) != 4 or cells[0] == "System":
+            continue
+        system, call, angles, _ = cells
+        assert system not in result, f"{system} has two rows"
+        assert call.startswith("`fastpe.")
+        assert call.endswith("`")
+        assert angles in ("float32", "float64"), angles
+        result[system] = Row(call.strip("`"), cast('Literal["float32", "float64"]', angles))
+    return result

@@ -1,0 +1,436 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The calls of docs/conventions.md against the packages that they replace.
+
+With torch installed first, so that nothing else picks its build:
+
+    pip install -e '.[test,peers]'
+    pip install --no-deps timm keras keras-hub      # else they bring torchvision and tensorflow; keras needs the next
+    pip install absl-py namex h5py optree
+    pytest -m peers tests/peers
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import pathlib
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from .. import documented
+from .conftest import Measured
+
+pytestmark = [
+    pytest.mark.peers,
+    # The packages' own deprecations are not ours to answer for.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+ROWS = documented.rows()
+Table = npt.NDArray[Any]
+
+
+def _imported(module: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            pytest.skip(f"{module} needs {error.name}, which is not installed; see the head of this file")
+
+
+def _model(name: str) -> Any:
+    return _imported(f"transformers.models.{name}.modeling_{name}")
+
+
+def _shape_only(*shape: int) -> Any:
+    return _imported("torch").zeros(shape)
+
+
+def _marian(L: int, d: int) -> Any:
+    return _model("marian").MarianSinusoidalPositionalEmbedding(L, d).create_weight()
+
+
+def _pegasus(L: int, d: int) -> Any:
+    return _model("pegasus").PegasusSinusoidalPositionalEmbedding(L, d).create_weight()
+
+
+def _created(model: str) -> Callable[..., Any]:
+    def create(L: int, d: int) -> Any:
+        out = _imported("torch").empty(L, d)
+        _model(model).create_sinusoidal_embeddings(L, d, out)
+        return out
+
+    return create
+
+
+def _ctrl(L: int, d: int) -> Any:
+    return _model("ctrl").positional_encoding(L, d, _imported("torch").float32)
+
+
+def _musicgen(L: int, d: int) -> Any:
+    return _model("musicgen").MusicgenSinusoidalPositionalEmbedding(L, d).weights
+
+
+def _whisper(L: int, d: int) -> Any:
+    return _model("whisper").sinusoids(L, d)
+
+
+def _pegasus_x(L: int, d: int) -> Any:
+    return _model("pegasus_x").PegasusXSinusoidalPositionalEmbedding(d)(_shape_only(1, L, d))[0]
+
+
+def _from_ids(model: str, name: str) -> Callable[..., Any]:
+    def encode(mask: Table, L: int, d: int, padding_idx: int) -> Any:
+        torch = _imported("torch")
+        ids = torch.from_numpy(np.where(mask, padding_idx + 7, padding_idx))
+        return getattr(_model(model), name)(padding_idx + 1 + L, d, padding_idx)(ids)
+
+    return encode
+
+
+def _x_transformers(L: int, d: int) -> Any:
+    layer = _imported("x_transformers.x_transformers").ScaledSinusoidalEmbedding(d)
+    return layer(_shape_only(1, L, d)).detach()
+
+
+def _diffusers_1d(L: int, d: int) -> Any:
+    return _imported("diffusers.models.embeddings").SinusoidalPositionalEmbedding(d, max_seq_length=L).pe[0]
+
+
+def _keras_hub(module: str) -> Any:
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    return _imported(f"keras_hub.{module}")
+
+
+def _sine_position_encoding(L: int, d: int, start_index: int) -> Any:
+    return _keras_hub("layers").SinePositionEncoding()(_shape_only(1, L, d), start_index=start_index)[0].cpu()
+
+
+def _flux(timesteps: Table, d: int) -> Any:
+    layer = _keras_hub("src.models.flux.flux_maths").TimestepEmbedding()
+    return layer(_imported("torch").from_numpy(timesteps.astype(np.float32)), dim=d).cpu()
+
+
+def _d_fine(H: int, W: int, d: int) -> Any:
+    encoder = _keras_hub("src.models.d_fine.d_fine_hybrid_encoder").DFineHybridEncoder
+    return encoder.build_2d_sincos_position_embedding(W, H, d)[0].cpu()
+
+
+def _tatp22(name: str) -> Callable[..., Any]:
+    def encode(d: int, shape: tuple[int, ...] | None = None, L: int = 0) -> Any:
+        lengths = (L,) if shape is None else shape
+        layer = getattr(_imported("positional_encodings.torch_encodings"), f"{name}{len(lengths)}D")(d)
+        cells = (1, d, *lengths) if "Permute" in name else (1, *lengths, d)
+        return layer(_shape_only(*cells))[0]
+
+    return encode
+
+
+def _timesteps(**knobs: Any) -> Callable[..., Any]:
+    def encode(timesteps: Table, d: int) -> Any:
+        embeddings = _imported("diffusers.models.embeddings")
+        return embeddings.get_timestep_embedding(_imported("torch").from_numpy(timesteps), d, **knobs)
+
+    return encode
+
+
+def _guidance(w: Table, d: int) -> Any:
+    module = _imported("diffusers.pipelines.latent_consistency_models.pipeline_latent_consistency_text2img")
+    method = module.LatentConsistencyModelPipeline.get_guidance_scale_embedding
+    return method(None, _imported("torch").from_numpy(w), embedding_dim=d)
+
+
+def _diffusers_2d(H: int, W: int, d: int, base_size: int, interpolation_scale: float) -> Any:
+    return _imported("diffusers.models.embeddings").get_2d_sincos_pos_embed(
+        d, (H, W), base_size=base_size, interpolation_scale=interpolation_scale, output_type="pt"
+    )
+
+
+def _diffusers_2d_plain(H: int, W: int, d: int) -> Any:
+    # What MAE and DiT have: steps of one cell and a class token. base_size is a number, so square grids alone.
+    return _imported("diffusers.models.embeddings").get_2d_sincos_pos_embed(
+        d, (H, W), cls_token=True, extra_tokens=1, base_size=H, output_type="pt"
+    )
+
+
+def _diffusers_3d(T: int, H: int, W: int, d: int, spatial: float, temporal: float) -> Any:
+    return _imported("diffusers.models.embeddings").get_3d_sincos_pos_embed(
+        d, (W, H), T, spatial_interpolation_scale=spatial, temporal_interpolation_scale=temporal, output_type="pt"
+    )
+
+
+def _hf2d(model: str) -> Callable[..., Any]:
+    def encode(H: int, W: int, d: int) -> Any:
+        return _model(model).build_2d_sinusoidal_position_embedding(H, W, d)
+
+    return encode
+
+
+def _vit_mae(H: int, W: int, d: int) -> Any:
+    # With its class token, and the halves swapped as its own initialisation does it.
+    table = _model("vit_mae").build_2d_sinusoidal_position_embedding(H, W, d, cls_token=True)
+    return _imported("torch").cat([table[:, d // 2 :], table[:, : d // 2]], dim=1)
+
+
+def _timm(**knobs: Any) -> Callable[..., Any]:
+    def encode(H: int, W: int, d: int) -> Any:
+        return _sincos2d()([H, W], d, **knobs)
+
+    return encode
+
+
+def _sincos2d() -> Any:
+    """timm's function, without the rest of timm, which needs a torchvision that matches torch."""
+    _imported("torch")
+    package = importlib.util.find_spec("timm")
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("timm is not installed; see the head of this file")
+    layers = types.ModuleType("timm_layers")
+    layers.__path__ = [str(pathlib.Path(package.submodule_search_locations[0], "layers"))]
+    sys.modules[layers.__name__] = layers
+    return importlib.import_module("timm_layers.pos_embed_sincos").build_sincos2d_pos_embed
+
+
+def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:
+    def encode(H: int, W: int, d: int, mask: Table | None = None) -> Any:
+        torch = _imported("torch")
+        layer = getattr(_model(model), name)(d // 2, **knobs)
+        batch = 1 if mask is None else len(mask)
+        given = None if mask is None else torch.from_numpy(mask)
+        # Its mask is True for cells that count, as ours.
+        table = layer((batch, 3, H, W), torch.device("cpu"), torch.float32, given)
+        table = table.reshape(batch, H, W, d).permute(0, 3, 1, 2) if table.ndim == 3 else table
+        return table[0] if mask is None else table
+
+    return encode
+
+
+def _anchors(x: Table, y: Table, d: int) -> Any:
+    points = _imported("torch").from_numpy(np.stack([x, y], -1).astype(np.float32))
+    return _model("conditional_detr").encode_sinusoidal_position_embedding(points, d // 2)
+
+
+def _long(*widths: int) -> list[dict[str, Any]]:
+    return [{"L": length, "d": d} for d in widths for length in (2, 1500)]
+
+
+def _grids(*widths: int) -> list[dict[str, Any]]:
+    return [{"H": h, "W": w, "d": d} for d in widths for h, w in ((14, 14), (5, 9))]
+
+
+def _padded() -> list[dict[str, Any]]:
+    left = np.arange(700) >= np.array([[0], [1], [650]])
+    return [
+        {"mask": side, "L": 700, "d": d, "padding_idx": 1}
+        for d in (4, 7, 512)
+        for side in (left, np.ascontiguousarray(left[:, ::-1]))
+    ]
+
+
+_times = [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (4, 5, 320)]
+_images = np.ones((2, 12, 17), bool)
+_images[1, 7:, :] = False
+_images[1, :, 11:] = False
+
+PEERS: list[tuple[str, str, Callable[..., Any], list[dict[str, Any]]]] = [
+    ("transformers Marian and Pegasus; CTranslate2's converter for marian-nmt", "Marian", _marian, _long(2, 7, 256)),
+    ("transformers Marian and Pegasus; CTranslate2's converter for marian-nmt", "Pegasus", _pegasus, _long(2, 7, 256)),
+    ("XLM, transformers XLM, DistilBERT; flax nlp_seq", "XLM", _created("xlm"), _long(2, 7, 256)),
+    ("XLM, transformers XLM, DistilBERT; flax nlp_seq", "DistilBERT", _created("distilbert"), _long(2, 7, 256)),
+    ("transformers CTRL", "CTRL", _ctrl, _long(2, 7, 256)),
+    ("transformers MusicGen", "MusicGen", _musicgen, _long(4, 7, 256)),
+    ("openai/whisper, transformers Whisper, whisper.cpp; PegasusX", "Whisper", _whisper, _long(4, 256)),
+    ("openai/whisper, transformers Whisper, whisper.cpp; PegasusX", "PegasusX", _pegasus_x, _long(4, 256)),
+    *(
+        (
+            "fairseq SinusoidalPositionalEmbedding; transformers M2M100, Speech2Text, TrOCR",
+            name,
+            _from_ids(model, f"{name}SinusoidalPositionalEmbedding"),
+            _padded(),
+        )
+        for model, name in (("m2m_100", "M2M100"), ("speech_to_text", "Speech2Text"), ("trocr", "TrOCR"))
+    ),
+    (
+        "keras-hub SinePositionEncoding",
+        "keras-hub",
+        _sine_position_encoding,
+        [{**example, "start_index": 4} for example in _long(2, 7, 256)],
+    ),
+    (
+        "keras-hub Flux",
+        "keras-hub Flux",
+        _flux,
+        [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5, 256)],
+    ),
+    (
+        "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE",
+        "keras-hub D-FINE",
+        _d_fine,
+        _grids(4, 256),
+    ),
+    ("x-transformers ScaledSinusoidalEmbedding", "x-transformers", _x_transformers, _long(2, 256)),
+    (
+        "diffusers SinusoidalPositionalEmbedding",
+        "diffusers 1-D",
+        _diffusers_1d,
+        [*_long(2, 256), {"L": 5000, "d": 512}],
+    ),
+    (
+        "positional-encodings PositionalEncoding1D",
+        "positional-encodings 1-D",
+        _tatp22("PositionalEncoding"),
+        _long(2, 7, 256),
+    ),
+    (
+        "positional-encodings PositionalEncoding2D and 3D",
+        "positional-encodings 2-D, 3-D",
+        _tatp22("PositionalEncoding"),
+        [{"shape": shape, "d": d} for d in (2, 7, 60) for shape in ((9, 30), (4, 5, 6))],
+    ),
+    (
+        "positional-encodings PositionalEncodingPermute2D and 3D",
+        "positional-encodings Permute",
+        _tatp22("PositionalEncodingPermute"),
+        [{"shape": shape, "d": d} for d in (7, 60) for shape in ((9, 30), (4, 5, 6))],
+    ),
+    ("diffusers get_timestep_embedding, its defaults; DDPM", "diffusers timestep", _timesteps(), _times),
+    (
+        "diffusers UNets; GLIDE; DiT; ggml",
+        "diffusers timestep, UNets",
+        _timesteps(flip_sin_to_cos=True, downscale_freq_shift=0),
+        [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (2, 5, 320)],
+    ),
+    (
+        "diffusers get_guidance_scale_embedding (LCM)",
+        "diffusers LCM",
+        _guidance,
+        [{"w": np.linspace(0.0, 15.0, 40), "d": d} for d in (4, 5, 256)],
+    ),
+    (
+        "diffusers get_2d_sincos_pos_embed",
+        "diffusers 2-D",
+        _diffusers_2d,
+        [
+            {"H": 32, "W": 32, "d": 1152, "base_size": 32, "interpolation_scale": 1.0},
+            {"H": 8, "W": 24, "d": 4, "base_size": 16, "interpolation_scale": 1.0},
+            {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0},
+        ],
+    ),
+    (
+        "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip",
+        "diffusers 2-D, class token",
+        _diffusers_2d_plain,
+        [{"H": 14, "W": 14, "d": d} for d in (4, 768)],
+    ),
+    ("MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip", "ViT-MAE", _vit_mae, _grids(4, 768)),
+    (
+        "diffusers get_3d_sincos_pos_embed",
+        "diffusers 3-D",
+        _diffusers_3d,
+        [
+            {"T": 13, "H": 8, "W": 12, "d": 64, "spatial": 1.0, "temporal": 1.0},
+            {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0},
+        ],
+    ),
+    *(
+        (
+            "transformers build_2d_sinusoidal_position_embedding",
+            f"transformers 2-D, {model}",
+            _hf2d(model),
+            _grids(4, 64),
+        )
+        for model in ("vit_mae", "aimv2", "rt_detr")
+    ),
+    ("timm build_sincos2d_pos_embed", "timm", _timm(), _grids(4, 768)),
+    (
+        "timm build_sincos2d_pos_embed, interleave_sin_cos",
+        "timm, interleave_sin_cos",
+        _timm(interleave_sin_cos=True),
+        _grids(4, 768),
+    ),
+    *(
+        (
+            "DETR PositionEmbeddingSine, normalize=True; transformers DETR",
+            f"{name}, mask",
+            _detr(model, f"{name}SinePositionEmbedding", normalize=True),
+            [{"mask": _images, "H": 12, "W": 17, "d": d} for d in (8, 256)],
+        )
+        for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr"))
+    ),
+    (
+        "DETR PositionEmbeddingSine, normalize=False",
+        "Detr, normalize=False",
+        _detr("detr", "DetrSinePositionEmbedding", normalize=False),
+        _grids(8, 256),
+    ),
+    (
+        "transformers encode_sinusoidal_position_embedding",
+        "ConditionalDetr anchors",
+        _anchors,
+        [{"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)],
+    ),
+]
+
+
+def _cases() -> list[Any]:
+    cases = []
+    for system, peer, reference, examples in PEERS:
+        for example in examples:
+            shape = ", ".join(f"{k}={v}" for k, v in example.items() if not isinstance(v, np.ndarray))
+            cases.append(pytest.param(system, peer, reference, example, shape, id=f"{peer}, {shape}"))
+    return cases
+
+
+@pytest.mark.parametrize(("system", "peer", "reference", "example", "shape"), _cases())
+def test_the_documented_call_replaces_the_package(
+    system: str, peer: str, reference: Callable[..., Any], example: dict[str, Any], shape: str, measured: Measured
+) -> None:
+    theirs = np.asarray(reference(**example))
+    ours = ROWS[system].run(**example)
+    assert ours.shape == theirs.shape
+    difference = np.abs(theirs.astype(np.float64) - ours)
+    if ROWS[system].angles == "float64":
+        bounds = np.spacing(np.abs(ours))
+        if any(coordinate != round(coordinate) for coordinate in _grid_steps(example)):
+            # Its coordinates are float32 numbers then, after three roundings.
+            bounds = bounds + np.float32(3.0 * 2.0**-24 * _furthest(example))
+    else:
+        amplitude = min(1.0, float(np.abs(ours).max()))
+        bounds = np.full(ours.shape, amplitude * (2.0**-22 + 2.5e-7 * _largest_angle(system, example)))
+    measured.append((peer, shape, float(difference.max()), float(bounds.max())))
+    assert (difference <= bounds).all()
+
+
+def _grid_steps(example: dict[str, Any]) -> list[float]:
+    if "base_size" in example:
+        return [example["base_size"] / example[axis] / example["interpolation_scale"] for axis in "HW"]
+    return [1.0 / example.get("spatial", 1.0), 1.0 / example.get("temporal", 1.0)]
+
+
+def _furthest(example: dict[str, Any]) -> float:
+    if "base_size" in example:
+        return float(example["base_size"] / example["interpolation_scale"])
+    return float(
+        max(example["T"] / example["temporal"], example["H"] / example["spatial"], example["W"] / example["spatial"])
+    )
+
+
+def _largest_angle(system: str, example: dict[str, Any]) -> float:
+    if "normalize=True" in system or "encode_sinusoidal" in system:
+        return 2.0 * np.pi
+    if "w" in example:
+        return float(example["w"].max()) * 1000.0
+    if "timesteps" in example:
+        return float(example["timesteps"].max()) * (1000.0 if "Flux" in system else 1.0)
+    if "shape" in example:
+        return float(max(example["shape"]))
+    return float(max(example.get("L", 0) + example.get("start_index", 0), example.get("H", 0), example.get("W", 0)))

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sizes near their limits, memory that runs out, and memory that is given back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fastpe
+
+HUGE = 2**31 + 1
+
+
+def zero_strided(shape: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), shape, (0,) * len(shape))
+
+
+@pytest.mark.parametrize("count", [2**59, 2**60, 2**61 - 1, 2**62, 2**63 - 1, 2**63, 2**64])
+def test_sizes_beyond_63_bits_are_refused(count: int) -> None:
+    with pytest.raises(ValueError, match=r"positions|2\*\*63"):
+        fastpe.encode(count, 16, dtype=np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_sizes_that_no_memory_holds(dtype: type) -> None:
+    with pytest.raises(MemoryError):
+        fastpe.encode(2**50, 4, dtype=dtype)
+
+
+@pytest.mark.parametrize("shape", [(HUGE, 4), (1, HUGE, 4), (HUGE, 1, 4), (2**20, 2**20, 4)])
+def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="share memory"):
+        fastpe.add_(zero_strided(shape))
+
+
+def test_more_than_31_bits_of_rows_without_columns() -> None:
+    x = np.zeros((HUGE, 0), np.float32)
+    assert fastpe.add_(x) is x
+    assert fastpe.add_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
+
+
+def test_more_than_31_bits_of_elements_behind_a_mask() -> None:
+    # Rows that are left alone are read for `add` only, so the array may be one element seen many times.
+    lengths = np.array([0])
+    with pytest.raises(ValueError, match="out has shape"):
+        fastpe.add(zero_strided((1, HUGE, 4)), lengths=lengths, out=np.zeros((1, 1, 4), np.float32))
+
+
+def test_more_than_31_bits_of_positions() -> None:
+    positions = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (HUGE,), (0,))
+    with pytest.raises(ValueError, match="out has shape"):
+        fastpe.encode(positions, 4, out=np.zeros((1, 4), np.float32))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits its memory with setrlimit")
+def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
+    run_script("""
+        import resource
+        import numpy as np, fastpe
+
+        def resident():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * resource.getpagesize()
+
+        x = np.zeros((64, 1024), np.float32)
+        fastpe.add_(x)
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + 200 * 2**20, -1))
+        x[...] = 1
+        calls = [
+            lambda: fastpe.encode(100_000, 1024),
+            lambda: fastpe.encode(np.arange(100_000), 1024),
+            lambda: fastpe.PositionalEncoding(2**20).encode(4),
+            lambda: fastpe.PositionalEncoding(1024, max_len=200_000).add_(x),
+            lambda: fastpe.add(np.broadcast_to(x[:1], (100_000, 1024))),
+        ]
+        def fail():
+            for call in calls:
+                try:
+                    call()
+                except MemoryError:
+                    continue
+                raise AssertionError("no MemoryError")
+        fail()
+        before = resident()
+        for _ in range(20):
+            fail()
+        assert resident() - before < 8 * 2**20, resident() - before
+        assert (x == 1).all()
+        assert (fastpe.add_(x) == 1 + fastpe.encode(64, 1024)).all()
+    """)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc/self/statm")
+def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
+    run_script("""
+        import contextlib, os
+        import numpy as np, fastpe
+
+        def resident():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        encoding = fastpe.PositionalEncoding(64)
+        x = np.zeros((8, 64), np.float32)
+        def wrong():
+            for keywords in ({"offset": [1, 2]}, {"positions": [np.nan] * 8}, {"mask": [1]}, {"nonsense": 1},
+                             {"lengths": 9}, {"channels": (0, 1)}, {"offset": [[1], [1, 2]]}):
+                with contextlib.suppress(ValueError, TypeError):
+                    encoding.add_(x, **keywords)
+            encoding.encode([1, 2, 3])
+            encoding.embed([1, 2], x)
+        for _ in range(500):
+            wrong()
+        before = resident()
+        for _ in range(3000):
+            wrong()
+        assert resident() - before < 2**20, resident() - before
+    """)
