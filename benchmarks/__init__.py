@@ -8,5 +8,5 @@
 
 Needs ``pip install '.[bench]'``; torch and JAX take part where they are installed. A C compiler gives native memory limits.
 A comparison's side may also be a source directory: ``compare HEAD .`` shows what uncommitted changes do. The variables
-FASTPE_ISA and FASTPE_NUM_THREADS hold for a whole run; peers get as many threads as fastpe.
+FASTPE_ISA and FASTPE_NUM_THREADS hold for a whole run; peers get as many threads as fastpe. Needs 3 GB of memory.
 """
