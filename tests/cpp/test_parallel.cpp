@@ -64,6 +64,7 @@ int operating_system_threads() {
 void many_callers_share_few_threads() {
   constexpr int callers = 32, threads_of_each = 4, owners = 4;
   std::atomic<int> failures{0}, most_threads{0}, ready{0};
+  const int before = operating_system_threads();
   std::vector<std::thread> threads;
   for (int caller = 0; caller < callers; ++caller) {
     threads.emplace_back([&] {
@@ -79,9 +80,8 @@ void many_callers_share_few_threads() {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK_EQUAL(failures.load(), 0);
-  // This thread may own a team beside theirs.
   std::printf("%d callers of %d threads: at most %d threads in all\n", callers, threads_of_each, most_threads.load());
-  CHECK(most_threads <= callers + 1 + owners * (threads_of_each - 1));
+  CHECK(most_threads <= before + callers + owners * (threads_of_each - 1));
 }
 
 class StopAtOnce final : public Interruption {
@@ -175,16 +175,22 @@ void children_work_while_another_thread_is_in_a_team() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  // With an argument, no forks: user-mode QEMU ends a child that starts threads where its parent had some.
 #if defined(FASTPE_TEST_FORK)
-  children_of_a_process_with_other_openmp_regions_work();
+  const bool forks = argc == 1;
+  if (forks) children_of_a_process_with_other_openmp_regions_work();
+#else
+  static_cast<void>(argc);
 #endif
   every_index_is_done_once();
   a_call_within_a_call_is_serial();
   a_long_call_can_be_stopped();
 #if defined(FASTPE_TEST_FORK)
-  children_and_grandchildren_work();
-  children_work_while_another_thread_is_in_a_team();
+  if (forks) {
+    children_and_grandchildren_work();
+    children_work_while_another_thread_is_in_a_team();
+  }
 #endif
   many_callers_share_few_threads();
   return testing::failures() > 0 ? 1 : 0;

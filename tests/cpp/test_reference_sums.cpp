@@ -42,18 +42,10 @@ void store(char* to, DType dtype, float value) {
           : static_cast<std::uint16_t>(((bits >> 16) & 0x8000) | ((exponent - 112) << 10) | ((bits >> 13) & 0x3ff));
   const double wide = static_cast<double>(value);
   switch (dtype) {
-    case DType::float32:
-      std::memcpy(to, &value, 4);
-      break;
-    case DType::float64:
-      std::memcpy(to, &wide, 8);
-      break;
-    case DType::float16:
-      std::memcpy(to, &half, 2);
-      break;
-    case DType::bfloat16:
-      std::memcpy(to, &high, 2);
-      break;
+    case DType::float32: std::memcpy(to, &value, 4); break;
+    case DType::float64: std::memcpy(to, &wide, 8); break;
+    case DType::float16: std::memcpy(to, &half, 2); break;
+    case DType::bfloat16: std::memcpy(to, &high, 2); break;
   }
 }
 

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A short run of the fuzzer, with and without streaming stores; CONTRIBUTING.md has the command for a longer one."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.mark.parametrize("streaming_bytes", ["0", "100000000"])
+def test_fuzz(streaming_bytes: str, run_file: Callable[..., str]) -> None:
+    printed = run_file(
+        HERE / "fuzz.py",
+        "--cases=1500",
+        "--seconds=20",
+        "--seed=1",
+        timeout_seconds=90,
+        FASTPE_STREAMING_BYTES=streaming_bytes,
+    )
+    assert "none failed" in printed
