@@ -76,12 +76,14 @@ def _bars_elsewhere() -> dict[str, dict[str, float]]:
     """Medians by bar, for each instruction set that is not in use, and for one thread."""
     config = fastpe.show_config()
     others = [name for name in config["available_instruction_sets"] if name != config["instruction_set"]]
-    settings = [{"FASTPE_ISA": name} for name in others]
+    settings = {name: {"FASTPE_ISA": name} for name in others}
     if config["threads"] > 1:
-        settings += [{**setting, "FASTPE_NUM_THREADS": "1"} for setting in ({}, *settings)]
+        one_thread = {"FASTPE_NUM_THREADS": "1"}
+        settings = {**settings, "1 thread": one_thread} | {
+            f"{name}, 1 thread": {**setting, **one_thread} for name, setting in settings.items()
+        }
     elsewhere = {}
-    for setting in settings:
-        title = ", ".join(f"{name}={value}" for name, value in setting.items())
+    for title, setting in settings.items():
         print(title, file=sys.stderr)
         command = [sys.executable, "-m", "benchmarks", "bars", "--json"]
         run = subprocess.run(command, env={**os.environ, **setting}, stdout=subprocess.PIPE, text=True, check=True)

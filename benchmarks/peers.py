@@ -67,6 +67,12 @@ def numpy_rebuilt_chunk(position: int, chunk: Array) -> Array:
     return np.asarray(chunk + np.concatenate([np.sin(angle), np.cos(angle)], axis=1)[position:])
 
 
+def numpy_timesteps(steps: Array, d_model: int) -> Array:
+    frequency = np.exp(np.arange(d_model // 2, dtype=np.float32) * np.float32(-math.log(10000.0) / (d_model // 2)))
+    angle = steps[:, None] * frequency
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
+
+
 # ---- torch
 
 

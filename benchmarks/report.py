@@ -26,6 +26,10 @@ Written by `python -m benchmarks report`. Read ratios, not figures: they are wha
 * torch, numba and JAX work on resident tensors; what converts on each call says so.
 """
 
+_about_elsewhere = """\
+Medians of shorter runs: `python -m benchmarks bars` with FASTPE_ISA or FASTPE_NUM_THREADS=1 set, which holds for torch,
+numba and the memory limits too. Bold: does not hold."""
+
 
 def _title(text: str) -> str:
     return text[:1].upper() + text[1:]
@@ -48,10 +52,10 @@ def results_text(
         f"## Bars: {held} of {len(bars)} hold",
         tables.bars_table(bars),
         "### The same bars with other instruction sets and on one thread",
-        "Medians of shorter runs (`python -m benchmarks bars`, with the variables set); bold: does not hold.",
+        _about_elsewhere,
         tables.bars_elsewhere_table(bars, elsewhere),
         "## Call overhead",
-        "One token per sequence, one thread; a row of the table is gathered where NumPy and torch need one.",
+        "One token per sequence. NumPy and torch gather each position's `row` from a cached table, as part of the call.",
         tables.calls_table([r for r in results if r.case.group == "decode"]),
     ]
     group = ""

@@ -554,6 +554,48 @@ def _packed(lengths: list[int], d_model: int, selection: Selection) -> Case:
     return Case("packed", f"[{positions.size}, {d_model}] float32", 2 * x.nbytes, contenders, (), buffer.reset)
 
 
+def _padded(batch: int, seq_len: int, d_model: int, selection: Selection) -> Case:
+    """A padded batch, half full: rows from lengths[b] on stay as they are."""
+    lengths = np.linspace(1, seq_len, batch).astype(np.int64)
+    valid = np.arange(seq_len) < lengths[:, None]
+    buffer = InPlace.of((batch, seq_len, d_model))
+    x = buffer.x
+
+    def encoding_of_valid_rows(positions: Array, width: int) -> Array:
+        return np.where(positions[:, None] >= 0, oracle.encoding(np.maximum(positions, 0), width), 0.0)
+
+    positions = np.where(valid, np.arange(seq_len), -1)
+    answers = dataclasses.replace(buffer.answers(positions), table=encoding_of_valid_rows)
+    encoder = fastpe.PositionalEncoding(d_model)
+    name = "fastpe add_(lengths=)"
+    contenders = [
+        Contender(name, lambda: encoder.add_(x, lengths=lengths), answers.promised, threads(), output="in place")
+    ]
+    if selection.peers:
+        table = _exact_table(seq_len, d_model)
+        rounded = answers.within(1e-7)
+        contenders += [
+            Contender(
+                "NumPy np.add(out=x, where=mask)",
+                lambda: np.add(x, table, out=x, where=valid[:, :, None]),
+                rounded,
+                1,
+                "cached",
+                "in place",
+            ),
+            Contender(
+                "NumPy x += table * mask",
+                lambda: np.add(x, table * valid[:, :, None], out=x),
+                rounded,
+                1,
+                "cached",
+                "in place",
+            ),
+        ]
+    moved = 2 * int(lengths.sum()) * d_model * 4
+    return Case("padded", f"[{batch}, {seq_len}, {d_model}] float32", moved, contenders, (), buffer.reset)
+
+
 # ---- embed
 
 
@@ -684,7 +726,8 @@ def _decode(batch: int, d_model: int, selection: Selection) -> Case:
     names: dict[str, Any] = {"np": np, "fastpe": fastpe, "x": buffer.x, "offset": offset}
 
     def contender(name: str, statement: str, check: Check, encoding: Any = "cached", **more: Any) -> Contender:
-        return Contender(name, statement, check, 1, encoding, "in place", {**names, **more})
+        count = peers.torch_threads() if name.startswith("torch") else 1
+        return Contender(name, statement, check, count, encoding, "in place", {**names, **more})
 
     contenders = [
         contender("encoder.add_, max_len", "add_(x, offset=offset)", answers.promised, add_=encoder.add_),
@@ -724,6 +767,22 @@ def _decode(batch: int, d_model: int, selection: Selection) -> Case:
     return Case("decode", f"[{batch}, 1, {d_model}] float32", 2 * buffer.x.nbytes, contenders, bars, buffer.reset)
 
 
+def _timesteps(count: int, d_model: int, selection: Selection) -> Case:
+    """Of a diffusion model: a few floats, cosines before sines, a new array for each step."""
+    steps = np.linspace(981, 1, count).astype(np.int64).astype(np.float32)
+    encoder = fastpe.PositionalEncoding(d_model, convention="timestep")
+
+    def cosines_first(positions: Array, width: int) -> Array:
+        return np.roll(oracle.encoding(positions, width, concatenated=True), width // 2, axis=1)
+
+    answers = Answers(steps, d_model, table=cosines_first)
+    contenders = [Contender("fastpe encode", lambda: encoder.encode(steps), answers.promised, output="fresh")]
+    if selection.peers:
+        work = functools.partial(peers.numpy_timesteps, steps, d_model)
+        contenders.append(Contender("NumPy float32 idiom", work, answers.float32_angles(), output="fresh"))
+    return Case("timesteps", f"[{count}, {d_model}] float32", count * d_model * 4, contenders)
+
+
 # ---- all of them
 
 
@@ -749,8 +808,10 @@ def factories() -> list[CaseFactory]:
         named("add_ 16-bit", "8x8192x1024", _add_half, (8, 8192, 1024)),
         named("x * scale + PE", "8x8192x1024", _add_scaled, (8, 8192, 1024)),
         named("packed", "16 sequences", _packed, [1024, 17, 300, 2048, 5, 800, 1500, 64] * 2, 1024),
+        named("padded", "8x512x768", _padded, 8, 512, 768),
         named("embed", "32x512x768", _embed, 32, 512, 768, 30_522),
         named("stream", "10x560", _streamed_chunk),
+        named("timesteps", "8x320", _timesteps, 8, 320),
         *(
             named("decode", f"{batch}x1x{d_model}", _decode, batch, d_model)
             for batch, d_model in ((1, 64), (1, 768), (8, 768), (64, 1024))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -310,7 +311,7 @@ def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsy
         (["a.npy", "-o", "y.npy", "--key", "x"], "--key names arrays of .npz archives"),
         (["none.npy", "-o", "y.npy"], "none.npy: No such file or directory"),
         (["none*.npy", "-o", "y"], "none*.npy matches no file"),
-        (["empty", "-o", "y"], "empty has no .npy or .npz file in it"),
+        (["empty", "-o", "y"], "empty has no .npy, .npz or .parquet file in it"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "1"], "--seq-axis is 1, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "-3"], "--seq-axis is -3, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),
@@ -468,6 +469,73 @@ def test_a_stopped_run_leaves_what_was_there(
     left = set(os.listdir(tmp_path)) - {"y.npy"}
     # Nothing can clean up after SIGKILL; what it leaves has another name.
     assert len(left) == (1 if number == signal.SIGKILL else 0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
+def test_a_full_disk_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--seq-len", "5000", "--d-model", "64", "-o", "/dev/full"]) == 1
+    assert capsys.readouterr().err == "fastpe: /dev/full: No space left on device\n"
+
+
+def test_in_place_says_that_a_file_is_partly_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = embeddings(20, 6)
+    name = save(tmp_path / "x.npy", x)
+    write, calls = npy.write_elements, 0
+
+    def fail_in_the_third_block(*arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise OSError(errno.EIO, "Input/output error", name)
+        write(*arguments)
+
+    monkeypatch.setattr(npy, "write_elements", fail_in_the_third_block)
+    assert main(["add", name, "--in-place"]) == 1
+    rows = 2 * (100 // 24)
+    assert capsys.readouterr().err.splitlines() == [
+        f"fastpe: {name} may be partly changed, after {rows * 24} bytes; restore it from a copy",
+        f"fastpe: {name}: Input/output error",
+    ]
+    result = np.load(name)
+    np.testing.assert_array_equal(result[:rows], fastpe.add(x)[:rows])
+    np.testing.assert_array_equal(result[rows:], x[rows:])
+
+
+def mutated(data: bytes, rng: np.random.Generator) -> bytes:
+    result = bytearray(data)
+    for _ in range(rng.integers(1, 5)):
+        # Half of them where the header is.
+        place = int(rng.integers(0, min(len(result), 140) if rng.random() < 0.5 else len(result)))
+        replacement = [rng.bytes(1), b"", rng.bytes(9), b"99999999", b"-1", b"(", b"'", b"<f8", b"|O"][rng.integers(9)]
+        result[place : place + 1] = replacement
+    return bytes(result)
+
+
+@pytest.mark.parametrize("form", ["npy", "npz"])
+def test_damaged_files_are_one_line_and_leave_nothing(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / f"x.{form}", tmp_path / f"y.{form}"
+    if form == "npy":
+        np.save(source, embeddings(3, 5, 8))
+    else:
+        np.savez_compressed(source, x=embeddings(3, 5, 8))
+    whole = source.read_bytes()
+    rng = np.random.default_rng(0)
+    codes = []
+    for _ in range(60):
+        source.write_bytes(mutated(whole, rng))
+        code = main(["add", str(source), "-o", str(target), "-q"])
+        error = capsys.readouterr().err
+        assert error.count("\n") == code, error
+        assert target.exists() == (code == 0)
+        target.unlink(missing_ok=True)
+        assert os.listdir(tmp_path) == [source.name]
+        codes.append(code)
+    # Changed elements are elements; most changes are damage.
+    assert 0 < codes.count(0) < codes.count(1)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any
 
 import dask
@@ -38,6 +39,17 @@ def test_dtypes_and_knobs(dtype: npt.DTypeLike) -> None:
     result = lazy.compute(scheduler="synchronous")
     assert result.dtype == x.dtype
     assert result.tobytes() == fastpe.add(x, **knobs).tobytes()
+
+
+def test_native_byte_order_by_its_letter_as_zarr_has_it() -> None:
+    x = embeddings(3, 20, 8)
+    x = x.view(x.dtype.newbyteorder("<" if sys.byteorder == "little" else ">"))
+    assert x.dtype.byteorder != "="
+    native = x.view(np.float32)
+    lazy = fastpe.dask.add(dask.array.from_array(x, chunks=(2, 7, 3)))
+    np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), fastpe.add(native))
+    np.testing.assert_array_equal(fastpe.add(x, out=np.empty_like(x)), fastpe.add(native))
+    assert fastpe.add_(x) is x
 
 
 def test_blocks_are_not_changed() -> None:

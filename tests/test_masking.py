@@ -141,10 +141,10 @@ def test_encode_zeroes_padded_rows(
 
 
 def test_masks_over_two_threads() -> None:
-    x = values((4, 1500, 256), np.dtype(np.float32), seed=0)
-    mask = np.random.default_rng(1).random((4, 1500)) < 0.7
+    x = values((3, 1500, 256), np.dtype(np.float32), seed=0)  # the threads part in the midst of the second item
+    mask = np.random.default_rng(1).random((3, 1500)) < 0.7
     expected = x.copy()
-    for b in range(4):
+    for b in range(3):
         expected[b, mask[b]] += fastpe.encode(int(mask[b].sum()), 256)
     assert_same_bits(fastpe.add_(x, mask=mask, num_threads=2), expected)
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <cstring>
 #include <numeric>
 
 namespace fastpe::bindings {
@@ -29,9 +31,17 @@ std::string dtype_text(const py::dtype& dtype) { return py::str(dtype).cast<std:
 
 int flags_of(const py::array& array) { return array.flags(); }
 
+// NumPy writes '=', but a dtype from `newbyteorder`, as zarr makes them, keeps the letter of the machine's own order.
+char native_order_letter() {
+  const std::uint16_t one = 1;
+  unsigned char first_byte = 0;
+  std::memcpy(&first_byte, &one, 1);
+  return first_byte == 1 ? '<' : '>';
+}
+
 bool has_native_order(const py::dtype& dtype) {
   const char order = dtype.byteorder();
-  return order == '=' || order == '|';
+  return order == '=' || order == '|' || order == native_order_letter();
 }
 
 std::string text(const char* name) { return std::string(name); }

@@ -6,6 +6,7 @@
 
 #include "buffer.h"
 #include "checks.h"
+#include "rows.h"
 #include "worker.h"
 
 namespace fastpe {
@@ -14,6 +15,26 @@ namespace {
 // Between two steps of this size a call looks whether it was interrupted.
 constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
 constexpr std::int64_t strided_step_bytes = 128 * 1024;  // every element may be a cache miss
+
+// The rows of a sequence in blocks as its anchors lie: threads and steps that meet between two blocks make no anchor
+// twice, and no block by halves.
+class Blocks {
+ public:
+  explicit Blocks(const Job& job) : seq_len_(job.out.seq_len) {
+    const Positions& p = job.positions;
+    const bool is_range = p.values.data == nullptr && p.sequence_starts.data == nullptr;
+    const std::int64_t first_row = is_range ? block_position(first_position(p, 0)).row : -block_radius;
+    rows_of_first_ = std::min(seq_len_, block_radius - first_row + 1);
+  }
+  std::int64_t count() const { return 1 + (seq_len_ - rows_of_first_ + block_rows - 1) / block_rows; }
+  std::int64_t row(std::int64_t block) const {
+    return block == 0 ? 0 : std::min(seq_len_, rows_of_first_ + (block - 1) * block_rows);
+  }
+
+ private:
+  std::int64_t seq_len_;
+  std::int64_t rows_of_first_;
+};
 
 }  // namespace
 
@@ -37,36 +58,36 @@ bool run(const Job& job, Interruption* interruption) {
   const bool contiguous = out.has_contiguous_rows() && (job.x == nullptr || job.x->has_contiguous_rows());
   const std::int64_t step_rows = contiguous ? std::max<std::int64_t>(2 * block_rows, step_bytes / row_bytes)
                                             : std::max<std::int64_t>(1, strided_step_bytes / row_bytes);
+  const Blocks blocks(job);
   if (!plan.shares_positions) {
-    return parallel_for(out.batch_count * out.seq_len, step_rows, threads, interruption,
-                        [&](std::int64_t begin, std::int64_t end, int thread) {
-                          Worker(job, plan, cached, scratch_of(thread)).process_rows(begin, end);
-                        });
-  }
-  // Batches of which one block of rows is more than a step are done in parts; the encoding is made anew for each part.
-  const std::int64_t step_batches = std::max<std::int64_t>(1, step_rows / block_rows);
-  if (out.seq_len >= block_rows * threads && out.batch_count > 8 * step_batches) {
-    const std::int64_t blocks = (out.seq_len + block_rows - 1) / block_rows;
-    const std::int64_t parts = (out.batch_count + step_batches - 1) / step_batches;
-    return parallel_for(blocks * parts, 1, threads, interruption, [&](std::int64_t item, std::int64_t, int thread) {
-      const std::int64_t l = item % blocks * block_rows;
-      const std::int64_t batch = item / blocks * step_batches;
-      Worker(job, plan, cached, scratch_of(thread))
-          .process_shared(l, std::min(l + block_rows, out.seq_len), batch,
-                          std::min(batch + step_batches, out.batch_count));
+    const bool by_blocks = out.batch_count == 1 && contiguous;
+    const std::int64_t items = by_blocks ? blocks.count() : out.batch_count * out.seq_len;
+    const std::int64_t step = by_blocks ? step_rows / block_rows : step_rows;
+    return parallel_for(items, step, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
+      Worker worker(job, plan, cached, scratch_of(thread));
+      by_blocks ? worker.process_rows(blocks.row(begin), blocks.row(end)) : worker.process_rows(begin, end);
     });
   }
-  if (out.seq_len >= block_rows * threads) {
-    const std::int64_t step = std::max<std::int64_t>(block_rows, step_rows / out.batch_count);
-    return parallel_for(out.seq_len, step, threads, interruption,
+  if (out.seq_len < block_rows * threads) {
+    const std::int64_t step = std::max<std::int64_t>(1, step_rows / out.seq_len);
+    return parallel_for(out.batch_count, step, threads, interruption,
                         [&](std::int64_t begin, std::int64_t end, int thread) {
-                          Worker(job, plan, cached, scratch_of(thread)).process_shared(begin, end, 0, out.batch_count);
+                          Worker(job, plan, cached, scratch_of(thread)).process_shared(0, out.seq_len, begin, end);
                         });
   }
-  const std::int64_t step = std::max<std::int64_t>(1, step_rows / out.seq_len);
-  return parallel_for(out.batch_count, step, threads, interruption,
+  // Batches of which one block of rows is far more than a step are done in parts; each part makes its own encoding.
+  const std::int64_t step_batches = std::max<std::int64_t>(1, step_rows / block_rows);
+  const bool in_parts = out.batch_count > 8 * step_batches;
+  const std::int64_t part_batches = in_parts ? step_batches : out.batch_count;
+  const std::int64_t parts = (out.batch_count + part_batches - 1) / part_batches;
+  const std::int64_t step = in_parts ? 1 : std::max<std::int64_t>(1, step_rows / out.batch_count / block_rows);
+  return parallel_for(blocks.count() * parts, step, threads, interruption,
                       [&](std::int64_t begin, std::int64_t end, int thread) {
-                        Worker(job, plan, cached, scratch_of(thread)).process_shared(0, out.seq_len, begin, end);
+                        const std::int64_t block = begin % blocks.count();
+                        const std::int64_t batch = begin / blocks.count() * part_batches;
+                        Worker(job, plan, cached, scratch_of(thread))
+                            .process_shared(blocks.row(block), blocks.row(block + (end - begin)), batch,
+                                            std::min(batch + part_batches, out.batch_count));
                       });
 }
 

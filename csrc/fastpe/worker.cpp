@@ -44,7 +44,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
     const bool has_rows_of_dtype = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
     plan.all_cached = job.use_cached_rows && has_rows_of_dtype && bounds.all_integers && bounds.lowest >= 0 &&
                       bounds.highest < job.encoder->max_len();
-    plan.scratch_bytes_of_phasors = 4 * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
+    plan.scratch_bytes_of_phasors =
+        2 * blocks_at_once * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
   }
   const std::int64_t tile_element = out.dtype == DType::float64 ? 8 : 4;
   plan.tile_row_bytes = (out.columns * tile_element + 63) / 64 * 64;
@@ -63,10 +64,11 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
 
 Worker::Worker(const Job& job, const Plan& plan, const CachedRows& cached, char* scratch)
     : job_(job), plan_(plan), cached_(cached), kernels_(active_kernels()), dtype_(job.out.dtype) {
+  for (std::int64_t& anchor : anchors_) anchor = no_anchor;
   if (job.encoder != nullptr && scratch != nullptr) {
     std::memset(scratch, 0, static_cast<std::size_t>(plan.scratch_bytes_of_phasors));
     values_ = reinterpret_cast<double*>(scratch);
-    slopes_ = values_ + 2 * job.encoder->table_stride();
+    slopes_ = values_ + blocks_at_once * job.encoder->table_stride();
     scratch += plan.scratch_bytes_of_phasors;
     tile_ = scratch;
     row_ = scratch + plan.tile_rows * plan.tile_row_bytes;
@@ -99,7 +101,8 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
     if (!has_encoding(job_, run.position)) run.position = integer_position(0);
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
       const std::int64_t rows_at_once =
-          plan_.fits_in_cache ? std::max<std::int64_t>(1, first_level_bytes / std::max<std::int64_t>(tile_stride, 1)) : count;
+          plan_.fits_in_cache ? std::max<std::int64_t>(1, first_level_bytes / std::max<std::int64_t>(tile_stride, 1))
+                              : count;
       for (std::int64_t first = l; first < l + count; first += rows_at_once) {
         const std::int64_t end = std::min(first + rows_at_once, l + count);
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
@@ -202,11 +205,12 @@ void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_
   std::int64_t position = run.position.integer;
   for (std::int64_t left = run.count; left > 0;) {
     const BlockPosition at = block_position(position);
-    const bool two_blocks = at.row == -block_radius && left >= 2 * block_rows;
-    const std::int64_t count = two_blocks ? 2 * block_rows : std::min(left, block_radius - at.row + 1);
-    const std::int64_t slot = two_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, compensated);
-    const std::int64_t last_row = two_blocks ? block_radius : at.row + count - 1;
-    rotate(slot, two_blocks ? 2 : 1, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
+    const bool whole_blocks = at.row == -block_radius && left >= blocks_at_once * block_rows;
+    const std::int64_t anchor_count = whole_blocks ? blocks_at_once : 1;
+    const std::int64_t count = whole_blocks ? blocks_at_once * block_rows : std::min(left, block_radius - at.row + 1);
+    const std::int64_t slot = whole_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, compensated);
+    const std::int64_t last_row = whole_blocks ? block_radius : at.row + count - 1;
+    rotate(slot, anchor_count, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
            x == nullptr ? nullptr : x - at.row * x_stride, x_stride, streaming);
     position += count;
     left -= count;
@@ -241,7 +245,7 @@ void Worker::make_anchor(std::int64_t slot, std::int64_t anchor, bool compensate
 }
 
 std::int64_t Worker::hold_anchor(std::int64_t anchor, bool compensated) {
-  for (const std::int64_t slot : {0, 1}) {
+  for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) {
     if (anchors_[slot] == anchor) return slot;
   }
   make_anchor(0, anchor, compensated);
@@ -249,8 +253,7 @@ std::int64_t Worker::hold_anchor(std::int64_t anchor, bool compensated) {
 }
 
 std::int64_t Worker::hold_anchors(std::int64_t anchor, bool compensated) {
-  make_anchor(0, anchor, compensated);
-  make_anchor(1, anchor + 1, compensated);
+  for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) make_anchor(slot, anchor + slot, compensated);
   return 0;
 }
 

@@ -80,9 +80,9 @@ class Worker {
   const CachedRows& cached_;
   const Kernels& kernels_;
   const DType dtype_;
-  double* values_ = nullptr;  // of two anchors
+  double* values_ = nullptr;  // of the anchors held
   double* slopes_ = nullptr;
-  std::int64_t anchors_[2] = {no_anchor, no_anchor};
+  std::int64_t anchors_[blocks_at_once];
   char* tile_ = nullptr;
   char* row_ = nullptr;
 };

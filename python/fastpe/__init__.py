@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exact sinusoidal positional encodings on the CPU."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from fastpe._config import __version__, show_config
 from fastpe._encoding import PositionalEncoding
 from fastpe._functions import add, add_, embed, encode
 from fastpe._grids import GridConvention, encode_coordinates, encode_grid, grid_conventions
-from fastpe._identify import Identification, identify
 from fastpe._timestep import timestep_embedding
 from fastpe.conventions import Convention, conventions
+
+if TYPE_CHECKING:
+    from fastpe._identify import Identification, identify
 
 __all__ = [
     "Convention",
@@ -27,3 +33,16 @@ __all__ = [
     "show_config",
     "timestep_embedding",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # A diagnosis that servers never ask for does not take part in their start.
+    if name in ("Identification", "identify"):
+        from fastpe import _identify
+
+        return getattr(_identify, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

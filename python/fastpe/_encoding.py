@@ -25,7 +25,7 @@ def _at_least(name: str, value: int, least: int) -> int:
     return number
 
 
-def _number(name: str, value: float) -> float:
+def _number(name: str, value: Any) -> float:
     # float() would take text too.
     if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise TypeError(f"{name} is {value!r}, expected a number")

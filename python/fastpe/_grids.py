@@ -15,12 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._encoding import PositionalEncoding
+from fastpe._encoding import _at_least as at_least
 from fastpe._functions import _encoding as cached_encoding
 from fastpe.conventions import Convention, Registry, conventions
 
 # What DETR adds to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
 _slab_values = 1 << 16
+# Blocks of a grid that are put together in the second-level cache, and from where on that pays for a step in Python.
+_largest_block_bytes = 1 << 19
+_smallest_block_bytes = 1 << 14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +120,10 @@ class GridConvention:
             columns = "for each k sines of axis 0, 1, .., then their cosines"
         return f"{columns}; w_k = {frequencies}, n per axis"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone, as `Convention`."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     def __str__(self) -> str:
         """Describe the order of the columns, the systems it serves and its source."""
         lines = [
@@ -197,6 +205,9 @@ grid_conventions = Registry(
     )
 )
 
+for _preset in grid_conventions.values():
+    object.__setattr__(_preset, "__doc__", str(_preset))
+
 
 def encode_grid(
     shape: Sequence[int],
@@ -269,6 +280,7 @@ def encode_grid(
             [0.   , 1.   , 0.841, 0.54 ]]], dtype=float32)
     """
     chosen = _with_overrides(grid_conventions.find(convention, GridConvention), base, freq_scale)
+    d_model = at_least("d_model", d_model, 1)
     lengths = _lengths(shape)
     spacings = _spacings(spacing, len(lengths))
     plan = list(_plan(chosen, d_model, len(lengths), None))
@@ -284,21 +296,21 @@ def encode_grid(
     )
     if valid is None:
         rows = [
-            encoding.encode(_coordinates(chosen, lengths[axis], spacings[axis]), dtype=result.dtype)
+            encoding.encode(
+                _coordinates(chosen, lengths[axis], spacings[axis]), dtype=result.dtype, num_threads=num_threads
+            )
             for axis, encoding, _ in plan
         ]
-        for (axis, _, pieces), table in zip(plan, rows, strict=True):
+        if channels_first:
             # The copy runs along the target's own innermost axis.
-            table = np.asfortranarray(table) if channels_first else table
-            across = table.reshape(*(-1 if other == axis else 1 for other in range(len(lengths))), table.shape[1])
-            for target, source in pieces:
-                cells[..., target] = across[..., source]
+            _spread(plan, [np.asfortranarray(table) for table in rows], cells)
+        else:
+            _spread_by_blocks(plan, rows, cells)
     else:
         counted = {
             axis: _counted_coordinates(chosen, valid, axis - len(lengths), spacings[axis]) for axis, _, _ in plan
         }
         _write(plan, counted, cells, num_threads)
-    cells[..., _used(plan, d_model) :] = 0
     if class_tokens:
         result[..., :class_tokens, :] = 0
     return result
@@ -362,20 +374,21 @@ def encode_coordinates(
     (4096, 63)
     """
     chosen = _with_overrides(grid_conventions.find(convention, GridConvention), base, freq_scale)
+    d_model = at_least("d_model", d_model, 1)
     points = np.asarray(coordinates)
     if points.ndim < 1 or points.shape[-1] == 0:
         raise ValueError(f"coordinates has shape {list(points.shape)}, expected [.., axes]")
     if points.dtype.kind not in "iuf":
         raise TypeError(f"coordinates has dtype {points.dtype}, expected int, float32 or float64")
-    if not np.isfinite(points).all():
-        raise ValueError("coordinates holds values that are not finite")
+    # The encoder checks as well, but only the part that it is given.
+    if not (np.abs(points) <= 2.0**53).all():
+        raise ValueError("coordinates holds values that are not finite or beyond 2**53, expected smaller ones")
     axis_count = points.shape[-1]
     plan = list(_plan(chosen, d_model, axis_count, freqs))
     front = axis_count if include_input else 0
     result, _ = _result((), points.shape[:-1], d_model + front, 0, False, dtype, out)
     encoded = result[..., front:]
     _write(plan, {axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
-    encoded[..., _used(plan, d_model) :] = 0
     if include_input:
         result[..., :front] = points
     return result
@@ -410,6 +423,42 @@ def _plan(convention: GridConvention, d_model: int, axis_count: int, freqs: npt.
             yield axis, cached_encoding(width, convention.axis, None, None, freqs), pieces
 
 
+def _spread(plan: list[_Plan], rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any], first_axis: int = 0) -> None:
+    """Write the rows of each axis from `first_axis` on to all cells that share their index; `cells` has those axes."""
+    for (axis, _, pieces), table in zip(plan, rows, strict=True):
+        if axis < first_axis:
+            continue
+        across = table.reshape(*(-1 if first_axis + i == axis else 1 for i in range(cells.ndim - 1)), table.shape[1])
+        for target, source in pieces:
+            cells[..., target] = across[..., source]
+    cells[..., _used(plan, cells.shape[-1]) :] = 0
+
+
+def _spread_by_blocks(plan: list[_Plan], rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any]) -> None:
+    """Put blocks of cells together in the cache and copy them whole.
+
+    Written one axis after the other, a large grid would go through memory once per axis.
+    """
+    *lengths, _ = cells.shape
+    outer = len(lengths)
+    while outer > 0 and math.prod(cells.shape[outer - 1 :]) * cells.itemsize <= _largest_block_bytes:
+        outer -= 1
+    block_bytes = math.prod(cells.shape[outer:]) * cells.itemsize
+    if outer in (0, len(lengths)) or block_bytes < _smallest_block_bytes:
+        _spread(plan, rows, cells)
+        return
+    block = np.empty(cells.shape[outer:], cells.dtype)
+    _spread(plan, rows, block, outer)
+    before: tuple[int, ...] = (-1,) * outer
+    for index in np.ndindex(*lengths[:outer]):
+        for (axis, _, pieces), table in zip(plan, rows, strict=True):
+            if axis < outer and index[axis] != before[axis]:
+                for target, source in pieces:
+                    block[..., target] = table[index[axis], source]
+        cells[index] = block
+        before = index
+
+
 def _write(
     plan: list[_Plan], coordinates: dict[int, npt.NDArray[Any]], cells: npt.NDArray[Any], num_threads: int | None
 ) -> None:
@@ -421,6 +470,7 @@ def _write(
             rows = encoding.encode(coordinates[axis][slab], dtype=cells.dtype, num_threads=num_threads)
             for target, source in pieces:
                 cells[slab][..., target] = rows[..., source]
+    cells[..., _used(plan, cells.shape[-1]) :] = 0
 
 
 def _used(plan: list[_Plan], d_model: int) -> int:
@@ -491,8 +541,7 @@ def _result(
     out: npt.NDArray[Any] | None,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The array to return, and its cells as ``batch + lengths + (columns,)``."""
-    if class_tokens < 0:
-        raise ValueError(f"class_tokens is {class_tokens}, expected at least 0")
+    class_tokens = at_least("class_tokens", class_tokens, 0)
     if class_tokens and channels_first:
         raise ValueError("class_tokens and channels_first were both given, expected one: tokens are rows of columns")
     if class_tokens:
@@ -512,6 +561,10 @@ def _checked_out(out: Any, shape: tuple[int, ...], dtype: npt.DTypeLike | None) 
         raise ValueError(f"out has shape {list(out.shape)}, expected {list(shape)}")
     if dtype is not None and out.dtype != np.dtype(dtype):
         raise TypeError(f"out has dtype {out.dtype} but dtype is {np.dtype(dtype)}; leave dtype out")
+    if not out.dtype.isnative:
+        raise TypeError(f"out has byte order {out.dtype.byteorder!r}, expected the machine's; use .newbyteorder('=')")
+    if out.dtype not in (np.float32, np.float64, np.float16) and out.dtype.name != "bfloat16":
+        raise TypeError(f"out has dtype {out.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16")
     if not out.flags.writeable:
         raise ValueError("out is read-only, expected a writable array; make a copy with .copy()")
     if _overlaps_itself(out):

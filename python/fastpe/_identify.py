@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import decimal
 import functools
 import math
 from collections.abc import Iterator
@@ -147,7 +146,9 @@ def identify(table: npt.ArrayLike) -> Identification:
     if not head_rows.size:
         raise ValueError(f"table's first {_search_rows} rows are entirely zero, expected encodings from there on")
 
-    fits = [_Fit.of(candidate, head, head_rows, rounding) for candidate in _candidates(head, head_rows)]
+    fits = [_Fit.of(preset, head, head_rows, rounding) for preset in _presets_defined_at(array.shape[1])]
+    if not any(fit.fits() for fit in fits):
+        fits = [_Fit.of(candidate, head, head_rows, rounding) for candidate in _candidates(head, head_rows)]
     best = min(fits, key=_Fit.rank)
     difference = _largest_difference(best.convention, array, ~zero)
     tolerance = _tolerance(best.convention, array.shape, rounding)
@@ -223,15 +224,21 @@ def _equivalents(best: _Fit, fits: list[_Fit]) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name != best.convention.name)
 
 
+def _presets_defined_at(d_model: int) -> list[Convention]:
+    return [
+        preset
+        for preset in conventions.values()
+        if not (d_model % 2 and preset.odd == "error") and _is_representable(preset, d_model)
+    ]
+
+
 def _candidates(head: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]) -> Iterator[Convention]:
     d_model = head.shape[1]
-    for preset in conventions.values():
-        if d_model % 2 and preset.odd == "error":
-            continue
+    for preset in _presets_defined_at(d_model):
         measured = _measured(preset, head, rows)
         alphas: list[Any] = [preset.alpha]
         for alpha in measured.alphas:
-            if not math.isclose(alpha, preset.output_scale(d_model), rel_tol=1e-3):
+            if not math.isclose(alpha, preset.output_scale(d_model), rel_tol=1e-6):
                 alphas.append(alpha)
         for frequencies in _frequency_knobs(preset, measured, d_model):
             base, freq_scale = frequencies
@@ -332,7 +339,9 @@ def _is_representable(convention: Convention, d_model: int) -> bool:
 
 
 def _digits(value: float) -> int:
-    return len(decimal.Decimal(repr(value)).normalize().as_tuple().digits)
+    """Significant decimal digits."""
+    mantissa = repr(float(value)).partition("e")[0]
+    return max(1, len(mantissa.replace(".", "").strip("-0")))
 
 
 def _first_positions(convention: Convention, measured: _Measured, d_model: int) -> list[int]:

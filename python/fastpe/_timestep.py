@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._encoding import _number as number
 from fastpe._functions import encode
 from fastpe.conventions import conventions
 
@@ -84,8 +85,8 @@ def timestep_embedding(
     convention = dataclasses.replace(
         conventions["ddpm"],
         cosine_first=bool(flip_sin_to_cos),
-        shift=float(downscale_freq_shift),
-        freq_scale=float(scale),
-        base=float(max_period),
+        shift=number("downscale_freq_shift", downscale_freq_shift),
+        freq_scale=number("scale", scale),
+        base=number("max_period", max_period),
     )
     return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)

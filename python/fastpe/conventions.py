@@ -129,6 +129,10 @@ class Convention:
             n = f", n = {count}"
         return f"{order}, w_k = {scale}{self.base:g}^{exponent}{n}"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: descriptions are not worth their bytes in a pickle."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     def __str__(self) -> str:
         """Describe the formula, the systems it serves and its source."""
         lines = [
@@ -365,6 +369,10 @@ conventions = Registry(
         ),
     )
 )
+
+for _preset in conventions.values():
+    # What help in notebooks and editors shows of a preset.
+    object.__setattr__(_preset, "__doc__", str(_preset))
 
 
 def find(convention: str | Convention) -> Convention:

@@ -14,6 +14,9 @@ constexpr int dtype_count = 4;
 constexpr std::int64_t block_radius = 15;
 constexpr std::int64_t block_rows = 2 * block_radius + 1;
 
+// Whole blocks that one rotation may take together: they share each load of the fine tables.
+constexpr std::int64_t blocks_at_once = 2;
+
 // Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column.
 constexpr std::int64_t column_padding = 16;
 
@@ -47,7 +50,7 @@ struct Rotation {
   const double* cosine_lows;  // float64 only
   const double* sine_lows;
   std::int64_t table_stride;
-  std::int64_t anchor_count;  // 1, or 2 with whole blocks
+  std::int64_t anchor_count;  // 1, or blocks_at_once with whole blocks
   std::int64_t first_row, last_row;
   std::int64_t columns;
   char* out;  // the first anchor's row

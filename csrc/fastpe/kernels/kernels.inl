@@ -418,10 +418,10 @@ inline void rotate_panel(const Rotation& r, std::int64_t begin, std::int64_t end
     }
     return;
   }
-  if (r.anchor_count == 2) {
-    rotate_row<T, mode, streaming, 2, true, false>(r, 0, begin, end);
+  if (r.anchor_count == blocks_at_once) {
+    rotate_row<T, mode, streaming, blocks_at_once, true, false>(r, 0, begin, end);
     for (std::int64_t row = 1; row <= symmetric; ++row) {
-      rotate_row<T, mode, streaming, 2, true, true>(r, row, begin, end);
+      rotate_row<T, mode, streaming, blocks_at_once, true, true>(r, row, begin, end);
     }
     return;
   }
@@ -505,8 +505,8 @@ inline void combine_row(typename T::Element* out, const typename T::Element* x, 
   }
   if (column < columns) {
     const std::int64_t count = columns - column;
-    store_partial<T>(out + column, sum(load_partial<T>(x + column, count), load_partial<Addend>(addend + column, count)),
-                     count);
+    store_partial<T>(out + column,
+                     sum(load_partial<T>(x + column, count), load_partial<Addend>(addend + column, count)), count);
   }
 }
 

@@ -178,7 +178,8 @@ def encode(
 )
 def add(
     inputs: Annotated[
-        list[str], typer.Argument(metavar="IN...", help=".npy and .npz files, directories, patterns, or - for a pipe.")
+        list[str],
+        typer.Argument(metavar="IN...", help=".npy, .npz and .parquet files, directories, patterns, or - for a pipe."),
     ],
     output: Annotated[
         str | None,
@@ -186,7 +187,10 @@ def add(
     ] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Change the .npy files themselves.")] = False,
     key: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Array of a .npz archive; the others are copied.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Array of a .npz archive or column of a Parquet file; the others are copied."
+        ),
     ] = None,
     seq_axis: Annotated[int, typer.Option(help="Which axis is the sequence.")] = -2,
     scale: Annotated[float, typer.Option(help="x * SCALE + encoding.")] = 1.0,

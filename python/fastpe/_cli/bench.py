@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fastpe
-from fastpe._cli.info import configuration
+from fastpe._cli.info import busy_note, configuration
 from fastpe._cli.timing import in_units, median_seconds
 
 Floats = npt.NDArray[np.float32]
@@ -77,6 +77,8 @@ def workloads() -> Iterator[Workload]:
 def run(console: Console, *, rounds: int) -> bool:
     """Print times; whether all results agreed."""
     console.print(configuration(), highlight=False, soft_wrap=True)
+    if note := busy_note():
+        console.print(note, highlight=False, soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("work", "fastpe", "NumPy", "ratio", "NumPy's way"):
         table.add_column(heading, justify="left" if heading in ("work", "NumPy's way") else "right", no_wrap=True)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fastpe
-from fastpe._cli.info import configuration
+from fastpe._cli.info import busy_note, configuration
 from fastpe._cli.timing import in_units, median_seconds
 
 # What the reference may be off by, from the rounding of its float64 angles.
@@ -80,6 +80,8 @@ def run(console: Console, *, batch: int, seq_len: int, d_model: int, rounds: int
     add_seconds = median_seconds([lambda: fastpe.add_(own), lambda: np.add(theirs, table, out=theirs)], rounds=rounds)
 
     console.print(configuration(), highlight=False, soft_wrap=True)
+    if note := busy_note():
+        console.print(note, highlight=False, soft_wrap=True)
     result = Table(title=f"x [{batch}, {seq_len}, {d_model}] float32", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("work", "largest error", "fastpe", "NumPy", "NumPy / fastpe"):
         result.add_column(heading, justify="left" if heading == "work" else "right")

@@ -18,13 +18,13 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._cli import npy
+from fastpe._cli import npy, parquet
 from fastpe._cli.errors import CommandError
 from fastpe._cli.target import open_target
 from fastpe._cli.transform import Addition, Plan, Progress
 
 _zip_magic = b"PK"
-_suffixes = (".npy", ".npz")
+_suffixes = (".npy", ".npz", parquet.suffix)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _expanded(name: str) -> list[str]:
     if path.is_dir():
         found = sorted(str(file) for file in path.iterdir() if file.suffix in _suffixes and file.is_file())
         if not found:
-            raise CommandError(f"{name} has no .npy or .npz file in it")
+            raise CommandError(f"{name} has no .npy, .npz or .parquet file in it")
         return found
     if not path.exists() and glob.has_magic(name):
         # Where the shell does not expand patterns.
@@ -100,8 +100,10 @@ class Work:
         return sum(plan.source.byte_count for plan in self.plans)
 
 
-def check(job: Job, addition: Addition, keys: Sequence[str]) -> Work:
+def check(job: Job, addition: Addition, keys: Sequence[str]) -> Work | parquet.ParquetWork:
     """Read the headers of one file and refuse what cannot be done, before anything is written."""
+    if job.source.endswith(parquet.suffix):
+        return parquet.check(job.source, job.target, addition, keys)
     with open(job.source, "rb") as stream:
         is_archive = stream.read(2) == _zip_magic
         stream.seek(0)
@@ -146,8 +148,11 @@ def load(name: str) -> npt.NDArray[Any]:
     return array
 
 
-def run(work: Work, progress: Progress) -> None:
+def run(work: Work | parquet.ParquetWork, progress: Progress) -> None:
     """Do one job."""
+    if isinstance(work, parquet.ParquetWork):
+        work.run(progress)
+        return
     job = work.job
     if job.target is None:
         _run_in_place(work, progress)

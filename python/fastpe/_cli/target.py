@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import sys
@@ -26,6 +27,17 @@ def standard_output() -> Iterator[IO[bytes]]:
         # The interpreter must not try to flush the rest at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise ReaderGone from None
+
+
+@contextlib.contextmanager
+def _named_in_errors(name: str) -> Iterator[None]:
+    """Writing to an open file raises errors without a name; these are about the target and nothing else."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            error.filename = name
+        raise
 
 
 @contextlib.contextmanager
@@ -70,6 +82,8 @@ def _sync_directory(directory: Path) -> None:
             os.close(descriptor)
 
 
-def open_target(path: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+@contextlib.contextmanager
+def open_target(path: str) -> Iterator[IO[bytes]]:
     """The target that a command line names; ``-`` is standard output."""
-    return standard_output() if path == "-" else complete_file(Path(path))
+    with _named_in_errors(path), standard_output() if path == "-" else complete_file(Path(path)) as stream:
+        yield stream

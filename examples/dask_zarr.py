@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Embeddings in a zarr store, chunked along batch, sequence and channels, read, encoded and written by Dask.
+
+pip install 'fastpe[dask]' zarr
+python examples/dask_zarr.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import dask.array
+import numpy as np
+import zarr
+
+import fastpe
+import fastpe.dask
+
+
+def main() -> None:
+    """Make a store, add positions chunk by chunk, compare with the whole array at once."""
+    x = np.random.default_rng(0).standard_normal((64, 256, 384), dtype=np.float32)
+    with tempfile.TemporaryDirectory() as directory:
+        source, target = (str(Path(directory, name)) for name in ("embeddings.zarr", "with-positions.zarr"))
+        chunks = (16, 100, 128)
+        store = zarr.open(source, mode="w", shape=x.shape, chunks=chunks, dtype=x.dtype)
+        store[:] = x
+
+        lazy = fastpe.dask.add(dask.array.from_zarr(source), convention="tensor2tensor")
+        lazy.to_zarr(target)
+
+        result = zarr.open(target, mode="r")[:]
+    assert np.array_equal(result, fastpe.add(x, convention="tensor2tensor"))
+    print(f"{list(x.shape)} in chunks of {list(chunks)}: the bits of the whole array")
+
+
+if __name__ == "__main__":
+    main()

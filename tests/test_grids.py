@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Grids and points beside their formulas, which test_conventions_page.py holds them against."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fastpe
+
+WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12)}
+DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
+
+
+def _grid(name: str) -> tuple[tuple[int, ...], int]:
+    axes, d_model = WIDTHS.get(name, (2, 16))
+    return (5, 3, 4)[:axes], d_model
+
+
+def _same_bits(a: Any, b: Any) -> bool:
+    return (
+        a.dtype == b.dtype
+        and a.shape == b.shape
+        and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", list(fastpe.grid_conventions))
+def test_grids_points_and_channels_first_agree_to_the_bit(name: str, dtype: Any) -> None:
+    shape, d_model = _grid(name)
+    convention = dataclasses.replace(fastpe.grid_conventions[name], normalize=False)
+    grid = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype)
+    assert grid.flags.c_contiguous
+    points = np.moveaxis(np.indices(shape), 0, -1) + convention.axis.first_position
+    assert _same_bits(fastpe.encode_coordinates(points, d_model, convention=convention, dtype=dtype), grid)
+    turned = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype, channels_first=True)
+    assert turned.flags.c_contiguous
+    assert _same_bits(np.moveaxis(turned, 0, -1), grid)
+
+
+@pytest.mark.parametrize(
+    ("shape", "d_model", "name"),
+    [
+        ((40, 60, 96), 48, "diffusers3d"),
+        ((7, 30, 64), 65, "tensor2tensor"),
+        ((9, 8, 20, 40), 25, "tatp22"),
+        ((150, 130), 256, "timm2d"),
+        ((2, 9000), 64, "mae2d"),
+        ((9000, 2), 64, "mae2d"),
+    ],
+)
+def test_large_grids_are_those_of_their_points(shape: tuple[int, ...], d_model: int, name: str) -> None:
+    out = np.full((*shape, d_model), np.float32(7))
+    fastpe.encode_grid(shape, d_model, convention=name, out=out)
+    assert _same_bits(out, fastpe.encode_coordinates(np.moveaxis(np.indices(shape), 0, -1), d_model, convention=name))
+
+
+@pytest.mark.parametrize("name", list(fastpe.grid_conventions))
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_out_may_be_any_view_and_nothing_around_it_is_touched(name: str, channels_first: bool) -> None:
+    shape, d_model = _grid(name)
+    expected = fastpe.encode_grid(shape, d_model, convention=name, channels_first=channels_first)
+    around = np.full(tuple(2 * n + 1 for n in expected.shape), np.float32(7))
+    out = around[tuple(slice(1, 2 * n + 1, 2) for n in expected.shape)]
+    assert fastpe.encode_grid(shape, d_model, convention=name, channels_first=channels_first, out=out) is out
+    assert _same_bits(out, expected)
+    out[...] = 7
+    assert (around == 7).all()
+
+
+def test_class_tokens_are_zero_rows_in_front() -> None:
+    grid = fastpe.encode_grid((3, 4), 16, convention="mae2d")
+    out = np.full((14, 16), np.float32(7))
+    assert fastpe.encode_grid((3, 4), 16, convention="mae2d", class_tokens=2, out=out) is out
+    assert (out[:2] == 0).all()
+    assert (out[2:] == grid.reshape(12, 16)).all()
+
+
+def test_columns_that_no_axis_has_are_zero() -> None:
+    out = np.full((2, 3, 11), np.float32(7))
+    fastpe.encode_grid((2, 3), 11, convention="tensor2tensor", out=out)
+    assert (out[..., 8:] == 0).all()
+    assert (out[..., :8] == fastpe.encode_grid((2, 3), 8, convention="tensor2tensor")).all()
+    narrow = np.full((2, 3, 3), np.float32(7))
+    assert (fastpe.encode_grid((2, 3), 3, convention="tensor2tensor", out=narrow) == 0).all()
+
+
+def test_spacing_per_axis() -> None:
+    grid = fastpe.encode_grid((2, 3), 8, convention="hf2d", spacing=(0.5, 2.0))
+    points = np.stack(np.meshgrid([0.0, 0.5], [0.0, 2.0, 4.0], indexing="ij"), axis=-1)
+    assert _same_bits(grid, fastpe.encode_coordinates(points, 8, convention="hf2d"))
+
+
+def test_overrides() -> None:
+    axis = dataclasses.replace(fastpe.conventions["concat"], base=500.0, freq_scale=2.0)
+    own = dataclasses.replace(fastpe.grid_conventions["hf2d"], axis=axis)
+    expected = fastpe.encode_grid((2, 3), 8, convention=own)
+    assert _same_bits(fastpe.encode_grid((2, 3), 8, convention="hf2d", base=500.0, freq_scale=2.0), expected)
+
+
+@pytest.mark.parametrize("name", ["detr", "mae2d", "timm2d"])
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_a_mask_that_hides_nothing_changes_nothing(name: str, channels_first: bool) -> None:
+    plain = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first)
+    full = np.ones((2, 5, 7), bool)
+    masked = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, mask=full)
+    assert masked.shape == (2, *plain.shape)
+    assert _same_bits(masked[0], plain)
+    assert _same_bits(masked[1], plain)
+    assert _same_bits(
+        fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, mask=full[0]), plain
+    )
+
+
+def test_a_padded_image_is_encoded_as_if_it_were_alone() -> None:
+    mask = np.zeros((1, 9, 8), bool)
+    mask[:, :5, :6] = True
+    padded = fastpe.encode_grid((9, 8), 16, convention="detr", mask=mask)
+    assert _same_bits(padded[0, :5, :6], fastpe.encode_grid((5, 6), 16, convention="detr"))
+    tokens = fastpe.encode_grid((9, 8), 16, convention="detr", mask=mask, class_tokens=1)
+    assert tokens.shape == (1, 73, 16)
+    assert (tokens[:, 0] == 0).all()
+    assert _same_bits(tokens[:, 1:].reshape(padded.shape), padded)
+
+
+def test_many_points_are_encoded_in_slabs() -> None:
+    points = np.random.default_rng(3).uniform(-1, 1, (20_000, 3))
+    whole = fastpe.encode_coordinates(points, 60, convention="nerf", include_input=True)
+    some = fastpe.encode_coordinates(points[::1000], 60, convention="nerf", include_input=True)
+    assert _same_bits(whole[::1000], some)
+    assert (whole[:, :3] == points.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_empty_grids(shape: tuple[int, int]) -> None:
+    assert fastpe.encode_grid(shape, 8, convention="detr").shape == (*shape, 8)
+    assert fastpe.encode_grid(shape, 8, convention="mae2d", class_tokens=1).shape == (1, 8)
+    assert fastpe.encode_grid(shape, 8, convention="detr", mask=np.ones(shape, bool)).shape == (*shape, 8)
+    assert fastpe.encode_coordinates(np.zeros((*shape, 2)), 8, convention="hf2d").shape == (*shape, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"d_model": 6}, ValueError, "d_model is 6, expected a multiple of 4: convention 'mae2d'"),
+        ({"d_model": 0, "convention": "tatp22"}, ValueError, "d_model is 0"),
+        ({"shape": (2, 3, 4)}, ValueError, "the grid has 3 axes, expected 2"),
+        ({"shape": 5}, TypeError, "shape is 5, expected one int per axis"),
+        ({"shape": ()}, ValueError, "expected one length per axis"),
+        ({"shape": (2, -1)}, ValueError, "from 0"),
+        ({"convention": "mae"}, ValueError, "'mae2d' serves MAE"),
+        ({"convention": "mae2"}, ValueError, "did you mean 'mae2d'"),
+        ({"convention": fastpe.conventions["concat"]}, TypeError, r"expected a name or a fastpe\.GridConvention"),
+        ({"spacing": (1.0, 2.0, 3.0)}, ValueError, "spacing is .* expected a number, or 2 of them"),
+        ({"spacing": float("nan")}, ValueError, "spacing is nan"),
+        ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64, expected bool"),
+        ({"mask": np.ones((3, 2), bool)}, ValueError, r"mask has shape \[3, 2\], expected \[2, 3\]"),
+        ({"class_tokens": -1}, ValueError, "class_tokens is -1"),
+        ({"class_tokens": 1, "channels_first": True}, ValueError, "class_tokens and channels_first"),
+        ({"out": np.full((2, 3, 4), np.float32(7))}, ValueError, r"out has shape \[2, 3, 4\], expected \[2, 3, 8\]"),
+        ({"out": np.full((2, 3, 8), 7)}, TypeError, "out has dtype int64"),
+        (
+            {"out": np.full((2, 3, 8), 7.0), "dtype": np.float32},
+            TypeError,
+            "out has dtype float64 but dtype is float32",
+        ),
+        ({"out": [[7.0]]}, TypeError, "out is list"),
+        ({"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")}, TypeError, "out has byte order"),
+        ({"base": -1.0}, ValueError, "base"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    given: dict[str, Any] = {"shape": (2, 3), "d_model": 8, "convention": "mae2d"}
+    given |= {"out": np.full((2, 3, 8), np.float32(7))} | arguments
+    with pytest.raises(error, match=message):
+        fastpe.encode_grid(given.pop("shape"), given.pop("d_model"), **given)
+    assert np.asarray(given["out"] == 7).all() or isinstance(given["out"], list)
+
+
+def test_unwritable_outputs_are_refused() -> None:
+    frozen = np.zeros((2, 3, 8), np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        fastpe.encode_grid((2, 3), 8, convention="mae2d", out=frozen)
+    broadcast = np.lib.stride_tricks.as_strided(np.zeros((2, 8), np.float32), (2, 3, 8), (32, 0, 4))
+    with pytest.raises(ValueError, match="overlaps itself"):
+        fastpe.encode_grid((2, 3), 8, convention="mae2d", out=broadcast)
+
+
+@pytest.mark.parametrize(
+    ("points", "error", "message"),
+    [
+        (np.float64(1.0), ValueError, r"shape \[\], expected \[\.\., axes\]"),
+        (np.zeros((3, 0)), ValueError, r"shape \[3, 0\]"),
+        (np.full((3, 2), np.inf), ValueError, "not finite"),
+        (np.concatenate([np.zeros((20_000, 2)), [[0.0, -(2.0**54)]]]), ValueError, r"2\*\*53"),
+        (np.zeros((3, 2), complex), TypeError, "complex128"),
+        (np.zeros((3, 2), bool), TypeError, "bool"),
+    ],
+)
+def test_points_that_cannot_be_are_refused_before_anything_is_written(
+    points: Any, error: type[Exception], message: str
+) -> None:
+    out = np.full((*np.shape(points)[:-1], 8), np.float32(7))
+    with pytest.raises(error, match=message):
+        fastpe.encode_coordinates(points, 8, convention="hf2d", out=out)
+    assert (out == 7).all()
