@@ -119,3 +119,10 @@ def test_an_object_that_was_never_initialised_is_refused() -> None:
             call()
     with pytest.raises(TypeError):
         _core.Encoder.encode(5, 3)  # type: ignore[arg-type, call-overload, unused-ignore]
+
+
+def test_initialising_again_is_refused() -> None:
+    encoding = fastpe.PositionalEncoding(8)
+    with pytest.raises(AttributeError, match="immutable"):
+        encoding.__init__(6)  # type: ignore[misc]
+    assert encoding.encode(2).shape == (2, 8)

@@ -7,7 +7,7 @@
 namespace fastpe::bindings {
 
 constexpr const char* encode_doc =
-    R"doc(encode($self, positions, /, *, dtype=None, offset=None, mask=None, lengths=None, channels=None, num_threads=None, out=None)
+    R"doc(encode($self, /, positions, *, dtype=None, offset=None, mask=None, lengths=None, channels=None, num_threads=None, out=None)
 --
 
 Encode positions.
@@ -76,7 +76,7 @@ scale, alpha : float, optional
 inline const char* add_in_place_doc() {
   static const std::string doc =
       std::string(
-          R"doc(add_($self, x, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None)
+          R"doc(add_($self, /, x, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None)
 --
 
 Add the encoding to embeddings, in place.
@@ -126,7 +126,7 @@ array([[0.        , 1.        , 0.        , 1.        ],
 inline const char* add_doc() {
   static const std::string doc =
       std::string(
-          R"doc(add($self, x, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None, out=None)
+          R"doc(add($self, /, x, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None, out=None)
 --
 
 Add the encoding to embeddings, into another array: one pass that reads ``x`` and writes ``out``.
@@ -164,7 +164,7 @@ array([[2.        , 3.        , 2.        , 3.        ],
 inline const char* embed_doc() {
   static const std::string doc =
       std::string(
-          R"doc(embed($self, ids, table, /, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None)
+          R"doc(embed($self, /, ids, table, *, offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None, scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None)
 --
 
 Gather embeddings and add the encoding: ``table[ids] * scale + alpha * PE`` in one pass.

@@ -37,7 +37,6 @@ class Encoder:
     def encode(
         self,
         positions: int | npt.ArrayLike,
-        /,
         *,
         dtype: npt.DTypeLike | None = None,
         offset: int | npt.ArrayLike | None = None,
@@ -50,7 +49,6 @@ class Encoder:
     def add_(
         self,
         x: _Array,
-        /,
         *,
         offset: int | npt.ArrayLike | None = None,
         positions: npt.ArrayLike | None = None,
@@ -67,7 +65,6 @@ class Encoder:
     def add(
         self,
         x: npt.NDArray[Any],
-        /,
         *,
         offset: int | npt.ArrayLike | None = None,
         positions: npt.ArrayLike | None = None,
@@ -86,7 +83,6 @@ class Encoder:
         self,
         ids: npt.ArrayLike,
         table: npt.NDArray[Any],
-        /,
         *,
         offset: int | npt.ArrayLike | None = None,
         positions: npt.ArrayLike | None = None,

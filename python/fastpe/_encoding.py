@@ -94,6 +94,8 @@ class PositionalEncoding(_core.Encoder):
         freq_scale: float | None = None,
         freqs: npt.ArrayLike | None = None,
     ) -> None:
+        if hasattr(self, "d_model"):
+            raise AttributeError("PositionalEncoding is immutable: it cannot be initialised again; make a new one")
         width = _at_least("d_model", d_model, 1)
         rows = _at_least("max_len", max_len, 0)
         chosen = _with_overrides(find(convention), base, freq_scale)
