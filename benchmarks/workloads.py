@@ -308,7 +308,7 @@ _add_shapes = (
 
 def _last_level_cache_bytes() -> int:
     # fastpe bypasses the cache from half of it on.
-    return 2 * int(fastpe.show_config()["streaming_bytes"])
+    return int(fastpe.show_config()["streaming_bytes"])
 
 
 def _add(shape: tuple[int, int, int], selection: Selection) -> Case:

@@ -29,7 +29,7 @@ std::int64_t last_level_cache_bytes() {
 std::int64_t streaming_threshold_bytes() {
   static const std::int64_t bytes = [] {
     const char* text = std::getenv("FASTPE_STREAMING_BYTES");
-    if (text == nullptr || *text == '\0') return last_level_cache_bytes() / 2;
+    if (text == nullptr || *text == '\0') return last_level_cache_bytes();
     char* end = nullptr;
     const long long value = std::strtoll(text, &end, 10);
     if (*end != '\0' || value < 0) {

@@ -5,7 +5,7 @@
 
 namespace fastpe {
 
-// Outputs of at least this many bytes bypass the cache: half the last-level cache, or FASTPE_STREAMING_BYTES.
+// Outputs larger than this bypass the cache: what the last-level cache holds, or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
 
 }  // namespace fastpe

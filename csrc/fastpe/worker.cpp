@@ -37,8 +37,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   plan.shares_positions =
       !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
-  plan.streaming = !in_place && out.bytes() >= streaming_threshold_bytes();
-  plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 4;
+  plan.streaming = !in_place && out.bytes() > streaming_threshold_bytes();
+  plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 8;
   if (job.encoder != nullptr) {
     // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
     const bool has_rows_of_dtype = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
