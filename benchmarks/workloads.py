@@ -307,7 +307,7 @@ _add_shapes = (
 
 
 def _last_level_cache_bytes() -> int:
-    # fastpe bypasses the cache from half of it on.
+    # What fastpe takes it to be: larger outputs bypass it.
     return int(fastpe.show_config()["streaming_bytes"])
 
 
