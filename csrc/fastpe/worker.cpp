@@ -38,6 +38,7 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
       !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() > streaming_threshold_bytes();
+  plan.stays_in_cache = out.bytes() <= streaming_threshold_bytes();
   plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 8;
   if (job.encoder != nullptr) {
     // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
@@ -101,8 +102,8 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
     if (!has_encoding(job_, run.position)) run.position = integer_position(0);
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
       const std::int64_t rows_at_once =
-          plan_.fits_in_cache ? std::max<std::int64_t>(1, first_level_bytes / std::max<std::int64_t>(tile_stride, 1))
-                              : count;
+          plan_.stays_in_cache ? std::max<std::int64_t>(1, first_level_bytes / std::max<std::int64_t>(tile_stride, 1))
+                               : count;
       for (std::int64_t first = l; first < l + count; first += rows_at_once) {
         const std::int64_t end = std::min(first + rows_at_once, l + count);
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {

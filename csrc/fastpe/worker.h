@@ -16,7 +16,8 @@ struct Plan {
   bool all_cached = false;        // every position has a cached row
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
-  bool fits_in_cache = false;
+  bool stays_in_cache = false;  // in the last level
+  bool fits_in_cache = false;   // with room to spare for cached rows
   std::int64_t tile_rows = 1;
   std::int64_t tile_row_bytes = 0;
   std::int64_t scratch_bytes_of_phasors = 0;

@@ -40,7 +40,7 @@ class PositionalEncoding(_core.Encoder):
     Parameters
     ----------
     d_model : int
-        Width of the embeddings, from 1.
+        Width of the embeddings, from 1 to 2**20.
     max_len : int, optional
         Rows of positions ``0 .. max_len - 1`` that are kept once computed (``max_len * d_model`` values per dtype), so
         that short calls read them. Positions outside are computed, never refused.

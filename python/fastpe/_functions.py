@@ -77,7 +77,7 @@ def encode(
         An int is a number of positions, counted from the convention's first one. Anything else is an array of
         positions of any shape; negative and fractional ones are fine.
     d_model : int
-        Width of the encoding, from 1.
+        Width of the encoding, from 1 to 2**20.
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
