@@ -71,16 +71,21 @@ Encoder::Encoder(Spec spec, std::int64_t max_len)
   require_at_most(max_len, INT64_MAX / row_bytes, "max_len", "2**63 bytes of rows, 8 * d_model each");
 }
 
-void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensated, double* values,
-                            double* slopes) const {
+Phasors Encoder::phasors_of_frequencies() const {
   Phasors p{};
-  p.anchor = static_cast<double>(anchor);
-  p.residual = residual;
   p.frequency_count = frequency_count_;
   p.anchor_quarters_high = frequencies_.anchor_quarters.high.data();
   p.anchor_quarters_low = frequencies_.anchor_quarters.low.data();
   p.quarters_high = frequencies_.quarters.high.data();
   p.quarters_low = frequencies_.quarters.low.data();
+  return p;
+}
+
+void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensated, double* values,
+                            double* slopes) const {
+  Phasors p = phasors_of_frequencies();
+  p.anchor = static_cast<double>(anchor);
+  p.residual = residual;
   p.values = values;
   p.slopes = slopes;
   p.interleaved = spec_.interleaved;
@@ -105,13 +110,8 @@ Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
   const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
       slope_lows(table_stride_);
   for (std::int64_t row = 0; row <= block_radius; ++row) {
-    Phasors p{};
+    Phasors p = phasors_of_frequencies();
     p.residual = static_cast<double>(row);
-    p.frequency_count = frequency_count_;
-    p.anchor_quarters_high = frequencies_.anchor_quarters.high.data();
-    p.anchor_quarters_low = frequencies_.anchor_quarters.low.data();
-    p.quarters_high = frequencies_.quarters.high.data();
-    p.quarters_low = frequencies_.quarters.low.data();
     p.values = values.data();
     p.slopes = slopes.data();
     p.value_lows = value_lows.data();

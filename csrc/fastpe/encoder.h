@@ -56,6 +56,7 @@ class Encoder {
   struct FineTables {
     AlignedBuffer<double> cosines, sines, cosine_lows, sine_lows;  // [0 .. block_radius][table_stride]
   };
+  Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else
   FineTables make_fine_tables(bool with_lows) const;
   const FineTables& fine_tables(DType dtype) const;
   AlignedBuffer<char> make_rows(DType dtype) const;

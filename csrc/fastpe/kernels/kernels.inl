@@ -14,10 +14,10 @@
 // Measured (tests/test_accuracy.py prints it): float32, float16 and bfloat16 never beyond 0.5 ulp in the sample;
 // float64 1 ulp + 1.3e-16 at most, absolute 2.1e-16. Bounds: 0.5 ulp + 1e-15 and 1 ulp + 2e-16.
 //
-// Tried, and no faster (Zen 4): pairs of (sin, cos) interleaved at the store, equal with AVX-512, 20 % slower with
-// AVX2, and each layout needs its own; one anchor at a time (20 % slower), or three or four (up to 8 %); an anchor's
-// columns in registers for streaming stores; blocks of 47 or 63 rows (3 % either way, for larger tables); panels
-// narrower than 256 columns; prefetching x or the tile in combine.
+// Tried, and not better in all (Zen 4): pairs of (sin, cos) interleaved at the store, equal with AVX-512, with AVX2 20
+// % slower in the cache and 10 % faster streaming, and each layout needs its own; one anchor at a time (20 % slower),
+// or three or four (up to 8 %); an anchor's columns in registers for streaming stores; blocks of 47 or 63 rows (3 %
+// either way, for larger tables); panels narrower than 256 columns; prefetching x or the tile in combine.
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
