@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # Many blocks per file, none of them a whole number of rows.
-    monkeypatch.setattr(transform, "_block_bytes", 100)
+    monkeypatch.setattr(transform, "block_bytes", 100)
 
 
 def embeddings(*shape: int, dtype: str = "float32") -> Array:
@@ -196,7 +196,7 @@ def test_an_archive_of_one_array_needs_no_key(tmp_path: Path) -> None:
         (["-o", "y.npz"], "holds 2 arrays (a, b); choose with --key NAME"),
         (["-o", "y.npz", "--key", "c"], "--key is c, expected one of x.npz's arrays: a, b"),
         (["--in-place", "--key", "a"], "cannot be changed in place"),
-        (["-o", "y.npy", "--key", "a"], "give y.npy the same suffix"),
+        (["-o", "y.npy", "--key", "a"], "give y.npy the suffix .npz"),
     ],
 )
 def test_archive_errors(
@@ -306,12 +306,12 @@ def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsy
         (["a.npy", "d/b.npy", "-o", "a.npy"], "-o is a.npy, expected a directory for 2 files"),
         (["a.npy", "-o", "./a.npy"], "is the input itself"),
         (["d", "-o", "d"], "is the input itself"),
-        (["a.npy", "-o", "y.npz"], "give y.npz the same suffix"),
+        (["a.npy", "-o", "y.npz"], "give y.npz the suffix .npy"),
         (["a.npy", "-o", "no/y.npy"], "is no directory; make it first"),
-        (["a.npy", "-o", "y.npy", "--key", "x"], "--key names arrays of .npz archives"),
+        (["a.npy", "-o", "y.npy", "--key", "x"], "--key chooses one of several arrays or columns"),
         (["none.npy", "-o", "y.npy"], "none.npy: No such file or directory"),
         (["none*.npy", "-o", "y"], "none*.npy matches no file"),
-        (["empty", "-o", "y"], "empty has no .npy, .npz or .parquet file in it"),
+        (["empty", "-o", "y"], "empty has no input in it; expected names that end in .npy, .npz"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "1"], "--seq-axis is 1, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "-3"], "--seq-axis is -3, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 import fastpe
-from fastpe._cli.errors import CommandError, ReaderGone
+from fastpe._cli.errors import CommandError, MissingLibrary, ReaderGone
 
 # Click's own class has no public name in typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -52,6 +52,8 @@ def run(arguments: Sequence[str] | None) -> int:
         return _fail(f"fastpe: not enough memory: {error}" if str(error) else "fastpe: not enough memory", 1)
     except OSError as error:
         return _fail(f"fastpe: {error.filename}: {error.strerror}" if error.filename else f"fastpe: {error}", 1)
+    except MissingLibrary as error:
+        return _fail(f"fastpe: {error}", 2)
     except (CommandError, ValueError, TypeError) as error:
         return _fail(f"fastpe: {error}", 1)
     if result == 130:
@@ -208,7 +210,7 @@ def add(
     A new file appears under its name when it is complete. --in-place has no such safety: stopped in the middle, it leaves
     a file that is partly changed.
     """
-    from fastpe._cli import files, transform
+    from fastpe._cli import files, numpy_files, transform
     from fastpe._cli.progress import Throughput, progress_bar
 
     encoding = transform.Encoding(convention, base, offset, threads)
@@ -220,13 +222,13 @@ def add(
             raise CommandError("--key names arrays of .npz archives, which cannot come through a pipe; leave it out")
         assert jobs[0].target is not None
         with progress_bar(None, quiet=quiet) as progress:
-            byte_count = files.run_pipe(sys.stdin.buffer, jobs[0].target, addition, progress)
+            byte_count = numpy_files.run_pipe(sys.stdin.buffer, jobs[0].target, addition, progress)
     else:
         work = [files.check(job, addition, key or []) for job in jobs]
         byte_count = sum(item.byte_count for item in work)
         with progress_bar(byte_count, quiet=quiet) as progress:
             for item in work:
-                files.run(item, progress)
+                item.run(progress)
     throughput.report(f"added to {len(jobs)} file{'' if len(jobs) == 1 else 's'}", byte_count)
 
 
@@ -295,9 +297,9 @@ def identify(table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy 
 
     Exits with 1 if there is none.
     """
-    from fastpe._cli import files
+    from fastpe._cli import numpy_files
 
-    found = fastpe.identify(files.load(table))
+    found = fastpe.identify(numpy_files.load(table))
     print(found)
     if not found.matches:
         raise typer.Exit(1)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastpe import PositionalEncoding, plotting
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, needs
 from fastpe._cli.target import open_target
 
 if TYPE_CHECKING:
@@ -58,10 +58,8 @@ def run(draw: Drawing, encodings: Sequence[PositionalEncoding], output: str | No
 
 
 def _figure(draw: Drawing, encodings: Sequence[PositionalEncoding]) -> Figure:
-    try:
+    with needs("matplotlib", "pictures", "cli"):
         from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise CommandError("pictures need matplotlib; install it with: pip install 'fastpe[cli]'") from None
     width, height = _panel_inches
     figure = Figure(figsize=(width * len(encodings), height), layout="constrained")
     panels = figure.subplots(1, len(encodings), squeeze=False)[0]

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +57,7 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
     final = Path(os.path.realpath(path))
     if not final.parent.is_dir():
         raise CommandError(f"{final.parent} is no directory; make it first")
-    partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
+    partial = _partial_name(final)
     try:
         with open(partial, "xb") as stream:
             yield stream
@@ -70,6 +71,35 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
             partial.unlink()
         raise
     _sync_directory(final.parent)
+
+
+def require_new_directory(path: Path) -> None:
+    """Refuse what is there already: a directory cannot take another one's place in one step."""
+    if os.path.lexists(path):
+        raise CommandError(f"{path} exists, and only a file is replaced; remove it first, or name another output")
+    if not path.absolute().parent.is_dir():
+        raise CommandError(f"{path.absolute().parent} is no directory; make it first")
+
+
+@contextlib.contextmanager
+def complete_directory(path: Path) -> Iterator[Path]:
+    """A name beside `path` for a directory to make, which is renamed once everything is written and on the disk."""
+    require_new_directory(path)
+    partial = _partial_name(path.absolute())
+    try:
+        yield partial
+        if hasattr(os, "sync"):
+            # One call for a directory of any number of files.
+            os.sync()
+        os.rename(partial, path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    _sync_directory(path.absolute().parent)
+
+
+def _partial_name(final: Path) -> Path:
+    return final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
 
 
 def _sync_directory(directory: Path) -> None:
