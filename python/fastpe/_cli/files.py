@@ -76,8 +76,8 @@ def check(job: Job, addition: Addition, keys: Sequence[str]) -> Work:
             )
     else:
         asked = formats.by_suffix(job.target)
-        # Any name will do for .npy, such as /dev/stdout.
-        if asked is not found and (asked is not None or ".npy" not in found.suffixes) and job.target != "-":
+        # A name that speaks of no format, such as /dev/stdout, will do for all.
+        if asked is not None and asked is not found:
             suffixes = " or ".join(found.suffixes)
             raise CommandError(
                 f"{job.source} is {found.description}, and so is its result; give {job.target} the suffix {suffixes}"
