@@ -12,7 +12,11 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
-constexpr std::int64_t first_level_bytes = 12 * 1024;  // of a tile that stay in the first-level cache beside x
+// Of a tile, what stays in the first-level cache beside x: read from the second level, it would halve the speed of
+// everything that passes through.
+constexpr std::int64_t first_level_bytes = 12 * 1024;
+// How far ahead x is fetched, in segments of that size. One is too late for what lies in memory.
+constexpr std::int64_t segments_ahead = 2;
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
 
@@ -38,7 +42,6 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
       !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() > streaming_threshold_bytes();
-  plan.stays_in_cache = out.bytes() <= streaming_threshold_bytes();
   plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 8;
   if (job.encoder != nullptr) {
     // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
@@ -50,6 +53,7 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   }
   const std::int64_t tile_element = out.dtype == DType::float64 ? 8 : 4;
   plan.tile_row_bytes = (out.columns * tile_element + 63) / 64 * 64;
+  plan.segment_rows = std::max<std::int64_t>(1, first_level_bytes / plan.tile_row_bytes);
   plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, block_rows);
   const bool fused = is_encode || (job.ids.data == nullptr && !plan.shares_positions && out.has_contiguous_rows() &&
                                    job.x->has_contiguous_rows());
@@ -101,16 +105,16 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
     // Rows that no batch item wants have not been checked.
     if (!has_encoding(job_, run.position)) run.position = integer_position(0);
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      const std::int64_t rows_at_once =
-          plan_.stays_in_cache ? std::max<std::int64_t>(1, first_level_bytes / std::max<std::int64_t>(tile_stride, 1))
-                               : count;
-      for (std::int64_t first = l; first < l + count; first += rows_at_once) {
-        const std::int64_t end = std::min(first + rows_at_once, l + count);
+      for (std::int64_t first = l; first < l + count; first += plan_.segment_rows) {
+        const std::int64_t end = std::min(first + plan_.segment_rows, l + count);
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
+          const bool wraps = batch + segments_ahead >= batch_end;
+          const std::int64_t next_batch = wraps ? batch_begin : batch + segments_ahead;
+          const std::int64_t rows_on = wraps ? end - first : 0;
           for_each_validity(
               job_, batch, first, end,
               [&](std::int64_t at, std::int64_t n) {
-                combine_rows(batch, at, n, tile + (at - l) * tile_stride, tile_stride);
+                combine_rows(batch, at, n, tile + (at - l) * tile_stride, tile_stride, next_batch, at + rows_on);
               },
               [&](std::int64_t at, std::int64_t n) { leave_rows(batch, at, n); });
         }
@@ -128,7 +132,7 @@ void Worker::process_run(std::int64_t batch, const Run& run) {
               job_.x->seq_stride_bytes, plan_.streaming);
   } else {
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      combine_rows(batch, l, count, tile, tile_stride);
+      combine_rows(batch, l, count, tile, tile_stride, batch, l + segments_ahead * plan_.segment_rows);
     });
   }
 }
@@ -258,47 +262,49 @@ std::int64_t Worker::hold_anchors(std::int64_t anchor, bool compensated) {
   return 0;
 }
 
-const char* Worker::vocabulary_row(std::int64_t batch, std::int64_t l) const {
+const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {
+  if (l >= job_.out.seq_len) return nullptr;
+  if (job_.ids.data == nullptr) return job_.x->row(batch, l);
   return job_.vocabulary.data + job_.ids.integer_at(batch, l) * job_.vocabulary.row_stride_bytes;
 }
 
 void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
-                          std::int64_t addend_stride) {
+                          std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l) {
   const std::int64_t bytes = element_bytes(dtype_);
   Combination c{};
   c.addend_row_stride_bytes = addend_stride;
   c.columns = job_.out.columns;
   c.scale = job_.scale;
   c.alpha = job_.alpha;
-  const auto combine = [&] {
+  const auto combine = [&](const char* x, const char* next_x) {
+    c.x = x;
+    c.next_x = next_x == nullptr ? x : next_x;
     (job_.learned.data != nullptr ? kernels_.combine_same_dtype : kernels_.combine)[static_cast<int>(dtype_)](c);
   };
   if (job_.ids.data == nullptr && has_contiguous_rows()) {
     c.out = job_.out.row(batch, l);
     c.out_row_stride_bytes = job_.out.seq_stride_bytes;
-    c.x = job_.x->row(batch, l);
     c.x_row_stride_bytes = job_.x->seq_stride_bytes;
     c.addend = addend;
     c.rows = count;
     c.streaming = plan_.streaming;
-    combine();
+    combine(x_row(batch, l), x_row(next_batch, next_l));
     return;
   }
   c.rows = 1;
   for (std::int64_t i = 0; i < count; ++i) {
     char* const out = job_.out.row(batch, l + i);
-    c.addend = addend + i * addend_stride;
-    if (job_.ids.data != nullptr) {
-      c.x = vocabulary_row(batch, l + i);
-    } else if (job_.x->has_contiguous_rows()) {
-      c.x = job_.x->row(batch, l + i);
-    } else {
-      copy_row(row_, bytes, job_.x->row(batch, l + i), job_.x->column_stride_bytes, c.columns, bytes);
-      c.x = row_;
-    }
+    const char* const x = x_row(batch, l + i);
+    const bool x_is_contiguous = job_.ids.data != nullptr || job_.x->has_contiguous_rows();
     c.out = job_.out.has_contiguous_rows() ? out : row_;
+    c.addend = addend + i * addend_stride;
     c.streaming = plan_.streaming && c.out == out;
-    combine();
+    if (x_is_contiguous) {
+      combine(x, x_row(next_batch, next_l + i));
+    } else {
+      copy_row(row_, bytes, x, job_.x->column_stride_bytes, c.columns, bytes);
+      combine(row_, nullptr);
+    }
     if (c.out != out) copy_row(out, job_.out.column_stride_bytes, row_, bytes, c.columns, bytes);
   }
 }
@@ -312,7 +318,7 @@ void Worker::leave_rows(std::int64_t batch, std::int64_t l, std::int64_t count) 
       copy_row(out, job_.out.column_stride_bytes, job_.x->row(batch, l + i), job_.x->column_stride_bytes,
                job_.out.columns, bytes);
     } else if (job_.ids.data != nullptr) {
-      copy_row(out, job_.out.column_stride_bytes, vocabulary_row(batch, l + i), bytes, job_.out.columns, bytes);
+      copy_row(out, job_.out.column_stride_bytes, x_row(batch, l + i), bytes, job_.out.columns, bytes);
     } else {
       for (std::int64_t column = 0; column < job_.out.columns; ++column) {
         std::memset(out + column * job_.out.column_stride_bytes, 0, static_cast<std::size_t>(bytes));

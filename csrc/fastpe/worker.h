@@ -16,8 +16,8 @@ struct Plan {
   bool all_cached = false;        // every position has a cached row
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
-  bool stays_in_cache = false;  // in the last level
-  bool fits_in_cache = false;   // with room to spare for cached rows
+  bool fits_in_cache = false;     // with room to spare for cached rows
+  std::int64_t segment_rows = 1;  // that are added at a time, as many as the first-level cache holds
   std::int64_t tile_rows = 1;
   std::int64_t tile_row_bytes = 0;
   std::int64_t scratch_bytes_of_phasors = 0;
@@ -65,11 +65,12 @@ class Worker {
 
   std::int64_t hold_anchors(std::int64_t anchor, bool compensated);
 
-  const char* vocabulary_row(std::int64_t batch, std::int64_t l) const;
-
-  // x * scale + alpha * addend for rows of one batch item.
+  // x * scale + alpha * addend for rows of one batch item. Those at (next_batch, next_l) come soon after.
   void combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
-                    std::int64_t addend_stride);
+                    std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l);
+
+  // The row of x, or of the vocabulary, that is read for (batch, l); null beyond the last.
+  const char* x_row(std::int64_t batch, std::int64_t l) const;
 
   // Rows that are not valid: as they are, copied where out is another array, or zero.
   void leave_rows(std::int64_t batch, std::int64_t l, std::int64_t count);

@@ -66,6 +66,7 @@ struct Rotation {
 struct Combination {
   char* out;
   const char* x;
+  const char* next_x;  // rows that will be read soon, or x: fetched into the second-level cache meanwhile
   const char* addend;
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
   std::int64_t rows, columns;
