@@ -55,6 +55,20 @@ def test_without_its_extra_it_says_what_to_install(library: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
+@pytest.mark.parametrize(
+    "command",
+    [[str(Path(sys.executable).with_name("fastpe"))], [sys.executable, "-m", "fastpe"]],
+    ids=["fastpe", "python -m fastpe"],
+)
+def test_a_wrong_environment_variable_is_one_line_and_2(command: list[str], variable: str) -> None:
+    environment = os.environ | {variable: "foo"}
+    run = subprocess.run([*command, "info"], env=environment, check=False, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"fastpe: {variable}")
+    assert run.stderr.count("\n") == 1
+
+
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

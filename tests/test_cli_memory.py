@@ -68,7 +68,11 @@ def floats(table: pa.Table) -> Floats:
     return np.asarray(table.column("e").combine_chunks().values).reshape(-1, WIDTH)
 
 
-FORMATS = {".arrow": (write_arrow, read_arrow), ".parquet": (write_parquet, read_parquet), ".zarr": (write_zarr, read_zarr)}
+FORMATS = {
+    ".arrow": (write_arrow, read_arrow),
+    ".parquet": (write_parquet, read_parquet),
+    ".zarr": (write_zarr, read_zarr),
+}
 
 # The first file takes the libraries' own memory, and their pools'.
 _growth = """
