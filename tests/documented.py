@@ -44,6 +44,8 @@ def rows() -> dict[str, Row]:
 
 def guide_recipe(library: str) -> str:
     """The guide's snippet that the default tests leave out because it needs this library."""
-    found = re.findall(rf'^```python title="needs {library}"\n(.*?)^```$', GUIDE.read_text("utf-8"), re.M | re.S)
+    found = re.findall(
+        rf'^```python title="needs {library}"\n(.*?)^```$', GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
     assert len(found) == 1, library
     return str(found[0])

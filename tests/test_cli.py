@@ -163,11 +163,15 @@ def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell: str) -> None:
-    environment = {"_FASTPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": "fastpe enc", "COMP_CWORD": "1"}
-    environment |= {"_TYPER_COMPLETE_ARGS": "fastpe enc", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("fastpe enc", {"encode"}), ("fastpe add x.npy --convention f", {"fairseq"}), ("fastpe plot w", {"waves"})],
+)
+def test_completion(shell: str, words: str, expected: set[str]) -> None:
+    environment = {"_FASTPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    environment |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     program = "import os, sys; from fastpe.__main__ import main; sys.exit(main())"
     run = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
     )
-    assert "encode" in run.stdout, run.stderr
+    assert expected <= set(run.stdout.replace('"', " ").split()), run.stderr

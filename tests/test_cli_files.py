@@ -268,6 +268,46 @@ def test_wrong_data_in_a_pipe(tmp_path: Path, data: bytes, message: str) -> None
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+def test_a_named_pipe_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = embeddings(2, 9, 6)
+    pipe, target = tmp_path / "pipe", tmp_path / "y.npy"
+    os.mkfifo(pipe)
+    assert main(["add", str(pipe), "--in-place"]) == 1
+    assert "pipe is a pipe: expected it as the only input, with -o" in capsys.readouterr().err
+    with subprocess.Popen([sys.executable, "-m", "fastpe", "add", str(pipe), "-o", str(target), "-q"]) as process:
+        pipe.write_bytes(npy_bytes(x))
+    assert process.returncode == 0
+    np.testing.assert_array_equal(np.load(target), fastpe.add(x))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors in a shell")
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("add - -o y.npy <&-", "fastpe: standard input is closed; redirect it or name a file\n"),
+        ("encode --seq-len 3 --d-model 4 -o - >&-", "fastpe: -o - writes to standard output, which is closed"),
+        ("info > /dev/full", "fastpe: No space left on device\n"),
+    ],
+)
+def test_closed_and_full_streams_are_one_line(command: str, message: str, tmp_path: Path) -> None:
+    if "/dev/full" in command and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    shell = f"{sys.executable} -m fastpe {command}"
+    run = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.startswith(message)
+    assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors in a shell")
+def test_data_stays_clean_where_errors_cannot_be_written() -> None:
+    run = subprocess.run(
+        f"{sys.executable} -m fastpe encode --seq-len 3 --d-model 4 -o - 2>&-", shell=True, stdout=-1, check=True
+    )
+    assert run.stdout == npy_bytes(fastpe.encode(3, 4))
+
+
 # ---- many files
 
 
@@ -309,6 +349,10 @@ def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsy
         (["a.npy", "-o", "y.npz"], "give y.npz the suffix .npy"),
         (["a.npy", "-o", "no/y.npy"], "is no directory; make it first"),
         (["a.npy", "-o", "y.npy", "--key", "x"], "--key chooses one of several arrays or columns"),
+        (["d", "-o", "y.npy"], "-o is y.npy, the name of a file, expected a directory for all from d"),
+        (["a.npy", "-o", ""], "a name is empty"),
+        (["", "-o", "y.npy"], "a name is empty"),
+        (["a.npy", "-o", "y.npy", "--scale", "nan"], "--scale is nan, expected a finite number"),
         (["none.npy", "-o", "y.npy"], "none.npy: No such file or directory"),
         (["none*.npy", "-o", "y"], "none*.npy matches no file"),
         (["empty", "-o", "y"], "empty has no input in it; expected names that end in .npy, .npz"),
@@ -345,6 +389,20 @@ def test_errors_are_one_line_and_write_nothing(
     assert error.startswith("fastpe: ")
     assert error.count("\n") == 1
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["y.parquet", "y.npz"])
+def test_encode_writes_npy_alone(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--seq-len", "3", "--d-model", "4", "-o", str(tmp_path / name)]) == 1
+    assert "expected a name that ends in .npy" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+def test_too_little_room_is_known_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--seq-len", str(10**13), "--d-model", "1000", "-o", str(tmp_path / "y.npy")]) == 1
+    error = capsys.readouterr().err
+    assert "y.npy would have 40.00 PB, and there are " in error
+    assert os.listdir(tmp_path) == []
 
 
 # ---- hostile files

@@ -88,7 +88,7 @@ def test_recipes_are_python(page: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is in no extra but peers")
 def test_the_recipe_for_torch() -> None:
-    exec(documented.guide_recipe("torch"), {"fastpe": fastpe, "np": np})
+    exec(documented.guide_recipe("torch"), {"fastpe": fastpe, "np": np})  # noqa: S102
 
 
 def test_the_pages_have_snippets() -> None:

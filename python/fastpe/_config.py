@@ -13,7 +13,6 @@ import numpy as np
 from fastpe import _core
 
 
-
 def _is_the_command() -> bool:
     """Whether this process is ``fastpe`` or ``python -m fastpe``, which import the package before any code of theirs."""
     if sys.argv[:1] == ["-m"]:

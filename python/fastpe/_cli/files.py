@@ -18,20 +18,29 @@ def jobs(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[J
     """Pair inputs with outputs; patterns and directories become the files in them."""
     if in_place == (output is not None):
         raise CommandError("expected one of -o OUT and --in-place: where does the result go?")
+    if "" in inputs or output == "":
+        raise CommandError("a name is empty; expected those of files or directories")
     sources = [source for name in inputs for source in _expanded(name)]
-    if "-" in sources and (in_place or len(sources) > 1):
-        raise CommandError("- is a pipe: expected it as the only input, with -o")
+    for pipe in filter(is_pipe, sources):
+        if in_place or len(sources) > 1:
+            raise CommandError(f"{pipe} is a pipe: expected it as the only input, with -o")
     if output is None:
         return [Job(source, None) for source in sources]
     into_directory = Path(output).is_dir() and not formats.is_one_input(Path(output))
     if sources == list(inputs) and len(sources) == 1 and not into_directory:
         targets = [output]
     else:
-        targets = _targets_in_directory(sources, output)
+        targets = _targets_in_directory(sources, output, ", ".join(inputs))
     for source, target in zip(sources, targets, strict=True):
-        if source != "-" and Path(source).exists() and Path(target).exists() and os.path.samefile(source, target):
+        if not is_pipe(source) and Path(source).exists() and Path(target).exists() and os.path.samefile(source, target):
             raise CommandError(f"{target} is the input itself; change it with --in-place, or name another output")
     return [Job(source, target) for source, target in zip(sources, targets, strict=True)]
+
+
+def is_pipe(name: str) -> bool:
+    """Whether an input can be read but once: standard input, a named pipe, what a shell gives for ``<(command)``."""
+    path = Path(name)
+    return name == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def _expanded(name: str) -> list[str]:
@@ -52,12 +61,14 @@ def _expanded(name: str) -> list[str]:
     return [name]
 
 
-def _targets_in_directory(sources: list[str], output: str) -> list[str]:
+def _targets_in_directory(sources: list[str], output: str, inputs: str) -> list[str]:
     directory = Path(output)
     if output == "-" or (directory.exists() and (not directory.is_dir() or formats.is_one_input(directory))):
         raise CommandError(f"-o is {output}, expected a directory for {len(sources)} files")
-    if "-" in sources:
+    if any(map(is_pipe, sources)):
         raise CommandError(f"-o is {output}, a directory, expected a file name for what comes through a pipe")
+    if not directory.exists() and formats.by_suffix(output) is not None:
+        raise CommandError(f"-o is {output}, the name of a file, expected a directory for all from {inputs}")
     names = [Path(source).name for source in sources]
     twice = {name for name in names if names.count(name) > 1}
     if twice:

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ class ArrayWork:
         """Write the target, or change the file."""
         name = self.job.source
         if self.job.target is not None:
-            with open(name, "rb") as source, open_target(self.job.target) as target:
+            with open(name, "rb") as source, open_target(self.job.target, self.plan.result.byte_count) as target:
                 npy.read_header(source, name)
                 self.plan.run(source, target, progress)
             return
@@ -82,11 +83,15 @@ def load(name: str) -> npt.NDArray[Any]:
     return array
 
 
-def run_pipe(stream: IO[bytes], output: str, addition: Addition, progress: Progress) -> int:
+def run_pipe(name: str, output: str, addition: Addition, progress: Progress) -> int:
     """Add to the one array that comes through a pipe; the number of bytes."""
-    plan = addition.plan(npy.read_header(stream, "standard input"), "standard input")
-    with open_target(output) as target:
-        plan.run(stream, target, progress)
+    label = "standard input" if name == "-" else name
+    if name == "-" and sys.stdin is None:
+        raise CommandError("standard input is closed; redirect it or name a file")
+    with contextlib.nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as stream:
+        plan = addition.plan(npy.read_header(stream, label), label)
+        with open_target(output, plan.result.byte_count) as target:
+            plan.run(stream, target, progress)
     return plan.source.byte_count
 
 

@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import IO
 
 from fastpe._cli.errors import CommandError, ReaderGone
+from fastpe._cli.progress import in_bytes
 
 
 @contextlib.contextmanager
 def standard_output() -> Iterator[IO[bytes]]:
     """Standard output for binary data, which a terminal cannot show."""
+    if sys.stdout is None:
+        raise CommandError("-o - writes to standard output, which is closed; redirect it or name a file")
     if sys.stdout.isatty():
         raise CommandError("-o - writes binary data, and standard output is a terminal; redirect it or name a file")
     try:
@@ -42,10 +45,10 @@ def _named_in_errors(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def complete_file(path: Path) -> Iterator[IO[bytes]]:
+def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
     """A new file beside `path` that replaces it once everything is written and on the disk.
 
-    Whatever ends the work early leaves what `path` was, and no other file unless the process was killed outright.
+    That there is room for `byte_count` bytes is checked first. Whatever ends the work early leaves what `path` was, and no other file unless the process was killed outright.
     """
     if path.is_dir():
         raise CommandError(f"{path} is a directory, expected a file to write; add a file name")
@@ -57,6 +60,9 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
     final = Path(os.path.realpath(path))
     if not final.parent.is_dir():
         raise CommandError(f"{final.parent} is no directory; make it first")
+    free = shutil.disk_usage(final.parent).free
+    if byte_count > free:
+        raise CommandError(f"{path} would have {in_bytes(byte_count)}, and there are {in_bytes(free)} free; make room")
     partial = _partial_name(final)
     try:
         with open(partial, "xb") as stream:
@@ -113,7 +119,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def open_target(path: str) -> Iterator[IO[bytes]]:
-    """The target that a command line names; ``-`` is standard output."""
-    with _named_in_errors(path), standard_output() if path == "-" else complete_file(Path(path)) as stream:
+def open_target(path: str, byte_count: int = 0) -> Iterator[IO[bytes]]:
+    """The target that a command line names, for at least `byte_count` bytes; ``-`` is standard output."""
+    with _named_in_errors(path), standard_output() if path == "-" else complete_file(Path(path), byte_count) as stream:
         yield stream
