@@ -3,12 +3,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import zarr
+from pyarrow import parquet
 
 import fastpe
 from fastpe.__main__ import main
@@ -117,6 +121,29 @@ def test_add_writes_what_the_function_returns(tmp_path: Path) -> None:
     assert main(["add", str(source), "-o", str(target), "--convention", "concat", "--scale", "2.5"]) == 0
     np.testing.assert_array_equal(np.load(target), fastpe.add(x, convention="concat", scale=2.5))
     np.testing.assert_array_equal(np.load(source), x)
+
+
+@pytest.mark.parametrize("command", ["encode", "add", "plot", "identify"])
+def test_the_examples_in_help_texts_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    examples = [line.strip() for line in capsys.readouterr().out.partition("Examples:\n")[2].splitlines()]
+    assert examples
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).standard_normal((4, 16, 32), dtype=np.float32)
+    np.save("embeddings.npy", x)
+    np.save("pe.npy", fastpe.encode(64, 32))
+    np.savez("batch.npz", inputs=x, labels=np.arange(4))
+    os.mkdir("shards")
+    np.save("shards/0.npy", x)
+    parquet.write_table(pa.table({"embeddings": x.tolist(), "id": range(4)}), "rows.parquet")
+    zarr.open_group("store.zarr", mode="w")["embeddings"] = x
+    for example in examples:
+        # As pasted into a shell, where `fastpe` is this Python's.
+        line = re.sub(r"\bfastpe (?=[a-z])", f"{sys.executable} -m fastpe ", example)
+        run = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, f"{example}: {run.stderr}"
 
 
 def test_bench_measures_and_agrees(capsys: pytest.CaptureFixture[str]) -> None:

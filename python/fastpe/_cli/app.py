@@ -277,7 +277,7 @@ class Picture(str, enum.Enum):
     epilog=_examples(
         "fastpe plot heatmap -o heatmap.png",
         "fastpe plot heatmap --convention vaswani --convention tensor2tensor -o side-by-side.svg",
-        "fastpe plot error --d-model 512 -o error.png",
+        "fastpe plot error --d-model 512 --dark -o error.png",
     )
 )
 def plot(
@@ -299,6 +299,7 @@ def plot(
     ] = None,
     base: _Base = None,
     last_position: Annotated[int, typer.Option(min=10, help="Where the picture of errors stops.")] = 1_000_000,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
 ) -> None:
     """Draw an encoding.
 
@@ -308,7 +309,7 @@ def plot(
     from fastpe._cli import plot as work
 
     encodings = [fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]]
-    work.run(work.drawings(seq_len, last_position)[picture.value], encodings, output)
+    work.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
 
 
 @app.command()
