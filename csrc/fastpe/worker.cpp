@@ -15,8 +15,6 @@ constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
 // Of a tile, what stays in the first-level cache beside x: read from the second level, it would halve the speed of
 // everything that passes through.
 constexpr std::int64_t first_level_bytes = 12 * 1024;
-// How far ahead x is fetched, in segments of that size. One is too late for what lies in memory.
-constexpr std::int64_t segments_ahead = 2;
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
 
@@ -111,8 +109,8 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
       for (std::int64_t first = l; first < l + count; first += plan_.segment_rows) {
         const std::int64_t end = std::min(first + plan_.segment_rows, l + count);
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
-          const bool wraps = batch + segments_ahead >= batch_end;
-          const std::int64_t next_batch = wraps ? batch_begin : batch + segments_ahead;
+          const bool wraps = batch + 1 == batch_end;
+          const std::int64_t next_batch = wraps ? batch_begin : batch + 1;
           const std::int64_t rows_on = wraps ? end - first : 0;
           for_each_validity(
               job_, batch, first, end,
@@ -135,7 +133,7 @@ void Worker::process_run(std::int64_t batch, const Run& run) {
               job_.x->seq_stride_bytes, plan_.streaming);
   } else {
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      combine_rows(batch, l, count, tile, tile_stride, batch, l + segments_ahead * plan_.segment_rows);
+      combine_rows(batch, l, count, tile, tile_stride, batch, l + plan_.segment_rows);
     });
   }
 }
