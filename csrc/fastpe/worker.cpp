@@ -40,6 +40,7 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
       !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() > streaming_threshold_bytes();
+  plan.fetches_ahead = out.bytes() > streaming_threshold_bytes() / 2 && !(is_encode && plan.streaming);
   plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 8;
   if (job.encoder != nullptr) {
     // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
@@ -241,6 +242,7 @@ void Worker::rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t
   r.x_row_stride_bytes = x_stride;
   r.scale = job_.scale;
   r.alpha = job_.alpha;
+  r.fetches_ahead = plan_.fetches_ahead;
   r.streaming = streaming;
   kernels_.rotate[static_cast<int>(dtype)](r);
 }
