@@ -15,8 +15,6 @@ constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
 // Of a tile, what stays in the first-level cache beside x: read from the second level, it would halve the speed of
 // everything that passes through.
 constexpr std::int64_t first_level_bytes = 12 * 1024;
-// How far ahead x is fetched, in segments of that size. One is too late for what lies in memory.
-constexpr std::int64_t segments_ahead = 2;
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
 
@@ -42,14 +40,18 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
       !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() > streaming_threshold_bytes();
+  plan.fetches_ahead = out.bytes() > streaming_threshold_bytes() / 2 && !(is_encode && plan.streaming);
   plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 8;
   if (job.encoder != nullptr) {
     // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
     const bool has_rows_of_dtype = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
     plan.all_cached = job.use_cached_rows && has_rows_of_dtype && bounds.all_integers && bounds.lowest >= 0 &&
                       bounds.highest < job.encoder->max_len();
-    plan.scratch_bytes_of_phasors =
-        2 * blocks_at_once * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
+    // Positions in any order come back to the groups of a sequence; those in a row don't.
+    const bool any_order = p.values.data != nullptr || p.offsets.data != nullptr;
+    if (out.dtype != DType::float64) plan.group_slots = any_order ? max_group_slots : 1;
+    plan.scratch_bytes_of_phasors = 2 * (blocks_at_once + plan.group_slots) * job.encoder->table_stride() *
+                                    static_cast<std::int64_t>(sizeof(double));
   }
   const std::int64_t tile_element = out.dtype == DType::float64 ? 8 : 4;
   plan.tile_row_bytes = (out.columns * tile_element + 63) / 64 * 64;
@@ -70,10 +72,10 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
 Worker::Worker(const Job& job, const Plan& plan, const CachedRows& cached, char* scratch)
     : job_(job), plan_(plan), cached_(cached), kernels_(active_kernels()), dtype_(job.out.dtype) {
   for (std::int64_t& anchor : anchors_) anchor = no_anchor;
+  for (std::int64_t& centre : centres_) centre = no_anchor;
   if (job.encoder != nullptr && scratch != nullptr) {
-    std::memset(scratch, 0, static_cast<std::size_t>(plan.scratch_bytes_of_phasors));
     values_ = reinterpret_cast<double*>(scratch);
-    slopes_ = values_ + blocks_at_once * job.encoder->table_stride();
+    slopes_ = values_ + (blocks_at_once + plan.group_slots) * job.encoder->table_stride();
     scratch += plan.scratch_bytes_of_phasors;
     tile_ = scratch;
     row_ = scratch + plan.tile_rows * plan.tile_row_bytes;
@@ -108,8 +110,8 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
       for (std::int64_t first = l; first < l + count; first += plan_.segment_rows) {
         const std::int64_t end = std::min(first + plan_.segment_rows, l + count);
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
-          const bool wraps = batch + segments_ahead >= batch_end;
-          const std::int64_t next_batch = wraps ? batch_begin : batch + segments_ahead;
+          const bool wraps = batch + 1 == batch_end;
+          const std::int64_t next_batch = wraps ? batch_begin : batch + 1;
           const std::int64_t rows_on = wraps ? end - first : 0;
           for_each_validity(
               job_, batch, first, end,
@@ -132,7 +134,7 @@ void Worker::process_run(std::int64_t batch, const Run& run) {
               job_.x->seq_stride_bytes, plan_.streaming);
   } else {
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      combine_rows(batch, l, count, tile, tile_stride, batch, l + segments_ahead * plan_.segment_rows);
+      combine_rows(batch, l, count, tile, tile_stride, batch, l + plan_.segment_rows);
     });
   }
 }
@@ -204,18 +206,18 @@ void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_
     // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
     const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
     encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, compensated, values_, slopes_);
-    rotate(0, 1, 0, 0, dtype, out, out_stride, x, x_stride, streaming);
+    rotate({0, 1, {}}, 0, 0, dtype, out, out_stride, x, x_stride, streaming);
     return;
   }
   std::int64_t position = run.position.integer;
   for (std::int64_t left = run.count; left > 0;) {
     const BlockPosition at = block_position(position);
     const bool whole_blocks = at.row == -block_radius && left >= blocks_at_once * block_rows;
-    const std::int64_t anchor_count = whole_blocks ? blocks_at_once : 1;
     const std::int64_t count = whole_blocks ? blocks_at_once * block_rows : std::min(left, block_radius - at.row + 1);
-    const std::int64_t slot = whole_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, compensated);
+    const Anchors anchors =
+        whole_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, count, compensated);
     const std::int64_t last_row = whole_blocks ? block_radius : at.row + count - 1;
-    rotate(slot, anchor_count, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
+    rotate(anchors, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
            x == nullptr ? nullptr : x - at.row * x_stride, x_stride, streaming);
     position += count;
     left -= count;
@@ -224,12 +226,13 @@ void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_
   }
 }
 
-void Worker::rotate(std::int64_t slot, std::int64_t anchor_count, std::int64_t first_row, std::int64_t last_row,
-                    DType dtype, char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride,
-                    bool streaming) {
+void Worker::rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, DType dtype, char* out,
+                    std::int64_t out_stride, const char* x, std::int64_t x_stride, bool streaming) {
   const std::int64_t stride = job_.encoder->table_stride();
-  Rotation r = job_.encoder->rotation(values_ + slot * stride, slopes_ + slot * stride, dtype, job_.first_column);
-  r.anchor_count = anchor_count;
+  const std::int64_t at = anchors.slot * stride;
+  Rotation r = job_.encoder->rotation(values_ + at, slopes_ + at, dtype, job_.first_column);
+  r.turn = anchors.turn;
+  r.anchor_count = anchors.count;
   r.first_row = first_row;
   r.last_row = last_row;
   r.columns = job_.out.columns;
@@ -239,27 +242,53 @@ void Worker::rotate(std::int64_t slot, std::int64_t anchor_count, std::int64_t f
   r.x_row_stride_bytes = x_stride;
   r.scale = job_.scale;
   r.alpha = job_.alpha;
+  r.fetches_ahead = plan_.fetches_ahead;
   r.streaming = streaming;
   kernels_.rotate[static_cast<int>(dtype)](r);
 }
 
 void Worker::make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated) {
   const std::int64_t stride = job_.encoder->table_stride();
-  job_.encoder->write_phasors(anchor, 0.0, compensated, values_ + slot * stride, slopes_ + slot * stride);
+  double* const values = values_ + slot * stride;
+  double* const slopes = slopes_ + slot * stride;
+  if (compensated) {
+    job_.encoder->write_phasors(anchor, 0.0, true, values, slopes);
+  } else {
+    const GroupPosition at = group_position(anchor);
+    const std::int64_t centre = hold_centre(at.centre) * stride;
+    kernels_.turn(
+        {values_ + centre, slopes_ + centre, job_.encoder->anchor_turn(at.distance, 0), stride, values, slopes});
+  }
   anchors_[slot] = anchor;
 }
 
-std::int64_t Worker::hold_anchor(std::int64_t anchor, bool compensated) {
-  for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) {
-    if (anchors_[slot] == anchor) return slot;
+std::int64_t Worker::hold_centre(std::int64_t centre) {
+  const std::int64_t stride = job_.encoder->table_stride();
+  const auto place =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(centre) % static_cast<std::uint64_t>(plan_.group_slots));
+  const std::int64_t slot = blocks_at_once + place;
+  if (centres_[place] != centre) {
+    job_.encoder->write_phasors(centre * group_anchors, 0.0, false, values_ + slot * stride, slopes_ + slot * stride);
+    centres_[place] = centre;
   }
-  make_anchor(0, anchor, compensated);
-  return 0;
+  return slot;
 }
 
-std::int64_t Worker::hold_anchors(std::int64_t anchor, bool compensated) {
+Worker::Anchors Worker::hold_anchor(std::int64_t anchor, std::int64_t rows, bool compensated) {
+  for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) {
+    if (anchors_[slot] == anchor) return {slot, 1, {}};
+  }
+  if (rows == 1 && !compensated) {  // turned as the row is written
+    const GroupPosition at = group_position(anchor);
+    return {hold_centre(at.centre), 1, job_.encoder->anchor_turn(at.distance, job_.first_column)};
+  }
+  make_anchor(0, anchor, compensated);
+  return {0, 1, {}};
+}
+
+Worker::Anchors Worker::hold_anchors(std::int64_t anchor, bool compensated) {
   for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) make_anchor(slot, anchor + slot, compensated);
-  return 0;
+  return {0, blocks_at_once, {}};
 }
 
 const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {
