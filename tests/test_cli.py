@@ -166,6 +166,15 @@ def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("musicgen: ")
 
 
+@pytest.mark.parametrize("shape", [(1, 100, 64), (100, 1, 64)])
+def test_identify_takes_the_buffers_of_modules(
+    tmp_path: Path, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "pe.npy", fastpe.encode(100, 64, convention="concat").reshape(shape))
+    assert main(["identify", str(tmp_path / "pe.npy")]) == 0
+    assert capsys.readouterr().out.startswith("concat: ")
+
+
 def test_identify_says_when_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "noise.npy"
     np.save(table, np.random.default_rng(0).standard_normal((50, 16)))

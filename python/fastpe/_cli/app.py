@@ -325,14 +325,20 @@ def bench(rounds: Annotated[int, typer.Option(min=1, help="Times each is measure
 
 
 @app.command(epilog=_examples("fastpe identify pe.npy"))
-def identify(table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model].")]) -> None:
+def identify(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model]; axes of 1 are left out.")],
+) -> None:
     """Find the convention that a table was made with.
 
     Exits with 1 if there is none.
     """
     from fastpe._cli import numpy_files
 
-    found = fastpe.identify(numpy_files.load(table))
+    array = numpy_files.load(table)
+    if array.ndim > 2:
+        # As buffers of modules have it: [1, L, d_model] or [L, 1, d_model].
+        array = array.reshape([extent for extent in array.shape if extent != 1])
+    found = fastpe.identify(array)
     print(found)
     if not found.matches:
         raise typer.Exit(1)
