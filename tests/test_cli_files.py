@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -594,6 +595,36 @@ def test_damaged_files_are_one_line_and_leave_nothing(
         codes.append(code)
     # Changed elements are elements; most changes are damage.
     assert 0 < codes.count(0) < codes.count(1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+@pytest.mark.parametrize("target", ["sealed.npy", "sealed/y.npy"])
+def test_what_may_not_be_written_is_left_alone(target: str, request: pytest.FixtureRequest) -> None:
+    # The parents of pytest's own directories are closed to others.
+    directory = tempfile.TemporaryDirectory()
+    request.addfinalizer(directory.cleanup)
+    tmp_path = Path(directory.name)
+    save(tmp_path / "x.npy", embeddings(3, 4))
+    (tmp_path / "sealed").mkdir()
+    save(tmp_path / "sealed.npy", embeddings(2, 2))
+    before = (tmp_path / "sealed.npy").read_bytes()
+    for name in ("sealed", "sealed.npy"):
+        (tmp_path / name).chmod(0o555)
+    tmp_path.chmod(0o755)
+    # Modes do not stop root, so everything is done once while they do not matter and once as somebody else.
+    program = (
+        "import os, sys; from fastpe.__main__ import main\n"
+        "os.chdir(sys.argv[2]); main(['add', 'x.npy', '-o', '/dev/null', '-q'])\n"
+        "os.getuid() or os.setuid(65534)\n"
+        "sys.exit(main(['add', 'x.npy', '-o', sys.argv[1]]))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, target, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert run.stderr == f"fastpe: {target}: Permission denied\n"
+    assert run.returncode == 1
+    assert (tmp_path / "sealed.npy").read_bytes() == before
+    assert os.listdir(tmp_path / "sealed") == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")

@@ -16,6 +16,8 @@ from typing import IO
 from fastpe._cli.errors import CommandError, ReaderGone
 from fastpe._cli.progress import in_bytes
 
+_partial_suffix = ".partial"
+
 
 @contextlib.contextmanager
 def standard_output() -> Iterator[IO[bytes]]:
@@ -35,11 +37,12 @@ def standard_output() -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _named_in_errors(name: str) -> Iterator[None]:
-    """Writing to an open file raises errors without a name; these are about the target and nothing else."""
+    """Name the target in errors about writing it: those of an open file have no name, others that of a partial file."""
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        about_space = error.filename is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        if about_space or str(error.filename).endswith(_partial_suffix):
             error.filename = name
         raise
 
@@ -60,6 +63,9 @@ def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
     final = Path(os.path.realpath(path))
     if not final.parent.is_dir():
         raise CommandError(f"{final.parent} is no directory; make it first")
+    if final.exists() and not os.access(final, os.W_OK):
+        # It could be replaced all the same, but somebody did not want it changed.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     free = shutil.disk_usage(final.parent).free
     if byte_count > free:
         raise CommandError(f"{path} would have {in_bytes(byte_count)}, and there are {in_bytes(free)} free; make room")
@@ -105,7 +111,7 @@ def complete_directory(path: Path) -> Iterator[Path]:
 
 
 def _partial_name(final: Path) -> Path:
-    return final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
+    return final.with_name(f".fastpe-{secrets.token_hex(8)}{_partial_suffix}")
 
 
 def _sync_directory(directory: Path) -> None:
