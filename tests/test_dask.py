@@ -150,12 +150,12 @@ def test_a_distributed_cluster(client: distributed.Client, chunks: tuple[int, ..
     assert array.compute().tobytes() == x.tobytes()
 
 
-def _workers_threads() -> tuple[int, str | None, int]:
-    return os.getpid(), os.environ.get("OMP_NUM_THREADS"), fastpe.show_config()["threads"]
-
-
 def test_workers_are_processes_of_one_thread(client: distributed.Client) -> None:
-    found = list(client.run(_workers_threads).values())
-    assert len({pid for pid, _, _ in found} | {os.getpid()}) == 3
+    # Defined here, so that it is sent by value: workers cannot import tests.
+    def threads() -> tuple[int, str | None, int]:
+        return os.getpid(), os.environ.get("OMP_NUM_THREADS"), fastpe.show_config()["threads"]
+
+    found = list(client.run(threads).values())
+    assert len({process for process, _, _ in found} | {os.getpid()}) == 3
     # Set by Dask before each worker starts: workers do not oversubscribe, whatever num_threads says.
-    assert [threads for _, *threads in found] == [["1", 1]] * 2
+    assert [rest for _, *rest in found] == [["1", 1]] * 2
