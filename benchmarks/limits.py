@@ -8,6 +8,7 @@ import functools
 import pathlib
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,13 +71,23 @@ def add_one(x: Float32Array, threads: int) -> Callable[[], Float32Array]:
     return _native_call("add_constant", x, 1.0, threads)
 
 
+def _aligned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    line = 64
+    bytes_needed = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(bytes_needed + line, np.uint8)
+    start = -memory.ctypes.data % line
+    return memory[start : start + bytes_needed].view(dtype).reshape(shape)
+
+
 def rotate(values: int, threads: int) -> Callable[[], Float32Array]:
     """The arithmetic of so many values alone; the answer's rows hold 0.375 and 0.125."""
     library = _native()
     assert library is not None
     columns = library.rotation_columns()
-    rows = np.zeros((threads, 2, columns), np.float32)
-    tables = np.repeat([0.5, 0.5, 0.25, 0.5], columns)
+    # On cache lines' boundaries: the arithmetic's own cost, not that of its tables' place.
+    rows = _aligned((threads, 2, columns), np.float32)
+    tables = _aligned((4, columns), np.float64)
+    tables[:] = np.array([0.5, 0.5, 0.25, 0.5])[:, None]
     row_pairs = -(-values // (2 * columns))
 
     def call() -> Float32Array:

@@ -107,8 +107,11 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
     // Rows that no batch item wants have not been checked.
     if (!has_encoding(job_, run.position)) run.position = integer_position(0);
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      for (std::int64_t first = l; first < l + count; first += plan_.segment_rows) {
-        const std::int64_t end = std::min(first + plan_.segment_rows, l + count);
+      // Of one size: short ones are over before the next is fetched.
+      const std::int64_t segments = (count + plan_.segment_rows - 1) / plan_.segment_rows;
+      for (std::int64_t segment = 0; segment < segments; ++segment) {
+        const std::int64_t first = l + count * segment / segments;
+        const std::int64_t end = l + count * (segment + 1) / segments;
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
           const bool wraps = batch + 1 == batch_end;
           const std::int64_t next_batch = wraps ? batch_begin : batch + 1;

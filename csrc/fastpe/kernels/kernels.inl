@@ -16,11 +16,18 @@
 // Measured (tests/test_accuracy.py prints it): float32, float16 and bfloat16 never beyond 0.5 ulp in the sample;
 // float64 1 ulp + 1.3e-16 at most, absolute 2.1e-16. Bounds: 0.5 ulp + 1e-15 and 1 ulp + 2e-16.
 //
-// Tried, and not better in all (Zen 4): pairs of (sin, cos) interleaved at the store, equal with AVX-512, with AVX2 20
-// % slower in the cache and 10 % faster streaming, and each layout needs its own; one anchor at a time (20 % slower),
-// or three or four (up to 8 %); an anchor's columns in registers for streaming stores; blocks of 47 or 63 rows (3 %
-// either way, for larger tables); panels narrower than 256 columns; in combine, prefetching the tile, or x into the
-// first level (its second-level prefetch is what counts: out of cache 1.2 to 1.7 times as fast).
+// What it costs (Zen 4, AVX-512): the arithmetic alone 5.2 to 5.9 cycles for 16 float32 values, 1.3 of them for each
+// conversion of 8; storing to the second level 2 to 3; together 7 to 7.5, so they overlap little.
+//
+// Tried, and not better in all (Zen 4):
+// - rotate: pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with
+//   AVX2, and each layout needs its own; one anchor at a time (20 % slower), or three or four (up to 8 %); an anchor's
+//   columns in registers; blocks of 47 or 63 rows (3 % either way, for larger tables); panels narrower than 256 columns;
+//   adding with FMA by 1 on the multipliers' ports; starting each row's stores on a cache line (the tables then straddle
+//   them; placing the tables to match, 3 % either way).
+// - streaming: pieces of 16 bytes where rows are not aligned, so as not to peel (half the speed).
+// - combine: prefetching the tile, or x into the first level; segments of 8 or 16 KiB instead of 12; fetching x two or
+//   four segments ahead instead of one (5 to 15 % slower).
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
