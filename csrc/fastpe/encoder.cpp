@@ -98,7 +98,7 @@ void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensat
 
 // The fine rotation of column c by `row` positions is cos and sin of row * frequency(c). They come from the kernel that
 // writes columns: a sine column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
-Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
+Encoder::FineTables Encoder::make_fine_tables(bool with_lows, Interruption* interruption) const {
   const std::int64_t size = (block_radius + 1) * table_stride_;
   FineTables tables;
   tables.cosines = AlignedBuffer<double>(size);
@@ -110,6 +110,7 @@ Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
   const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
       slope_lows(table_stride_);
   for (std::int64_t row = 0; row <= block_radius; ++row) {
+    if (interruption != nullptr && interruption->look()) throw Interrupted{};
     Phasors p = phasors_of_frequencies();
     p.residual = static_cast<double>(row);
     p.values = values.data();
@@ -141,9 +142,11 @@ Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
   return tables;
 }
 
-const Encoder::FineTables& Encoder::fine_tables(DType dtype) const {
+const Encoder::FineTables& Encoder::fine_tables(DType dtype, Interruption* interruption) const {
   const bool with_lows = dtype == DType::float64;
-  return (with_lows ? fine_tables_with_lows_ : fine_tables_).get([&] { return make_fine_tables(with_lows); });
+  return (with_lows ? fine_tables_with_lows_ : fine_tables_).get([&] {
+    return make_fine_tables(with_lows, interruption);
+  });
 }
 
 Rotation Encoder::rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const {
@@ -164,7 +167,7 @@ Rotation Encoder::rotation(const double* values, const double* slopes, DType dty
   return r;
 }
 
-AlignedBuffer<char> Encoder::make_rows(DType dtype) const {
+AlignedBuffer<char> Encoder::make_rows(DType dtype, Interruption* interruption) const {
   const std::int64_t row_bytes = spec_.d_model * element_bytes(dtype);
   auto rows = AlignedBuffer<char>::uninitialized(max_len_ * row_bytes);
   Job job;
@@ -176,15 +179,20 @@ AlignedBuffer<char> Encoder::make_rows(DType dtype) const {
   job.out.seq_stride_bytes = row_bytes;
   job.out.columns = spec_.d_model;
   job.out.column_stride_bytes = element_bytes(dtype);
-  run(job, nullptr);
+  if (!run(job, interruption)) throw Interrupted{};
   return rows;
 }
 
-CachedRows Encoder::cached_rows(DType dtype) const {
+CachedRows Encoder::cached_rows(DType dtype, Interruption* interruption) const {
   if (max_len_ == 0) return {};
   const DType row_dtype = dtype == DType::float64 ? DType::float64 : DType::float32;
-  const Lazy<AlignedBuffer<char>>& rows = row_dtype == DType::float64 ? rows_float64_ : rows_float32_;
-  return {rows.get([&] { return make_rows(row_dtype); }).data(), max_len_, spec_.d_model * element_bytes(row_dtype)};
+  const AlignedBuffer<char>& made = rows(row_dtype).get([&] { return make_rows(row_dtype, interruption); });
+  return {made.data(), max_len_, spec_.d_model * element_bytes(row_dtype)};
+}
+
+bool Encoder::is_complete(DType dtype) const {
+  return (dtype == DType::float64 ? fine_tables_with_lows_ : fine_tables_).is_made() &&
+         (max_len_ == 0 || rows(dtype).is_made());
 }
 
 }  // namespace fastpe

@@ -7,6 +7,7 @@
 #include "buffer.h"
 #include "frequencies.h"
 #include "kernels/kernels.h"
+#include "parallel.h"
 #include "spec.h"
 
 namespace fastpe {
@@ -42,24 +43,30 @@ class Encoder {
   // fills keep what they hold.
   void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
 
-  // Makes what calls in this dtype need, so that rotation() allocates nothing.
-  void prepare(DType dtype) const { fine_tables(dtype); }
+  // Makes what calls in this dtype need, so that rotation() allocates nothing. Throws Interrupted.
+  void prepare(DType dtype, Interruption* interruption) const { fine_tables(dtype, interruption); }
 
   // Rows first_row..last_row around the anchor whose phasors are given, for columns from first_column on. The caller
   // fills in the output, the embeddings, and whether to stream.
   Rotation rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const;
 
-  // Rows in float32, or in float64 for DType::float64: what is added to embeddings of this dtype.
-  CachedRows cached_rows(DType dtype) const;
+  // Rows in float32, or in float64 for DType::float64: what is added to embeddings of this dtype. Throws Interrupted.
+  CachedRows cached_rows(DType dtype, Interruption* interruption) const;
+
+  // Whether all that is kept for this dtype has been made: the first calls make it, which may take long.
+  bool is_complete(DType dtype) const;
 
  private:
   struct FineTables {
     AlignedBuffer<double> cosines, sines, cosine_lows, sine_lows;  // [0 .. block_radius][table_stride]
   };
   Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else
-  FineTables make_fine_tables(bool with_lows) const;
-  const FineTables& fine_tables(DType dtype) const;
-  AlignedBuffer<char> make_rows(DType dtype) const;
+  FineTables make_fine_tables(bool with_lows, Interruption* interruption) const;
+  const FineTables& fine_tables(DType dtype, Interruption* interruption = nullptr) const;
+  AlignedBuffer<char> make_rows(DType dtype, Interruption* interruption) const;
+  const Lazy<AlignedBuffer<char>>& rows(DType dtype) const {
+    return dtype == DType::float64 ? rows_float64_ : rows_float32_;
+  }
 
   Spec spec_;
   std::int64_t max_len_;
