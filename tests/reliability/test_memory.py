@@ -30,6 +30,11 @@ def test_sizes_that_no_memory_holds(dtype: type) -> None:
         fastpe.encode(2**50, 4, dtype=dtype)
 
 
+def test_kept_rows_that_no_memory_holds() -> None:
+    with pytest.raises(MemoryError):
+        fastpe.PositionalEncoding(16, max_len=2**50).encode(3)
+
+
 @pytest.mark.parametrize("shape", [(HUGE, 4), (1, HUGE, 4), (HUGE, 1, 4), (2**20, 2**20, 4)])
 def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="share memory"):
