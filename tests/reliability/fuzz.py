@@ -2,7 +2,7 @@
 """Random calls, checked against a naive model and against every instruction set and thread count.
 
 python fuzz.py --seconds 600 --seed 1     random calls; a failing one prints its number, and --only NUMBER repeats it
-python fuzz.py --atheris [libFuzzer's]    the same calls, chosen by Atheris (pip install atheris)
+python fuzz.py --atheris [libFuzzer's]    the same calls, chosen by Atheris (pip install atheris); see fuzz_guided.sh
 
 Values are compared bit for bit with a model in NumPy that adds rows one position at a time, and some of them with sines
 and cosines of 60 digits. Arrays lie in larger ones, whose other elements must not change.
@@ -17,6 +17,7 @@ import itertools
 import random
 import sys
 import time
+import types
 from typing import Any, Protocol, cast
 
 import ml_dtypes
@@ -355,14 +356,21 @@ def run_with_atheris(arguments: list[str]) -> None:
     class AtherisChoices:
         def __init__(self, data: bytes) -> None:
             self._provider = atheris.FuzzedDataProvider(data)
+            # Where the input ends: the provider itself would go on with the lowest numbers.
+            self._further = RandomChoices("further")
 
         def integer(self, low: int, high: int) -> int:
+            if self._provider.remaining_bytes() == 0:
+                return self._further.integer(low, high)
             return int(self._provider.ConsumeIntInRange(low, high))
 
     def one_input(data: bytes) -> None:
         run_case(AtherisChoices(data))
 
-    atheris.Setup([sys.argv[0], *arguments], atheris.instrument_func(one_input))
+    for function in [*vars(Case).values(), *globals().values()]:
+        if isinstance(function, types.FunctionType) and function.__module__ == __name__:
+            atheris.instrument_func(function)
+    atheris.Setup([sys.argv[0], *arguments], one_input)
     atheris.Fuzz()
 
 
