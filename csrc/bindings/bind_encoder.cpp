@@ -45,7 +45,7 @@ bool is_numpy_scalar(PyObject* object) {
 
 // An int that is no bool; saturated where it does not fit.
 std::optional<std::int64_t> integer_argument(PyObject* object) {
-  if (PyBool_Check(object)) return std::nullopt;
+  if (is_ndarray(object) || PyBool_Check(object)) return std::nullopt;
   if (!PyLong_Check(object)) {
     // Tensors of one element have an __index__ too, but are arrays.
     if (!PyIndex_Check(object) || (py::hasattr(object, "shape") && !is_numpy_scalar(object))) return std::nullopt;

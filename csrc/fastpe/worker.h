@@ -18,6 +18,7 @@ struct Plan {
   bool all_cached = false;        // every position has a cached row
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
+  bool fetches_ahead = false;     // x comes from memory: the processor's own prefetching is too late
   bool fits_in_cache = false;     // with room to spare for cached rows
   std::int64_t segment_rows = 1;  // that are added at a time, as many as the first-level cache holds
   std::int64_t tile_rows = 1;

@@ -80,8 +80,9 @@ struct Rotation {
   const char* x;  // null: write the encoding alone
   std::int64_t x_row_stride_bytes;
   double scale, alpha;
-  double bound;    // of the encoding's magnitude: the output scale's
-  bool streaming;  // bypass the cache
+  double bound;        // of the encoding's magnitude: the output scale's
+  bool fetches_ahead;  // x, or out where there is no x, into the second-level cache
+  bool streaming;      // bypass the cache
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the half types, else in the dtype itself.

@@ -147,6 +147,13 @@ FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column
   }
 }
 
+// The lines that are ahead of [begin, end).
+template <class Element>
+inline void prefetch(const Element* begin, const Element* end, std::int64_t ahead_bytes) {
+  const auto* const stop = reinterpret_cast<const char*>(end);
+  for (const auto* at = reinterpret_cast<const char*>(begin); at < stop; at += 64) FASTPE_PREFETCH(at + ahead_bytes);
+}
+
 // ---- phasors
 
 struct SinCos {
@@ -448,61 +455,88 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::i
   }
 }
 
+// Columns from begin to end. x, or out where there is none, is fetched ahead_bytes ahead, unless 0.
+struct Span {
+  std::int64_t begin, end;
+  std::int64_t ahead_bytes;
+};
+
 template <class T, Mode mode, bool streaming, From from, int anchors, bool plus, bool minus>
-inline void rotate_row(const Rotation& r, std::int64_t row, std::int64_t begin, std::int64_t end) {
+inline void rotate_row(const Rotation& r, std::int64_t row, Span span) {
   const RowPair<T, anchors> pair(r, row);
-  std::int64_t column = begin;
-  for (; column + float_lanes <= end; column += float_lanes) {
+  if (span.ahead_bytes != 0) {
+    for (int anchor = 0; anchor < anchors; ++anchor) {
+      for (int sign = plus ? 0 : 1; sign < (minus ? 2 : 1); ++sign) {
+        const auto* const first = mode == Mode::write ? pair.out[anchor][sign] : pair.x[anchor][sign];
+        prefetch(first + span.begin, first + span.end, span.ahead_bytes);
+      }
+    }
+  }
+  std::int64_t column = span.begin;
+  for (; column + float_lanes <= span.end; column += float_lanes) {
     rotate_columns<T, mode, streaming, from, false, anchors, plus, minus>(pair, column, float_lanes);
   }
-  if (column < end) {
-    rotate_columns<T, mode, streaming, from, true, anchors, plus, minus>(pair, column, end - column);
+  if (column < span.end) {
+    rotate_columns<T, mode, streaming, from, true, anchors, plus, minus>(pair, column, span.end - column);
   }
 }
 
 template <class T, Mode mode, bool streaming, From from>
-inline void rotate_one_row(const Rotation& r, std::int64_t signed_row, std::int64_t begin, std::int64_t end) {
+inline void rotate_one_row(const Rotation& r, std::int64_t signed_row, Span span) {
   if (signed_row >= 0) {
-    rotate_row<T, mode, streaming, from, 1, true, false>(r, signed_row, begin, end);
+    rotate_row<T, mode, streaming, from, 1, true, false>(r, signed_row, span);
   } else {
-    rotate_row<T, mode, streaming, from, 1, false, true>(r, -signed_row, begin, end);
+    rotate_row<T, mode, streaming, from, 1, false, true>(r, -signed_row, span);
   }
 }
 
-// All rows wanted, from column `begin` to `end`.
+// All rows wanted, of the span.
 template <class T, Mode mode, bool streaming, From from>
-inline void rotate_panel(const Rotation& r, std::int64_t begin, std::int64_t end) {
+inline void rotate_panel(const Rotation& r, Span span) {
   const std::int64_t symmetric = -r.first_row < r.last_row ? -r.first_row : r.last_row;
   if (from == From::centre || symmetric < 0) {
     for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
-      rotate_one_row<T, mode, streaming, from>(r, row, begin, end);
+      rotate_one_row<T, mode, streaming, from>(r, row, span);
     }
     return;
   }
   if constexpr (from == From::anchor) {
     if (r.anchor_count == blocks_at_once) {
-      rotate_row<T, mode, streaming, from, blocks_at_once, true, false>(r, 0, begin, end);
+      rotate_row<T, mode, streaming, from, blocks_at_once, true, false>(r, 0, span);
       for (std::int64_t row = 1; row <= symmetric; ++row) {
-        rotate_row<T, mode, streaming, from, blocks_at_once, true, true>(r, row, begin, end);
+        rotate_row<T, mode, streaming, from, blocks_at_once, true, true>(r, row, span);
       }
       return;
     }
-    rotate_row<T, mode, streaming, from, 1, true, false>(r, 0, begin, end);
+    rotate_row<T, mode, streaming, from, 1, true, false>(r, 0, span);
     for (std::int64_t row = 1; row <= symmetric; ++row) {
-      rotate_row<T, mode, streaming, from, 1, true, true>(r, row, begin, end);
+      rotate_row<T, mode, streaming, from, 1, true, true>(r, row, span);
     }
-    for (std::int64_t row = r.first_row; row < -symmetric; ++row)
-      rotate_one_row<T, mode, streaming, from>(r, row, begin, end);
+    for (std::int64_t row = r.first_row; row < -symmetric; ++row) {
+      rotate_one_row<T, mode, streaming, from>(r, row, span);
+    }
     for (std::int64_t row = symmetric + 1; row <= r.last_row; ++row) {
-      rotate_one_row<T, mode, streaming, from>(r, row, begin, end);
+      rotate_one_row<T, mode, streaming, from>(r, row, span);
     }
   }
+}
+
+// The panel of columns from `begin` on. After it come the rows' next panel, or the first of the rows of the next call.
+template <class T, Mode mode>
+inline Span panel_at(const Rotation& r, std::int64_t first, std::int64_t begin) {
+  constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(typename T::Element));
+  const std::int64_t end = begin + panel_columns;
+  if (!r.fetches_ahead) return {begin, end < r.columns ? end : r.columns, 0};
+  if (end < r.columns) return {begin, end, panel_columns * element_bytes};
+  const std::int64_t rows = r.last_row - r.first_row + 1 + (r.anchor_count - 1) * block_rows;
+  const std::int64_t row_stride_bytes = mode == Mode::write ? r.out_row_stride_bytes : r.x_row_stride_bytes;
+  return {begin, r.columns, rows * row_stride_bytes - (begin - first) * element_bytes};
 }
 
 template <class T, Mode mode, From from>
 void rotate_plain(const Rotation& r) {
   for (std::int64_t begin = 0; begin < r.columns; begin += panel_columns) {
-    rotate_panel<T, mode, false, from>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+    rotate_panel<T, mode, false, from>(r, panel_at<T, mode>(r, 0, begin));
   }
 }
 
@@ -517,10 +551,9 @@ void rotate_streaming(const Rotation& r) {
   };
   if (r.out_row_stride_bytes % alignment == 0) {
     const std::int64_t head = peel(r.out);
-    rotate_panel<T, mode, false, from>(r, 0, head);
+    rotate_panel<T, mode, false, from>(r, {0, head, 0});
     for (std::int64_t begin = head; begin < r.columns; begin += panel_columns) {
-      rotate_panel<T, mode, true, from>(r, begin,
-                                        begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+      rotate_panel<T, mode, true, from>(r, panel_at<T, mode>(r, head, begin));
     }
   } else {
     Rotation one = r;
@@ -528,8 +561,8 @@ void rotate_streaming(const Rotation& r) {
     for (std::int64_t anchor = 0; anchor < r.anchor_count; ++anchor) {
       for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
         const std::int64_t head = peel(one.out + row * r.out_row_stride_bytes);
-        rotate_one_row<T, mode, false, from>(one, row, 0, head);
-        rotate_one_row<T, mode, true, from>(one, row, head, r.columns);
+        rotate_one_row<T, mode, false, from>(one, row, {0, head, 0});
+        rotate_one_row<T, mode, true, from>(one, row, {head, r.columns, 0});
       }
       one.values += r.table_stride;
       one.slopes += r.table_stride;
@@ -566,40 +599,68 @@ void rotate(const Rotation& r) {
 
 // ---- combine
 
-template <class T, class Addend, bool scaled, bool streaming>
-inline void combine_row(typename T::Element* out, const typename T::Element* x, const typename Addend::Element* addend,
-                        const char* next_x, std::int64_t columns, typename T::Vector scale, typename T::Vector alpha) {
-  const auto sum = [&](typename T::Vector embedding, typename Addend::Vector other) {
+template <class T, class Addend, bool scaled>
+struct CombinedRow {
+  using Element = typename T::Element;
+  using Vector = typename T::Vector;
+
+  FASTPE_ALWAYS_INLINE CombinedRow(const Combination& c, std::int64_t row)
+      : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
+        x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
+        addend(reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes)),
+        next_x(c.next_x + row * c.x_row_stride_bytes),
+        scale(T::broadcast(c.scale)),
+        alpha(T::broadcast(c.alpha)) {}
+
+  FASTPE_ALWAYS_INLINE Vector sum(Vector embedding, typename Addend::Vector other) const {
     return scaled ? embedding * scale + other * alpha : embedding + other;
-  };
-  std::int64_t column = 0;
-  for (; column + float_lanes <= columns; column += float_lanes) {
-    prefetch_columns<T>(next_x, column);
-    put<T, streaming>(out + column, sum(T::load(x + column), Addend::load(addend + column)));
   }
-  if (column < columns) {
-    const std::int64_t count = columns - column;
-    store_partial<T>(out + column,
-                     sum(load_partial<T>(x + column, count), load_partial<Addend>(addend + column, count)), count);
+  FASTPE_ALWAYS_INLINE Vector at(std::int64_t column) const {
+    return sum(T::load(x + column), Addend::load(addend + column));
   }
-}
+  template <bool streaming>
+  FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
+    std::int64_t column = begin;
+    for (; column + float_lanes <= end; column += float_lanes) {
+      prefetch_columns<T>(next_x, column - begin);
+      put<T, streaming>(out + column, at(column));
+    }
+    return column;
+  }
+  FASTPE_ALWAYS_INLINE void put_partial(std::int64_t begin, std::int64_t end) const {
+    const std::int64_t count = end - begin;
+    store_partial<T>(out + begin, sum(load_partial<T>(x + begin, count), load_partial<Addend>(addend + begin, count)),
+                     count);
+  }
+
+  Element* out;
+  const Element* x;
+  const typename Addend::Element* addend;
+  const char* next_x;
+  Vector scale, alpha;
+};
 
 template <class T, class Addend, bool scaled>
 void combine_rows(const Combination& c) {
-  const auto scale = T::broadcast(c.scale);
-  const auto alpha = T::broadcast(c.alpha);
+  const std::int64_t columns = c.columns;
   for (std::int64_t row = 0; row < c.rows; ++row) {
-    auto* out = reinterpret_cast<typename T::Element*>(c.out + row * c.out_row_stride_bytes);
-    const auto* x = reinterpret_cast<const typename T::Element*>(c.x + row * c.x_row_stride_bytes);
-    const auto* addend = reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes);
-    const char* const next_x = c.next_x + row * c.x_row_stride_bytes;
-    std::int64_t head = 0;
+    const CombinedRow<T, Addend, scaled> r(c, row);
+    const std::int64_t aligned = elements_to_alignment<T>(r.out);
+    const std::int64_t head = aligned < columns ? aligned : columns;
     if (c.streaming) {
-      head = elements_to_alignment<T>(out);
-      head = head < c.columns ? head : c.columns;
-      combine_row<T, Addend, scaled, true>(out + head, x + head, addend + head, next_x, c.columns - head, scale, alpha);
+      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
+      const std::int64_t end = r.template put_vectors<true>(head, columns);
+      if (end < columns) r.put_partial(end, columns);
+    } else if (columns < float_lanes) {
+      r.put_partial(0, columns);
+    } else {
+      // The vectors at both ends may overlap those between, which lie on cache lines: summed before x is written.
+      const auto first = r.at(0);
+      const auto last = r.at(columns - float_lanes);
+      r.template put_vectors<false>(head, columns);
+      T::store(r.out, first);
+      T::store(r.out + columns - float_lanes, last);
     }
-    combine_row<T, Addend, scaled, false>(out, x, addend, next_x, c.streaming ? head : c.columns, scale, alpha);
   }
   if (c.streaming) streaming_fence();
 }
