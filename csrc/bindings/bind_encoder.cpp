@@ -273,15 +273,20 @@ class SignalCheck final : public Interruption {
 };
 
 void finish(const Call& call) {
-  if (call.job.out.bytes() < bytes_worth_releasing_the_gil) {
-    run(call.job, nullptr);
+  const Job& job = call.job;
+  const bool is_small = job.out.bytes() < bytes_worth_releasing_the_gil;
+  // A small call, too, may have the encoder's rows to make: interruptible, but not so that every thread makes them.
+  if (is_small && (job.encoder == nullptr || job.encoder->is_complete(job.out.dtype))) {
+    run(job, nullptr);
     return;
   }
   SignalCheck signals;
   bool completed;
-  {
+  if (is_small) {
+    completed = run(job, &signals);
+  } else {
     const py::gil_scoped_release no_gil;  // the arrays are alive: the caller and `kept` hold them
-    completed = run(call.job, &signals);
+    completed = run(job, &signals);
   }
   if (!completed) signals.raise();
 }
