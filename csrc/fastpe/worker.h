@@ -40,6 +40,11 @@ class Worker {
  private:
   void process_run(std::int64_t batch, const Run& run);
 
+  // How many of the run's rows, from its first on, there is an encoding for. Another thread may have changed positions,
+  // offsets, lengths or ids since they were checked: results are then undefined, but nothing outside the arrays is
+  // read.
+  std::int64_t rows_with_encoding(const Run& run) const;
+
   bool reads_cached(const Run& run) const;
 
   bool has_contiguous_rows() const;
@@ -65,6 +70,7 @@ class Worker {
 
   std::int64_t hold_anchors(std::int64_t anchor, bool compensated);
 
+  // Never outside the vocabulary, whatever became of the id since it was checked.
   const char* vocabulary_row(std::int64_t batch, std::int64_t l) const;
 
   // x * scale + alpha * addend for rows of one batch item.
