@@ -56,6 +56,7 @@ struct Globals {
                       {"ids", "table", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha",
                        "position_table", "num_threads", "out"}};
   PyObject* numpy_scalar = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  PyObject* numpy_bool = py::object(py::module_::import("numpy").attr("bool_")).release().ptr();
 };
 
 const Globals& globals() {
@@ -69,6 +70,8 @@ bool is_numpy_scalar(PyObject* object) { return PyObject_IsInstance(object, glob
 std::optional<std::int64_t> integer_argument(PyObject* object) {
   if (PyBool_Check(object)) return std::nullopt;
   if (!PyLong_Check(object)) {
+    // Until NumPy 2.3 its bool had an __index__.
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == globals().numpy_bool) return std::nullopt;
     // Tensors of one element have an __index__ too, but are arrays.
     if (!PyIndex_Check(object) || (py::hasattr(object, "shape") && !is_numpy_scalar(object))) return std::nullopt;
   }
