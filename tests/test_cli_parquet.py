@@ -91,7 +91,9 @@ def test_an_empty_file(tmp_path: Path) -> None:
         (["-o", "y.parquet", "--key", "ragged"], "cast it with pyarrow.compute.cast"),
         (
             ["-o", "y.parquet", "--key", "f"],
-            "column f has 1 nulls; fill or drop them first" if READS_NULL_LISTS else "Expected all lists to be of size=8",
+            "column f has 1 nulls; fill or drop them first"
+            if READS_NULL_LISTS
+            else "Expected all lists to be of size=8",
         ),
         (["-o", "y.npy", "--key", "e"], "give y.npy the suffix .parquet"),
         (["-o", "y.parquet", "--key", "e", "--dtype", "float16"], "a Parquet column keeps its type"),
