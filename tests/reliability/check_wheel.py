@@ -26,6 +26,11 @@ GCC_LICENCES = ("licenses/GPL-3.0.txt", "licenses/GCC-exception-3.1.txt")
 RUN_TIME = re.compile(r"(libgomp|vcomp|msvcp)[\w.-]*", re.IGNORECASE)
 MUSL_RUN_TIME = re.compile(r"(libgomp|libstdc\+\+|libgcc_s)[\w.+-]*")
 SYSTEM = re.compile(r"(libc|libm|libpthread|libstdc\+\+|libgcc_s|ld-linux[\w-]*|libc\.musl-\w+)\.so(\.\d+)?")
+# The core opens no connection, starts no process and writes no file.
+BEYOND_COMPUTING = re.compile(
+    r"socket|connect|bind|listen|send\w*|system|popen|posix_spawn\w*|v?fork|exec[lv]\w*|dlopen|dlmopen|open(at)?(64)?"
+    r"|p?write(v|64)?|fwrite|fput[cs]|put[cs]|v?f?printf|rename\w*|unlink\w*|remove|truncate|chmod|setenv|putenv|unsetenv"
+)
 RUN_PATHS = ("$ORIGIN/../fastpe.libs", "$ORIGIN")
 
 
@@ -41,6 +46,15 @@ def elf_complaints(path: pathlib.Path, vendored: list[str]) -> list[str]:
     ]
 
 
+def foreign_complaints(path: pathlib.Path) -> list[str]:
+    """What an ELF file asks of the system beyond memory, threads, reading files and arithmetic."""
+    table = subprocess.run(
+        ["readelf", "--dyn-syms", "--wide", str(path)], check=True, capture_output=True, text=True
+    ).stdout
+    imported = re.findall(r" UND (\w+)", table)
+    return [f"{path.name} calls {name}" for name in imported if BEYOND_COMPUTING.fullmatch(name)]
+
+
 def complaints_about(path: str) -> list[str]:
     """Everything that is wrong with one wheel."""
     complaints = []
@@ -52,7 +66,9 @@ def complaints_about(path: str) -> list[str]:
         vendored = [name.split("/")[-1] for name in libraries]
         for entry in entries:
             if wheel.read(entry).startswith(b"\x7fELF"):
-                complaints += elf_complaints(pathlib.Path(wheel.extract(entry, directory)), vendored)
+                file = pathlib.Path(wheel.extract(entry, directory))
+                complaints += elf_complaints(file, vendored)
+                complaints += [] if file.name in vendored else foreign_complaints(file)
     names = [entry.filename for entry in entries]
     size = sum(entry.compress_size for entry in entries if entry.filename not in libraries)
     print(f"{path}: {len(names)} files, {size} bytes, beside {', '.join(vendored) or 'no library'}")
