@@ -90,7 +90,7 @@ void Worker::process_rows(std::int64_t begin, std::int64_t end) {
           for_each_run(job_, batch, l, count, valid_before, [&](const Run& run) {
             const std::int64_t known = rows_with_encoding(run);
             if (known > 0) process_run(batch, {run.l, known, run.position});
-            leave_rows(batch, run.l + known, run.count - known);
+            if (known < run.count) leave_rows(batch, run.l + known, run.count - known);
           });
           valid_before += count;
         },
