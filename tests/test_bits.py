@@ -175,9 +175,9 @@ def test_calls_from_many_threads_give_the_same_bits() -> None:
 def test_where_a_call_starts_does_not_matter(
     start: int, count: int, d_model: int, dtype: np.dtype[Any], convention: str, data: st.DataObject
 ) -> None:
-    count = min(count, 2**53 - start)
     encoding = fastpe.PositionalEncoding(d_model, convention=convention)
     first = encoding.convention.first_position
+    count = min(count, 2**53 + 1 - start - first)
     whole = encoding.encode(count, offset=start, dtype=dtype)
     positions = np.arange(first + start, first + start + count, dtype=np.int64)
     for same in (positions, positions.astype(np.float64), positions[None]):

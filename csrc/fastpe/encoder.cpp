@@ -51,13 +51,24 @@ Spec checked(Spec spec) {
   return spec;
 }
 
+// The multiple of 2 * radius + 1 nearest to `value`, divided by it.
+std::int64_t nearest_multiple(std::int64_t value, std::int64_t radius) {
+  const std::int64_t width = 2 * radius + 1;
+  const std::int64_t shifted = value + radius;
+  const std::int64_t quotient = shifted / width;
+  return shifted % width < 0 ? quotient - 1 : quotient;
+}
+
 }  // namespace
 
 BlockPosition block_position(std::int64_t position) {
-  const std::int64_t shifted = position + block_radius;
-  const std::int64_t quotient = shifted / block_rows;
-  const std::int64_t anchor = shifted % block_rows < 0 ? quotient - 1 : quotient;
+  const std::int64_t anchor = nearest_multiple(position, block_radius);
   return {anchor, position - anchor * block_rows};
+}
+
+GroupPosition group_position(std::int64_t anchor) {
+  const std::int64_t centre = nearest_multiple(anchor, group_radius);
+  return {centre, anchor - centre * group_anchors};
 }
 
 Encoder::Encoder(Spec spec, std::int64_t max_len)
@@ -94,13 +105,21 @@ void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensat
   p.cosine_column = spec_.cosine_first ? 0 : second;
   p.compensated = compensated;
   active_kernels().phasors(p);
+  std::fill(values + 2 * frequency_count_, values + table_stride_, 0.0);
+  std::fill(slopes + 2 * frequency_count_, slopes + table_stride_, 0.0);
 }
 
-// The fine rotation of column c by `row` positions is cos and sin of row * frequency(c). They come from the kernel that
-// writes columns: a sine column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
-Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
-  const std::int64_t size = (block_radius + 1) * table_stride_;
-  FineTables tables;
+AnchorTurn Encoder::anchor_turn(std::int64_t distance, std::int64_t first_column) const {
+  const RotationTables& rotations = anchor_rotations();
+  const std::int64_t at = std::abs(distance) * table_stride_ + first_column;
+  return {rotations.cosines.data() + at, rotations.sines.data() + at, distance < 0};
+}
+
+// Column c turns by cos and sin of the distance times frequency(c). They come from the kernel that writes columns: a
+// sine column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
+Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, double scale, bool with_lows) const {
+  const std::int64_t size = (steps + 1) * table_stride_;
+  RotationTables tables;
   tables.cosines = AlignedBuffer<double>(size);
   tables.sines = AlignedBuffer<double>(size);
   if (with_lows) {
@@ -109,9 +128,9 @@ Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
   }
   const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
       slope_lows(table_stride_);
-  for (std::int64_t row = 0; row <= block_radius; ++row) {
+  for (std::int64_t row = 0; row <= steps; ++row) {
     Phasors p = phasors_of_frequencies();
-    p.residual = static_cast<double>(row);
+    (step == Step::position ? p.residual : p.anchor) = static_cast<double>(row);
     p.values = values.data();
     p.slopes = slopes.data();
     p.value_lows = value_lows.data();
@@ -123,11 +142,10 @@ Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
     active_kernels().phasors(p);
     const auto scaled = [&](double high, double low, AlignedBuffer<double>& highs, AlignedBuffer<double>& lows,
                             std::int64_t column) {
-      const double product = high * spec_.output_scale;
+      const double product = high * scale;
       highs.data()[row * table_stride_ + column] = product;
       if (!with_lows) return;
-      lows.data()[row * table_stride_ + column] =
-          std::fma(high, spec_.output_scale, -product) + low * spec_.output_scale;
+      lows.data()[row * table_stride_ + column] = std::fma(high, scale, -product) + low * scale;
     };
     for (std::int64_t k = 0; k < frequency_count_; ++k) {
       const std::int64_t first = spec_.interleaved ? 2 * k : k;
@@ -141,13 +159,24 @@ Encoder::FineTables Encoder::make_fine_tables(bool with_lows) const {
   return tables;
 }
 
-const Encoder::FineTables& Encoder::fine_tables(DType dtype) const {
+const Encoder::RotationTables& Encoder::fine_rotations(DType dtype) const {
   const bool with_lows = dtype == DType::float64;
-  return (with_lows ? fine_tables_with_lows_ : fine_tables_).get([&] { return make_fine_tables(with_lows); });
+  return (with_lows ? fine_rotations_with_lows_ : fine_rotations_).get([&] {
+    return make_rotations(Step::position, block_radius, spec_.output_scale, with_lows);
+  });
+}
+
+const Encoder::RotationTables& Encoder::anchor_rotations() const {
+  return anchor_rotations_.get([&] { return make_rotations(Step::anchor, group_radius, 1.0, false); });
+}
+
+void Encoder::prepare(DType dtype) const {
+  fine_rotations(dtype);
+  if (dtype != DType::float64) anchor_rotations();
 }
 
 Rotation Encoder::rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const {
-  const FineTables& tables = fine_tables(dtype);
+  const RotationTables& tables = fine_rotations(dtype);
   Rotation r{};
   r.values = values + first_column;
   r.slopes = slopes + first_column;

@@ -26,6 +26,13 @@ struct BlockPosition {
 };
 BlockPosition block_position(std::int64_t position);
 
+// The group an anchor lies in: anchor = centre * group_anchors + distance, |distance| <= group_radius.
+struct GroupPosition {
+  std::int64_t centre;
+  std::int64_t distance;
+};
+GroupPosition group_position(std::int64_t anchor);
+
 class Encoder {
  public:
   // Throws std::invalid_argument for a spec that describes no encoding.
@@ -38,12 +45,14 @@ class Encoder {
   // Doubles of one table row: all columns, padded.
   std::int64_t table_stride() const { return table_stride_; }
 
-  // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; columns that no frequency
-  // fills keep what they hold.
+  // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; 0 where no frequency is.
   void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
 
+  // To an anchor `distance` anchors from its group's centre, |distance| <= group_radius, from first_column on.
+  AnchorTurn anchor_turn(std::int64_t distance, std::int64_t first_column) const;
+
   // Makes what calls in this dtype need, so that rotation() allocates nothing.
-  void prepare(DType dtype) const { fine_tables(dtype); }
+  void prepare(DType dtype) const;
 
   // Rows first_row..last_row around the anchor whose phasors are given, for columns from first_column on. The caller
   // fills in the output, the embeddings, and whether to stream.
@@ -53,12 +62,15 @@ class Encoder {
   CachedRows cached_rows(DType dtype) const;
 
  private:
-  struct FineTables {
-    AlignedBuffer<double> cosines, sines, cosine_lows, sine_lows;  // [0 .. block_radius][table_stride]
+  // Rotations by 0, 1, 2 .. steps, in output order: cosines[step][table_stride] and so on.
+  struct RotationTables {
+    AlignedBuffer<double> cosines, sines, cosine_lows, sine_lows;
   };
+  enum class Step { position, anchor };
   Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else
-  FineTables make_fine_tables(bool with_lows) const;
-  const FineTables& fine_tables(DType dtype) const;
+  RotationTables make_rotations(Step step, std::int64_t steps, double scale, bool with_lows) const;
+  const RotationTables& fine_rotations(DType dtype) const;
+  const RotationTables& anchor_rotations() const;
   AlignedBuffer<char> make_rows(DType dtype) const;
 
   Spec spec_;
@@ -66,7 +78,7 @@ class Encoder {
   Frequencies frequencies_;
   std::int64_t frequency_count_;
   std::int64_t table_stride_;
-  Lazy<FineTables> fine_tables_, fine_tables_with_lows_;
+  Lazy<RotationTables> fine_rotations_, fine_rotations_with_lows_, anchor_rotations_;
   Lazy<AlignedBuffer<char>> rows_float32_, rows_float64_;
 };
 

@@ -12,7 +12,9 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
-constexpr std::int64_t first_level_bytes = 12 * 1024;  // of a tile that stay in the first-level cache beside x
+// Of a tile, what stays in the first-level cache beside x: read from the second level, it would halve the speed of
+// everything that passes through.
+constexpr std::int64_t first_level_bytes = 12 * 1024;
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
 
@@ -38,18 +40,22 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
       !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
   plan.streaming = !in_place && out.bytes() > streaming_threshold_bytes();
-  plan.stays_in_cache = out.bytes() <= streaming_threshold_bytes();
+  plan.fetches_ahead = out.bytes() > streaming_threshold_bytes() / 2 && !(is_encode && plan.streaming);
   plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 8;
   if (job.encoder != nullptr) {
     // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
     const bool has_rows_of_dtype = !is_encode || out.dtype == DType::float32 || out.dtype == DType::float64;
     plan.all_cached = job.use_cached_rows && has_rows_of_dtype && bounds.all_integers && bounds.lowest >= 0 &&
                       bounds.highest < job.encoder->max_len();
-    plan.scratch_bytes_of_phasors =
-        2 * blocks_at_once * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
+    // Positions in any order come back to the groups of a sequence; those in a row don't.
+    const bool any_order = p.values.data != nullptr || p.offsets.data != nullptr;
+    if (out.dtype != DType::float64) plan.group_slots = any_order ? max_group_slots : 1;
+    plan.scratch_bytes_of_phasors = 2 * (blocks_at_once + plan.group_slots) * job.encoder->table_stride() *
+                                    static_cast<std::int64_t>(sizeof(double));
   }
   const std::int64_t tile_element = out.dtype == DType::float64 ? 8 : 4;
   plan.tile_row_bytes = (out.columns * tile_element + 63) / 64 * 64;
+  plan.segment_rows = std::max<std::int64_t>(1, first_level_bytes / plan.tile_row_bytes);
   plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, block_rows);
   const bool fused = is_encode || (job.ids.data == nullptr && !plan.shares_positions && out.has_contiguous_rows() &&
                                    job.x->has_contiguous_rows());
@@ -66,10 +72,10 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
 Worker::Worker(const Job& job, const Plan& plan, const CachedRows& cached, char* scratch)
     : job_(job), plan_(plan), cached_(cached), kernels_(active_kernels()), dtype_(job.out.dtype) {
   for (std::int64_t& anchor : anchors_) anchor = no_anchor;
+  for (std::int64_t& centre : centres_) centre = no_anchor;
   if (job.encoder != nullptr && scratch != nullptr) {
-    std::memset(scratch, 0, static_cast<std::size_t>(plan.scratch_bytes_of_phasors));
     values_ = reinterpret_cast<double*>(scratch);
-    slopes_ = values_ + blocks_at_once * job.encoder->table_stride();
+    slopes_ = values_ + (blocks_at_once + plan.group_slots) * job.encoder->table_stride();
     scratch += plan.scratch_bytes_of_phasors;
     tile_ = scratch;
     row_ = scratch + plan.tile_rows * plan.tile_row_bytes;
@@ -109,18 +115,18 @@ void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64
       }
     }
     if (known == 0) return;
-    for_each_tile({run.l, known, run.position}, [&](std::int64_t l, std::int64_t count, const char* tile,
-                                                    std::int64_t tile_stride) {
-      const std::int64_t rows_at_once =
-          plan_.stays_in_cache ? std::max<std::int64_t>(1, first_level_bytes / std::max<std::int64_t>(tile_stride, 1))
-                               : count;
-      for (std::int64_t first = l; first < l + count; first += rows_at_once) {
-        const std::int64_t end = std::min(first + rows_at_once, l + count);
+    const Run known_run{run.l, known, run.position};
+    for_each_tile(known_run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
+      for (std::int64_t first = l; first < l + count; first += plan_.segment_rows) {
+        const std::int64_t end = std::min(first + plan_.segment_rows, l + count);
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
+          const bool wraps = batch + 1 == batch_end;
+          const std::int64_t next_batch = wraps ? batch_begin : batch + 1;
+          const std::int64_t rows_on = wraps ? end - first : 0;
           for_each_validity(
               job_, batch, first, end,
               [&](std::int64_t at, std::int64_t n) {
-                combine_rows(batch, at, n, tile + (at - l) * tile_stride, tile_stride);
+                combine_rows(batch, at, n, tile + (at - l) * tile_stride, tile_stride, next_batch, at + rows_on);
               },
               [&](std::int64_t at, std::int64_t n) { leave_rows(batch, at, n); });
         }
@@ -138,7 +144,7 @@ void Worker::process_run(std::int64_t batch, const Run& run) {
               job_.x->seq_stride_bytes, plan_.streaming);
   } else {
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      combine_rows(batch, l, count, tile, tile_stride);
+      combine_rows(batch, l, count, tile, tile_stride, batch, l + plan_.segment_rows);
     });
   }
 }
@@ -218,18 +224,18 @@ void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_
     // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
     const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
     encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, compensated, values_, slopes_);
-    rotate(0, 1, 0, 0, dtype, out, out_stride, x, x_stride, streaming);
+    rotate({0, 1, {}}, 0, 0, dtype, out, out_stride, x, x_stride, streaming);
     return;
   }
   std::int64_t position = run.position.integer;
   for (std::int64_t left = run.count; left > 0;) {
     const BlockPosition at = block_position(position);
     const bool whole_blocks = at.row == -block_radius && left >= blocks_at_once * block_rows;
-    const std::int64_t anchor_count = whole_blocks ? blocks_at_once : 1;
     const std::int64_t count = whole_blocks ? blocks_at_once * block_rows : std::min(left, block_radius - at.row + 1);
-    const std::int64_t slot = whole_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, compensated);
+    const Anchors anchors =
+        whole_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, count, compensated);
     const std::int64_t last_row = whole_blocks ? block_radius : at.row + count - 1;
-    rotate(slot, anchor_count, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
+    rotate(anchors, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
            x == nullptr ? nullptr : x - at.row * x_stride, x_stride, streaming);
     position += count;
     left -= count;
@@ -238,12 +244,13 @@ void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_
   }
 }
 
-void Worker::rotate(std::int64_t slot, std::int64_t anchor_count, std::int64_t first_row, std::int64_t last_row,
-                    DType dtype, char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride,
-                    bool streaming) {
+void Worker::rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, DType dtype, char* out,
+                    std::int64_t out_stride, const char* x, std::int64_t x_stride, bool streaming) {
   const std::int64_t stride = job_.encoder->table_stride();
-  Rotation r = job_.encoder->rotation(values_ + slot * stride, slopes_ + slot * stride, dtype, job_.first_column);
-  r.anchor_count = anchor_count;
+  const std::int64_t at = anchors.slot * stride;
+  Rotation r = job_.encoder->rotation(values_ + at, slopes_ + at, dtype, job_.first_column);
+  r.turn = anchors.turn;
+  r.anchor_count = anchors.count;
   r.first_row = first_row;
   r.last_row = last_row;
   r.columns = job_.out.columns;
@@ -253,71 +260,99 @@ void Worker::rotate(std::int64_t slot, std::int64_t anchor_count, std::int64_t f
   r.x_row_stride_bytes = x_stride;
   r.scale = job_.scale;
   r.alpha = job_.alpha;
+  r.fetches_ahead = plan_.fetches_ahead;
   r.streaming = streaming;
   kernels_.rotate[static_cast<int>(dtype)](r);
 }
 
 void Worker::make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated) {
   const std::int64_t stride = job_.encoder->table_stride();
-  job_.encoder->write_phasors(anchor, 0.0, compensated, values_ + slot * stride, slopes_ + slot * stride);
+  double* const values = values_ + slot * stride;
+  double* const slopes = slopes_ + slot * stride;
+  if (compensated) {
+    job_.encoder->write_phasors(anchor, 0.0, true, values, slopes);
+  } else {
+    const GroupPosition at = group_position(anchor);
+    const std::int64_t centre = hold_centre(at.centre) * stride;
+    kernels_.turn(
+        {values_ + centre, slopes_ + centre, job_.encoder->anchor_turn(at.distance, 0), stride, values, slopes});
+  }
   anchors_[slot] = anchor;
 }
 
-std::int64_t Worker::hold_anchor(std::int64_t anchor, bool compensated) {
+std::int64_t Worker::hold_centre(std::int64_t centre) {
+  const std::int64_t stride = job_.encoder->table_stride();
+  const auto place =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(centre) % static_cast<std::uint64_t>(plan_.group_slots));
+  const std::int64_t slot = blocks_at_once + place;
+  if (centres_[place] != centre) {
+    job_.encoder->write_phasors(centre * group_anchors, 0.0, false, values_ + slot * stride, slopes_ + slot * stride);
+    centres_[place] = centre;
+  }
+  return slot;
+}
+
+Worker::Anchors Worker::hold_anchor(std::int64_t anchor, std::int64_t rows, bool compensated) {
   for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) {
-    if (anchors_[slot] == anchor) return slot;
+    if (anchors_[slot] == anchor) return {slot, 1, {}};
+  }
+  if (rows == 1 && !compensated) {  // turned as the row is written
+    const GroupPosition at = group_position(anchor);
+    return {hold_centre(at.centre), 1, job_.encoder->anchor_turn(at.distance, job_.first_column)};
   }
   make_anchor(0, anchor, compensated);
-  return 0;
+  return {0, 1, {}};
 }
 
-std::int64_t Worker::hold_anchors(std::int64_t anchor, bool compensated) {
+Worker::Anchors Worker::hold_anchors(std::int64_t anchor, bool compensated) {
   for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) make_anchor(slot, anchor + slot, compensated);
-  return 0;
+  return {0, blocks_at_once, {}};
 }
 
-const char* Worker::vocabulary_row(std::int64_t batch, std::int64_t l) const {
+const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {
+  if (l >= job_.out.seq_len) return nullptr;
+  if (job_.ids.data == nullptr) return job_.x->row(batch, l);
   const std::int64_t id = std::clamp<std::int64_t>(job_.ids.integer_at(batch, l), 0, job_.vocabulary.rows - 1);
   return job_.vocabulary.data + id * job_.vocabulary.row_stride_bytes;
 }
 
 void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
-                          std::int64_t addend_stride) {
+                          std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l) {
   const std::int64_t bytes = element_bytes(dtype_);
   Combination c{};
   c.addend_row_stride_bytes = addend_stride;
   c.columns = job_.out.columns;
   c.scale = job_.scale;
   c.alpha = job_.alpha;
-  const auto combine = [&] {
+  const auto combine = [&](const char* x, const char* next_x) {
+    c.x = x;
+    c.next_x = next_x == nullptr ? x : next_x;
     (job_.learned.data != nullptr ? kernels_.combine_same_dtype : kernels_.combine)[static_cast<int>(dtype_)](c);
   };
   if (job_.ids.data == nullptr && has_contiguous_rows()) {
     c.out = job_.out.row(batch, l);
     c.out_row_stride_bytes = job_.out.seq_stride_bytes;
-    c.x = job_.x->row(batch, l);
     c.x_row_stride_bytes = job_.x->seq_stride_bytes;
     c.addend = addend;
     c.rows = count;
     c.streaming = plan_.streaming;
-    combine();
+    combine(x_row(batch, l), x_row(next_batch, next_l));
     return;
   }
   c.rows = 1;
   for (std::int64_t i = 0; i < count; ++i) {
     char* const out = job_.out.row(batch, l + i);
-    c.addend = addend + i * addend_stride;
-    if (job_.ids.data != nullptr) {
-      c.x = vocabulary_row(batch, l + i);
-    } else if (job_.x->has_contiguous_rows()) {
-      c.x = job_.x->row(batch, l + i);
-    } else {
-      copy_row(row_, bytes, job_.x->row(batch, l + i), job_.x->column_stride_bytes, c.columns, bytes);
-      c.x = row_;
-    }
+    const char* const x = x_row(batch, l + i);
+    const bool x_is_contiguous = job_.ids.data != nullptr || job_.x->has_contiguous_rows();
     c.out = job_.out.has_contiguous_rows() ? out : row_;
+    c.addend = addend + i * addend_stride;
     c.streaming = plan_.streaming && c.out == out;
-    combine();
+    if (x_is_contiguous) {
+      combine(x, x_row(next_batch, next_l + i));
+    } else {
+      copy_row(row_, bytes, x, job_.x->column_stride_bytes, c.columns, bytes);
+      combine(row_, nullptr);
+    }
     if (c.out != out) copy_row(out, job_.out.column_stride_bytes, row_, bytes, c.columns, bytes);
   }
 }
@@ -331,7 +366,7 @@ void Worker::leave_rows(std::int64_t batch, std::int64_t l, std::int64_t count) 
       copy_row(out, job_.out.column_stride_bytes, job_.x->row(batch, l + i), job_.x->column_stride_bytes,
                job_.out.columns, bytes);
     } else if (job_.ids.data != nullptr) {
-      copy_row(out, job_.out.column_stride_bytes, vocabulary_row(batch, l + i), bytes, job_.out.columns, bytes);
+      copy_row(out, job_.out.column_stride_bytes, x_row(batch, l + i), bytes, job_.out.columns, bytes);
     } else {
       for (std::int64_t column = 0; column < job_.out.columns; ++column) {
         std::memset(out + column * job_.out.column_stride_bytes, 0, static_cast<std::size_t>(bytes));

@@ -12,14 +12,18 @@
 
 namespace fastpe {
 
+constexpr std::int64_t max_group_slots = 8;
+
 struct Plan {
   bool all_cached = false;        // every position has a cached row
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
-  bool stays_in_cache = false;  // in the last level
-  bool fits_in_cache = false;   // with room to spare for cached rows
+  bool fetches_ahead = false;     // x comes from memory: the processor's own prefetching is too late
+  bool fits_in_cache = false;     // with room to spare for cached rows
+  std::int64_t segment_rows = 1;  // that are added at a time, as many as the first-level cache holds
   std::int64_t tile_rows = 1;
   std::int64_t tile_row_bytes = 0;
+  std::int64_t group_slots = 0;  // centres of anchor groups held
   std::int64_t scratch_bytes_of_phasors = 0;
   std::int64_t scratch_bytes = 0;  // per thread
 };
@@ -61,21 +65,31 @@ class Worker {
   void write_run(const Run& run, DType dtype, char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride,
                  bool streaming);
 
-  void rotate(std::int64_t slot, std::int64_t anchor_count, std::int64_t first_row, std::int64_t last_row, DType dtype,
-              char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride, bool streaming);
+  // The anchors of a rotation, from a slot on; with a turn, the slot holds the centre of the anchor's group.
+  struct Anchors {
+    std::int64_t slot;
+    std::int64_t count;
+    AnchorTurn turn;
+  };
+
+  void rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, DType dtype, char* out,
+              std::int64_t out_stride, const char* x, std::int64_t x_stride, bool streaming);
 
   void make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated);
 
-  std::int64_t hold_anchor(std::int64_t anchor, bool compensated);
+  std::int64_t hold_centre(std::int64_t centre);
 
-  std::int64_t hold_anchors(std::int64_t anchor, bool compensated);
+  Anchors hold_anchor(std::int64_t anchor, std::int64_t rows, bool compensated);
 
-  // Never outside the vocabulary, whatever became of the id since it was checked.
-  const char* vocabulary_row(std::int64_t batch, std::int64_t l) const;
+  Anchors hold_anchors(std::int64_t anchor, bool compensated);
 
-  // x * scale + alpha * addend for rows of one batch item.
+  // x * scale + alpha * addend for rows of one batch item. Those at (next_batch, next_l) come soon after.
   void combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
-                    std::int64_t addend_stride);
+                    std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l);
+
+  // The row of x, or of the vocabulary, that is read for (batch, l); null beyond the last. Never outside the
+  // vocabulary, whatever became of the id since it was checked.
+  const char* x_row(std::int64_t batch, std::int64_t l) const;
 
   // Rows that are not valid: as they are, copied where out is another array, or zero.
   void leave_rows(std::int64_t batch, std::int64_t l, std::int64_t count);
@@ -87,9 +101,10 @@ class Worker {
   const CachedRows& cached_;
   const Kernels& kernels_;
   const DType dtype_;
-  double* values_ = nullptr;  // of the anchors held
+  double* values_ = nullptr;  // of the anchors held, then of the groups' centres
   double* slopes_ = nullptr;
   std::int64_t anchors_[blocks_at_once];
+  std::int64_t centres_[max_group_slots];
   char* tile_ = nullptr;
   char* row_ = nullptr;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks, values against sines and cosines computed with 400 bits, and the arithmetic of adding, on every instruction
-// set.
+// Blocks and groups, values against sines and cosines computed with 400 bits, and the arithmetic of adding, on every
+// instruction set.
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
@@ -28,6 +28,10 @@ void blocks_cover_every_position_once() {
     const BlockPosition mirrored = block_position(-p);
     CHECK_EQUAL(mirrored.anchor, -at.anchor);
     CHECK_EQUAL(mirrored.row, -at.row);
+    const GroupPosition group = group_position(at.anchor);
+    CHECK_EQUAL(group.centre * group_anchors + group.distance, at.anchor);
+    CHECK(group.distance >= -group_radius && group.distance <= group_radius);
+    CHECK_EQUAL(group_position(mirrored.anchor).distance, -group.distance);
   }
 }
 

@@ -58,41 +58,57 @@ inline void interleave(Doubles& a, Doubles& b) {
   a.v = first;
 }
 
+// Halves, as the conversion from Doubles makes them: joining them costs more than a second store.
 struct Floats {
-  __m512 v;
+  __m256 first, second;
 
-  static Floats load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  static Floats broadcast(float value) { return {_mm512_set1_ps(value)}; }
-  void store(float* p) const { _mm512_storeu_ps(p, v); }
-  void stream(float* p) const { _mm512_stream_ps(p, v); }
+  static Floats load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  static Floats broadcast(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
+  void store(float* p) const {
+    _mm256_storeu_ps(p, first);
+    _mm256_storeu_ps(p + 8, second);
+  }
+  void stream(float* p) const { _mm512_stream_ps(p, _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1)); }
 };
-inline Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; }
-inline Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
-inline Floats narrow(Doubles first, Doubles second) {
-  return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first.v)), _mm512_cvtpd_ps(second.v), 1)};
+inline Floats operator+(Floats a, Floats b) {
+  return {_mm256_add_ps(a.first, b.first), _mm256_add_ps(a.second, b.second)};
 }
+inline Floats operator*(Floats a, Floats b) {
+  return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
+}
+inline Floats narrow(Doubles first, Doubles second) { return {_mm512_cvtpd_ps(first.v), _mm512_cvtpd_ps(second.v)}; }
 
 inline Floats load_float16(const std::uint16_t* p) {
-  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  const auto* halves = reinterpret_cast<const __m128i*>(p);
+  return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
 }
 inline void store_float16(std::uint16_t* p, Floats f) {
-  const __m256i halves = _mm512_cvtps_ph(f.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves);
+  constexpr int rounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  auto* halves = reinterpret_cast<__m128i*>(p);
+  _mm_storeu_si128(halves, _mm256_cvtps_ph(f.first, rounding));
+  _mm_storeu_si128(halves + 1, _mm256_cvtps_ph(f.second, rounding));
 }
 inline Floats load_bfloat16(const std::uint16_t* p) {
-  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m256i first = _mm256_set_epi16(7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0, 0, 0);
+  const __m256i second = _mm256_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0);
+  constexpr __mmask16 upper_words = 0xaaaa;
+  return {_mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, first, words)),
+          _mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, second, words))};
 }
-// Not AVX512_BF16's conversion: it flushes subnormals to zero.
+// The upper word is the result. Not AVX512_BF16's conversion: it flushes subnormals to zero.
+inline __m256i rounded_to_upper_words(__m256 v) {
+  const __m256i bits = _mm256_castps_si256(v);
+  const __m256i below_half = _mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff));
+  const __mmask8 odd = _mm256_test_epi32_mask(bits, _mm256_set1_epi32(0x10000));
+  const __m256i rounded = _mm256_mask_add_epi32(below_half, odd, below_half, _mm256_set1_epi32(1));
+  const __mmask8 nan = _mm256_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+  return _mm256_mask_or_epi32(rounded, nan, bits, _mm256_set1_epi32(0x400000));
+}
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
-  const __m512i bits = _mm512_castps_si512(f.v);
-  const __m512i high = _mm512_srli_epi32(bits, 16);
-  const __m512i tie = _mm512_and_si512(high, _mm512_set1_epi32(1));
-  const __m512i rounded =
-      _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(tie, _mm512_set1_epi32(0x7fff))), 16);
-  const __mmask16 nan = _mm512_cmp_ps_mask(f.v, f.v, _CMP_UNORD_Q);
-  const __m512i halves = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(halves));
+  const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permutex2var_epi16(rounded_to_upper_words(f.first), upper,
+                                                                               rounded_to_upper_words(f.second)));
 }
 
 inline void streaming_fence() { _mm_sfence(); }

@@ -14,6 +14,10 @@ constexpr int dtype_count = 4;
 constexpr std::int64_t block_radius = 15;
 constexpr std::int64_t block_rows = 2 * block_radius + 1;
 
+// Anchors of one group: those up to group_radius anchors to either side of its centre, which is one of them.
+constexpr std::int64_t group_radius = 8;
+constexpr std::int64_t group_anchors = 2 * group_radius + 1;
+
 // Whole blocks that one rotation may take together: they share each load of the fine tables.
 constexpr std::int64_t blocks_at_once = 2;
 
@@ -40,6 +44,23 @@ struct Phasors {
   bool compensated;                         // errors near half an ulp, for float64 outputs
 };
 
+// From the centre of a group to one of its anchors.
+struct AnchorTurn {
+  const double* cosines;  // of the distance; null: no turn
+  const double* sines;
+  bool backwards;
+};
+
+// Values and slopes of an anchor from those of its group's centre. All tables are padded.
+struct Turning {
+  const double* centre_values;
+  const double* centre_slopes;
+  AnchorTurn turn;
+  std::int64_t columns;
+  double* values;
+  double* slopes;
+};
+
 // The rows first_row..last_row around an anchor (or two adjacent ones), by rotation:
 //   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
 struct Rotation {
@@ -49,6 +70,7 @@ struct Rotation {
   const double* sines;
   const double* cosine_lows;  // float64 only
   const double* sine_lows;
+  AnchorTurn turn;  // if any, values and slopes are the centre's of the anchor's group; not for float64
   std::int64_t table_stride;
   std::int64_t anchor_count;  // 1, or blocks_at_once with whole blocks
   std::int64_t first_row, last_row;
@@ -58,14 +80,16 @@ struct Rotation {
   const char* x;  // null: write the encoding alone
   std::int64_t x_row_stride_bytes;
   double scale, alpha;
-  double bound;    // of the encoding's magnitude: the output scale's
-  bool streaming;  // bypass the cache
+  double bound;        // of the encoding's magnitude: the output scale's
+  bool fetches_ahead;  // x, or out where there is no x, into the second-level cache
+  bool streaming;      // bypass the cache
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the half types, else in the dtype itself.
 struct Combination {
   char* out;
   const char* x;
+  const char* next_x;  // rows that will be read soon, or x: fetched into the second-level cache meanwhile
   const char* addend;
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
   std::int64_t rows, columns;
@@ -75,6 +99,7 @@ struct Combination {
 
 struct Kernels {
   void (*phasors)(const Phasors&);
+  void (*turn)(const Turning&);
   void (*rotate[dtype_count])(const Rotation&);
   void (*combine[dtype_count])(const Combination&);             // addend: float32, or float64 for float64
   void (*combine_same_dtype[dtype_count])(const Combination&);  // addend: of the dtype itself

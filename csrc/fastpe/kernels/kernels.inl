@@ -7,8 +7,10 @@
 //   1. phase = position * frequency in quarter turns, the frequency as a double-double and the product exact: whole
 //   turns
 //      drop out, at every position up to 2^53.
-//   2. One polynomial sine and cosine on +-1/2 quarter turn for every frequency and anchor.
-//   3. The rows around the anchor by the angle addition theorem, +row and -row from the same two products.
+//   2. One polynomial sine and cosine on +-1/2 quarter turn for every frequency, at the centre of a group of anchors
+//   (in float64 at every anchor).
+//   3. The anchors by the angle addition theorem, and so the rows around each: +row and -row from the same two
+//   products.
 // The arithmetic is plain mul/add/sub in one fixed order, FMA serving only for exact products' errors, so every
 // instruction set gives the same bits.
 // Measured (tests/test_accuracy.py prints it): float32, float16 and bfloat16 never beyond 0.5 ulp in the sample;
@@ -17,12 +19,22 @@
 // Tried, and not better in all (Zen 4): pairs of (sin, cos) interleaved at the store, equal with AVX-512, with AVX2 20
 // % slower in the cache and 10 % faster streaming, and each layout needs its own; one anchor at a time (20 % slower),
 // or three or four (up to 8 %); an anchor's columns in registers for streaming stores; blocks of 47 or 63 rows (3 %
-// either way, for larger tables); panels narrower than 256 columns; prefetching x or the tile in combine.
+// either way, for larger tables); panels narrower than 256 columns; in combine, prefetching the tile, or x into the
+// first level (its second-level prefetch is what counts: out of cache 1.2 to 1.7 times as fast).
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
 #else
 #define FASTPE_ALWAYS_INLINE inline __attribute__((always_inline))
+#endif
+
+// Into the second-level cache; any address will do.
+#if defined(__GNUC__)
+#define FASTPE_PREFETCH(address) __builtin_prefetch((address), 0, 2)
+#elif defined(_M_X64)
+#define FASTPE_PREFETCH(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T1)
+#else
+#define FASTPE_PREFETCH(address) static_cast<void>(address)
 #endif
 
 namespace fastpe {
@@ -36,6 +48,7 @@ struct DoublePair {
   Doubles first, second;
 };
 inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.first, a.second + b.second}; }
+inline DoublePair operator-(DoublePair a, DoublePair b) { return {a.first - b.first, a.second - b.second}; }
 inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.first, a.second * b.second}; }
 
 // a + b = sum + error exactly, whichever is larger.
@@ -119,6 +132,26 @@ inline Element* advance(Element* p, std::int64_t bytes) {
 template <class Element>
 inline const Element* advance(const Element* p, std::int64_t bytes) {
   return reinterpret_cast<const Element*>(reinterpret_cast<const char*>(p) + bytes);
+}
+
+// What the vector of columns at `column` is to a row at `next`: one fetch for each cache line.
+template <class T>
+FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
+  constexpr std::int64_t line_bytes = 64;
+  constexpr std::int64_t vector_bytes = sizeof(typename T::Element) * float_lanes;
+  const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
+  if constexpr (vector_bytes >= line_bytes) {
+    for (std::int64_t line = 0; line < vector_bytes; line += line_bytes) FASTPE_PREFETCH(next + at + line);
+  } else if (at % line_bytes == 0) {
+    FASTPE_PREFETCH(next + at);
+  }
+}
+
+// The lines that are ahead of [begin, end).
+template <class Element>
+inline void prefetch(const Element* begin, const Element* end, std::int64_t ahead_bytes) {
+  const auto* const stop = reinterpret_cast<const char*>(end);
+  for (const auto* at = reinterpret_cast<const char*>(begin); at < stop; at += 64) FASTPE_PREFETCH(at + ahead_bytes);
 }
 
 // ---- phasors
@@ -286,6 +319,21 @@ void phasors(const Phasors& p) {
   }
 }
 
+// ---- turn
+
+void turn(const Turning& t) {
+  const Turning local = t;  // stores could alias t
+  const Doubles direction = Doubles::broadcast(local.turn.backwards ? -1.0 : 1.0);
+  for (std::int64_t column = 0; column < local.columns; column += double_lanes) {
+    const Doubles value = Doubles::load(local.centre_values + column);
+    const Doubles slope = Doubles::load(local.centre_slopes + column);
+    const Doubles cosine = Doubles::load(local.turn.cosines + column);
+    const Doubles sine = direction * Doubles::load(local.turn.sines + column);
+    (value * cosine + slope * sine).store(local.values + column);
+    (slope * cosine - value * sine).store(local.slopes + column);
+  }
+}
+
 // ---- rotate
 
 enum class Mode { write, add, scale_and_add };
@@ -314,7 +362,10 @@ struct RowPair {
         sines(r.sines + row * r.table_stride),
         scale(T::broadcast(r.scale)),
         alpha(T::broadcast(r.alpha)),
-        bound(Doubles::broadcast(r.bound)) {
+        bound(Doubles::broadcast(r.bound)),
+        turn_cosines(r.turn.cosines),
+        turn_sines(r.turn.sines),
+        turn_direction(Doubles::broadcast(r.turn.backwards ? -1.0 : 1.0)) {
     if constexpr (compensated) {
       cosine_lows = r.cosine_lows + row * r.table_stride;
       sine_lows = r.sine_lows + row * r.table_stride;
@@ -339,7 +390,13 @@ struct RowPair {
   const Element* x[anchors][2];
   typename T::Vector scale, alpha;
   Doubles bound;
+  const double* turn_cosines;
+  const double* turn_sines;
+  Doubles turn_direction;
 };
+
+// How the phasors given become the anchor's.
+enum class From { anchor, centre };
 
 // The encoding of one row, from its two products (and what they lack, in float64).
 template <class T, Mode mode>
@@ -358,14 +415,22 @@ inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, Doubl
 
 // float_lanes columns, or the first `count` of them, of the rows +row and -row around all anchors: the anchors share
 // each load of the fine tables.
-template <class T, Mode mode, bool streaming, bool partial, int anchors, bool plus, bool minus>
+template <class T, Mode mode, bool streaming, From from, bool partial, int anchors, bool plus, bool minus>
 FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::int64_t column, std::int64_t count) {
   constexpr bool compensated = RowPair<T, anchors>::compensated;
   const DoublePair c = Float64::load(pair.cosines + column);
   const DoublePair s = Float64::load(pair.sines + column);
   for (int anchor = 0; anchor < anchors; ++anchor) {
-    const DoublePair value = Float64::load(pair.values + anchor * pair.table_stride + column);
-    const DoublePair slope = Float64::load(pair.slopes + anchor * pair.table_stride + column);
+    DoublePair value = Float64::load(pair.values + anchor * pair.table_stride + column);
+    DoublePair slope = Float64::load(pair.slopes + anchor * pair.table_stride + column);
+    if constexpr (from == From::centre) {
+      const DoublePair cosine = Float64::load(pair.turn_cosines + column);
+      const DoublePair direction{pair.turn_direction, pair.turn_direction};
+      const DoublePair sine = direction * Float64::load(pair.turn_sines + column);
+      const DoublePair turned = value * cosine + slope * sine;
+      slope = slope * cosine - value * sine;
+      value = turned;
+    }
     const DoublePair even = value * c;
     const DoublePair odd = slope * s;
     DoublePair even_low = even, odd_low = odd;
@@ -390,64 +455,94 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::i
   }
 }
 
-template <class T, Mode mode, bool streaming, int anchors, bool plus, bool minus>
-inline void rotate_row(const Rotation& r, std::int64_t row, std::int64_t begin, std::int64_t end) {
+// Columns from begin to end. x, or out where there is none, is fetched ahead_bytes ahead, unless 0.
+struct Span {
+  std::int64_t begin, end;
+  std::int64_t ahead_bytes;
+};
+
+template <class T, Mode mode, bool streaming, From from, int anchors, bool plus, bool minus>
+inline void rotate_row(const Rotation& r, std::int64_t row, Span span) {
   const RowPair<T, anchors> pair(r, row);
-  std::int64_t column = begin;
-  for (; column + float_lanes <= end; column += float_lanes) {
-    rotate_columns<T, mode, streaming, false, anchors, plus, minus>(pair, column, float_lanes);
+  if (span.ahead_bytes != 0) {
+    for (int anchor = 0; anchor < anchors; ++anchor) {
+      for (int sign = plus ? 0 : 1; sign < (minus ? 2 : 1); ++sign) {
+        const auto* const first = mode == Mode::write ? pair.out[anchor][sign] : pair.x[anchor][sign];
+        prefetch(first + span.begin, first + span.end, span.ahead_bytes);
+      }
+    }
   }
-  if (column < end) {
-    rotate_columns<T, mode, streaming, true, anchors, plus, minus>(pair, column, end - column);
+  std::int64_t column = span.begin;
+  for (; column + float_lanes <= span.end; column += float_lanes) {
+    rotate_columns<T, mode, streaming, from, false, anchors, plus, minus>(pair, column, float_lanes);
+  }
+  if (column < span.end) {
+    rotate_columns<T, mode, streaming, from, true, anchors, plus, minus>(pair, column, span.end - column);
   }
 }
 
-template <class T, Mode mode, bool streaming>
-inline void rotate_one_row(const Rotation& r, std::int64_t signed_row, std::int64_t begin, std::int64_t end) {
+template <class T, Mode mode, bool streaming, From from>
+inline void rotate_one_row(const Rotation& r, std::int64_t signed_row, Span span) {
   if (signed_row >= 0) {
-    rotate_row<T, mode, streaming, 1, true, false>(r, signed_row, begin, end);
+    rotate_row<T, mode, streaming, from, 1, true, false>(r, signed_row, span);
   } else {
-    rotate_row<T, mode, streaming, 1, false, true>(r, -signed_row, begin, end);
+    rotate_row<T, mode, streaming, from, 1, false, true>(r, -signed_row, span);
   }
 }
 
-// All rows wanted, from column `begin` to `end`.
-template <class T, Mode mode, bool streaming>
-inline void rotate_panel(const Rotation& r, std::int64_t begin, std::int64_t end) {
+// All rows wanted, of the span.
+template <class T, Mode mode, bool streaming, From from>
+inline void rotate_panel(const Rotation& r, Span span) {
   const std::int64_t symmetric = -r.first_row < r.last_row ? -r.first_row : r.last_row;
-  if (symmetric < 0) {
+  if (from == From::centre || symmetric < 0) {
     for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
-      rotate_one_row<T, mode, streaming>(r, row, begin, end);
+      rotate_one_row<T, mode, streaming, from>(r, row, span);
     }
     return;
   }
-  if (r.anchor_count == blocks_at_once) {
-    rotate_row<T, mode, streaming, blocks_at_once, true, false>(r, 0, begin, end);
+  if constexpr (from == From::anchor) {
+    if (r.anchor_count == blocks_at_once) {
+      rotate_row<T, mode, streaming, from, blocks_at_once, true, false>(r, 0, span);
+      for (std::int64_t row = 1; row <= symmetric; ++row) {
+        rotate_row<T, mode, streaming, from, blocks_at_once, true, true>(r, row, span);
+      }
+      return;
+    }
+    rotate_row<T, mode, streaming, from, 1, true, false>(r, 0, span);
     for (std::int64_t row = 1; row <= symmetric; ++row) {
-      rotate_row<T, mode, streaming, blocks_at_once, true, true>(r, row, begin, end);
+      rotate_row<T, mode, streaming, from, 1, true, true>(r, row, span);
     }
-    return;
-  }
-  rotate_row<T, mode, streaming, 1, true, false>(r, 0, begin, end);
-  for (std::int64_t row = 1; row <= symmetric; ++row) {
-    rotate_row<T, mode, streaming, 1, true, true>(r, row, begin, end);
-  }
-  for (std::int64_t row = r.first_row; row < -symmetric; ++row) rotate_one_row<T, mode, streaming>(r, row, begin, end);
-  for (std::int64_t row = symmetric + 1; row <= r.last_row; ++row) {
-    rotate_one_row<T, mode, streaming>(r, row, begin, end);
+    for (std::int64_t row = r.first_row; row < -symmetric; ++row) {
+      rotate_one_row<T, mode, streaming, from>(r, row, span);
+    }
+    for (std::int64_t row = symmetric + 1; row <= r.last_row; ++row) {
+      rotate_one_row<T, mode, streaming, from>(r, row, span);
+    }
   }
 }
 
+// The panel of columns from `begin` on. After it come the rows' next panel, or the first of the rows of the next call.
 template <class T, Mode mode>
+inline Span panel_at(const Rotation& r, std::int64_t first, std::int64_t begin) {
+  constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(typename T::Element));
+  const std::int64_t end = begin + panel_columns;
+  if (!r.fetches_ahead) return {begin, end < r.columns ? end : r.columns, 0};
+  if (end < r.columns) return {begin, end, panel_columns * element_bytes};
+  const std::int64_t rows = r.last_row - r.first_row + 1 + (r.anchor_count - 1) * block_rows;
+  const std::int64_t row_stride_bytes = mode == Mode::write ? r.out_row_stride_bytes : r.x_row_stride_bytes;
+  return {begin, r.columns, rows * row_stride_bytes - (begin - first) * element_bytes};
+}
+
+template <class T, Mode mode, From from>
 void rotate_plain(const Rotation& r) {
   for (std::int64_t begin = 0; begin < r.columns; begin += panel_columns) {
-    rotate_panel<T, mode, false>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+    rotate_panel<T, mode, false, from>(r, panel_at<T, mode>(r, 0, begin));
   }
 }
 
 // Streaming stores want aligned addresses: the columns before are peeled. Rows that are aligned differently are peeled
 // one by one.
-template <class T, Mode mode>
+template <class T, Mode mode, From from>
 void rotate_streaming(const Rotation& r) {
   constexpr std::int64_t alignment = sizeof(typename T::Element) * float_lanes;
   const auto peel = [&r](const char* row) {
@@ -456,9 +551,9 @@ void rotate_streaming(const Rotation& r) {
   };
   if (r.out_row_stride_bytes % alignment == 0) {
     const std::int64_t head = peel(r.out);
-    rotate_panel<T, mode, false>(r, 0, head);
+    rotate_panel<T, mode, false, from>(r, {0, head, 0});
     for (std::int64_t begin = head; begin < r.columns; begin += panel_columns) {
-      rotate_panel<T, mode, true>(r, begin, begin + panel_columns < r.columns ? begin + panel_columns : r.columns);
+      rotate_panel<T, mode, true, from>(r, panel_at<T, mode>(r, head, begin));
     }
   } else {
     Rotation one = r;
@@ -466,8 +561,8 @@ void rotate_streaming(const Rotation& r) {
     for (std::int64_t anchor = 0; anchor < r.anchor_count; ++anchor) {
       for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
         const std::int64_t head = peel(one.out + row * r.out_row_stride_bytes);
-        rotate_one_row<T, mode, false>(one, row, 0, head);
-        rotate_one_row<T, mode, true>(one, row, head, r.columns);
+        rotate_one_row<T, mode, false, from>(one, row, {0, head, 0});
+        rotate_one_row<T, mode, true, from>(one, row, {head, r.columns, 0});
       }
       one.values += r.table_stride;
       one.slopes += r.table_stride;
@@ -478,9 +573,17 @@ void rotate_streaming(const Rotation& r) {
   streaming_fence();
 }
 
+template <class T, Mode mode, From from>
+void rotate_from(const Rotation& r) {
+  r.streaming ? rotate_streaming<T, mode, from>(r) : rotate_plain<T, mode, from>(r);
+}
+
 template <class T, Mode mode>
 void rotate_in_mode(const Rotation& r) {
-  r.streaming ? rotate_streaming<T, mode>(r) : rotate_plain<T, mode>(r);
+  if constexpr (sizeof(typename T::Element) < sizeof(double)) {
+    if (r.turn.cosines != nullptr) return rotate_from<T, mode, From::centre>(r);
+  }
+  rotate_from<T, mode, From::anchor>(r);
 }
 
 template <class T>
@@ -498,12 +601,13 @@ void rotate(const Rotation& r) {
 
 template <class T, class Addend, bool scaled, bool streaming>
 inline void combine_row(typename T::Element* out, const typename T::Element* x, const typename Addend::Element* addend,
-                        std::int64_t columns, typename T::Vector scale, typename T::Vector alpha) {
+                        const char* next_x, std::int64_t columns, typename T::Vector scale, typename T::Vector alpha) {
   const auto sum = [&](typename T::Vector embedding, typename Addend::Vector other) {
     return scaled ? embedding * scale + other * alpha : embedding + other;
   };
   std::int64_t column = 0;
   for (; column + float_lanes <= columns; column += float_lanes) {
+    prefetch_columns<T>(next_x, column);
     put<T, streaming>(out + column, sum(T::load(x + column), Addend::load(addend + column)));
   }
   if (column < columns) {
@@ -521,13 +625,14 @@ void combine_rows(const Combination& c) {
     auto* out = reinterpret_cast<typename T::Element*>(c.out + row * c.out_row_stride_bytes);
     const auto* x = reinterpret_cast<const typename T::Element*>(c.x + row * c.x_row_stride_bytes);
     const auto* addend = reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes);
+    const char* const next_x = c.next_x + row * c.x_row_stride_bytes;
     std::int64_t head = 0;
     if (c.streaming) {
       head = elements_to_alignment<T>(out);
       head = head < c.columns ? head : c.columns;
-      combine_row<T, Addend, scaled, true>(out + head, x + head, addend + head, c.columns - head, scale, alpha);
+      combine_row<T, Addend, scaled, true>(out + head, x + head, addend + head, next_x, c.columns - head, scale, alpha);
     }
-    combine_row<T, Addend, scaled, false>(out, x, addend, c.streaming ? head : c.columns, scale, alpha);
+    combine_row<T, Addend, scaled, false>(out, x, addend, next_x, c.streaming ? head : c.columns, scale, alpha);
   }
   if (c.streaming) streaming_fence();
 }
@@ -543,6 +648,7 @@ void combine(const Combination& c) {
 #define FASTPE_KERNELS                                                                                                \
   {                                                                                                                   \
       phasors,                                                                                                        \
+      turn,                                                                                                           \
       {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                          \
       {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>},  \
       {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>, combine<BFloat16, BFloat16>}, \
