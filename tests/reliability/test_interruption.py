@@ -56,9 +56,10 @@ positions = np.arange(200_000) + 0.5
     script = PREAMBLE + arrays + f"interrupted(lambda: [{LONG_CALLS[call]} for _ in range(4)])"
     # The best of three: other processes delay this one too.
     for _ in range(3):
-        seconds, message = run_script(script).split(maxsplit=1)
-        # Python's own interruption, between two calls, has no message.
-        assert message.strip() == "interrupted: the output array was partly written; compute it again before using it"
+        seconds, _, message = run_script(script).strip().partition(" ")
+        if not message:  # Python's own interruption: the signal came too shortly before the end of a call
+            continue
+        assert message == "interrupted: the output array was partly written; compute it again before using it"
         if float(seconds) < 0.2:
             return
     pytest.fail(f"returned after {seconds} s")
