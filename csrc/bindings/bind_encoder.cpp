@@ -68,7 +68,7 @@ bool is_numpy_scalar(PyObject* object) { return PyObject_IsInstance(object, glob
 
 // An int that is no bool; saturated where it does not fit.
 std::optional<std::int64_t> integer_argument(PyObject* object) {
-  if (PyBool_Check(object)) return std::nullopt;
+  if (is_ndarray(object) || PyBool_Check(object)) return std::nullopt;
   if (!PyLong_Check(object)) {
     // Until NumPy 2.3 its bool had an __index__.
     if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == globals().numpy_bool) return std::nullopt;

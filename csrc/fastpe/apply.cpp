@@ -17,23 +17,27 @@ constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
 constexpr std::int64_t strided_step_bytes = 128 * 1024;  // every element may be a cache miss
 
 // The rows of a sequence in blocks as its anchors lie: threads and steps that meet between two blocks make no anchor
-// twice, and no block by halves.
+// twice, and no block by halves. Where that would leave a thread much less to do than another, row by row.
 class Blocks {
  public:
-  explicit Blocks(const Job& job) : seq_len_(job.out.seq_len) {
+  Blocks(const Job& job, int threads) : seq_len_(job.out.seq_len) {
     const Positions& p = job.positions;
     const bool is_range = p.values.data == nullptr && p.sequence_starts.data == nullptr;
     const std::int64_t first_row = is_range ? block_position(first_position(p, 0)).row : -block_radius;
     rows_of_first_ = std::min(seq_len_, block_radius - first_row + 1);
+    if (threads > 1 && count() < blocks_per_thread * threads) rows_ = rows_of_first_ = 1;
   }
-  std::int64_t count() const { return 1 + (seq_len_ - rows_of_first_ + block_rows - 1) / block_rows; }
+  std::int64_t rows() const { return rows_; }  // of one, but for the first and the last
+  std::int64_t count() const { return 1 + (seq_len_ - rows_of_first_ + rows_ - 1) / rows_; }
   std::int64_t row(std::int64_t block) const {
-    return block == 0 ? 0 : std::min(seq_len_, rows_of_first_ + (block - 1) * block_rows);
+    return block == 0 ? 0 : std::min(seq_len_, rows_of_first_ + (block - 1) * rows_);
   }
 
  private:
+  static constexpr std::int64_t blocks_per_thread = 4;
   std::int64_t seq_len_;
   std::int64_t rows_of_first_;
+  std::int64_t rows_ = block_rows;
 };
 
 }  // namespace
@@ -58,11 +62,11 @@ bool run(const Job& job, Interruption* interruption) {
   const bool contiguous = out.has_contiguous_rows() && (job.x == nullptr || job.x->has_contiguous_rows());
   const std::int64_t step_rows = contiguous ? std::max<std::int64_t>(2 * block_rows, step_bytes / row_bytes)
                                             : std::max<std::int64_t>(1, strided_step_bytes / row_bytes);
-  const Blocks blocks(job);
   if (!plan.shares_positions) {
     const bool by_blocks = out.batch_count == 1 && contiguous;
+    const Blocks blocks(job, threads);
     const std::int64_t items = by_blocks ? blocks.count() : out.batch_count * out.seq_len;
-    const std::int64_t step = by_blocks ? step_rows / block_rows : step_rows;
+    const std::int64_t step = by_blocks ? step_rows / blocks.rows() : step_rows;
     return parallel_for(items, step, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
       Worker worker(job, plan, cached, scratch_of(thread));
       by_blocks ? worker.process_rows(blocks.row(begin), blocks.row(end)) : worker.process_rows(begin, end);
@@ -79,8 +83,9 @@ bool run(const Job& job, Interruption* interruption) {
   const std::int64_t step_batches = std::max<std::int64_t>(1, step_rows / block_rows);
   const bool in_parts = out.batch_count > 8 * step_batches;
   const std::int64_t part_batches = in_parts ? step_batches : out.batch_count;
+  const Blocks blocks(job, in_parts ? 1 : threads);
   const std::int64_t parts = (out.batch_count + part_batches - 1) / part_batches;
-  const std::int64_t step = in_parts ? 1 : std::max<std::int64_t>(1, step_rows / out.batch_count / block_rows);
+  const std::int64_t step = in_parts ? 1 : std::max<std::int64_t>(1, step_rows / out.batch_count / blocks.rows());
   return parallel_for(blocks.count() * parts, step, threads, interruption,
                       [&](std::int64_t begin, std::int64_t end, int thread) {
                         const std::int64_t block = begin % blocks.count();

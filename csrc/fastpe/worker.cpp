@@ -318,42 +318,38 @@ const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {
 
 void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
                           std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l) {
-  const std::int64_t bytes = element_bytes(dtype_);
-  Combination c{};
-  c.addend_row_stride_bytes = addend_stride;
-  c.columns = job_.out.columns;
-  c.scale = job_.scale;
-  c.alpha = job_.alpha;
-  const auto combine = [&](const char* x, const char* next_x) {
-    c.x = x;
-    c.next_x = next_x == nullptr ? x : next_x;
+  const auto combine = [&](char* out, const char* x, const char* next_x, std::int64_t done, std::int64_t rows) {
+    const Combination c{out,
+                        x,
+                        next_x == nullptr ? x : next_x,
+                        addend + done * addend_stride,
+                        job_.out.seq_stride_bytes,
+                        job_.x == nullptr ? 0 : job_.x->seq_stride_bytes,
+                        addend_stride,
+                        rows,
+                        job_.out.columns,
+                        job_.scale,
+                        job_.alpha,
+                        plan_.streaming && out != row_};
     (job_.learned.data != nullptr ? kernels_.combine_same_dtype : kernels_.combine)[static_cast<int>(dtype_)](c);
   };
   if (job_.ids.data == nullptr && has_contiguous_rows()) {
-    c.out = job_.out.row(batch, l);
-    c.out_row_stride_bytes = job_.out.seq_stride_bytes;
-    c.x_row_stride_bytes = job_.x->seq_stride_bytes;
-    c.addend = addend;
-    c.rows = count;
-    c.streaming = plan_.streaming;
-    combine(x_row(batch, l), x_row(next_batch, next_l));
+    combine(job_.out.row(batch, l), x_row(batch, l), x_row(next_batch, next_l), 0, count);
     return;
   }
-  c.rows = 1;
+  const std::int64_t bytes = element_bytes(dtype_);
+  const bool x_is_contiguous = job_.ids.data != nullptr || job_.x->has_contiguous_rows();
   for (std::int64_t i = 0; i < count; ++i) {
     char* const out = job_.out.row(batch, l + i);
+    char* const whole_row = job_.out.has_contiguous_rows() ? out : row_;
     const char* const x = x_row(batch, l + i);
-    const bool x_is_contiguous = job_.ids.data != nullptr || job_.x->has_contiguous_rows();
-    c.out = job_.out.has_contiguous_rows() ? out : row_;
-    c.addend = addend + i * addend_stride;
-    c.streaming = plan_.streaming && c.out == out;
     if (x_is_contiguous) {
-      combine(x, x_row(next_batch, next_l + i));
+      combine(whole_row, x, x_row(next_batch, next_l + i), i, 1);
     } else {
-      copy_row(row_, bytes, x, job_.x->column_stride_bytes, c.columns, bytes);
-      combine(row_, nullptr);
+      copy_row(row_, bytes, x, job_.x->column_stride_bytes, job_.out.columns, bytes);
+      combine(whole_row, row_, nullptr, i, 1);
     }
-    if (c.out != out) copy_row(out, job_.out.column_stride_bytes, row_, bytes, c.columns, bytes);
+    if (whole_row != out) copy_row(out, job_.out.column_stride_bytes, row_, bytes, job_.out.columns, bytes);
   }
 }
 
