@@ -8,6 +8,6 @@ python=${1:-python3.14t}
 environment=build/free-threaded
 "$python" -m venv --clear "$environment"
 . "$environment/bin/activate"
-pip install --quiet --only-binary numpy,ml_dtypes . 'pytest>=8' 'hypothesis>=6.100' 'mpmath>=1.3' 'ml_dtypes>=0.4'
+pip install --quiet --only-binary :all: . 'pytest>=8' 'hypothesis>=6.100' 'mpmath>=1.3' 'ml_dtypes>=0.4'
 python -W error -c 'import sys, fastpe; sys.exit("the global interpreter lock is on" if sys._is_gil_enabled() else 0)'
 exec python -m pytest tests "$@"
