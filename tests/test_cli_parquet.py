@@ -13,6 +13,9 @@ from pyarrow import parquet
 import fastpe
 from fastpe.__main__ import main
 
+# Older ones cannot read a fixed-size list that is null.
+READS_NULL_LISTS = int(pa.__version__.split(".")[0]) >= 26
+
 ROWS, SEQ_LEN, WIDTH = 10, 5, 8
 
 
@@ -86,7 +89,12 @@ def test_an_empty_file(tmp_path: Path) -> None:
         (["-o", "y.parquet", "--key", "g"], "--key is g, expected one of x.parquet's columns: e, f, names, ragged"),
         (["-o", "y.parquet", "--key", "names"], "column names has type string, expected fixed-size lists of floats"),
         (["-o", "y.parquet", "--key", "ragged"], "cast it with pyarrow.compute.cast"),
-        (["-o", "y.parquet", "--key", "f"], "column f has 1 nulls; fill or drop them first"),
+        (
+            ["-o", "y.parquet", "--key", "f"],
+            "column f has 1 nulls; fill or drop them first"
+            if READS_NULL_LISTS
+            else "Expected all lists to be of size=8",
+        ),
         (["-o", "y.npy", "--key", "e"], "give y.npy the suffix .parquet"),
         (["-o", "y.parquet", "--key", "e", "--dtype", "float16"], "a Parquet column keeps its type"),
         (["--in-place", "--key", "e"], "cannot be changed in place"),

@@ -102,8 +102,10 @@ void for_each_run(const Job& job, std::int64_t batch, std::int64_t l, std::int64
   } else if (p.sequence_starts.data != nullptr) {
     const std::int64_t end = l + count;
     for (std::int64_t sequence = sequence_of(p, l); l < end; ++sequence) {
-      const std::int64_t start = p.sequence_starts.integer_at(0, sequence);
-      const std::int64_t stop = std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
+      // Bounded even if another thread changes the array after it was checked.
+      const std::int64_t start = std::clamp<std::int64_t>(p.sequence_starts.integer_at(0, sequence), 0, l);
+      const bool is_last = sequence + 1 >= p.sequence_count;
+      const std::int64_t stop = is_last ? end : std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
       if (stop <= l) continue;
       on_run(Run{l, stop - l, integer_position(first_position(p, sequence) + (l - start))});
       l = stop;

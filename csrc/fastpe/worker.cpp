@@ -93,7 +93,11 @@ void Worker::process_rows(std::int64_t begin, std::int64_t end) {
     for_each_validity(
         job_, batch, l_begin, l_end,
         [&](std::int64_t l, std::int64_t count) {
-          for_each_run(job_, batch, l, count, valid_before, [&](const Run& run) { process_run(batch, run); });
+          for_each_run(job_, batch, l, count, valid_before, [&](const Run& run) {
+            const std::int64_t known = rows_with_encoding(run);
+            if (known > 0) process_run(batch, {run.l, known, run.position});
+            if (known < run.count) leave_rows(batch, run.l + known, run.count - known);
+          });
           valid_before += count;
         },
         [&](std::int64_t l, std::int64_t count) { leave_rows(batch, l, count); });
@@ -103,10 +107,16 @@ void Worker::process_rows(std::int64_t begin, std::int64_t end) {
 
 void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64_t batch_begin,
                             std::int64_t batch_end) {
-  for_each_run(job_, 0, l_begin, l_end - l_begin, 0, [&](Run run) {
-    // Rows that no batch item wants have not been checked.
-    if (!has_encoding(job_, run.position)) run.position = integer_position(0);
-    for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
+  for_each_run(job_, 0, l_begin, l_end - l_begin, 0, [&](const Run& run) {
+    const std::int64_t known = rows_with_encoding(run);
+    if (known < run.count) {  // no batch item wants the others
+      for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
+        leave_rows(batch, run.l + known, run.count - known);
+      }
+    }
+    if (known == 0) return;
+    const Run known_run{run.l, known, run.position};
+    for_each_tile(known_run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
       // Of one size: short ones are over before the next is fetched.
       const std::int64_t segments = (count + plan_.segment_rows - 1) / plan_.segment_rows;
       for (std::int64_t segment = 0; segment < segments; ++segment) {
@@ -140,6 +150,14 @@ void Worker::process_run(std::int64_t batch, const Run& run) {
       combine_rows(batch, l, count, tile, tile_stride, batch, l + plan_.segment_rows);
     });
   }
+}
+
+std::int64_t Worker::rows_with_encoding(const Run& run) const {
+  if (!has_encoding(job_, run.position)) return 0;
+  if (job_.learned.data == nullptr && !plan_.all_cached) return run.count;
+  if (!run.position.is_integer || run.position.integer < 0) return 0;
+  const std::int64_t rows = job_.learned.data != nullptr ? job_.learned.rows : job_.encoder->max_len();
+  return std::clamp<std::int64_t>(rows - run.position.integer, 0, run.count);
 }
 
 bool Worker::reads_cached(const Run& run) const {
@@ -297,7 +315,8 @@ Worker::Anchors Worker::hold_anchors(std::int64_t anchor, bool compensated) {
 const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {
   if (l >= job_.out.seq_len) return nullptr;
   if (job_.ids.data == nullptr) return job_.x->row(batch, l);
-  return job_.vocabulary.data + job_.ids.integer_at(batch, l) * job_.vocabulary.row_stride_bytes;
+  const std::int64_t id = std::clamp<std::int64_t>(job_.ids.integer_at(batch, l), 0, job_.vocabulary.rows - 1);
+  return job_.vocabulary.data + id * job_.vocabulary.row_stride_bytes;
 }
 
 void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
