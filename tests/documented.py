@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The calls of docs/conventions.md."""
+"""The calls of docs/conventions.md, and the recipes of docs/guide.md."""
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 import fastpe
 
+GUIDE = pathlib.Path(__file__).parents[1] / "docs" / "guide.md"
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "conventions.md"
 
 
@@ -38,3 +40,12 @@ def rows() -> dict[str, Row]:
         assert angles in ("float32", "float64"), angles
         result[system] = Row(call.strip("`"), cast('Literal["float32", "float64"]', angles))
     return result
+
+
+def guide_recipe(library: str) -> str:
+    """The guide's snippet that the default tests leave out because it needs this library."""
+    found = re.findall(
+        rf'^```python title="needs {library}"\n(.*?)^```$', GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(found) == 1, library
+    return str(found[0])

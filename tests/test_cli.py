@@ -3,12 +3,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import zarr
+from pyarrow import parquet
 
 import fastpe
 from fastpe.__main__ import main
@@ -53,6 +57,20 @@ def test_without_its_extra_it_says_what_to_install(library: str) -> None:
     assert run.stderr.splitlines() == [
         f"fastpe: the command line needs {library}; install it with: pip install 'fastpe[cli]'"
     ]
+
+
+@pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
+@pytest.mark.parametrize(
+    "command",
+    [[str(Path(sys.executable).with_name("fastpe"))], [sys.executable, "-m", "fastpe"]],
+    ids=["fastpe", "python -m fastpe"],
+)
+def test_a_wrong_environment_variable_is_one_line_and_2(command: list[str], variable: str) -> None:
+    environment = os.environ | {variable: "foo"}
+    run = subprocess.run([*command, "info"], env=environment, check=False, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"fastpe: {variable}")
+    assert run.stderr.count("\n") == 1
 
 
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +123,29 @@ def test_add_writes_what_the_function_returns(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(source), x)
 
 
+@pytest.mark.parametrize("command", ["encode", "add", "plot", "identify"])
+def test_the_examples_in_help_texts_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    examples = [line.strip() for line in capsys.readouterr().out.partition("Examples:\n")[2].splitlines()]
+    assert examples
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).standard_normal((4, 16, 32), dtype=np.float32)
+    np.save("embeddings.npy", x)
+    np.save("pe.npy", fastpe.encode(64, 32))
+    np.savez("batch.npz", inputs=x, labels=np.arange(4))
+    os.mkdir("shards")
+    np.save("shards/0.npy", x)
+    parquet.write_table(pa.table({"embeddings": x.tolist(), "id": range(4)}), "rows.parquet")
+    zarr.open_group("store.zarr", mode="w")["embeddings"] = x
+    for example in examples:
+        # As pasted into a shell, where `fastpe` is this Python's.
+        line = re.sub(r"\bfastpe (?=[a-z])", f"{sys.executable} -m fastpe ", example)
+        run = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, f"{example}: {run.stderr}"
+
+
 def test_bench_measures_and_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--rounds", "1"]) == 0
     out = capsys.readouterr().out
@@ -123,6 +164,15 @@ def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(table, fastpe.encode(100, 64, convention="musicgen", base=500))
     assert main(["identify", str(table)]) == 0
     assert capsys.readouterr().out.startswith("musicgen: ")
+
+
+@pytest.mark.parametrize("shape", [(1, 100, 64), (100, 1, 64)])
+def test_identify_takes_the_buffers_of_modules(
+    tmp_path: Path, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "pe.npy", fastpe.encode(100, 64, convention="concat").reshape(shape))
+    assert main(["identify", str(tmp_path / "pe.npy")]) == 0
+    assert capsys.readouterr().out.startswith("concat: ")
 
 
 def test_identify_says_when_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,11 +202,15 @@ def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell: str) -> None:
-    environment = {"_FASTPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": "fastpe enc", "COMP_CWORD": "1"}
-    environment |= {"_TYPER_COMPLETE_ARGS": "fastpe enc", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("fastpe enc", {"encode"}), ("fastpe add x.npy --convention f", {"fairseq"}), ("fastpe plot w", {"waves"})],
+)
+def test_completion(shell: str, words: str, expected: set[str]) -> None:
+    environment = {"_FASTPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    environment |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     program = "import os, sys; from fastpe.__main__ import main; sys.exit(main())"
     run = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
     )
-    assert "encode" in run.stdout, run.stderr
+    assert expected <= set(run.stdout.replace('"', " ").split()), run.stderr

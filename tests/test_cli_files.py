@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -27,7 +28,7 @@ Array = npt.NDArray[Any]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # Many blocks per file, none of them a whole number of rows.
-    monkeypatch.setattr(transform, "_block_bytes", 100)
+    monkeypatch.setattr(transform, "block_bytes", 100)
 
 
 def embeddings(*shape: int, dtype: str = "float32") -> Array:
@@ -196,7 +197,7 @@ def test_an_archive_of_one_array_needs_no_key(tmp_path: Path) -> None:
         (["-o", "y.npz"], "holds 2 arrays (a, b); choose with --key NAME"),
         (["-o", "y.npz", "--key", "c"], "--key is c, expected one of x.npz's arrays: a, b"),
         (["--in-place", "--key", "a"], "cannot be changed in place"),
-        (["-o", "y.npy", "--key", "a"], "give y.npy the same suffix"),
+        (["-o", "y.npy", "--key", "a"], "give y.npy the suffix .npz"),
     ],
 )
 def test_archive_errors(
@@ -268,6 +269,46 @@ def test_wrong_data_in_a_pipe(tmp_path: Path, data: bytes, message: str) -> None
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+def test_a_named_pipe_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = embeddings(2, 9, 6)
+    pipe, target = tmp_path / "pipe", tmp_path / "y.npy"
+    os.mkfifo(pipe)
+    assert main(["add", str(pipe), "--in-place"]) == 1
+    assert "pipe is a pipe: expected it as the only input, with -o" in capsys.readouterr().err
+    with subprocess.Popen([sys.executable, "-m", "fastpe", "add", str(pipe), "-o", str(target), "-q"]) as process:
+        pipe.write_bytes(npy_bytes(x))
+    assert process.returncode == 0
+    np.testing.assert_array_equal(np.load(target), fastpe.add(x))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors in a shell")
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("add - -o y.npy <&-", "fastpe: standard input is closed; redirect it or name a file\n"),
+        ("encode --seq-len 3 --d-model 4 -o - >&-", "fastpe: -o - writes to standard output, which is closed"),
+        ("info > /dev/full", "fastpe: No space left on device\n"),
+    ],
+)
+def test_closed_and_full_streams_are_one_line(command: str, message: str, tmp_path: Path) -> None:
+    if "/dev/full" in command and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    shell = f"{sys.executable} -m fastpe {command}"
+    run = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.startswith(message)
+    assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors in a shell")
+def test_data_stays_clean_where_errors_cannot_be_written() -> None:
+    run = subprocess.run(
+        f"{sys.executable} -m fastpe encode --seq-len 3 --d-model 4 -o - 2>&-", shell=True, stdout=-1, check=True
+    )
+    assert run.stdout == npy_bytes(fastpe.encode(3, 4))
+
+
 # ---- many files
 
 
@@ -306,12 +347,16 @@ def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsy
         (["a.npy", "d/b.npy", "-o", "a.npy"], "-o is a.npy, expected a directory for 2 files"),
         (["a.npy", "-o", "./a.npy"], "is the input itself"),
         (["d", "-o", "d"], "is the input itself"),
-        (["a.npy", "-o", "y.npz"], "give y.npz the same suffix"),
+        (["a.npy", "-o", "y.npz"], "give y.npz the suffix .npy"),
         (["a.npy", "-o", "no/y.npy"], "is no directory; make it first"),
-        (["a.npy", "-o", "y.npy", "--key", "x"], "--key names arrays of .npz archives"),
+        (["a.npy", "-o", "y.npy", "--key", "x"], "--key chooses one of several arrays or columns"),
+        (["d", "-o", "y.npy"], "-o is y.npy, the name of a file, expected a directory for all from d"),
+        (["a.npy", "-o", ""], "a name is empty"),
+        (["", "-o", "y.npy"], "a name is empty"),
+        (["a.npy", "-o", "y.npy", "--scale", "nan"], "--scale is nan, expected a finite number"),
         (["none.npy", "-o", "y.npy"], "none.npy: No such file or directory"),
         (["none*.npy", "-o", "y"], "none*.npy matches no file"),
-        (["empty", "-o", "y"], "empty has no .npy, .npz or .parquet file in it"),
+        (["empty", "-o", "y"], "empty has no input in it; expected names that end in .npy, .npz"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "1"], "--seq-axis is 1, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "-3"], "--seq-axis is -3, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),
@@ -345,6 +390,20 @@ def test_errors_are_one_line_and_write_nothing(
     assert error.startswith("fastpe: ")
     assert error.count("\n") == 1
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["y.parquet", "y.npz"])
+def test_encode_writes_npy_alone(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--seq-len", "3", "--d-model", "4", "-o", str(tmp_path / name)]) == 1
+    assert "expected a name that ends in .npy" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+def test_too_little_room_is_known_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--seq-len", str(10**13), "--d-model", "1000", "-o", str(tmp_path / "y.npy")]) == 1
+    error = capsys.readouterr().err
+    assert "y.npy would have 40.00 PB, and there are " in error
+    assert os.listdir(tmp_path) == []
 
 
 # ---- hostile files
@@ -536,6 +595,36 @@ def test_damaged_files_are_one_line_and_leave_nothing(
         codes.append(code)
     # Changed elements are elements; most changes are damage.
     assert 0 < codes.count(0) < codes.count(1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+@pytest.mark.parametrize("target", ["sealed.npy", "sealed/y.npy"])
+def test_what_may_not_be_written_is_left_alone(target: str, request: pytest.FixtureRequest) -> None:
+    # The parents of pytest's own directories are closed to others.
+    directory = tempfile.TemporaryDirectory()
+    request.addfinalizer(directory.cleanup)
+    tmp_path = Path(directory.name)
+    save(tmp_path / "x.npy", embeddings(3, 4))
+    (tmp_path / "sealed").mkdir()
+    save(tmp_path / "sealed.npy", embeddings(2, 2))
+    before = (tmp_path / "sealed.npy").read_bytes()
+    for name in ("sealed", "sealed.npy"):
+        (tmp_path / name).chmod(0o555)
+    tmp_path.chmod(0o755)
+    # Modes do not stop root, so everything is done once while they do not matter and once as somebody else.
+    program = (
+        "import os, sys; from fastpe.__main__ import main\n"
+        "os.chdir(sys.argv[2]); main(['add', 'x.npy', '-o', '/dev/null', '-q'])\n"
+        "os.getuid() or os.setuid(65534)\n"
+        "sys.exit(main(['add', 'x.npy', '-o', sys.argv[1]]))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, target, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert run.stderr == f"fastpe: {target}: Permission denied\n"
+    assert run.returncode == 1
+    assert (tmp_path / "sealed.npy").read_bytes() == before
+    assert os.listdir(tmp_path / "sealed") == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")

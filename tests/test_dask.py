@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import dask
 import dask.array
+import distributed
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
@@ -119,3 +122,40 @@ def test_unknown_sequence_lengths_are_an_error() -> None:
 def test_other_arrays_are_an_error() -> None:
     with pytest.raises(TypeError, match=r"use fastpe\.add"):
         fastpe.dask.add(embeddings(3, 4))
+
+
+# ---- processes on their own, that get their blocks by network
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[distributed.Client]:
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None, processes=True
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("chunks", [(1, 40, 9), (5, 7, 9), (5, 40, 4), (2, 16, 5)], ids=["batch", "seq", "d", "all"])
+def test_a_distributed_cluster(client: distributed.Client, chunks: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+    x = embeddings(5, 40, 9, dtype=dtype)
+    array = client.persist(dask.array.from_array(x, chunks=chunks))
+    y = client.persist(fastpe.dask.add(array, offset=70_000))
+    assert y.chunks == array.chunks
+    assert y.compute().tobytes() == fastpe.add(x, offset=70_000).tobytes()
+    # The blocks are still held by the workers, which made the result from them.
+    assert array.compute().tobytes() == x.tobytes()
+
+
+def test_workers_are_processes_of_one_thread(client: distributed.Client) -> None:
+    # Defined here, so that it is sent by value: workers cannot import tests.
+    def threads() -> tuple[int, str | None, int]:
+        return os.getpid(), os.environ.get("OMP_NUM_THREADS"), fastpe.show_config()["threads"]
+
+    found = list(client.run(threads).values())
+    assert len({process for process, _, _ in found} | {os.getpid()}) == 3
+    # Set by Dask before each worker starts: workers do not oversubscribe, whatever num_threads says.
+    assert [rest for _, *rest in found] == [["1", 1]] * 2

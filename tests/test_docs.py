@@ -12,9 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
+import fastpe
 from fastpe.__main__ import main
+
+from . import documented
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -38,7 +42,7 @@ def snippets(page: Path) -> list[Snippet]:
 
 
 def is_a_recipe(snippet: Snippet) -> bool:
-    """Whether it needs a library that the tests do not install."""
+    """Whether it needs a library that the tests do not install; test_clusters.py runs those of Ray and Spark."""
     return "needs" in snippet.info
 
 
@@ -80,6 +84,11 @@ def test_recipes_are_python(page: Path) -> None:
     for snippet in snippets(page):
         if is_a_recipe(snippet):
             ast.parse(snippet.text, str(page))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is in no extra but peers")
+def test_the_recipe_for_torch() -> None:
+    exec(documented.guide_recipe("torch"), {"fastpe": fastpe, "np": np})  # noqa: S102
 
 
 def test_the_pages_have_snippets() -> None:

@@ -175,7 +175,7 @@ def test_inline_in_terminals_that_can(variable: str, value: str, monkeypatch: py
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
-    assert main(["plot", "waves", "-o", "a.png"]) == 1
+    assert main(["plot", "waves", "-o", "a.png"]) == 2
     assert capsys.readouterr().err == "fastpe: pictures need matplotlib; install it with: pip install 'fastpe[cli]'\n"
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'fastpe\[cli\]'"):
         plotting.waves(fastpe.PositionalEncoding(8))

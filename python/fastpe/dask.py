@@ -125,6 +125,8 @@ def _add_block(
     block_info: Any = None,
 ) -> npt.NDArray[Any]:
     location = block_info[0]["array-location"]
+    # A block that came from another worker lies in the message, wherever that put it.
+    aligned = np.require(block, requirements="A")
     return encoding.add(
-        block, seq_axis=axis, offset=offset + location[axis][0], channels=tuple(location[-1]), **keywords
+        aligned, seq_axis=axis, offset=offset + location[axis][0], channels=tuple(location[-1]), **keywords
     )

@@ -25,6 +25,9 @@ __all__ = ["float32_error", "heatmap", "similarity", "wavelengths", "waves"]
 _colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _signed_map = "RdBu_r"
 _plain_map = "cividis"
+# More than a picture has pixels: what does not show need not be computed.
+_most_rows = 2000
+_most_points = 40_000
 
 
 def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None) -> Axes:
@@ -53,7 +56,7 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
     """
     ax = _axes(ax)
     first = encoding.convention.first_position
-    values = encoding.encode(seq_len)
+    values = encoding.encode(_positions_to_show(encoding, seq_len))
     limit = encoding.convention.output_scale(encoding.d_model)
     image = ax.imshow(
         values,
@@ -140,10 +143,10 @@ def waves(
             raise ValueError(f"dimensions has {dimension}, expected 0 to {encoding.d_model - 1}")
     first = encoding.convention.first_position
     # Fractional positions, so that fast waves are waves.
-    position = np.linspace(first, first + max(seq_len - 1, 1), 20 * max(seq_len, 2))
-    values = encoding.encode(position)
+    position = np.linspace(first, first + max(seq_len - 1, 1), min(20 * max(seq_len, 2), _most_points))
     for dimension, color in zip(chosen, _colors, strict=False):
-        ax.plot(position, values[:, dimension], color=color, label=f"dimension {dimension}")
+        values = encoding.encode(position, channels=(dimension, dimension + 1))
+        ax.plot(position, values[:, 0], color=color, label=f"dimension {dimension}")
     ax.grid(visible=True, alpha=0.3)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     _label(ax, encoding, "position", "value")
@@ -177,7 +180,7 @@ def similarity(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | N
     """
     ax = _axes(ax)
     first = encoding.convention.first_position
-    values = encoding.encode(seq_len, dtype=np.float64)
+    values = encoding.encode(_positions_to_show(encoding, seq_len), dtype=np.float64)
     products = values @ values.T / np.square(values).sum(axis=1).max(initial=1e-300)
     span = (first - 0.5, first + seq_len - 0.5)
     image = ax.imshow(products, cmap=_plain_map, interpolation="nearest", extent=(*span, *span[::-1]))
@@ -256,6 +259,12 @@ def _visible_dimensions(encoding: PositionalEncoding, seq_len: int) -> list[int]
     second = int(convention.cosine_first)
     columns = [2 * k + second if convention.layout == "interleaved" else k + second * count for k in nearest]
     return sorted({min(column, encoding.d_model - 1) for column in columns})
+
+
+def _positions_to_show(encoding: PositionalEncoding, seq_len: int) -> npt.NDArray[np.int64]:
+    rows: npt.NDArray[np.int64] = np.linspace(0, seq_len - 1, min(seq_len, _most_rows)).round().astype(np.int64)
+    rows += encoding.convention.first_position
+    return rows
 
 
 def _axes(ax: Axes | None) -> Axes:

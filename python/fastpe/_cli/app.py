@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import math
+import os
 import signal
 import sys
 import threading
@@ -15,7 +17,7 @@ import typer
 from rich.console import Console
 
 import fastpe
-from fastpe._cli.errors import CommandError, ReaderGone
+from fastpe._cli.errors import CommandError, MissingLibrary, ReaderGone
 
 # Click's own class has no public name in typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -35,13 +37,16 @@ class _Terminated(BaseException):
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run the application; every expected failure becomes one line and an exit code."""
+    if sys.stderr is None:
+        # Where it is closed, print() would turn to standard output, which may be data.
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:
         with _termination_as_exception():
             result = app(args=None if arguments is None else list(arguments), prog_name="fastpe", standalone_mode=False)
     except _UsageError as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "fastpe"
-        return _fail(f"{command}: {error.format_message()}; see {command} --help", 2)  # type: ignore[attr-defined]
+        return _fail(f"{command}: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
         return _fail("fastpe: interrupted", 130)
     except _Terminated as end:
@@ -51,7 +56,10 @@ def run(arguments: Sequence[str] | None) -> int:
     except MemoryError as error:
         return _fail(f"fastpe: not enough memory: {error}" if str(error) else "fastpe: not enough memory", 1)
     except OSError as error:
-        return _fail(f"fastpe: {error.filename}: {error.strerror}" if error.filename else f"fastpe: {error}", 1)
+        reason = error.strerror or str(error)
+        return _fail(f"fastpe: {error.filename}: {reason}" if error.filename else f"fastpe: {reason}", 1)
+    except MissingLibrary as error:
+        return _fail(f"fastpe: {error}", 2)
     except (CommandError, ValueError, TypeError) as error:
         return _fail(f"fastpe: {error}", 1)
     if result == 130:
@@ -111,7 +119,7 @@ def demo(
     seq_len: Annotated[int, typer.Option(min=1, help="Positions in a sequence.")] = 512,
     d_model: Annotated[int, typer.Option(min=1, help="Width of the embeddings.")] = 768,
 ) -> None:
-    """Encode and add in place on a built-in batch, check the result, and time it against NumPy.
+    """Encode, add, check and time a built-in batch.
 
     Exits with 1 if a value is further from a float64 NumPy reference than rounding explains.
     """
@@ -126,8 +134,14 @@ def _examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
+def _convention_names(incomplete: str) -> list[str]:
+    return [name for name in fastpe.conventions if name.startswith(incomplete)]
+
+
 _Output = Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="The file to write, or - for a pipe.")]
-_Convention = Annotated[str, typer.Option(help="A name that `fastpe conventions` lists.")]
+_Convention = Annotated[
+    str, typer.Option(autocompletion=_convention_names, help="A name that `fastpe conventions` lists.")
+]
 _Base = Annotated[float | None, typer.Option(help="Base of the wavelengths, instead of the convention's.")]
 _Offset = Annotated[int, typer.Option(help="Position of the first row.")]
 _Threads = Annotated[int | None, typer.Option(min=1, help="At most this many threads.")]
@@ -152,15 +166,17 @@ def encode(
     quiet: _Quiet = False,
 ) -> None:
     """Write the encoding of positions to a .npy file."""
-    from fastpe._cli import transform
+    from fastpe._cli import formats, transform
     from fastpe._cli.progress import Throughput, progress_bar
     from fastpe._cli.target import open_target
 
     encoding = transform.Encoding(convention, base, offset, threads)
     element_type = transform.dtype_of(dtype)
+    if (named := formats.by_suffix(output)) is not None and ".npy" not in named.suffixes:
+        raise CommandError(f"-o is {output}, expected a name that ends in .npy: that is what encode writes")
     byte_count = seq_len * d_model * element_type.itemsize
     throughput = Throughput(quiet=quiet)
-    with open_target(output) as target, progress_bar(byte_count, quiet=quiet) as progress:
+    with open_target(output, byte_count) as target, progress_bar(byte_count, quiet=quiet) as progress:
         transform.encode(
             encoding, seq_len=seq_len, d_model=d_model, dtype=element_type, target=target, progress=progress
         )
@@ -173,24 +189,29 @@ def encode(
         "fastpe add embeddings.npy --in-place",
         "fastpe add shards/ -o shards-with-positions/ --convention tensor2tensor --scale 27.71",
         "fastpe add batch.npz --key inputs -o batch-with-positions.npz",
+        "fastpe add rows.parquet --key embeddings -o rows-with-positions.parquet",
+        "fastpe add store.zarr --key embeddings --in-place",
         "cat embeddings.npy | fastpe add - -o - > with-positions.npy",
     )
 )
 def add(
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="IN...", help=".npy, .npz and .parquet files, directories, patterns, or - for a pipe."),
+        typer.Argument(
+            metavar="IN",
+            help=".npy, .npz, .parquet and .arrow files, .zarr stores, directories of them, patterns, or - for a pipe.",
+        ),
     ],
     output: Annotated[
         str | None,
         typer.Option("-o", "--output", metavar="OUT", help="The file to write, a directory for many, or - for a pipe."),
     ] = None,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Change the .npy files themselves.")] = False,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Change the .npy files or .zarr stores themselves.")
+    ] = False,
     key: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Array of a .npz archive or column of a Parquet file; the others are copied."
-        ),
+        typer.Option(metavar="NAME", help="Which array of several, or which column of a table; the others are copied."),
     ] = None,
     seq_axis: Annotated[int, typer.Option(help="Which axis is the sequence.")] = -2,
     scale: Annotated[float, typer.Option(help="x * SCALE + encoding.")] = 1.0,
@@ -203,30 +224,32 @@ def add(
     threads: _Threads = None,
     quiet: _Quiet = False,
 ) -> None:
-    """Add the encoding to the embeddings in files, of any size in a few MB of memory.
+    """Add the encoding to embeddings in files.
 
-    A new file appears under its name when it is complete. --in-place has no such safety: stopped in the middle, it leaves
+    Files may be larger than memory. A new file appears under its name when it is complete. --in-place has no such safety: stopped in the middle, it leaves
     a file that is partly changed.
     """
-    from fastpe._cli import files, transform
+    from fastpe._cli import files, numpy_files, transform
     from fastpe._cli.progress import Throughput, progress_bar
 
+    if not math.isfinite(scale):
+        raise CommandError(f"--scale is {scale}, expected a finite number")
     encoding = transform.Encoding(convention, base, offset, threads)
     addition = transform.Addition(encoding, seq_axis, scale, None if dtype is None else transform.dtype_of(dtype))
     jobs = files.jobs(inputs, output, in_place=in_place)
     throughput = Throughput(quiet=quiet)
-    if jobs[0].source == "-":
+    if files.is_pipe(jobs[0].source):
         if key:
-            raise CommandError("--key names arrays of .npz archives, which cannot come through a pipe; leave it out")
+            raise CommandError("--key chooses one of several arrays or columns, and a pipe has one array; leave it out")
         assert jobs[0].target is not None
         with progress_bar(None, quiet=quiet) as progress:
-            byte_count = files.run_pipe(sys.stdin.buffer, jobs[0].target, addition, progress)
+            byte_count = numpy_files.run_pipe(jobs[0].source, jobs[0].target, addition, progress)
     else:
         work = [files.check(job, addition, key or []) for job in jobs]
         byte_count = sum(item.byte_count for item in work)
         with progress_bar(byte_count, quiet=quiet) as progress:
             for item in work:
-                files.run(item, progress)
+                item.run(progress)
     throughput.report(f"added to {len(jobs)} file{'' if len(jobs) == 1 else 's'}", byte_count)
 
 
@@ -234,7 +257,7 @@ def add(
 def info(
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
 ) -> None:
-    """Show what this build is and what it uses on this machine."""
+    """Show the build, the machine and the limits."""
     from fastpe._cli import info as work
 
     work.run(Console(), as_json=json)
@@ -254,11 +277,11 @@ class Picture(str, enum.Enum):
     epilog=_examples(
         "fastpe plot heatmap -o heatmap.png",
         "fastpe plot heatmap --convention vaswani --convention tensor2tensor -o side-by-side.svg",
-        "fastpe plot error --d-model 512 -o error.png",
+        "fastpe plot error --d-model 512 --dark -o error.png",
     )
 )
 def plot(
-    picture: Annotated[Picture, typer.Argument(help="What to draw; error is that of the usual float32 code.")],
+    picture: Annotated[Picture, typer.Argument(help="What to draw: see above.")],
     output: Annotated[
         str | None,
         typer.Option(
@@ -268,21 +291,33 @@ def plot(
     seq_len: Annotated[int, typer.Option(min=2, help="Number of positions.")] = 100,
     d_model: Annotated[int, typer.Option(min=1, help="Width of the encoding.")] = 128,
     convention: Annotated[
-        list[str] | None, typer.Option(help="A name that `fastpe conventions` lists; several are drawn side by side.")
+        list[str] | None,
+        typer.Option(
+            autocompletion=_convention_names,
+            help="A name that `fastpe conventions` lists; several are drawn side by side.",
+        ),
     ] = None,
     base: _Base = None,
     last_position: Annotated[int, typer.Option(min=10, help="Where the picture of errors stops.")] = 1_000_000,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
 ) -> None:
-    """Draw an encoding: its values, wavelengths, single dimensions, similarities, or float32 errors."""
+    """Draw an encoding.
+
+    heatmap: its values. wavelengths: positions per turn. waves: single dimensions. similarity: dot products of positions.
+    error: how far the usual float32 code is off.
+    """
     from fastpe._cli import plot as work
 
     encodings = [fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]]
-    work.run(work.drawings(seq_len, last_position)[picture.value], encodings, output)
+    work.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
 
 
 @app.command()
 def bench(rounds: Annotated[int, typer.Option(min=1, help="Times each is measured.")] = 15) -> None:
-    """Time this machine's fastpe against NumPy, which adds from a table that it already has."""
+    """Time fastpe and NumPy side by side.
+
+    NumPy adds a table that it already has.
+    """
     from fastpe._cli import bench as work
 
     if not work.run(Console(), rounds=rounds):
@@ -290,14 +325,20 @@ def bench(rounds: Annotated[int, typer.Option(min=1, help="Times each is measure
 
 
 @app.command(epilog=_examples("fastpe identify pe.npy"))
-def identify(table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model].")]) -> None:
-    """Find the convention that a table of encodings was made with.
+def identify(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model]; axes of 1 are left out.")],
+) -> None:
+    """Find the convention that a table was made with.
 
     Exits with 1 if there is none.
     """
-    from fastpe._cli import files
+    from fastpe._cli import numpy_files
 
-    found = fastpe.identify(files.load(table))
+    array = numpy_files.load(table)
+    if array.ndim > 2:
+        # As buffers of modules have it: [1, L, d_model] or [L, 1, d_model].
+        array = array.reshape([extent for extent in array.shape if extent != 1])
+    found = fastpe.identify(array)
     print(found)
     if not found.matches:
         raise typer.Exit(1)
@@ -305,9 +346,14 @@ def identify(table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy 
 
 @app.command()
 def conventions(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this one alone.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", autocompletion=_convention_names, help="Show this one alone.")
+    ] = None,
 ) -> None:
-    """List the conventions: their formulas, who uses them, and where they were read."""
+    """List the conventions.
+
+    With their formulas, who uses them, and where they were read.
+    """
     from fastpe.conventions import find
 
     chosen = list(fastpe.conventions.values()) if name is None else [find(name)]

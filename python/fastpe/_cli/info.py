@@ -42,11 +42,13 @@ def run(console: Console, *, as_json: bool) -> None:
         return
     table = Table(box=None, show_header=False)
     for name, value in facts.items():
-        table.add_row(name.replace("_", " "), _as_text(value))
+        table.add_row(name.replace("_", " "), f"{value:,}" if type(value) is int else _as_text(value))
     console.print(table, highlight=False)
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, dict):

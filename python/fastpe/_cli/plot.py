@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastpe import PositionalEncoding, plotting
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, needs
 from fastpe._cli.target import open_target
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _formats = (".png", ".svg", ".pdf")
-_panel_inches = (6.0, 3.6)
+_panel_inches = {"similarity": (4.6, 3.6)}
+_usual_panel_inches = (6.0, 3.6)
 
 Drawing = Callable[[PositionalEncoding, "Axes"], object]
 
@@ -36,7 +37,15 @@ def drawings(seq_len: int, last_position: int) -> dict[str, Drawing]:
     }
 
 
-def run(draw: Drawing, encodings: Sequence[PositionalEncoding], output: str | None) -> None:
+def run(
+    picture: str,
+    encodings: Sequence[PositionalEncoding],
+    output: str | None,
+    *,
+    seq_len: int,
+    last_position: int,
+    dark: bool,
+) -> None:
     """Draw encodings side by side and write or show the picture."""
     kind = ".png" if output in (None, "-") else Path(str(output)).suffix.lower()
     if kind not in _formats:
@@ -44,25 +53,29 @@ def run(draw: Drawing, encodings: Sequence[PositionalEncoding], output: str | No
     show = _inline_protocol() if output is None else None
     if output is None and show is None:
         raise CommandError("this terminal shows no pictures, as far as its environment says; name a file with -o")
-    figure = _figure(draw, encodings)
-    if show is not None:
+    with needs("matplotlib", "pictures", "cli"):
+        from matplotlib import style
+    with style.context("dark_background" if dark else "default"):
+        figure = _figure(
+            drawings(seq_len, last_position)[picture], encodings, _panel_inches.get(picture, _usual_panel_inches)
+        )
+        # The whole picture in memory, so that nothing is left of one that could not be drawn.
         stream = io.BytesIO()
-        figure.savefig(stream, format="png", dpi=100)
+        # Without the date, the same picture is the same file.
+        metadata = {"Date": None} if kind == ".svg" else {"CreationDate": None} if kind == ".pdf" else None
+        figure.savefig(stream, format=kind[1:], dpi=150 if show is None else 100, metadata=metadata)
+    if show is not None:
         show(stream.getvalue())
         return
     assert output is not None
     with open_target(output) as target:
-        # Without the date, the same picture is the same file.
-        metadata = {"Date": None} if kind == ".svg" else {"CreationDate": None} if kind == ".pdf" else None
-        figure.savefig(target, format=kind[1:], dpi=150, metadata=metadata)
+        target.write(stream.getvalue())
 
 
-def _figure(draw: Drawing, encodings: Sequence[PositionalEncoding]) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise CommandError("pictures need matplotlib; install it with: pip install 'fastpe[cli]'") from None
-    width, height = _panel_inches
+def _figure(draw: Drawing, encodings: Sequence[PositionalEncoding], panel_inches: tuple[float, float]) -> Figure:
+    from matplotlib.figure import Figure
+
+    width, height = panel_inches
     figure = Figure(figsize=(width * len(encodings), height), layout="constrained")
     panels = figure.subplots(1, len(encodings), squeeze=False)[0]
     for encoding, panel in zip(encodings, panels, strict=True):

@@ -48,7 +48,7 @@ class Throughput:
 
 def in_bytes(count: float) -> str:
     """A number of bytes as text, in powers of 1000."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    for unit, factor in (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             return f"{count / factor:.2f} {unit}"
     return f"{count:.0f} B"

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 import fastpe
 from fastpe._cli import npy
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, MissingLibrary
 
 # Small enough for the cache between reading and writing, large enough for threads.
-_block_bytes = 4 << 20
+block_bytes = 4 << 20
 
 Progress = Callable[[int], None]
 
@@ -49,7 +49,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
         try:
             from ml_dtypes import bfloat16
         except ModuleNotFoundError:
-            raise CommandError("--dtype bfloat16 needs ml_dtypes; install it with: pip install ml_dtypes") from None
+            raise MissingLibrary("--dtype bfloat16 needs ml_dtypes; install it with: pip install ml_dtypes") from None
         element_type: np.dtype[Any] = np.dtype(bfloat16)
         return element_type
     raise CommandError(f"--dtype is {name}, expected float16, bfloat16, float32 or float64")
@@ -114,12 +114,11 @@ class Plan:
         if source.read(1):
             raise CommandError(f"{self.name} goes on after its array; expected one array per file")
 
-    def require_in_place(self) -> None:
+    def require_same_dtype(self, why: str) -> None:
         """Refuse what would change the size or the header."""
         if self.source.dtype != self.result.dtype and self.source.dtype.kind != "V":
             raise CommandError(
-                f"{self.name} holds {self.source.dtype.str}, and {self.result.dtype.str} would be written: not possible "
-                f"in place; write a new file with -o"
+                f"{self.name} holds {self.source.dtype.str}, and {self.result.dtype.str} would be written: {why}"
             )
 
     def run_in_place(self, stream: IO[bytes], progress: Progress) -> None:
@@ -133,7 +132,7 @@ class Plan:
 
     def _each_block(self, source: IO[bytes], write: Callable[[npt.NDArray[Any]], object], progress: Progress) -> None:
         dtype = self.source.dtype
-        element_limit = _block_bytes // max(dtype.itemsize, self.result.dtype.itemsize)
+        element_limit = block_bytes // max(dtype.itemsize, self.result.dtype.itemsize)
         # One buffer for all blocks, made by the first, which is the largest.
         elements: npt.NDArray[Any] | None = None
         for block in npy.blocks(self.source.disk_shape, element_limit):
@@ -143,20 +142,24 @@ class Plan:
                 elements = np.empty(count, dtype)
             raw = elements[:count]
             npy.read_elements(source, raw, self.name)
-            converted = self._converted(raw)
+            converted = self.converted(raw)
             view = converted.reshape(shape)
-            self._add(view.T if self.source.fortran_order else view, block)
+            if self.source.fortran_order:
+                self.add_(view.T, block[::-1])
+            else:
+                self.add_(view, block)
             write(converted)
             progress(raw.nbytes)
 
-    def _converted(self, raw: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def converted(self, raw: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Elements as the result's dtype: the same memory if only the type's name is missing."""
         if raw.dtype == self.result.dtype:
             return raw
         return raw.view(self.result.dtype) if raw.dtype.kind == "V" else raw.astype(self.result.dtype)
 
-    def _add(self, view: npt.NDArray[Any], block: npy.Block) -> None:
+    def add_(self, view: npt.NDArray[Any], ranges: npy.Block) -> None:
+        """Add to a part of the array, in memory, that covers these ranges of its axes."""
         assert self.encoder is not None
-        ranges = block[::-1] if self.source.fortran_order else block
         encoding = self.addition.encoding
         self.encoder.add_(
             view,
@@ -175,7 +178,7 @@ def encode(
     encoder = encoding.encoder(d_model)
     encoding.require_positions(encoder, seq_len)
     npy.write_header(target, npy.Header((seq_len, d_model), False, dtype))
-    for (start, stop), channels in npy.blocks((seq_len, d_model), _block_bytes // dtype.itemsize):
+    for (start, stop), channels in npy.blocks((seq_len, d_model), block_bytes // dtype.itemsize):
         block = encoder.encode(
             stop - start,
             offset=encoding.offset + start,

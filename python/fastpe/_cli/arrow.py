@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe add`` on a column of embeddings in an Arrow IPC file or stream, a record batch at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fastpe._cli import columns
+from fastpe._cli.errors import CommandError, needs
+from fastpe._cli.job import Job
+from fastpe._cli.target import open_target
+from fastpe._cli.transform import Addition, Progress
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_magic = b"ARROW1"
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrowWork:
+    """A file whose schema was read and found good."""
+
+    job: Job
+    column: columns.Column
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of the whole file: those of one column are not known before it was read."""
+        return os.path.getsize(self.job.source)
+
+    def run(self, progress: Progress) -> None:
+        """Write the target, batch by batch, in the form and with the compression of the source."""
+        from pyarrow import RecordBatch, ipc
+
+        assert self.job.target is not None
+        source, place = self.job.source, self.column.place
+        writer_of = ipc.new_file if _is_file(source) else ipc.new_stream
+        options = ipc.IpcWriteOptions(compression=_compression(source))
+        with _opened(source) as (schema, batches), open_target(self.job.target) as target:
+            first_row = 0
+            with writer_of(target, schema, options=options) as writer:
+                for batch, byte_count in batches:
+                    arrays = batch.columns
+                    arrays[place] = self.column.added(arrays[place], first_row)
+                    writer.write_batch(RecordBatch.from_arrays(arrays, schema=schema))
+                    first_row += len(batch)
+                    progress(byte_count)
+
+
+def check(job: Job, addition: Addition, keys: Sequence[str]) -> ArrowWork:
+    """Read the schema."""
+    with needs("pyarrow", "Arrow files", "arrow"):
+        import pyarrow  # noqa: F401
+    with _opened(job.source) as (schema, batches):
+        column = columns.choose(
+            schema, addition, keys, job.source, lambda name: (batch.column(name) for batch, _ in batches)
+        )
+        # Their number is known when they were read.
+        column.require_positions(1)
+    return ArrowWork(job, column)
+
+
+def _is_file(source: str) -> bool:
+    """Whether it is the file format, which has an index at its end, or the stream format."""
+    with open(source, "rb") as stream:
+        return stream.read(len(_magic)) == _magic
+
+
+_Batches = Iterator[tuple["pyarrow.RecordBatch", int]]
+
+
+@contextlib.contextmanager
+def _opened(source: str) -> Iterator[tuple[pyarrow.Schema, _Batches]]:
+    """The schema, and the batches with the share of the file's bytes that each of them is."""
+    import pyarrow
+    from pyarrow import ipc
+
+    size = os.path.getsize(source)
+
+    def checked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        # Arrow believes the offsets in a file, and ends the process where it follows them out of the array.
+        batch.validate(full=True)
+        return batch
+
+    def of_file(reader: ipc.RecordBatchFileReader) -> _Batches:
+        count = reader.num_record_batches
+        for index in range(count):
+            yield checked(reader.get_batch(index)), size * (index + 1) // count - size * index // count
+
+    def of_stream(reader: ipc.RecordBatchStreamReader, file: pyarrow.NativeFile) -> _Batches:
+        before = 0
+        for batch in reader:
+            now = file.tell()
+            yield checked(batch), now - before
+            before = now
+
+    try:
+        with pyarrow.OSFile(source) as file:
+            if _is_file(source):
+                with ipc.open_file(file) as reader:
+                    yield reader.schema, of_file(reader)
+            else:
+                with ipc.open_stream(file) as reader:
+                    yield reader.schema, of_stream(reader, file)
+    except (pyarrow.ArrowException, OSError) as error:
+        # Arrow's own errors about damage are OSErrors too, without a number.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        reason = (str(error).splitlines() or [""])[0]
+        raise CommandError(
+            f"{source} is not an Arrow file or stream, or damaged: {reason}; write it anew with pyarrow.ipc"
+        ) from None
+
+
+def _compression(source: str) -> str | None:
+    """The compression of the first batch, which pyarrow reads without saying so."""
+    import pyarrow
+    from pyarrow import ipc
+
+    with pyarrow.OSFile(source) as file:
+        if _is_file(source):
+            # Magic and padding; then a file is a stream.
+            file.seek(8)
+        for message in ipc.MessageReader.open_stream(file):
+            if message.type == "record batch":
+                return _compression_in(bytes(message.metadata))
+    return None
+
+
+def _compression_in(message: bytes) -> str | None:
+    """Look up Message.header.compression.codec in a flatbuffer, by the numbers of these fields in Arrow's schema."""
+
+    def number(format: str, place: int) -> int:
+        value: int = struct.unpack_from(format, message, place)[0]
+        return value
+
+    def field(table: int, index: int) -> int | None:
+        fields = table - number("<i", table)
+        slot = 4 + 2 * index
+        place = number("<H", fields + slot) if slot < number("<H", fields) else 0
+        return table + place if place else None
+
+    def target(reference: int | None) -> int | None:
+        return None if reference is None else reference + number("<I", reference)
+
+    header = target(field(number("<I", 0), 2))
+    compression = None if header is None else target(field(header, 3))
+    if compression is None:
+        return None
+    codec = field(compression, 0)
+    return "zstd" if codec is not None and number("<b", codec) == 1 else "lz4"

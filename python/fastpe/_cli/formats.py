@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The formats that ``fastpe add`` reads and writes: one row each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fastpe._cli import arrow, numpy_files, parquet, zarr_store
+from fastpe._cli.job import Job, Work
+from fastpe._cli.transform import Addition
+
+
+class Format(NamedTuple):
+    """How to tell a format, and what looks at an input before anything is written."""
+
+    description: str
+    suffixes: tuple[str, ...]
+    # The first bytes of such a file, where it has some that no other has.
+    magic: bytes
+    in_place: bool
+    check: Callable[[Job, Addition, Sequence[str]], Work]
+
+
+_npy = Format("one .npy array", (".npy",), b"\x93NUMPY", True, numpy_files.check_array)
+_zarr = Format("a zarr store", (".zarr",), b"", True, zarr_store.check)
+formats = (
+    _npy,
+    Format("a .npz archive", (".npz",), b"PK\x03\x04", False, numpy_files.check_archive),
+    Format("a Parquet file", (".parquet",), b"PAR1", False, parquet.check),
+    Format("an Arrow file", (".arrow", ".feather"), b"ARROW1", False, arrow.check),
+    _zarr,
+)
+
+
+def by_suffix(name: str) -> Format | None:
+    """The format that a name speaks of."""
+    suffix = Path(name).suffix.lower()
+    return next((entry for entry in formats if suffix in entry.suffixes), None)
+
+
+def is_one_input(path: Path) -> bool:
+    """Whether a directory is an input itself, rather than a place where inputs are."""
+    return path.is_dir() and zarr_store.is_store(path)
+
+
+def of_input(name: str) -> Format:
+    """The format of what is there: by its first bytes if they are known, else by its name, else .npy."""
+    if is_one_input(Path(name)):
+        return _zarr
+    with open(name, "rb") as stream:
+        start = stream.read(8)
+    by_content = (entry for entry in formats if entry.magic and start.startswith(entry.magic))
+    return next(by_content, None) or by_suffix(name) or _npy
+
+
+def inputs_in(directory: Path) -> list[str]:
+    """The files and stores in a directory that have a format's suffix."""
+    return sorted(
+        os.fspath(path)
+        for path in directory.iterdir()
+        if by_suffix(path.name) is not None and (path.is_file() or is_one_input(path))
+    )
+
+
+def all_suffixes() -> str:
+    """For messages."""
+    return ", ".join(suffix for entry in formats for suffix in entry.suffixes)

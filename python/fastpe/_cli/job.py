@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``fastpe add`` does to one input, whatever its format."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterator
+from typing import Protocol
+
+from fastpe._cli.transform import Progress
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One input and where its result goes; None is the input itself."""
+
+    source: str
+    target: str | None
+
+
+class Work(Protocol):
+    """A job whose input was looked at and found good."""
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all that is changed, for the progress bar."""
+        ...
+
+    def run(self, progress: Progress) -> None:
+        """Do it."""
+        ...
+
+
+@contextlib.contextmanager
+def changed_in_place(name: str, progress: Progress) -> Iterator[Progress]:
+    """Count what is changed, and say so if the change does not come to its end."""
+    done = 0
+
+    def count(byte_count: int) -> None:
+        nonlocal done
+        done += byte_count
+        progress(byte_count)
+
+    try:
+        yield count
+    except BaseException:
+        print(f"fastpe: {name} may be partly changed, after {done} bytes; restore it from a copy", file=sys.stderr)
+        raise
