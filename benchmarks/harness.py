@@ -48,13 +48,21 @@ class Contender:
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """`contender` against `rival`: rival's time over contender's at least, or contender's over rival's at most."""
+    """`contender` against `rival`: rival's time over contender's at least, or contender's over rival's at most.
+
+    With `values`, instead of a rival: 10^9 of them a second at least.
+
+    `limits` are contenders that do parts of the same work and nothing else: what the machine needs for it where the parts
+    do not overlap.
+    """
 
     requirement: str
     contender: str
-    rival: str
+    rival: str = ""
     at_least: float | None = None
     at_most: float | None = None
+    limits: Sequence[str] = ()
+    values: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +104,15 @@ class Measurement:
 
 
 @dataclasses.dataclass(frozen=True)
+class Reason:
+    """What a bar's ratio would be if the contender took as long as its limits one after the other."""
+
+    limits: Sequence[Measurement]
+    contender: Measurement
+    ratio: float
+
+
+@dataclasses.dataclass(frozen=True)
 class BarResult:
     work: str
     requirement: str
@@ -104,6 +121,7 @@ class BarResult:
     at_least: float | None = None
     at_most: float | None = None
     unit: str = "x"
+    reason: Reason | None = None
 
     @property
     def name(self) -> str:
@@ -145,6 +163,10 @@ class CaseResult:
         for bar in self.case.bars:
             contender, rival = self.of(bar.contender), self.of(bar.rival)
             work = f"{self.case.group} {self.case.name}"
+            if contender is not None and bar.values is not None:
+                rates = [1e-9 * bar.values / seconds for seconds in contender.seconds]
+                results.append(BarResult(work, bar.requirement, Spread.of(rates), max(rates), bar.at_least, unit="G/s"))
+                continue
             if contender is None or rival is None:
                 unknown = Spread(math.nan, math.nan, math.nan)
                 results.append(BarResult(work, bar.requirement, unknown, math.nan, bar.at_least, bar.at_most))
@@ -161,9 +183,17 @@ class CaseResult:
                     best if bar.at_least is not None else 1 / best,
                     bar.at_least,
                     bar.at_most,
+                    reason=self._reason(bar, contender, rival),
                 )
             )
         return results
+
+    def _reason(self, bar: Bar, contender: Measurement, rival: Measurement) -> Reason | None:
+        limits = [limit for limit in map(self.of, bar.limits) if limit is not None]
+        if not limits:
+            return None
+        ratio = rival.time.median / sum(limit.time.median for limit in limits)
+        return Reason(limits, contender, ratio if bar.at_least is not None else 1 / ratio)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +229,7 @@ class Batches:
 
 def only_for_bars(case: Case) -> Case:
     """Without the contenders that no bar needs."""
-    names = {name for bar in case.bars for name in (bar.contender, bar.rival)}
+    names = {name for bar in case.bars for name in (bar.contender, bar.rival, *bar.limits)}
     return dataclasses.replace(case, contenders=[c for c in case.contenders if c.name in names])
 
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What memory allows: the plainest loops that write, or read and write, an array. Compiled when the benchmarks run.
+// What the machine allows: the plainest loops that write, or read and write, an array, and the arithmetic of encoding
+// alone. Compiled when the benchmarks run.
 #include <stddef.h>
 
 #if defined(_OPENMP)
@@ -42,6 +43,33 @@ static void increment(float* data, size_t count, float value) {
   for (size_t i = 0; i < count; ++i) data[i] += value;
 }
 
+// Two rows from the angle addition theorem: a value's cosine part and its slope's sine part, added and subtracted in
+// double and rounded. All of it stays in the first-level cache.
+#define COLUMNS 256
+static void rotate(float* rows, const double* tables, size_t row_pairs) {
+  const double *values = tables, *cosines = values + COLUMNS, *slopes = cosines + COLUMNS, *sines = slopes + COLUMNS;
+  for (size_t pair = 0; pair < row_pairs; ++pair) {
+#if defined(__AVX512F__)
+    for (size_t i = 0; i < COLUMNS; i += 8) {
+      const __m512d even = _mm512_mul_pd(_mm512_loadu_pd(values + i), _mm512_loadu_pd(cosines + i));
+      const __m512d odd = _mm512_mul_pd(_mm512_loadu_pd(slopes + i), _mm512_loadu_pd(sines + i));
+      _mm256_storeu_ps(rows + i, _mm512_cvtpd_ps(_mm512_add_pd(even, odd)));
+      _mm256_storeu_ps(rows + COLUMNS + i, _mm512_cvtpd_ps(_mm512_sub_pd(even, odd)));
+    }
+#else
+    for (size_t i = 0; i < COLUMNS; ++i) {
+      const double even = values[i] * cosines[i];
+      const double odd = slopes[i] * sines[i];
+      rows[i] = (float)(even + odd);
+      rows[COLUMNS + i] = (float)(even - odd);
+    }
+#endif
+#if defined(__GNUC__)
+    __asm__ volatile("" ::: "memory");
+#endif
+  }
+}
+
 static void split(Loop loop, float* data, size_t count, float value, int threads) {
   if (threads == 1) {
     loop(data, count, value);
@@ -74,5 +102,25 @@ int has_threads(void) {
 }
 
 void store_constant(float* data, size_t count, float value, int threads) { split(store, data, count, value, threads); }
-void stream_constant(float* data, size_t count, float value, int threads) { split(stream, data, count, value, threads); }
-void add_constant(float* data, size_t count, float value, int threads) { split(increment, data, count, value, threads); }
+void stream_constant(float* data, size_t count, float value, int threads) {
+  split(stream, data, count, value, threads);
+}
+void add_constant(float* data, size_t count, float value, int threads) {
+  split(increment, data, count, value, threads);
+}
+
+// rows: two for each thread, tables: four, of rotation_columns() each.
+int rotation_columns(void) { return COLUMNS; }
+void rotate_rows(float* rows, const double* tables, size_t row_pairs, int threads) {
+  if (threads == 1) {
+    rotate(rows, tables, row_pairs);
+    return;
+  }
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(threads)
+  {
+    const size_t thread = (size_t)omp_get_thread_num(), count = (size_t)omp_get_num_threads();
+    rotate(rows + thread * 2 * COLUMNS, tables, row_pairs / count + (thread < row_pairs % count));
+  }
+#endif
+}

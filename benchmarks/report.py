@@ -26,6 +26,11 @@ Written by `python -m benchmarks report`. Read ratios, not figures: they are wha
 * torch, numba and JAX work on resident tensors; what converts on each call says so.
 """
 
+_about_reasons = """\
+What the machine needs for the parts of the work, each alone and in the same run: memory for the array, arithmetic for the
+encoding (`limits.c`), the call. A call that let none of them overlap would take their sum; `ratio at the limits` is what
+the bar would then read."""
+
 _about_elsewhere = """\
 Medians of shorter runs: `python -m benchmarks bars` with FASTPE_ISA or FASTPE_NUM_THREADS=1 set, which holds for torch,
 numba and the memory limits too. Bold: does not hold."""
@@ -51,6 +56,9 @@ def results_text(
         "![Speed against size](encode.svg)",
         f"## Bars: {held} of {len(bars)} hold",
         tables.bars_table(bars),
+        "### Bars that do not hold, and the machine's limits",
+        _about_reasons,
+        tables.reasons_table(bars),
         "### The same bars with other instruction sets and on one thread",
         _about_elsewhere,
         tables.bars_elsewhere_table(bars, elsewhere),

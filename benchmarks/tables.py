@@ -50,6 +50,30 @@ def bars_table(bars: Sequence[BarResult]) -> str:
     return table(("work", "requirement", "median", "quartiles", "best", "bar", "verdict"), rows, (2, 3, 4, 5))
 
 
+def reasons_table(bars: Sequence[BarResult]) -> str:
+    """The bars that do not hold, with the limits of the machine measured beside them."""
+    rows = []
+    for bar in bars:
+        reason = bar.reason
+        if bar.holds or reason is None:
+            continue
+        seconds = sum(limit.time.median for limit in reason.limits)
+        rows.append(
+            (
+                bar.work,
+                bar.requirement,
+                bar.bar,
+                f"{bar.ratio.median:.3g}",
+                seconds_text(reason.contender.time.median),
+                " + ".join(f"{seconds_text(m.time.median)} ({m.contender.name})" for m in reason.limits),
+                f"{seconds / reason.contender.time.median:.2f}",
+                f"{reason.ratio:.3g}",
+            )
+        )
+    header = ("work", "requirement", "bar", "median", "took", "limits", "limits / took", "ratio at the limits")
+    return table(header, rows, (2, 3, 4, 6, 7))
+
+
 def bars_elsewhere_table(bars: Sequence[BarResult], elsewhere: Mapping[str, Mapping[str, float]]) -> str:
     """Medians of the same bars in other configurations; those that do not hold are bold."""
 

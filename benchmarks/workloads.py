@@ -220,6 +220,8 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
             Contender("NumPy float32 idiom", lambda: peers.numpy_float32_idiom(out), answers.float32_angles()),
             Contender("NumPy float64 idiom", lambda: peers.numpy_float64_idiom(out), answers.float64_angles()),
             *_store_limits(out),
+            *_arithmetic_limits(out.size),
+            _call_alone(),
             *_present(
                 _optional(
                     "torch eager",
@@ -232,17 +234,32 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
                 ),
             ),
         ]
+        stores = "streaming" if out.nbytes > _last_level_cache_bytes() and limits.has_streaming_stores() else "plain"
+        count = many if out.nbytes >= 2**20 else 1  # fewer bytes are not worth a second thread
+
+        def parts(count: int) -> list[str]:
+            return [_of_threads(name, count) for name in ("arithmetic alone", f"{stores} stores of a constant")]
+
+        idioms = [("float32", 10.0), ("float64", 50.0)]
         bars += [
-            Bar(">= 10x NumPy's float32 idiom", "fastpe", "NumPy float32 idiom", at_least=10),
-            Bar(">= 50x NumPy's float64 idiom", "fastpe", "NumPy float64 idiom", at_least=50),
+            Bar(
+                f">= {times:g}x NumPy's {kind} idiom",
+                "fastpe",
+                f"NumPy {kind} idiom",
+                at_least=times,
+                limits=[_call_name, *parts(count)],
+            )
+            for kind, times in idioms
         ]
         if seq_len * d_model >= 512 * 512:
-            bars.insert(0, Bar("at least as fast as out.fill(1.5)", "fastpe", "NumPy out.fill(1.5)", at_least=1))
+            fill = "NumPy out.fill(1.5)"
+            bars.insert(0, Bar("at least as fast as out.fill(1.5)", "fastpe", fill, at_least=1, limits=parts(count)))
         if seq_len * d_model == 65_536 * 1024:
             rival = "streaming stores of a constant, 1 thread"
             if not limits.has_streaming_stores():
                 rival = "NumPy out.fill(1.5)"
-            bars.append(Bar(f"one thread: >= 0.9 of {rival}", "fastpe, 1 thread", rival, at_least=0.9))
+            requirement = f"one thread: >= 0.9 of {rival}"
+            bars.append(Bar(requirement, "fastpe, 1 thread", rival, at_least=0.9, limits=parts(1)))
     if selection.slow_peers:
         contenders += _present(
             _optional(
@@ -256,16 +273,42 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
     return Case("encode", f"[{seq_len}, {d_model}] float32", out.nbytes, contenders, bars)
 
 
+_call_name = "fastpe, one value: the call alone"
+
+
+def _call_alone() -> Contender:
+    out = np.empty((1, 1), np.float32)
+    encoder = fastpe.PositionalEncoding(1, max_len=1)
+    return Contender(_call_name, lambda: encoder.encode(1, out=out), Answers(np.arange(1), 1).promised, 1, "cached")
+
+
+def _of_threads(name: str, count: int) -> str:
+    return f"{name}, {count} thread{'s' if count > 1 else ''}"
+
+
+def _arithmetic_limits(values: int) -> Iterator[Contender]:
+    """What computing so many values of an encoding takes, with all that it reads and writes in the first-level cache."""
+    if not limits.has_native_loops():
+        return
+
+    def check(rows: Array) -> float:
+        assert np.array_equal(rows[:, :, 0], np.broadcast_to([0.375, 0.125], rows.shape[:2]))
+        return 0.0
+
+    for count in sorted({1, threads() if limits.has_threads() else 1}):
+        yield Contender(_of_threads("arithmetic alone", count), limits.rotate(values, count), check, count, "none")
+
+
 def _store_limits(out: Array) -> Iterator[Contender]:
     many = threads() if limits.has_threads() else 1
     check = _is_constant(1.5)
     if limits.has_threads() or limits.has_streaming_stores():
         for count in sorted({1, many}):
-            suffix = f", {count} thread{'s' if count > 1 else ''}"
-            yield Contender("plain stores of a constant" + suffix, limits.store(out, count), check, count, "none")
+            name = _of_threads("plain stores of a constant", count)
+            yield Contender(name, limits.store(out, count), check, count, "none")
             if limits.has_streaming_stores():
-                stream = limits.stream(out, count)
-                yield Contender("streaming stores of a constant" + suffix, stream, check, count, "none")
+                name = _of_threads("streaming stores of a constant", count)
+                yield Contender(name, limits.stream(out, count), check, count, "none")
 
 
 def _encode_other(
@@ -340,6 +383,7 @@ def _add(shape: tuple[int, int, int], selection: Selection) -> Case:
             Contender("NumPy np.add(out=x)", lambda: np.add(x, table, out=x), float32_table, 1, "cached", "in place"),
             Contender("NumPy x + table", lambda: x + table, float32_table, 1, "cached", "fresh"),
             *_increment_limits(buffer),
+            *_arithmetic_limits(table.size),
             *_present(
                 _optional(
                     "torch add_",
@@ -371,16 +415,20 @@ def _add(shape: tuple[int, int, int], selection: Selection) -> Case:
                     "in place",
                 )
             )
+        increment = _increment_name(many)
+        parts = [_of_threads("arithmetic alone", many), increment]
+
+        def bar(requirement: str, rival: str, at_least: float) -> Bar:
+            return Bar(requirement, "fastpe add_", rival, at_least=at_least, limits=parts)
+
         bars += [
-            Bar("faster than np.add(x, table, out=x)", "fastpe add_", "NumPy np.add(out=x)", at_least=1),
-            Bar("faster than torch add_", "fastpe add_", "torch add_", at_least=1),
+            bar("faster than np.add(x, table, out=x)", "NumPy np.add(out=x)", 1),
+            bar("faster than torch add_", "torch add_", 1),
         ]
         if batch >= 8 and x.nbytes >= 2 * _last_level_cache_bytes():
-            bars.append(
-                Bar("out of cache: >= 0.9 of x + 1, same threads", "fastpe add_", _increment_name(many), at_least=0.9)
-            )
+            bars.append(bar("out of cache: >= 0.9 of x + 1, same threads", increment, 0.9))
         if shape == (1, 8192, 1024):
-            bars.append(Bar(">= 1.2x a cached-table add", "fastpe add_", "NumPy np.add(out=x)", at_least=1.2))
+            bars.append(bar(">= 1.2x a cached-table add", "NumPy np.add(out=x)", 1.2))
     if selection.slow_peers:
         table = _exact_table(seq_len, d_model)
         contenders += _present(
@@ -407,7 +455,7 @@ def _add(shape: tuple[int, int, int], selection: Selection) -> Case:
 def _increment_name(count: int) -> str:
     if count > 1 and not limits.has_threads():
         return _increment_name(1)
-    return f"x + 1 in place, {count} thread{'s' if count > 1 else ''}"
+    return _of_threads("x + 1 in place", count)
 
 
 def _increment_limits(buffer: InPlace) -> Iterator[Contender]:
@@ -446,13 +494,21 @@ def _add_half(shape: tuple[int, int, int], selection: Selection) -> Case:
             contenders.append(Contender(f"{peer} np.add(out=x) {dtype}", work, tolerance, 1, "cached", "in place"))
 
     add_contenders(np.dtype(np.float32), "NumPy")
+    memory = f"float32 {_increment_name(many)}, as many bytes"
+    if selection.peers and limits.has_native_loops():
+        # Ones stay finite however often they are incremented.
+        same_bytes = InPlace.of((batch, seq_len, d_model // 2))
+        buffers.append(same_bytes)
+        work = limits.add_one(same_bytes.x, many if limits.has_threads() else 1)
+        contenders.append(Contender(memory, work, _is_incremented(same_bytes.before), many, "none", "in place"))
     for dtype, peer in ((np.dtype(np.float16), "NumPy"), (bfloat16, "ml_dtypes")):
         add_contenders(dtype, peer)
         rival = f"{peer} np.add(out=x) {dtype}"
-        bars.append(Bar(f"{dtype}: >= 20x {peer}", f"fastpe add_ {dtype}", rival, at_least=20))
+        bars.append(Bar(f"{dtype}: >= 20x {peer}", f"fastpe add_ {dtype}", rival, at_least=20, limits=[memory]))
         if buffers[-1].x.nbytes >= 2 * _last_level_cache_bytes():
             requirement = f"{dtype} out of cache: <= 0.6 of the float32 time"
-            bars.append(Bar(requirement, f"fastpe add_ {dtype}", "fastpe add_ float32", at_most=0.6))
+            float32 = "fastpe add_ float32"
+            bars.append(Bar(requirement, f"fastpe add_ {dtype}", float32, at_most=0.6, limits=[memory]))
 
     def reset() -> None:
         for buffer in buffers:
@@ -792,7 +848,10 @@ def factories() -> list[CaseFactory]:
 
     half_fill = Bar("float64: >= 0.5 of out.fill(1.5)", "fastpe", "NumPy out.fill(1.5)", at_least=0.5)
     concatenated = functools.partial(oracle.encoding, concatenated=True, shift=1.0)
-    shuffled = np.random.default_rng(11).permutation(1 << 20)[:4096].reshape(8, 512)
+    random = np.random.default_rng(11)
+    shuffled = np.stack([random.permutation(512) for _ in range(8)])
+    anywhere = random.permutation(1 << 20)[:4096].reshape(8, 512)
+    rate = Bar("one thread: >= 1.5 G values/s", "fastpe, 1 thread", at_least=1.5, values=anywhere.size * 1024)
 
     def other(name: str, *arguments: Any, **keywords: Any) -> CaseFactory:
         return named("encode", name, _encode_other, name, *arguments, **keywords)
@@ -802,7 +861,8 @@ def factories() -> list[CaseFactory]:
         other("[16384, 1024] float64", 16_384, 1024, dtype=np.float64, bars=[half_fill]),
         other("[512, 768] float32, sines before cosines", 512, 768, convention="tensor2tensor", table=concatenated),
         other("[512, 765] float32", 512, 765),
-        other("[8, 512, 1024] float32, shuffled positions", shuffled, 1024),
+        other("[8, 512, 1024] float32, each row shuffled", shuffled, 1024, bars=[rate]),
+        other("[8, 512, 1024] float32, positions anywhere below 2^20", anywhere, 1024, bars=[rate]),
         *(named("add_", "x".join(map(str, shape)), _add, shape) for shape in _add_shapes),
         named("add_ 16-bit", "8x512x768", _add_half, (8, 512, 768)),
         named("add_ 16-bit", "8x8192x1024", _add_half, (8, 8192, 1024)),

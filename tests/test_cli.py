@@ -187,6 +187,9 @@ def test_identify_refuses_what_it_cannot_read(tmp_path: Path, capsys: pytest.Cap
     table.write_text("no array")
     assert main(["identify", str(table)]) == 1
     assert "is not a .npy file" in capsys.readouterr().err
+    np.save(table, np.array([[print]]), allow_pickle=True)
+    assert main(["identify", str(table)]) == 1
+    assert "holds Python objects" in capsys.readouterr().err
 
 
 def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:

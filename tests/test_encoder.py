@@ -50,6 +50,17 @@ def test_equality_hash_and_copies(arguments: dict[str, Any]) -> None:
     assert encoding != "PositionalEncoding"
 
 
+class Subclass(fastpe.PositionalEncoding):
+    pass
+
+
+def test_copies_of_a_subclass_are_of_it() -> None:
+    encoding = Subclass(8, max_len=3, base=100.0)
+    for same in (copy.copy(encoding), copy.deepcopy(encoding), pickle.loads(pickle.dumps(encoding))):
+        assert type(same) is Subclass
+        assert same == encoding
+
+
 def test_pickles_hold_no_tables() -> None:
     encoding = fastpe.PositionalEncoding(768, max_len=4096)
     encoding.encode(10)

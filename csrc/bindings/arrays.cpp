@@ -60,8 +60,10 @@ std::string shape_text(const py::array& array) {
   return shape_text(std::vector<py::ssize_t>(array.shape(), array.shape() + array.ndim()));
 }
 
+bool is_ndarray(PyObject* object) { return Py_TYPE(object) == Proxy::get().PyArray_Type_; }
+
 py::array array_of(PyObject* object, const char* name) {
-  if (Py_TYPE(object) == Proxy::get().PyArray_Type_) return py::reinterpret_borrow<py::array>(object);
+  if (is_ndarray(object)) return py::reinterpret_borrow<py::array>(object);
   if (py::isinstance<py::array>(object)) {
     if (py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray"))) {
       throw py::type_error(text(name) + " is a masked array, expected a plain numpy.ndarray; pass " + name +
@@ -224,13 +226,12 @@ py::array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shap
 }
 
 py::array numbers_of(PyObject* object, const char* name, Numbers kind) {
-  const py::module_ numpy = py::module_::import("numpy");
   py::array array;
-  if (py::isinstance<py::array>(object)) {
+  if (is_ndarray(object) || py::isinstance<py::array>(object)) {
     array = array_of(object, name);
   } else {
     try {
-      array = numpy.attr("asarray")(py::handle(object));
+      array = py::module_::import("numpy").attr("asarray")(py::handle(object));
     } catch (py::error_already_set& error) {  // lists of unequal lengths
       if (!error.matches(PyExc_ValueError)) throw;
       throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +

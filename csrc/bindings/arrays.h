@@ -16,6 +16,9 @@ namespace py = pybind11;
 
 enum class Access { read, write };
 
+// Exactly a numpy.ndarray: what nearly every call passes, told in no time.
+bool is_ndarray(PyObject* object);
+
 // The array behind an object, never a copy: an ndarray, or anything with the buffer protocol or __array_interface__.
 py::array array_of(PyObject* object, const char* name);
 

@@ -38,15 +38,40 @@ double number_argument(PyObject* object, const char* name, double otherwise) {
   return value;
 }
 
-bool is_numpy_scalar(PyObject* object) {
-  static PyObject* const type = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
-  return PyObject_IsInstance(object, type) == 1;
+// Made when the module is loaded. Made by the first call, they would be waited for with the interpreter's lock in hand,
+// which the thread that makes them may have to take again.
+struct Globals {
+  Signature<12> add_in_place{"add_",
+                             1,
+                             {"x", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha", "seq_axis",
+                              "channels", "table", "num_threads"}};
+  Signature<13> add{"add",
+                    1,
+                    {"x", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha", "seq_axis",
+                     "channels", "table", "num_threads", "out"}};
+  Signature<8> encode{
+      "encode", 1, {"positions", "dtype", "offset", "mask", "lengths", "channels", "num_threads", "out"}};
+  Signature<12> embed{"embed",
+                      2,
+                      {"ids", "table", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha",
+                       "position_table", "num_threads", "out"}};
+  PyObject* numpy_scalar = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  PyObject* numpy_bool = py::object(py::module_::import("numpy").attr("bool_")).release().ptr();
+};
+
+const Globals& globals() {
+  static const Globals made;
+  return made;
 }
+
+bool is_numpy_scalar(PyObject* object) { return PyObject_IsInstance(object, globals().numpy_scalar) == 1; }
 
 // An int that is no bool; saturated where it does not fit.
 std::optional<std::int64_t> integer_argument(PyObject* object) {
-  if (PyBool_Check(object)) return std::nullopt;
+  if (is_ndarray(object) || PyBool_Check(object)) return std::nullopt;
   if (!PyLong_Check(object)) {
+    // Until NumPy 2.3 its bool had an __index__.
+    if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == globals().numpy_bool) return std::nullopt;
     // Tensors of one element have an __index__ too, but are arrays.
     if (!PyIndex_Check(object) || (py::hasattr(object, "shape") && !is_numpy_scalar(object))) return std::nullopt;
   }
@@ -273,15 +298,20 @@ class SignalCheck final : public Interruption {
 };
 
 void finish(const Call& call) {
-  if (call.job.out.bytes() < bytes_worth_releasing_the_gil) {
-    run(call.job, nullptr);
+  const Job& job = call.job;
+  const bool is_small = job.out.bytes() < bytes_worth_releasing_the_gil;
+  // A small call, too, may have the encoder's rows to make: interruptible, but not so that every thread makes them.
+  if (is_small && (job.encoder == nullptr || job.encoder->is_complete(job.out.dtype))) {
+    run(job, nullptr);
     return;
   }
   SignalCheck signals;
   bool completed;
-  {
+  if (is_small) {
+    completed = run(job, &signals);
+  } else {
     const py::gil_scoped_release no_gil;  // the arrays are alive: the caller and `kept` hold them
-    completed = run(call.job, &signals);
+    completed = run(job, &signals);
   }
   if (!completed) signals.raise();
 }
@@ -412,17 +442,12 @@ PyObject* add_to(BoundEncoder& self, const std::array<PyObject*, count>& a, bool
 }
 
 PyObject* method_add_in_place(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  static const Signature<12> signature("add_", 1,
-                                       {"x", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha",
-                                        "seq_axis", "channels", "table", "num_threads"});
-  return guarded([&] { return add_to(encoder_of(self), signature.parse(arguments, given, keywords), true); });
+  return guarded(
+      [&] { return add_to(encoder_of(self), globals().add_in_place.parse(arguments, given, keywords), true); });
 }
 
 PyObject* method_add(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  static const Signature<13> signature("add", 1,
-                                       {"x", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha",
-                                        "seq_axis", "channels", "table", "num_threads", "out"});
-  return guarded([&] { return add_to(encoder_of(self), signature.parse(arguments, given, keywords), false); });
+  return guarded([&] { return add_to(encoder_of(self), globals().add.parse(arguments, given, keywords), false); });
 }
 
 // ---- encode
@@ -547,9 +572,7 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
 }
 
 PyObject* method_encode(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  static const Signature<8> signature(
-      "encode", 1, {"positions", "dtype", "offset", "mask", "lengths", "channels", "num_threads", "out"});
-  return guarded([&] { return encode(encoder_of(self), signature.parse(arguments, given, keywords)); });
+  return guarded([&] { return encode(encoder_of(self), globals().encode.parse(arguments, given, keywords)); });
 }
 
 // ---- embed
@@ -614,10 +637,7 @@ PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
 }
 
 PyObject* method_embed(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  static const Signature<12> signature("embed", 2,
-                                       {"ids", "table", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale",
-                                        "alpha", "position_table", "num_threads", "out"});
-  return guarded([&] { return embed(encoder_of(self), signature.parse(arguments, given, keywords)); });
+  return guarded([&] { return embed(encoder_of(self), globals().embed.parse(arguments, given, keywords)); });
 }
 
 // ---- the class
@@ -652,6 +672,7 @@ std::unique_ptr<BoundEncoder> make_encoder(std::int64_t d_model, std::int64_t fr
 }  // namespace
 
 void bind_encoder(py::module_& module) {
+  globals();
   py::class_<BoundEncoder> type(module, "Encoder");
   type.def(py::init(&make_encoder), py::kw_only(), py::arg("d_model"), py::arg("frequency_count"), py::arg("base"),
            py::arg("exponent_denominator"), py::arg("freq_scale"), py::arg("freqs"), py::arg("interleaved"),

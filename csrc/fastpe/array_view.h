@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/kernels.h"
 
@@ -56,7 +57,12 @@ struct NumbersView {
   std::int64_t seq_stride_bytes = 0;
 
   Number at(std::int64_t batch, std::int64_t l) const;
-  std::int64_t integer_at(std::int64_t batch, std::int64_t l) const { return at(batch, l).integer; }
+  std::int64_t integer_at(std::int64_t batch, std::int64_t l) const {
+    if (type != NumberType::int64) return at(batch, l).integer;
+    std::int64_t value;
+    std::memcpy(&value, data + batch * batch_stride_bytes + l * seq_stride_bytes, sizeof value);
+    return value;
+  }
 };
 
 }  // namespace fastpe

@@ -43,6 +43,8 @@ class Lazy {
   Lazy(const Lazy&) = delete;
   Lazy& operator=(const Lazy&) = delete;
 
+  bool is_made() const { return value_.load(std::memory_order_acquire) != nullptr; }
+
   template <class Make>
   const T& get(const Make& make) const {
     if (const T* value = value_.load(std::memory_order_acquire)) return *value;

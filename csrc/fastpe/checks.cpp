@@ -12,6 +12,25 @@
 namespace fastpe {
 namespace {
 
+// Looks once in so many rows, which take some milliseconds.
+class Lookout {
+ public:
+  static constexpr std::int64_t rows_at_once = 1 << 20;
+
+  explicit Lookout(Interruption* interruption) : interruption_(interruption) {}
+
+  void pass(std::int64_t rows) {
+    passed_ += rows;
+    if (passed_ < rows_at_once) return;
+    passed_ = 0;
+    if (interruption_ != nullptr && interruption_->look()) throw Interrupted{};
+  }
+
+ private:
+  Interruption* interruption_;
+  std::int64_t passed_ = 0;
+};
+
 std::string text_of(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", value);
@@ -58,7 +77,7 @@ std::string describe_run(const Job& job, std::int64_t row, const Run& run, std::
          std::to_string(l);
 }
 
-PositionBounds check_positions(const Job& job) {
+PositionBounds check_positions(const Job& job, Lookout& lookout) {
   PositionBounds bounds;
   const Positions& p = job.positions;
   const bool varies = p.values_per_batch || p.offsets.data != nullptr || job.validity.mask != nullptr ||
@@ -84,18 +103,22 @@ PositionBounds check_positions(const Job& job) {
       bounds.lowest = std::min(bounds.lowest, first);
       bounds.highest = std::max(bounds.highest, first + run.count - 1);
     };
-    for_each_validity(
-        job, batch, 0, job.out.seq_len,
-        [&](std::int64_t l, std::int64_t count) {
-          for_each_run(job, batch, l, count, valid_before, on_run);
-          valid_before += count;
-        },
-        [](std::int64_t, std::int64_t) {});
+    for (std::int64_t begin = 0; begin < job.out.seq_len; begin += Lookout::rows_at_once) {
+      const std::int64_t end = std::min(begin + Lookout::rows_at_once, job.out.seq_len);
+      for_each_validity(
+          job, batch, begin, end,
+          [&](std::int64_t l, std::int64_t count) {
+            for_each_run(job, batch, l, count, valid_before, on_run);
+            valid_before += count;
+          },
+          [](std::int64_t, std::int64_t) {});
+      lookout.pass(end - begin);
+    }
   }
   return bounds;
 }
 
-void check_sequences(const Job& job) {
+void check_sequences(const Job& job, Lookout& lookout) {
   const Positions& p = job.positions;
   if (p.sequence_starts.data == nullptr) return;
   std::int64_t previous = 0;
@@ -108,10 +131,11 @@ void check_sequences(const Job& job) {
                                   std::to_string(job.out.seq_len));
     }
     previous = start;
+    lookout.pass(1);
   }
 }
 
-void check_lengths(const Job& job) {
+void check_lengths(const Job& job, Lookout& lookout) {
   const NumbersView& lengths = job.validity.lengths;
   if (lengths.data == nullptr) return;
   const std::int64_t rows = job.out.batch_count / job.positions.batches_per_row;
@@ -121,10 +145,11 @@ void check_lengths(const Job& job) {
       throw std::invalid_argument(place("lengths", job.out, 0, 0, row) + " is " + text_of(lengths.at(row, 0)) +
                                   ", expected 0 to the sequence length, " + std::to_string(job.out.seq_len));
     }
+    lookout.pass(1);
   }
 }
 
-void check_ids(const Job& job) {
+void check_ids(const Job& job, Lookout& lookout) {
   if (job.ids.data == nullptr) return;
   for (std::int64_t batch = 0; batch < job.out.batch_count; ++batch) {
     for (std::int64_t l = 0; l < job.out.seq_len; ++l) {
@@ -135,17 +160,19 @@ void check_ids(const Job& job) {
                                 std::to_string(job.vocabulary.rows - 1) + ": table has " +
                                 std::to_string(job.vocabulary.rows) + " rows");
       }
+      lookout.pass(1);
     }
   }
 }
 
 }  // namespace
 
-PositionBounds check(const Job& job) {
-  check_sequences(job);
-  check_lengths(job);
-  check_ids(job);
-  return check_positions(job);
+PositionBounds check(const Job& job, Interruption* interruption) {
+  Lookout lookout(interruption);
+  check_sequences(job, lookout);
+  check_lengths(job, lookout);
+  check_ids(job, lookout);
+  return check_positions(job, lookout);
 }
 
 }  // namespace fastpe

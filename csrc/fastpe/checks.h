@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "job.h"
+#include "parallel.h"
 
 namespace fastpe {
 
@@ -14,7 +15,7 @@ struct PositionBounds {
 };
 
 // Checks everything that depends on values rather than shapes: throws std::invalid_argument or std::out_of_range,
-// naming the argument, the place and the value.
-PositionBounds check(const Job& job);
+// naming the argument, the place and the value; or Interrupted.
+PositionBounds check(const Job& job, Interruption* interruption);
 
 }  // namespace fastpe

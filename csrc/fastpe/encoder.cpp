@@ -117,7 +117,8 @@ AnchorTurn Encoder::anchor_turn(std::int64_t distance, std::int64_t first_column
 
 // Column c turns by cos and sin of the distance times frequency(c). They come from the kernel that writes columns: a
 // sine column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
-Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, double scale, bool with_lows) const {
+Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, double scale, bool with_lows,
+                                                Interruption* interruption) const {
   const std::int64_t size = (steps + 1) * table_stride_;
   RotationTables tables;
   tables.cosines = AlignedBuffer<double>(size);
@@ -129,6 +130,7 @@ Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, d
   const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
       slope_lows(table_stride_);
   for (std::int64_t row = 0; row <= steps; ++row) {
+    if (interruption != nullptr && interruption->look()) throw Interrupted{};
     Phasors p = phasors_of_frequencies();
     (step == Step::position ? p.residual : p.anchor) = static_cast<double>(row);
     p.values = values.data();
@@ -159,20 +161,20 @@ Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, d
   return tables;
 }
 
-const Encoder::RotationTables& Encoder::fine_rotations(DType dtype) const {
+const Encoder::RotationTables& Encoder::fine_rotations(DType dtype, Interruption* interruption) const {
   const bool with_lows = dtype == DType::float64;
   return (with_lows ? fine_rotations_with_lows_ : fine_rotations_).get([&] {
-    return make_rotations(Step::position, block_radius, spec_.output_scale, with_lows);
+    return make_rotations(Step::position, block_radius, spec_.output_scale, with_lows, interruption);
   });
 }
 
-const Encoder::RotationTables& Encoder::anchor_rotations() const {
-  return anchor_rotations_.get([&] { return make_rotations(Step::anchor, group_radius, 1.0, false); });
+const Encoder::RotationTables& Encoder::anchor_rotations(Interruption* interruption) const {
+  return anchor_rotations_.get([&] { return make_rotations(Step::anchor, group_radius, 1.0, false, interruption); });
 }
 
-void Encoder::prepare(DType dtype) const {
-  fine_rotations(dtype);
-  if (dtype != DType::float64) anchor_rotations();
+void Encoder::prepare(DType dtype, Interruption* interruption) const {
+  fine_rotations(dtype, interruption);
+  if (dtype != DType::float64) anchor_rotations(interruption);
 }
 
 Rotation Encoder::rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const {
@@ -193,7 +195,7 @@ Rotation Encoder::rotation(const double* values, const double* slopes, DType dty
   return r;
 }
 
-AlignedBuffer<char> Encoder::make_rows(DType dtype) const {
+AlignedBuffer<char> Encoder::make_rows(DType dtype, Interruption* interruption) const {
   const std::int64_t row_bytes = spec_.d_model * element_bytes(dtype);
   auto rows = AlignedBuffer<char>::uninitialized(max_len_ * row_bytes);
   Job job;
@@ -205,15 +207,20 @@ AlignedBuffer<char> Encoder::make_rows(DType dtype) const {
   job.out.seq_stride_bytes = row_bytes;
   job.out.columns = spec_.d_model;
   job.out.column_stride_bytes = element_bytes(dtype);
-  run(job, nullptr);
+  if (!run(job, interruption)) throw Interrupted{};
   return rows;
 }
 
-CachedRows Encoder::cached_rows(DType dtype) const {
+CachedRows Encoder::cached_rows(DType dtype, Interruption* interruption) const {
   if (max_len_ == 0) return {};
   const DType row_dtype = dtype == DType::float64 ? DType::float64 : DType::float32;
-  const Lazy<AlignedBuffer<char>>& rows = row_dtype == DType::float64 ? rows_float64_ : rows_float32_;
-  return {rows.get([&] { return make_rows(row_dtype); }).data(), max_len_, spec_.d_model * element_bytes(row_dtype)};
+  const AlignedBuffer<char>& made = rows(row_dtype).get([&] { return make_rows(row_dtype, interruption); });
+  return {made.data(), max_len_, spec_.d_model * element_bytes(row_dtype)};
+}
+
+bool Encoder::is_complete(DType dtype) const {
+  return (dtype == DType::float64 ? fine_rotations_with_lows_ : fine_rotations_).is_made() &&
+         (max_len_ == 0 || rows(dtype).is_made());
 }
 
 }  // namespace fastpe

@@ -7,6 +7,7 @@
 #include "buffer.h"
 #include "frequencies.h"
 #include "kernels/kernels.h"
+#include "parallel.h"
 #include "spec.h"
 
 namespace fastpe {
@@ -51,15 +52,18 @@ class Encoder {
   // To an anchor `distance` anchors from its group's centre, |distance| <= group_radius, from first_column on.
   AnchorTurn anchor_turn(std::int64_t distance, std::int64_t first_column) const;
 
-  // Makes what calls in this dtype need, so that rotation() allocates nothing.
-  void prepare(DType dtype) const;
+  // Makes what calls in this dtype need, so that rotation() allocates nothing. Throws Interrupted.
+  void prepare(DType dtype, Interruption* interruption) const;
 
   // Rows first_row..last_row around the anchor whose phasors are given, for columns from first_column on. The caller
   // fills in the output, the embeddings, and whether to stream.
   Rotation rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const;
 
-  // Rows in float32, or in float64 for DType::float64: what is added to embeddings of this dtype.
-  CachedRows cached_rows(DType dtype) const;
+  // Rows in float32, or in float64 for DType::float64: what is added to embeddings of this dtype. Throws Interrupted.
+  CachedRows cached_rows(DType dtype, Interruption* interruption) const;
+
+  // Whether all that is kept for this dtype has been made: the first calls make it, which may take long.
+  bool is_complete(DType dtype) const;
 
  private:
   // Rotations by 0, 1, 2 .. steps, in output order: cosines[step][table_stride] and so on.
@@ -68,10 +72,14 @@ class Encoder {
   };
   enum class Step { position, anchor };
   Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else
-  RotationTables make_rotations(Step step, std::int64_t steps, double scale, bool with_lows) const;
-  const RotationTables& fine_rotations(DType dtype) const;
-  const RotationTables& anchor_rotations() const;
-  AlignedBuffer<char> make_rows(DType dtype) const;
+  RotationTables make_rotations(Step step, std::int64_t steps, double scale, bool with_lows,
+                                Interruption* interruption) const;
+  const RotationTables& fine_rotations(DType dtype, Interruption* interruption = nullptr) const;
+  const RotationTables& anchor_rotations(Interruption* interruption = nullptr) const;
+  AlignedBuffer<char> make_rows(DType dtype, Interruption* interruption) const;
+  const Lazy<AlignedBuffer<char>>& rows(DType dtype) const {
+    return dtype == DType::float64 ? rows_float64_ : rows_float32_;
+  }
 
   Spec spec_;
   std::int64_t max_len_;

@@ -24,6 +24,9 @@ struct Positions {
   std::int64_t sequence_count = 0;
   bool count_valid_only = false;
   std::int64_t batches_per_row = 1;
+
+  // A division would be a good part of what a row of a decoding step costs.
+  std::int64_t row_of(std::int64_t batch) const { return batches_per_row == 1 ? batch : batch / batches_per_row; }
 };
 
 // Rows that are left alone.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -23,6 +24,9 @@ namespace {
 
 constexpr std::int64_t bytes_per_thread = 512 * 1024;
 constexpr auto interruption_interval = std::chrono::milliseconds(50);
+// The calling thread waits this long at full attention for others to finish, then looks after them now and then.
+constexpr auto attentive_wait = std::chrono::milliseconds(5);
+constexpr auto nap = std::chrono::microseconds(100);
 
 // GNU OpenMP keeps a pool of threads for every thread that ever opened a team. At most this many threads may become
 // owners of one; the calls of all others run serially, as do calls that find a team at work.
@@ -163,6 +167,15 @@ int threads_of_openmp() {
 
 }  // namespace
 
+bool Interruption::look() {
+  if (is_seen()) return true;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_asked_ < interruption_interval) return false;
+  last_asked_ = now;
+  if (requested()) is_seen_.store(true, std::memory_order_relaxed);
+  return is_seen();
+}
+
 bool has_openmp() {
 #if defined(_OPENMP)
   return true;
@@ -188,20 +201,26 @@ int threads_for(std::int64_t bytes, int max_threads) {
 
 bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interruption* interruption,
                   void (*body)(void* context, std::int64_t begin, std::int64_t end, int thread), void* context) {
-  std::atomic<bool> stop{false};
+  std::atomic<int> parts_done{0};
   const auto part = [&](int thread, int thread_count) {
     const std::int64_t begin = count / thread_count * thread + std::min<std::int64_t>(count % thread_count, thread);
     const std::int64_t end = begin + count / thread_count + (thread < count % thread_count ? 1 : 0);
-    auto last_asked = std::chrono::steady_clock::now();
     for (std::int64_t at = begin; at < end; at += step) {
       body(context, at, std::min(at + step, end), thread);
-      if (stop.load(std::memory_order_relaxed)) return;
-      if (thread == 0 && interruption != nullptr && at + step < end) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - last_asked >= interruption_interval) {
-          last_asked = now;
-          if (interruption->requested()) stop.store(true, std::memory_order_relaxed);
-        }
+      if (interruption == nullptr) continue;
+      if (thread == 0 && at + step < end) interruption->look();
+      if (interruption->is_seen()) break;
+    }
+    if (interruption == nullptr || thread_count == 1) return;
+    parts_done.fetch_add(1, std::memory_order_relaxed);
+    if (thread > 0) return;
+    // Others may have much more to do than this thread had: while they work, it looks.
+    const auto start = std::chrono::steady_clock::now();
+    while (parts_done.load(std::memory_order_relaxed) < thread_count && !interruption->look()) {
+      if (std::chrono::steady_clock::now() - start < attentive_wait) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(nap);
       }
     }
   };
@@ -214,7 +233,7 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
   } else {
     part(0, 1);
   }
-  return !stop.load();
+  return interruption == nullptr || !interruption->is_seen();
 }
 
 }  // namespace fastpe

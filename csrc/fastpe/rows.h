@@ -19,7 +19,7 @@ template <class OnValid, class OnInvalid>
 void for_each_validity(const Job& job, std::int64_t batch, std::int64_t begin, std::int64_t end,
                        const OnValid& on_valid, const OnInvalid& on_invalid) {
   const Validity& v = job.validity;
-  const std::int64_t row = batch / job.positions.batches_per_row;
+  const std::int64_t row = job.positions.row_of(batch);
   if (v.lengths.data != nullptr) {
     const std::int64_t length = std::clamp(v.lengths.integer_at(row, 0), begin, end);
     if (length > begin) on_valid(begin, length - begin);
@@ -82,7 +82,7 @@ template <class OnRun>
 void for_each_run(const Job& job, std::int64_t batch, std::int64_t l, std::int64_t count, std::int64_t valid_before,
                   const OnRun& on_run) {
   const Positions& p = job.positions;
-  const std::int64_t row = batch / p.batches_per_row;
+  const std::int64_t row = p.row_of(batch);
   if (p.values.data != nullptr) {
     const std::int64_t value_row = p.values_per_batch ? row : 0;
     const std::int64_t end = l + count;
@@ -102,8 +102,10 @@ void for_each_run(const Job& job, std::int64_t batch, std::int64_t l, std::int64
   } else if (p.sequence_starts.data != nullptr) {
     const std::int64_t end = l + count;
     for (std::int64_t sequence = sequence_of(p, l); l < end; ++sequence) {
-      const std::int64_t start = p.sequence_starts.integer_at(0, sequence);
-      const std::int64_t stop = std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
+      // Bounded even if another thread changes the array after it was checked.
+      const std::int64_t start = std::clamp<std::int64_t>(p.sequence_starts.integer_at(0, sequence), 0, l);
+      const bool is_last = sequence + 1 >= p.sequence_count;
+      const std::int64_t stop = is_last ? end : std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
       if (stop <= l) continue;
       on_run(Run{l, stop - l, integer_position(first_position(p, sequence) + (l - start))});
       l = stop;

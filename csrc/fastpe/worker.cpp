@@ -93,7 +93,11 @@ void Worker::process_rows(std::int64_t begin, std::int64_t end) {
     for_each_validity(
         job_, batch, l_begin, l_end,
         [&](std::int64_t l, std::int64_t count) {
-          for_each_run(job_, batch, l, count, valid_before, [&](const Run& run) { process_run(batch, run); });
+          for_each_run(job_, batch, l, count, valid_before, [&](const Run& run) {
+            const std::int64_t known = rows_with_encoding(run);
+            if (known > 0) process_run(batch, {run.l, known, run.position});
+            if (known < run.count) leave_rows(batch, run.l + known, run.count - known);
+          });
           valid_before += count;
         },
         [&](std::int64_t l, std::int64_t count) { leave_rows(batch, l, count); });
@@ -103,12 +107,21 @@ void Worker::process_rows(std::int64_t begin, std::int64_t end) {
 
 void Worker::process_shared(std::int64_t l_begin, std::int64_t l_end, std::int64_t batch_begin,
                             std::int64_t batch_end) {
-  for_each_run(job_, 0, l_begin, l_end - l_begin, 0, [&](Run run) {
-    // Rows that no batch item wants have not been checked.
-    if (!has_encoding(job_, run.position)) run.position = integer_position(0);
-    for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
-      for (std::int64_t first = l; first < l + count; first += plan_.segment_rows) {
-        const std::int64_t end = std::min(first + plan_.segment_rows, l + count);
+  for_each_run(job_, 0, l_begin, l_end - l_begin, 0, [&](const Run& run) {
+    const std::int64_t known = rows_with_encoding(run);
+    if (known < run.count) {  // no batch item wants the others
+      for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
+        leave_rows(batch, run.l + known, run.count - known);
+      }
+    }
+    if (known == 0) return;
+    const Run known_run{run.l, known, run.position};
+    for_each_tile(known_run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
+      // Of one size: short ones are over before the next is fetched.
+      const std::int64_t segments = (count + plan_.segment_rows - 1) / plan_.segment_rows;
+      for (std::int64_t segment = 0; segment < segments; ++segment) {
+        const std::int64_t first = l + count * segment / segments;
+        const std::int64_t end = l + count * (segment + 1) / segments;
         for (std::int64_t batch = batch_begin; batch < batch_end; ++batch) {
           const bool wraps = batch + 1 == batch_end;
           const std::int64_t next_batch = wraps ? batch_begin : batch + 1;
@@ -137,6 +150,14 @@ void Worker::process_run(std::int64_t batch, const Run& run) {
       combine_rows(batch, l, count, tile, tile_stride, batch, l + plan_.segment_rows);
     });
   }
+}
+
+std::int64_t Worker::rows_with_encoding(const Run& run) const {
+  if (!has_encoding(job_, run.position)) return 0;
+  if (job_.learned.data == nullptr && !plan_.all_cached) return run.count;
+  if (!run.position.is_integer || run.position.integer < 0) return 0;
+  const std::int64_t rows = job_.learned.data != nullptr ? job_.learned.rows : job_.encoder->max_len();
+  return std::clamp<std::int64_t>(rows - run.position.integer, 0, run.count);
 }
 
 bool Worker::reads_cached(const Run& run) const {
@@ -294,47 +315,44 @@ Worker::Anchors Worker::hold_anchors(std::int64_t anchor, bool compensated) {
 const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {
   if (l >= job_.out.seq_len) return nullptr;
   if (job_.ids.data == nullptr) return job_.x->row(batch, l);
-  return job_.vocabulary.data + job_.ids.integer_at(batch, l) * job_.vocabulary.row_stride_bytes;
+  const std::int64_t id = std::clamp<std::int64_t>(job_.ids.integer_at(batch, l), 0, job_.vocabulary.rows - 1);
+  return job_.vocabulary.data + id * job_.vocabulary.row_stride_bytes;
 }
 
 void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
                           std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l) {
-  const std::int64_t bytes = element_bytes(dtype_);
-  Combination c{};
-  c.addend_row_stride_bytes = addend_stride;
-  c.columns = job_.out.columns;
-  c.scale = job_.scale;
-  c.alpha = job_.alpha;
-  const auto combine = [&](const char* x, const char* next_x) {
-    c.x = x;
-    c.next_x = next_x == nullptr ? x : next_x;
+  const auto combine = [&](char* out, const char* x, const char* next_x, std::int64_t done, std::int64_t rows) {
+    const Combination c{out,
+                        x,
+                        next_x == nullptr ? x : next_x,
+                        addend + done * addend_stride,
+                        job_.out.seq_stride_bytes,
+                        job_.x == nullptr ? 0 : job_.x->seq_stride_bytes,
+                        addend_stride,
+                        rows,
+                        job_.out.columns,
+                        job_.scale,
+                        job_.alpha,
+                        plan_.streaming && out != row_};
     (job_.learned.data != nullptr ? kernels_.combine_same_dtype : kernels_.combine)[static_cast<int>(dtype_)](c);
   };
   if (job_.ids.data == nullptr && has_contiguous_rows()) {
-    c.out = job_.out.row(batch, l);
-    c.out_row_stride_bytes = job_.out.seq_stride_bytes;
-    c.x_row_stride_bytes = job_.x->seq_stride_bytes;
-    c.addend = addend;
-    c.rows = count;
-    c.streaming = plan_.streaming;
-    combine(x_row(batch, l), x_row(next_batch, next_l));
+    combine(job_.out.row(batch, l), x_row(batch, l), x_row(next_batch, next_l), 0, count);
     return;
   }
-  c.rows = 1;
+  const std::int64_t bytes = element_bytes(dtype_);
+  const bool x_is_contiguous = job_.ids.data != nullptr || job_.x->has_contiguous_rows();
   for (std::int64_t i = 0; i < count; ++i) {
     char* const out = job_.out.row(batch, l + i);
+    char* const whole_row = job_.out.has_contiguous_rows() ? out : row_;
     const char* const x = x_row(batch, l + i);
-    const bool x_is_contiguous = job_.ids.data != nullptr || job_.x->has_contiguous_rows();
-    c.out = job_.out.has_contiguous_rows() ? out : row_;
-    c.addend = addend + i * addend_stride;
-    c.streaming = plan_.streaming && c.out == out;
     if (x_is_contiguous) {
-      combine(x, x_row(next_batch, next_l + i));
+      combine(whole_row, x, x_row(next_batch, next_l + i), i, 1);
     } else {
-      copy_row(row_, bytes, x, job_.x->column_stride_bytes, c.columns, bytes);
-      combine(row_, nullptr);
+      copy_row(row_, bytes, x, job_.x->column_stride_bytes, job_.out.columns, bytes);
+      combine(whole_row, row_, nullptr, i, 1);
     }
-    if (c.out != out) copy_row(out, job_.out.column_stride_bytes, row_, bytes, c.columns, bytes);
+    if (whole_row != out) copy_row(out, job_.out.column_stride_bytes, row_, bytes, job_.out.columns, bytes);
   }
 }
 

@@ -44,6 +44,11 @@ class Worker {
  private:
   void process_run(std::int64_t batch, const Run& run);
 
+  // How many of the run's rows, from its first on, there is an encoding for. Another thread may have changed positions,
+  // offsets, lengths or ids since they were checked: results are then undefined, but nothing outside the arrays is
+  // read.
+  std::int64_t rows_with_encoding(const Run& run) const;
+
   bool reads_cached(const Run& run) const;
 
   bool has_contiguous_rows() const;
@@ -82,7 +87,8 @@ class Worker {
   void combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
                     std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l);
 
-  // The row of x, or of the vocabulary, that is read for (batch, l); null beyond the last.
+  // The row of x, or of the vocabulary, that is read for (batch, l); null beyond the last. Never outside the
+  // vocabulary, whatever became of the id since it was checked.
   const char* x_row(std::int64_t batch, std::int64_t l) const;
 
   // Rows that are not valid: as they are, copied where out is another array, or zero.

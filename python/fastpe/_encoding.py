@@ -22,6 +22,8 @@ def _at_least(name: str, value: int, least: int) -> int:
         raise TypeError(f"{name} is {value!r}, expected an int")
     if number < least:
         raise ValueError(f"{name} is {number}, expected at least {least}")
+    if number > 2**53:
+        raise ValueError(f"{name} is {number}, expected at most 2**53")
     return number
 
 
@@ -190,6 +192,8 @@ class PositionalEncoding(_core.Encoder):
                 f"d_model is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone; "
                 f"use an even width, or encode the positions"
             )
+        if not abs(k) <= 2**53:
+            raise ValueError(f"k is {k!r}, expected a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
         first, second = (
             (slice(0, 2 * count, 2), slice(1, 2 * count, 2))
@@ -225,7 +229,7 @@ class PositionalEncoding(_core.Encoder):
         raise AttributeError(f"PositionalEncoding is immutable: cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, self._value()
+        return _rebuild, (type(self), *self._value())
 
 
 def _with_overrides(convention: Convention, base: float | None, freq_scale: float | None) -> Convention:
@@ -259,5 +263,7 @@ def _given_frequencies(
     return tuple(array.tolist())
 
 
-def _rebuild(d_model: int, max_len: int, convention: Convention, freqs: tuple[float, ...]) -> PositionalEncoding:
-    return PositionalEncoding(d_model, max_len=max_len, convention=convention, freqs=freqs or None)
+def _rebuild(
+    kind: type[PositionalEncoding], d_model: int, max_len: int, convention: Convention, freqs: tuple[float, ...]
+) -> PositionalEncoding:
+    return kind(d_model, max_len=max_len, convention=convention, freqs=freqs or None)

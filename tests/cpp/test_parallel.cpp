@@ -86,11 +86,13 @@ void many_callers_share_few_threads() {
 
 class StopAtOnce final : public Interruption {
  public:
+  int asked = 0;
+
+ private:
   bool requested() override {
     ++asked;
     return true;
   }
-  int asked = 0;
 };
 
 void a_long_call_can_be_stopped() {
@@ -108,6 +110,20 @@ void a_long_call_can_be_stopped() {
     CHECK(steps < 2000);
     CHECK(elapsed < std::chrono::seconds(1));
   }
+}
+
+void a_call_can_be_stopped_after_its_callers_part() {
+  if (!has_openmp()) return;  // the caller's part is the whole
+  StopAtOnce interruption;
+  std::atomic<std::int64_t> steps{0};
+  const bool completed = parallel_for(4000, 1, 2, &interruption, [&](std::int64_t, std::int64_t, int thread) {
+    if (thread == 0) return;
+    ++steps;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  CHECK(!completed);
+  CHECK_EQUAL(interruption.asked, 1);
+  CHECK(steps < 1000);
 }
 
 void a_call_within_a_call_is_serial() {
@@ -188,6 +204,7 @@ int main(int argc, char**) {
   every_index_is_done_once();
   a_call_within_a_call_is_serial();
   a_long_call_can_be_stopped();
+  a_call_can_be_stopped_after_its_callers_part();
 #if defined(FASTPE_TEST_FORK)
   if (forks) {
     children_and_grandchildren_work();

@@ -33,10 +33,10 @@ def run_python(arguments: list[str], timeout_seconds: float, environment: dict[s
 
 @pytest.fixture(scope="session")
 def run_script() -> Callable[..., str]:
-    """Run a script given as text."""
+    """Run a script given as text, with arguments."""
 
-    def run(script: str, *, timeout_seconds: float = 60.0, **environment: str) -> str:
-        return run_python(["-c", textwrap.dedent(script)], timeout_seconds, environment)
+    def run(script: str, *arguments: str, timeout_seconds: float = 60.0, **environment: str) -> str:
+        return run_python(["-c", textwrap.dedent(script), *arguments], timeout_seconds, environment)
 
     return run
 

@@ -145,20 +145,55 @@ def pool(method: str) -> None:
     assert is_right()
 
 
-def torch(order: str) -> None:
-    """Torch ran parallel regions, maybe of the same OpenMP run-time; fastpe is called in the child first, or before."""
-    torch_module = importlib.import_module("torch")
-    torch_module.set_num_threads(2)
-    tensor = torch_module.ones(2000, 2000)
+def work_of_torch() -> None:
+    """Parallel regions of torch."""
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(2)
+    tensor = torch.ones(2000, 2000)
     for _ in range(3):
         tensor = tensor * 1.5
-    import fastpe  # noqa: F401
+    assert bool((tensor == 1.5**3).all())
 
-    if order == "fastpe-before":
+
+def work_of_sklearn() -> None:
+    """Parallel regions of scikit-learn."""
+    points = np.arange(40_000 * 8, dtype=np.float32).reshape(-1, 8) % 7919
+    means = importlib.import_module("sklearn.cluster").KMeans(8, n_init=1, random_state=0)
+    assert means.fit(points).predict(means.cluster_centers_).tolist() == list(range(8))
+
+
+def work_of_faiss() -> None:
+    """Parallel regions of faiss."""
+    faiss = importlib.import_module("faiss")
+    faiss.omp_set_num_threads(2)
+    points = np.random.default_rng(0).standard_normal((2000, 32)).astype(np.float32)
+    index = faiss.IndexFlatL2(32)
+    index.add(points)
+    _, nearest = index.search(points, 1)
+    assert (nearest[:, 0] == np.arange(2000)).all()
+
+
+def others(packages: str, order: str) -> None:
+    """Other packages run parallel regions, maybe of the same OpenMP run-time, before fastpe's first call or after it."""
+    works = [globals()[f"work_of_{package}"] for package in packages.split("+")]
+    if order == "fastpe-first":
         assert is_right()
+    for work_of_package in works:
+        work_of_package()
+    if order == "fastpe-last":
+        assert is_right()
+    import fastpe  # noqa: F401  # the third order: it is called in the children first
+
     for _ in range(FORKS):
         in_child(is_right)
     assert is_right()
+    for work_of_package in works:
+        work_of_package()
+    assert is_right()
+    with open("/proc/self/maps") as maps:
+        files = {line.split()[-1] for line in maps if "/" in line}
+    run_times = [file for file in sorted(files) if os.path.basename(file).startswith(("libgomp", "libomp"))]
+    print(f"OpenMP run-time libraries: {', '.join(run_times)}")
 
 
 def main() -> None:

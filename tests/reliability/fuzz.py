@@ -2,7 +2,7 @@
 """Random calls, checked against a naive model and against every instruction set and thread count.
 
 python fuzz.py --seconds 600 --seed 1     random calls; a failing one prints its number, and --only NUMBER repeats it
-python fuzz.py --atheris [libFuzzer's]    the same calls, chosen by Atheris (pip install atheris)
+python fuzz.py --atheris [libFuzzer's]    the same calls, chosen by Atheris (pip install atheris); see fuzz_guided.sh
 
 Values are compared bit for bit with a model in NumPy that adds rows one position at a time, and some of them with sines
 and cosines of 60 digits. Arrays lie in larger ones, whose other elements must not change.
@@ -17,6 +17,7 @@ import itertools
 import random
 import sys
 import time
+import types
 from typing import Any, Protocol, cast
 
 import ml_dtypes
@@ -101,6 +102,13 @@ class Case:
             return cast(float, self.pick([0.1, -0.0, 1e-300, 5e-324, 2.0**52 + 0.5, float(LARGEST), LARGEST, -LARGEST]))
         return cast(float, self.pick([LARGEST + 1, -(2**63), 2**63 - 1, float("nan"), float("inf"), -1e300]))
 
+    def channels(self, encoding: PositionalEncoding) -> tuple[int, int]:
+        """First and end of the columns wanted: mostly all."""
+        if self.chance(80):
+            return 0, encoding.d_model
+        first = self.integer(0, encoding.d_model)
+        return first, self.integer(first, encoding.d_model)
+
     def positions(self, count: int) -> Array:
         """An array of positions, integers in runs or anything."""
         if self.chance(50):
@@ -130,6 +138,14 @@ class Case:
             index.append(part)
         view = view[tuple(index)]
         return view[tuple(slice(None, None, -1 if s < 0 else 1) for s in step)], whole
+
+    def laid_out(self, values: Array) -> Array:
+        """The same values, with any strides."""
+        if values.ndim == 0 or self.chance(50):
+            return values
+        view, _ = self.place(values.shape, values.dtype)
+        view[...] = values
+        return view
 
 
 def wide_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -198,21 +214,22 @@ def is_allowed(positions: Array) -> bool:
 def fuzz_rows(case: Case, encoding: PositionalEncoding) -> str:
     """encode() of an array of positions."""
     shape = tuple(case.integer(0, 6) for _ in range(case.integer(0, 3))) if case.chance(50) else (case.size(),)
-    positions = case.positions(int(np.prod(shape))).reshape(shape)
+    positions = case.laid_out(case.positions(int(np.prod(shape))).reshape(shape))
     dtype = case.pick(DTYPES)
-    out, whole = case.place((*shape, encoding.d_model), dtype)
+    first, end = channels = case.channels(encoding)
+    out, whole = case.place((*shape, end - first), dtype)
     before = whole.copy()
     threads = case.integer(1, 4)
     if not is_allowed(positions):
         try:
-            encoding.encode(positions, out=out, num_threads=threads)
+            encoding.encode(positions, out=out, channels=channels, num_threads=threads)
         except ValueError:
             assert whole.tobytes() == before.tobytes()
             return "positions refused"
         raise AssertionError(f"not refused: {positions!r}")
-    assert encoding.encode(positions, out=out, num_threads=threads) is out
+    assert encoding.encode(positions, out=out, channels=channels, num_threads=threads) is out
     expected = rows_at(encoding, positions, dtype)
-    assert out.tobytes() == expected.tobytes()
+    assert out.tobytes() == expected[..., first:end].tobytes()
     check_only_written(out, whole)
     if positions.size:
         at = case.integer(0, positions.size - 1)
@@ -230,12 +247,11 @@ def fuzz_count(case: Case, encoding: PositionalEncoding) -> str:
     return "encode count"
 
 
-def model(x: Array, encoding: PositionalEncoding, positions: Array, valid: Array, scale: float, alpha: float) -> Array:
-    """X * scale + alpha * PE, as NumPy computes it; x is [rows, others, L, C], positions and valid are [rows, L]."""
+def model(x: Array, pe: Array, valid: Array, scale: float, alpha: float) -> Array:
+    """X * scale + alpha * PE, as NumPy computes it; x is [rows, others, L, C], pe is [rows, L, C], valid [rows, L]."""
     wide = wide_type(x.dtype)
-    pe = rows_at(encoding, np.where(valid, positions, 0), wide)[:, None]
     with np.errstate(all="ignore"):
-        sums = x.astype(wide) * wide.type(scale) + wide.type(alpha) * pe
+        sums = x.astype(wide) * wide.type(scale) + wide.type(alpha) * pe[:, None]
         return np.where(valid[:, None, :, None], sums.astype(x.dtype), x)
 
 
@@ -255,7 +271,7 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
     if kind == "packed" and not batch:
         cuts = sorted(case.integer(0, seq_len) for _ in range(case.integer(0, 4)))
         starts = [0, *cuts, seq_len]
-        keywords["cu_seqlens"] = np.array(starts, case.pick([np.int32, np.int64]))
+        keywords["cu_seqlens"] = case.laid_out(np.array(starts, case.pick([np.int32, np.int64])))
         for begin, end in itertools.pairwise(starts):
             positions[0, begin:end] = first + np.arange(end - begin)
     elif kind in ("offset", "mask", "lengths"):
@@ -265,7 +281,7 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
             valid = np.array([[case.chance(70) for _ in range(seq_len)] for _ in range(rows)], bool).reshape(
                 rows, seq_len
             )
-            keywords["mask"] = valid if batch else valid[0]
+            keywords["mask"] = case.laid_out(valid if batch else valid[0])
             positions = first + np.cumsum(valid, axis=1) - valid
         elif kind == "lengths":
             lengths = [case.integer(0, seq_len) for _ in range(rows)]
@@ -274,16 +290,17 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
         positions = positions + offset
     elif kind == "offsets":
         offsets = [case.integer(-50, 10**7) for _ in range(rows)]
-        keywords["offset"] = np.array(offsets, np.int64)
+        keywords["offset"] = case.laid_out(np.array(offsets, np.int64))
         positions = positions + np.array(offsets, np.int64)[:, None]
     elif kind == "positions":
         if batch and case.chance(50):
             positions = case.positions(rows * seq_len).reshape(rows, seq_len)
-            keywords["positions"] = positions
+            keywords["positions"] = case.laid_out(positions)
         else:
             shared = case.positions(seq_len)
-            keywords["positions"] = shared
             positions = np.tile(shared, (rows, 1))
+            as_batch = batch and case.chance(20)
+            keywords["positions"] = np.broadcast_to(shared, positions.shape) if as_batch else case.laid_out(shared)
     scale = case.pick([1.0, 1.0, 0.5, 27.712812921102035, -1.7])
     alpha = case.pick([1.0, 1.0, 0.3, -2.0, 0.0])
     if case.chance(50):
@@ -291,22 +308,31 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
     else:
         scale = alpha = 1.0
 
-    grid = (rows, others, seq_len, encoding.d_model)
+    learned = None
+    first_column, end_column = 0, encoding.d_model
+    if case.chance(15):
+        learned = np.full((case.integer(1, 300), end_column + case.integer(0, 3)), 1.5, dtype)[:, :end_column]
+        learned[...] = (np.arange(learned.size) * 41 % 1013 - 500).astype(dtype).reshape(learned.shape) / dtype.type(32)
+        keywords["position_table" if operation == "embed" else "table"] = learned
+    elif operation != "embed":
+        first_column, end_column = keywords["channels"] = case.channels(encoding)
+    columns = end_column - first_column
+    grid = (rows, others, seq_len, columns)
     values = ((np.arange(np.prod(grid)) * 37 % 1009 - 500) / 16).astype(dtype).reshape(grid)
-    shape = (*batch, seq_len, encoding.d_model)
+    shape = (*batch, seq_len, columns)
     axis = 0
     if operation == "embed":
-        table = values.reshape(-1, encoding.d_model) if values.size else np.zeros((1, encoding.d_model), dtype)
+        table = values.reshape(-1, columns) if values.size else np.zeros((1, columns), dtype)
         ids = np.array([case.integer(0, len(table) - 1) for _ in range(int(np.prod(shape[:-1])))], np.int64)
         values = table[ids].reshape(grid)
-        x, inputs = ids.reshape(shape[:-1]), table
+        x, inputs = case.laid_out(ids.reshape(shape[:-1])), table
     else:
         x, inputs = case.place(shape, dtype)
         x[...] = values.reshape(shape)
         axis = case.integer(0, len(batch))
         x = np.moveaxis(x, -2, axis)
         keywords["seq_axis"] = axis if case.chance(50) else axis - x.ndim
-    out, whole = (x, inputs) if operation == "add_" else case.place((*x.shape[:-1], encoding.d_model), dtype)
+    out, whole = (x, inputs) if operation == "add_" else case.place((*x.shape[:-1], columns), dtype)
     if operation == "embed":
         out, whole = case.place(shape, dtype)
     before, inputs_before = whole.copy(), inputs.copy()
@@ -320,14 +346,21 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
 
     # Positions of rows that are left alone are not looked at. Without a batch, anything may happen to wrong ones.
     is_empty = rows * others == 0
-    if is_empty or not is_allowed(positions[valid]):
+    wanted = positions[valid]
+    in_table = learned is None or bool(((wanted >= 0) & (wanted < len(learned)) & (wanted == np.floor(wanted))).all())
+    if is_empty or not is_allowed(wanted) or not in_table:
         try:
             call()
-            assert is_empty, f"not refused: {positions[valid]!r}"
-        except ValueError:
+            assert is_empty, f"not refused: {wanted!r}"
+        except (ValueError, IndexError):
             assert whole.tobytes() == before.tobytes()
         return "positions refused"
-    expected = model(values, encoding, positions, valid, scale, alpha).reshape(shape)
+    known = np.where(valid, positions, 0)
+    if learned is not None:
+        pe = learned.astype(wide_type(dtype))[known.astype(np.int64)]
+    else:
+        pe = rows_at(encoding, known, wide_type(dtype))[..., first_column:end_column]
+    expected = model(values, pe, valid, scale, alpha).reshape(shape)
     assert call() is out
     found = out if operation == "embed" else np.moveaxis(out, axis, -2)
     assert found.tobytes() == expected.tobytes(), f"{operation} {kind} {keywords} {shape} {dtype}"
@@ -355,14 +388,21 @@ def run_with_atheris(arguments: list[str]) -> None:
     class AtherisChoices:
         def __init__(self, data: bytes) -> None:
             self._provider = atheris.FuzzedDataProvider(data)
+            # Where the input ends: the provider itself would go on with the lowest numbers.
+            self._further = RandomChoices("further")
 
         def integer(self, low: int, high: int) -> int:
+            if self._provider.remaining_bytes() == 0:
+                return self._further.integer(low, high)
             return int(self._provider.ConsumeIntInRange(low, high))
 
     def one_input(data: bytes) -> None:
         run_case(AtherisChoices(data))
 
-    atheris.Setup([sys.argv[0], *arguments], atheris.instrument_func(one_input))
+    for function in [*vars(Case).values(), *globals().values()]:
+        if isinstance(function, types.FunctionType) and function.__module__ == __name__:
+            atheris.instrument_func(function)
+    atheris.Setup([sys.argv[0], *arguments], one_input)
     atheris.Fuzz()
 
 

@@ -21,10 +21,15 @@ import fastpe
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 HERE = pathlib.Path(__file__).parent
-needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="looks into /proc")
 needs_openmp = pytest.mark.skipif(not fastpe.show_config()["openmp"], reason="built without OpenMP: one thread always")
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 needs_gunicorn = pytest.mark.skipif(importlib.util.find_spec("gunicorn") is None, reason="gunicorn is not installed")
+
+
+def with_others(packages: str, order: str) -> object:
+    missing = [name for name in packages.split("+") if importlib.util.find_spec(name) is None]
+    skip = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed")
+    return pytest.param(["others", packages, order], marks=[skip, needs_proc])
 
 
 @pytest.mark.parametrize(
@@ -39,8 +44,11 @@ needs_gunicorn = pytest.mark.skipif(importlib.util.find_spec("gunicorn") is None
         ["pool", "spawn"],
         pytest.param(["threads_of_child_are_parallel"], marks=[needs_proc, needs_openmp]),
         pytest.param(["threads_of_parent_stay_parallel"], marks=[needs_proc, needs_openmp]),
-        pytest.param(["torch", "fastpe-before"], marks=needs_torch),
-        pytest.param(["torch", "fastpe-in-child"], marks=needs_torch),
+        *(
+            with_others(packages, order)
+            for packages in ("torch", "sklearn", "faiss", "faiss+sklearn+torch", "torch+sklearn+faiss")
+            for order in ("fastpe-first", "fastpe-last", "fastpe-in-child")
+        ),
     ],
     ids="-".join,
 )

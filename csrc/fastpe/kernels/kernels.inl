@@ -16,11 +16,18 @@
 // Measured (tests/test_accuracy.py prints it): float32, float16 and bfloat16 never beyond 0.5 ulp in the sample;
 // float64 1 ulp + 1.3e-16 at most, absolute 2.1e-16. Bounds: 0.5 ulp + 1e-15 and 1 ulp + 2e-16.
 //
-// Tried, and not better in all (Zen 4): pairs of (sin, cos) interleaved at the store, equal with AVX-512, with AVX2 20
-// % slower in the cache and 10 % faster streaming, and each layout needs its own; one anchor at a time (20 % slower),
-// or three or four (up to 8 %); an anchor's columns in registers for streaming stores; blocks of 47 or 63 rows (3 %
-// either way, for larger tables); panels narrower than 256 columns; in combine, prefetching the tile, or x into the
-// first level (its second-level prefetch is what counts: out of cache 1.2 to 1.7 times as fast).
+// What it costs (Zen 4, AVX-512): the arithmetic alone 5.2 to 5.9 cycles for 16 float32 values, 1.3 of them for each
+// conversion of 8; storing to the second level 2 to 3; together 7 to 7.5, so they overlap little.
+//
+// Tried, and not better in all (Zen 4):
+// - rotate: pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with
+//   AVX2, and each layout needs its own; one anchor at a time (20 % slower), or three or four (up to 8 %); an anchor's
+//   columns in registers; blocks of 47 or 63 rows (3 % either way, for larger tables); panels narrower than 256 columns;
+//   adding with FMA by 1 on the multipliers' ports; starting each row's stores on a cache line (the tables then straddle
+//   them; placing the tables to match, 3 % either way).
+// - streaming: pieces of 16 bytes where rows are not aligned, so as not to peel (half the speed).
+// - combine: prefetching the tile, or x into the first level; segments of 8 or 16 KiB instead of 12; fetching x two or
+//   four segments ahead instead of one (5 to 15 % slower).
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
@@ -599,40 +606,68 @@ void rotate(const Rotation& r) {
 
 // ---- combine
 
-template <class T, class Addend, bool scaled, bool streaming>
-inline void combine_row(typename T::Element* out, const typename T::Element* x, const typename Addend::Element* addend,
-                        const char* next_x, std::int64_t columns, typename T::Vector scale, typename T::Vector alpha) {
-  const auto sum = [&](typename T::Vector embedding, typename Addend::Vector other) {
+template <class T, class Addend, bool scaled>
+struct CombinedRow {
+  using Element = typename T::Element;
+  using Vector = typename T::Vector;
+
+  FASTPE_ALWAYS_INLINE CombinedRow(const Combination& c, std::int64_t row)
+      : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
+        x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
+        addend(reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes)),
+        next_x(c.next_x + row * c.x_row_stride_bytes),
+        scale(T::broadcast(c.scale)),
+        alpha(T::broadcast(c.alpha)) {}
+
+  FASTPE_ALWAYS_INLINE Vector sum(Vector embedding, typename Addend::Vector other) const {
     return scaled ? embedding * scale + other * alpha : embedding + other;
-  };
-  std::int64_t column = 0;
-  for (; column + float_lanes <= columns; column += float_lanes) {
-    prefetch_columns<T>(next_x, column);
-    put<T, streaming>(out + column, sum(T::load(x + column), Addend::load(addend + column)));
   }
-  if (column < columns) {
-    const std::int64_t count = columns - column;
-    store_partial<T>(out + column,
-                     sum(load_partial<T>(x + column, count), load_partial<Addend>(addend + column, count)), count);
+  FASTPE_ALWAYS_INLINE Vector at(std::int64_t column) const {
+    return sum(T::load(x + column), Addend::load(addend + column));
   }
-}
+  template <bool streaming>
+  FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
+    std::int64_t column = begin;
+    for (; column + float_lanes <= end; column += float_lanes) {
+      prefetch_columns<T>(next_x, column - begin);
+      put<T, streaming>(out + column, at(column));
+    }
+    return column;
+  }
+  FASTPE_ALWAYS_INLINE void put_partial(std::int64_t begin, std::int64_t end) const {
+    const std::int64_t count = end - begin;
+    store_partial<T>(out + begin, sum(load_partial<T>(x + begin, count), load_partial<Addend>(addend + begin, count)),
+                     count);
+  }
+
+  Element* out;
+  const Element* x;
+  const typename Addend::Element* addend;
+  const char* next_x;
+  Vector scale, alpha;
+};
 
 template <class T, class Addend, bool scaled>
 void combine_rows(const Combination& c) {
-  const auto scale = T::broadcast(c.scale);
-  const auto alpha = T::broadcast(c.alpha);
+  const std::int64_t columns = c.columns;
   for (std::int64_t row = 0; row < c.rows; ++row) {
-    auto* out = reinterpret_cast<typename T::Element*>(c.out + row * c.out_row_stride_bytes);
-    const auto* x = reinterpret_cast<const typename T::Element*>(c.x + row * c.x_row_stride_bytes);
-    const auto* addend = reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes);
-    const char* const next_x = c.next_x + row * c.x_row_stride_bytes;
-    std::int64_t head = 0;
+    const CombinedRow<T, Addend, scaled> r(c, row);
+    const std::int64_t aligned = elements_to_alignment<T>(r.out);
+    const std::int64_t head = aligned < columns ? aligned : columns;
     if (c.streaming) {
-      head = elements_to_alignment<T>(out);
-      head = head < c.columns ? head : c.columns;
-      combine_row<T, Addend, scaled, true>(out + head, x + head, addend + head, next_x, c.columns - head, scale, alpha);
+      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
+      const std::int64_t end = r.template put_vectors<true>(head, columns);
+      if (end < columns) r.put_partial(end, columns);
+    } else if (columns < float_lanes) {
+      r.put_partial(0, columns);
+    } else {
+      // The vectors at both ends may overlap those between, which lie on cache lines: summed before x is written.
+      const auto first = r.at(0);
+      const auto last = r.at(columns - float_lanes);
+      r.template put_vectors<false>(head, columns);
+      T::store(r.out, first);
+      T::store(r.out + columns - float_lanes, last);
     }
-    combine_row<T, Addend, scaled, false>(out, x, addend, next_x, c.streaming ? head : c.columns, scale, alpha);
   }
   if (c.streaming) streaming_fence();
 }

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Free-threaded Python, and arguments that others change while a call reads them: refused or undefined, never a crash."""
+
+from __future__ import annotations
+
+import signal
+import sysconfig
+from collections.abc import Callable
+
+import pytest
+
+needs_free_threading = pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a global interpreter lock"
+)
+needs_interval_timer = pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="this system has no interval timer that could interrupt a call"
+)
+
+
+@needs_free_threading
+def test_import_leaves_the_gil_off(run_script: Callable[..., str]) -> None:
+    # NumPy first: should it turn the GIL on, that is its own affair.
+    run_script("""
+        import sys, warnings
+        warnings.simplefilter("error")
+        import numpy
+        before = sys._is_gil_enabled()
+        import fastpe
+        fastpe.add_(numpy.zeros((4, 8), numpy.float32))
+        assert not before and not sys._is_gil_enabled()
+    """)
+
+
+# Each makes the array `changed` and `call`; what is written into `changed` later has no row anywhere.
+CALLS = {
+    "positions": """
+        changed = np.arange(rows)[::-1] % 16
+        call = lambda: encoding.add_(x, positions=changed, num_threads=1)
+    """,
+    "positions-of-a-learned-table": """
+        changed = np.arange(rows)[::-1] % 16
+        call = lambda: encoding.add_(x, positions=changed, table=table, num_threads=1)
+    """,
+    "positions-as-floats": """
+        changed = np.arange(rows)[::-1] % 16.0
+        call = lambda: encoding.add_(x, positions=changed, num_threads=1)
+    """,
+    "offset": """
+        changed = np.arange(rows) % 16
+        call = lambda: encoding.add_(x[:, None], offset=changed, num_threads=1)
+    """,
+    "ids": """
+        changed = np.arange(rows) % 16
+        call = lambda: encoding.embed(changed, table, num_threads=1, out=x)
+    """,
+    "cu_seqlens": """
+        changed = np.arange(rows + 1)
+        call = lambda: encoding.add_(x, cu_seqlens=changed, num_threads=1)
+    """,
+    "lengths": """
+        x = x.reshape(-1, 16, 8)
+        changed = np.full(len(x), 3)
+        call = lambda: encoding.add_(x, lengths=changed, table=table[:3], positions=np.arange(16), num_threads=1)
+    """,
+}
+
+
+@needs_interval_timer
+@pytest.mark.parametrize("far", [2**40, -(2**40)])
+@pytest.mark.parametrize("name", CALLS)
+def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: Callable[..., str]) -> None:
+    # A long call runs signal handlers, here one that changes an argument that the call has checked already. Calls get
+    # longer until the handler ran within one.
+    script = """
+        import signal
+        import numpy as np, fastpe
+        def change(*_):
+            global when
+            changed[...] = FAR
+            when = "within" if is_running else "after"
+        signal.signal(signal.SIGALRM, change)
+        encoding, table = fastpe.PositionalEncoding(8, max_len=16), np.ones((16, 8), np.float32)
+        rows, when = 2**19, "after"
+        while when == "after":
+            rows, is_running = 2 * rows, False
+            assert rows <= 2**25, "no call was long enough for a signal handler to run within"
+            x = np.zeros((rows, 8), np.float32)
+            PREPARE
+            call()  # whatever is made on first use
+            when, is_running = "", True
+            signal.setitimer(signal.ITIMER_REAL, 1e-3)
+            try:
+                call()
+            except (IndexError, ValueError):
+                when = when or "after"  # the handler came before the checks
+            is_running = False
+            while not when:
+                signal.pause()
+        print(when)
+    """
+    prepare = "".join(f"            {line.strip()}\n" for line in CALLS[name].splitlines()).strip()
+    assert run_script(script.replace("PREPARE", prepare).replace("FAR", str(far)), timeout_seconds=120) == "within\n"
+
+
+def test_sixteen_first_calls_at_once(run_script: Callable[..., str]) -> None:
+    # Whatever is made on first use is made by all threads at the same time.
+    run_script("""
+        import sys, threading
+        import ml_dtypes, numpy as np, fastpe
+        sys.setswitchinterval(1e-6)
+        encoding, start, results = fastpe.PositionalEncoding(64, max_len=32), threading.Barrier(16), []
+        def call():
+            start.wait()
+            results.append([
+                encoding.encode(np.int64(8), offset=np.int32(3), dtype=ml_dtypes.bfloat16),
+                encoding.encode(8, offset=[3], dtype="float64"),
+                encoding.add_(np.zeros((8, 64), ml_dtypes.bfloat16), num_threads=2),
+                encoding.embed([3, 1], np.ones((4, 64), np.float32)),
+                fastpe.encode(8, 64, convention="fairseq"),
+                fastpe.timestep_embedding([0.5, 2.0], 64),
+            ])
+        threads = [threading.Thread(target=call) for _ in range(16)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        assert len(results) == 16
+        for other in results[1:]:
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(results[0], other))
+    """)
+
+
+def test_arguments_changed_by_other_threads(run_script: Callable[..., str]) -> None:
+    # Twelve callers share their arguments with four threads that change them: flags, elements, lists. Every call ends in
+    # a result or in a documented error, and an encoder is as good afterwards as before.
+    counts = run_script("""
+        import threading
+        import numpy as np, fastpe
+        encoding, start = fastpe.PositionalEncoding(32, max_len=64), threading.Barrier(16)
+        expected = encoding.encode(64)
+        table = np.ones((64, 32), np.float32)
+        ids, positions, starts = np.zeros(200, np.int64), np.arange(200) % 64, np.arange(0, 201, 10)
+        mask, lengths, offset = np.ones((4, 50), bool), [50] * 4, [0] * 4
+        shared = np.zeros((4, 50, 32), np.float32)
+        finished, results, errors, wrong = threading.Event(), [], [], []
+
+        def call(caller):
+            x, packed = np.zeros((4, 50, 32), np.float32), np.zeros((200, 32), np.float32)
+            width = 2 * (caller + 1)
+            calls = [
+                lambda: encoding.embed(ids, table),
+                lambda: encoding.encode(positions),
+                lambda: encoding.add_(packed, positions=positions, table=table),
+                lambda: encoding.add_(packed, cu_seqlens=starts),
+                lambda: encoding.add_(x, mask=mask),
+                lambda: encoding.add_(x, lengths=lengths),
+                lambda: encoding.add_(x, offset=offset),
+                lambda: encoding.encode(50, offset=offset),
+                lambda: encoding.add(x, out=shared),
+                lambda: encoding.add_(shared),
+                lambda: fastpe.encode(4, width, base=100.0 + width),
+                lambda: fastpe.add_(x[..., :width], freq_scale=1.0 + width),
+            ]
+            start.wait()
+            for turn in range(400):
+                try:
+                    calls[(turn + caller) % len(calls)]()
+                    results.append(1)
+                except (ValueError, TypeError, IndexError):
+                    errors.append(1)
+                except BaseException as error:
+                    wrong.append(error)
+
+        def change(what):
+            start.wait()
+            while not finished.is_set():
+                if what == 0:
+                    shared.flags.writeable = not shared.flags.writeable
+                elif what == 1:
+                    for array in (ids, positions, starts):
+                        before = array[-1]
+                        array[-1] = array[7] = 2**40
+                        array[-1], array[7] = before, 0
+                elif what == 2:
+                    lengths.append(-1); offset.append("x")
+                    lengths[0], offset[0] = 2**70, -(2**60)
+                    lengths[:], offset[:] = [50] * 4, [0] * 4
+                else:
+                    mask[1, ::3] ^= True
+
+        callers = [threading.Thread(target=call, args=(n,)) for n in range(12)]
+        changers = [threading.Thread(target=change, args=(n,)) for n in range(4)]
+        for thread in callers + changers: thread.start()
+        for thread in callers: thread.join()
+        finished.set()
+        for thread in changers: thread.join()
+        assert not wrong, wrong
+        assert (encoding.encode(64) == expected).all()
+        print(len(results), len(errors))
+    """)
+    results, errors = (int(count) for count in counts.split())
+    assert results > 0
+    assert results + errors == 12 * 400
