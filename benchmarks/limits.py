@@ -89,9 +89,11 @@ def rotate(values: int, threads: int) -> Callable[[], Float32Array]:
     tables = _aligned((4, columns), np.float64)
     tables[:] = np.array([0.5, 0.5, 0.25, 0.5])[:, None]
     row_pairs = -(-values // (2 * columns))
+    function, rows_address, tables_address = library.rotate_rows, rows.ctypes.data, tables.ctypes.data
 
     def call() -> Float32Array:
-        library.rotate_rows(rows.ctypes.data, tables.ctypes.data, row_pairs, threads)
+        assert tables.size  # kept for as long as this function
+        function(rows_address, tables_address, row_pairs, threads)
         return rows
 
     return call

@@ -15,6 +15,9 @@ constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
 // Of a tile, what stays in the first-level cache beside x: read from the second level, it would halve the speed of
 // everything that passes through.
 constexpr std::int64_t first_level_bytes = 12 * 1024;
+// Of long rows some more: four of 4 KiB are a fifth faster than three.
+constexpr std::int64_t most_first_level_bytes = 16 * 1024;
+constexpr std::int64_t rows_wanted = 4;
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
 
@@ -55,7 +58,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   }
   const std::int64_t tile_element = out.dtype == DType::float64 ? 8 : 4;
   plan.tile_row_bytes = (out.columns * tile_element + 63) / 64 * 64;
-  plan.segment_rows = std::max<std::int64_t>(1, first_level_bytes / plan.tile_row_bytes);
+  plan.segment_rows = std::max({std::int64_t{1}, first_level_bytes / plan.tile_row_bytes,
+                                std::min(rows_wanted, most_first_level_bytes / plan.tile_row_bytes)});
   plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, block_rows);
   const bool fused = is_encode || (job.ids.data == nullptr && !plan.shares_positions && out.has_contiguous_rows() &&
                                    job.x->has_contiguous_rows());
