@@ -18,10 +18,10 @@ LIMIT_BYTES = 1_000_000
 ALLOWED = re.compile(
     r"fastpe/(\w+/)*\w+\.(py|pyi)|fastpe/py\.typed|fastpe/_core\.[\w.-]+\.(so|pyd)"
     r"|fastpe-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|DELVEWHEEL|entry_points\.txt|sboms/[\w.-]+\.json)"
-    r"|fastpe-[^/]+\.dist-info/licenses/(LICENSE|licenses/[\w.-]+\.txt)|(fastpe\.libs|fastpe/\.dylibs)/.*"
+    r"|fastpe-[^/]+\.dist-info/licenses/(LICENSE|csrc/licenses/[\w.-]+\.txt)|(fastpe\.libs|fastpe/\.dylibs)/.*"
 )
-LICENCES = ("LICENSE", "licenses/README.txt", "licenses/pybind11.txt")
-GCC_LICENCES = ("licenses/GPL-3.0.txt", "licenses/GCC-exception-3.1.txt")
+LICENCES = ("LICENSE", "csrc/licenses/README.txt", "csrc/licenses/pybind11.txt")
+GCC_LICENCES = ("csrc/licenses/GPL-3.0.txt", "csrc/licenses/GCC-exception-3.1.txt")
 # musl's policy counts no C++ run-time to the system.
 RUN_TIME = re.compile(r"(libgomp|vcomp|msvcp)[\w.-]*", re.IGNORECASE)
 MUSL_RUN_TIME = re.compile(r"(libgomp|libstdc\+\+|libgcc_s)[\w.+-]*")

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Single numbers among a method's arguments.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace fastpe::bindings {
+
+namespace py = pybind11;
+
+// To be called once, when the module is loaded.
+void load_scalar_types();
+
+inline bool is_given(PyObject* object) { return object != nullptr && object != Py_None; }
+bool is_numpy_scalar(PyObject* object);
+std::string repr_of(PyObject* object);
+
+double number_argument(PyObject* object, const char* name, double otherwise);
+
+// An int that is no bool, saturated where it does not fit; nothing where it is no int.
+std::optional<std::int64_t> integer_argument(PyObject* object);
+
+int threads_argument(PyObject* object);
+
+}  // namespace fastpe::bindings
