@@ -35,21 +35,26 @@ void set_offset(Call& call, PyObject* offset, std::int64_t rows, const char* axi
   p.offsets = per_row_integers(call, offset, rows, "offset", axis);
 }
 
-void set_explicit_positions(Call& call, PyObject* positions, const Extent& extent) {
-  const py::array array = call.keep(numbers_of(positions, "positions", Numbers::integers_or_floats));
-  Positions& p = call.job.positions;
+// Whether an array of one entry per row has a batch axis, too.
+bool is_per_batch(const py::array& array, const Extent& extent, const char* name) {
   const py::ssize_t axes = array.ndim();
   const bool fits =
       (axes == 1 && array.shape(0) == extent.seq_len) ||
       (axes == 2 && extent.has_batch && array.shape(0) == extent.rows && array.shape(1) == extent.seq_len);
   if (!fits) {
     const std::string per_batch = extent.has_batch ? " or " + shape_text({extent.rows, extent.seq_len}) : "";
-    throw py::value_error("positions has shape " + shape_text(array) + ", expected " + shape_text({extent.seq_len}) +
-                          per_batch + ": one per row");
+    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " +
+                          shape_text({extent.seq_len}) + per_batch + ": one per row");
   }
-  p.values = {static_cast<const char*>(array.data()), number_type_of(array), axes == 2 ? array.strides(0) : 0,
-              array.strides(axes - 1)};
-  p.values_per_batch = axes == 2;
+  return axes == 2;
+}
+
+void set_explicit_positions(Call& call, PyObject* positions, const Extent& extent) {
+  const py::array array = call.keep(numbers_of(positions, "positions", Numbers::integers_or_floats));
+  Positions& p = call.job.positions;
+  p.values_per_batch = is_per_batch(array, extent, "positions");
+  p.values = {static_cast<const char*>(array.data()), number_type_of(array), p.values_per_batch ? array.strides(0) : 0,
+              array.strides(array.ndim() - 1)};
 }
 
 void set_sequences(Call& call, PyObject* cu_seqlens, const Extent& extent) {
@@ -113,19 +118,11 @@ void set_mask(Call& call, PyObject* mask, const Extent& extent) {
     throw py::type_error("mask has dtype " + py::str(array.dtype()).cast<std::string>() +
                          ", expected bool, True where the row counts; convert it with .astype(bool)");
   }
-  const py::ssize_t axes = array.ndim();
-  const bool fits =
-      (axes == 1 && array.shape(0) == extent.seq_len) ||
-      (axes == 2 && extent.has_batch && array.shape(0) == extent.rows && array.shape(1) == extent.seq_len);
-  if (!fits) {
-    const std::string per_batch = extent.has_batch ? " or " + shape_text({extent.rows, extent.seq_len}) : "";
-    throw py::value_error("mask has shape " + shape_text(array) + ", expected " + shape_text({extent.seq_len}) +
-                          per_batch + ": one per row");
-  }
   Validity& v = call.job.validity;
+  const bool has_batch = is_per_batch(array, extent, "mask");
   v.mask = static_cast<const char*>(array.data());
-  v.mask_batch_stride_bytes = axes == 2 ? array.strides(0) : 0;
-  v.mask_seq_stride_bytes = array.strides(axes - 1);
+  v.mask_batch_stride_bytes = has_batch ? array.strides(0) : 0;
+  v.mask_seq_stride_bytes = array.strides(array.ndim() - 1);
   call.job.positions.count_valid_only = call.job.positions.values.data == nullptr;
 }
 
