@@ -154,8 +154,8 @@ void Worker::process_run(std::int64_t batch, const Run& run) {
   if (is_encode) {
     encode_rows(batch, run);
   } else if (job_.ids.data == nullptr && job_.learned.data == nullptr && !reads_cached(run) && has_contiguous_rows()) {
-    write_run(run, dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, job_.x->row(batch, run.l),
-              job_.x->seq_stride_bytes, plan_.streaming);
+    write_run(run, {dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, job_.x->row(batch, run.l),
+                    job_.x->seq_stride_bytes, plan_.streaming, plan_.fetches_ahead});
   } else {
     for_each_tile(run, [&](std::int64_t l, std::int64_t count, const char* tile, std::int64_t tile_stride) {
       combine_rows(batch, l, count, tile, tile_stride, batch, l + plan_.segment_rows);
@@ -192,11 +192,12 @@ void Worker::encode_rows(std::int64_t batch, const Run& run) {
                bytes, job_.out.columns, bytes);
     }
   } else if (job_.out.has_contiguous_rows()) {
-    write_run(run, dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, nullptr, 0, plan_.streaming);
+    write_run(run, {dtype_, job_.out.row(batch, run.l), job_.out.seq_stride_bytes, nullptr, 0, plan_.streaming,
+                    plan_.fetches_ahead});
   } else {
     for (std::int64_t i = 0; i < run.count; ++i) {
       const Run one{run.l + i, 1, run.position.is_integer ? integer_position(run.position.integer + i) : run.position};
-      write_run(one, dtype_, row_, 0, nullptr, 0, false);
+      write_run(one, {dtype_, row_, 0, nullptr, 0, false, false});
       copy_row(job_.out.row(batch, run.l + i), job_.out.column_stride_bytes, row_, bytes, job_.out.columns, bytes);
     }
   }
@@ -221,16 +222,22 @@ void Worker::for_each_tile(const Run& run, const OnTile& on_tile) {
       const std::int64_t to_block_end = block_radius - block_position(part.position.integer).row + 1;
       part.count = std::min({run.count - done, plan_.tile_rows, to_block_end});
     }
-    write_run(part, tile_dtype, tile_, plan_.tile_row_bytes, nullptr, 0, false);
+    write_run(part, {tile_dtype, tile_, plan_.tile_row_bytes, nullptr, 0, false, false});
     on_tile(part.l, part.count, tile_, plan_.tile_row_bytes);
     done += part.count;
   }
 }
 
-void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_stride, const char* x,
-                       std::int64_t x_stride, bool streaming) {
+Worker::Target Worker::Target::from_row(std::int64_t row) const {
+  Target moved = *this;
+  moved.out += row * out_row_stride_bytes;
+  if (x != nullptr) moved.x += row * x_row_stride_bytes;
+  return moved;
+}
+
+void Worker::write_run(const Run& run, const Target& target) {
   const Encoder& encoder = *job_.encoder;
-  const bool compensated = dtype == DType::float64;
+  const bool compensated = target.dtype == DType::float64;
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
     const double residual = run.position.value - anchor * static_cast<double>(block_rows);
@@ -238,45 +245,40 @@ void Worker::write_run(const Run& run, DType dtype, char* out, std::int64_t out_
     // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
     const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
     encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, compensated, values_, slopes_);
-    rotate({0, 1, {}}, 0, 0, dtype, out, out_stride, x, x_stride, streaming);
+    rotate({0, 1, {}}, 0, 0, target);
     return;
   }
-  std::int64_t position = run.position.integer;
-  for (std::int64_t left = run.count; left > 0;) {
-    const BlockPosition at = block_position(position);
+  for (std::int64_t done = 0; done < run.count;) {
+    const std::int64_t left = run.count - done;
+    const BlockPosition at = block_position(run.position.integer + done);
     const bool whole_blocks = at.row == -block_radius && left >= blocks_at_once * block_rows;
     const std::int64_t count = whole_blocks ? blocks_at_once * block_rows : std::min(left, block_radius - at.row + 1);
     const Anchors anchors =
         whole_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, count, compensated);
     const std::int64_t last_row = whole_blocks ? block_radius : at.row + count - 1;
-    rotate(anchors, at.row, last_row, dtype, out - at.row * out_stride, out_stride,
-           x == nullptr ? nullptr : x - at.row * x_stride, x_stride, streaming);
-    position += count;
-    left -= count;
-    out += count * out_stride;
-    if (x != nullptr) x += count * x_stride;
+    rotate(anchors, at.row, last_row, target.from_row(done - at.row));
+    done += count;
   }
 }
 
-void Worker::rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, DType dtype, char* out,
-                    std::int64_t out_stride, const char* x, std::int64_t x_stride, bool streaming) {
+void Worker::rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, const Target& target) {
   const std::int64_t stride = job_.encoder->table_stride();
   const std::int64_t at = anchors.slot * stride;
-  Rotation r = job_.encoder->rotation(values_ + at, slopes_ + at, dtype, job_.first_column);
+  Rotation r = job_.encoder->rotation(values_ + at, slopes_ + at, target.dtype, job_.first_column);
   r.turn = anchors.turn;
   r.anchor_count = anchors.count;
   r.first_row = first_row;
   r.last_row = last_row;
   r.columns = job_.out.columns;
-  r.out = out;
-  r.out_row_stride_bytes = out_stride;
-  r.x = x;
-  r.x_row_stride_bytes = x_stride;
+  r.out = target.out;
+  r.out_row_stride_bytes = target.out_row_stride_bytes;
+  r.x = target.x;
+  r.x_row_stride_bytes = target.x_row_stride_bytes;
   r.scale = job_.scale;
   r.alpha = job_.alpha;
-  r.fetches_ahead = plan_.fetches_ahead;
-  r.streaming = streaming;
-  kernels_.rotate[static_cast<int>(dtype)](r);
+  r.fetches_ahead = target.fetches_ahead;
+  r.streaming = target.streaming;
+  kernels_.rotate[static_cast<int>(target.dtype)](r);
 }
 
 void Worker::make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated) {

@@ -62,9 +62,20 @@ class Worker {
   template <class OnTile>
   void for_each_tile(const Run& run, const OnTile& on_tile);
 
-  // The encoding of a run, alone or added to x, straight into memory.
-  void write_run(const Run& run, DType dtype, char* out, std::int64_t out_stride, const char* x, std::int64_t x_stride,
-                 bool streaming);
+  // Where a run's encoding goes, and what it is added to (null: nothing).
+  struct Target {
+    DType dtype;
+    char* out;
+    std::int64_t out_row_stride_bytes;
+    const char* x;
+    std::int64_t x_row_stride_bytes;
+    bool streaming;
+    bool fetches_ahead;
+
+    Target from_row(std::int64_t row) const;
+  };
+
+  void write_run(const Run& run, const Target& target);
 
   // The anchors of a rotation, from a slot on; with a turn, the slot holds the centre of the anchor's group.
   struct Anchors {
@@ -73,8 +84,7 @@ class Worker {
     AnchorTurn turn;
   };
 
-  void rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, DType dtype, char* out,
-              std::int64_t out_stride, const char* x, std::int64_t x_stride, bool streaming);
+  void rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, const Target& target);
 
   void make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated);
 

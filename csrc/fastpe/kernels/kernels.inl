@@ -22,9 +22,9 @@
 // Tried, and not better in all (Zen 4):
 // - rotate: pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with
 //   AVX2, and each layout needs its own; one anchor at a time (20 % slower), or three or four (up to 8 %); an anchor's
-//   columns in registers; blocks of 47 or 63 rows (3 % either way, for larger tables); panels narrower than 256 columns;
-//   adding with FMA by 1 on the multipliers' ports; starting each row's stores on a cache line (the tables then straddle
-//   them; placing the tables to match, 3 % either way).
+//   columns in registers; blocks of 47 or 63 rows (3 % either way, for larger tables); panels narrower than 256
+//   columns; adding with FMA by 1 on the multipliers' ports; starting each row's stores on a cache line (the tables
+//   then straddle them; placing the tables to match, 3 % either way).
 // - streaming: pieces of 16 bytes where rows are not aligned, so as not to peel (half the speed).
 // - combine: prefetching the tile, or x into the first level; segments of 8 or 16 KiB instead of 12; fetching x two or
 //   four segments ahead instead of one (5 to 15 % slower).
