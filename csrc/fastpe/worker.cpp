@@ -75,8 +75,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   const bool only_reads_rows = plan.all_cached && (!fused || plan.fits_in_cache || out.seq_len < rows_worth_reading);
   const bool only_reads = job.encoder == nullptr || only_reads_rows;
   if (only_reads) plan.scratch_bytes_of_phasors = 0;
-  plan.scratch_bytes =
-      plan.scratch_bytes_of_phasors + plan.tile_rows * plan.tile_row_bytes + cache_line_bytes + row_bytes;
+  plan.tile_bytes = plan.tile_rows == 0 ? 0 : cache_line_bytes + plan.tile_rows * plan.tile_row_bytes;
+  plan.scratch_bytes = plan.scratch_bytes_of_phasors + plan.tile_bytes + row_bytes;
   return plan;
 }
 
@@ -89,7 +89,7 @@ Worker::Worker(const Job& job, const Plan& plan, const CachedRows& cached, char*
     slopes_ = values_ + (blocks_at_once + plan.group_slots) * job.encoder->table_stride();
     scratch += plan.scratch_bytes_of_phasors;
     tile_ = scratch + plan.tile_lead_bytes;
-    row_ = scratch + plan.tile_rows * plan.tile_row_bytes + cache_line_bytes;
+    row_ = scratch + plan.tile_bytes;
   } else {
     row_ = scratch;
   }

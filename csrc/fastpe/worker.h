@@ -24,6 +24,7 @@ struct Plan {
   std::int64_t tile_rows = 1;
   std::int64_t tile_row_bytes = 0;
   std::int64_t tile_lead_bytes = 0;  // before the first row
+  std::int64_t tile_bytes = 0;       // whole cache lines, as all scratch is
   std::int64_t group_slots = 0;      // centres of anchor groups held
   std::int64_t scratch_bytes_of_phasors = 0;
   std::int64_t scratch_bytes = 0;  // per thread
