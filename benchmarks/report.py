@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks import tables
+from benchmarks import tables, workloads
 from benchmarks.harness import BarResult, CaseResult
 
 directory = pathlib.Path(__file__).parent
@@ -102,7 +102,7 @@ def _encode_points(results: Sequence[CaseResult]) -> dict[str, list[tuple[float,
         for measurement in result.measurements:
             speed = result.case.bytes_moved / measurement.time.median / 1e9
             points.setdefault(measurement.contender.name, []).append((size, speed))
-            if measurement.contender.encoding == "none" and measurement.contender.output == "warm out":
+            if measurement.contender.name in workloads.fills():
                 limits.append(speed)
         points.setdefault(_memory_limit, []).append((size, max(limits)))
     return points

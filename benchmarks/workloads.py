@@ -299,6 +299,12 @@ def _arithmetic_limits(values: int) -> Iterator[Contender]:
         yield Contender(_of_threads("arithmetic alone", count), limits.rotate(values, count), check, count, "none")
 
 
+def fills() -> list[str]:
+    """Names of the contenders that write a constant into an array that was written before."""
+    stores = [f"{kind} stores of a constant" for kind in ("plain", "streaming")]
+    return ["NumPy out.fill(1.5)", *(_of_threads(name, count) for name in stores for count in (1, threads()))]
+
+
 def _store_limits(out: Array) -> Iterator[Contender]:
     many = threads() if limits.has_threads() else 1
     check = _is_constant(1.5)
