@@ -238,5 +238,5 @@ def test_a_stopped_change_in_place_says_so(tmp_path: Path) -> None:
         error = process.stderr.read()
     assert process.returncode == 130, error
     assert error.startswith(f"fastpe: {source} may be partly changed, after ")
-    assert error.endswith("fastpe: interrupted\n")
+    assert error.endswith("fastpe: interrupted\n"), error
     assert error.count("\n") == 2

@@ -8,6 +8,8 @@ import dataclasses
 import math
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,15 +67,16 @@ class ZarrWork:
         import zarr
 
         for path, plan in self.plans.items():
-            with _damage_in_one_line(self.job.source):
+            with _damage_in_one_line(self.job.source), _undisturbed():
                 source_array = _node(zarr.open(self.job.source, mode="r"), path)
                 target_array = _node(zarr.open(str(target), mode="r+"), path)
             for ranges in _ranges(source_array):
                 place = tuple(slice(*span) for span in ranges)
-                with _damage_in_one_line(self.job.source):
+                with _damage_in_one_line(self.job.source), _undisturbed():
                     raw = np.require(source_array[place], plan.source.dtype, ["C", "W"])
                 plan.add_(plan.converted(raw), ranges)
-                target_array[place] = raw
+                with _undisturbed():
+                    target_array[place] = raw
                 progress(raw.nbytes)
 
 
@@ -81,7 +84,7 @@ def check(job: Job, addition: Addition, keys: Sequence[str]) -> ZarrWork:
     """Read the metadata."""
     with needs("zarr", "zarr stores", "zarr"):
         import zarr
-    with _damage_in_one_line(job.source):
+    with _damage_in_one_line(job.source), _undisturbed():
         store = zarr.open(job.source, mode="r")
         arrays = dict(_arrays(store, ""))
     some = ", ".join(list(arrays)[:8])
@@ -128,6 +131,25 @@ def _ranges(array: Any) -> Iterator[npy.Block]:
             (start * size, min(stop * size, extent))
             for (start, stop), size, extent in zip(block, unit, array.shape, strict=True)
         )
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let signals wait while zarr works: torn out of its event loop, it would complain of it when the program ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    of_python = [number for number in numbers if signal.getsignal(number) is not None]
+    previous = {number: signal.signal(number, lambda number, _: came.append(number)) for number in of_python}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    for number in came:
+        signal.raise_signal(number)
 
 
 @contextlib.contextmanager
