@@ -21,10 +21,10 @@ hypothesis.settings.load_profile("fastpe")
 # What needs a package of one of the extras; all else runs with pytest, hypothesis, mpmath and ml_dtypes.
 FILES_BY_PACKAGE = {
     "typer": ["test_cli.py", "test_cli_files.py", "test_docs.py"],
-    "pyarrow": ["test_cli_parquet.py", "test_docs.py"],
+    "pyarrow": ["test_cli_arrow.py", "test_cli_memory.py", "test_cli_parquet.py", "test_docs.py"],
     "matplotlib": ["test_plotting.py", "test_docs.py"],
     "dask": ["test_dask.py", "test_docs.py"],
-    "zarr": ["test_docs.py"],
+    "zarr": ["test_cli_memory.py", "test_cli_zarr.py", "test_docs.py"],
 }
 missing_packages = [package for package in FILES_BY_PACKAGE if importlib.util.find_spec(package) is None]
 collect_ignore = [file for package in missing_packages for file in FILES_BY_PACKAGE[package]]
