@@ -70,7 +70,7 @@ def results_text(
     for result in results:
         if result.case.group != group:
             group = result.case.group
-            parts.append(f"## {_title(group)}" if group[0].isalpha() and group != "add_" else f"## `{group}`")
+            parts.append(f"## {_title(group)}" if group.isalpha() else f"## `{group}`")
         parts.append(f"### {result.case.name}" + (f" ({result.case.note})" if result.case.note else ""))
         parts.append(tables.case_table(result))
     return "\n\n".join(parts) + "\n"

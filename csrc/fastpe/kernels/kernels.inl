@@ -4,13 +4,12 @@
 // could otherwise hand this file's copy of a shared function to a processor that cannot run it.
 //
 // Method
-//   1. phase = position * frequency in quarter turns, the frequency as a double-double and the product exact: whole
-//   turns
-//      drop out, at every position up to 2^53.
-//   2. One polynomial sine and cosine on +-1/2 quarter turn for every frequency, at the centre of a group of anchors
-//   (in float64 at every anchor).
+//   1. phase = position * frequency in quarter turns, the frequency as a double-double and the product exact:
+//      whole turns drop out, at every position up to 2^53.
+//   2. One polynomial sine and cosine on +-1/2 quarter turn for every frequency, at the centre of a group of
+//      anchors (in float64 at every anchor).
 //   3. The anchors by the angle addition theorem, and so the rows around each: +row and -row from the same two
-//   products.
+//      products.
 // The arithmetic is plain mul/add/sub in one fixed order, FMA serving only for exact products' errors, so every
 // instruction set gives the same bits.
 // Measured (tests/test_accuracy.py prints it): float32, float16 and bfloat16 never beyond 0.5 ulp in the sample;
@@ -26,8 +25,8 @@
 //   columns; adding with FMA by 1 on the multipliers' ports; starting each row's stores on a cache line (the tables
 //   then straddle them; placing the tables to match, 3 % either way).
 // - streaming: pieces of 16 bytes where rows are not aligned, so as not to peel (half the speed).
-// - combine: prefetching the tile, or x into the first level; segments of 8 or 16 KiB instead of 12; fetching x two or
-//   four segments ahead instead of one (5 to 15 % slower).
+// - combine: prefetching the tile, or x into the first level; segments of 8 KiB, or of 16 whatever
+//   the row, instead of 12; fetching x two or four segments ahead instead of one (5 to 15 % slower).
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
