@@ -278,7 +278,7 @@ for name in _core.available_instruction_sets():
     total = hashlib.sha256()
     for dtype in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16):
         dtype = np.dtype(dtype)
-        for d_model in (1, 5, 16, 33, 130):
+        for d_model in (1, 5, 16, 33, 48, 130):
             memory = np.zeros(3 * 70 * (d_model + 3) + 7, dtype)
             for start in (0, 1, 7):
                 for gap in (0, 3):

@@ -189,7 +189,7 @@ Rotation Encoder::rotation(const double* values, const double* slopes, DType dty
     r.sine_lows = tables.sine_lows.data() + first_column;
   }
   r.table_stride = table_stride_;
-  r.anchor_count = 1;
+  r.next_anchor = 0;
   r.scale = r.alpha = 1.0;
   r.bound = std::fabs(spec_.output_scale);
   return r;

@@ -22,6 +22,11 @@ constexpr std::int64_t rows_wanted = 4;
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
 
+// To the end of the last block that a rotation can take.
+std::int64_t rows_at_once(const BlockPosition& first) {
+  return block_radius - first.row + 1 + (blocks_at_once - 1) * block_rows;
+}
+
 void copy_row(char* to, std::int64_t to_stride, const char* from, std::int64_t from_stride, std::int64_t columns,
               std::int64_t bytes) {
   if (to_stride == bytes && from_stride == bytes) {
@@ -66,7 +71,7 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
       follows_out ? static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out.data) % cache_line_bytes) : 0;
   plan.segment_rows = std::max({std::int64_t{1}, first_level_bytes / plan.tile_row_bytes,
                                 std::min(rows_wanted, most_first_level_bytes / plan.tile_row_bytes)});
-  plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, block_rows);
+  plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, blocks_at_once * block_rows);
   const bool fused = is_encode || (job.ids.data == nullptr && !plan.shares_positions && out.has_contiguous_rows() &&
                                    job.x->has_contiguous_rows());
   if (fused || job.encoder == nullptr || plan.all_cached) plan.tile_rows = 0;
@@ -219,8 +224,7 @@ void Worker::for_each_tile(const Run& run, const OnTile& on_tile) {
     Run part{run.l + done, 1, run.position};
     if (run.position.is_integer) {
       part.position = integer_position(run.position.integer + done);
-      const std::int64_t to_block_end = block_radius - block_position(part.position.integer).row + 1;
-      part.count = std::min({run.count - done, plan_.tile_rows, to_block_end});
+      part.count = std::min({run.count - done, plan_.tile_rows, rows_at_once(block_position(part.position.integer))});
     }
     write_run(part, {tile_dtype, tile_, plan_.tile_row_bytes, nullptr, 0, false, false});
     on_tile(part.l, part.count, tile_, plan_.tile_row_bytes);
@@ -245,28 +249,24 @@ void Worker::write_run(const Run& run, const Target& target) {
     // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
     const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
     encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, compensated, values_, slopes_);
-    rotate({0, 1, {}}, 0, 0, target);
+    rotate({0, {}}, 0, 0, target);
     return;
   }
   for (std::int64_t done = 0; done < run.count;) {
     const std::int64_t left = run.count - done;
     const BlockPosition at = block_position(run.position.integer + done);
-    const bool whole_blocks = at.row == -block_radius && left >= blocks_at_once * block_rows;
-    const std::int64_t count = whole_blocks ? blocks_at_once * block_rows : std::min(left, block_radius - at.row + 1);
-    const Anchors anchors =
-        whole_blocks ? hold_anchors(at.anchor, compensated) : hold_anchor(at.anchor, count, compensated);
-    const std::int64_t last_row = whole_blocks ? block_radius : at.row + count - 1;
-    rotate(anchors, at.row, last_row, target.from_row(done - at.row));
+    const std::int64_t count = std::min(left, rows_at_once(at));
+    rotate(hold_anchors(at, count, compensated), at.row, at.row + count - 1, target.from_row(done - at.row));
     done += count;
   }
 }
 
-void Worker::rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, const Target& target) {
+void Worker::rotate(const Anchor& anchor, std::int64_t first_row, std::int64_t last_row, const Target& target) {
   const std::int64_t stride = job_.encoder->table_stride();
-  const std::int64_t at = anchors.slot * stride;
+  const std::int64_t at = anchor.slot * stride;
   Rotation r = job_.encoder->rotation(values_ + at, slopes_ + at, target.dtype, job_.first_column);
-  r.turn = anchors.turn;
-  r.anchor_count = anchors.count;
+  r.turn = anchor.turn;
+  r.next_anchor = anchor.slot == 0 ? stride : -stride;
   r.first_row = first_row;
   r.last_row = last_row;
   r.columns = job_.out.columns;
@@ -281,21 +281,6 @@ void Worker::rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t
   kernels_.rotate[static_cast<int>(target.dtype)](r);
 }
 
-void Worker::make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated) {
-  const std::int64_t stride = job_.encoder->table_stride();
-  double* const values = values_ + slot * stride;
-  double* const slopes = slopes_ + slot * stride;
-  if (compensated) {
-    job_.encoder->write_phasors(anchor, 0.0, true, values, slopes);
-  } else {
-    const GroupPosition at = group_position(anchor);
-    const std::int64_t centre = hold_centre(at.centre) * stride;
-    kernels_.turn(
-        {values_ + centre, slopes_ + centre, job_.encoder->anchor_turn(at.distance, 0), stride, values, slopes});
-  }
-  anchors_[slot] = anchor;
-}
-
 std::int64_t Worker::hold_centre(std::int64_t centre) {
   const std::int64_t stride = job_.encoder->table_stride();
   const auto place =
@@ -308,21 +293,32 @@ std::int64_t Worker::hold_centre(std::int64_t centre) {
   return slot;
 }
 
-Worker::Anchors Worker::hold_anchor(std::int64_t anchor, std::int64_t rows, bool compensated) {
-  for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) {
-    if (anchors_[slot] == anchor) return {slot, 1, {}};
-  }
-  if (rows == 1 && !compensated) {  // turned as the row is written
+std::int64_t Worker::hold_anchor(std::int64_t anchor, bool compensated) {
+  const auto slot = static_cast<std::int64_t>(static_cast<std::uint64_t>(anchor) % blocks_at_once);
+  if (anchors_[slot] == anchor) return slot;
+  const std::int64_t stride = job_.encoder->table_stride();
+  double* const values = values_ + slot * stride;
+  double* const slopes = slopes_ + slot * stride;
+  if (compensated) {
+    job_.encoder->write_phasors(anchor, 0.0, true, values, slopes);
+  } else {
     const GroupPosition at = group_position(anchor);
-    return {hold_centre(at.centre), 1, job_.encoder->anchor_turn(at.distance, job_.first_column)};
+    const std::int64_t centre = hold_centre(at.centre) * stride;
+    kernels_.turn(
+        {values_ + centre, slopes_ + centre, job_.encoder->anchor_turn(at.distance, 0), stride, values, slopes});
   }
-  make_anchor(0, anchor, compensated);
-  return {0, 1, {}};
+  anchors_[slot] = anchor;
+  return slot;
 }
 
-Worker::Anchors Worker::hold_anchors(std::int64_t anchor, bool compensated) {
-  for (std::int64_t slot = 0; slot < blocks_at_once; ++slot) make_anchor(slot, anchor + slot, compensated);
-  return {0, blocks_at_once, {}};
+Worker::Anchor Worker::hold_anchors(const BlockPosition& first, std::int64_t rows, bool compensated) {
+  const bool is_held = std::find(std::begin(anchors_), std::end(anchors_), first.anchor) != std::end(anchors_);
+  if (rows == 1 && !compensated && !is_held) {  // turned as the row is written
+    const GroupPosition group = group_position(first.anchor);
+    return {hold_centre(group.centre), job_.encoder->anchor_turn(group.distance, job_.first_column)};
+  }
+  if (first.row + rows - 1 > block_radius) hold_anchor(first.anchor + 1, compensated);
+  return {hold_anchor(first.anchor, compensated), {}};
 }
 
 const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {

@@ -78,22 +78,21 @@ class Worker {
 
   void write_run(const Run& run, const Target& target);
 
-  // The anchors of a rotation, from a slot on; with a turn, the slot holds the centre of the anchor's group.
-  struct Anchors {
+  // The anchor of a rotation; with a turn, the slot holds the centre of the anchor's group.
+  struct Anchor {
     std::int64_t slot;
-    std::int64_t count;
     AnchorTurn turn;
   };
 
-  void rotate(const Anchors& anchors, std::int64_t first_row, std::int64_t last_row, const Target& target);
-
-  void make_anchor(std::int64_t slot, std::int64_t anchor, bool compensated);
+  void rotate(const Anchor& anchor, std::int64_t first_row, std::int64_t last_row, const Target& target);
 
   std::int64_t hold_centre(std::int64_t centre);
 
-  Anchors hold_anchor(std::int64_t anchor, std::int64_t rows, bool compensated);
+  // Adjacent anchors are held side by side.
+  std::int64_t hold_anchor(std::int64_t anchor, bool compensated);
 
-  Anchors hold_anchors(std::int64_t anchor, bool compensated);
+  // Those of the rows from a position on.
+  Anchor hold_anchors(const BlockPosition& first, std::int64_t rows, bool compensated);
 
   // x * scale + alpha * addend for rows of one batch item. Those at (next_batch, next_l) come soon after.
   void combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,

@@ -18,7 +18,7 @@ constexpr std::int64_t block_rows = 2 * block_radius + 1;
 constexpr std::int64_t group_radius = 8;
 constexpr std::int64_t group_anchors = 2 * group_radius + 1;
 
-// Whole blocks that one rotation may take together: they share each load of the fine tables.
+// Adjacent blocks that one rotation may take together: they share each load of the fine tables.
 constexpr std::int64_t blocks_at_once = 2;
 
 // Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column.
@@ -61,21 +61,21 @@ struct Turning {
   double* slopes;
 };
 
-// The rows first_row..last_row around an anchor (or two adjacent ones), by rotation:
+// The rows first_row..last_row around an anchor, and on into the block after it, by rotation:
 //   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
 struct Rotation {
-  const double* values;  // [anchor_count][table_stride], at the first column wanted
+  const double* values;  // of the anchor, at the first column wanted
   const double* slopes;
-  const double* cosines;  // [0 .. block_radius][table_stride], times the output scale
+  std::int64_t next_anchor;  // doubles from an anchor's values, or slopes, to the next anchor's
+  const double* cosines;     // [0 .. block_radius][table_stride], times the output scale
   const double* sines;
   const double* cosine_lows;  // float64 only
   const double* sine_lows;
   AnchorTurn turn;  // if any, values and slopes are the centre's of the anchor's group; not for float64
   std::int64_t table_stride;
-  std::int64_t anchor_count;  // 1, or blocks_at_once with whole blocks
-  std::int64_t first_row, last_row;
+  std::int64_t first_row, last_row;  // -block_radius .. block_radius + block_rows
   std::int64_t columns;
-  char* out;  // the first anchor's row
+  char* out;  // the anchor's row
   std::int64_t out_row_stride_bytes;
   const char* x;  // null: write the encoding alone
   std::int64_t x_row_stride_bytes;

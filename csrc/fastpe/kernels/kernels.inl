@@ -153,13 +153,6 @@ FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column
   }
 }
 
-// The lines that are ahead of [begin, end).
-template <class Element>
-inline void prefetch(const Element* begin, const Element* end, std::int64_t ahead_bytes) {
-  const auto* const stop = reinterpret_cast<const char*>(end);
-  for (const auto* at = reinterpret_cast<const char*>(begin); at < stop; at += 64) FASTPE_PREFETCH(at + ahead_bytes);
-}
-
 // ---- phasors
 
 struct SinCos {
@@ -344,26 +337,38 @@ void turn(const Turning& t) {
 
 enum class Mode { write, add, scale_and_add };
 
-template <class T, bool streaming>
+// How memory is used: as it comes; fetching ahead x, or out where there is no x; or storing past the caches.
+enum class Access { plain, fetching, streaming };
+
+template <class T, Access access>
 inline void put(typename T::Element* p, typename T::Vector v) {
-  if constexpr (streaming) {
+  if constexpr (access == Access::streaming) {
     T::stream(p, v);
   } else {
     T::store(p, v);
   }
 }
 
-// What a row pair's loop needs, in locals: a store could alias the Rotation's own fields. Once inlined whole it is all
-// in registers.
-template <class T, int anchors>
-struct RowPair {
+// Rows around two adjacent anchors that are as far from them, in the order of their positions. Those wanted are next to
+// each other.
+enum Streams : int { before_first = 1, after_first = 2, before_second = 4, after_second = 8 };
+constexpr int around_first = before_first | after_first;
+constexpr int around_second = before_second | after_second;
+constexpr int both_anchors = after_first | after_second;
+
+constexpr int stream_of(int anchor, int side) { return 1 << (2 * anchor + side); }
+
+// What the loop over a row's columns needs, in locals: a store could alias the Rotation's own fields. Once inlined
+// whole it is all in registers. `row` is the distance from the anchors, `first` the first one's number.
+template <class T>
+struct RowStreams {
   using Element = typename T::Element;
   static constexpr bool compensated = sizeof(Element) == sizeof(double);
 
-  FASTPE_ALWAYS_INLINE RowPair(const Rotation& r, std::int64_t row)
-      : table_stride(r.table_stride),
-        values(r.values),
-        slopes(r.slopes),
+  FASTPE_ALWAYS_INLINE RowStreams(const Rotation& r, std::int64_t first, std::int64_t row)
+      : next_anchor(r.next_anchor),
+        values(r.values + first * r.next_anchor),
+        slopes(r.slopes + first * r.next_anchor),
         cosines(r.cosines + row * r.table_stride),
         sines(r.sines + row * r.table_stride),
         scale(T::broadcast(r.scale)),
@@ -376,24 +381,24 @@ struct RowPair {
       cosine_lows = r.cosine_lows + row * r.table_stride;
       sine_lows = r.sine_lows + row * r.table_stride;
     }
-    for (int anchor = 0; anchor < anchors; ++anchor) {
-      for (int sign = 0; sign < 2; ++sign) {
-        const std::int64_t at_row = anchor * block_rows + (sign == 0 ? row : -row);
-        out[anchor][sign] = reinterpret_cast<Element*>(r.out + at_row * r.out_row_stride_bytes);
-        x[anchor][sign] = reinterpret_cast<const Element*>(r.x + at_row * r.x_row_stride_bytes);
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      for (int side = 0; side < 2; ++side) {
+        const std::int64_t at_row = (first + anchor) * block_rows + (side == 0 ? -row : row);
+        out[anchor][side] = reinterpret_cast<Element*>(r.out + at_row * r.out_row_stride_bytes);
+        x[anchor][side] = reinterpret_cast<const Element*>(r.x + at_row * r.x_row_stride_bytes);
       }
     }
   }
 
-  std::int64_t table_stride;
+  std::int64_t next_anchor;
   const double* values;
   const double* slopes;
   const double* cosines;
   const double* sines;
   const double* cosine_lows = nullptr;
   const double* sine_lows = nullptr;
-  Element* out[anchors][2];  // of rows +row and -row
-  const Element* x[anchors][2];
+  Element* out[blocks_at_once][2];  // before and after each anchor
+  const Element* x[blocks_at_once][2];
   typename T::Vector scale, alpha;
   Doubles bound;
   const double* turn_cosines;
@@ -419,20 +424,21 @@ inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, Doubl
   return mode == Mode::write ? T::once(first, second) : T::addend(first, second);
 }
 
-// float_lanes columns, or the first `count` of them, of the rows +row and -row around all anchors: the anchors share
-// each load of the fine tables.
-template <class T, Mode mode, bool streaming, From from, bool partial, int anchors, bool plus, bool minus>
-FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::int64_t column, std::int64_t count) {
-  constexpr bool compensated = RowPair<T, anchors>::compensated;
-  const DoublePair c = Float64::load(pair.cosines + column);
-  const DoublePair s = Float64::load(pair.sines + column);
-  for (int anchor = 0; anchor < anchors; ++anchor) {
-    DoublePair value = Float64::load(pair.values + anchor * pair.table_stride + column);
-    DoublePair slope = Float64::load(pair.slopes + anchor * pair.table_stride + column);
+// float_lanes columns, or the first `count` of them, of the streams' rows: they share each load of the fine tables.
+template <class T, Mode mode, Access access, From from, int streams, bool partial>
+FASTPE_ALWAYS_INLINE void rotate_columns(const RowStreams<T>& rows, std::int64_t column, std::int64_t count,
+                                         std::int64_t ahead_bytes) {
+  constexpr bool compensated = RowStreams<T>::compensated;
+  const DoublePair c = Float64::load(rows.cosines + column);
+  const DoublePair s = Float64::load(rows.sines + column);
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+    if ((streams & (anchor == 0 ? around_first : around_second)) == 0) continue;
+    DoublePair value = Float64::load(rows.values + anchor * rows.next_anchor + column);
+    DoublePair slope = Float64::load(rows.slopes + anchor * rows.next_anchor + column);
     if constexpr (from == From::centre) {
-      const DoublePair cosine = Float64::load(pair.turn_cosines + column);
-      const DoublePair direction{pair.turn_direction, pair.turn_direction};
-      const DoublePair sine = direction * Float64::load(pair.turn_sines + column);
+      const DoublePair cosine = Float64::load(rows.turn_cosines + column);
+      const DoublePair direction{rows.turn_direction, rows.turn_direction};
+      const DoublePair sine = direction * Float64::load(rows.turn_sines + column);
       const DoublePair turned = value * cosine + slope * sine;
       slope = slope * cosine - value * sine;
       value = turned;
@@ -441,139 +447,195 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowPair<T, anchors>& pair, std::i
     const DoublePair odd = slope * s;
     DoublePair even_low = even, odd_low = odd;
     if constexpr (compensated) {
-      even_low = value * Float64::load(pair.cosine_lows + column);
-      odd_low = slope * Float64::load(pair.sine_lows + column);
+      even_low = value * Float64::load(rows.cosine_lows + column);
+      odd_low = slope * Float64::load(rows.sine_lows + column);
     }
-    for (int sign = plus ? 0 : 1; sign < (minus ? 2 : 1); ++sign) {
-      auto result = sum_of_products<T, mode>(even, odd, even_low, odd_low, sign == 0, pair.bound);
+    for (int side = 0; side < 2; ++side) {
+      if ((streams & stream_of(anchor, side)) == 0) continue;
+      auto result = sum_of_products<T, mode>(even, odd, even_low, odd_low, side == 1, rows.bound);
       if constexpr (mode != Mode::write) {
-        const auto* x = pair.x[anchor][sign] + column;
+        const auto* x = rows.x[anchor][side] + column;
         const auto embedding = partial ? load_partial<T>(x, count) : T::load(x);
-        result = mode == Mode::add ? embedding + result : embedding * pair.scale + result * pair.alpha;
+        result = mode == Mode::add ? embedding + result : embedding * rows.scale + result * rows.alpha;
       }
-      auto* out = pair.out[anchor][sign] + column;
+      auto* out = rows.out[anchor][side] + column;
+      if constexpr (access == Access::fetching) {
+        const auto* read = mode == Mode::write ? rows.out[anchor][side] : rows.x[anchor][side];
+        prefetch_columns<T>(reinterpret_cast<const char*>(read) + ahead_bytes, column);
+      }
       if constexpr (partial) {
         store_partial<T>(out, result, count);
       } else {
-        put<T, streaming>(out, result);
+        put<T, access>(out, result);
       }
     }
   }
 }
 
-// Columns from begin to end. x, or out where there is none, is fetched ahead_bytes ahead, unless 0.
+// Columns from begin to end. What is fetched is ahead_bytes ahead. Never passed by value: copying it onto the stack in
+// other pieces than it was written in waits for every store before (a tenth of the time).
 struct Span {
   std::int64_t begin, end;
   std::int64_t ahead_bytes;
 };
 
-template <class T, Mode mode, bool streaming, From from, int anchors, bool plus, bool minus>
-inline void rotate_row(const Rotation& r, std::int64_t row, Span span) {
-  const RowPair<T, anchors> pair(r, row);
-  if (span.ahead_bytes != 0) {
-    for (int anchor = 0; anchor < anchors; ++anchor) {
-      for (int sign = plus ? 0 : 1; sign < (minus ? 2 : 1); ++sign) {
-        const auto* const first = mode == Mode::write ? pair.out[anchor][sign] : pair.x[anchor][sign];
-        prefetch(first + span.begin, first + span.end, span.ahead_bytes);
-      }
-    }
-  }
+template <class T, Mode mode, Access access, From from, int streams>
+inline void rotate_streams(const Rotation& r, std::int64_t first, std::int64_t row, const Span& span) {
+  const RowStreams<T> rows(r, first, row);
+  const std::int64_t end = span.end;
+  const std::int64_t ahead_bytes = span.ahead_bytes;
   std::int64_t column = span.begin;
-  for (; column + float_lanes <= span.end; column += float_lanes) {
-    rotate_columns<T, mode, streaming, from, false, anchors, plus, minus>(pair, column, float_lanes);
+  for (; column + float_lanes <= end; column += float_lanes) {
+    rotate_columns<T, mode, access, from, streams, false>(rows, column, float_lanes, ahead_bytes);
   }
-  if (column < span.end) {
-    rotate_columns<T, mode, streaming, from, true, anchors, plus, minus>(pair, column, span.end - column);
+  if (column < end) {
+    rotate_columns<T, mode, access, from, streams, true>(rows, column, end - column, ahead_bytes);
   }
 }
 
-template <class T, Mode mode, bool streaming, From from>
-inline void rotate_one_row(const Rotation& r, std::int64_t signed_row, Span span) {
-  if (signed_row >= 0) {
-    rotate_row<T, mode, streaming, from, 1, true, false>(r, signed_row, span);
+// The row `at` alone.
+template <class T, Mode mode, Access access, From from>
+inline void rotate_one_row(const Rotation& r, std::int64_t at, const Span& span) {
+  const std::int64_t anchor = at > block_radius ? 1 : 0;
+  const std::int64_t row = at - anchor * block_rows;
+  if (row >= 0) {
+    rotate_streams<T, mode, access, from, after_first>(r, anchor, row, span);
   } else {
-    rotate_row<T, mode, streaming, from, 1, false, true>(r, -signed_row, span);
+    rotate_streams<T, mode, access, from, before_first>(r, anchor, -row, span);
   }
+}
+
+// Which of the rows at this distance from the anchors are wanted.
+inline int streams_wanted(const Rotation& r, std::int64_t row) {
+  const auto wanted = [&r](std::int64_t at, int stream) { return r.first_row <= at && at <= r.last_row ? stream : 0; };
+  const int after = wanted(row, after_first) | wanted(block_rows + row, after_second);
+  return row == 0 ? after : after | wanted(-row, before_first) | wanted(block_rows - row, before_second);
 }
 
 // All rows wanted, of the span.
-template <class T, Mode mode, bool streaming, From from>
-inline void rotate_panel(const Rotation& r, Span span) {
-  const std::int64_t symmetric = -r.first_row < r.last_row ? -r.first_row : r.last_row;
-  if (from == From::centre || symmetric < 0) {
-    for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
-      rotate_one_row<T, mode, streaming, from>(r, row, span);
-    }
-    return;
-  }
-  if constexpr (from == From::anchor) {
-    if (r.anchor_count == blocks_at_once) {
-      rotate_row<T, mode, streaming, from, blocks_at_once, true, false>(r, 0, span);
-      for (std::int64_t row = 1; row <= symmetric; ++row) {
-        rotate_row<T, mode, streaming, from, blocks_at_once, true, true>(r, row, span);
+template <class T, Mode mode, Access access, From from>
+inline void rotate_panel(const Rotation& r, const Span& span) {
+  if constexpr (from == From::centre) {
+    for (std::int64_t at = r.first_row; at <= r.last_row; ++at) rotate_one_row<T, mode, access, from>(r, at, span);
+  } else {
+    // Large arrays, for which fetching pays, are almost all of whole pairs of blocks.
+    constexpr Access of_parts = access == Access::fetching ? Access::plain : access;
+    for (std::int64_t row = 0; row <= block_radius; ++row) {
+      const int streams = streams_wanted(r, row);
+      const bool is_second = (streams & around_first) == 0;
+      const std::int64_t first = is_second ? 1 : 0;
+      switch (is_second ? streams >> 2 : streams) {
+        case before_first: rotate_streams<T, mode, of_parts, from, before_first>(r, first, row, span); break;
+        case after_first: rotate_streams<T, mode, of_parts, from, after_first>(r, first, row, span); break;
+        case around_first: rotate_streams<T, mode, of_parts, from, around_first>(r, first, row, span); break;
+        case after_first | before_second:
+          rotate_streams<T, mode, of_parts, from, after_first | before_second>(r, 0, row, span);
+          break;
+        case around_first | before_second:
+          rotate_streams<T, mode, of_parts, from, around_first | before_second>(r, 0, row, span);
+          break;
+        case after_first | around_second:
+          rotate_streams<T, mode, of_parts, from, after_first | around_second>(r, 0, row, span);
+          break;
+        case both_anchors: rotate_streams<T, mode, access, from, both_anchors>(r, 0, row, span); break;
+        case around_first | around_second:
+          rotate_streams<T, mode, access, from, around_first | around_second>(r, 0, row, span);
+          break;
+        default: break;
       }
-      return;
-    }
-    rotate_row<T, mode, streaming, from, 1, true, false>(r, 0, span);
-    for (std::int64_t row = 1; row <= symmetric; ++row) {
-      rotate_row<T, mode, streaming, from, 1, true, true>(r, row, span);
-    }
-    for (std::int64_t row = r.first_row; row < -symmetric; ++row) {
-      rotate_one_row<T, mode, streaming, from>(r, row, span);
-    }
-    for (std::int64_t row = symmetric + 1; row <= r.last_row; ++row) {
-      rotate_one_row<T, mode, streaming, from>(r, row, span);
     }
   }
 }
 
 // The panel of columns from `begin` on. After it come the rows' next panel, or the first of the rows of the next call.
 template <class T, Mode mode>
-inline Span panel_at(const Rotation& r, std::int64_t first, std::int64_t begin) {
+inline Span panel_at(const Rotation& r, std::int64_t first, std::int64_t begin, std::int64_t end) {
   constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(typename T::Element));
-  const std::int64_t end = begin + panel_columns;
-  if (!r.fetches_ahead) return {begin, end < r.columns ? end : r.columns, 0};
-  if (end < r.columns) return {begin, end, panel_columns * element_bytes};
-  const std::int64_t rows = r.last_row - r.first_row + 1 + (r.anchor_count - 1) * block_rows;
+  if (begin + panel_columns < end) return {begin, begin + panel_columns, panel_columns * element_bytes};
+  const std::int64_t rows = r.last_row - r.first_row + 1;
   const std::int64_t row_stride_bytes = mode == Mode::write ? r.out_row_stride_bytes : r.x_row_stride_bytes;
-  return {begin, r.columns, rows * row_stride_bytes - (begin - first) * element_bytes};
+  return {begin, end, rows * row_stride_bytes - (begin - first) * element_bytes};
 }
 
-template <class T, Mode mode, From from>
-void rotate_plain(const Rotation& r) {
-  for (std::int64_t begin = 0; begin < r.columns; begin += panel_columns) {
-    rotate_panel<T, mode, false, from>(r, panel_at<T, mode>(r, 0, begin));
+template <class T, Mode mode, Access access, From from>
+void rotate_panels(const Rotation& r, std::int64_t first, std::int64_t end) {
+  for (std::int64_t begin = first; begin < end; begin += panel_columns) {
+    rotate_panel<T, mode, access, from>(r, panel_at<T, mode>(r, first, begin, end));
   }
+}
+
+// The same rows from a column on, which go elsewhere: to `first_row`, and the others after it.
+inline Rotation redirected(const Rotation& r, std::int64_t column, std::int64_t element_bytes, char* first_row,
+                           std::int64_t row_stride_bytes) {
+  Rotation part = r;
+  part.values += column;
+  part.slopes += column;
+  part.cosines += column;
+  part.sines += column;
+  if (r.cosine_lows != nullptr) {
+    part.cosine_lows += column;
+    part.sine_lows += column;
+  }
+  if (r.turn.cosines != nullptr) {
+    part.turn.cosines += column;
+    part.turn.sines += column;
+  }
+  if (r.x != nullptr) part.x += column * element_bytes;
+  part.out = first_row - r.first_row * row_stride_bytes;
+  part.out_row_stride_bytes = row_stride_bytes;
+  return part;
+}
+
+// Of rows without a gap between them, the vectors that one row ends in and the next begins in: made from both, so that
+// they are stored whole. Written in halves, such a line would have to be read from memory first.
+template <class T, Mode mode, From from>
+inline void rotate_seams(const Rotation& r, std::int64_t head) {
+  using Element = typename T::Element;
+  constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(Element));
+  constexpr std::int64_t most_rows = blocks_at_once * block_rows;
+  constexpr std::int64_t seam = 2 * float_lanes;
+  const std::int64_t tail = float_lanes - head;
+  const std::int64_t rows = r.last_row - r.first_row + 1;
+  // Of the vectors stored around each seam's start, only what lies between is wanted.
+  alignas(64) Element seams[(most_rows + 1) * seam + float_lanes];
+  Element* const first = seams + float_lanes;
+  const auto rotate_to = [&](Element* to, std::int64_t column) {
+    const Rotation part = redirected(r, column, element_bytes, reinterpret_cast<char*>(to), seam * element_bytes);
+    rotate_panel<T, mode, Access::plain, from>(part, {0, float_lanes, 0});
+  };
+  rotate_to(first + tail, 0);
+  rotate_to(first + seam + tail - float_lanes, r.columns - float_lanes);
+  auto* const out = reinterpret_cast<Element*>(r.out + r.first_row * r.out_row_stride_bytes);
+  copy_elements(out, first + tail, head);
+  for (std::int64_t row = 1; row < rows; ++row) {
+    T::stream(advance(out, row * r.out_row_stride_bytes) - tail, T::load(first + row * seam));
+  }
+  copy_elements(advance(out, rows * r.out_row_stride_bytes) - tail, first + rows * seam, tail);
 }
 
 // Streaming stores want aligned addresses: the columns before are peeled. Rows that are aligned differently are peeled
 // one by one.
 template <class T, Mode mode, From from>
 void rotate_streaming(const Rotation& r) {
-  constexpr std::int64_t alignment = sizeof(typename T::Element) * float_lanes;
+  constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(typename T::Element));
   const auto peel = [&r](const char* row) {
     const std::int64_t head = elements_to_alignment<T>(row);
     return head < r.columns ? head : r.columns;
   };
-  if (r.out_row_stride_bytes % alignment == 0) {
+  if (r.out_row_stride_bytes % (element_bytes * float_lanes) == 0) {
     const std::int64_t head = peel(r.out);
-    rotate_panel<T, mode, false, from>(r, {0, head, 0});
-    for (std::int64_t begin = head; begin < r.columns; begin += panel_columns) {
-      rotate_panel<T, mode, true, from>(r, panel_at<T, mode>(r, head, begin));
+    const bool has_seams = head != 0 && r.out_row_stride_bytes == r.columns * element_bytes;
+    if (has_seams) {
+      rotate_seams<T, mode, from>(r, head);
+    } else {
+      rotate_panel<T, mode, Access::plain, from>(r, {0, head, 0});
     }
+    rotate_panels<T, mode, Access::streaming, from>(r, head, has_seams ? r.columns - float_lanes + head : r.columns);
   } else {
-    Rotation one = r;
-    one.anchor_count = 1;
-    for (std::int64_t anchor = 0; anchor < r.anchor_count; ++anchor) {
-      for (std::int64_t row = r.first_row; row <= r.last_row; ++row) {
-        const std::int64_t head = peel(one.out + row * r.out_row_stride_bytes);
-        rotate_one_row<T, mode, false, from>(one, row, {0, head, 0});
-        rotate_one_row<T, mode, true, from>(one, row, {head, r.columns, 0});
-      }
-      one.values += r.table_stride;
-      one.slopes += r.table_stride;
-      one.out += block_rows * r.out_row_stride_bytes;
-      if (mode != Mode::write) one.x += block_rows * r.x_row_stride_bytes;
+    for (std::int64_t at = r.first_row; at <= r.last_row; ++at) {
+      const std::int64_t head = peel(r.out + at * r.out_row_stride_bytes);
+      rotate_one_row<T, mode, Access::plain, from>(r, at, {0, head, 0});
+      rotate_one_row<T, mode, Access::streaming, from>(r, at, {head, r.columns, 0});
     }
   }
   streaming_fence();
@@ -581,7 +643,13 @@ void rotate_streaming(const Rotation& r) {
 
 template <class T, Mode mode, From from>
 void rotate_from(const Rotation& r) {
-  r.streaming ? rotate_streaming<T, mode, from>(r) : rotate_plain<T, mode, from>(r);
+  if (r.streaming) {
+    rotate_streaming<T, mode, from>(r);
+  } else if (from == From::anchor && r.fetches_ahead) {
+    rotate_panels<T, mode, Access::fetching, from>(r, 0, r.columns);
+  } else {
+    rotate_panels<T, mode, Access::plain, from>(r, 0, r.columns);
+  }
 }
 
 template <class T, Mode mode>
@@ -624,12 +692,12 @@ struct CombinedRow {
   FASTPE_ALWAYS_INLINE Vector at(std::int64_t column) const {
     return sum(T::load(x + column), Addend::load(addend + column));
   }
-  template <bool streaming>
+  template <Access access>
   FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
     std::int64_t column = begin;
     for (; column + float_lanes <= end; column += float_lanes) {
       prefetch_columns<T>(next_x, column - begin);
-      put<T, streaming>(out + column, at(column));
+      put<T, access>(out + column, at(column));
     }
     return column;
   }
@@ -655,7 +723,7 @@ void combine_rows(const Combination& c) {
     const std::int64_t head = aligned < columns ? aligned : columns;
     if (c.streaming) {
       for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
-      const std::int64_t end = r.template put_vectors<true>(head, columns);
+      const std::int64_t end = r.template put_vectors<Access::streaming>(head, columns);
       if (end < columns) r.put_partial(end, columns);
     } else if (columns < float_lanes) {
       r.put_partial(0, columns);
@@ -663,7 +731,7 @@ void combine_rows(const Combination& c) {
       // The vectors at both ends may overlap those between, which lie on cache lines: summed before x is written.
       const auto first = r.at(0);
       const auto last = r.at(columns - float_lanes);
-      r.template put_vectors<false>(head, columns);
+      r.template put_vectors<Access::plain>(head, columns);
       T::store(r.out, first);
       T::store(r.out + columns - float_lanes, last);
     }
