@@ -177,11 +177,9 @@ void Encoder::prepare(DType dtype, Interruption* interruption) const {
   if (dtype != DType::float64) anchor_rotations(interruption);
 }
 
-Rotation Encoder::rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const {
+Rotation Encoder::rotation(DType dtype, std::int64_t first_column) const {
   const RotationTables& tables = fine_rotations(dtype);
   Rotation r{};
-  r.values = values + first_column;
-  r.slopes = slopes + first_column;
   r.cosines = tables.cosines.data() + first_column;
   r.sines = tables.sines.data() + first_column;
   if (dtype == DType::float64) {
@@ -189,7 +187,6 @@ Rotation Encoder::rotation(const double* values, const double* slopes, DType dty
     r.sine_lows = tables.sine_lows.data() + first_column;
   }
   r.table_stride = table_stride_;
-  r.next_anchor = 0;
   r.scale = r.alpha = 1.0;
   r.bound = std::fabs(spec_.output_scale);
   return r;

@@ -55,9 +55,9 @@ class Encoder {
   // Makes what calls in this dtype need, so that rotation() allocates nothing. Throws Interrupted.
   void prepare(DType dtype, Interruption* interruption) const;
 
-  // Rows first_row..last_row around the anchor whose phasors are given, for columns from first_column on. The caller
-  // fills in the output, the embeddings, and whether to stream.
-  Rotation rotation(const double* values, const double* slopes, DType dtype, std::int64_t first_column) const;
+  // For columns from first_column on. The caller fills in anchors, rows, the output, the embeddings, and how memory is
+  // used.
+  Rotation rotation(DType dtype, std::int64_t first_column) const;
 
   // Rows in float32, or in float64 for DType::float64: what is added to embeddings of this dtype. Throws Interrupted.
   CachedRows cached_rows(DType dtype, Interruption* interruption) const;

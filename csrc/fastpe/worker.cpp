@@ -57,10 +57,10 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
     plan.all_cached = job.use_cached_rows && has_rows_of_dtype && bounds.all_integers && bounds.lowest >= 0 &&
                       bounds.highest < job.encoder->max_len();
     // Positions in any order come back to the groups of a sequence; those in a row don't.
-    const bool any_order = p.values.data != nullptr || p.offsets.data != nullptr;
-    if (out.dtype != DType::float64) plan.group_slots = any_order ? max_group_slots : 1;
-    plan.scratch_bytes_of_phasors = 2 * (blocks_at_once + plan.group_slots) * job.encoder->table_stride() *
-                                    static_cast<std::int64_t>(sizeof(double));
+    const bool any_order = out.dtype != DType::float64 && (p.values.data != nullptr || p.offsets.data != nullptr);
+    plan.phasor_slots = any_order ? max_phasor_slots : blocks_at_once;
+    plan.scratch_bytes_of_phasors =
+        2 * plan.phasor_slots * job.encoder->table_stride() * static_cast<std::int64_t>(sizeof(double));
   }
   const std::int64_t tile_element = out.dtype == DType::float64 ? 8 : 4;
   plan.tile_row_bytes = (out.columns * tile_element + 63) / 64 * 64;
@@ -87,11 +87,10 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
 
 Worker::Worker(const Job& job, const Plan& plan, const CachedRows& cached, char* scratch)
     : job_(job), plan_(plan), cached_(cached), kernels_(active_kernels()), dtype_(job.out.dtype) {
-  for (std::int64_t& anchor : anchors_) anchor = no_anchor;
-  for (std::int64_t& centre : centres_) centre = no_anchor;
+  std::fill(std::begin(held_), std::end(held_), no_anchor);
   if (job.encoder != nullptr && scratch != nullptr) {
     values_ = reinterpret_cast<double*>(scratch);
-    slopes_ = values_ + (blocks_at_once + plan.group_slots) * job.encoder->table_stride();
+    slopes_ = values_ + plan.phasor_slots * job.encoder->table_stride();
     scratch += plan.scratch_bytes_of_phasors;
     tile_ = scratch + plan.tile_lead_bytes;
     row_ = scratch + plan.tile_bytes;
@@ -241,84 +240,62 @@ Worker::Target Worker::Target::from_row(std::int64_t row) const {
 
 void Worker::write_run(const Run& run, const Target& target) {
   const Encoder& encoder = *job_.encoder;
-  const bool compensated = target.dtype == DType::float64;
+  Rotation rotation = encoder.rotation(target.dtype, job_.first_column);
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
     const double residual = run.position.value - anchor * static_cast<double>(block_rows);
-    anchors_[0] = no_anchor;
     // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
     const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
-    encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, compensated, values_, slopes_);
-    rotate({0, {}}, 0, 0, target);
+    held_[0] = no_anchor;
+    encoder.write_phasors(static_cast<std::int64_t>(anchor), distinct, is_compensated(), values_, slopes_);
+    rotation.anchors[0] = {values_ + job_.first_column, slopes_ + job_.first_column, {}};
+    rotate(rotation, 0, 0, target);
     return;
   }
   for (std::int64_t done = 0; done < run.count;) {
-    const std::int64_t left = run.count - done;
     const BlockPosition at = block_position(run.position.integer + done);
-    const std::int64_t count = std::min(left, rows_at_once(at));
-    rotate(hold_anchors(at, count, compensated), at.row, at.row + count - 1, target.from_row(done - at.row));
+    const std::int64_t count = std::min(run.count - done, rows_at_once(at));
+    const std::int64_t last_row = at.row + count - 1;
+    rotation.anchors[0] = anchor_at(at.anchor);
+    if (last_row > block_radius) rotation.anchors[1] = anchor_at(at.anchor + 1);
+    rotate(rotation, at.row, last_row, target.from_row(done - at.row));
     done += count;
   }
 }
 
-void Worker::rotate(const Anchor& anchor, std::int64_t first_row, std::int64_t last_row, const Target& target) {
-  const std::int64_t stride = job_.encoder->table_stride();
-  const std::int64_t at = anchor.slot * stride;
-  Rotation r = job_.encoder->rotation(values_ + at, slopes_ + at, target.dtype, job_.first_column);
-  r.turn = anchor.turn;
-  r.next_anchor = anchor.slot == 0 ? stride : -stride;
-  r.first_row = first_row;
-  r.last_row = last_row;
-  r.columns = job_.out.columns;
-  r.out = target.out;
-  r.out_row_stride_bytes = target.out_row_stride_bytes;
-  r.x = target.x;
-  r.x_row_stride_bytes = target.x_row_stride_bytes;
-  r.scale = job_.scale;
-  r.alpha = job_.alpha;
-  r.fetches_ahead = target.fetches_ahead;
-  r.streaming = target.streaming;
-  kernels_.rotate[static_cast<int>(target.dtype)](r);
+void Worker::rotate(Rotation& rotation, std::int64_t first_row, std::int64_t last_row, const Target& target) {
+  rotation.first_row = first_row;
+  rotation.last_row = last_row;
+  rotation.columns = job_.out.columns;
+  rotation.out = target.out;
+  rotation.out_row_stride_bytes = target.out_row_stride_bytes;
+  rotation.x = target.x;
+  rotation.x_row_stride_bytes = target.x_row_stride_bytes;
+  rotation.scale = job_.scale;
+  rotation.alpha = job_.alpha;
+  rotation.fetches_ahead = target.fetches_ahead;
+  rotation.streaming = target.streaming;
+  kernels_.rotate[static_cast<int>(target.dtype)](rotation);
 }
 
-std::int64_t Worker::hold_centre(std::int64_t centre) {
-  const std::int64_t stride = job_.encoder->table_stride();
-  const auto place =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(centre) % static_cast<std::uint64_t>(plan_.group_slots));
-  const std::int64_t slot = blocks_at_once + place;
-  if (centres_[place] != centre) {
-    job_.encoder->write_phasors(centre * group_anchors, 0.0, false, values_ + slot * stride, slopes_ + slot * stride);
-    centres_[place] = centre;
+Anchor Worker::held(std::int64_t anchor, std::int64_t order) {
+  const auto slot =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(order) % static_cast<std::uint64_t>(plan_.phasor_slots));
+  const std::int64_t at = slot * job_.encoder->table_stride();
+  if (held_[slot] != anchor) {
+    job_.encoder->write_phasors(anchor, 0.0, is_compensated(), values_ + at, slopes_ + at);
+    held_[slot] = anchor;
   }
-  return slot;
+  return {values_ + at + job_.first_column, slopes_ + at + job_.first_column, {}};
 }
 
-std::int64_t Worker::hold_anchor(std::int64_t anchor, bool compensated) {
-  const auto slot = static_cast<std::int64_t>(static_cast<std::uint64_t>(anchor) % blocks_at_once);
-  if (anchors_[slot] == anchor) return slot;
-  const std::int64_t stride = job_.encoder->table_stride();
-  double* const values = values_ + slot * stride;
-  double* const slopes = slopes_ + slot * stride;
-  if (compensated) {
-    job_.encoder->write_phasors(anchor, 0.0, true, values, slopes);
-  } else {
-    const GroupPosition at = group_position(anchor);
-    const std::int64_t centre = hold_centre(at.centre) * stride;
-    kernels_.turn(
-        {values_ + centre, slopes_ + centre, job_.encoder->anchor_turn(at.distance, 0), stride, values, slopes});
-  }
-  anchors_[slot] = anchor;
-  return slot;
-}
-
-Worker::Anchor Worker::hold_anchors(const BlockPosition& first, std::int64_t rows, bool compensated) {
-  const bool is_held = std::find(std::begin(anchors_), std::end(anchors_), first.anchor) != std::end(anchors_);
-  if (rows == 1 && !compensated && !is_held) {  // turned as the row is written
-    const GroupPosition group = group_position(first.anchor);
-    return {hold_centre(group.centre), job_.encoder->anchor_turn(group.distance, job_.first_column)};
-  }
-  if (first.row + rows - 1 > block_radius) hold_anchor(first.anchor + 1, compensated);
-  return {hold_anchor(first.anchor, compensated), {}};
+// In float64 directly: turning costs accuracy.
+Anchor Worker::anchor_at(std::int64_t anchor) {
+  if (is_compensated()) return held(anchor, anchor);
+  const GroupPosition at = group_position(anchor);
+  Anchor result = held(at.centre * group_anchors, at.centre);
+  result.turn = job_.encoder->anchor_turn(at.distance, job_.first_column);
+  return result;
 }
 
 const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {

@@ -12,7 +12,7 @@
 
 namespace fastpe {
 
-constexpr std::int64_t max_group_slots = 8;
+constexpr std::int64_t max_phasor_slots = 8;
 
 struct Plan {
   bool all_cached = false;        // every position has a cached row
@@ -25,7 +25,7 @@ struct Plan {
   std::int64_t tile_row_bytes = 0;
   std::int64_t tile_lead_bytes = 0;  // before the first row
   std::int64_t tile_bytes = 0;       // whole cache lines, as all scratch is
-  std::int64_t group_slots = 0;      // centres of anchor groups held
+  std::int64_t phasor_slots = 0;     // anchors of which phasors are held
   std::int64_t scratch_bytes_of_phasors = 0;
   std::int64_t scratch_bytes = 0;  // per thread
 };
@@ -55,6 +55,8 @@ class Worker {
 
   bool has_contiguous_rows() const;
 
+  bool is_compensated() const { return dtype_ == DType::float64; }
+
   const char* cached_row(std::int64_t position) const;
 
   void encode_rows(std::int64_t batch, const Run& run);
@@ -78,21 +80,12 @@ class Worker {
 
   void write_run(const Run& run, const Target& target);
 
-  // The anchor of a rotation; with a turn, the slot holds the centre of the anchor's group.
-  struct Anchor {
-    std::int64_t slot;
-    AnchorTurn turn;
-  };
+  void rotate(Rotation& rotation, std::int64_t first_row, std::int64_t last_row, const Target& target);
 
-  void rotate(const Anchor& anchor, std::int64_t first_row, std::int64_t last_row, const Target& target);
+  // Phasors of two anchors stay held together if their orders differ by one.
+  Anchor held(std::int64_t anchor, std::int64_t order);
 
-  std::int64_t hold_centre(std::int64_t centre);
-
-  // Adjacent anchors are held side by side.
-  std::int64_t hold_anchor(std::int64_t anchor, bool compensated);
-
-  // Those of the rows from a position on.
-  Anchor hold_anchors(const BlockPosition& first, std::int64_t rows, bool compensated);
+  Anchor anchor_at(std::int64_t anchor);
 
   // x * scale + alpha * addend for rows of one batch item. Those at (next_batch, next_l) come soon after.
   void combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
@@ -112,10 +105,9 @@ class Worker {
   const CachedRows& cached_;
   const Kernels& kernels_;
   const DType dtype_;
-  double* values_ = nullptr;  // of the anchors held, then of the groups' centres
+  double* values_ = nullptr;  // of the anchors held
   double* slopes_ = nullptr;
-  std::int64_t anchors_[blocks_at_once];
-  std::int64_t centres_[max_group_slots];
+  std::int64_t held_[max_phasor_slots];
   char* tile_ = nullptr;
   char* row_ = nullptr;
 };

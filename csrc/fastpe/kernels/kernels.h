@@ -51,31 +51,26 @@ struct AnchorTurn {
   bool backwards;
 };
 
-// Values and slopes of an anchor from those of its group's centre. All tables are padded.
-struct Turning {
-  const double* centre_values;
-  const double* centre_slopes;
-  AnchorTurn turn;
-  std::int64_t columns;
-  double* values;
-  double* slopes;
+// An anchor's values and slopes, or those of its group's centre and the turn from there; at the first column wanted.
+struct Anchor {
+  const double* values;
+  const double* slopes;
+  AnchorTurn turn;  // never in float64
 };
 
 // The rows first_row..last_row around an anchor, and on into the block after it, by rotation:
 //   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
+// All tables are padded.
 struct Rotation {
-  const double* values;  // of the anchor, at the first column wanted
-  const double* slopes;
-  std::int64_t next_anchor;  // doubles from an anchor's values, or slopes, to the next anchor's
-  const double* cosines;     // [0 .. block_radius][table_stride], times the output scale
+  Anchor anchors[blocks_at_once];  // the second if last_row is in its block
+  const double* cosines;           // [0 .. block_radius][table_stride], times the output scale
   const double* sines;
   const double* cosine_lows;  // float64 only
   const double* sine_lows;
-  AnchorTurn turn;  // if any, values and slopes are the centre's of the anchor's group; not for float64
   std::int64_t table_stride;
   std::int64_t first_row, last_row;  // -block_radius .. block_radius + block_rows
   std::int64_t columns;
-  char* out;  // the anchor's row
+  char* out;  // the first anchor's row
   std::int64_t out_row_stride_bytes;
   const char* x;  // null: write the encoding alone
   std::int64_t x_row_stride_bytes;
@@ -99,7 +94,6 @@ struct Combination {
 
 struct Kernels {
   void (*phasors)(const Phasors&);
-  void (*turn)(const Turning&);
   void (*rotate[dtype_count])(const Rotation&);
   void (*combine[dtype_count])(const Combination&);             // addend: float32, or float64 for float64
   void (*combine_same_dtype[dtype_count])(const Combination&);  // addend: of the dtype itself

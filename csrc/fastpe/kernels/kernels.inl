@@ -47,6 +47,7 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t panel_columns = 256;
+constexpr std::int64_t unaligned_columns = 1024;
 constexpr int double_lanes = Doubles::lanes;
 constexpr int float_lanes = 2 * Doubles::lanes;
 
@@ -318,20 +319,44 @@ void phasors(const Phasors& p) {
   }
 }
 
-// ---- turn
+// ---- anchors
 
-void turn(const Turning& t) {
-  const Turning local = t;  // stores could alias t
-  const Doubles direction = Doubles::broadcast(local.turn.backwards ? -1.0 : 1.0);
-  for (std::int64_t column = 0; column < local.columns; column += double_lanes) {
-    const Doubles value = Doubles::load(local.centre_values + column);
-    const Doubles slope = Doubles::load(local.centre_slopes + column);
-    const Doubles cosine = Doubles::load(local.turn.cosines + column);
-    const Doubles sine = direction * Doubles::load(local.turn.sines + column);
-    (value * cosine + slope * sine).store(local.values + column);
-    (slope * cosine - value * sine).store(local.slopes + column);
+// `columns` of them, from `begin` on.
+void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double* values, double* slopes) {
+  const Anchor from = anchor;  // stores could alias it
+  const Doubles direction = Doubles::broadcast(from.turn.backwards ? -1.0 : 1.0);
+  for (std::int64_t i = 0; i < columns; i += double_lanes) {
+    const Doubles value = Doubles::load(from.values + begin + i);
+    const Doubles slope = Doubles::load(from.slopes + begin + i);
+    const Doubles cosine = Doubles::load(from.turn.cosines + begin + i);
+    const Doubles sine = direction * Doubles::load(from.turn.sines + begin + i);
+    (value * cosine + slope * sine).store(values + i);
+    (slope * cosine - value * sine).store(slopes + i);
   }
 }
+
+// The anchors of a rotation for the columns from `begin` to `end`. Turned a panel at a time they stay in the
+// first-level cache, and what was streamed before drains meanwhile.
+template <std::int64_t most_columns>
+struct TurnedAnchors {
+  TurnedAnchors(const Rotation& r, std::int64_t begin, std::int64_t end) {
+    const std::int64_t columns = (end - begin + column_padding - 1) / column_padding * column_padding;
+    const int count = r.last_row > block_radius ? 2 : 1;
+    for (int i = 0; i < count; ++i) {
+      const Anchor& from = r.anchors[i];
+      if (from.turn.cosines == nullptr) {
+        anchors[i] = from;
+      } else {
+        turn(from, begin, columns, values[i], slopes[i]);
+        anchors[i] = {values[i] - begin, slopes[i] - begin, {}};
+      }
+    }
+  }
+
+  alignas(64) double values[blocks_at_once][most_columns + column_padding];
+  alignas(64) double slopes[blocks_at_once][most_columns + column_padding];
+  Anchor anchors[blocks_at_once];
+};
 
 // ---- rotate
 
@@ -358,6 +383,15 @@ constexpr int both_anchors = after_first | after_second;
 
 constexpr int stream_of(int anchor, int side) { return 1 << (2 * anchor + side); }
 
+// Columns of a rotation, from begin to end, and where they go to. What is fetched is ahead_bytes ahead. Never passed by
+// value: copying it in other pieces than it was written in waits for every store before, which costs a tenth.
+struct Part {
+  char* out;  // column 0 of the first anchor's row
+  std::int64_t out_row_stride_bytes;
+  std::int64_t begin, end;
+  std::int64_t ahead_bytes;
+};
+
 // What the loop over a row's columns needs, in locals: a store could alias the Rotation's own fields. Once inlined
 // whole it is all in registers. `row` is the distance from the anchors, `first` the first one's number.
 template <class T>
@@ -365,34 +399,33 @@ struct RowStreams {
   using Element = typename T::Element;
   static constexpr bool compensated = sizeof(Element) == sizeof(double);
 
-  FASTPE_ALWAYS_INLINE RowStreams(const Rotation& r, std::int64_t first, std::int64_t row)
-      : next_anchor(r.next_anchor),
-        values(r.values + first * r.next_anchor),
-        slopes(r.slopes + first * r.next_anchor),
-        cosines(r.cosines + row * r.table_stride),
+  FASTPE_ALWAYS_INLINE RowStreams(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first,
+                                  std::int64_t row)
+      : cosines(r.cosines + row * r.table_stride),
         sines(r.sines + row * r.table_stride),
         scale(T::broadcast(r.scale)),
         alpha(T::broadcast(r.alpha)),
         bound(Doubles::broadcast(r.bound)),
-        turn_cosines(r.turn.cosines),
-        turn_sines(r.turn.sines),
-        turn_direction(Doubles::broadcast(r.turn.backwards ? -1.0 : 1.0)) {
+        turn(anchors[first].turn),
+        turn_direction(Doubles::broadcast(turn.backwards ? -1.0 : 1.0)) {
     if constexpr (compensated) {
       cosine_lows = r.cosine_lows + row * r.table_stride;
       sine_lows = r.sine_lows + row * r.table_stride;
     }
     for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      const Anchor& at = anchors[first == 0 ? anchor : 1];
+      values[anchor] = at.values;
+      slopes[anchor] = at.slopes;
       for (int side = 0; side < 2; ++side) {
         const std::int64_t at_row = (first + anchor) * block_rows + (side == 0 ? -row : row);
-        out[anchor][side] = reinterpret_cast<Element*>(r.out + at_row * r.out_row_stride_bytes);
+        out[anchor][side] = reinterpret_cast<Element*>(part.out + at_row * part.out_row_stride_bytes);
         x[anchor][side] = reinterpret_cast<const Element*>(r.x + at_row * r.x_row_stride_bytes);
       }
     }
   }
 
-  std::int64_t next_anchor;
-  const double* values;
-  const double* slopes;
+  const double* values[blocks_at_once];
+  const double* slopes[blocks_at_once];
   const double* cosines;
   const double* sines;
   const double* cosine_lows = nullptr;
@@ -401,12 +434,11 @@ struct RowStreams {
   const Element* x[blocks_at_once][2];
   typename T::Vector scale, alpha;
   Doubles bound;
-  const double* turn_cosines;
-  const double* turn_sines;
+  AnchorTurn turn;
   Doubles turn_direction;
 };
 
-// How the phasors given become the anchor's.
+// Whether the phasors are the anchor's, or its group's centre's and turned as they are read.
 enum class From { anchor, centre };
 
 // The encoding of one row, from its two products (and what they lack, in float64).
@@ -433,12 +465,12 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowStreams<T>& rows, std::int64_t
   const DoublePair s = Float64::load(rows.sines + column);
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
     if ((streams & (anchor == 0 ? around_first : around_second)) == 0) continue;
-    DoublePair value = Float64::load(rows.values + anchor * rows.next_anchor + column);
-    DoublePair slope = Float64::load(rows.slopes + anchor * rows.next_anchor + column);
+    DoublePair value = Float64::load(rows.values[anchor] + column);
+    DoublePair slope = Float64::load(rows.slopes[anchor] + column);
     if constexpr (from == From::centre) {
-      const DoublePair cosine = Float64::load(rows.turn_cosines + column);
+      const DoublePair cosine = Float64::load(rows.turn.cosines + column);
       const DoublePair direction{rows.turn_direction, rows.turn_direction};
-      const DoublePair sine = direction * Float64::load(rows.turn_sines + column);
+      const DoublePair sine = direction * Float64::load(rows.turn.sines + column);
       const DoublePair turned = value * cosine + slope * sine;
       slope = slope * cosine - value * sine;
       value = turned;
@@ -472,19 +504,13 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowStreams<T>& rows, std::int64_t
   }
 }
 
-// Columns from begin to end. What is fetched is ahead_bytes ahead. Never passed by value: copying it onto the stack in
-// other pieces than it was written in waits for every store before (a tenth of the time).
-struct Span {
-  std::int64_t begin, end;
-  std::int64_t ahead_bytes;
-};
-
 template <class T, Mode mode, Access access, From from, int streams>
-inline void rotate_streams(const Rotation& r, std::int64_t first, std::int64_t row, const Span& span) {
-  const RowStreams<T> rows(r, first, row);
-  const std::int64_t end = span.end;
-  const std::int64_t ahead_bytes = span.ahead_bytes;
-  std::int64_t column = span.begin;
+inline void rotate_streams(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first,
+                           std::int64_t row) {
+  const RowStreams<T> rows(r, anchors, part, first, row);
+  const std::int64_t end = part.end;
+  const std::int64_t ahead_bytes = part.ahead_bytes;
+  std::int64_t column = part.begin;
   for (; column + float_lanes <= end; column += float_lanes) {
     rotate_columns<T, mode, access, from, streams, false>(rows, column, float_lanes, ahead_bytes);
   }
@@ -495,13 +521,13 @@ inline void rotate_streams(const Rotation& r, std::int64_t first, std::int64_t r
 
 // The row `at` alone.
 template <class T, Mode mode, Access access, From from>
-inline void rotate_one_row(const Rotation& r, std::int64_t at, const Span& span) {
+inline void rotate_one_row(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t at) {
   const std::int64_t anchor = at > block_radius ? 1 : 0;
   const std::int64_t row = at - anchor * block_rows;
   if (row >= 0) {
-    rotate_streams<T, mode, access, from, after_first>(r, anchor, row, span);
+    rotate_streams<T, mode, access, from, after_first>(r, anchors, part, anchor, row);
   } else {
-    rotate_streams<T, mode, access, from, before_first>(r, anchor, -row, span);
+    rotate_streams<T, mode, access, from, before_first>(r, anchors, part, anchor, -row);
   }
 }
 
@@ -512,96 +538,87 @@ inline int streams_wanted(const Rotation& r, std::int64_t row) {
   return row == 0 ? after : after | wanted(-row, before_first) | wanted(block_rows - row, before_second);
 }
 
-// All rows wanted, of the span.
-template <class T, Mode mode, Access access, From from>
-inline void rotate_panel(const Rotation& r, const Span& span) {
-  if constexpr (from == From::centre) {
-    for (std::int64_t at = r.first_row; at <= r.last_row; ++at) rotate_one_row<T, mode, access, from>(r, at, span);
-  } else {
-    // Large arrays, for which fetching pays, are almost all of whole pairs of blocks.
-    constexpr Access of_parts = access == Access::fetching ? Access::plain : access;
-    for (std::int64_t row = 0; row <= block_radius; ++row) {
-      const int streams = streams_wanted(r, row);
-      const bool is_second = (streams & around_first) == 0;
-      const std::int64_t first = is_second ? 1 : 0;
-      switch (is_second ? streams >> 2 : streams) {
-        case before_first: rotate_streams<T, mode, of_parts, from, before_first>(r, first, row, span); break;
-        case after_first: rotate_streams<T, mode, of_parts, from, after_first>(r, first, row, span); break;
-        case around_first: rotate_streams<T, mode, of_parts, from, around_first>(r, first, row, span); break;
-        case after_first | before_second:
-          rotate_streams<T, mode, of_parts, from, after_first | before_second>(r, 0, row, span);
-          break;
-        case around_first | before_second:
-          rotate_streams<T, mode, of_parts, from, around_first | before_second>(r, 0, row, span);
-          break;
-        case after_first | around_second:
-          rotate_streams<T, mode, of_parts, from, after_first | around_second>(r, 0, row, span);
-          break;
-        case both_anchors: rotate_streams<T, mode, access, from, both_anchors>(r, 0, row, span); break;
-        case around_first | around_second:
-          rotate_streams<T, mode, access, from, around_first | around_second>(r, 0, row, span);
-          break;
-        default: break;
-      }
+// All rows wanted.
+template <class T, Mode mode, Access access>
+inline void rotate_rows(const Rotation& r, const Anchor* anchors, const Part& part) {
+  // Large arrays, for which fetching pays, are almost all of whole pairs of blocks.
+  constexpr Access of_parts = access == Access::fetching ? Access::plain : access;
+  constexpr From from = From::anchor;
+  for (std::int64_t row = 0; row <= block_radius; ++row) {
+    const int streams = streams_wanted(r, row);
+    const bool is_second = (streams & around_first) == 0;
+    const std::int64_t first = is_second ? 1 : 0;
+    switch (is_second ? streams >> 2 : streams) {
+      case before_first: rotate_streams<T, mode, of_parts, from, before_first>(r, anchors, part, first, row); break;
+      case after_first: rotate_streams<T, mode, of_parts, from, after_first>(r, anchors, part, first, row); break;
+      case around_first: rotate_streams<T, mode, of_parts, from, around_first>(r, anchors, part, first, row); break;
+      case after_first | before_second:
+        rotate_streams<T, mode, of_parts, from, after_first | before_second>(r, anchors, part, 0, row);
+        break;
+      case around_first | before_second:
+        rotate_streams<T, mode, of_parts, from, around_first | before_second>(r, anchors, part, 0, row);
+        break;
+      case after_first | around_second:
+        rotate_streams<T, mode, of_parts, from, after_first | around_second>(r, anchors, part, 0, row);
+        break;
+      case both_anchors: rotate_streams<T, mode, access, from, both_anchors>(r, anchors, part, 0, row); break;
+      case around_first | around_second:
+        rotate_streams<T, mode, access, from, around_first | around_second>(r, anchors, part, 0, row);
+        break;
+      default: break;
     }
   }
 }
 
-// The panel of columns from `begin` on. After it come the rows' next panel, or the first of the rows of the next call.
-template <class T, Mode mode>
-inline Span panel_at(const Rotation& r, std::int64_t first, std::int64_t begin, std::int64_t end) {
+// At most panel_columns, but for a row alone, which uses no table twice.
+template <class T, Mode mode, Access access>
+inline void rotate_panel(const Rotation& r, const Part& part) {
+  if constexpr (sizeof(typename T::Element) < sizeof(double)) {
+    if (r.anchors[0].turn.cosines != nullptr) {
+      if (r.first_row == r.last_row) {
+        constexpr Access of_one = access == Access::fetching ? Access::plain : access;
+        return rotate_one_row<T, mode, of_one, From::centre>(r, r.anchors, part, r.first_row);
+      }
+      const TurnedAnchors<panel_columns> turned(r, part.begin, part.end);
+      return rotate_rows<T, mode, access>(r, turned.anchors, part);
+    }
+  }
+  rotate_rows<T, mode, access>(r, r.anchors, part);
+}
+
+template <class T, Mode mode, Access access>
+void rotate_panels(const Rotation& r, std::int64_t first, std::int64_t last) {
   constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(typename T::Element));
-  if (begin + panel_columns < end) return {begin, begin + panel_columns, panel_columns * element_bytes};
   const std::int64_t rows = r.last_row - r.first_row + 1;
+  const std::int64_t columns = rows == 1 ? last - first : panel_columns;
   const std::int64_t row_stride_bytes = mode == Mode::write ? r.out_row_stride_bytes : r.x_row_stride_bytes;
-  return {begin, end, rows * row_stride_bytes - (begin - first) * element_bytes};
-}
-
-template <class T, Mode mode, Access access, From from>
-void rotate_panels(const Rotation& r, std::int64_t first, std::int64_t end) {
-  for (std::int64_t begin = first; begin < end; begin += panel_columns) {
-    rotate_panel<T, mode, access, from>(r, panel_at<T, mode>(r, first, begin, end));
+  for (std::int64_t begin = first; begin < last; begin += columns) {
+    // After the last panel come the first columns of the next call's rows.
+    const bool is_last = begin + columns >= last;
+    const std::int64_t ahead =
+        is_last ? rows * row_stride_bytes - (begin - first) * element_bytes : columns * element_bytes;
+    const Part part{r.out, r.out_row_stride_bytes, begin, is_last ? last : begin + columns, ahead};
+    rotate_panel<T, mode, access>(r, part);
   }
-}
-
-// The same rows from a column on, which go elsewhere: to `first_row`, and the others after it.
-inline Rotation redirected(const Rotation& r, std::int64_t column, std::int64_t element_bytes, char* first_row,
-                           std::int64_t row_stride_bytes) {
-  Rotation part = r;
-  part.values += column;
-  part.slopes += column;
-  part.cosines += column;
-  part.sines += column;
-  if (r.cosine_lows != nullptr) {
-    part.cosine_lows += column;
-    part.sine_lows += column;
-  }
-  if (r.turn.cosines != nullptr) {
-    part.turn.cosines += column;
-    part.turn.sines += column;
-  }
-  if (r.x != nullptr) part.x += column * element_bytes;
-  part.out = first_row - r.first_row * row_stride_bytes;
-  part.out_row_stride_bytes = row_stride_bytes;
-  return part;
 }
 
 // Of rows without a gap between them, the vectors that one row ends in and the next begins in: made from both, so that
 // they are stored whole. Written in halves, such a line would have to be read from memory first.
-template <class T, Mode mode, From from>
-inline void rotate_seams(const Rotation& r, std::int64_t head) {
+template <class T, Mode mode>
+void rotate_seams(const Rotation& r, std::int64_t head) {
   using Element = typename T::Element;
   constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(Element));
   constexpr std::int64_t most_rows = blocks_at_once * block_rows;
   constexpr std::int64_t seam = 2 * float_lanes;
   const std::int64_t tail = float_lanes - head;
   const std::int64_t rows = r.last_row - r.first_row + 1;
-  // Of the vectors stored around each seam's start, only what lies between is wanted.
-  alignas(64) Element seams[(most_rows + 1) * seam + float_lanes];
-  Element* const first = seams + float_lanes;
-  const auto rotate_to = [&](Element* to, std::int64_t column) {
-    const Rotation part = redirected(r, column, element_bytes, reinterpret_cast<char*>(to), seam * element_bytes);
-    rotate_panel<T, mode, Access::plain, from>(part, {0, float_lanes, 0});
+  // Whole vectors are written around each seam's start; what lies before and after a vector from there is not wanted.
+  alignas(64) Element seams[(most_rows + 2) * seam];
+  Element* const first = seams + seam;
+  const auto rotate_to = [&r](Element* to, std::int64_t column) {
+    char* const out = reinterpret_cast<char*>(to) - (r.first_row * seam + column) * element_bytes;
+    const Part part{out, seam * element_bytes, column, column + float_lanes, 0};
+    rotate_panel<T, mode, Access::plain>(r, part);
   };
   rotate_to(first + tail, 0);
   rotate_to(first + seam + tail - float_lanes, r.columns - float_lanes);
@@ -613,51 +630,54 @@ inline void rotate_seams(const Rotation& r, std::int64_t head) {
   copy_elements(advance(out, rows * r.out_row_stride_bytes) - tail, first + rows * seam, tail);
 }
 
-// Streaming stores want aligned addresses: the columns before are peeled. Rows that are aligned differently are peeled
-// one by one.
-template <class T, Mode mode, From from>
+// Rows that are aligned differently are peeled one by one.
+template <class T, Mode mode>
+void rotate_unaligned(const Rotation& r) {
+  for (std::int64_t begin = 0; begin < r.columns; begin += unaligned_columns) {
+    const std::int64_t end = r.columns - begin < unaligned_columns ? r.columns : begin + unaligned_columns;
+    const TurnedAnchors<unaligned_columns> turned(r, begin, end);
+    for (std::int64_t at = r.first_row; at <= r.last_row; ++at) {
+      const auto* const row = reinterpret_cast<const typename T::Element*>(r.out + at * r.out_row_stride_bytes);
+      const std::int64_t aligned = begin + elements_to_alignment<T>(row + begin);
+      const std::int64_t head_end = aligned < end ? aligned : end;
+      const Part head{r.out, r.out_row_stride_bytes, begin, head_end, 0};
+      rotate_one_row<T, mode, Access::plain, From::anchor>(r, turned.anchors, head, at);
+      const Part rest{r.out, r.out_row_stride_bytes, head_end, end, 0};
+      rotate_one_row<T, mode, Access::streaming, From::anchor>(r, turned.anchors, rest, at);
+    }
+  }
+}
+
+// Streaming stores want aligned addresses: the columns before are peeled.
+template <class T, Mode mode>
 void rotate_streaming(const Rotation& r) {
   constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(typename T::Element));
-  const auto peel = [&r](const char* row) {
-    const std::int64_t head = elements_to_alignment<T>(row);
-    return head < r.columns ? head : r.columns;
-  };
   if (r.out_row_stride_bytes % (element_bytes * float_lanes) == 0) {
-    const std::int64_t head = peel(r.out);
+    const std::int64_t aligned = elements_to_alignment<T>(r.out);
+    const std::int64_t head = aligned < r.columns ? aligned : r.columns;
     const bool has_seams = head != 0 && r.out_row_stride_bytes == r.columns * element_bytes;
     if (has_seams) {
-      rotate_seams<T, mode, from>(r, head);
-    } else {
-      rotate_panel<T, mode, Access::plain, from>(r, {0, head, 0});
+      rotate_seams<T, mode>(r, head);
+    } else if (head != 0) {
+      const Part part{r.out, r.out_row_stride_bytes, 0, head, 0};
+      rotate_panel<T, mode, Access::plain>(r, part);
     }
-    rotate_panels<T, mode, Access::streaming, from>(r, head, has_seams ? r.columns - float_lanes + head : r.columns);
+    rotate_panels<T, mode, Access::streaming>(r, head, has_seams ? r.columns - float_lanes + head : r.columns);
   } else {
-    for (std::int64_t at = r.first_row; at <= r.last_row; ++at) {
-      const std::int64_t head = peel(r.out + at * r.out_row_stride_bytes);
-      rotate_one_row<T, mode, Access::plain, from>(r, at, {0, head, 0});
-      rotate_one_row<T, mode, Access::streaming, from>(r, at, {head, r.columns, 0});
-    }
+    rotate_unaligned<T, mode>(r);
   }
   streaming_fence();
 }
 
-template <class T, Mode mode, From from>
-void rotate_from(const Rotation& r) {
-  if (r.streaming) {
-    rotate_streaming<T, mode, from>(r);
-  } else if (from == From::anchor && r.fetches_ahead) {
-    rotate_panels<T, mode, Access::fetching, from>(r, 0, r.columns);
-  } else {
-    rotate_panels<T, mode, Access::plain, from>(r, 0, r.columns);
-  }
-}
-
 template <class T, Mode mode>
 void rotate_in_mode(const Rotation& r) {
-  if constexpr (sizeof(typename T::Element) < sizeof(double)) {
-    if (r.turn.cosines != nullptr) return rotate_from<T, mode, From::centre>(r);
+  if (r.streaming) {
+    rotate_streaming<T, mode>(r);
+  } else if (r.fetches_ahead) {
+    rotate_panels<T, mode, Access::fetching>(r, 0, r.columns);
+  } else {
+    rotate_panels<T, mode, Access::plain>(r, 0, r.columns);
   }
-  rotate_from<T, mode, From::anchor>(r);
 }
 
 template <class T>
@@ -750,7 +770,6 @@ void combine(const Combination& c) {
 #define FASTPE_KERNELS                                                                                                \
   {                                                                                                                   \
       phasors,                                                                                                        \
-      turn,                                                                                                           \
       {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                          \
       {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>},  \
       {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>, combine<BFloat16, BFloat16>}, \
