@@ -48,8 +48,8 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   plan.shares_positions =
       !is_encode && out.batch_count > 1 && !p.values_per_batch && p.offsets.data == nullptr && !p.count_valid_only;
   const bool in_place = job.x != nullptr && job.x->data == out.data;
-  plan.streaming = !in_place && out.bytes() > streaming_threshold_bytes();
-  plan.fetches_ahead = out.bytes() > streaming_threshold_bytes() / 2 && !(is_encode && plan.streaming);
+  plan.streaming = can_stream(out.dtype) && !in_place && out.bytes() > streaming_threshold_bytes();
+  plan.fetches_ahead = out.bytes() > streaming_threshold_bytes() / 2;
   plan.fits_in_cache = out.bytes() < streaming_threshold_bytes() / 8;
   if (job.encoder != nullptr) {
     // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.

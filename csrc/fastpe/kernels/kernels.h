@@ -10,6 +10,9 @@ namespace fastpe {
 enum class DType : int { float32 = 0, float64 = 1, float16 = 2, bfloat16 = 3 };
 constexpr int dtype_count = 4;
 
+// Whether stores may bypass the cache: a vector of the others is half a cache line.
+constexpr bool can_stream(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
+
 // Rows of one anchor: the block around the anchor reaches block_radius positions to either side.
 constexpr std::int64_t block_radius = 15;
 constexpr std::int64_t block_rows = 2 * block_radius + 1;
@@ -77,7 +80,7 @@ struct Rotation {
   double scale, alpha;
   double bound;        // of the encoding's magnitude: the output scale's
   bool fetches_ahead;  // x, or out where there is no x, into the second-level cache
-  bool streaming;      // bypass the cache
+  bool streaming;      // bypass the cache, where rows are aligned alike
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the half types, else in the dtype itself.

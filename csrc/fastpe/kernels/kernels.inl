@@ -20,18 +20,23 @@
 //
 // Tried, and not better in all (Zen 4):
 // - rotate: pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with
-//   AVX2, and each layout needs its own; one anchor at a time (20 % slower), or three or four (up to 8 %); an anchor's
-//   columns in registers; blocks of 47 or 63 rows (3 % either way, for larger tables); panels narrower than 256
-//   columns; adding with FMA by 1 on the multipliers' ports; starting each row's stores on a cache line (the tables
-//   then straddle them; placing the tables to match, 3 % either way).
-// - streaming: pieces of 16 bytes where rows are not aligned, so as not to peel (half the speed).
-// - combine: prefetching the tile, or x into the first level; segments of 8 KiB, or of 16 whatever
-//   the row, instead of 12; fetching x two or four segments ahead instead of one (5 to 15 % slower).
+//   AVX2, and each layout needs its own; tables of such pairs, spread as they are loaded (no change); one anchor at a
+//   time (20 % slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 %
+//   either way, for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the
+//   multipliers' ports; starting each row's stores on a cache line (the tables then straddle them; placing the tables
+//   to match, 3 % either way); halving the stores that straddle two lines (3 % either way).
+// - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower).
+// - streaming: rows that are aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes,
+//   so as not to peel (half the speed); a row's ends by plain stores (a sixth slower than whole seams).
+// - combine: prefetching the tile, or x into the first level; segments of 8 KiB, or of 16 whatever the row, instead of
+//   12; fetching x two or four segments ahead instead of one (5 to 15 % slower).
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
+#define FASTPE_NEVER_INLINE __declspec(noinline)
 #else
 #define FASTPE_ALWAYS_INLINE inline __attribute__((always_inline))
+#define FASTPE_NEVER_INLINE __attribute__((noinline))
 #endif
 
 // Into the second-level cache; any address will do.
@@ -47,7 +52,6 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t panel_columns = 256;
-constexpr std::int64_t unaligned_columns = 1024;
 constexpr int double_lanes = Doubles::lanes;
 constexpr int float_lanes = 2 * Doubles::lanes;
 
@@ -68,6 +72,7 @@ inline Doubles two_sum_error(Doubles a, Doubles b, Doubles sum) {
 struct Float32 {
   using Element = float;
   using Vector = Floats;
+  static constexpr DType dtype = DType::float32;
   static Vector load(const float* p) { return Floats::load(p); }
   static void store(float* p, Vector v) { v.store(p); }
   static void stream(float* p, Vector v) { v.stream(p); }
@@ -79,6 +84,7 @@ struct Float32 {
 struct Float64 {
   using Element = double;
   using Vector = DoublePair;
+  static constexpr DType dtype = DType::float64;
   static Vector load(const double* p) { return {Doubles::load(p), Doubles::load(p + double_lanes)}; }
   static void store(double* p, Vector v) { v.first.store(p), v.second.store(p + double_lanes); }
   static void stream(double* p, Vector v) { v.first.stream(p), v.second.stream(p + double_lanes); }
@@ -90,9 +96,9 @@ struct Float64 {
 struct Float16 {
   using Element = std::uint16_t;
   using Vector = Floats;
+  static constexpr DType dtype = DType::float16;
   static Vector load(const std::uint16_t* p) { return load_float16(p); }
   static void store(std::uint16_t* p, Vector v) { store_float16(p, v); }
-  static void stream(std::uint16_t* p, Vector v) { store_float16(p, v); }
   static Vector broadcast(double v) { return Float32::broadcast(v); }
   static Vector addend(Doubles first, Doubles second) { return narrow(first, second); }
   // Rounding to odd first: the second rounding, to 11 or 8 bits, is then the only one.
@@ -100,9 +106,9 @@ struct Float16 {
 };
 
 struct BFloat16 : Float16 {
+  static constexpr DType dtype = DType::bfloat16;
   static Vector load(const std::uint16_t* p) { return load_bfloat16(p); }
   static void store(std::uint16_t* p, Vector v) { store_bfloat16(p, v); }
-  static void stream(std::uint16_t* p, Vector v) { store_bfloat16(p, v); }
 };
 
 template <class Element>
@@ -124,10 +130,13 @@ inline void store_partial(typename T::Element* p, typename T::Vector v, std::int
   copy_elements(p, buffer, count);
 }
 
+template <class T>
+constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;
+
 // Elements before p is aligned for streaming stores.
 template <class T>
 inline std::int64_t elements_to_alignment(const void* p) {
-  constexpr std::uintptr_t alignment = sizeof(typename T::Element) * float_lanes;
+  constexpr auto alignment = static_cast<std::uintptr_t>(vector_bytes<T>);
   const std::uintptr_t beyond = reinterpret_cast<std::uintptr_t>(p) % alignment;
   return static_cast<std::int64_t>((beyond == 0 ? 0 : alignment - beyond) / sizeof(typename T::Element));
 }
@@ -145,10 +154,9 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
 template <class T>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
   constexpr std::int64_t line_bytes = 64;
-  constexpr std::int64_t vector_bytes = sizeof(typename T::Element) * float_lanes;
   const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
-  if constexpr (vector_bytes >= line_bytes) {
-    for (std::int64_t line = 0; line < vector_bytes; line += line_bytes) FASTPE_PREFETCH(next + at + line);
+  if constexpr (vector_bytes<T> >= line_bytes) {
+    for (std::int64_t line = 0; line < vector_bytes<T>; line += line_bytes) FASTPE_PREFETCH(next + at + line);
   } else if (at % line_bytes == 0) {
     FASTPE_PREFETCH(next + at);
   }
@@ -335,9 +343,8 @@ void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double
   }
 }
 
-// The anchors of a rotation for the columns from `begin` to `end`. Turned a panel at a time they stay in the
-// first-level cache, and what was streamed before drains meanwhile.
-template <std::int64_t most_columns>
+// A rotation's anchors for the columns from `begin` to `end`, at most a panel, but indexed by column as the tables are.
+// Turned where they are used they stay in the first-level cache, and what was streamed before drains meanwhile.
 struct TurnedAnchors {
   TurnedAnchors(const Rotation& r, std::int64_t begin, std::int64_t end) {
     const std::int64_t columns = (end - begin + column_padding - 1) / column_padding * column_padding;
@@ -353,8 +360,8 @@ struct TurnedAnchors {
     }
   }
 
-  alignas(64) double values[blocks_at_once][most_columns + column_padding];
-  alignas(64) double slopes[blocks_at_once][most_columns + column_padding];
+  alignas(64) double values[blocks_at_once][panel_columns + column_padding];
+  alignas(64) double slopes[blocks_at_once][panel_columns + column_padding];
   Anchor anchors[blocks_at_once];
 };
 
@@ -504,6 +511,23 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowStreams<T>& rows, std::int64_t
   }
 }
 
+// The columns from `column` on, fewer than a vector's: a stream at a time, so that there is little code.
+template <class T, Mode mode, From from>
+FASTPE_NEVER_INLINE void rotate_tails(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first,
+                                      std::int64_t row, std::int64_t column, int streams) {
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor, streams >>= 2) {
+    if ((streams & around_first) == 0) continue;
+    const RowStreams<T> rows(r, anchors, part, first + anchor, row);
+    const std::int64_t count = part.end - column;
+    if ((streams & before_first) != 0) {
+      rotate_columns<T, mode, Access::plain, from, before_first, true>(rows, column, count, 0);
+    }
+    if ((streams & after_first) != 0) {
+      rotate_columns<T, mode, Access::plain, from, after_first, true>(rows, column, count, 0);
+    }
+  }
+}
+
 template <class T, Mode mode, Access access, From from, int streams>
 inline void rotate_streams(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first,
                            std::int64_t row) {
@@ -514,9 +538,7 @@ inline void rotate_streams(const Rotation& r, const Anchor* anchors, const Part&
   for (; column + float_lanes <= end; column += float_lanes) {
     rotate_columns<T, mode, access, from, streams, false>(rows, column, float_lanes, ahead_bytes);
   }
-  if (column < end) {
-    rotate_columns<T, mode, access, from, streams, true>(rows, column, end - column, ahead_bytes);
-  }
+  if (column < end) rotate_tails<T, mode, from>(r, anchors, part, first, row, column, streams);
 }
 
 // The row `at` alone.
@@ -579,7 +601,7 @@ inline void rotate_panel(const Rotation& r, const Part& part) {
         constexpr Access of_one = access == Access::fetching ? Access::plain : access;
         return rotate_one_row<T, mode, of_one, From::centre>(r, r.anchors, part, r.first_row);
       }
-      const TurnedAnchors<panel_columns> turned(r, part.begin, part.end);
+      const TurnedAnchors turned(r, part.begin, part.end);
       return rotate_rows<T, mode, access>(r, turned.anchors, part);
     }
   }
@@ -630,50 +652,29 @@ void rotate_seams(const Rotation& r, std::int64_t head) {
   copy_elements(advance(out, rows * r.out_row_stride_bytes) - tail, first + rows * seam, tail);
 }
 
-// Rows that are aligned differently are peeled one by one.
-template <class T, Mode mode>
-void rotate_unaligned(const Rotation& r) {
-  for (std::int64_t begin = 0; begin < r.columns; begin += unaligned_columns) {
-    const std::int64_t end = r.columns - begin < unaligned_columns ? r.columns : begin + unaligned_columns;
-    const TurnedAnchors<unaligned_columns> turned(r, begin, end);
-    for (std::int64_t at = r.first_row; at <= r.last_row; ++at) {
-      const auto* const row = reinterpret_cast<const typename T::Element*>(r.out + at * r.out_row_stride_bytes);
-      const std::int64_t aligned = begin + elements_to_alignment<T>(row + begin);
-      const std::int64_t head_end = aligned < end ? aligned : end;
-      const Part head{r.out, r.out_row_stride_bytes, begin, head_end, 0};
-      rotate_one_row<T, mode, Access::plain, From::anchor>(r, turned.anchors, head, at);
-      const Part rest{r.out, r.out_row_stride_bytes, head_end, end, 0};
-      rotate_one_row<T, mode, Access::streaming, From::anchor>(r, turned.anchors, rest, at);
-    }
-  }
-}
-
-// Streaming stores want aligned addresses: the columns before are peeled.
+// Rows of the same alignment: the columns before the first aligned one are peeled.
 template <class T, Mode mode>
 void rotate_streaming(const Rotation& r) {
-  constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(typename T::Element));
-  if (r.out_row_stride_bytes % (element_bytes * float_lanes) == 0) {
-    const std::int64_t aligned = elements_to_alignment<T>(r.out);
-    const std::int64_t head = aligned < r.columns ? aligned : r.columns;
-    const bool has_seams = head != 0 && r.out_row_stride_bytes == r.columns * element_bytes;
-    if (has_seams) {
-      rotate_seams<T, mode>(r, head);
-    } else if (head != 0) {
-      const Part part{r.out, r.out_row_stride_bytes, 0, head, 0};
-      rotate_panel<T, mode, Access::plain>(r, part);
-    }
-    rotate_panels<T, mode, Access::streaming>(r, head, has_seams ? r.columns - float_lanes + head : r.columns);
-  } else {
-    rotate_unaligned<T, mode>(r);
+  const std::int64_t aligned = elements_to_alignment<T>(r.out);
+  const std::int64_t head = aligned < r.columns ? aligned : r.columns;
+  const bool has_seams =
+      head != 0 && r.out_row_stride_bytes == r.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
+  if (has_seams) {
+    rotate_seams<T, mode>(r, head);
+  } else if (head != 0) {
+    rotate_panel<T, mode, Access::plain>(r, {r.out, r.out_row_stride_bytes, 0, head, 0});
   }
+  rotate_panels<T, mode, Access::streaming>(r, head, has_seams ? r.columns - float_lanes + head : r.columns);
   streaming_fence();
 }
 
 template <class T, Mode mode>
 void rotate_in_mode(const Rotation& r) {
-  if (r.streaming) {
-    rotate_streaming<T, mode>(r);
-  } else if (r.fetches_ahead) {
+  if constexpr (can_stream(T::dtype)) {
+    const bool same_alignment = r.out_row_stride_bytes % vector_bytes<T> == 0;
+    if (r.streaming && same_alignment) return rotate_streaming<T, mode>(r);
+  }
+  if (r.fetches_ahead) {
     rotate_panels<T, mode, Access::fetching>(r, 0, r.columns);
   } else {
     rotate_panels<T, mode, Access::plain>(r, 0, r.columns);
@@ -741,11 +742,15 @@ void combine_rows(const Combination& c) {
     const CombinedRow<T, Addend, scaled> r(c, row);
     const std::int64_t aligned = elements_to_alignment<T>(r.out);
     const std::int64_t head = aligned < columns ? aligned : columns;
-    if (c.streaming) {
-      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
-      const std::int64_t end = r.template put_vectors<Access::streaming>(head, columns);
-      if (end < columns) r.put_partial(end, columns);
-    } else if (columns < float_lanes) {
+    if constexpr (can_stream(T::dtype)) {
+      if (c.streaming) {
+        for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
+        const std::int64_t end = r.template put_vectors<Access::streaming>(head, columns);
+        if (end < columns) r.put_partial(end, columns);
+        continue;
+      }
+    }
+    if (columns < float_lanes) {
       r.put_partial(0, columns);
     } else {
       // The vectors at both ends may overlap those between, which lie on cache lines: summed before x is written.
@@ -767,10 +772,10 @@ void combine(const Combination& c) {
 }  // namespace
 }  // namespace fastpe
 
-#define FASTPE_KERNELS                                                                                                \
-  {                                                                                                                   \
-      phasors,                                                                                                        \
-      {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                          \
-      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>},  \
-      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>, combine<BFloat16, BFloat16>}, \
+#define FASTPE_KERNELS                                                                                                 \
+  {                                                                                                                    \
+    phasors, {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                    \
+        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>}, \
+        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>,                              \
+         combine<BFloat16, BFloat16>},                                                                                 \
   }
