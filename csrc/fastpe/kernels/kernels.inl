@@ -772,10 +772,10 @@ void combine(const Combination& c) {
 }  // namespace
 }  // namespace fastpe
 
-#define FASTPE_KERNELS                                                                                                 \
-  {                                                                                                                    \
-    phasors, {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                    \
-        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>}, \
-        {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>,                              \
-         combine<BFloat16, BFloat16>},                                                                                 \
+#define FASTPE_KERNELS                                                                                                \
+  {                                                                                                                   \
+      phasors,                                                                                                        \
+      {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                          \
+      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>},  \
+      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>, combine<BFloat16, BFloat16>}, \
   }
