@@ -267,6 +267,17 @@ def test_cached_rows_have_the_bits_of_computed_ones(
     assert_same_bits(cached.encode([start + 0.5], dtype=dtype), computed.encode([start + 0.5], dtype=dtype))
 
 
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_any_range_of_positions_has_the_bits_of_single_positions(dtype: np.dtype[Any]) -> None:
+    encoding = fastpe.PositionalEncoding(35)
+    first, last = -47, 150
+    rows = np.concatenate([encoding.encode([position], dtype=dtype) for position in range(first, last)])
+    for start in range(first, 47):
+        for count in range(1, 96):
+            assert_same_bits(encoding.encode(count, offset=start, dtype=dtype), rows[start - first :][:count])
+
+
 # ---- stores that bypass the cache
 
 STREAMING_SCRIPT = """
@@ -285,14 +296,14 @@ for name in _core.available_instruction_sets():
                     width = d_model + gap
                     out = memory[start : start + 210 * width].reshape(3, 70, width)[..., :d_model]
                     fastpe.encode(70, d_model, offset=np.array([0, 5, -3]), out=out)
-                    total.update(out.tobytes())
+                    total.update(memory.tobytes())
                     x = np.linspace(-2, 2, out.size).astype(dtype).reshape(out.shape)
                     fastpe.add(x, offset=9, scale=1.5, out=out)
-                    total.update(out.tobytes())
+                    total.update(memory.tobytes())
                     fastpe.add(x, offset=np.array([1, 2, 3]), out=out)
-                    total.update(out.tobytes())
+                    total.update(memory.tobytes())
                     fastpe.embed(np.arange(210).reshape(3, 70) % 13, x[0, :13], out=out)
-                    total.update(out.tobytes())
+                    total.update(memory.tobytes())
     print(name, total.hexdigest())
 """
 
