@@ -278,6 +278,16 @@ def test_any_range_of_positions_has_the_bits_of_single_positions(dtype: np.dtype
             assert_same_bits(encoding.encode(count, offset=start, dtype=dtype), rows[start - first :][:count])
 
 
+@pytest.mark.parametrize("stride", [2**60, 2**62, -(2**62)])
+def test_the_stride_of_an_axis_of_length_one_does_not_matter(stride: int) -> None:
+    memory = np.zeros(64, np.float32)
+    out = np.lib.stride_tricks.as_strided(memory, (1, 64), (stride, 4))
+    fastpe.encode([13], 64, out=out)
+    assert_same_bits(memory, fastpe.encode([13], 64)[0])
+    column = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (3, 1), (4, stride))
+    assert_same_bits(fastpe.add_(column), fastpe.encode(3, 1))
+
+
 # ---- stores that bypass the cache
 
 STREAMING_SCRIPT = """

@@ -141,9 +141,10 @@ RowsView rows_of(const py::array& array, DType dtype, int seq_axis) {
   rows.dtype = dtype;
   const int column_axis = static_cast<int>(array.ndim()) - 1;
   rows.columns = array.shape(column_axis);
-  rows.column_stride_bytes = array.strides(column_axis);
+  // The stride of an axis of length 1 may be any number, and too large to count with.
+  rows.column_stride_bytes = rows.columns == 1 ? element_bytes(dtype) : array.strides(column_axis);
   rows.seq_len = seq_axis < 0 ? 1 : array.shape(seq_axis);
-  rows.seq_stride_bytes = seq_axis < 0 ? 0 : array.strides(seq_axis);
+  rows.seq_stride_bytes = rows.seq_len == 1 ? 0 : array.strides(seq_axis);
   for (int axis = 0; axis < column_axis; ++axis) {
     if (axis == seq_axis) continue;
     rows.batch_shape[rows.batch_axes] = array.shape(axis);

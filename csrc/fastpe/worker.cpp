@@ -281,9 +281,9 @@ void Worker::rotate(Rotation& rotation, std::int64_t first_row, std::int64_t las
   kernels_.rotate[static_cast<int>(target.dtype)](rotation);
 }
 
-Anchor Worker::held(std::int64_t anchor, std::int64_t order) {
+Anchor Worker::held(std::int64_t anchor, std::int64_t number) {
   const auto slot =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(order) % static_cast<std::uint64_t>(plan_.phasor_slots));
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(number) % static_cast<std::uint64_t>(plan_.phasor_slots));
   const std::int64_t at = slot * job_.encoder->table_stride();
   if (held_[slot] != anchor) {
     job_.encoder->write_phasors(anchor, 0.0, is_compensated(), values_ + at, slopes_ + at);

@@ -82,8 +82,9 @@ class Worker {
 
   void rotate(Rotation& rotation, std::int64_t first_row, std::int64_t last_row, const Target& target);
 
-  // Phasors of two anchors stay held together if their orders differ by one.
-  Anchor held(std::int64_t anchor, std::int64_t order);
+  // The phasors of an anchor. Those of two anchors stay held together if their numbers, any count of what is held,
+  // differ by one.
+  Anchor held(std::int64_t anchor, std::int64_t number);
 
   Anchor anchor_at(std::int64_t anchor);
 

@@ -65,7 +65,7 @@ struct Anchor {
 //   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
 // All tables are padded.
 struct Rotation {
-  Anchor anchors[blocks_at_once];  // the second if last_row is in its block
+  Anchor anchors[blocks_at_once];  // the second counts only if last_row is in its block
   const double* cosines;           // [0 .. block_radius][table_stride], times the output scale
   const double* sines;
   const double* cosine_lows;  // float64 only

@@ -362,7 +362,7 @@ struct TurnedAnchors {
 
   alignas(64) double values[blocks_at_once][panel_columns + column_padding];
   alignas(64) double slopes[blocks_at_once][panel_columns + column_padding];
-  Anchor anchors[blocks_at_once];
+  Anchor anchors[blocks_at_once] = {};
 };
 
 // ---- rotate
@@ -383,12 +383,12 @@ inline void put(typename T::Element* p, typename T::Vector v) {
 
 // Rows around two adjacent anchors that are as far from them, in the order of their positions. Those wanted are next to
 // each other.
-enum Streams : int { before_first = 1, after_first = 2, before_second = 4, after_second = 8 };
+enum RowSet : int { before_first = 1, after_first = 2, before_second = 4, after_second = 8 };
 constexpr int around_first = before_first | after_first;
 constexpr int around_second = before_second | after_second;
-constexpr int both_anchors = after_first | after_second;
+constexpr int anchors_alone = after_first | after_second;  // row 0
 
-constexpr int stream_of(int anchor, int side) { return 1 << (2 * anchor + side); }
+constexpr int row_bit(int anchor, int side) { return 1 << (2 * anchor + side); }
 
 // Columns of a rotation, from begin to end, and where they go to. What is fetched is ahead_bytes ahead. Never passed by
 // value: copying it in other pieces than it was written in waits for every store before, which costs a tenth.
@@ -400,31 +400,31 @@ struct Part {
 };
 
 // What the loop over a row's columns needs, in locals: a store could alias the Rotation's own fields. Once inlined
-// whole it is all in registers. `row` is the distance from the anchors, `first` the first one's number.
+// whole it is all in registers. `row` is the distance from the anchors, `first_anchor` the first one's number.
 template <class T>
-struct RowStreams {
+struct RowsAt {
   using Element = typename T::Element;
   static constexpr bool compensated = sizeof(Element) == sizeof(double);
 
-  FASTPE_ALWAYS_INLINE RowStreams(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first,
-                                  std::int64_t row)
+  FASTPE_ALWAYS_INLINE RowsAt(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first_anchor,
+                              std::int64_t row)
       : cosines(r.cosines + row * r.table_stride),
         sines(r.sines + row * r.table_stride),
         scale(T::broadcast(r.scale)),
         alpha(T::broadcast(r.alpha)),
         bound(Doubles::broadcast(r.bound)),
-        turn(anchors[first].turn),
+        turn(anchors[first_anchor].turn),
         turn_direction(Doubles::broadcast(turn.backwards ? -1.0 : 1.0)) {
     if constexpr (compensated) {
       cosine_lows = r.cosine_lows + row * r.table_stride;
       sine_lows = r.sine_lows + row * r.table_stride;
     }
     for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
-      const Anchor& at = anchors[first == 0 ? anchor : 1];
+      const Anchor& at = anchors[first_anchor == 0 ? anchor : 1];
       values[anchor] = at.values;
       slopes[anchor] = at.slopes;
       for (int side = 0; side < 2; ++side) {
-        const std::int64_t at_row = (first + anchor) * block_rows + (side == 0 ? -row : row);
+        const std::int64_t at_row = (first_anchor + anchor) * block_rows + (side == 0 ? -row : row);
         out[anchor][side] = reinterpret_cast<Element*>(part.out + at_row * part.out_row_stride_bytes);
         x[anchor][side] = reinterpret_cast<const Element*>(r.x + at_row * r.x_row_stride_bytes);
       }
@@ -463,15 +463,15 @@ inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, Doubl
   return mode == Mode::write ? T::once(first, second) : T::addend(first, second);
 }
 
-// float_lanes columns, or the first `count` of them, of the streams' rows: they share each load of the fine tables.
-template <class T, Mode mode, Access access, From from, int streams, bool partial>
-FASTPE_ALWAYS_INLINE void rotate_columns(const RowStreams<T>& rows, std::int64_t column, std::int64_t count,
+// float_lanes columns, or the first `count` of them, of a set of rows: they share each load of the fine tables.
+template <class T, Mode mode, Access access, From from, int row_set, bool partial>
+FASTPE_ALWAYS_INLINE void rotate_columns(const RowsAt<T>& rows, std::int64_t column, std::int64_t count,
                                          std::int64_t ahead_bytes) {
-  constexpr bool compensated = RowStreams<T>::compensated;
+  constexpr bool compensated = RowsAt<T>::compensated;
   const DoublePair c = Float64::load(rows.cosines + column);
   const DoublePair s = Float64::load(rows.sines + column);
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
-    if ((streams & (anchor == 0 ? around_first : around_second)) == 0) continue;
+    if ((row_set & (anchor == 0 ? around_first : around_second)) == 0) continue;
     DoublePair value = Float64::load(rows.values[anchor] + column);
     DoublePair slope = Float64::load(rows.slopes[anchor] + column);
     if constexpr (from == From::centre) {
@@ -490,7 +490,7 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowStreams<T>& rows, std::int64_t
       odd_low = slope * Float64::load(rows.sine_lows + column);
     }
     for (int side = 0; side < 2; ++side) {
-      if ((streams & stream_of(anchor, side)) == 0) continue;
+      if ((row_set & row_bit(anchor, side)) == 0) continue;
       auto result = sum_of_products<T, mode>(even, odd, even_low, odd_low, side == 1, rows.bound);
       if constexpr (mode != Mode::write) {
         const auto* x = rows.x[anchor][side] + column;
@@ -511,34 +511,34 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowStreams<T>& rows, std::int64_t
   }
 }
 
-// The columns from `column` on, fewer than a vector's: a stream at a time, so that there is little code.
+// The columns from `column` on, fewer than a vector's: a row at a time, so that there is little code.
 template <class T, Mode mode, From from>
-FASTPE_NEVER_INLINE void rotate_tails(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first,
-                                      std::int64_t row, std::int64_t column, int streams) {
-  for (int anchor = 0; anchor < blocks_at_once; ++anchor, streams >>= 2) {
-    if ((streams & around_first) == 0) continue;
-    const RowStreams<T> rows(r, anchors, part, first + anchor, row);
+FASTPE_NEVER_INLINE void rotate_tails(const Rotation& r, const Anchor* anchors, const Part& part,
+                                      std::int64_t first_anchor, std::int64_t row, std::int64_t column, int row_set) {
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor, row_set >>= 2) {
+    if ((row_set & around_first) == 0) continue;
+    const RowsAt<T> rows(r, anchors, part, first_anchor + anchor, row);
     const std::int64_t count = part.end - column;
-    if ((streams & before_first) != 0) {
+    if ((row_set & before_first) != 0) {
       rotate_columns<T, mode, Access::plain, from, before_first, true>(rows, column, count, 0);
     }
-    if ((streams & after_first) != 0) {
+    if ((row_set & after_first) != 0) {
       rotate_columns<T, mode, Access::plain, from, after_first, true>(rows, column, count, 0);
     }
   }
 }
 
-template <class T, Mode mode, Access access, From from, int streams>
-inline void rotate_streams(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first,
+template <class T, Mode mode, Access access, From from, int row_set>
+inline void rotate_rows_at(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t first_anchor,
                            std::int64_t row) {
-  const RowStreams<T> rows(r, anchors, part, first, row);
+  const RowsAt<T> rows(r, anchors, part, first_anchor, row);
   const std::int64_t end = part.end;
   const std::int64_t ahead_bytes = part.ahead_bytes;
   std::int64_t column = part.begin;
   for (; column + float_lanes <= end; column += float_lanes) {
-    rotate_columns<T, mode, access, from, streams, false>(rows, column, float_lanes, ahead_bytes);
+    rotate_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);
   }
-  if (column < end) rotate_tails<T, mode, from>(r, anchors, part, first, row, column, streams);
+  if (column < end) rotate_tails<T, mode, from>(r, anchors, part, first_anchor, row, column, row_set);
 }
 
 // The row `at` alone.
@@ -547,14 +547,14 @@ inline void rotate_one_row(const Rotation& r, const Anchor* anchors, const Part&
   const std::int64_t anchor = at > block_radius ? 1 : 0;
   const std::int64_t row = at - anchor * block_rows;
   if (row >= 0) {
-    rotate_streams<T, mode, access, from, after_first>(r, anchors, part, anchor, row);
+    rotate_rows_at<T, mode, access, from, after_first>(r, anchors, part, anchor, row);
   } else {
-    rotate_streams<T, mode, access, from, before_first>(r, anchors, part, anchor, -row);
+    rotate_rows_at<T, mode, access, from, before_first>(r, anchors, part, anchor, -row);
   }
 }
 
-// Which of the rows at this distance from the anchors are wanted.
-inline int streams_wanted(const Rotation& r, std::int64_t row) {
+// Those of the rows at this distance from the anchors that are wanted.
+inline int row_set_at(const Rotation& r, std::int64_t row) {
   const auto wanted = [&r](std::int64_t at, int stream) { return r.first_row <= at && at <= r.last_row ? stream : 0; };
   const int after = wanted(row, after_first) | wanted(block_rows + row, after_second);
   return row == 0 ? after : after | wanted(-row, before_first) | wanted(block_rows - row, before_second);
@@ -567,32 +567,40 @@ inline void rotate_rows(const Rotation& r, const Anchor* anchors, const Part& pa
   constexpr Access of_parts = access == Access::fetching ? Access::plain : access;
   constexpr From from = From::anchor;
   for (std::int64_t row = 0; row <= block_radius; ++row) {
-    const int streams = streams_wanted(r, row);
-    const bool is_second = (streams & around_first) == 0;
-    const std::int64_t first = is_second ? 1 : 0;
-    switch (is_second ? streams >> 2 : streams) {
-      case before_first: rotate_streams<T, mode, of_parts, from, before_first>(r, anchors, part, first, row); break;
-      case after_first: rotate_streams<T, mode, of_parts, from, after_first>(r, anchors, part, first, row); break;
-      case around_first: rotate_streams<T, mode, of_parts, from, around_first>(r, anchors, part, first, row); break;
+    const int row_set = row_set_at(r, row);
+    // Rows of the second block alone are done as those of a first one.
+    const bool is_second = (row_set & around_first) == 0;
+    const std::int64_t first_anchor = is_second ? 1 : 0;
+    switch (is_second ? row_set >> 2 : row_set) {
+      case before_first:
+        rotate_rows_at<T, mode, of_parts, from, before_first>(r, anchors, part, first_anchor, row);
+        break;
+      case after_first:
+        rotate_rows_at<T, mode, of_parts, from, after_first>(r, anchors, part, first_anchor, row);
+        break;
+      case around_first:
+        rotate_rows_at<T, mode, of_parts, from, around_first>(r, anchors, part, first_anchor, row);
+        break;
       case after_first | before_second:
-        rotate_streams<T, mode, of_parts, from, after_first | before_second>(r, anchors, part, 0, row);
+        rotate_rows_at<T, mode, of_parts, from, after_first | before_second>(r, anchors, part, 0, row);
         break;
       case around_first | before_second:
-        rotate_streams<T, mode, of_parts, from, around_first | before_second>(r, anchors, part, 0, row);
+        rotate_rows_at<T, mode, of_parts, from, around_first | before_second>(r, anchors, part, 0, row);
         break;
       case after_first | around_second:
-        rotate_streams<T, mode, of_parts, from, after_first | around_second>(r, anchors, part, 0, row);
+        rotate_rows_at<T, mode, of_parts, from, after_first | around_second>(r, anchors, part, 0, row);
         break;
-      case both_anchors: rotate_streams<T, mode, access, from, both_anchors>(r, anchors, part, 0, row); break;
+      case anchors_alone: rotate_rows_at<T, mode, access, from, anchors_alone>(r, anchors, part, 0, row); break;
       case around_first | around_second:
-        rotate_streams<T, mode, access, from, around_first | around_second>(r, anchors, part, 0, row);
+        rotate_rows_at<T, mode, access, from, around_first | around_second>(r, anchors, part, 0, row);
         break;
       default: break;
     }
   }
 }
 
-// At most panel_columns, but for a row alone, which uses no table twice.
+// A part of at most panel_columns, for which TurnedAnchors has room. A row alone, which uses no table twice, is turned
+// as it is written and may have any number.
 template <class T, Mode mode, Access access>
 inline void rotate_panel(const Rotation& r, const Part& part) {
   if constexpr (sizeof(typename T::Element) < sizeof(double)) {
@@ -634,22 +642,22 @@ void rotate_seams(const Rotation& r, std::int64_t head) {
   constexpr std::int64_t seam = 2 * float_lanes;
   const std::int64_t tail = float_lanes - head;
   const std::int64_t rows = r.last_row - r.first_row + 1;
-  // Whole vectors are written around each seam's start; what lies before and after a vector from there is not wanted.
-  alignas(64) Element seams[(most_rows + 2) * seam];
-  Element* const first = seams + seam;
+  // From k * seam on: `tail` columns of row k - 1, then `head` columns of row k. Each come in a whole vector; what it
+  // has beside them goes into the room between two seams.
+  alignas(64) Element seams[(most_rows + 1) * seam];
   const auto rotate_to = [&r](Element* to, std::int64_t column) {
     char* const out = reinterpret_cast<char*>(to) - (r.first_row * seam + column) * element_bytes;
     const Part part{out, seam * element_bytes, column, column + float_lanes, 0};
     rotate_panel<T, mode, Access::plain>(r, part);
   };
-  rotate_to(first + tail, 0);
-  rotate_to(first + seam + tail - float_lanes, r.columns - float_lanes);
+  rotate_to(seams + tail, 0);
+  rotate_to(seams + seam + tail - float_lanes, r.columns - float_lanes);
   auto* const out = reinterpret_cast<Element*>(r.out + r.first_row * r.out_row_stride_bytes);
-  copy_elements(out, first + tail, head);
+  copy_elements(out, seams + tail, head);
   for (std::int64_t row = 1; row < rows; ++row) {
-    T::stream(advance(out, row * r.out_row_stride_bytes) - tail, T::load(first + row * seam));
+    T::stream(advance(out, row * r.out_row_stride_bytes) - tail, T::load(seams + row * seam));
   }
-  copy_elements(advance(out, rows * r.out_row_stride_bytes) - tail, first + rows * seam, tail);
+  copy_elements(advance(out, rows * r.out_row_stride_bytes) - tail, seams + rows * seam, tail);
 }
 
 // Rows of the same alignment: the columns before the first aligned one are peeled.
