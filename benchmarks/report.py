@@ -32,8 +32,10 @@ encoding (`limits.c`), the call. A call that let none of them overlap would take
 the bar would then read."""
 
 _about_elsewhere = """\
-Medians of shorter runs: `python -m benchmarks bars` with FASTPE_ISA or FASTPE_NUM_THREADS=1 set, which holds for torch,
-numba and the memory limits too. Bold: does not hold."""
+Medians of shorter runs, a process each: `python -m benchmarks bars`, twice with nothing changed, then with FASTPE_ISA or
+FASTPE_NUM_THREADS=1 set, which holds for torch, numba and the memory limits too. Where an array's pages lie in memory, and
+so in the caches, is another matter in each process: a bar near its limit may hold in one and not in the next. Bold: does
+not hold."""
 
 
 def _title(text: str) -> str:
@@ -59,7 +61,7 @@ def results_text(
         "### Bars that do not hold, and the machine's limits",
         _about_reasons,
         tables.reasons_table(bars),
-        "### The same bars with other instruction sets and on one thread",
+        "### The same bars in other processes, with other instruction sets, and on one thread",
         _about_elsewhere,
         tables.bars_elsewhere_table(bars, elsewhere),
         "## Call overhead",

@@ -12,7 +12,7 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t cache_line_bytes = 64;
-constexpr std::int64_t tile_bytes_wanted = 256 * 1024;
+constexpr std::int64_t tile_bytes_wanted = 192 * 1024;
 // Of a tile, what stays in the first-level cache beside x: read from the second level, it would halve the speed of
 // everything that passes through.
 constexpr std::int64_t first_level_bytes = 12 * 1024;
@@ -74,7 +74,9 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
     const std::int64_t most_rows = std::min(rows_wanted, most_first_level_bytes / plan.tile_row_bytes);
     plan.segment_rows = std::max(plan.segment_rows, most_rows);
   }
-  plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, blocks_at_once * block_rows);
+  // Where x comes from memory, a tile of two blocks gains nothing and takes room.
+  const std::int64_t most_tile_rows = plan.fetches_ahead ? block_rows : blocks_at_once * block_rows;
+  plan.tile_rows = std::clamp<std::int64_t>(tile_bytes_wanted / plan.tile_row_bytes, 1, most_tile_rows);
   const bool fused = is_encode || (job.ids.data == nullptr && !plan.shares_positions && out.has_contiguous_rows() &&
                                    job.x->has_contiguous_rows());
   if (fused || job.encoder == nullptr || plan.all_cached) plan.tile_rows = 0;
