@@ -42,8 +42,9 @@ def show_config() -> dict[str, Any]:
     -------
     dict
         ``version``, ``compiler``, ``openmp``, ``instruction_set`` (the one in use), ``available_instruction_sets``
-        (best first), ``threads`` (of a call that does not say), ``streaming_bytes`` (outputs larger than this bypass
-        the cache), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are set and matter.
+        (best first), ``threads`` (of a call that does not say), ``streaming_bytes`` (larger outputs in float32 and
+        float64 bypass the cache), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are set
+        and matter.
 
     Examples
     --------
