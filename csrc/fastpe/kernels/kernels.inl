@@ -350,13 +350,8 @@ struct TurnedAnchors {
     const std::int64_t columns = (end - begin + column_padding - 1) / column_padding * column_padding;
     const int count = r.last_row > block_radius ? 2 : 1;
     for (int i = 0; i < count; ++i) {
-      const Anchor& from = r.anchors[i];
-      if (from.turn.cosines == nullptr) {
-        anchors[i] = from;
-      } else {
-        turn(from, begin, columns, values[i], slopes[i]);
-        anchors[i] = {values[i] - begin, slopes[i] - begin, {}};
-      }
+      turn(r.anchors[i], begin, columns, values[i], slopes[i]);
+      anchors[i] = {values[i] - begin, slopes[i] - begin, {}};
     }
   }
 
@@ -541,21 +536,19 @@ inline void rotate_rows_at(const Rotation& r, const Anchor* anchors, const Part&
   if (column < end) rotate_tails<T, mode, from>(r, anchors, part, first_anchor, row, column, row_set);
 }
 
-// The row `at` alone.
-template <class T, Mode mode, Access access, From from>
-inline void rotate_one_row(const Rotation& r, const Anchor* anchors, const Part& part, std::int64_t at) {
-  const std::int64_t anchor = at > block_radius ? 1 : 0;
-  const std::int64_t row = at - anchor * block_rows;
-  if (row >= 0) {
-    rotate_rows_at<T, mode, access, from, after_first>(r, anchors, part, anchor, row);
+// A row alone, turned as it is written.
+template <class T, Mode mode, Access access>
+inline void rotate_one_row(const Rotation& r, const Part& part) {
+  if (r.first_row >= 0) {
+    rotate_rows_at<T, mode, access, From::centre, after_first>(r, r.anchors, part, 0, r.first_row);
   } else {
-    rotate_rows_at<T, mode, access, from, before_first>(r, anchors, part, anchor, -row);
+    rotate_rows_at<T, mode, access, From::centre, before_first>(r, r.anchors, part, 0, -r.first_row);
   }
 }
 
 // Those of the rows at this distance from the anchors that are wanted.
 inline int row_set_at(const Rotation& r, std::int64_t row) {
-  const auto wanted = [&r](std::int64_t at, int stream) { return r.first_row <= at && at <= r.last_row ? stream : 0; };
+  const auto wanted = [&r](std::int64_t at, int bit) { return r.first_row <= at && at <= r.last_row ? bit : 0; };
   const int after = wanted(row, after_first) | wanted(block_rows + row, after_second);
   return row == 0 ? after : after | wanted(-row, before_first) | wanted(block_rows - row, before_second);
 }
@@ -607,7 +600,7 @@ inline void rotate_panel(const Rotation& r, const Part& part) {
     if (r.anchors[0].turn.cosines != nullptr) {
       if (r.first_row == r.last_row) {
         constexpr Access of_one = access == Access::fetching ? Access::plain : access;
-        return rotate_one_row<T, mode, of_one, From::centre>(r, r.anchors, part, r.first_row);
+        return rotate_one_row<T, mode, of_one>(r, part);
       }
       const TurnedAnchors turned(r, part.begin, part.end);
       return rotate_rows<T, mode, access>(r, turned.anchors, part);
