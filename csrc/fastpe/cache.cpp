@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cache.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -9,22 +10,33 @@
 namespace fastpe {
 namespace {
 
-std::int64_t last_level_cache_bytes() {
+// 0: unknown. Linux counts the first level's data cache as 0, its instruction cache as 1.
+std::int64_t cache_bytes([[maybe_unused]] int index) {
 #if defined(__linux__)
-  for (const int index : {3, 2}) {
-    const std::string path = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size";
-    std::FILE* file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) continue;
+  const std::string path = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size";
+  if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
     long long kibibytes = 0;
     const int fields = std::fscanf(file, "%lldK", &kibibytes);
     std::fclose(file);
     if (fields == 1 && kibibytes > 0) return kibibytes * 1024;
   }
 #endif
+  return 0;
+}
+
+std::int64_t last_level_cache_bytes() {
+  for (const int index : {3, 2}) {
+    if (const std::int64_t bytes = cache_bytes(index); bytes > 0) return bytes;
+  }
   return std::int64_t{16} * 1024 * 1024;
 }
 
 }  // namespace
+
+std::int64_t first_level_cache_bytes() {
+  static const std::int64_t bytes = std::max(cache_bytes(0), std::int64_t{32} * 1024);
+  return bytes;
+}
 
 std::int64_t streaming_threshold_bytes() {
   static const std::int64_t bytes = [] {

@@ -5,6 +5,9 @@
 
 namespace fastpe {
 
+// Of one processor, for data.
+std::int64_t first_level_cache_bytes();
+
 // Outputs larger than this bypass the cache: what the last-level cache holds, or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
 

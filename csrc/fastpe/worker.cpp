@@ -73,6 +73,9 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   if (plan.fetches_ahead) {
     const std::int64_t most_rows = std::min(rows_wanted, most_first_level_bytes / plan.tile_row_bytes);
     plan.segment_rows = std::max(plan.segment_rows, most_rows);
+    const std::int64_t x_row_bytes = out.columns * element_bytes(out.dtype);
+    const std::int64_t bytes_in_use = plan.segment_rows * (plan.tile_row_bytes + 2 * x_row_bytes);
+    plan.fetches_close = bytes_in_use <= first_level_cache_bytes();
   }
   // Where x comes from memory, a tile of two blocks gains nothing and takes room.
   const std::int64_t most_tile_rows = plan.fetches_ahead ? block_rows : blocks_at_once * block_rows;
@@ -315,7 +318,7 @@ void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count
   const auto combine = [&](char* out, const char* x, const char* next_x, std::int64_t done, std::int64_t rows) {
     const Combination c{out,
                         x,
-                        next_x == nullptr ? x : next_x,
+                        plan_.fetches_ahead ? next_x : nullptr,
                         addend + done * addend_stride,
                         job_.out.seq_stride_bytes,
                         job_.x == nullptr ? 0 : job_.x->seq_stride_bytes,
@@ -324,7 +327,8 @@ void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count
                         job_.out.columns,
                         job_.scale,
                         job_.alpha,
-                        plan_.streaming && out != row_};
+                        plan_.streaming && out != row_,
+                        plan_.fetches_close};
     (job_.learned.data != nullptr ? kernels_.combine_same_dtype : kernels_.combine)[static_cast<int>(dtype_)](c);
   };
   if (job_.ids.data == nullptr && has_contiguous_rows()) {

@@ -19,6 +19,7 @@ struct Plan {
   bool shares_positions = false;  // one tile of rows serves all batch items
   bool streaming = false;
   bool fetches_ahead = false;     // x comes from memory: the processor's own prefetching is too late
+  bool fetches_close = false;     // into the first-level cache: it has room
   bool fits_in_cache = false;     // with room to spare for cached rows
   std::int64_t segment_rows = 1;  // that are added at a time, as many as the first-level cache holds
   std::int64_t tile_rows = 1;

@@ -76,6 +76,18 @@ inline Floats operator+(Floats a, Floats b) {
 inline Floats operator*(Floats a, Floats b) {
   return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
 }
+// Whole, for sums of what already is in single precision.
+struct WideFloats {
+  __m512 v;
+
+  static WideFloats load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static WideFloats broadcast(float value) { return {_mm512_set1_ps(value)}; }
+  void store(float* p) const { _mm512_storeu_ps(p, v); }
+  void stream(float* p) const { _mm512_stream_ps(p, v); }
+};
+inline WideFloats operator+(WideFloats a, WideFloats b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline WideFloats operator*(WideFloats a, WideFloats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+
 inline Floats narrow(Doubles first, Doubles second) { return {_mm512_cvtpd_ps(first.v), _mm512_cvtpd_ps(second.v)}; }
 
 inline Floats load_float16(const std::uint16_t* p) {

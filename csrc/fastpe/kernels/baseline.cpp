@@ -70,6 +70,7 @@ struct Floats {
 };
 inline Floats operator+(Floats a, Floats b) { return {_mm_add_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm_mul_ps(a.v, b.v)}; }
+using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) {
   return {_mm_movelh_ps(_mm_cvtpd_ps(first.v), _mm_cvtpd_ps(second.v))};
 }

@@ -87,12 +87,13 @@ struct Rotation {
 struct Combination {
   char* out;
   const char* x;
-  const char* next_x;  // rows that will be read soon, or x: fetched into the second-level cache meanwhile
+  const char* next_x;  // rows that will be read soon, fetched meanwhile; null: nothing is
   const char* addend;
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
   std::int64_t rows, columns;
   double scale, alpha;
   bool streaming;
+  bool fetches_close;  // next_x into the first-level cache, else into the second
 };
 
 struct Kernels {

@@ -39,13 +39,16 @@
 #define FASTPE_NEVER_INLINE __attribute__((noinline))
 #endif
 
-// Into the second-level cache; any address will do.
+// Into the first-level or second-level cache; any address will do.
 #if defined(__GNUC__)
-#define FASTPE_PREFETCH(address) __builtin_prefetch((address), 0, 2)
+#define FASTPE_PREFETCH_FIRST_LEVEL(address) __builtin_prefetch((address), 0, 3)
+#define FASTPE_PREFETCH_SECOND_LEVEL(address) __builtin_prefetch((address), 0, 2)
 #elif defined(_M_X64)
-#define FASTPE_PREFETCH(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T1)
+#define FASTPE_PREFETCH_FIRST_LEVEL(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T0)
+#define FASTPE_PREFETCH_SECOND_LEVEL(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T1)
 #else
-#define FASTPE_PREFETCH(address) static_cast<void>(address)
+#define FASTPE_PREFETCH_FIRST_LEVEL(address) static_cast<void>(address)
+#define FASTPE_PREFETCH_SECOND_LEVEL(address) static_cast<void>(address)
 #endif
 
 namespace fastpe {
@@ -69,14 +72,18 @@ inline Doubles two_sum_error(Doubles a, Doubles b, Doubles sum) {
 }
 
 // float_lanes elements in memory of type T; `Vector` is the type in which arithmetic on them is done.
-struct Float32 {
+template <class V>
+struct Float32Of {
   using Element = float;
-  using Vector = Floats;
+  using Vector = V;
   static constexpr DType dtype = DType::float32;
-  static Vector load(const float* p) { return Floats::load(p); }
+  static Vector load(const float* p) { return V::load(p); }
   static void store(float* p, Vector v) { v.store(p); }
   static void stream(float* p, Vector v) { v.stream(p); }
-  static Vector broadcast(double v) { return Floats::broadcast(static_cast<float>(v)); }
+  static Vector broadcast(double v) { return V::broadcast(static_cast<float>(v)); }
+};
+
+struct Float32 : Float32Of<Floats> {
   static Vector addend(Doubles first, Doubles second) { return narrow(first, second); }
   static Vector once(Doubles first, Doubles second) { return narrow(first, second); }
 };
@@ -150,15 +157,22 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
   return reinterpret_cast<const Element*>(reinterpret_cast<const char*>(p) + bytes);
 }
 
+// How memory is used: as it comes; fetching ahead x, or out where there is no x, into the second-level or first-level
+// cache; or storing past the caches.
+enum class Access { plain, fetching, fetching_close, streaming };
+
 // What the vector of columns at `column` is to a row at `next`: one fetch for each cache line.
-template <class T>
+template <class T, Access access>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
   constexpr std::int64_t line_bytes = 64;
   const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
-  if constexpr (vector_bytes<T> >= line_bytes) {
-    for (std::int64_t line = 0; line < vector_bytes<T>; line += line_bytes) FASTPE_PREFETCH(next + at + line);
-  } else if (at % line_bytes == 0) {
-    FASTPE_PREFETCH(next + at);
+  if (vector_bytes<T> < line_bytes && at % line_bytes != 0) return;
+  for (std::int64_t line = 0; line < vector_bytes<T>; line += line_bytes) {
+    if constexpr (access == Access::fetching_close) {
+      FASTPE_PREFETCH_FIRST_LEVEL(next + at + line);
+    } else {
+      FASTPE_PREFETCH_SECOND_LEVEL(next + at + line);
+    }
   }
 }
 
@@ -364,9 +378,6 @@ struct TurnedAnchors {
 
 enum class Mode { write, add, scale_and_add };
 
-// How memory is used: as it comes; fetching ahead x, or out where there is no x; or storing past the caches.
-enum class Access { plain, fetching, streaming };
-
 template <class T, Access access>
 inline void put(typename T::Element* p, typename T::Vector v) {
   if constexpr (access == Access::streaming) {
@@ -495,7 +506,7 @@ FASTPE_ALWAYS_INLINE void rotate_columns(const RowsAt<T>& rows, std::int64_t col
       auto* out = rows.out[anchor][side] + column;
       if constexpr (access == Access::fetching) {
         const auto* read = mode == Mode::write ? rows.out[anchor][side] : rows.x[anchor][side];
-        prefetch_columns<T>(reinterpret_cast<const char*>(read) + ahead_bytes, column);
+        prefetch_columns<T, access>(reinterpret_cast<const char*>(read) + ahead_bytes, column);
       }
       if constexpr (partial) {
         store_partial<T>(out, result, count);
@@ -704,7 +715,7 @@ struct CombinedRow {
       : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
         x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
         addend(reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes)),
-        next_x(c.next_x + row * c.x_row_stride_bytes),
+        next_x(c.next_x == nullptr ? nullptr : c.next_x + row * c.x_row_stride_bytes),
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
 
@@ -718,7 +729,9 @@ struct CombinedRow {
   FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
     std::int64_t column = begin;
     for (; column + float_lanes <= end; column += float_lanes) {
-      prefetch_columns<T>(next_x, column - begin);
+      if constexpr (access == Access::fetching || access == Access::fetching_close) {
+        prefetch_columns<T, access>(next_x, column - begin);
+      }
       put<T, access>(out + column, at(column));
     }
     return column;
@@ -736,38 +749,67 @@ struct CombinedRow {
   Vector scale, alpha;
 };
 
-template <class T, class Addend, bool scaled>
-void combine_rows(const Combination& c) {
-  const std::int64_t columns = c.columns;
-  for (std::int64_t row = 0; row < c.rows; ++row) {
+template <class T, class Addend, bool scaled, Access access>
+void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     const CombinedRow<T, Addend, scaled> r(c, row);
     const std::int64_t aligned = elements_to_alignment<T>(r.out);
     const std::int64_t head = aligned < columns ? aligned : columns;
-    if constexpr (can_stream(T::dtype)) {
-      if (c.streaming) {
-        for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
-        const std::int64_t end = r.template put_vectors<Access::streaming>(head, columns);
-        if (end < columns) r.put_partial(end, columns);
-        continue;
-      }
-    }
-    if (columns < float_lanes) {
+    if constexpr (access == Access::streaming) {
+      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
+      const std::int64_t end = r.template put_vectors<access>(head, columns);
+      if (end < columns) r.put_partial(end, columns);
+    } else if (columns < float_lanes) {
       r.put_partial(0, columns);
     } else {
       // The vectors at both ends may overlap those between, which lie on cache lines: summed before x is written.
       const auto first = r.at(0);
       const auto last = r.at(columns - float_lanes);
-      r.template put_vectors<Access::plain>(head, columns);
+      r.template put_vectors<access>(head, columns);
       T::store(r.out, first);
       T::store(r.out + columns - float_lanes, last);
     }
   }
-  if (c.streaming) streaming_fence();
+}
+
+// As what sums are fastest where everything is in the cache: from memory, whole vectors are a fifth slower than halves.
+template <class T, class Addend>
+struct InCache {
+  using X = T;
+  using Other = Addend;
+};
+template <>
+struct InCache<Float32, Float32> {
+  using X = Float32Of<WideFloats>;
+  using Other = X;
+};
+
+template <class T, class Addend, bool scaled>
+void combine_scaled(const Combination& c) {
+  if constexpr (can_stream(T::dtype)) {
+    if (c.streaming) {
+      combine_rows<T, Addend, scaled, Access::streaming>(c, c.rows, c.columns);
+      return streaming_fence();
+    }
+  }
+  if (c.next_x != nullptr) {
+    c.fetches_close ? combine_rows<T, Addend, scaled, Access::fetching_close>(c, c.rows, c.columns)
+                    : combine_rows<T, Addend, scaled, Access::fetching>(c, c.rows, c.columns);
+    return;
+  }
+  // Rows without a gap between them are one long row.
+  const std::int64_t row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
+  const std::int64_t addend_row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename Addend::Element));
+  const bool is_one_row = c.out_row_stride_bytes == row_bytes && c.x_row_stride_bytes == row_bytes &&
+                          c.addend_row_stride_bytes == addend_row_bytes;
+  using Types = InCache<T, Addend>;
+  combine_rows<typename Types::X, typename Types::Other, scaled, Access::plain>(
+      c, is_one_row ? 1 : c.rows, is_one_row ? c.rows * c.columns : c.columns);
 }
 
 template <class T, class Addend>
 void combine(const Combination& c) {
-  c.scale == 1.0 && c.alpha == 1.0 ? combine_rows<T, Addend, false>(c) : combine_rows<T, Addend, true>(c);
+  c.scale == 1.0 && c.alpha == 1.0 ? combine_scaled<T, Addend, false>(c) : combine_scaled<T, Addend, true>(c);
 }
 
 }  // namespace

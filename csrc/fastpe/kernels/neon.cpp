@@ -63,6 +63,7 @@ struct Floats {
 };
 inline Floats operator+(Floats a, Floats b) { return {vaddq_f32(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {vmulq_f32(a.v, b.v)}; }
+using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) { return {vcvt_high_f32_f64(vcvt_f32_f64(first.v), second.v)}; }
 
 inline Floats load_float16(const std::uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
