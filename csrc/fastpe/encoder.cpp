@@ -17,6 +17,9 @@ namespace {
 // Its tables stay below a gigabyte, and making them below a second.
 constexpr std::int64_t max_d_model = std::int64_t{1} << 20;
 
+// Cached rows lie beyond a cache line's boundary as NumPy's large arrays do: loads of both then straddle no two lines.
+constexpr std::int64_t rows_lead_bytes = 16;
+
 std::int64_t padded(std::int64_t columns) {
   return (columns + column_padding - 1) / column_padding * column_padding + column_padding;
 }
@@ -194,11 +197,11 @@ Rotation Encoder::rotation(DType dtype, std::int64_t first_column) const {
 
 AlignedBuffer<char> Encoder::make_rows(DType dtype, Interruption* interruption) const {
   const std::int64_t row_bytes = spec_.d_model * element_bytes(dtype);
-  auto rows = AlignedBuffer<char>::uninitialized(max_len_ * row_bytes);
+  auto rows = AlignedBuffer<char>::uninitialized(rows_lead_bytes + max_len_ * row_bytes);
   Job job;
   job.encoder = this;
   job.use_cached_rows = false;
-  job.out.data = rows.data();
+  job.out.data = rows.data() + rows_lead_bytes;
   job.out.dtype = dtype;
   job.out.seq_len = max_len_;
   job.out.seq_stride_bytes = row_bytes;
@@ -212,7 +215,7 @@ CachedRows Encoder::cached_rows(DType dtype, Interruption* interruption) const {
   if (max_len_ == 0) return {};
   const DType row_dtype = dtype == DType::float64 ? DType::float64 : DType::float32;
   const AlignedBuffer<char>& made = rows(row_dtype).get([&] { return make_rows(row_dtype, interruption); });
-  return {made.data(), max_len_, spec_.d_model * element_bytes(row_dtype)};
+  return {made.data() + rows_lead_bytes, max_len_, spec_.d_model * element_bytes(row_dtype)};
 }
 
 bool Encoder::is_complete(DType dtype) const {
