@@ -9,7 +9,7 @@
 namespace fastpe::bindings {
 namespace {
 
-constexpr std::int64_t bytes_worth_releasing_the_gil = 16 * 1024;
+constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 
 std::int64_t batches_per_row(const RowsView& view) {
   std::int64_t count = 1;
