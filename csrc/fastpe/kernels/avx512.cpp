@@ -90,9 +90,12 @@ inline WideFloats operator*(WideFloats a, WideFloats b) { return {_mm512_mul_ps(
 
 inline Floats narrow(Doubles first, Doubles second) { return {_mm512_cvtpd_ps(first.v), _mm512_cvtpd_ps(second.v)}; }
 
-inline Floats load_float16(const std::uint16_t* p) {
+inline void load_float16(const std::uint16_t* p, Floats& f) {
   const auto* halves = reinterpret_cast<const __m128i*>(p);
-  return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+  f = {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+}
+inline void load_float16(const std::uint16_t* p, WideFloats& f) {
+  f.v = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 inline void store_float16(std::uint16_t* p, Floats f) {
   constexpr int rounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -100,14 +103,27 @@ inline void store_float16(std::uint16_t* p, Floats f) {
   _mm_storeu_si128(halves, _mm256_cvtps_ph(f.first, rounding));
   _mm_storeu_si128(halves + 1, _mm256_cvtps_ph(f.second, rounding));
 }
-inline Floats load_bfloat16(const std::uint16_t* p) {
+inline void store_float16(std::uint16_t* p, WideFloats f) {
+  constexpr int rounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(f.v, rounding));
+}
+
+inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
   const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   const __m256i first = _mm256_set_epi16(7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0, 0, 0);
   const __m256i second = _mm256_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0);
   constexpr __mmask16 upper_words = 0xaaaa;
-  return {_mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, first, words)),
-          _mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, second, words))};
+  f = {_mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, first, words)),
+       _mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, second, words))};
 }
+inline void load_bfloat16(const std::uint16_t* p, WideFloats& f) {
+  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m512i spread = _mm512_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0,  //
+                                          7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0, 0, 0);
+  constexpr __mmask32 upper_words = 0xaaaaaaaa;
+  f.v = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(upper_words, spread, _mm512_castsi256_si512(words)));
+}
+
 // The upper word is the result. Not AVX512_BF16's conversion: it flushes subnormals to zero.
 inline __m256i rounded_to_upper_words(__m256 v) {
   const __m256i bits = _mm256_castps_si256(v);
@@ -117,10 +133,23 @@ inline __m256i rounded_to_upper_words(__m256 v) {
   const __mmask8 nan = _mm256_cmp_ps_mask(v, v, _CMP_UNORD_Q);
   return _mm256_mask_or_epi32(rounded, nan, bits, _mm256_set1_epi32(0x400000));
 }
+inline __m512i rounded_to_upper_words(__m512 v) {
+  const __m512i bits = _mm512_castps_si512(v);
+  const __m512i below_half = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i rounded = _mm512_mask_add_epi32(below_half, odd, below_half, _mm512_set1_epi32(1));
+  const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+  return _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+}
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permutex2var_epi16(rounded_to_upper_words(f.first), upper,
                                                                                rounded_to_upper_words(f.second)));
+}
+inline void store_bfloat16(std::uint16_t* p, WideFloats f) {
+  const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  const __m512i packed = _mm512_permutexvar_epi16(_mm512_castsi256_si512(upper), rounded_to_upper_words(f.v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(packed));
 }
 
 inline void streaming_fence() { _mm_sfence(); }

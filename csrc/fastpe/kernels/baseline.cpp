@@ -152,10 +152,10 @@ inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
 }
 
 template <float (*convert)(std::uint16_t)>
-inline Floats load_halves(const std::uint16_t* p) {
+inline void load_halves(const std::uint16_t* p, Floats& f) {
   float buffer[2 * Doubles::lanes];
   for (int i = 0; i < 2 * Doubles::lanes; ++i) buffer[i] = convert(p[i]);
-  return Floats::load(buffer);
+  f = Floats::load(buffer);
 }
 template <std::uint16_t (*convert)(float)>
 inline void store_halves(std::uint16_t* p, Floats f) {
@@ -163,9 +163,9 @@ inline void store_halves(std::uint16_t* p, Floats f) {
   f.store(buffer);
   for (int i = 0; i < 2 * Doubles::lanes; ++i) p[i] = convert(buffer[i]);
 }
-inline Floats load_float16(const std::uint16_t* p) { return load_halves<float32_of_float16>(p); }
+inline void load_float16(const std::uint16_t* p, Floats& f) { load_halves<float32_of_float16>(p, f); }
 inline void store_float16(std::uint16_t* p, Floats f) { store_halves<float16_of_float32>(p, f); }
-inline Floats load_bfloat16(const std::uint16_t* p) { return load_halves<float32_of_bfloat16>(p); }
+inline void load_bfloat16(const std::uint16_t* p, Floats& f) { load_halves<float32_of_bfloat16>(p, f); }
 inline void store_bfloat16(std::uint16_t* p, Floats f) { store_halves<bfloat16_of_float32>(p, f); }
 
 }  // namespace

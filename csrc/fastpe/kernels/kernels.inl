@@ -100,23 +100,42 @@ struct Float64 {
   static Vector once(Doubles first, Doubles second) { return {first, second}; }
 };
 
-struct Float16 {
+template <class V>
+struct Float16Of {
   using Element = std::uint16_t;
-  using Vector = Floats;
+  using Vector = V;
   static constexpr DType dtype = DType::float16;
-  static Vector load(const std::uint16_t* p) { return load_float16(p); }
+  static Vector load(const std::uint16_t* p) {
+    Vector v;
+    load_float16(p, v);
+    return v;
+  }
   static void store(std::uint16_t* p, Vector v) { store_float16(p, v); }
-  static Vector broadcast(double v) { return Float32::broadcast(v); }
-  static Vector addend(Doubles first, Doubles second) { return narrow(first, second); }
-  // Rounding to odd first: the second rounding, to 11 or 8 bits, is then the only one.
-  static Vector once(Doubles first, Doubles second) { return narrow(first.to_odd(), second.to_odd()); }
+  static Vector broadcast(double v) { return V::broadcast(static_cast<float>(v)); }
 };
 
-struct BFloat16 : Float16 {
+template <class V>
+struct BFloat16Of {
+  using Element = std::uint16_t;
+  using Vector = V;
   static constexpr DType dtype = DType::bfloat16;
-  static Vector load(const std::uint16_t* p) { return load_bfloat16(p); }
+  static Vector load(const std::uint16_t* p) {
+    Vector v;
+    load_bfloat16(p, v);
+    return v;
+  }
   static void store(std::uint16_t* p, Vector v) { store_bfloat16(p, v); }
+  static Vector broadcast(double v) { return V::broadcast(static_cast<float>(v)); }
 };
+
+// Encodings of 16 bits.
+struct RoundedTwice {
+  static Floats addend(Doubles first, Doubles second) { return narrow(first, second); }
+  // Rounding to odd first: the second rounding, to 11 or 8 bits, is then the only one.
+  static Floats once(Doubles first, Doubles second) { return narrow(first.to_odd(), second.to_odd()); }
+};
+struct Float16 : Float16Of<Floats>, RoundedTwice {};
+struct BFloat16 : BFloat16Of<Floats>, RoundedTwice {};
 
 template <class Element>
 inline void copy_elements(Element* to, const Element* from, std::int64_t count) {
@@ -772,16 +791,20 @@ void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns)
   }
 }
 
-// As what sums are fastest where everything is in the cache: from memory, whole vectors are a fifth slower than halves.
+using WideFloat32 = Float32Of<WideFloats>;
+using WideFloat16 = Float16Of<WideFloats>;
+using WideBFloat16 = BFloat16Of<WideFloats>;
+
+// As what sums are fastest where x comes from memory: whole vectors of float32 are a fifth slower than halves.
 template <class T, class Addend>
-struct InCache {
+struct FromMemory {
   using X = T;
   using Other = Addend;
 };
 template <>
-struct InCache<Float32, Float32> {
-  using X = Float32Of<WideFloats>;
-  using Other = X;
+struct FromMemory<WideFloat32, WideFloat32> {
+  using X = Float32;
+  using Other = Float32;
 };
 
 template <class T, class Addend, bool scaled>
@@ -793,8 +816,10 @@ void combine_scaled(const Combination& c) {
     }
   }
   if (c.next_x != nullptr) {
-    c.fetches_close ? combine_rows<T, Addend, scaled, Access::fetching_close>(c, c.rows, c.columns)
-                    : combine_rows<T, Addend, scaled, Access::fetching>(c, c.rows, c.columns);
+    using X = typename FromMemory<T, Addend>::X;
+    using Other = typename FromMemory<T, Addend>::Other;
+    c.fetches_close ? combine_rows<X, Other, scaled, Access::fetching_close>(c, c.rows, c.columns)
+                    : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
     return;
   }
   // Rows without a gap between them are one long row.
@@ -802,9 +827,8 @@ void combine_scaled(const Combination& c) {
   const std::int64_t addend_row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename Addend::Element));
   const bool is_one_row = c.out_row_stride_bytes == row_bytes && c.x_row_stride_bytes == row_bytes &&
                           c.addend_row_stride_bytes == addend_row_bytes;
-  using Types = InCache<T, Addend>;
-  combine_rows<typename Types::X, typename Types::Other, scaled, Access::plain>(
-      c, is_one_row ? 1 : c.rows, is_one_row ? c.rows * c.columns : c.columns);
+  combine_rows<T, Addend, scaled, Access::plain>(c, is_one_row ? 1 : c.rows,
+                                                 is_one_row ? c.rows * c.columns : c.columns);
 }
 
 template <class T, class Addend>
@@ -815,10 +839,12 @@ void combine(const Combination& c) {
 }  // namespace
 }  // namespace fastpe
 
-#define FASTPE_KERNELS                                                                                                \
-  {                                                                                                                   \
-      phasors,                                                                                                        \
-      {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                                          \
-      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float32>, combine<BFloat16, Float32>},  \
-      {combine<Float32, Float32>, combine<Float64, Float64>, combine<Float16, Float16>, combine<BFloat16, BFloat16>}, \
+#define FASTPE_KERNELS                                                                                  \
+  {                                                                                                     \
+      phasors,                                                                                          \
+      {rotate<Float32>, rotate<Float64>, rotate<Float16>, rotate<BFloat16>},                            \
+      {combine<WideFloat32, WideFloat32>, combine<Float64, Float64>, combine<WideFloat16, WideFloat32>, \
+       combine<WideBFloat16, WideFloat32>},                                                             \
+      {combine<WideFloat32, WideFloat32>, combine<Float64, Float64>, combine<WideFloat16, WideFloat16>, \
+       combine<WideBFloat16, WideBFloat16>},                                                            \
   }

@@ -66,9 +66,11 @@ inline Floats operator*(Floats a, Floats b) { return {vmulq_f32(a.v, b.v)}; }
 using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) { return {vcvt_high_f32_f64(vcvt_f32_f64(first.v), second.v)}; }
 
-inline Floats load_float16(const std::uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
+inline void load_float16(const std::uint16_t* p, Floats& f) { f.v = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 inline void store_float16(std::uint16_t* p, Floats f) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(f.v))); }
-inline Floats load_bfloat16(const std::uint16_t* p) { return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))}; }
+inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
+  f.v = vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
+}
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const uint32x4_t bits = vreinterpretq_u32_f32(f.v);
   const uint32x4_t high = vshrq_n_u32(bits, 16);
