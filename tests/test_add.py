@@ -92,7 +92,11 @@ def test_every_tail_length(dtype: np.dtype[Any], columns: int) -> None:
     assert int(np.isnan(memory).sum()) == memory.size - x.size
 
 
-@pytest.mark.parametrize("factor", [np.nan, np.inf, -np.inf, 1e300, -0.0, 1e-300, 5])
+# A NaN of which rounding to 16 bits would make a zero.
+nan_of_ones = float(np.uint64(0x7FFF_FFFF_FFFF_FFFF).view(np.float64))
+
+
+@pytest.mark.parametrize("factor", [np.nan, nan_of_ones, np.inf, -np.inf, 1e300, -0.0, 1e-300, 5])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_extreme_factors_behave_as_numpy(dtype: np.dtype[Any], factor: float) -> None:
     x = values((2, 9, 11), dtype, seed=4)
