@@ -49,7 +49,7 @@ def _bars_of_processes(*, is_quick: bool) -> list[BarResult]:
 def _print_bars(bars: list[BarResult]) -> None:
     if bars:
         print(f"\n{tables.bars_table(bars)}\n\n{sum(bar.holds for bar in bars)} of {len(bars)} bars hold")
-        print(f"\nThose that do not, and the machine's limits:\n{tables.reasons_table(bars)}")
+        print(f"\nThose that do not, and the parts of their work:\n{tables.reasons_table(bars)}")
 
 
 def _quick(only: str) -> None:

@@ -22,7 +22,8 @@ class Contender:
     """One way to do the work of a case.
 
     `work` is a function that returns the answer, or a statement over `names` that leaves it in ``x``: statements are
-    timed without the cost of a Python function around them.
+    timed without the cost of a Python function around them. `times`, where there is one, does the work so many times
+    without Python in between.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Contender:
     encoding: Literal["computed", "cached", "none"] = "computed"
     output: Literal["in place", "warm out", "fresh"] = "warm out"
     names: dict[str, Any] = dataclasses.field(default_factory=dict)
+    times: Callable[[int], None] | None = None
 
     def answer(self) -> Any:
         if callable(self.work):
@@ -45,6 +47,13 @@ class Contender:
         # A local name: statements such as ``x += row`` assign it.
         return timeit.Timer(self.work, setup="x = array", globals={**self.names, "array": self.names["x"]})
 
+    def stopwatch(self) -> Callable[[int], float]:
+        """The seconds that so many calls take."""
+        times = self.times
+        if times is None:
+            return self.timer().timeit
+        return lambda calls: timeit.timeit(lambda: times(calls), number=1)
+
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
@@ -52,8 +61,8 @@ class Bar:
 
     With `values`, instead of a rival: 10^9 of them a second at least.
 
-    `limits` are contenders that do parts of the same work and nothing else: what the machine needs for it where the parts
-    do not overlap.
+    `parts` are contenders that do parts of the same work and nothing else: together they take as long as all of it takes
+    where nothing overlaps.
     """
 
     requirement: str
@@ -61,7 +70,7 @@ class Bar:
     rival: str = ""
     at_least: float | None = None
     at_most: float | None = None
-    limits: Sequence[str] = ()
+    parts: Sequence[str] = ()
     values: int | None = None
 
 
@@ -105,9 +114,9 @@ class Measurement:
 
 @dataclasses.dataclass(frozen=True)
 class Reason:
-    """What a bar's ratio would be if the contender took as long as its limits one after the other."""
+    """What a bar's ratio would be if the contender took as long as its parts one after the other."""
 
-    limits: Sequence[Measurement]
+    parts: Sequence[Measurement]
     contender: Measurement
     ratio: float
 
@@ -189,11 +198,11 @@ class CaseResult:
         return results
 
     def _reason(self, bar: Bar, contender: Measurement, rival: Measurement) -> Reason | None:
-        limits = [limit for limit in map(self.of, bar.limits) if limit is not None]
-        if not limits:
+        parts = [part for part in map(self.of, bar.parts) if part is not None]
+        if not parts:
             return None
-        ratio = rival.time.median / sum(limit.time.median for limit in limits)
-        return Reason(limits, contender, ratio if bar.at_least is not None else 1 / ratio)
+        ratio = rival.time.median / sum(part.time.median for part in parts)
+        return Reason(parts, contender, ratio if bar.at_least is not None else 1 / ratio)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,26 +219,26 @@ class Batches:
     """Repeated calls of one contender, after one that is not timed (it warms the caches that it will find warm)."""
 
     def __init__(self, contender: Contender, effort: Effort) -> None:
-        self._timer = contender.timer()
-        once = self._timer.timeit(1)
+        self._seconds = contender.stopwatch()
+        once = self._seconds(1)
         self._is_slow = once > 0.05
         if not self._is_slow:
             # One call alone is a poor estimate of a short one.
             sample = max(1, min(20, round(effort.batch_seconds / once)))
-            once = self._timer.timeit(sample) / sample
+            once = self._seconds(sample) / sample
         self._calls = max(1, round(effort.batch_seconds / once))
         affordable = int(effort.contender_seconds / (once * (self._calls + 1)))
         self.rounds = min(effort.rounds, max(effort.fewest_rounds, affordable))
 
     def seconds_per_call(self) -> float:
         if not self._is_slow:
-            self._timer.timeit(1)
-        return self._timer.timeit(self._calls) / self._calls
+            self._seconds(1)
+        return self._seconds(self._calls) / self._calls
 
 
 def only_for_bars(case: Case) -> Case:
     """Without the contenders that no bar needs."""
-    names = {name for bar in case.bars for name in (bar.contender, bar.rival, *bar.limits)}
+    names = {name for bar in case.bars for name in (bar.contender, bar.rival, *bar.parts)}
     return dataclasses.replace(case, contenders=[c for c in case.contenders if c.name in names])
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import pathlib
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from benchmarks.native import compile_library
 
-Float32Array = npt.NDArray[np.float32]
+Array = npt.NDArray[Any]
 
 
 @functools.cache
@@ -27,11 +27,18 @@ def _native() -> ctypes.CDLL | None:
         if not compile_library(pathlib.Path(__file__).with_name("limits.c"), path, flag_choices):
             return None
         library = ctypes.CDLL(str(path))
-    for name in ("store_constant", "stream_constant", "add_constant"):
-        getattr(library, name).argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_float, ctypes.c_int]
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    for name, types in {
+        "store_constant": (pointer, size, ctypes.c_float, number),
+        "stream_constant": (pointer, size, ctypes.c_float, number),
+        "add_constant": (pointer, size, ctypes.c_float, number),
+        "rotate_rows": (pointer, pointer, pointer, pointer, size, size, size, size, size, number, number),
+        "add_tile": (pointer, pointer, size, size, size, size, number),
+        "add_table_rows": (pointer, pointer, pointer, size, size),
+        "add_bfloat16_passes": (pointer, pointer, size, size, number),
+    }.items():
+        getattr(library, name).argtypes = [*types, size]
         getattr(library, name).restype = None
-    library.rotate_rows.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    library.rotate_rows.restype = None
     return library
 
 
@@ -49,51 +56,100 @@ def has_threads() -> bool:
     return library is not None and bool(library.has_threads())
 
 
-def _native_call(name: str, array: Float32Array, value: float, threads: int) -> Callable[[], Float32Array]:
-    function, address, size = getattr(_native(), name), array.ctypes.data, array.size
+class Loop:
+    """A native loop over arrays, the first of which is its answer."""
 
-    def call() -> Float32Array:
-        function(address, size, value, threads)
-        return array
+    def __init__(self, function: str, answer: Array, *arguments: Array | float) -> None:
+        self._function = getattr(_native(), function)
+        self._answer = answer
+        self._kept = [a for a in arguments if isinstance(a, np.ndarray)]
+        self._arguments = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in (answer, *arguments)]
 
-    return call
+    def times(self, calls: int) -> None:
+        self._function(*self._arguments, calls)
 
-
-def store(out: Float32Array, threads: int) -> Callable[[], Float32Array]:
-    return _native_call("store_constant", out, 1.5, threads)
-
-
-def stream(out: Float32Array, threads: int) -> Callable[[], Float32Array]:
-    return _native_call("stream_constant", out, 1.5, threads)
-
-
-def add_one(x: Float32Array, threads: int) -> Callable[[], Float32Array]:
-    return _native_call("add_constant", x, 1.0, threads)
+    def __call__(self) -> Array:
+        self.times(1)
+        return self._answer
 
 
-def _aligned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def store(out: Array, threads: int) -> Loop:
+    return Loop("store_constant", out, out.size, 1.5, threads)
+
+
+def stream(out: Array, threads: int) -> Loop:
+    return Loop("stream_constant", out, out.size, 1.5, threads)
+
+
+def add_one(x: Array, threads: int) -> Loop:
+    return Loop("add_constant", x, x.size, 1.0, threads)
+
+
+def _aligned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     line = 64
-    bytes_needed = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    bytes_needed = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(bytes_needed + line, np.uint8)
     start = -memory.ctypes.data % line
     return memory[start : start + bytes_needed].view(dtype).reshape(shape)
 
 
-def rotate(values: int, threads: int) -> Callable[[], Float32Array]:
-    """The arithmetic of so many values alone; the answer's rows hold 0.375 and 0.125."""
+def _rotate(rows: Array, count: int, strides: tuple[int, int, int], threads: int, *, adds: bool) -> Loop:
     library = _native()
     assert library is not None
-    columns = library.rotation_columns()
+    columns = rows.shape[-1]
+
     # On cache lines' boundaries: the arithmetic's own cost, not that of its tables' place.
-    rows = _aligned((threads, 2, columns), np.float32)
-    tables = _aligned((4, columns), np.float64)
-    tables[:] = np.array([0.5, 0.5, 0.25, 0.5])[:, None]
-    row_pairs = -(-values // (2 * columns))
-    function, rows_address, tables_address = library.rotate_rows, rows.ctypes.data, tables.ctypes.data
+    def table(first: float, second: float, *shape: int) -> Array:
+        made = _aligned((*shape, 2, columns), np.float64)
+        made[..., 0, :], made[..., 1, :] = first, second
+        return made
 
-    def call() -> Float32Array:
-        assert tables.size  # kept for as long as this function
-        function(rows_address, tables_address, row_pairs, threads)
-        return rows
+    known, turns = table(0.5, 0.25), table(1.0, 0.0, library.turns_made())
+    tables = _aligned((2, library.table_rows(), columns), np.float64)
+    tables[:] = 0.5
+    return Loop("rotate_rows", rows, known, turns, tables, count, columns, *strides, adds, threads)
 
-    return call
+
+def rotate(count: int, columns: int, threads: int) -> Loop:
+    """The arithmetic of so many rows alone, always into the same one; values are 0.375 or 0.125."""
+    row = _aligned((threads, columns), np.float32)
+    return _rotate(row, count, (0, 0, columns), threads, adds=False)
+
+
+def rotate_tile(count: int, columns: int, threads: int) -> Loop:
+    """So many rows, a tile at a time, always into the same one; values are 0.375 or 0.125."""
+    library = _native()
+    assert library is not None
+    tile = _aligned((threads, library.group_rows(), columns), np.float32)
+    return _rotate(tile, count, (columns, 0, tile[0].size), threads, adds=False)
+
+
+def rotate_into(rows: Array, threads: int, *, adds: bool) -> Loop:
+    """Arithmetic and memory in one loop: 0.375 or 0.125 written to, or added to, rows (a multiple of four of them)."""
+    library = _native()
+    assert library is not None
+    columns = rows.shape[-1]
+    return _rotate(rows, len(rows), (columns, library.group_rows() * columns, 0), threads, adds=adds)
+
+
+def add_tile(x: Array, threads: int) -> Loop:
+    """0.25 added to x, [batch, rows, columns], from a tile, as many rows at a time as the first-level cache holds."""
+    library = _native()
+    assert library is not None
+    first_level_bytes = 12 * 1024
+    tile = _aligned((library.group_rows(), x.shape[2]), np.float32)
+    tile[:] = 0.25
+    segment_rows = max(1, first_level_bytes // tile[0].nbytes)
+    return Loop("add_tile", x, tile, *x.shape, segment_rows, threads)
+
+
+def add_table_rows(x: Array, table: Array, positions: npt.NDArray[np.int64]) -> Loop:
+    """A row of the table added to each row of x, on one thread."""
+    return Loop("add_table_rows", x, table, positions, positions.size, table.shape[1])
+
+
+def add_bfloat16(values: int, threads: int) -> Loop:
+    """Sums of so many bfloat16 and float32 alone, in the first-level cache."""
+    resident = 4096
+    x = _aligned((threads, resident), np.uint16)
+    return Loop("add_bfloat16_passes", x, _aligned((resident,), np.float32), resident, -(-values // resident), threads)

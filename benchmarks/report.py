@@ -27,9 +27,9 @@ Written by `python -m benchmarks report`. Read ratios, not figures: they are wha
 """
 
 _about_reasons = """\
-What the machine needs for the parts of the work, each alone and in the same run: memory for the array, arithmetic for the
-encoding (`limits.c`), the call. A call that let none of them overlap would take their sum; `ratio at the limits` is what
-the bar would then read."""
+The parts of the same work, each measured alone in the same run: the call; the arithmetic, with its tables where they fit;
+reading and writing the array: the plainest native loops that do it (`limits.c`). A call that let none of them overlap
+would take their sum. `ratio at the parts` is what the bar would then read."""
 
 _about_elsewhere = """\
 Medians of shorter runs, a process each: `python -m benchmarks bars`, twice with nothing changed, then with FASTPE_ISA or
@@ -58,7 +58,7 @@ def results_text(
         "![Speed against size](encode.svg)",
         f"## Bars: {held} of {len(bars)} hold",
         tables.bars_table(bars),
-        "### Bars that do not hold, and the machine's limits",
+        "### Bars that do not hold, and the parts of their work",
         _about_reasons,
         tables.reasons_table(bars),
         "### The same bars in other processes, with other instruction sets, and on one thread",

@@ -51,13 +51,13 @@ def bars_table(bars: Sequence[BarResult]) -> str:
 
 
 def reasons_table(bars: Sequence[BarResult]) -> str:
-    """The bars that do not hold, with the limits of the machine measured beside them."""
+    """The bars that do not hold, with the parts of the work measured beside them."""
     rows = []
     for bar in bars:
         reason = bar.reason
         if bar.holds or reason is None:
             continue
-        seconds = sum(limit.time.median for limit in reason.limits)
+        seconds = sum(part.time.median for part in reason.parts)
         rows.append(
             (
                 bar.work,
@@ -65,12 +65,12 @@ def reasons_table(bars: Sequence[BarResult]) -> str:
                 bar.bar,
                 f"{bar.ratio.median:.3g}",
                 seconds_text(reason.contender.time.median),
-                " + ".join(f"{seconds_text(m.time.median)} ({m.contender.name})" for m in reason.limits),
+                " + ".join(f"{seconds_text(m.time.median)} ({m.contender.name})" for m in reason.parts),
                 f"{seconds / reason.contender.time.median:.2f}",
                 f"{reason.ratio:.3g}",
             )
         )
-    header = ("work", "requirement", "bar", "median", "took", "limits", "limits / took", "ratio at the limits")
+    header = ("work", "requirement", "bar", "median", "took", "its parts alone", "parts / took", "ratio at the parts")
     return table(header, rows, (2, 3, 4, 6, 7))
 
 

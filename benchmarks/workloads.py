@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -220,8 +221,8 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
             Contender("NumPy float32 idiom", lambda: peers.numpy_float32_idiom(out), answers.float32_angles()),
             Contender("NumPy float64 idiom", lambda: peers.numpy_float64_idiom(out), answers.float64_angles()),
             *_store_limits(out),
-            *_arithmetic_limits(out.size),
-            _call_alone(),
+            *_arithmetic_limits(seq_len, d_model),
+            _one_row(d_model),
             *_present(
                 _optional(
                     "torch eager",
@@ -238,7 +239,7 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
         count = many if out.nbytes >= 2**20 else 1  # fewer bytes are not worth a second thread
 
         def parts(count: int) -> list[str]:
-            return [_of_threads(name, count) for name in ("arithmetic alone", f"{stores} stores of a constant")]
+            return [_of_threads(name, count) for name in (_arithmetic_name, f"{stores} stores of a constant")]
 
         idioms = [("float32", 10.0), ("float64", 50.0)]
         bars += [
@@ -247,19 +248,19 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
                 "fastpe",
                 f"NumPy {kind} idiom",
                 at_least=times,
-                limits=[_call_name, *parts(count)],
+                parts=[_one_row_name, *parts(count)],
             )
             for kind, times in idioms
         ]
         if seq_len * d_model >= 512 * 512:
             fill = "NumPy out.fill(1.5)"
-            bars.insert(0, Bar("at least as fast as out.fill(1.5)", "fastpe", fill, at_least=1, limits=parts(count)))
+            bars.insert(0, Bar("at least as fast as out.fill(1.5)", "fastpe", fill, at_least=1, parts=parts(count)))
         if seq_len * d_model == 65_536 * 1024:
             rival = "streaming stores of a constant, 1 thread"
             if not limits.has_streaming_stores():
                 rival = "NumPy out.fill(1.5)"
             requirement = f"one thread: >= 0.9 of {rival}"
-            bars.append(Bar(requirement, "fastpe, 1 thread", rival, at_least=0.9, limits=parts(1)))
+            bars.append(Bar(requirement, "fastpe, 1 thread", rival, at_least=0.9, parts=parts(1)))
     if selection.slow_peers:
         contenders += _present(
             _optional(
@@ -273,30 +274,64 @@ def _encode(seq_len: int, d_model: int, selection: Selection) -> Case:
     return Case("encode", f"[{seq_len}, {d_model}] float32", out.nbytes, contenders, bars)
 
 
-_call_name = "fastpe, one value: the call alone"
+_one_row_name = "fastpe, one row: the call, and the sines that all rows come from"
 
 
-def _call_alone() -> Contender:
-    out = np.empty((1, 1), np.float32)
-    encoder = fastpe.PositionalEncoding(1, max_len=1)
-    return Contender(_call_name, lambda: encoder.encode(1, out=out), Answers(np.arange(1), 1).promised, 1, "cached")
+def _one_row(d_model: int) -> Contender:
+    out = np.empty((1, d_model), np.float32)
+    encoder = fastpe.PositionalEncoding(d_model)
+    return Contender(_one_row_name, lambda: encoder.encode(1, out=out), Answers(np.arange(1), d_model).promised)
 
 
 def _of_threads(name: str, count: int) -> str:
     return f"{name}, {count} thread{'s' if count > 1 else ''}"
 
 
-def _arithmetic_limits(values: int) -> Iterator[Contender]:
-    """What computing so many values of an encoding takes, with all that it reads and writes in the first-level cache."""
+def _native(name: str, loop: limits.Loop, check: Check, count: int = 1, **keywords: Any) -> Contender:
+    return Contender(_of_threads(name, count), loop, check, count, "none", times=loop.times, **keywords)
+
+
+_arithmetic_name = "arithmetic alone"
+_tile_name = "arithmetic into a tile"
+_fused_name = "arithmetic and x in one loop"
+_sums_name = "x + tile, batch by batch"
+
+
+def _limit_threads() -> list[int]:
+    return sorted({1, threads() if limits.has_threads() else 1})
+
+
+def _is_rotated(answer: Array) -> float:
+    assert np.isin(answer[..., 0], [0.0, 0.125, 0.375]).all()
+    return 0.0
+
+
+def _arithmetic_limits(rows: int, d_model: int) -> Iterator[Contender]:
+    """What computing so many rows of an encoding takes, written nowhere but into the first-level cache."""
     if not limits.has_native_loops():
         return
+    for count in _limit_threads():
+        yield _native(_arithmetic_name, limits.rotate(rows, d_model, count), _is_rotated, count)
 
-    def check(rows: Array) -> float:
-        assert np.array_equal(rows[:, :, 0], np.broadcast_to([0.375, 0.125], rows.shape[:2]))
+
+def _sum_limits(buffer: InPlace) -> Iterator[Contender]:
+    """The plainest loops for x + PE: for one sequence, arithmetic and x in one; for a batch, a tile and its sums."""
+    if not limits.has_native_loops():
+        return
+    x, before = buffer.x, buffer.before
+    batch, seq_len, d_model = x.shape
+    count = _limit_threads()[-1]
+
+    def is_sum(answer: Array) -> float:
+        assert np.isin(np.round(answer - before, 3)[..., 0], [0.125, 0.25, 0.375]).all()
         return 0.0
 
-    for count in sorted({1, threads() if limits.has_threads() else 1}):
-        yield Contender(_of_threads("arithmetic alone", count), limits.rotate(values, count), check, count, "none")
+    if batch == 1:
+        loop = limits.rotate_into(x[0], count, adds=True)
+        yield _native(_fused_name, loop, lambda answer: is_sum(answer[None]), count, output="in place")
+    else:
+        yield _native(_tile_name, limits.rotate_tile(seq_len, d_model, count), _is_rotated, count)
+        yield _native(_sums_name, limits.add_tile(x, count), is_sum, count, output="in place")
 
 
 def fills() -> list[str]:
@@ -306,15 +341,13 @@ def fills() -> list[str]:
 
 
 def _store_limits(out: Array) -> Iterator[Contender]:
-    many = threads() if limits.has_threads() else 1
+    if not limits.has_native_loops():
+        return
     check = _is_constant(1.5)
-    if limits.has_threads() or limits.has_streaming_stores():
-        for count in sorted({1, many}):
-            name = _of_threads("plain stores of a constant", count)
-            yield Contender(name, limits.store(out, count), check, count, "none")
-            if limits.has_streaming_stores():
-                name = _of_threads("streaming stores of a constant", count)
-                yield Contender(name, limits.stream(out, count), check, count, "none")
+    for count in _limit_threads():
+        yield _native("plain stores of a constant", limits.store(out, count), check, count)
+        if limits.has_streaming_stores():
+            yield _native("streaming stores of a constant", limits.stream(out, count), check, count)
 
 
 def _encode_other(
@@ -389,7 +422,9 @@ def _add(shape: tuple[int, int, int], selection: Selection) -> Case:
             Contender("NumPy np.add(out=x)", lambda: np.add(x, table, out=x), float32_table, 1, "cached", "in place"),
             Contender("NumPy x + table", lambda: x + table, float32_table, 1, "cached", "fresh"),
             *_increment_limits(buffer),
-            *_arithmetic_limits(table.size),
+            *_arithmetic_limits(seq_len, d_model),
+            *_sum_limits(buffer),
+            _one_row(d_model),
             *_present(
                 _optional(
                     "torch add_",
@@ -422,10 +457,14 @@ def _add(shape: tuple[int, int, int], selection: Selection) -> Case:
                 )
             )
         increment = _increment_name(many)
-        parts = [_of_threads("arithmetic alone", many), increment]
+        # Loops that fetch nothing ahead are no limit where x comes from memory.
+        loops = [_arithmetic_name, _increment_base]
+        if x.nbytes <= _last_level_cache_bytes() // 2:
+            loops = [_fused_name] if batch == 1 else [_tile_name, _sums_name]
+        parts = [_one_row_name, *(_of_threads(name, _limit_threads()[-1]) for name in loops)]
 
         def bar(requirement: str, rival: str, at_least: float) -> Bar:
-            return Bar(requirement, "fastpe add_", rival, at_least=at_least, limits=parts)
+            return Bar(requirement, "fastpe add_", rival, at_least=at_least, parts=parts)
 
         bars += [
             bar("faster than np.add(x, table, out=x)", "NumPy np.add(out=x)", 1),
@@ -458,19 +497,21 @@ def _add(shape: tuple[int, int, int], selection: Selection) -> Case:
     return Case("add_", f"{list(shape)} float32", 2 * x.nbytes, contenders, bars, buffer.reset)
 
 
+_increment_base = "x + 1 in place"
+
+
 def _increment_name(count: int) -> str:
     if count > 1 and not limits.has_threads():
         return _increment_name(1)
-    return _of_threads("x + 1 in place", count)
+    return _of_threads(_increment_base, count)
 
 
 def _increment_limits(buffer: InPlace) -> Iterator[Contender]:
     check = _is_incremented(buffer.before)
     x = buffer.x
-    if limits.has_threads():
-        for count in sorted({1, threads()}):
-            work = limits.add_one(x, count)
-            yield Contender(_increment_name(count), work, check, count, "none", "in place")
+    if limits.has_native_loops():
+        for count in _limit_threads():
+            yield _native(_increment_base, limits.add_one(x, count), check, count, output="in place")
     else:
         yield Contender(_increment_name(1), lambda: np.add(x, 1, out=x), check, 1, "none", "in place")
 
@@ -500,21 +541,26 @@ def _add_half(shape: tuple[int, int, int], selection: Selection) -> Case:
             contenders.append(Contender(f"{peer} np.add(out=x) {dtype}", work, tolerance, 1, "cached", "in place"))
 
     add_contenders(np.dtype(np.float32), "NumPy")
-    memory = f"float32 {_increment_name(many)}, as many bytes"
+    count = _limit_threads()[-1]
+    memory, sums = "float32 x + 1 in place, as many bytes", "bfloat16 sums alone"
     if selection.peers and limits.has_native_loops():
         # Ones stay finite however often they are incremented.
         same_bytes = InPlace.of((batch, seq_len, d_model // 2))
         buffers.append(same_bytes)
-        work = limits.add_one(same_bytes.x, many if limits.has_threads() else 1)
-        contenders.append(Contender(memory, work, _is_incremented(same_bytes.before), many, "none", "in place"))
+        increment = limits.add_one(same_bytes.x, count)
+        contenders += [
+            _native(memory, increment, _is_incremented(same_bytes.before), count, output="in place"),
+            _native(sums, limits.add_bfloat16(math.prod(shape), count), _is_constant(0), count, output="in place"),
+        ]
     for dtype, peer in ((np.dtype(np.float16), "NumPy"), (bfloat16, "ml_dtypes")):
         add_contenders(dtype, peer)
         rival = f"{peer} np.add(out=x) {dtype}"
-        bars.append(Bar(f"{dtype}: >= 20x {peer}", f"fastpe add_ {dtype}", rival, at_least=20, limits=[memory]))
+        parts = [_of_threads(name, count) for name in ((memory, sums) if dtype == bfloat16 else (memory,))]
+        bars.append(Bar(f"{dtype}: >= 20x {peer}", f"fastpe add_ {dtype}", rival, at_least=20, parts=parts))
         if buffers[-1].x.nbytes >= 2 * _last_level_cache_bytes():
             requirement = f"{dtype} out of cache: <= 0.6 of the float32 time"
             float32 = "fastpe add_ float32"
-            bars.append(Bar(requirement, f"fastpe add_ {dtype}", float32, at_most=0.6, limits=[memory]))
+            bars.append(Bar(requirement, f"fastpe add_ {dtype}", float32, at_most=0.6, parts=parts))
 
     def reset() -> None:
         for buffer in buffers:
@@ -801,6 +847,15 @@ def _decode(batch: int, d_model: int, selection: Selection) -> Case:
         table = _exact_table(max_len, d_model)
         row = "table[offset]" if batch == 1 else "table[offset][:, None]"
         rounded = answers.within(1e-7)
+        gathered, call_alone = "x += its row, a native loop", "encoder.add_, one value: the call alone"
+        one: dict[str, Any] = {"x": np.zeros((1, 1, 1), np.float32), "offset": 0 if batch == 1 else past[:1] * 0}
+        one["add_"] = fastpe.PositionalEncoding(1, max_len=1).add_
+        contenders.append(
+            Contender(call_alone, "add_(x, offset=offset)", _is_constant(0), 1, "cached", "in place", one)
+        )
+        if limits.has_native_loops():
+            loop = limits.add_table_rows(buffer.x, table, past)
+            contenders.append(_native(gathered, loop, rounded, output="in place"))
         contenders += [
             contender(f"NumPy x += {row}", f"x += {row}", rounded, table=table),
             contender(f"NumPy np.add(x, {row}, out=x)", f"np.add(x, {row}, out=x)", rounded, table=table),
@@ -820,12 +875,13 @@ def _decode(batch: int, d_model: int, selection: Selection) -> Case:
                     from_numpy=torch.from_numpy,
                 ),
             ]
+        parts = [_of_threads(gathered, 1), call_alone]
         if (batch, d_model) == (1, 768):
             requirement = "<= 0.7x NumPy's x += table[p]"
-            bars.append(Bar(requirement, "encoder.add_, max_len", f"NumPy x += {row}", at_most=0.7))
+            bars.append(Bar(requirement, "encoder.add_, max_len", f"NumPy x += {row}", at_most=0.7, parts=parts))
         if (batch, d_model) == (64, 1024):
             requirement = ">= 2x NumPy's x += table[pos][:, None]"
-            bars.append(Bar(requirement, "encoder.add_, max_len", f"NumPy x += {row}", at_least=2))
+            bars.append(Bar(requirement, "encoder.add_, max_len", f"NumPy x += {row}", at_least=2, parts=parts))
     return Case("decode", f"[{batch}, 1, {d_model}] float32", 2 * buffer.x.nbytes, contenders, bars, buffer.reset)
 
 

@@ -15,21 +15,25 @@
 // Measured (tests/test_accuracy.py prints it): float32, float16 and bfloat16 never beyond 0.5 ulp in the sample;
 // float64 1 ulp + 1.3e-16 at most, absolute 2.1e-16. Bounds: 0.5 ulp + 1e-15 and 1 ulp + 2e-16.
 //
-// What it costs (Zen 4, AVX-512): the arithmetic alone 5.2 to 5.9 cycles for 16 float32 values, 1.3 of them for each
-// conversion of 8; storing to the second level 2 to 3; together 7 to 7.5, so they overlap little.
+// What it costs, in cycles for 16 float32 values (AVX-512): on Zen 4 the arithmetic alone 5.2 to 5.9, 1.3 of them for
+// each conversion of 8, storing to the second level 2 to 3, together 7 to 7.5; on Zen 5 3.3, 2.1 and 5.6: they overlap
+// little.
 //
-// Tried, and not better in all (Zen 4):
+// Tried, and not better in all (Zen 4 unless said):
 // - rotate: pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with
 //   AVX2, and each layout needs its own; tables of such pairs, spread as they are loaded (no change); one anchor at a
 //   time (20 % slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 %
 //   either way, for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the
 //   multipliers' ports; starting each row's stores on a cache line (the tables then straddle them; placing the tables
-//   to match, 3 % either way); halving the stores that straddle two lines (3 % either way).
-// - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower).
+//   to match, 3 % either way); halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for
+//   one store (no change).
+// - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
+//   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
 // - streaming: rows that are aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes,
 //   so as not to peel (half the speed); a row's ends by plain stores (a sixth slower than whole seams).
-// - combine: prefetching the tile, or x into the first level; segments of 8 KiB, or of 16 whatever the row, instead of
-//   12; fetching x two or four segments ahead instead of one (5 to 15 % slower).
+// - combine: prefetching the tile, or x into a first level that has no room for two segments of it beside the tile;
+//   segments of 8 KiB, or of 16 whatever the row, instead of 12; fetching x two or four segments ahead instead of one
+//   (5 to 15 % slower); rows joined where x comes from memory (Zen 5, up to 10 % slower).
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
