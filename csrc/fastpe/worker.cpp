@@ -318,7 +318,7 @@ void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count
   const auto combine = [&](char* out, const char* x, const char* next_x, std::int64_t done, std::int64_t rows) {
     const Combination c{out,
                         x,
-                        plan_.fetches_ahead ? next_x : nullptr,
+                        plan_.fetches_ahead || job_.ids.data != nullptr ? next_x : nullptr,
                         addend + done * addend_stride,
                         job_.out.seq_stride_bytes,
                         job_.x == nullptr ? 0 : job_.x->seq_stride_bytes,

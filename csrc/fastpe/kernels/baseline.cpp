@@ -70,7 +70,6 @@ struct Floats {
 };
 inline Floats operator+(Floats a, Floats b) { return {_mm_add_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm_mul_ps(a.v, b.v)}; }
-using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) {
   return {_mm_movelh_ps(_mm_cvtpd_ps(first.v), _mm_cvtpd_ps(second.v))};
 }
@@ -138,6 +137,8 @@ inline Floats narrow(Doubles first, Doubles second) {
 inline void streaming_fence() {}
 
 #endif
+
+using WideFloats = Floats;
 
 // Dekker's exact product: halves of 26 bits.
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {

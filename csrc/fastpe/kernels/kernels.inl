@@ -738,7 +738,7 @@ struct CombinedRow {
       : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
         x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
         addend(reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes)),
-        next_x(c.next_x == nullptr ? nullptr : c.next_x + row * c.x_row_stride_bytes),
+        next_x((c.next_x == nullptr ? c.x : c.next_x) + row * c.x_row_stride_bytes),
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
 
@@ -752,9 +752,7 @@ struct CombinedRow {
   FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
     std::int64_t column = begin;
     for (; column + float_lanes <= end; column += float_lanes) {
-      if constexpr (access == Access::fetching || access == Access::fetching_close) {
-        prefetch_columns<T, access>(next_x, column - begin);
-      }
+      if constexpr (access != Access::plain) prefetch_columns<T, access>(next_x, column - begin);
       put<T, access>(out + column, at(column));
     }
     return column;
