@@ -85,13 +85,14 @@ inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
 }
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const __m256i bits = _mm256_castps_si256(f.v);
-  const __m256i high = _mm256_srli_epi32(bits, 16);
-  const __m256i tie = _mm256_and_si256(high, _mm256_set1_epi32(1));
-  const __m256i rounded =
-      _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(tie, _mm256_set1_epi32(0x7fff))), 16);
-  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(f.v, f.v, _CMP_UNORD_Q));
-  const __m256i halves = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
-  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(halves, halves), 0x08);
+  const __m256i tie = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i half = _mm256_add_epi32(tie, _mm256_set1_epi32(0x7fff));
+  // What is not a number is quiet, as every result of arithmetic is, and stays as it is.
+  const __m256i is_number = _mm256_castps_si256(_mm256_cmp_ps(f.v, f.v, _CMP_ORD_Q));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_and_si256(half, is_number));
+  const __m256i upper_words =
+      _mm256_broadcastsi128_si256(_mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 15, 14, 11, 10, 7, 6, 3, 2));
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(rounded, upper_words), 0x08);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
 }
 

@@ -124,22 +124,21 @@ inline void load_bfloat16(const std::uint16_t* p, WideFloats& f) {
   f.v = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(upper_words, spread, _mm512_castsi256_si512(words)));
 }
 
-// The upper word is the result. Not AVX512_BF16's conversion: it flushes subnormals to zero.
+// The upper word is the result. Not AVX512_BF16's conversion: it flushes subnormals to zero. What is not a number is
+// quiet, as every result of arithmetic is, and stays as it is.
 inline __m256i rounded_to_upper_words(__m256 v) {
   const __m256i bits = _mm256_castps_si256(v);
-  const __m256i below_half = _mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff));
   const __mmask8 odd = _mm256_test_epi32_mask(bits, _mm256_set1_epi32(0x10000));
-  const __m256i rounded = _mm256_mask_add_epi32(below_half, odd, below_half, _mm256_set1_epi32(1));
-  const __mmask8 nan = _mm256_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-  return _mm256_mask_or_epi32(rounded, nan, bits, _mm256_set1_epi32(0x400000));
+  const __mmask8 is_number = _mm256_cmp_ps_mask(v, v, _CMP_ORD_Q);
+  const __m256i half = _mm256_mask_blend_epi32(odd, _mm256_set1_epi32(0x7fff), _mm256_set1_epi32(0x8000));
+  return _mm256_mask_add_epi32(bits, is_number, bits, half);
 }
 inline __m512i rounded_to_upper_words(__m512 v) {
   const __m512i bits = _mm512_castps_si512(v);
-  const __m512i below_half = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
   const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
-  const __m512i rounded = _mm512_mask_add_epi32(below_half, odd, below_half, _mm512_set1_epi32(1));
-  const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-  return _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+  const __mmask16 is_number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
+  const __m512i half = _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000));
+  return _mm512_mask_add_epi32(bits, is_number, bits, half);
 }
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
