@@ -15,9 +15,10 @@ constexpr std::int64_t cache_line_bytes = 64;
 constexpr std::int64_t tile_bytes_wanted = 192 * 1024;
 // Of a tile, what stays in the first-level cache beside x: read from the second level, it would halve the speed of
 // everything that passes through.
-constexpr std::int64_t first_level_bytes = 12 * 1024;
+std::int64_t resident_bytes() { return first_level_cache_bytes() / 8 * 3; }
 // Where x comes from memory, of long rows some more.
-constexpr std::int64_t most_first_level_bytes = 16 * 1024;
+constexpr std::int64_t resident_bytes_wanted = 12 * 1024;
+constexpr std::int64_t most_resident_bytes = 16 * 1024;
 constexpr std::int64_t rows_wanted = 4;
 // Reading finished rows beats computing them for runs this short, and where everything stays in the cache.
 constexpr std::int64_t rows_worth_reading = 8;
@@ -69,9 +70,10 @@ Plan make_plan(const Job& job, const PositionBounds& bounds) {
   const bool follows_out = !plan.fetches_ahead && tile_element == element_bytes(out.dtype);
   plan.tile_lead_bytes =
       follows_out ? static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(out.data) % cache_line_bytes) : 0;
-  plan.segment_rows = std::max(std::int64_t{1}, first_level_bytes / plan.tile_row_bytes);
+  const std::int64_t segment_bytes = plan.fetches_ahead ? resident_bytes_wanted : resident_bytes();
+  plan.segment_rows = std::max(std::int64_t{1}, segment_bytes / plan.tile_row_bytes);
   if (plan.fetches_ahead) {
-    const std::int64_t most_rows = std::min(rows_wanted, most_first_level_bytes / plan.tile_row_bytes);
+    const std::int64_t most_rows = std::min(rows_wanted, most_resident_bytes / plan.tile_row_bytes);
     plan.segment_rows = std::max(plan.segment_rows, most_rows);
     const std::int64_t x_row_bytes = out.columns * element_bytes(out.dtype);
     const std::int64_t bytes_in_use = plan.segment_rows * (plan.tile_row_bytes + 2 * x_row_bytes);

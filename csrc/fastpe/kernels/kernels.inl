@@ -32,8 +32,9 @@
 // - streaming: rows that are aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes,
 //   so as not to peel (half the speed); a row's ends by plain stores (a sixth slower than whole seams).
 // - combine: prefetching the tile, or x into a first level that has no room for two segments of it beside the tile;
-//   segments of 8 KiB, or of 16 whatever the row, instead of 12; fetching x two or four segments ahead instead of one
-//   (5 to 15 % slower); rows joined where x comes from memory (Zen 5, up to 10 % slower).
+//   segments of a quarter or half of the first level in the cache (Zen 5, 3 to 6 % slower than three eighths); from
+//   memory segments of 8 KiB, or of 16 whatever the row, instead of 12, x fetched two or four segments ahead (5 to 15 %
+//   slower), or rows joined (Zen 5, up to 10 % slower).
 
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
