@@ -27,7 +27,8 @@ def module(name: str) -> ModuleType | None:
 def use_threads(count: int) -> None:
     """Give the peers that can be told as many threads as fastpe uses."""
     torch, numba = module("torch"), module("numba")
-    if torch is not None:
+    # Told what it does already, torch takes a hundred times as long for small encodings.
+    if torch is not None and torch.get_num_threads() != count:
         torch.set_num_threads(count)
     if numba is not None:
         numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
