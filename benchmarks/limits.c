@@ -121,8 +121,9 @@ void add_constant(float* data, size_t count, float value, int threads, size_t ca
 }
 
 // The angle addition theorem for four rows, before and after two anchors: a value's cosine part and its slope's sine
-// part, added and subtracted in double and rounded. Anchors, which the same theorem makes from one that is known, stay in
-// the first-level cache; the cosines and sines come from where they fit: TABLE_ROWS for the rows, TURNS for the anchors.
+// part, added and subtracted in double and rounded. Anchors, which the same theorem makes from one that is known, stay
+// in the first-level cache; the cosines and sines come from where they fit: TABLE_ROWS for the rows, TURNS for the
+// anchors.
 #define PANEL 256
 #define TABLE_ROWS 15
 #define GROUP_ROWS (4 * TABLE_ROWS)
@@ -153,7 +154,7 @@ static inline void rotate_set(float* const rows[4], const double* anchors, const
   }
 #endif
   for (size_t anchor = 0; anchor < 2; ++anchor) {
-    float *restrict before = rows[2 * anchor], *restrict after = rows[2 * anchor + 1];
+    float* restrict before = rows[2 * anchor], * restrict after = rows[2 * anchor + 1];
     const double* values = anchors + 2 * anchor * PANEL;
     for (size_t column = i; column < count; ++column) {
       const double even = values[column] * cosines[column], odd = values[PANEL + column] * sines[column];
@@ -165,7 +166,7 @@ static inline void rotate_set(float* const rows[4], const double* anchors, const
 
 typedef struct {
   float* rows;
-  // In values; a thread's own rows, or 0: its part of all rows.
+  // In values. Of rows 0: four next to each other take all. Of threads 0: each has its part of all rows.
   size_t row_stride, group_stride, thread_stride;
   size_t row_count, columns;
   const double *known, *turns, *tables;
@@ -189,7 +190,8 @@ static void rotate_of_thread(const void* work, size_t thread, size_t threads) {
       for (size_t row = 0; row < count; ++row) {
         float* rows[4];
         for (size_t i = 0; i < 4; ++i) {
-          rows[i] = group + panel + (i * count + (i % 2 == 0 ? count - 1 - row : row)) * r->row_stride;
+          const size_t place = (i * count + (i % 2 == 0 ? count - 1 - row : row)) * r->row_stride;
+          rows[i] = group + panel + (r->row_stride > 0 ? place : i * r->columns);
         }
         const double* cosines = r->tables + row * r->columns + panel;
         const double* sines = cosines + TABLE_ROWS * r->columns;
@@ -213,7 +215,8 @@ void rotate_rows(float* rows, const double* known, const double* turns, const do
   for (size_t call = 0; call < calls; ++call) parallel(rotate_of_thread, &rotation, threads);
 }
 
-// Rows of a tile, which a group of them fits, added to all batch items, as many at a time as the first-level cache holds.
+// Rows of a tile, which a group of them fits, added to all batch items, as many at a time as the first-level cache
+// holds.
 typedef struct {
   float* x;
   const float* tile;

@@ -111,9 +111,9 @@ def _rotate(rows: Array, count: int, strides: tuple[int, int, int], threads: int
 
 
 def rotate(count: int, columns: int, threads: int) -> Loop:
-    """The arithmetic of so many rows alone, always into the same one; values are 0.375 or 0.125."""
-    row = _aligned((threads, columns), np.float32)
-    return _rotate(row, count, (0, 0, columns), threads, adds=False)
+    """The arithmetic of so many rows alone, always into the same four; values are 0.375 or 0.125."""
+    rows = _aligned((threads, 4, columns), np.float32)
+    return _rotate(rows, count, (0, 0, 4 * columns), threads, adds=False)
 
 
 def rotate_tile(count: int, columns: int, threads: int) -> Loop:
