@@ -139,7 +139,7 @@ def add_tile(x: Array, threads: int) -> Loop:
     first_level_bytes = 12 * 1024
     tile = _aligned((library.group_rows(), x.shape[2]), np.float32)
     tile[:] = 0.25
-    segment_rows = max(1, first_level_bytes // tile[0].nbytes)
+    segment_rows = min(max(1, first_level_bytes // tile[0].nbytes), library.group_rows() // 2)
     return Loop("add_tile", x, tile, *x.shape, segment_rows, threads)
 
 

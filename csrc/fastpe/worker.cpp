@@ -317,10 +317,12 @@ const char* Worker::x_row(std::int64_t batch, std::int64_t l) const {
 
 void Worker::combine_rows(std::int64_t batch, std::int64_t l, std::int64_t count, const char* addend,
                           std::int64_t addend_stride, std::int64_t next_batch, std::int64_t next_l) {
+  // Gathered rows come from memory however small the output is.
+  const bool fetches_ahead = plan_.fetches_ahead || job_.ids.data != nullptr;
   const auto combine = [&](char* out, const char* x, const char* next_x, std::int64_t done, std::int64_t rows) {
     const Combination c{out,
                         x,
-                        plan_.fetches_ahead || job_.ids.data != nullptr ? next_x : nullptr,
+                        fetches_ahead ? next_x : nullptr,
                         addend + done * addend_stride,
                         job_.out.seq_stride_bytes,
                         job_.x == nullptr ? 0 : job_.x->seq_stride_bytes,
