@@ -2,11 +2,12 @@
 #include "arrays.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
+#include <string_view>
+
+#include "fastpe/overlap.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -22,12 +23,39 @@ bool is_bfloat16(const py::dtype& dtype) {
   const int number = dtype.num();
   if (number == type_bfloat16.load(std::memory_order_relaxed)) return true;
   if (dtype.itemsize() != 2 || dtype.kind() != 'V' || number < 256) return false;
-  if (py::str(dtype).cast<std::string>() != "bfloat16") return false;
+  const PyObject* const type = py::detail::array_descriptor_proxy(dtype.ptr())->typeobj;
+  const std::string_view name = reinterpret_cast<const PyTypeObject*>(type)->tp_name;  // with or without its module
+  if (name.substr(name.rfind('.') + 1) != "bfloat16") return false;
   type_bfloat16.store(number, std::memory_order_relaxed);
   return true;
 }
 
-std::string dtype_text(const py::dtype& dtype) { return py::str(dtype).cast<std::string>(); }
+std::string dtype_text(const py::dtype& dtype) {
+  return run_python([&] { return PyObject_Str(dtype.ptr()); }).cast<std::string>();
+}
+
+bool is_array(PyObject* object) { return is_ndarray(object) || Proxy::get().PyArray_Check_(object); }
+
+Array borrowed(PyObject* array) { return Array(py::reinterpret_borrow<py::object>(array)); }
+
+// numpy.asarray(object), with requirements.
+Array converted(PyObject* object, int flags = 0) {
+  return Array(run_python([&] {
+    return Proxy::get().PyArray_FromAny_(object, nullptr, 0, 0, Proxy::NPY_ARRAY_ENSUREARRAY_ | flags, nullptr);
+  }));
+}
+
+bool is_masked_array(PyObject* array) {
+  const py::object module = run_python([] { return PyImport_ImportModule("numpy.ma"); });
+  const py::object type = run_python([&] { return PyObject_GetAttrString(module.ptr(), "MaskedArray"); });
+  const int is_instance = parked_at_exit([&] { return PyObject_IsInstance(array, type.ptr()); });
+  if (is_instance < 0) throw py::error_already_set();
+  return is_instance == 1;
+}
+
+StridedArray strided(const py::array& array) {
+  return {array.data(), static_cast<std::size_t>(array.itemsize()), array.ndim(), array.shape(), array.strides()};
+}
 
 int flags_of(const py::array& array) { return array.flags(); }
 
@@ -62,22 +90,47 @@ std::string shape_text(const py::array& array) {
 
 bool is_ndarray(PyObject* object) { return Py_TYPE(object) == Proxy::get().PyArray_Type_; }
 
-py::array array_of(PyObject* object, const char* name) {
-  if (is_ndarray(object)) return py::reinterpret_borrow<py::array>(object);
-  if (py::isinstance<py::array>(object)) {
-    if (py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray"))) {
+Array array_of(PyObject* object, const char* name) {
+  if (is_ndarray(object)) return borrowed(object);
+  if (is_array(object)) {
+    if (is_masked_array(object)) {
       throw py::type_error(text(name) + " is a masked array, expected a plain numpy.ndarray; pass " + name +
                            ".data, and the rows to leave alone as mask=");
     }
-    return py::reinterpret_borrow<py::array>(object);
+    return borrowed(object);
   }
-  if (PyObject_CheckBuffer(object) != 0 || py::hasattr(object, "__array_interface__")) {
-    return py::module_::import("numpy").attr("asarray")(py::handle(object));
-  }
-  const bool has_numpy = py::hasattr(object, "numpy");
+  if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) return converted(object);
+  const bool has_numpy = has_attribute(object, "numpy");
   throw py::type_error(text(name) + " is a " + type_name(object) + ", expected a numpy.ndarray; pass " +
                        (has_numpy ? text(name) + ".numpy()" : "np.asarray(..)") +
                        " and keep that array: the result is written into it");
+}
+
+Array array_from(PyObject* object, const char* name) {
+  return is_array(object) ? array_of(object, name) : converted(object);
+}
+
+Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order order) {
+  Array array;
+  try {
+    array = array_from(object, name);
+  } catch (py::error_already_set& error) {  // lists of unequal lengths
+    if (!error.matches(PyExc_ValueError)) throw;
+    throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +
+                          "rows of one length; pass an array");
+  }
+  if (array.size() == 0 && numbers == Numbers::integers && !is_array(object)) {  // of an empty list, for example
+    array = Array(run_python([&] { return PyObject_CallMethod(array.ptr(), "astype", "s", "int64"); }));
+  }
+  const char kind = array.dtype().kind();
+  if ((kind == 'i' || kind == 'u' || kind == 'f') && !has_native_order(array.dtype())) {
+    const py::dtype dtype = array.dtype();
+    const py::object native = run_python([&] { return PyObject_CallMethod(dtype.ptr(), "newbyteorder", "s", "="); });
+    array = Array(run_python([&] { return PyObject_CallMethod(array.ptr(), "astype", "O", native.ptr()); }));
+  }
+  const bool is_contiguous = array.ndim() <= 1 || (flags_of(array) & py::array::c_style) != 0;
+  if (order == Order::contiguous && !is_contiguous) array = converted(array.ptr(), py::array::c_style);
+  return array;
 }
 
 DType dtype_of(const py::dtype& dtype, const char* name) {
@@ -113,31 +166,18 @@ void require_access(const py::array& array, const char* name, Access access) {
                           "your own, or pass " +
                           name + ".copy() (np.load: mmap_mode='r+')");
   }
-  // Axes from the smallest stride up: each must step over all that the ones before it cover.
-  constexpr std::size_t most_axes = 64;  // NumPy's own limit
-  std::array<std::pair<py::ssize_t, py::ssize_t>, most_axes> axes;
-  std::size_t count = 0;
-  for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) {
-    if (array.shape(axis) == 0) return;
-    if (array.shape(axis) > 1) axes[count++] = {std::abs(array.strides(axis)), array.shape(axis)};
-  }
-  std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
-  py::ssize_t covered = array.itemsize();
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto& [stride, length] = axes[i];
-    if (stride < covered) {
-      throw py::value_error(text(name) +
-                            " has elements that share memory (a broadcast or overlapping view), expected "
-                            "every element to be its own; pass " +
-                            name + ".copy(), or use add(.., out=)");
-    }
-    covered += stride * (length - 1);
-  }
+  if ((flags_of(array) & py::array::c_style) != 0 || is_nested(strided(array))) return;
+  throw py::value_error(text(name) +
+                        " has elements that share memory (a broadcast or overlapping view), expected every element to "
+                        "be its own; pass " +
+                        name + ".copy(), or use add(.., out=)");
 }
 
-RowsView rows_of(const py::array& array, DType dtype, int seq_axis) {
-  RowsView rows;
-  rows.data = static_cast<char*>(const_cast<void*>(array.data()));
+namespace {
+
+template <class RowsOf>
+RowsOf layout_of(const py::array& array, DType dtype, int seq_axis) {
+  RowsOf rows;
   rows.dtype = dtype;
   const int column_axis = static_cast<int>(array.ndim()) - 1;
   rows.columns = array.shape(column_axis);
@@ -146,12 +186,31 @@ RowsView rows_of(const py::array& array, DType dtype, int seq_axis) {
   rows.seq_len = seq_axis < 0 ? 1 : array.shape(seq_axis);
   rows.seq_stride_bytes = rows.seq_len == 1 ? 0 : array.strides(seq_axis);
   for (int axis = 0; axis < column_axis; ++axis) {
-    if (axis == seq_axis) continue;
-    rows.batch_shape[rows.batch_axes] = array.shape(axis);
-    rows.batch_strides_bytes[rows.batch_axes] = array.strides(axis);
-    rows.batch_count *= array.shape(axis);
-    ++rows.batch_axes;
+    if (axis != seq_axis) rows.add_items(array.shape(axis), array.strides(axis));
   }
+  rows.walk_inside();
+  return rows;
+}
+
+}  // namespace
+
+Axes item_axes_of(const py::array& array, int seq_axis) {
+  Axes axes;
+  for (int axis = 0; axis < array.ndim() - 1; ++axis) {
+    if (axis != seq_axis) axes.add(array.shape(axis), array.strides(axis));
+  }
+  return axes;
+}
+
+Rows writable_rows_of(py::array& array, DType dtype, int seq_axis) {
+  Rows rows = layout_of<Rows>(array, dtype, seq_axis);
+  rows.data = static_cast<char*>(array.mutable_data());
+  return rows;
+}
+
+ConstRows rows_of(const py::array& array, DType dtype, int seq_axis) {
+  ConstRows rows = layout_of<ConstRows>(array, dtype, seq_axis);
+  rows.data = static_cast<const char*>(array.data());
   return rows;
 }
 
@@ -165,7 +224,7 @@ TableView table_of(const py::array& array, const char* name) {
                           "np.ascontiguousarray(" +
                           name + ")");
   }
-  return {static_cast<const char*>(array.data()), array.shape(0), array.strides(0)};
+  return {static_cast<const char*>(array.data()), dtype_of(array, name), array.shape(0), array.strides(0)};
 }
 
 void require_shape(const py::array& array, const std::vector<py::ssize_t>& shape, const char* name) {
@@ -187,31 +246,16 @@ bool is_same_memory(const py::array& a, const py::array& b) {
          std::equal(a.strides(), a.strides() + a.ndim(), b.strides());
 }
 
-namespace {
-
-std::pair<const char*, const char*> bounds_of(const py::array& array) {
-  const char* low = static_cast<const char*>(array.data());
-  const char* high = low;
-  for (py::ssize_t axis = 0; axis < array.ndim(); ++axis) {
-    if (array.shape(axis) == 0) return {nullptr, nullptr};
-    const py::ssize_t reach = array.strides(axis) * (array.shape(axis) - 1);
-    (reach < 0 ? low : high) += reach;
-  }
-  return {low, high + array.itemsize()};
-}
-
-}  // namespace
-
 void require_disjoint(const py::array& a, const char* a_name, const py::array& b, const char* b_name) {
-  const auto [a_low, a_high] = bounds_of(a);
-  const auto [b_low, b_high] = bounds_of(b);
-  if (a_high <= b_low || b_high <= a_low) return;
-  if (!py::module_::import("numpy").attr("shares_memory")(a, b).cast<bool>()) return;
-  throw py::value_error(text(a_name) + " shares memory with " + b_name +
+  const Overlap overlap = overlap_of(strided(a), strided(b));
+  if (overlap == Overlap::none) return;
+  const bool is_known = overlap == Overlap::some;
+  throw py::value_error(text(a_name) + (is_known ? " shares memory with " : " may share memory with ") + b_name +
+                        (is_known ? "" : ", whose strides are too irregular to tell") +
                         ", expected arrays apart from each other (out may be x itself); pass a copy of one");
 }
 
-py::array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
+Array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
   py::ssize_t bytes = dtype.itemsize();
   bool is_empty = false;
   for (const py::ssize_t length : shape) is_empty = is_empty || length == 0;
@@ -223,41 +267,31 @@ py::array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shap
     }
     bytes *= length;
   }
-  return py::array(dtype, shape);
+  return Array(py::array(dtype, shape));
 }
 
-py::array numbers_of(PyObject* object, const char* name, Numbers kind) {
-  py::array array;
-  if (is_ndarray(object) || py::isinstance<py::array>(object)) {
-    array = array_of(object, name);
-  } else {
-    try {
-      array = py::module_::import("numpy").attr("asarray")(py::handle(object));
-    } catch (py::error_already_set& error) {  // lists of unequal lengths
-      if (!error.matches(PyExc_ValueError)) throw;
-      throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +
-                            "rows of one length; pass an array");
-    }
-    if (array.size() == 0 && kind == Numbers::integers) array = array.attr("astype")("int64");
-  }
-  const char type = array.dtype().kind();
-  const bool is_integer = type == 'i' || type == 'u';
-  const bool is_float = type == 'f' && (array.itemsize() == 4 || array.itemsize() == 8);
-  if (!is_integer && !(is_float && kind == Numbers::integers_or_floats)) {
-    const std::string expected = kind == Numbers::integers ? "integers" : "integers, float32 or float64";
-    const bool is_short_float = array.itemsize() == 2 && (type == 'f' || type == 'V');
+void require_contiguous(const py::array& array, const char* name) {
+  if (array.ndim() <= 1 || (flags_of(array) & py::array::c_style) != 0) return;
+  throw py::value_error(text(name) +
+                        " was given other strides while the arguments were read, expected an array that "
+                        "stays as it is; pass " +
+                        name + ".copy()");
+}
+
+NumberType number_type_of(const py::array& array, const char* name, Numbers numbers) {
+  const char kind = array.dtype().kind();
+  const py::ssize_t bytes = array.itemsize();
+  const bool is_integer = kind == 'i' || kind == 'u';
+  const bool is_float = kind == 'f' && (bytes == 4 || bytes == 8);
+  if (!is_integer && !(is_float && numbers == Numbers::integers_or_floats)) {
+    const std::string expected = numbers == Numbers::integers ? "integers" : "integers, float32 or float64";
+    const bool is_short_float = bytes == 2 && (kind == 'f' || kind == 'V');
     throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) + ", expected " + expected +
                          (is_short_float ? "; a 16-bit float cannot hold every position: keep them in int64 from the "
                                            "start"
                                          : "; convert it with .astype(..)"));
   }
-  if (!has_native_order(array.dtype())) array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
-  return array;
-}
-
-NumberType number_type_of(const py::array& array) {
-  const char kind = array.dtype().kind();
-  const py::ssize_t bytes = array.itemsize();
+  require_native_order(array.dtype(), name);
   if (kind == 'f') return bytes == 4 ? NumberType::float32 : NumberType::float64;
   const bool is_signed = kind == 'i';
   switch (bytes) {

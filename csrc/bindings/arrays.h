@@ -6,9 +6,11 @@
 #include <pybind11/numpy.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "fastpe/apply.h"
+#include "fastpe/arrays.h"
+#include "interpreter.h"
 
 namespace fastpe::bindings {
 
@@ -16,11 +18,39 @@ namespace py = pybind11;
 
 enum class Access { read, write };
 
+// An ndarray that the call owns, or none.
+class Array : public py::array {
+ public:
+  Array() : py::array(py::handle(), stolen_t{}) {}
+  explicit Array(py::object owned) : py::array(owned.release(), stolen_t{}) {}
+  Array(Array&& other) noexcept : py::array(other.release(), stolen_t{}) {}
+  Array& operator=(Array&& other) noexcept {
+    std::swap(m_ptr, other.m_ptr);
+    return *this;
+  }
+  ~Array() {
+    if (PyObject* const owned = release().ptr()) drop_reference(owned);
+  }
+};
+
+// ---- Phase 1: these may run Python code
+
 // Exactly a numpy.ndarray: what nearly every call passes, told in no time.
 bool is_ndarray(PyObject* object);
 
 // The array behind an object, never a copy: an ndarray, or anything with the buffer protocol or __array_interface__.
-py::array array_of(PyObject* object, const char* name);
+Array array_of(PyObject* object, const char* name);
+
+// The array behind an object, or a new one made from it.
+Array array_from(PyObject* object, const char* name);
+
+// An array of numbers, from any array-like: such inputs are only read, so a conversion changes nothing for the caller.
+// Of native byte order and, if asked for, contiguous where it has several axes.
+enum class Numbers { integers, integers_or_floats };
+enum class Order { any, contiguous };
+Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order order = Order::any);
+
+// ---- Phase 2: these run none, but for the words of an error
 
 // The dtype as the core knows it; a TypeError for any other.
 DType dtype_of(const py::array& array, const char* name);
@@ -31,8 +61,12 @@ void require_native_order(const py::dtype& dtype, const char* name);
 // Aligned, native byte order and, for writing, writable and without overlap in itself.
 void require_access(const py::array& array, const char* name, Access access);
 
-// Rows along seq_axis, columns along the last axis, all other axes the batch.
-RowsView rows_of(const py::array& array, DType dtype, int seq_axis);
+// The axes of an array but its last one and seq_axis.
+Axes item_axes_of(const py::array& array, int seq_axis);
+
+// Rows along seq_axis (-1: one row), columns along the last axis, all other axes items.
+Rows writable_rows_of(py::array& array, DType dtype, int seq_axis);
+ConstRows rows_of(const py::array& array, DType dtype, int seq_axis);
 
 // [rows, columns] with contiguous columns.
 TableView table_of(const py::array& array, const char* name);
@@ -40,17 +74,17 @@ TableView table_of(const py::array& array, const char* name);
 void require_shape(const py::array& array, const std::vector<py::ssize_t>& shape, const char* name);
 void require_dtype(const py::array& array, const py::array& like, const char* name, const char* like_name);
 
-// A ValueError where the two share memory. The same elements in the same place are no partial overlap.
+// The same elements in the same place.
 bool is_same_memory(const py::array& a, const py::array& b);
+// A ValueError where the two share memory, or may: strides can be too irregular to tell.
 void require_disjoint(const py::array& a, const char* a_name, const py::array& b, const char* b_name);
 
 // A new array of the shape; a ValueError where its size in bytes overflows.
-py::array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
+Array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
 
-// An array of numbers, from any array-like: such inputs are only read, so a conversion changes nothing for the caller.
-enum class Numbers { integers, integers_or_floats };
-py::array numbers_of(PyObject* object, const char* name, Numbers kind);
-NumberType number_type_of(const py::array& array);
+// Of numbers_from's result; a TypeError for other numbers.
+NumberType number_type_of(const py::array& array, const char* name, Numbers numbers);
+void require_contiguous(const py::array& array, const char* name);
 
 std::string shape_text(const std::vector<py::ssize_t>& shape);
 std::string shape_text(const py::array& array);

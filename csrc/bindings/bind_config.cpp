@@ -2,8 +2,8 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
-#include "fastpe/cache.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/hardware.h"
 #include "fastpe/parallel.h"
 
 namespace fastpe::bindings {

@@ -10,7 +10,12 @@
 #include "bindings.h"
 #include "call.h"
 #include "encoder_docs.h"
-#include "fastpe/encoder.h"
+#include "fastpe/operations/add.h"
+#include "fastpe/operations/gather.h"
+#include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/sinusoids.h"
+#include "fastpe/sources/table.h"
+#include "interpreter.h"
 #include "scalars.h"
 #include "vectorcall.h"
 
@@ -18,7 +23,11 @@ namespace fastpe::bindings {
 namespace {
 
 struct BoundEncoder {
+  BoundEncoder(Spec spec, std::int64_t max_len, std::int64_t first)
+      : core(std::move(spec)), kept(core, {max_len}), first_position(first) {}
+
   Encoder core;
+  KeptRows kept;
   std::int64_t first_position;
 };
 
@@ -54,6 +63,15 @@ BoundEncoder& encoder_of(PyObject* self) {
   return *static_cast<BoundEncoder*>(encoder);
 }
 
+std::vector<py::ssize_t> shape_of(const Array& array) { return {array.shape(), array.shape() + array.ndim()}; }
+
+// The object given as out, or else the new array.
+PyObject* result(Array& out, PyObject* out_argument) {
+  if (!is_given(out_argument)) return out.release().ptr();
+  Py_INCREF(out_argument);
+  return out_argument;
+}
+
 // ---- add_, add
 
 enum Add {
@@ -72,52 +90,81 @@ enum Add {
   add_out
 };
 
+constexpr std::int64_t most_axes = 64;  // of a NumPy array
+
+std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
+  if (!is_given(object)) return std::nullopt;
+  const std::optional<std::int64_t> axis = integer_argument(object);
+  if (!axis) throw py::type_error("seq_axis is " + repr_of(object) + ", expected an int");
+  if (*axis < -most_axes || *axis > most_axes) {
+    throw py::value_error("seq_axis is " + repr_of(object) + ", expected an axis of x other than the last");
+  }
+  return axis;
+}
+
+// Calls use(source) with the learned table where one is given, else with the encoder's columns from first_column on.
+template <class Use>
+void with_source(const BoundEncoder& self, const std::optional<TableView>& learned, std::int64_t first_column,
+                 const Use& use) {
+  if (learned) {
+    use(LearnedTable(*learned));
+  } else {
+    use(Sinusoids(self.core, &self.kept, first_column));
+  }
+}
+
 template <std::size_t count>
 PyObject* add_to(BoundEncoder& self, const std::array<PyObject*, count>& a, bool in_place) {
-  Call call;
-  Job& job = call.job;
-  const py::array x = array_of(a[add_x], "x");
-  const DType dtype = dtype_of(x, "x");
-  const int seq_axis = seq_axis_argument(a[add_seq_axis], x);
-  require_access(x, "x", in_place ? Access::write : Access::read);
-  call.x = rows_of(x, dtype, seq_axis);
-  job.positions.first = self.first_position;
+  // Phase 1
+  PyObject* const out_argument = in_place ? nullptr : a[count - 1];
+  const bool is_out_given = is_given(out_argument);
+  const std::int64_t d_model = self.core.spec().d_model;
+  Array x = array_of(a[add_x], "x");
+  Array given_out = is_out_given ? array_of(out_argument, "out") : Array();
+  Inputs inputs;
   if (is_given(a[add_table])) {
-    job.learned = learned_argument(call, a[add_table], x, "x", call.x.columns, "table");
+    inputs.learned = array_of(a[add_table], "table");
     if (is_given(a[add_channels])) {
       throw py::value_error("table and channels were both given, expected one of them; slice the table's columns");
     }
-  } else {
-    job.encoder = &self.core;
-    job.first_column = channels_argument(a[add_channels], self.core.spec().d_model, call.x.columns, "x");
   }
-  set_rows(call, {a[add_offset], a[add_positions], a[add_mask], a[add_lengths], a[add_cu_seqlens]}, call.x);
-  job.scale = number_argument(a[add_scale], "scale", 1.0);
-  job.alpha = number_argument(a[add_alpha], "alpha", 1.0);
-  job.max_threads = threads_argument(a[add_num_threads]);
-  job.x = &call.x;
+  const std::optional<Channels> channels = channels_argument(a[add_channels], d_model);
+  const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a[add_seq_axis]);
+  read_rows(inputs, {a[add_offset], a[add_positions], a[add_mask], a[add_lengths], a[add_cu_seqlens]});
+  PendingCall call;
+  const Factors factors{number_argument(a[add_scale], "scale", 1.0), number_argument(a[add_alpha], "alpha", 1.0)};
+  call.max_threads = threads_argument(a[add_num_threads]);
+
+  // Phase 2
+  const DType dtype = dtype_of(x, "x");
+  const int seq_axis = seq_axis_of(seq_axis_given, x);
+  require_access(x, "x", in_place ? Access::write : Access::read);
+  std::optional<TableView> learned;
+  std::int64_t first_column = 0;
+  if (inputs.learned) {
+    learned = learned_table(inputs.learned, x, "x", last(x), "table");
+  } else {
+    first_column = first_channel(channels, d_model, last(x), "x");
+  }
+  const Extent extent = extent_of(x, seq_axis);
+  call.positions.first = self.first_position;
+  set_rows(call, inputs, extent);
+  const auto add = [&](const fastpe::Add& operation) {
+    with_source(self, learned, first_column, [&](const Source& source) { finish(call, source, operation); });
+  };
   if (in_place) {
-    refuse_shared_inputs(call, x);
-    job.out = call.x;
-    finish(call);
+    refuse_shared_inputs(inputs, x);
+    add(fastpe::Add(writable_rows_of(x, dtype, seq_axis), extent.rows, factors));
     Py_INCREF(a[add_x]);
     return a[add_x];
   }
-  py::array out;
-  PyObject* const given_out = a[count - 1];
-  const std::vector<py::ssize_t> shape(x.shape(), x.shape() + x.ndim());
-  out = output(given_out, x.dtype(), shape);
-  if (is_given(given_out)) {
+  Array out = output(std::move(given_out), x.dtype(), shape_of(x));
+  if (is_out_given) {
     if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x");
-    refuse_shared_inputs(call, out);
+    refuse_shared_inputs(inputs, out);
   }
-  job.out = rows_of(out, dtype, seq_axis);
-  finish(call);
-  if (is_given(given_out)) {
-    Py_INCREF(given_out);
-    return given_out;
-  }
-  return out.release().ptr();
+  add({rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows, factors});
+  return result(out, out_argument);
 }
 
 PyObject* method_add_in_place(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
@@ -133,26 +180,58 @@ PyObject* method_add(PyObject* self, PyObject* const* arguments, Py_ssize_t give
 
 py::dtype dtype_argument(PyObject* object) {
   try {
-    return py::dtype::from_args(py::reinterpret_borrow<py::object>(object));
+    return run_python([&] {
+      PyObject* dtype = nullptr;
+      return py::detail::npy_api::get().PyArray_DescrConverter_(object, &dtype) != 0 ? dtype : nullptr;
+    });
   } catch (py::error_already_set& error) {
     if (!error.matches(PyExc_TypeError)) throw;
     throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16");
   }
 }
 
-// Positions of any shape; their own shape is the result's.
-void set_encoded_positions(Call& call, py::array positions, std::vector<py::ssize_t>& shape) {
-  shape.assign(positions.shape(), positions.shape() + positions.ndim());
-  if (positions.ndim() > 1 && (positions.flags() & py::array::c_style) == 0) {
-    positions = py::module_::import("numpy").attr("ascontiguousarray")(positions);
+// A number of positions; nothing where the object is to be an array of them.
+std::optional<std::int64_t> position_count(PyObject* object) {
+  const std::optional<std::int64_t> count = integer_argument(object);
+  if (!count) {
+    if (PyFloat_Check(object) || PyBool_Check(object) || object == Py_None || is_numpy_scalar(object)) {
+      throw py::type_error("positions is " + repr_of(object) +
+                           ", expected an int, the number of positions, or an array of positions; for one fractional "
+                           "position pass [" +
+                           repr_of(object) + "]");
+    }
+    return std::nullopt;
   }
-  const py::array array = call.keep(std::move(positions));
+  if (*count < 0) {
+    throw py::value_error("positions is " + repr_of(object) +
+                          ", expected a number of positions, 0 or more; for one negative position pass an array, [" +
+                          repr_of(object) + "]");
+  }
+  if (*count > 2 * max_position + 1) {
+    throw py::value_error("positions is " + repr_of(object) +
+                          ", expected a number of positions that all have magnitude at most 2**53; compute fewer");
+  }
+  return count;
+}
+
+// A batch axis comes from the arguments that have one.
+std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count) {
+  if (inputs.offsets && inputs.offsets.ndim() == 1) return {inputs.offsets.shape(0), count};
+  if (inputs.lengths && inputs.lengths.ndim() == 1) return {inputs.lengths.shape(0), count};
+  if (inputs.mask && inputs.mask.ndim() == 2) return {inputs.mask.shape(0), count};
+  return {count};
+}
+
+// Numbers of any shape, which is the result's too, but for its columns.
+NumbersView numbers_view(const Array& array, const char* name, Numbers numbers) {
+  const NumberType type = number_type_of(array, name, numbers);
+  if (array.ndim() > max_item_axes) {
+    throw py::value_error(std::string(name) + " has more than 8 axes, expected at most 8");
+  }
+  require_contiguous(array, name);
   const py::ssize_t axes = array.ndim();
-  Positions& p = call.job.positions;
-  const py::ssize_t seq_stride = axes == 0 ? 0 : array.strides(axes - 1);
-  const py::ssize_t batch_stride = axes > 1 ? last(array) * array.itemsize() : 0;
-  p.values = {static_cast<const char*>(array.data()), number_type_of(array), batch_stride, seq_stride};
-  p.values_per_batch = axes > 1;
+  return {static_cast<const char*>(array.data()), type, axes > 1 ? last(array) * array.itemsize() : 0,
+          axes > 0 ? array.strides(axes - 1) : 0};
 }
 
 enum Encode {
@@ -167,87 +246,58 @@ enum Encode {
 };
 
 PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
-  Call call;
-  Job& job = call.job;
-  job.encoder = &self.core;
-  job.positions.first = self.first_position;
+  // Phase 1
   const std::int64_t d_model = self.core.spec().d_model;
-  std::int64_t columns = d_model;
-  if (is_given(a[encode_channels]) && PyTuple_Check(a[encode_channels]) && PyTuple_GET_SIZE(a[encode_channels]) == 2) {
-    const auto first = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 0));
-    const auto end = integer_argument(PyTuple_GET_ITEM(a[encode_channels], 1));
-    if (first && end && *first >= 0) columns = std::max<std::int64_t>(*end - *first, 0);
+  const std::optional<Channels> channels = channels_argument(a[encode_channels], d_model);
+  const bool is_out_given = is_given(a[encode_out]);
+  const bool is_dtype_given = is_given(a[encode_dtype]);
+  Array given_out = is_out_given ? array_of(a[encode_out], "out") : Array();
+  const py::object dtype_given = is_dtype_given ? dtype_argument(a[encode_dtype]) : py::object();
+  const std::optional<std::int64_t> count = position_count(a[encode_positions]);
+  Inputs inputs;
+  if (!count) {
+    refuse_together(a[encode_positions], "positions", a[encode_offset], "offset");
+    inputs.positions = numbers_from(a[encode_positions], "positions", Numbers::integers_or_floats, Order::contiguous);
   }
-  job.first_column = channels_argument(a[encode_channels], d_model, columns, "the result");
+  read_rows(inputs, {a[encode_offset], nullptr, a[encode_mask], a[encode_lengths], nullptr});
+  PendingCall call;
+  call.max_threads = threads_argument(a[encode_num_threads]);
 
-  const py::dtype dtype = is_given(a[encode_dtype]) ? dtype_argument(a[encode_dtype])
-                          : is_given(a[encode_out]) ? array_of(a[encode_out], "out").dtype()
-                                                    : py::dtype::of<float>();
-  const char* const dtype_name = is_given(a[encode_dtype]) ? "dtype" : "out";
+  // Phase 2
+  const py::dtype dtype = is_dtype_given ? py::reinterpret_borrow<py::dtype>(dtype_given)
+                          : is_out_given ? given_out.dtype()
+                                         : py::dtype::of<float>();
+  const char* const dtype_name = is_dtype_given ? "dtype" : "out";
   const DType core_dtype = dtype_of(dtype, dtype_name);
   require_native_order(dtype, dtype_name);
-
-  PyObject* const what = a[encode_positions];
-  std::vector<py::ssize_t> shape;
-  const std::optional<std::int64_t> seq_len = integer_argument(what);
-  if (seq_len) {
-    if (*seq_len < 0) {
-      throw py::value_error("positions is " + repr_of(what) +
-                            ", expected a number of positions, 0 or more; for one "
-                            "negative position pass an array, [" +
-                            repr_of(what) + "]");
+  call.positions.first = self.first_position;
+  if (!count) {
+    const Array& positions = inputs.positions;
+    call.positions.values = numbers_view(positions, "positions", Numbers::integers_or_floats);
+    call.positions.values_per_row = positions.ndim() > 1;
+    for (py::ssize_t axis = 0; axis + 1 < positions.ndim(); ++axis) {
+      call.positions.value_axes.add(positions.shape(axis), positions.strides(axis));
     }
-    if (*seq_len > 2 * max_position + 1) {
-      throw py::value_error("positions is " + repr_of(what) +
-                            ", expected a number of positions that all have magnitude at most 2**53; compute fewer");
-    }
-    // A batch axis comes from the arguments that have one.
-    for (PyObject* per_row : {a[encode_offset], a[encode_lengths], a[encode_mask]}) {
-      if (!is_given(per_row) || !shape.empty() || integer_argument(per_row)) continue;
-      const py::array array = py::module_::import("numpy").attr("asarray")(py::handle(per_row));
-      const bool is_mask = per_row == a[encode_mask];
-      if (array.ndim() == (is_mask ? 2 : 1)) shape.push_back(array.shape(0));
-    }
-    shape.push_back(*seq_len);
-  } else {
-    if (PyFloat_Check(what) || PyBool_Check(what) || what == Py_None || is_numpy_scalar(what)) {
-      throw py::type_error("positions is " + repr_of(what) +
-                           ", expected an int, the number of positions, or an array "
-                           "of positions; for one fractional position pass [" +
-                           repr_of(what) + "]");
-    }
-    refuse_together(what, "positions", a[encode_offset], "offset");
-    set_encoded_positions(call, numbers_of(what, "positions", Numbers::integers_or_floats), shape);
   }
-  if (shape.size() > max_batch_axes) throw py::value_error("positions has more than 8 axes, expected at most 8");
+  std::vector<py::ssize_t> shape = count ? counted_shape(inputs, *count) : shape_of(inputs.positions);
   const int seq_axis = static_cast<int>(shape.size()) - 1;
-  shape.push_back(columns);
-  const py::array out = output(a[encode_out], dtype, shape);
-  job.out = rows_of(out, core_dtype, seq_axis);
-  if (seq_len) {
-    set_rows(call, {a[encode_offset], nullptr, a[encode_mask], a[encode_lengths], nullptr}, job.out);
-  } else {
-    refuse_together(a[encode_mask], "mask", a[encode_lengths], "lengths");
-    const Extent extent = extent_of(job.out);
-    if (is_given(a[encode_mask]) || is_given(a[encode_lengths])) {
-      if (job.out.batch_axes > 1) {
-        throw py::value_error("mask and lengths go with positions [L] or [B, L], found positions of " +
-                              std::to_string(job.out.batch_axes + 1) + " axes; reshape them");
-      }
-      if (is_given(a[encode_mask])) set_mask(call, a[encode_mask], extent);
-      if (is_given(a[encode_lengths])) {
-        job.validity.lengths = per_row_integers(call, a[encode_lengths], extent.rows, "lengths", "batch row");
-      }
+  shape.push_back(channels ? channels->end - channels->first : d_model);
+  Array out = output(std::move(given_out), dtype, shape);
+  const Extent extent = extent_of(out, seq_axis);
+  if (count) {
+    set_rows(call, inputs, extent);
+  } else if (inputs.mask || inputs.lengths) {
+    if (inputs.positions.ndim() > 2) {
+      throw py::value_error("mask and lengths go with positions [L] or [B, L], found positions of " +
+                            std::to_string(inputs.positions.ndim()) + " axes; reshape them");
     }
+    if (inputs.mask) set_mask(call, inputs.mask, extent);
+    if (inputs.lengths) set_lengths(call, inputs.lengths, extent);
   }
-  job.max_threads = threads_argument(a[encode_num_threads]);
-  if (is_given(a[encode_out])) refuse_shared_inputs(call, out);
-  finish(call);
-  if (is_given(a[encode_out])) {
-    Py_INCREF(a[encode_out]);
-    return a[encode_out];
-  }
-  return py::object(out).release().ptr();
+  if (is_out_given) refuse_shared_inputs(inputs, out);
+  const Sinusoids source(self.core, &self.kept, channels ? channels->first : 0);
+  finish(call, source, Write(writable_rows_of(out, core_dtype, seq_axis)));
+  return result(out, a[encode_out]);
 }
 
 PyObject* method_encode(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
@@ -272,47 +322,43 @@ enum Embed {
 };
 
 PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
-  Call call;
-  Job& job = call.job;
-  const py::array table = call.keep(array_of(a[embed_table], "table"));
+  // Phase 1
+  const bool is_out_given = is_given(a[embed_out]);
+  Inputs inputs;
+  inputs.vocabulary = array_of(a[embed_table], "table");
+  inputs.ids = numbers_from(a[embed_ids], "ids", Numbers::integers, Order::contiguous);
+  if (is_given(a[embed_position_table])) inputs.learned = array_of(a[embed_position_table], "position_table");
+  Array given_out = is_out_given ? array_of(a[embed_out], "out") : Array();
+  read_rows(inputs, {a[embed_offset], a[embed_positions], a[embed_mask], a[embed_lengths], a[embed_cu_seqlens]});
+  PendingCall call;
+  const Factors factors{number_argument(a[embed_scale], "scale", 1.0), number_argument(a[embed_alpha], "alpha", 1.0)};
+  call.max_threads = threads_argument(a[embed_num_threads]);
+
+  // Phase 2
+  const Array& table = inputs.vocabulary;
   const DType dtype = dtype_of(table, "table");
   require_access(table, "table", Access::read);
-  job.vocabulary = table_of(table, "table");
+  const TableView vocabulary = table_of(table, "table");
   const std::int64_t columns = table.shape(1);
-
-  py::array ids = numbers_of(a[embed_ids], "ids", Numbers::integers);
-  std::vector<py::ssize_t> shape(ids.shape(), ids.shape() + ids.ndim());
-  if (shape.size() > max_batch_axes) throw py::value_error("ids has more than 8 axes, expected at most 8");
-  if (ids.ndim() > 1 && (ids.flags() & py::array::c_style) == 0) {
-    ids = py::module_::import("numpy").attr("ascontiguousarray")(ids);
-  }
-  const py::array kept_ids = call.keep(std::move(ids));
-  const py::ssize_t axes = kept_ids.ndim();
-  job.ids = {static_cast<const char*>(kept_ids.data()), number_type_of(kept_ids),
-             axes > 1 ? last(kept_ids) * kept_ids.itemsize() : 0, axes > 0 ? kept_ids.strides(axes - 1) : 0};
-
-  job.positions.first = self.first_position;
-  if (is_given(a[embed_position_table])) {
-    job.learned = learned_argument(call, a[embed_position_table], table, "table", columns, "position_table");
+  const NumbersView ids = numbers_view(inputs.ids, "ids", Numbers::integers);
+  std::optional<TableView> learned;
+  if (inputs.learned) {
+    learned = learned_table(inputs.learned, table, "table", columns, "position_table");
   } else {
-    job.encoder = &self.core;
-    channels_argument(nullptr, self.core.spec().d_model, columns, "table");
+    first_channel(std::nullopt, self.core.spec().d_model, columns, "table");
   }
-  const int seq_axis = static_cast<int>(axes) - 1;
+  std::vector<py::ssize_t> shape = shape_of(inputs.ids);
+  const int seq_axis = static_cast<int>(shape.size()) - 1;
   shape.push_back(columns);
-  const py::array out = output(a[embed_out], table.dtype(), shape);
-  job.out = rows_of(out, dtype, seq_axis);
-  set_rows(call, {a[embed_offset], a[embed_positions], a[embed_mask], a[embed_lengths], a[embed_cu_seqlens]}, job.out);
-  job.scale = number_argument(a[embed_scale], "scale", 1.0);
-  job.alpha = number_argument(a[embed_alpha], "alpha", 1.0);
-  job.max_threads = threads_argument(a[embed_num_threads]);
-  if (is_given(a[embed_out])) refuse_shared_inputs(call, out);
-  finish(call);
-  if (is_given(a[embed_out])) {
-    Py_INCREF(a[embed_out]);
-    return a[embed_out];
-  }
-  return py::object(out).release().ptr();
+  Array out = output(std::move(given_out), table.dtype(), shape);
+  const Extent extent = extent_of(out, seq_axis);
+  call.positions.first = self.first_position;
+  set_rows(call, inputs, extent);
+  if (is_out_given) refuse_shared_inputs(inputs, out);
+  const Gather gather(vocabulary, ids, item_axes_of(out, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows,
+                      factors);
+  with_source(self, learned, 0, [&](const Source& source) { finish(call, source, gather); });
+  return result(out, a[embed_out]);
 }
 
 PyObject* method_embed(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
@@ -345,7 +391,7 @@ std::unique_ptr<BoundEncoder> make_encoder(std::int64_t d_model, std::int64_t fr
   spec.interleaved = interleaved;
   spec.cosine_first = cosine_first;
   spec.output_scale = output_scale;
-  return std::unique_ptr<BoundEncoder>(new BoundEncoder{Encoder(std::move(spec), max_len), first_position});
+  return std::make_unique<BoundEncoder>(std::move(spec), max_len, first_position);
 }
 
 }  // namespace

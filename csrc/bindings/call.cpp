@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "interpreter.h"
 #include "scalars.h"
 
 namespace fastpe::bindings {
@@ -11,28 +13,36 @@ namespace {
 
 constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 
-std::int64_t batches_per_row(const RowsView& view) {
-  std::int64_t count = 1;
-  for (int axis = 1; axis < view.batch_axes; ++axis) count *= view.batch_shape[axis];
-  return std::max<std::int64_t>(count, 1);
-}
-
-void set_offset(Call& call, PyObject* offset, std::int64_t rows, const char* axis) {
-  if (!is_given(offset)) return;
-  Positions& p = call.job.positions;
+void read_offset(Inputs& inputs, PyObject* offset) {
   if (const std::optional<std::int64_t> value = integer_argument(offset)) {
     if (*value > max_position || *value < -max_position) {
       throw py::value_error("offset is " + repr_of(offset) +
                             ", expected magnitude at most 2**53; beyond it not every integer has a float64 of its own");
     }
-    p.first += *value;
+    inputs.offset = *value;
     return;
   }
   if (PyFloat_Check(offset) || PyBool_Check(offset)) {
     throw py::type_error("offset is " + repr_of(offset) +
                          ", expected an int or an int array; fractional positions go into positions=");
   }
-  p.offsets = per_row_integers(call, offset, rows, "offset", axis);
+  inputs.offsets = numbers_from(offset, "offset", Numbers::integers);
+}
+
+// One integer for all rows, or [rows].
+NumbersView per_row_integers(const Array& array, std::int64_t rows, const char* name, const char* axis) {
+  const NumberType type = number_type_of(array, name, Numbers::integers);
+  if (array.ndim() > 1 || (array.ndim() == 1 && array.shape(0) != rows)) {
+    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected an int, or shape " +
+                          shape_text({rows}) + ": one per " + axis);
+  }
+  return {static_cast<const char*>(array.data()), type, array.ndim() == 1 ? array.strides(0) : 0, 0};
+}
+
+void set_offset(PendingCall& call, const Inputs& inputs, std::int64_t rows, const char* axis) {
+  Positions& p = call.positions;
+  p.first += inputs.offset;
+  if (inputs.offsets) p.offsets = per_row_integers(inputs.offsets, rows, "offset", axis);
 }
 
 // Whether an array of one entry per row has a batch axis, too.
@@ -49,37 +59,45 @@ bool is_per_batch(const py::array& array, const Extent& extent, const char* name
   return axes == 2;
 }
 
-void set_explicit_positions(Call& call, PyObject* positions, const Extent& extent) {
-  const py::array array = call.keep(numbers_of(positions, "positions", Numbers::integers_or_floats));
-  Positions& p = call.job.positions;
-  p.values_per_batch = is_per_batch(array, extent, "positions");
-  p.values = {static_cast<const char*>(array.data()), number_type_of(array), p.values_per_batch ? array.strides(0) : 0,
+void set_explicit_positions(PendingCall& call, const Array& array, const Extent& extent) {
+  const NumberType type = number_type_of(array, "positions", Numbers::integers_or_floats);
+  Positions& p = call.positions;
+  p.values_per_row = is_per_batch(array, extent, "positions");
+  if (p.values_per_row) p.value_axes.add(extent.rows, array.strides(0));
+  p.values = {static_cast<const char*>(array.data()), type, p.values_per_row ? array.strides(0) : 0,
               array.strides(array.ndim() - 1)};
 }
 
-void set_sequences(Call& call, PyObject* cu_seqlens, const Extent& extent) {
+void set_sequences(PendingCall& call, const Array& array, const Extent& extent) {
   if (extent.has_batch) {
     throw py::value_error(
         "cu_seqlens is for a packed batch: expected x (or ids) with one row axis, [N, d_model] (or "
         "[N]); reshape it, or leave cu_seqlens out");
   }
-  const py::array array = call.keep(numbers_of(cu_seqlens, "cu_seqlens", Numbers::integers));
+  const NumberType type = number_type_of(array, "cu_seqlens", Numbers::integers);
   if (array.ndim() != 1 || array.shape(0) < 1) {
     throw py::value_error("cu_seqlens has shape " + shape_text(array) +
                           ", expected [number of sequences + 1]: 0, the running sum of lengths");
   }
-  Positions& p = call.job.positions;
-  p.sequence_starts = {static_cast<const char*>(array.data()), number_type_of(array), 0, array.strides(0)};
+  Positions& p = call.positions;
+  p.sequence_starts = {static_cast<const char*>(array.data()), type, 0, array.strides(0)};
   p.sequence_count = array.shape(0) - 1;
 }
 
 class SignalCheck final : public Interruption {
  public:
+  explicit SignalCheck(bool releases_interpreter) {
+    if (releases_interpreter) released_.emplace();
+  }
+
+  void take_interpreter() { released_.reset(); }
+
   bool requested() override {
-    const py::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() == 0) return false;
-    error_.emplace();
-    return true;
+    if (released_) released_->take();
+    const bool is_signalled = parked_at_exit([] { return PyErr_CheckSignals(); }) != 0;
+    if (is_signalled) error_.emplace();
+    if (released_) released_->release();
+    return is_signalled;
   }
 
   [[noreturn]] void raise() {
@@ -93,37 +111,31 @@ class SignalCheck final : public Interruption {
 
  private:
   std::optional<py::error_already_set> error_;
+  std::optional<ReleasedInterpreter> released_;  // destroyed first: the error's destructor needs the interpreter
 };
 
 }  // namespace
 
-Extent extent_of(const RowsView& view) {
-  return {view.batch_axes > 0 ? view.batch_shape[0] : 1, view.seq_len, view.batch_axes > 0};
+Extent extent_of(const py::array& array, int seq_axis) {
+  const bool has_batch = array.ndim() > (seq_axis < 0 ? 1 : 2);
+  return {has_batch ? array.shape(seq_axis == 0 ? 1 : 0) : 1, seq_axis < 0 ? 1 : array.shape(seq_axis), has_batch};
 }
 
-NumbersView per_row_integers(Call& call, PyObject* object, std::int64_t rows, const char* name, const char* axis) {
-  const py::array array = call.keep(numbers_of(object, name, Numbers::integers));
-  if (array.ndim() > 1 || (array.ndim() == 1 && array.shape(0) != rows)) {
-    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected an int, or shape " +
-                          shape_text({rows}) + ": one per " + axis);
-  }
-  return {static_cast<const char*>(array.data()), number_type_of(array), array.ndim() == 1 ? array.strides(0) : 0, 0};
-}
-
-void set_mask(Call& call, PyObject* mask, const Extent& extent) {
-  const py::array array = call.keep(py::isinstance<py::array>(mask)
-                                        ? array_of(mask, "mask")
-                                        : py::array(py::module_::import("numpy").attr("asarray")(py::handle(mask))));
+void set_mask(PendingCall& call, const Array& array, const Extent& extent) {
   if (array.dtype().kind() != 'b') {
     throw py::type_error("mask has dtype " + py::str(array.dtype()).cast<std::string>() +
                          ", expected bool, True where the row counts; convert it with .astype(bool)");
   }
-  Validity& v = call.job.validity;
+  Validity& v = call.validity;
   const bool has_batch = is_per_batch(array, extent, "mask");
   v.mask = static_cast<const char*>(array.data());
-  v.mask_batch_stride_bytes = has_batch ? array.strides(0) : 0;
+  v.mask_row_stride_bytes = has_batch ? array.strides(0) : 0;
   v.mask_seq_stride_bytes = array.strides(array.ndim() - 1);
-  call.job.positions.count_valid_only = call.job.positions.values.data == nullptr;
+  call.positions.count_valid_only = !call.positions.values.is_given();
+}
+
+void set_lengths(PendingCall& call, const Array& lengths, const Extent& extent) {
+  call.validity.lengths = per_row_integers(lengths, extent.rows, "lengths", "batch row");
 }
 
 void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name) {
@@ -133,37 +145,36 @@ void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b
   }
 }
 
-void set_rows(Call& call, const Keywords& k, const RowsView& view) {
+void read_rows(Inputs& inputs, const Keywords& k) {
   refuse_together(k.positions, "positions", k.offset, "offset");
   refuse_together(k.mask, "mask", k.lengths, "lengths");
   refuse_together(k.cu_seqlens, "cu_seqlens", k.positions, "positions");
   refuse_together(k.cu_seqlens, "cu_seqlens", k.mask, "mask");
   refuse_together(k.cu_seqlens, "cu_seqlens", k.lengths, "lengths");
-  const Extent extent = extent_of(view);
-  Positions& p = call.job.positions;
-  p.batches_per_row = batches_per_row(view);
-  if (is_given(k.cu_seqlens)) {
-    set_sequences(call, k.cu_seqlens, extent);
-    set_offset(call, k.offset, p.sequence_count, "sequence");
-    return;
+  if (is_given(k.cu_seqlens)) inputs.cu_seqlens = numbers_from(k.cu_seqlens, "cu_seqlens", Numbers::integers);
+  if (is_given(k.offset)) read_offset(inputs, k.offset);
+  if (is_given(k.positions)) {
+    inputs.positions = numbers_from(k.positions, "positions", Numbers::integers_or_floats);
   }
-  set_offset(call, k.offset, extent.rows, "batch row");
-  if (is_given(k.positions)) set_explicit_positions(call, k.positions, extent);
-  if (is_given(k.mask)) set_mask(call, k.mask, extent);
-  if (is_given(k.lengths)) {
-    call.job.validity.lengths = per_row_integers(call, k.lengths, extent.rows, "lengths", "batch row");
-  }
+  if (is_given(k.mask)) inputs.mask = array_from(k.mask, "mask");
+  if (is_given(k.lengths)) inputs.lengths = numbers_from(k.lengths, "lengths", Numbers::integers);
 }
 
-std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::int64_t columns, const char* name) {
-  const auto mismatch = [&](const std::string& expected) {
-    return py::value_error(std::string(name) + " has " + std::to_string(columns) + " columns, expected " + expected);
-  };
-  if (!is_given(channels)) {
-    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
-    throw mismatch("d_model, " + std::to_string(d_model) +
-                   "; make the encoding for this width, or pass channels=(first, end)");
+void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent) {
+  Positions& p = call.positions;
+  if (inputs.cu_seqlens) {
+    set_sequences(call, inputs.cu_seqlens, extent);
+    set_offset(call, inputs, p.sequence_count, "sequence");
+    return;
   }
+  set_offset(call, inputs, extent.rows, "batch row");
+  if (inputs.positions) set_explicit_positions(call, inputs.positions, extent);
+  if (inputs.mask) set_mask(call, inputs.mask, extent);
+  if (inputs.lengths) set_lengths(call, inputs.lengths, extent);
+}
+
+std::optional<Channels> channels_argument(PyObject* channels, std::int64_t d_model) {
+  if (!is_given(channels)) return std::nullopt;
   if (!PyTuple_Check(channels) || PyTuple_GET_SIZE(channels) != 2) {
     throw py::type_error("channels is " + repr_of(channels) + ", expected a tuple (first, end) of ints");
   }
@@ -174,33 +185,44 @@ std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::in
     throw py::value_error("channels is " + repr_of(channels) + ", expected 0 <= first <= end <= d_model, " +
                           std::to_string(d_model));
   }
-  if (*end - *first != columns) {
-    throw mismatch(std::to_string(*end - *first) + " for channels=" + repr_of(channels));
-  }
-  return *first;
+  return Channels{*first, *end};
 }
 
-int seq_axis_argument(PyObject* object, const py::array& x) {
+std::int64_t first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
+                           const char* name) {
+  const auto mismatch = [&](const std::string& expected) {
+    return py::value_error(std::string(name) + " has " + std::to_string(columns) + " columns, expected " + expected);
+  };
+  if (!channels) {
+    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
+    throw mismatch("d_model, " + std::to_string(d_model) +
+                   "; make the encoding for this width, or pass channels=(first, end)");
+  }
+  if (channels->end - channels->first != columns) {
+    throw mismatch(std::to_string(channels->end - channels->first) + " for channels=(" +
+                   std::to_string(channels->first) + ", " + std::to_string(channels->end) + ")");
+  }
+  return channels->first;
+}
+
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const py::array& x) {
   const auto axes = static_cast<std::int64_t>(x.ndim());
   if (axes < 2) {
     throw py::value_error("x has shape " + shape_text(x) +
                           ", expected at least two axes, [L, d_model] or [B, L, d_model]; use x[None] for one row");
   }
-  if (axes - 2 > max_batch_axes) throw py::value_error("x has " + std::to_string(axes) + " axes, expected at most 10");
-  if (!is_given(object)) return static_cast<int>(axes - 2);
-  const auto value = integer_argument(object);
-  if (!value) throw py::type_error("seq_axis is " + repr_of(object) + ", expected an int");
-  const std::int64_t axis = *value < 0 ? *value + axes : *value;
+  if (axes - 2 > max_item_axes) throw py::value_error("x has " + std::to_string(axes) + " axes, expected at most 10");
+  if (!seq_axis) return static_cast<int>(axes - 2);
+  const std::int64_t axis = *seq_axis < 0 ? *seq_axis + axes : *seq_axis;
   if (axis < 0 || axis >= axes - 1) {
-    throw py::value_error("seq_axis is " + repr_of(object) + ", expected an axis of x, " + shape_text(x) +
+    throw py::value_error("seq_axis is " + std::to_string(*seq_axis) + ", expected an axis of x, " + shape_text(x) +
                           ", other than the last");
   }
   return static_cast<int>(axis);
 }
 
-TableView learned_argument(Call& call, PyObject* object, const py::array& like, const char* like_name,
-                           std::int64_t columns, const char* name) {
-  const py::array table = call.keep(array_of(object, name));
+TableView learned_table(const Array& table, const py::array& like, const char* like_name, std::int64_t columns,
+                        const char* name) {
   require_dtype(table, like, name, like_name);
   require_access(table, name, Access::read);
   const TableView view = table_of(table, name);
@@ -211,41 +233,38 @@ TableView learned_argument(Call& call, PyObject* object, const py::array& like, 
   return view;
 }
 
-py::array output(PyObject* out, const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
-  if (!is_given(out)) return new_array(dtype, shape);
-  py::array array = array_of(out, "out");
-  if (array.dtype().num() != dtype.num()) {
-    throw py::type_error("out has dtype " + py::str(array.dtype()).cast<std::string>() + ", expected " +
+Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
+  if (!given) return new_array(dtype, shape);
+  if (given.dtype().num() != dtype.num()) {
+    throw py::type_error("out has dtype " + py::str(given.dtype()).cast<std::string>() + ", expected " +
                          py::str(dtype).cast<std::string>() + "; pass an array of that dtype, or dtype=");
   }
-  require_shape(array, shape, "out");
-  require_access(array, "out", Access::write);
-  return array;
+  require_shape(given, shape, "out");
+  require_access(given, "out", Access::write);
+  return given;
 }
 
-void refuse_shared_inputs(const Call& call, const py::array& out) {
-  for (const py::array& input : call.kept) {
-    require_disjoint(out, "the output", input, "an input");
+void refuse_shared_inputs(const Inputs& inputs, const py::array& out) {
+  for (const Array* const input : {&inputs.offsets, &inputs.positions, &inputs.mask, &inputs.lengths,
+                                   &inputs.cu_seqlens, &inputs.learned, &inputs.vocabulary, &inputs.ids}) {
+    if (*input) require_disjoint(out, "the output", *input, "an input");
   }
 }
 
-void finish(const Call& call) {
-  const Job& job = call.job;
-  const bool is_small = job.out.bytes() < bytes_worth_releasing_the_gil;
-  // A small call, too, may have the encoder's rows to make: interruptible, but not so that every thread makes them.
-  if (is_small && (job.encoder == nullptr || job.encoder->is_complete(job.out.dtype))) {
-    run(job, nullptr);
-    return;
+void finish(const PendingCall& pending, const Source& source, const Operation& operation) {
+  const Call call{source, operation, pending.positions, pending.validity, pending.max_threads};
+  const OperationShape& shape = operation.shape();
+  const bool is_small = shape.bytes_written < bytes_worth_releasing_the_gil;
+  // A small call, too, may have the encoder's tables to make: interruptible, but not so that every thread makes them.
+  if (is_small && source.is_prepared(shape.dtype)) return run(call, nullptr);
+  SignalCheck signals(!is_small);  // the arrays are alive meanwhile: the caller and the call's inputs hold them
+  try {
+    run(call, &signals);
+  } catch (const Interrupted&) {
+    signals.take_interpreter();
+    signals.raise();
   }
-  SignalCheck signals;
-  bool completed;
-  if (is_small) {
-    completed = run(job, &signals);
-  } else {
-    const py::gil_scoped_release no_gil;  // the arrays are alive: the caller and `kept` hold them
-    completed = run(job, &signals);
-  }
-  if (!completed) signals.raise();
+  signals.take_interpreter();
 }
 
 }  // namespace fastpe::bindings

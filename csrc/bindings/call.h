@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call in the making: arguments checked against each other, views of their arrays, and the job run at last.
+// A call in the making, of which every method makes two phases:
+//
+//   1. Whatever can run Python code: arguments become plain numbers and ndarrays that the call owns. A caller's
+//      __index__, __float__, __array__, __getattr__ .. may meanwhile reshape any array, also one that was taken before.
+//   2. Shapes, strides, dtypes and pointers are taken and checked against each other. No Python code runs, so that what
+//      was checked holds: the functions of this phase take no PyObject.
+//
+// Then the call runs, on views of its own.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "arrays.h"
+#include "fastpe/call/run.h"
 
 namespace fastpe::bindings {
+
+// ---- Phase 1
 
 struct Keywords {
   PyObject* offset = nullptr;
@@ -17,50 +28,64 @@ struct Keywords {
   PyObject* cu_seqlens = nullptr;
 };
 
-// The job and the arrays that its views point into.
-struct Call {
-  Job job;
-  RowsView x;
-  std::vector<py::array> kept;
-
-  py::array keep(py::array array) {
-    kept.push_back(array);
-    return array;
-  }
+// All that is only read, but for x; what was not given is none.
+struct Inputs {
+  std::int64_t offset = 0;
+  Array offsets, positions, mask, lengths, cu_seqlens;
+  Array learned;          // a table instead of the encoding
+  Array vocabulary, ids;  // of embed
 };
 
+void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name);
+
+void read_rows(Inputs& inputs, const Keywords& k);
+
+struct Channels {
+  std::int64_t first = 0, end = 0;
+};
+std::optional<Channels> channels_argument(PyObject* channels, std::int64_t d_model);
+
+// ---- Phase 2
+
+// What a call is made of beside its source and its operation.
+struct PendingCall {
+  Positions positions;
+  Validity validity;
+  int max_threads = 1;
+};
+
+// What per-row arguments are given for: the first axis of a batch, or 1 without one, and the sequence.
 struct Extent {
-  std::int64_t rows;  // of per-row arguments: the first batch axis, or 1 without one
+  std::int64_t rows;
   std::int64_t seq_len;
   bool has_batch;
 };
 
-Extent extent_of(const RowsView& view);
+Extent extent_of(const py::array& array, int seq_axis);
 
-void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name);
+void set_mask(PendingCall& call, const Array& mask, const Extent& extent);
+void set_lengths(PendingCall& call, const Array& lengths, const Extent& extent);
 
-// One integer per row: an int for all of them, or an array [rows].
-NumbersView per_row_integers(Call& call, PyObject* object, std::int64_t rows, const char* name, const char* axis);
-
-void set_mask(Call& call, PyObject* mask, const Extent& extent);
-
-// Positions and validity of the rows of `view`.
-void set_rows(Call& call, const Keywords& k, const RowsView& view);
+// Positions and validity of the rows.
+void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent);
 
 // The first of the encoding's columns.
-std::int64_t channels_argument(PyObject* channels, std::int64_t d_model, std::int64_t columns, const char* name);
+std::int64_t first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
+                           const char* name);
 
-int seq_axis_argument(PyObject* object, const py::array& x);
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const py::array& x);
 
-TableView learned_argument(Call& call, PyObject* object, const py::array& like, const char* like_name,
-                           std::int64_t columns, const char* name);
+TableView learned_table(const Array& table, const py::array& like, const char* like_name, std::int64_t columns,
+                        const char* name);
 
-// `out` as given, checked, or a new array.
-py::array output(PyObject* out, const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
+// `given` checked, or a new array.
+Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
 
-void refuse_shared_inputs(const Call& call, const py::array& out);
+void refuse_shared_inputs(const Inputs& inputs, const py::array& out);
 
-// Runs the job; a signal's exception where it was interrupted.
-void finish(const Call& call);
+// ---- The run
+
+// Runs the call; a signal's exception where it was interrupted.
+void finish(const PendingCall& call, const Source& source, const Operation& operation);
 
 }  // namespace fastpe::bindings

@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "fastpe/parallel.h"
+#include "interpreter.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -12,8 +13,12 @@ namespace {
 // Made when the module is loaded. Made by the first call, they would be waited for with the interpreter's lock in hand,
 // which the thread that makes them may have to take again.
 struct NumpyTypes {
-  PyObject* scalar = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
-  PyObject* boolean = py::object(py::module_::import("numpy").attr("bool_")).release().ptr();
+  PyTypeObject* scalar = type_named("generic");
+  PyTypeObject* boolean = type_named("bool_");
+
+  static PyTypeObject* type_named(const char* name) {
+    return reinterpret_cast<PyTypeObject*>(py::object(py::module_::import("numpy").attr(name)).release().ptr());
+  }
 };
 
 const NumpyTypes& numpy_types() {
@@ -21,26 +26,28 @@ const NumpyTypes& numpy_types() {
   return made;
 }
 
+std::int64_t saturated(PyObject* integer) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(integer, &overflow);
+  if (overflow != 0) return overflow > 0 ? INT64_MAX : INT64_MIN;
+  return value;
+}
+
 }  // namespace
 
 void load_scalar_types() { numpy_types(); }
 
-bool is_numpy_scalar(PyObject* object) { return PyObject_IsInstance(object, numpy_types().scalar) == 1; }
+// By its type alone: its __class__ may be Python code.
+bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, numpy_types().scalar) != 0; }
 
 std::optional<std::int64_t> integer_argument(PyObject* object) {
   if (is_ndarray(object) || PyBool_Check(object)) return std::nullopt;
-  if (!PyLong_Check(object)) {
-    // Until NumPy 2.3 its bool had an __index__.
-    if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == numpy_types().boolean) return std::nullopt;
-    // Tensors of one element have an __index__ too, but are arrays.
-    if (!PyIndex_Check(object) || (py::hasattr(object, "shape") && !is_numpy_scalar(object))) return std::nullopt;
-  }
-  const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object));
-  if (!index) throw py::error_already_set();
-  int overflow = 0;
-  const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
-  if (overflow != 0) return overflow > 0 ? INT64_MAX : INT64_MIN;
-  return value;
+  if (PyLong_Check(object)) return saturated(object);
+  // Until NumPy 2.3 its bool had an __index__.
+  if (Py_TYPE(object) == numpy_types().boolean || !PyIndex_Check(object)) return std::nullopt;
+  // Tensors of one element have an __index__ too, but are arrays.
+  if (!is_numpy_scalar(object) && has_attribute(object, "shape")) return std::nullopt;
+  return saturated(run_python([&] { return PyNumber_Index(object); }).ptr());
 }
 
 int threads_argument(PyObject* object) {
@@ -55,12 +62,18 @@ int threads_argument(PyObject* object) {
   return static_cast<int>(std::min<std::int64_t>(*value, 1 << 16));
 }
 
-std::string repr_of(PyObject* object) { return py::repr(py::handle(object)).cast<std::string>(); }
+std::string repr_of(PyObject* object) {
+  return run_python([&] { return PyObject_Repr(object); }).cast<std::string>();
+}
 
 double number_argument(PyObject* object, const char* name, double otherwise) {
   if (!is_given(object)) return otherwise;
-  const double value = PyFloat_AsDouble(object);
+  const double value = parked_at_exit([&] { return PyFloat_AsDouble(object); });
   if (value == -1.0 && PyErr_Occurred() != nullptr) {
+    // Only what says that this is no number: an interruption, or no memory left, is the caller's own.
+    const bool is_no_number = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError) ||
+                              PyErr_ExceptionMatches(PyExc_OverflowError);
+    if (!is_no_number) throw py::error_already_set();
     PyErr_Clear();
     throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected a number");
   }

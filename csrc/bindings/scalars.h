@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+// All of these may run Python code.
+
 namespace fastpe::bindings {
 
 namespace py = pybind11;

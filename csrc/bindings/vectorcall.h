@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "interpreter.h"
+
 namespace fastpe::bindings {
 
 namespace py = pybind11;
@@ -74,7 +76,7 @@ class Signature {
 
 // Runs `body`, turning C++ exceptions into Python's; returns null after one.
 template <class Body>
-PyObject* guarded(const Body& body) noexcept {
+PyObject* returned_or_raised(const Body& body) {
   try {
     return body();
   } catch (py::error_already_set& error) {
@@ -91,6 +93,11 @@ PyObject* guarded(const Body& body) noexcept {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }
   return nullptr;
+}
+
+template <class Body>
+PyObject* guarded(const Body& body) {
+  return parked_at_exit([&] { return returned_or_raised(body); });
 }
 
 using VectorcallMethod = PyObject* (*)(PyObject* self, PyObject* const* arguments, Py_ssize_t given,

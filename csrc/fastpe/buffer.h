@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Memory of the core's own.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,31 +31,6 @@ class AlignedBuffer {
     void operator()(T* p) const { ::operator delete(p, alignment); }
   };
   std::unique_ptr<T, Delete> memory_;
-};
-
-// A value made on first use. No lock, so that a fork in the midst of it leaves none behind: threads that come at the
-// same time each make one, and the first to finish is kept.
-template <class T>
-class Lazy {
- public:
-  Lazy() = default;
-  ~Lazy() { delete value_.load(); }
-  Lazy(const Lazy&) = delete;
-  Lazy& operator=(const Lazy&) = delete;
-
-  bool is_made() const { return value_.load(std::memory_order_acquire) != nullptr; }
-
-  template <class Make>
-  const T& get(const Make& make) const {
-    if (const T* value = value_.load(std::memory_order_acquire)) return *value;
-    std::unique_ptr<const T> made = std::make_unique<const T>(make());
-    const T* expected = nullptr;
-    if (value_.compare_exchange_strong(expected, made.get(), std::memory_order_acq_rel)) return *made.release();
-    return *expected;
-  }
-
- private:
-  mutable std::atomic<const T*> value_{nullptr};
 };
 
 }  // namespace fastpe

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <stdexcept>
 
 #if defined(FASTPE_HAVE_AVX2)
@@ -14,11 +15,6 @@
 #endif
 
 namespace fastpe {
-
-extern const Kernels kernels_baseline;
-extern const Kernels kernels_avx2;
-extern const Kernels kernels_avx512;
-extern const Kernels kernels_neon;
 
 namespace {
 
@@ -77,7 +73,7 @@ bool supports_avx512() {
 
 #endif
 
-// Best first: the first supported one is used.
+// Best first: the first supported one is used, and the last one always is.
 constexpr InstructionSet instruction_sets[] = {
 #if defined(FASTPE_HAVE_AVX512)
     {"avx512", &kernels_avx512, supports_avx512},
@@ -107,10 +103,9 @@ const InstructionSet& find(const std::string& name, const char* source) {
 const InstructionSet& choose() {
   const char* wanted = std::getenv("FASTPE_ISA");
   if (wanted != nullptr && *wanted != '\0') return find(wanted, "FASTPE_ISA");
-  for (const InstructionSet& set : instruction_sets) {
-    if (set.is_supported()) return set;
-  }
-  std::abort();  // the baseline is always supported
+  const InstructionSet* set = std::begin(instruction_sets);
+  while (!set->is_supported()) ++set;
+  return *set;
 }
 
 const InstructionSet& active_set() {

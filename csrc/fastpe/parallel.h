@@ -3,29 +3,11 @@
 // number of threads whatever the number of callers, and a way to stop.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 
+#include "interruption.h"
+
 namespace fastpe {
-
-// Whether a call is to stop. The calling thread looks, as often as it likes, which asks every 50 ms; all threads see.
-class Interruption {
- public:
-  bool look();
-  bool is_seen() const { return is_seen_.load(std::memory_order_relaxed); }
-
- protected:
-  ~Interruption() = default;
-  virtual bool requested() = 0;
-
- private:
-  std::atomic<bool> is_seen_{false};
-  std::chrono::steady_clock::time_point last_asked_ = std::chrono::steady_clock::now();
-};
-
-// Thrown where a call stops before it has begun to write.
-struct Interrupted {};
 
 // FASTPE_NUM_THREADS, or else OpenMP's own (OMP_NUM_THREADS, or the processors this process may use, within its
 // control group's quota). Throws std::invalid_argument for a value that is not a positive integer.

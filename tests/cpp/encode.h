@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "fastpe/apply.h"
-#include "fastpe/encoder.h"
+#include "fastpe/call/run.h"
+#include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/sinusoids.h"
 
 namespace fastpe::testing {
 
@@ -23,8 +24,15 @@ inline Spec spec_of(std::int64_t d_model, const std::string& convention = "vaswa
   return spec;
 }
 
-inline RowsView rows_view(void* data, DType dtype, std::int64_t seq_len, std::int64_t columns) {
-  RowsView view;
+// An encoder and the rows that it keeps.
+struct KeepingEncoder {
+  explicit KeepingEncoder(const Spec& spec, std::int64_t max_len = 0) : core(spec), kept(core, {max_len}) {}
+  Encoder core;
+  KeptRows kept;
+};
+
+inline Rows rows_view(void* data, DType dtype, std::int64_t seq_len, std::int64_t columns) {
+  Rows view;
   view.data = static_cast<char*>(data);
   view.dtype = dtype;
   view.seq_len = seq_len;
@@ -34,21 +42,25 @@ inline RowsView rows_view(void* data, DType dtype, std::int64_t seq_len, std::in
   return view;
 }
 
-inline Job encode_job(const Encoder& encoder, const RowsView& out, std::int64_t first_position, int threads = 1) {
-  Job job;
-  job.encoder = &encoder;
-  job.out = out;
-  job.positions.first = first_position;
-  job.max_threads = threads;
-  return job;
+inline Positions positions_from(std::int64_t first) {
+  Positions positions;
+  positions.first = first;
+  return positions;
+}
+
+inline void run_at(const KeepingEncoder& encoder, const Operation& operation, const Positions& positions,
+                   int threads = 1) {
+  const Sinusoids source(encoder.core, &encoder.kept, 0);
+  const Validity all_valid;
+  run({source, operation, positions, all_valid, threads}, nullptr);
 }
 
 template <class T>
-std::vector<T> encode(const Encoder& encoder, DType dtype, std::int64_t first_position, std::int64_t seq_len,
+std::vector<T> encode(const KeepingEncoder& encoder, DType dtype, std::int64_t first_position, std::int64_t seq_len,
                       int threads = 1) {
-  const std::int64_t columns = encoder.spec().d_model;
+  const std::int64_t columns = encoder.core.spec().d_model;
   std::vector<T> out(static_cast<std::size_t>(seq_len * columns));
-  run(encode_job(encoder, rows_view(out.data(), dtype, seq_len, columns), first_position, threads), nullptr);
+  run_at(encoder, Write(rows_view(out.data(), dtype, seq_len, columns)), positions_from(first_position), threads);
   return out;
 }
 

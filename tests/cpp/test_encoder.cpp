@@ -9,13 +9,17 @@
 #include "check.h"
 #include "encode.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/operations/add.h"
+#include "fastpe/sources/sinusoid/blocks.h"
 
 namespace {
 
 using namespace fastpe;
 using fastpe::testing::encode;
-using fastpe::testing::encode_job;
+using fastpe::testing::KeepingEncoder;
+using fastpe::testing::positions_from;
 using fastpe::testing::rows_view;
+using fastpe::testing::run_at;
 using fastpe::testing::spec_of;
 
 void blocks_cover_every_position_once() {
@@ -65,7 +69,7 @@ double ulp(double value) {
 }
 
 void values_are_exact() {
-  const Encoder encoder(spec_of(8), 0);
+  const KeepingEncoder encoder(spec_of(8));
   for (const Known& row : known) {
     for (const std::int64_t sign : {1, -1}) {
       const std::vector<float> narrow = encode<float>(encoder, DType::float32, sign * row.position, 1);
@@ -81,10 +85,10 @@ void values_are_exact() {
 
 void bits_do_not_depend_on_where_a_call_starts() {
   const std::int64_t rows = 200, columns = 70;
-  const Encoder encoder(spec_of(columns), 0), cached(spec_of(columns), 100);
+  const KeepingEncoder encoder(spec_of(columns)), cached(spec_of(columns), 100);
   const std::vector<float> whole = encode<float>(encoder, DType::float32, -50, rows);
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (const Encoder* each : {&encoder, &cached}) {
+    for (const KeepingEncoder* each : {&encoder, &cached}) {
       const std::vector<float> one = encode<float>(*each, DType::float32, row - 50, 1);
       CHECK(std::equal(one.begin(), one.end(), whole.begin() + row * columns));
     }
@@ -97,28 +101,24 @@ void bits_do_not_depend_on_where_a_call_starts() {
 
 void adding_rounds_as_written() {
   const std::int64_t batch = 3, rows = 45, columns = 33;
-  const Encoder encoder(spec_of(columns + 1), 0);
+  const KeepingEncoder encoder(spec_of(columns + 1));
   const std::vector<float> pe = encode<float>(encoder, DType::float32, 5, rows);
   std::vector<float> x(static_cast<std::size_t>(batch * rows * columns));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 37) % 101) / 7.0f;
   std::vector<float> out(x.size());
-  RowsView in = rows_view(x.data(), DType::float32, rows, columns);
-  in.batch_axes = 1;
-  in.batch_shape[0] = in.batch_count = batch;
-  in.batch_strides_bytes[0] = rows * columns * 4;
-  RowsView to = in;
+  Rows in = rows_view(x.data(), DType::float32, rows, columns);
+  in.add_items(batch, rows * columns * 4);
+  Rows to = in;
   to.data = reinterpret_cast<char*>(out.data());
-  Job job = encode_job(encoder, to, 5);
-  job.x = &in;
-  job.scale = 1.7;
-  job.alpha = 0.3;
-  run(job, nullptr);
+  const Factors factors{1.7, 0.3};
+  run_at(encoder, Add(read_only(in), to, batch, factors), positions_from(5));
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t column = 0; column < columns; ++column) {
         const auto at = static_cast<std::size_t>((b * rows + row) * columns + column);
-        const float scaled = x[at] * static_cast<float>(job.scale);
-        const float addend = pe[static_cast<std::size_t>(row * (columns + 1) + column)] * static_cast<float>(job.alpha);
+        const float scaled = x[at] * static_cast<float>(factors.scale);
+        const float addend =
+            pe[static_cast<std::size_t>(row * (columns + 1) + column)] * static_cast<float>(factors.alpha);
         CHECK_EQUAL(out[at], scaled + addend);
       }
     }
@@ -126,17 +126,17 @@ void adding_rounds_as_written() {
 }
 
 void wrong_specs_and_positions_are_refused() {
-  CHECK_THROWS(std::invalid_argument, Encoder(spec_of(0), 0), "d_model");
-  CHECK_THROWS(std::invalid_argument, Encoder(spec_of(8), -1), "max_len");
-  CHECK_THROWS(std::invalid_argument, Encoder(spec_of(8), max_position + 1), "max_len");
+  CHECK_THROWS(std::invalid_argument, Encoder(spec_of(0)), "d_model");
+  CHECK_THROWS(std::invalid_argument, KeepingEncoder(spec_of(8), -1), "max_len");
+  CHECK_THROWS(std::invalid_argument, KeepingEncoder(spec_of(8), max_position + 1), "max_len");
   Spec no_base = spec_of(8);
   no_base.frequencies.base = 0.0;
-  CHECK_THROWS(std::invalid_argument, Encoder(no_base, 0), "base");
-  const Encoder encoder(spec_of(8), 0);
+  CHECK_THROWS(std::invalid_argument, Encoder{no_base}, "base");
+  const KeepingEncoder encoder(spec_of(8));
   std::vector<float> out(16, 7.0f);
   for (const std::int64_t first : {max_position, -max_position - 1}) {
-    const Job job = encode_job(encoder, rows_view(out.data(), DType::float32, 2, 8), first);
-    CHECK_THROWS(std::invalid_argument, run(job, nullptr), "2**53");
+    const Write write(rows_view(out.data(), DType::float32, 2, 8));
+    CHECK_THROWS(std::invalid_argument, run_at(encoder, write, positions_from(first)), "2**53");
   }
   for (const float value : out) CHECK_EQUAL(value, 7.0f);
 }

@@ -13,6 +13,7 @@
 #include "check.h"
 #include "encode.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/operations/add.h"
 #include "sha256.h"
 
 namespace {
@@ -51,26 +52,25 @@ void store(char* to, DType dtype, float value) {
 
 std::string sum_of(const Line& line, int threads) {
   const DType dtype = dtype_named(line.dtype);
-  const Encoder encoder(testing::spec_of(line.d_model, line.convention), 0);
+  const testing::KeepingEncoder encoder(testing::spec_of(line.d_model, line.convention));
   const std::int64_t bytes = line.rows * line.d_model * element_bytes(dtype);
   std::vector<char> out(static_cast<std::size_t>(bytes));
-  const RowsView view = testing::rows_view(out.data(), dtype, line.rows, line.d_model);
-  Job job = testing::encode_job(encoder, view, line.first, threads);
-  std::vector<double> positions(static_cast<std::size_t>(line.rows));
+  const Rows view = testing::rows_view(out.data(), dtype, line.rows, line.d_model);
+  Positions positions = testing::positions_from(line.first);
+  std::vector<double> fractions(static_cast<std::size_t>(line.rows));
   if (line.operation == "fractional") {
-    for (std::size_t i = 0; i < positions.size(); ++i) {
-      positions[i] = static_cast<double>(line.first) + 0.375 * static_cast<double>(i);
+    for (std::size_t i = 0; i < fractions.size(); ++i) {
+      fractions[i] = static_cast<double>(line.first) + 0.375 * static_cast<double>(i);
     }
-    job.positions.values = {reinterpret_cast<const char*>(positions.data()), NumberType::float64, 0, sizeof(double)};
+    positions.values = {reinterpret_cast<const char*>(fractions.data()), NumberType::float64, 0, sizeof(double)};
   } else if (line.operation == "add") {
     for (std::int64_t i = 0; i < line.rows * line.d_model; ++i) {
       store(out.data() + i * element_bytes(dtype), dtype, static_cast<float>(i * 37 % 101 - 50) / 8.0f);
     }
-    job.x = &job.out;
-    job.scale = 1.25;
-    job.alpha = 0.75;
+    testing::run_at(encoder, Add(view, 1, {1.25, 0.75}), positions, threads);
+    return testing::sha256(out.data(), out.size());
   }
-  run(job, nullptr);
+  testing::run_at(encoder, Write(view), positions, threads);
   return testing::sha256(out.data(), out.size());
 }
 

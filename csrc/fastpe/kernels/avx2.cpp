@@ -104,6 +104,5 @@ inline void streaming_fence() { _mm_sfence(); }
 #include "kernels.inl"
 
 namespace fastpe {
-extern const Kernels kernels_avx2;
-const Kernels kernels_avx2 = FASTPE_KERNELS;
+const Kernels kernels_avx2 = make_kernels();
 }  // namespace fastpe

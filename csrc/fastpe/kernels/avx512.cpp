@@ -159,6 +159,5 @@ inline void streaming_fence() { _mm_sfence(); }
 #include "kernels.inl"
 
 namespace fastpe {
-extern const Kernels kernels_avx512;
-const Kernels kernels_avx512 = FASTPE_KERNELS;
+const Kernels kernels_avx512 = make_kernels();
 }  // namespace fastpe

@@ -192,6 +192,5 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) { store_halves<bfloat16_o
 #include "kernels.inl"
 
 namespace fastpe {
-extern const Kernels kernels_baseline;
-const Kernels kernels_baseline = FASTPE_KERNELS;
+const Kernels kernels_baseline = make_kernels();
 }  // namespace fastpe

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface between the core and the code compiled for one instruction set: three kernels, plain pointers, sizes
-// and strides. A kernel allocates nothing, throws nothing and knows no threads.
+// The interface between the core and the code compiled for one instruction set: plain pointers, sizes and strides. A
+// kernel allocates nothing, throws nothing and knows no threads. Each kernel has one struct of arguments.
 #pragma once
 
 #include <cstdint>
 
+#include "fastpe/dtype.h"
+
 namespace fastpe {
-
-enum class DType : int { float32 = 0, float64 = 1, float16 = 2, bfloat16 = 3 };
-constexpr int dtype_count = 4;
-
-// Whether stores may bypass the cache: a vector of the others is half a cache line.
-constexpr bool can_stream(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
 
 // Rows of one anchor: the block around the anchor reaches block_radius positions to either side.
 constexpr std::int64_t block_radius = 15;
@@ -21,7 +17,7 @@ constexpr std::int64_t block_rows = 2 * block_radius + 1;
 constexpr std::int64_t group_radius = 8;
 constexpr std::int64_t group_anchors = 2 * group_radius + 1;
 
-// Adjacent blocks that one rotation may take together: they share each load of the fine tables.
+// Adjacent blocks that one expansion may take together: they share each load of the fine tables.
 constexpr std::int64_t blocks_at_once = 2;
 
 // Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column.
@@ -49,7 +45,7 @@ struct Phasors {
 
 // From the centre of a group to one of its anchors.
 struct AnchorTurn {
-  const double* cosines;  // of the distance; null: no turn
+  const double* cosines;  // of the distance; null: the anchor is given, not its group's centre
   const double* sines;
   bool backwards;
 };
@@ -61,21 +57,25 @@ struct Anchor {
   AnchorTurn turn;  // never in float64
 };
 
-// The rows first_row..last_row around an anchor, and on into the block after it, by rotation:
-//   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
-// All tables are padded.
-struct Rotation {
-  Anchor anchors[blocks_at_once];  // the second counts only if last_row is in its block
-  const double* cosines;           // [0 .. block_radius][table_stride], times the output scale
+// Cosines and sines of the turns by 0 .. block_radius positions, times the output scale, in the order of the columns.
+struct FineTables {
+  const double* cosines;  // [0 .. block_radius][stride], padded
   const double* sines;
-  const double* cosine_lows;  // float64 only
+  const double* cosine_lows;  // what rounding took from them; float64 only
   const double* sine_lows;
-  std::int64_t table_stride;
+  std::int64_t stride;
+};
+
+// The rows first_row .. last_row around an anchor, and on into the block after it, by the angle addition theorem:
+//   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
+struct Expansion {
+  Anchor anchors[blocks_at_once];  // the second counts only if last_row is in its block
+  FineTables fine;
   std::int64_t first_row, last_row;  // -block_radius .. block_radius + block_rows
   std::int64_t columns;
-  char* out;  // the first anchor's row
+  char* out;  // of first_row
   std::int64_t out_row_stride_bytes;
-  const char* x;  // null: write the encoding alone
+  const char* x;  // of first_row; null: write the encoding alone
   std::int64_t x_row_stride_bytes;
   double scale, alpha;
   double bound;        // of the encoding's magnitude: the output scale's
@@ -83,7 +83,7 @@ struct Rotation {
   bool streaming;      // bypass the cache, where rows are aligned alike
 };
 
-// out[row] = x[row] * scale + addend[row] * alpha, in float32 for the half types, else in the dtype itself.
+// out[row] = x[row] * scale + addend[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.
 struct Combination {
   char* out;
   const char* x;
@@ -97,10 +97,16 @@ struct Combination {
 };
 
 struct Kernels {
-  void (*phasors)(const Phasors&);
-  void (*rotate[dtype_count])(const Rotation&);
-  void (*combine[dtype_count])(const Combination&);             // addend: float32, or float64 for float64
-  void (*combine_same_dtype[dtype_count])(const Combination&);  // addend: of the dtype itself
+  void (*phasors)(const Phasors&) = nullptr;
+  void (*expand[dtype_count])(const Expansion&) = {};
+  void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype
+  void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
 };
+
+// One table for each instruction set, in the file of its name; those that are compiled are listed in dispatch.cpp.
+extern const Kernels kernels_baseline;
+extern const Kernels kernels_avx2;
+extern const Kernels kernels_avx512;
+extern const Kernels kernels_neon;
 
 }  // namespace fastpe

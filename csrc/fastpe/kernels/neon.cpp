@@ -88,6 +88,5 @@ inline void streaming_fence() {}
 #include "kernels.inl"
 
 namespace fastpe {
-extern const Kernels kernels_neon;
-const Kernels kernels_neon = FASTPE_KERNELS;
+const Kernels kernels_neon = make_kernels();
 }  // namespace fastpe

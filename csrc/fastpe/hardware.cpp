@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cache.h"
+#include "hardware.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -8,17 +8,13 @@
 #include <string>
 #include <utility>
 
-#include "apply.h"
-#include "dispatch.h"
+#include "fastpe/dispatch.h"
 
 namespace fastpe {
 namespace {
 
 // Its tables stay below a gigabyte, and making them below a second.
 constexpr std::int64_t max_d_model = std::int64_t{1} << 20;
-
-// Cached rows lie beyond a cache line's boundary as NumPy's large arrays do: loads of both then straddle no two lines.
-constexpr std::int64_t rows_lead_bytes = 16;
 
 std::int64_t padded(std::int64_t columns) {
   return (columns + column_padding - 1) / column_padding * column_padding + column_padding;
@@ -54,36 +50,13 @@ Spec checked(Spec spec) {
   return spec;
 }
 
-// The multiple of 2 * radius + 1 nearest to `value`, divided by it.
-std::int64_t nearest_multiple(std::int64_t value, std::int64_t radius) {
-  const std::int64_t width = 2 * radius + 1;
-  const std::int64_t shifted = value + radius;
-  const std::int64_t quotient = shifted / width;
-  return shifted % width < 0 ? quotient - 1 : quotient;
-}
-
 }  // namespace
 
-BlockPosition block_position(std::int64_t position) {
-  const std::int64_t anchor = nearest_multiple(position, block_radius);
-  return {anchor, position - anchor * block_rows};
-}
-
-GroupPosition group_position(std::int64_t anchor) {
-  const std::int64_t centre = nearest_multiple(anchor, group_radius);
-  return {centre, anchor - centre * group_anchors};
-}
-
-Encoder::Encoder(Spec spec, std::int64_t max_len)
+Encoder::Encoder(Spec spec)
     : spec_(checked(std::move(spec))),
-      max_len_(max_len),
       frequencies_(make_frequencies(spec_.frequencies, block_rows, column_padding)),
       frequency_count_(spec_.frequencies.frequency_count),
-      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {
-  require_at_most(max_len, max_position, "max_len", "2**53");
-  const std::int64_t row_bytes = spec_.d_model * static_cast<std::int64_t>(sizeof(double));
-  require_at_most(max_len, INT64_MAX / row_bytes, "max_len", "2**63 bytes of rows, 8 * d_model each");
-}
+      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {}
 
 Phasors Encoder::phasors_of_frequencies() const {
   Phasors p{};
@@ -113,17 +86,17 @@ void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensat
 }
 
 AnchorTurn Encoder::anchor_turn(std::int64_t distance, std::int64_t first_column) const {
-  const RotationTables& rotations = anchor_rotations();
+  const TurnTables& turns = anchor_turns();
   const std::int64_t at = std::abs(distance) * table_stride_ + first_column;
-  return {rotations.cosines.data() + at, rotations.sines.data() + at, distance < 0};
+  return {turns.cosines.data() + at, turns.sines.data() + at, distance < 0};
 }
 
 // Column c turns by cos and sin of the distance times frequency(c). They come from the kernel that writes columns: a
 // sine column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
-Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, double scale, bool with_lows,
-                                                Interruption* interruption) const {
+Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double scale, bool with_lows,
+                                        Interruption* interruption) const {
   const std::int64_t size = (steps + 1) * table_stride_;
-  RotationTables tables;
+  TurnTables tables;
   tables.cosines = AlignedBuffer<double>(size);
   tables.sines = AlignedBuffer<double>(size);
   if (with_lows) {
@@ -133,7 +106,7 @@ Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, d
   const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
       slope_lows(table_stride_);
   for (std::int64_t row = 0; row <= steps; ++row) {
-    if (interruption != nullptr && interruption->look()) throw Interrupted{};
+    throw_if_interrupted(interruption);
     Phasors p = phasors_of_frequencies();
     (step == Step::position ? p.residual : p.anchor) = static_cast<double>(row);
     p.values = values.data();
@@ -164,63 +137,37 @@ Encoder::RotationTables Encoder::make_rotations(Step step, std::int64_t steps, d
   return tables;
 }
 
-const Encoder::RotationTables& Encoder::fine_rotations(DType dtype, Interruption* interruption) const {
+const Encoder::TurnTables& Encoder::fine_turns(DType dtype, Interruption* interruption) const {
   const bool with_lows = dtype == DType::float64;
-  return (with_lows ? fine_rotations_with_lows_ : fine_rotations_).get([&] {
-    return make_rotations(Step::position, block_radius, spec_.output_scale, with_lows, interruption);
+  return (with_lows ? fine_turns_with_lows_ : fine_turns_).get([&] {
+    return make_turns(Step::position, block_radius, spec_.output_scale, with_lows, interruption);
   });
 }
 
-const Encoder::RotationTables& Encoder::anchor_rotations(Interruption* interruption) const {
-  return anchor_rotations_.get([&] { return make_rotations(Step::anchor, group_radius, 1.0, false, interruption); });
+const Encoder::TurnTables& Encoder::anchor_turns(Interruption* interruption) const {
+  return anchor_turns_.get([&] { return make_turns(Step::anchor, group_radius, 1.0, false, interruption); });
 }
 
 void Encoder::prepare(DType dtype, Interruption* interruption) const {
-  fine_rotations(dtype, interruption);
-  if (dtype != DType::float64) anchor_rotations(interruption);
+  fine_turns(dtype, interruption);
+  if (dtype != DType::float64) anchor_turns(interruption);
 }
 
-Rotation Encoder::rotation(DType dtype, std::int64_t first_column) const {
-  const RotationTables& tables = fine_rotations(dtype);
-  Rotation r{};
-  r.cosines = tables.cosines.data() + first_column;
-  r.sines = tables.sines.data() + first_column;
+bool Encoder::is_prepared(DType dtype) const {
+  return dtype == DType::float64 ? fine_turns_with_lows_.is_made() : fine_turns_.is_made() && anchor_turns_.is_made();
+}
+
+FineTables Encoder::fine_tables(DType dtype, std::int64_t first_column) const {
+  const TurnTables& turns = fine_turns(dtype);
+  FineTables tables{};
+  tables.cosines = turns.cosines.data() + first_column;
+  tables.sines = turns.sines.data() + first_column;
   if (dtype == DType::float64) {
-    r.cosine_lows = tables.cosine_lows.data() + first_column;
-    r.sine_lows = tables.sine_lows.data() + first_column;
+    tables.cosine_lows = turns.cosine_lows.data() + first_column;
+    tables.sine_lows = turns.sine_lows.data() + first_column;
   }
-  r.table_stride = table_stride_;
-  r.scale = r.alpha = 1.0;
-  r.bound = std::fabs(spec_.output_scale);
-  return r;
-}
-
-AlignedBuffer<char> Encoder::make_rows(DType dtype, Interruption* interruption) const {
-  const std::int64_t row_bytes = spec_.d_model * element_bytes(dtype);
-  auto rows = AlignedBuffer<char>::uninitialized(rows_lead_bytes + max_len_ * row_bytes);
-  Job job;
-  job.encoder = this;
-  job.use_cached_rows = false;
-  job.out.data = rows.data() + rows_lead_bytes;
-  job.out.dtype = dtype;
-  job.out.seq_len = max_len_;
-  job.out.seq_stride_bytes = row_bytes;
-  job.out.columns = spec_.d_model;
-  job.out.column_stride_bytes = element_bytes(dtype);
-  if (!run(job, interruption)) throw Interrupted{};
-  return rows;
-}
-
-CachedRows Encoder::cached_rows(DType dtype, Interruption* interruption) const {
-  if (max_len_ == 0) return {};
-  const DType row_dtype = dtype == DType::float64 ? DType::float64 : DType::float32;
-  const AlignedBuffer<char>& made = rows(row_dtype).get([&] { return make_rows(row_dtype, interruption); });
-  return {made.data() + rows_lead_bytes, max_len_, spec_.d_model * element_bytes(row_dtype)};
-}
-
-bool Encoder::is_complete(DType dtype) const {
-  return (dtype == DType::float64 ? fine_rotations_with_lows_ : fine_rotations_).is_made() &&
-         (max_len_ == 0 || rows(dtype).is_made());
+  tables.stride = table_stride_;
+  return tables;
 }
 
 }  // namespace fastpe

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Sizes of this machine's caches.
 #pragma once
 
 #include <cstdint>
 
 namespace fastpe {
 
-// Of one processor, for data.
+// The size of one processor's first-level data cache.
 std::int64_t first_level_cache_bytes();
 
 // Outputs larger than this bypass the cache: what the last-level cache holds, or FASTPE_STREAMING_BYTES.

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Arrays as the core sees them: pointers, shapes and strides that somebody else has checked.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "dtype.h"
+
+namespace fastpe {
+
+constexpr int max_item_axes = 8;
+
+// Axes that are counted through by one index, the last one fastest.
+struct Axes {
+  int count = 0;
+  std::int64_t shape[max_item_axes] = {};
+  std::int64_t strides_bytes[max_item_axes] = {};
+
+  void add(std::int64_t length, std::int64_t stride_bytes) {
+    shape[count] = length;
+    strides_bytes[count] = stride_bytes;
+    ++count;
+  }
+  std::int64_t size() const {
+    std::int64_t product = 1;
+    for (int axis = 0; axis < count; ++axis) product *= shape[axis];
+    return product;
+  }
+  std::int64_t offset_of(std::int64_t index) const {
+    std::int64_t bytes = 0;
+    for (int axis = count - 1; axis > 0; --axis) {
+      bytes += index % shape[axis] * strides_bytes[axis];
+      index /= shape[axis];
+    }
+    return count > 0 ? bytes + index * strides_bytes[0] : 0;
+  }
+};
+
+// Columns [first, first + count) of a row.
+struct Columns {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// Items x sequence x columns. An item is one index of all axes but the sequence and the columns: `outer` ones, and of
+// one axis with a smaller stride than the sequence's, which is walked inside of it.
+struct RowsLayout {
+  DType dtype = DType::float32;
+  Axes outer;
+  std::int64_t seq_len = 0;
+  std::int64_t seq_stride_bytes = 0;
+  std::int64_t inner_count = 1;
+  std::int64_t inner_stride_bytes = 0;
+  std::int64_t item_count = 1;
+  std::int64_t columns = 0;
+  std::int64_t column_stride_bytes = 0;
+
+  std::int64_t offset_of(std::int64_t item, std::int64_t l) const {
+    const std::int64_t along = l * seq_stride_bytes;
+    if (inner_count == 1) return along + outer.offset_of(item);
+    return along + outer.offset_of(item / inner_count) + item % inner_count * inner_stride_bytes;
+  }
+  // Adds the axes that items count, one after the other; then walk_inside() once.
+  void add_items(std::int64_t length, std::int64_t stride_bytes);
+  void walk_inside();
+
+  std::int64_t row_bytes() const { return columns * element_bytes(dtype); }
+  bool has_contiguous_rows() const { return column_stride_bytes == element_bytes(dtype) || columns <= 1; }
+  std::int64_t bytes() const { return item_count * seq_len * row_bytes(); }
+};
+
+// Rows in memory. Those that are only read are of another type than those that are written.
+template <class Byte>
+struct BasicRows : RowsLayout {
+  Byte* data = nullptr;
+
+  Byte* row(std::int64_t item, std::int64_t l, std::int64_t column = 0) const {
+    return data + offset_of(item, l) + column * column_stride_bytes;
+  }
+};
+using Rows = BasicRows<char>;
+using ConstRows = BasicRows<const char>;
+
+inline ConstRows read_only(const Rows& rows) {
+  ConstRows result;
+  static_cast<RowsLayout&>(result) = rows;
+  result.data = rows.data;
+  return result;
+}
+
+// A [rows, columns] array that is only read, its columns without gaps.
+struct TableView {
+  const char* data = nullptr;
+  DType dtype = DType::float32;
+  std::int64_t rows = 0;
+  std::int64_t row_stride_bytes = 0;
+
+  const char* row(std::int64_t index) const { return data + index * row_stride_bytes; }
+};
+
+enum class NumberType { int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64 };
+
+// A number of an array, before it is checked: an integer, or a fractional one.
+struct Number {
+  bool is_integer;
+  std::int64_t integer;  // saturated where the array's own number does not fit
+  double value;
+};
+
+inline Number number_of(std::int64_t integer) { return {true, integer, static_cast<double>(integer)}; }
+
+// Numbers counted by (row, sequence), or by one index alone.
+struct NumbersView {
+  const char* data = nullptr;
+  NumberType type = NumberType::int64;
+  std::int64_t row_stride_bytes = 0;
+  std::int64_t seq_stride_bytes = 0;
+
+  bool is_given() const { return data != nullptr; }
+  Number at(std::int64_t row, std::int64_t l) const;
+  std::int64_t integer_at(std::int64_t row, std::int64_t l) const {
+    if (type != NumberType::int64) return at(row, l).integer;
+    std::int64_t value;
+    std::memcpy(&value, data + row * row_stride_bytes + l * seq_stride_bytes, sizeof value);
+    return value;
+  }
+};
+
+}  // namespace fastpe

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "fastpe/messages.h"
+
+namespace fastpe {
+namespace {
+
+void check_position(const Source& source, const Number& number, const std::string& where) {
+  if (!source.range.has(number)) source.refuse(where, number);
+}
+
+// What the position of (row, l) was given by.
+std::string origin_of(const Positions& p, std::int64_t row, const Run& run, std::int64_t l) {
+  if (p.values.is_given()) return place("positions", p.value_axes, row, l);
+  const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, run.l) : row;
+  return std::string("offset") + (p.offsets.is_given() ? "[" + std::to_string(index) + "]" : "") +
+         ": the position of row " + std::to_string(l);
+}
+
+PositionBounds check_positions(const Call& call, Lookout& lookout) {
+  PositionBounds bounds;
+  const Positions& p = call.positions;
+  const Source& source = call.source;
+  const OperationShape& shape = call.operation.shape();
+  const bool varies = !p.are_shared() || !call.validity.are_all_valid();
+  const std::int64_t rows = varies ? shape.rows : 1;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::int64_t valid_before = 0;
+    const auto on_run = [&](const Run& run) {
+      ++bounds.runs;
+      if (!run.position.is_integer) {
+        check_position(source, run.position, origin_of(p, row, run, run.l));
+        bounds.are_all_integers = false;
+        return;
+      }
+      const std::int64_t first = run.position.integer;
+      if (first < source.range.lowest || first > source.range.highest - (run.count - 1)) {
+        // The first bad row is named: that of the first position, or the one behind the last good position.
+        check_position(source, run.position, origin_of(p, row, run, run.l));
+        const std::int64_t i = source.range.highest - first + 1;
+        check_position(source, number_of(first + i), origin_of(p, row, run, run.l + i));
+      }
+      bounds.lowest = std::min(bounds.lowest, first);
+      bounds.highest = std::max(bounds.highest, first + run.count - 1);
+    };
+    for (std::int64_t begin = 0; begin < shape.seq_len; begin += Lookout::elements_at_once) {
+      const std::int64_t end = std::min(begin + Lookout::elements_at_once, shape.seq_len);
+      for_each_validity(
+          call.validity, row, begin, end,
+          [&](std::int64_t l, std::int64_t count) {
+            bounds.rows += count;
+            for_each_run(p, row, l, count, valid_before, on_run);
+            valid_before += count;
+          },
+          [](std::int64_t, std::int64_t) {});
+      lookout.pass(end - begin);
+    }
+  }
+  return bounds;
+}
+
+void check_sequences(const Call& call, Lookout& lookout) {
+  const Positions& p = call.positions;
+  if (!p.sequence_starts.is_given()) return;
+  const std::int64_t seq_len = call.operation.shape().seq_len;
+  std::int64_t previous = 0;
+  for (std::int64_t i = 0; i <= p.sequence_count; ++i) {
+    const std::int64_t start = p.sequence_starts.integer_at(0, i);
+    const bool is_wrong_end = (i == 0 && start != 0) || (i == p.sequence_count && start != seq_len);
+    if (is_wrong_end || start < previous) {
+      throw std::invalid_argument("cu_seqlens[" + std::to_string(i) + "] is " + std::to_string(start) +
+                                  ", expected 0, then values that never fall, then the number of rows, " +
+                                  std::to_string(seq_len));
+    }
+    previous = start;
+    lookout.pass(1);
+  }
+}
+
+void check_lengths(const Call& call, Lookout& lookout) {
+  const NumbersView& lengths = call.validity.lengths;
+  if (!lengths.is_given()) return;
+  const OperationShape& shape = call.operation.shape();
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const std::int64_t length = lengths.integer_at(row, 0);
+    if (length < 0 || length > shape.seq_len) {
+      throw std::invalid_argument(place("lengths", {}, 0, row) + " is " + text_of(lengths.at(row, 0)) +
+                                  ", expected 0 to the sequence length, " + std::to_string(shape.seq_len));
+    }
+    lookout.pass(1);
+  }
+}
+
+}  // namespace
+
+PositionBounds check(const Call& call, Interruption* interruption) {
+  Lookout lookout(interruption);
+  check_sequences(call, lookout);
+  check_lengths(call, lookout);
+  call.operation.check(lookout);
+  return check_positions(call, lookout);
+}
+
+}  // namespace fastpe

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "call.h"
+
+namespace fastpe {
+
+// Checks everything that depends on values rather than shapes: throws std::invalid_argument or std::out_of_range,
+// naming the argument, the place and the value; or Interrupted.
+PositionBounds check(const Call& call, Interruption* interruption);
+
+}  // namespace fastpe

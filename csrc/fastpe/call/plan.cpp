@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plan.h"
+
+#include <algorithm>
+
+#include "fastpe/hardware.h"
+#include "fastpe/parallel.h"
+
+namespace fastpe {
+namespace {
+
+constexpr std::int64_t cache_line_bytes = 64;
+
+// Between two steps of this size a call looks whether it was interrupted.
+constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
+constexpr std::int64_t strided_step_bytes = 128 * 1024;  // every element may be a cache miss, or a new page
+
+constexpr std::int64_t tile_bytes_wanted = 192 * 1024;
+// The part of a tile that stays in the first-level cache beside x: read from the second level, it would halve the speed
+// of everything that passes through.
+std::int64_t resident_bytes() { return first_level_cache_bytes() / 8 * 3; }
+// The same where x comes from memory; of long rows some more.
+constexpr std::int64_t resident_bytes_from_memory = 12 * 1024;
+constexpr std::int64_t most_resident_bytes = 16 * 1024;
+constexpr std::int64_t rows_wanted = 4;
+
+// Reading ready rows beats expanding them for runs this short, and where everything stays in the cache.
+constexpr std::int64_t rows_worth_expanding = 8;
+
+constexpr std::int64_t least_blocks_per_thread = 4;
+
+std::int64_t whole_cache_lines(std::int64_t bytes) {
+  return (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
+}
+
+bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written < streaming_threshold_bytes() / 8; }
+
+Memory memory_of(const OperationShape& shape) {
+  Memory memory;
+  memory.streaming = can_stream(shape.dtype) && !shape.is_in_place && shape.bytes_written > streaming_threshold_bytes();
+  memory.fetches_ahead = shape.bytes_written > streaming_threshold_bytes() / 2;
+  return memory;
+}
+
+// Sets `memory.fetches_close` too, since it depends on the size of a segment.
+TileShape tile_of(const OperationShape& shape, std::int64_t columns, const BlockShape& blocks, Memory& memory) {
+  TileShape tile;
+  tile.row_stride_bytes = whole_cache_lines(columns * element_bytes(shape.tile_dtype));
+  if (!memory.fetches_ahead) {
+    tile.segment_rows = std::max<std::int64_t>(1, resident_bytes() / tile.row_stride_bytes);
+    // As far from a cache line's boundary as the rows it is added to: then no load of the sum straddles two lines. That
+    // pays in the cache (up to a tenth), and costs where x comes from memory, or has smaller elements.
+    if (shape.tile_dtype == shape.dtype) {
+      tile.lead_bytes = static_cast<std::int64_t>(shape.out_address % static_cast<std::uintptr_t>(cache_line_bytes));
+    }
+  } else {
+    const std::int64_t most_rows = std::min(rows_wanted, most_resident_bytes / tile.row_stride_bytes);
+    tile.segment_rows = std::max({std::int64_t{1}, resident_bytes_from_memory / tile.row_stride_bytes, most_rows});
+    const std::int64_t x_row_bytes = columns * element_bytes(shape.dtype);
+    const std::int64_t bytes_in_use = tile.segment_rows * (tile.row_stride_bytes + 2 * x_row_bytes);
+    memory.fetches_close = bytes_in_use <= first_level_cache_bytes();
+  }
+  // Where x comes from memory, a tile of two blocks gains nothing and takes room.
+  const std::int64_t most_tile_rows = memory.fetches_ahead ? blocks.rows : blocks.at_once * blocks.rows;
+  tile.rows = std::clamp<std::int64_t>(tile_bytes_wanted / tile.row_stride_bytes, 1, most_tile_rows);
+  return tile;
+}
+
+Blocks blocks_of(const Call& call, int threads) {
+  const std::int64_t seq_len = call.operation.shape().seq_len;
+  const Positions& p = call.positions;
+  Blocks blocks;
+  blocks.rows = call.source.blocks.rows;
+  const bool is_range = !p.values.is_given() && !p.sequence_starts.is_given();
+  const std::int64_t to_end = is_range ? call.source.rows_to_block_end(first_position(p, 0)) : blocks.rows;
+  blocks.rows_of_first = std::min(seq_len, to_end);
+  const auto count = [&] { return 1 + (seq_len - blocks.rows_of_first + blocks.rows - 1) / blocks.rows; };
+  if (threads > 1 && count() < least_blocks_per_thread * threads) blocks.rows = blocks.rows_of_first = 1;
+  blocks.count = count();
+  return blocks;
+}
+
+Shares shares_of(const Call& call, const Plan& plan) {
+  const OperationShape& shape = call.operation.shape();
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, plan.columns_at_once * element_bytes(shape.dtype));
+  const std::int64_t step_rows = shape.has_contiguous_rows
+                                     ? std::max<std::int64_t>(2 * call.source.blocks.rows, step_bytes / row_bytes)
+                                     : std::max<std::int64_t>(1, strided_step_bytes / row_bytes);
+  Shares shares;
+  std::int64_t unit_rows = 1;
+  if (plan.threads == 1 && shape.items() == 1 && shape.seq_len <= step_rows) {
+    shares.blocks.rows = shares.blocks.rows_of_first = shape.seq_len;
+    return shares;
+  }
+  if (!plan.shares_rows) {
+    shares.part_items = shape.items_per_row;
+    shares.parts = shape.rows;
+    if (shape.items() == 1 && shape.has_contiguous_rows) {
+      shares.blocks = blocks_of(call, plan.threads);
+    } else {
+      shares.blocks.count = shape.seq_len;
+    }
+    unit_rows = shares.part_items * shares.blocks.rows;
+  } else if (shape.seq_len < call.source.blocks.rows * plan.threads) {
+    shares.parts = shape.items();
+    shares.blocks.rows = shares.blocks.rows_of_first = unit_rows = shape.seq_len;
+  } else {
+    // Items of which one block of rows is far more than a step are done in parts; each part makes its own tiles.
+    const std::int64_t step_items = std::max<std::int64_t>(1, step_rows / call.source.blocks.rows);
+    const bool in_parts = shape.items() > 8 * step_items;
+    shares.part_items = in_parts ? step_items : shape.items();
+    shares.parts = (shape.items() + shares.part_items - 1) / shares.part_items;
+    shares.blocks = blocks_of(call, in_parts ? 1 : plan.threads);
+    unit_rows = shares.part_items * shares.blocks.rows;
+  }
+  shares.step = std::max<std::int64_t>(1, step_rows / std::max<std::int64_t>(1, unit_rows));
+  return shares;
+}
+
+}  // namespace
+
+std::int64_t TileShape::bytes() const { return rows == 0 ? 0 : cache_line_bytes + rows * row_stride_bytes; }
+
+ScratchLayout::ScratchLayout(std::int64_t source_bytes, const TileShape& tile, std::int64_t operation_bytes)
+    : tile_(whole_cache_lines(source_bytes)),
+      operation_(tile_ + tile.bytes()),
+      bytes_(operation_ + whole_cache_lines(operation_bytes)) {
+  tile_ += tile.lead_bytes;
+}
+
+std::int64_t Blocks::row(std::int64_t block, std::int64_t seq_len) const {
+  return block == 0 ? 0 : std::min(seq_len, rows_of_first + (block - 1) * rows);
+}
+
+Plan make_plan(const Call& call, const PositionBounds& bounds, Interruption* interruption) {
+  const OperationShape& shape = call.operation.shape();
+  const Source& source = call.source;
+  Plan plan;
+  plan.shares_rows = shape.reads_items && shape.items() > 1 && call.positions.are_shared();
+  plan.in_any_order = call.positions.are_in_any_order();
+  plan.columns_at_once = shape.columns_at_once;
+  plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
+  plan.memory = memory_of(shape);
+
+  const bool is_one_item_a_tile = !plan.shares_rows && shape.items_per_row == 1;
+  plan.strategy = shape.has_sink && is_one_item_a_tile ? Strategy::expand_into_out : Strategy::expand_into_tile;
+  if (source.has_ready_rows(shape.tile_dtype, bounds)) {
+    const bool is_read_faster = plan.strategy == Strategy::expand_into_tile || fits_in_cache(shape) ||
+                                bounds.rows < rows_worth_expanding * bounds.runs;
+    if (!source.expands() || is_read_faster) {
+      plan.ready = source.ready_rows(shape.tile_dtype, bounds, call.max_threads, interruption);
+    }
+  }
+  if (plan.ready.data != nullptr) plan.strategy = Strategy::read_rows;
+
+  std::int64_t source_bytes = 0;
+  if (plan.strategy != Strategy::read_rows) {
+    source.prepare(shape.dtype, interruption);
+    source_bytes = source.scratch_bytes(shape.dtype, plan.in_any_order);
+  }
+  const bool has_segments = shape.items() > 1 || plan.memory.fetches_ahead;
+  if (has_segments || plan.strategy == Strategy::expand_into_tile) {
+    plan.tile = tile_of(shape, plan.columns_at_once, source.blocks, plan.memory);
+    if (plan.strategy != Strategy::expand_into_tile) plan.tile.rows = plan.tile.lead_bytes = 0;
+  }
+  plan.scratch = ScratchLayout(source_bytes, plan.tile, shape.scratch_bytes);
+  plan.shares = shares_of(call, plan);
+  return plan;
+}
+
+}  // namespace fastpe

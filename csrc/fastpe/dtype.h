@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Element types of the arrays that fastpe writes.
+#pragma once
+
+#include <cstdint>
+
+namespace fastpe {
+
+enum class DType : int { float32 = 0, float64 = 1, float16 = 2, bfloat16 = 3 };
+constexpr int dtype_count = 4;
+constexpr int index_of(DType dtype) { return static_cast<int>(dtype); }
+
+constexpr std::int64_t element_bytes(DType dtype) {
+  return dtype == DType::float64 ? 8 : dtype == DType::float32 ? 4 : 2;
+}
+
+// The dtype that encodings are held in before they are added to embeddings of this dtype.
+constexpr DType row_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
+
+// Whether stores may bypass the cache: a vector of the other dtypes is half a cache line.
+constexpr bool can_stream(DType dtype) { return dtype == row_dtype(dtype); }
+
+}  // namespace fastpe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a long call is stopped: the calling thread looks now and then, all threads see, and once they have stopped the
+// calling thread throws Interrupted.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace fastpe {
+
+// Whether a call is to stop. The calling thread looks, as often as it likes, which asks every 50 ms; all threads see.
+class Interruption {
+ public:
+  bool look();
+  bool is_seen() const { return is_seen_.load(std::memory_order_relaxed); }
+
+ protected:
+  ~Interruption() = default;
+  virtual bool requested() = 0;
+
+ private:
+  std::atomic<bool> is_seen_{false};
+  std::chrono::steady_clock::time_point last_asked_ = std::chrono::steady_clock::now();
+};
+
+struct Interrupted {};
+
+inline void throw_if_interrupted(Interruption* interruption) {
+  if (interruption != nullptr && interruption->look()) throw Interrupted{};
+}
+
+// Looks once in so many elements of an array that is read from end to end; they take some milliseconds.
+class Lookout {
+ public:
+  static constexpr std::int64_t elements_at_once = 1 << 20;
+
+  explicit Lookout(Interruption* interruption) : interruption_(interruption) {}
+
+  void pass(std::int64_t elements) {
+    passed_ += elements;
+    if (passed_ < elements_at_once) return;
+    passed_ = 0;
+    throw_if_interrupted(interruption_);
+  }
+
+ private:
+  Interruption* interruption_;
+  std::int64_t passed_ = 0;
+};
+
+}  // namespace fastpe

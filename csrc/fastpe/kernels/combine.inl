@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// combine: the sum of rows and of an addend's rows, out[row] = x[row] * scale + addend[row] * alpha.
+//
+// Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Stores start on a vector's
+// boundary; the vectors at both ends of a row overlap those between and are summed before x is written.
+// Reads and writes exactly the rows' columns, any alignment; out may be x. An addend's row stride of 0 adds one row to
+// all.
+// Error: none beyond the rounding of each operation.
+//
+// Tried, and not better in all (Zen 4 unless said): prefetching the tile, or x into a first level that has no room for
+// two segments of it beside the tile; segments of a quarter or half of the first level in the cache (Zen 5, 3 to 6 %
+// slower than three eighths); from memory segments of 8 KiB, or of 16 whatever the row, instead of 12, x fetched two or
+// four segments ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
+#pragma once
+
+#include "elements.inl"
+#include "memory.inl"
+
+namespace fastpe {
+namespace {
+
+template <class T, class Addend, bool scaled>
+struct CombinedRow {
+  using Element = typename T::Element;
+  using Vector = typename T::Vector;
+
+  FASTPE_ALWAYS_INLINE CombinedRow(const Combination& c, std::int64_t row)
+      : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
+        x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
+        addend(reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes)),
+        next_x((c.next_x == nullptr ? c.x : c.next_x) + row * c.x_row_stride_bytes),
+        scale(T::broadcast(c.scale)),
+        alpha(T::broadcast(c.alpha)) {}
+
+  FASTPE_ALWAYS_INLINE Vector sum(Vector embedding, typename Addend::Vector other) const {
+    return scaled ? embedding * scale + other * alpha : embedding + other;
+  }
+  FASTPE_ALWAYS_INLINE Vector at(std::int64_t column) const {
+    return sum(T::load(x + column), Addend::load(addend + column));
+  }
+  template <Access access>
+  FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
+    std::int64_t column = begin;
+    for (; column + float_lanes <= end; column += float_lanes) {
+      if constexpr (access != Access::plain) prefetch_columns<T, access>(next_x, column - begin);
+      put<T, access>(out + column, at(column));
+    }
+    return column;
+  }
+  FASTPE_ALWAYS_INLINE void put_partial(std::int64_t begin, std::int64_t end) const {
+    const std::int64_t count = end - begin;
+    store_partial<T>(out + begin, sum(load_partial<T>(x + begin, count), load_partial<Addend>(addend + begin, count)),
+                     count);
+  }
+
+  Element* out;
+  const Element* x;
+  const typename Addend::Element* addend;
+  const char* next_x;
+  Vector scale, alpha;
+};
+
+template <class T, class Addend, bool scaled, Access access>
+void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const CombinedRow<T, Addend, scaled> r(c, row);
+    const std::int64_t aligned = elements_to_alignment<T>(r.out);
+    const std::int64_t head = aligned < columns ? aligned : columns;
+    if constexpr (access == Access::streaming) {
+      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
+      const std::int64_t end = r.template put_vectors<access>(head, columns);
+      if (end < columns) r.put_partial(end, columns);
+    } else if (columns < float_lanes) {
+      r.put_partial(0, columns);
+    } else {
+      // The vectors at both ends may overlap those between, which lie on cache lines: summed before x is written.
+      const auto first = r.at(0);
+      const auto last = r.at(columns - float_lanes);
+      r.template put_vectors<access>(head, columns);
+      T::store(r.out, first);
+      T::store(r.out + columns - float_lanes, last);
+    }
+  }
+}
+
+using WideFloat32 = Float32Of<WideFloats>;
+using WideFloat16 = Float16Of<WideFloats>;
+using WideBFloat16 = BFloat16Of<WideFloats>;
+
+// As what sums are fastest where x comes from memory: whole vectors of float32 are a fifth slower than halves.
+template <class T, class Addend>
+struct FromMemory {
+  using X = T;
+  using Other = Addend;
+};
+template <>
+struct FromMemory<WideFloat32, WideFloat32> {
+  using X = Float32;
+  using Other = Float32;
+};
+
+template <class T, class Addend, bool scaled>
+void combine_scaled(const Combination& c) {
+  if constexpr (can_stream(T::dtype)) {
+    if (c.streaming) {
+      combine_rows<T, Addend, scaled, Access::streaming>(c, c.rows, c.columns);
+      return streaming_fence();
+    }
+  }
+  if (c.next_x != nullptr) {
+    using X = typename FromMemory<T, Addend>::X;
+    using Other = typename FromMemory<T, Addend>::Other;
+    c.fetches_close ? combine_rows<X, Other, scaled, Access::fetching_close>(c, c.rows, c.columns)
+                    : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
+    return;
+  }
+  // Rows without a gap between them are one long row.
+  const std::int64_t row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
+  const std::int64_t addend_row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename Addend::Element));
+  const bool is_one_row = c.out_row_stride_bytes == row_bytes && c.x_row_stride_bytes == row_bytes &&
+                          c.addend_row_stride_bytes == addend_row_bytes;
+  combine_rows<T, Addend, scaled, Access::plain>(c, is_one_row ? 1 : c.rows,
+                                                 is_one_row ? c.rows * c.columns : c.columns);
+}
+
+template <class T, class Addend>
+void combine(const Combination& c) {
+  c.scale == 1.0 && c.alpha == 1.0 ? combine_scaled<T, Addend, false>(c) : combine_scaled<T, Addend, true>(c);
+}
+
+}  // namespace
+}  // namespace fastpe

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// expand: the rows around an anchor, from its phasors.
+//
+// Method: first the anchor itself from its group's centre, then the rows around it, by the angle addition theorem: the
+// rows at +row and -row come from the same two products. The arithmetic is plain multiplication and addition in one
+// fixed order.
+// Reads the fine tables and anchors, which are padded, and x; writes exactly the rows' columns, any alignment. Rows may
+// have any stride; out may be x.
+// Error, measured by tests/test_accuracy.py: float32, float16 and bfloat16 never beyond 0.5 ulp in the sample; float64
+// 1 ulp + 1.3e-16 at most, absolute 2.1e-16. Bounds: 0.5 ulp + 1e-15 and 1 ulp + 2e-16.
+//
+// What it costs, in cycles for 16 float32 values (AVX-512): on Zen 4 the arithmetic alone 5.2 to 5.9, 1.3 of them for
+// each conversion of 8, storing to the second level 2 to 3, together 7 to 7.5; on Zen 5 3.3, 2.1 and 5.6: they overlap
+// little.
+//
+// Tried, and not better in all (Zen 4 unless said):
+// - pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with AVX2,
+// and
+//   each layout needs its own; tables of such pairs, spread as they are loaded (no change); one anchor at a time (20 %
+//   slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 % either way,
+//   for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the multipliers'
+//   ports; starting each row's stores on a cache line (the tables then straddle them; placing the tables to match, 3 %
+//   either way); halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for one store (no
+//   change).
+// - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
+//   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
+// - streaming: rows that are aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes,
+//   so as not to peel (half the speed); a row's ends by plain stores (a sixth slower than whole seams).
+#pragma once
+
+#include "elements.inl"
+#include "memory.inl"
+
+namespace fastpe {
+namespace {
+
+constexpr std::int64_t panel_columns = 256;
+
+// `columns` of them, from `begin` on.
+void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double* values, double* slopes) {
+  const Anchor from = anchor;  // stores could alias it
+  const Doubles direction = Doubles::broadcast(from.turn.backwards ? -1.0 : 1.0);
+  for (std::int64_t i = 0; i < columns; i += double_lanes) {
+    const Doubles value = Doubles::load(from.values + begin + i);
+    const Doubles slope = Doubles::load(from.slopes + begin + i);
+    const Doubles cosine = Doubles::load(from.turn.cosines + begin + i);
+    const Doubles sine = direction * Doubles::load(from.turn.sines + begin + i);
+    (value * cosine + slope * sine).store(values + i);
+    (slope * cosine - value * sine).store(slopes + i);
+  }
+}
+
+// An expansion's anchors for `columns` columns from `begin` on, at most a panel. Turned where they are used they stay
+// in the first-level cache, and what was streamed before drains meanwhile.
+struct TurnedAnchors {
+  TurnedAnchors(const Expansion& e, std::int64_t begin, std::int64_t columns) {
+    const std::int64_t padded = (columns + column_padding - 1) / column_padding * column_padding;
+    const int count = e.last_row > block_radius ? 2 : 1;
+    for (int i = 0; i < count; ++i) {
+      turn(e.anchors[i], begin, padded, values[i], slopes[i]);
+      anchors[i] = {values[i], slopes[i], {}};
+    }
+  }
+
+  alignas(64) double values[blocks_at_once][panel_columns + column_padding];
+  alignas(64) double slopes[blocks_at_once][panel_columns + column_padding];
+  Anchor anchors[blocks_at_once] = {};
+};
+
+enum class Mode { write, add, scale_and_add };
+
+// Rows around two adjacent anchors that are as far from them, in the order of their positions. Those wanted are next to
+// each other.
+enum RowSet : int { before_first = 1, after_first = 2, before_second = 4, after_second = 8 };
+constexpr int around_first = before_first | after_first;
+constexpr int around_second = before_second | after_second;
+constexpr int anchors_alone = after_first | after_second;  // row 0
+
+constexpr int row_bit(int anchor, int side) { return 1 << (2 * anchor + side); }
+
+// Columns of an expansion and where they go to. What is fetched is ahead_bytes ahead. Never passed by value: copying it
+// in other pieces than it was written in waits for every store before, which costs a tenth.
+struct Part {
+  char* out;  // column `begin` of the first row
+  std::int64_t out_row_stride_bytes;
+  std::int64_t begin, columns;
+  std::int64_t ahead_bytes;
+};
+
+// What the loop over a part's columns needs, in locals: a store could alias the Expansion's own fields. Once inlined
+// whole it is all in registers. `row` is the distance from the anchors, `first_anchor` the first one's number; all
+// pointers are to the part's first column. Rows outside of row_set may lie outside of the array and have no pointers.
+template <class T, int row_set>
+struct RowsAt {
+  using Element = typename T::Element;
+  static constexpr bool compensated = sizeof(Element) == sizeof(double);
+
+  FASTPE_ALWAYS_INLINE RowsAt(const Expansion& e, const Anchor* anchors, const Part& part, std::int64_t first_anchor,
+                              std::int64_t row)
+      : cosines(e.fine.cosines + row * e.fine.stride + part.begin),
+        sines(e.fine.sines + row * e.fine.stride + part.begin),
+        scale(T::broadcast(e.scale)),
+        alpha(T::broadcast(e.alpha)),
+        bound(Doubles::broadcast(e.bound)),
+        turn(anchors[first_anchor].turn),
+        turn_direction(Doubles::broadcast(turn.backwards ? -1.0 : 1.0)) {
+    if constexpr (compensated) {
+      cosine_lows = e.fine.cosine_lows + row * e.fine.stride + part.begin;
+      sine_lows = e.fine.sine_lows + row * e.fine.stride + part.begin;
+    }
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      const Anchor& at = anchors[first_anchor == 0 ? anchor : 1];
+      values[anchor] = at.values;
+      slopes[anchor] = at.slopes;
+    }
+    const std::int64_t centre = first_anchor * block_rows - e.first_row;
+    set_rows(out, part.out, part.out_row_stride_bytes, centre, row);
+    if (e.x != nullptr) {
+      set_rows(x, e.x + part.begin * static_cast<std::int64_t>(sizeof(Element)), e.x_row_stride_bytes, centre, row);
+    }
+  }
+
+  template <class AnyElement, class Byte>
+  static FASTPE_ALWAYS_INLINE void set_rows(AnyElement* (&rows)[blocks_at_once][2], Byte* first_row,
+                                            std::int64_t row_stride_bytes, std::int64_t centre, std::int64_t row) {
+    const std::int64_t from_centre = row * row_stride_bytes;
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      const std::int64_t at = (centre + anchor * block_rows) * row_stride_bytes;
+      if ((row_set & row_bit(anchor, 0)) != 0) {
+        rows[anchor][0] = reinterpret_cast<AnyElement*>(first_row + (at - from_centre));
+      }
+      if ((row_set & row_bit(anchor, 1)) != 0) {
+        rows[anchor][1] = reinterpret_cast<AnyElement*>(first_row + (at + from_centre));
+      }
+    }
+  }
+
+  const double* values[blocks_at_once];
+  const double* slopes[blocks_at_once];
+  const double* cosines;
+  const double* sines;
+  const double* cosine_lows = nullptr;
+  const double* sine_lows = nullptr;
+  Element* out[blocks_at_once][2] = {};  // before and after each anchor
+  const Element* x[blocks_at_once][2] = {};
+  typename T::Vector scale, alpha;
+  Doubles bound;
+  AnchorTurn turn;
+  Doubles turn_direction;
+};
+
+// Whether the phasors are the anchor's, or its group's centre's and turned as they are read.
+enum class From { anchor, centre };
+
+// The encoding of one row, from its two products (and what they lack, in float64).
+template <class T, Mode mode>
+inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, DoublePair even_low, DoublePair odd_low,
+                                          bool plus, Doubles bound) {
+  Doubles first = plus ? even.first + odd.first : even.first - odd.first;
+  Doubles second = plus ? even.second + odd.second : even.second - odd.second;
+  if constexpr (sizeof(typename T::Element) == sizeof(double)) {
+    first = first + (plus ? even_low.first + odd_low.first : even_low.first - odd_low.first);
+    second = second + (plus ? even_low.second + odd_low.second : even_low.second - odd_low.second);
+    first = first.clamped(bound);  // the last addition may leave 1 + ulp
+    second = second.clamped(bound);
+  }
+  return mode == Mode::write ? T::once(first, second) : T::addend(first, second);
+}
+
+// float_lanes columns, or the first `count` of them, of a set of rows: they share each load of the fine tables.
+template <class T, Mode mode, Access access, From from, int row_set, bool partial>
+FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
+                                         std::int64_t ahead_bytes) {
+  constexpr bool compensated = sizeof(typename T::Element) == sizeof(double);
+  const DoublePair c = Float64::load(rows.cosines + column);
+  const DoublePair s = Float64::load(rows.sines + column);
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+    if ((row_set & (anchor == 0 ? around_first : around_second)) == 0) continue;
+    DoublePair value = Float64::load(rows.values[anchor] + column);
+    DoublePair slope = Float64::load(rows.slopes[anchor] + column);
+    if constexpr (from == From::centre) {
+      const DoublePair cosine = Float64::load(rows.turn.cosines + column);
+      const DoublePair direction{rows.turn_direction, rows.turn_direction};
+      const DoublePair sine = direction * Float64::load(rows.turn.sines + column);
+      const DoublePair turned = value * cosine + slope * sine;
+      slope = slope * cosine - value * sine;
+      value = turned;
+    }
+    const DoublePair even = value * c;
+    const DoublePair odd = slope * s;
+    DoublePair even_low = even, odd_low = odd;
+    if constexpr (compensated) {
+      even_low = value * Float64::load(rows.cosine_lows + column);
+      odd_low = slope * Float64::load(rows.sine_lows + column);
+    }
+    for (int side = 0; side < 2; ++side) {
+      if ((row_set & row_bit(anchor, side)) == 0) continue;
+      auto result = sum_of_products<T, mode>(even, odd, even_low, odd_low, side == 1, rows.bound);
+      if constexpr (mode != Mode::write) {
+        const auto* x = rows.x[anchor][side] + column;
+        const auto embedding = partial ? load_partial<T>(x, count) : T::load(x);
+        result = mode == Mode::add ? embedding + result : embedding * rows.scale + result * rows.alpha;
+      }
+      auto* out = rows.out[anchor][side] + column;
+      if constexpr (access == Access::fetching) {
+        const auto* read = mode == Mode::write ? rows.out[anchor][side] : rows.x[anchor][side];
+        prefetch_columns<T, access>(reinterpret_cast<const char*>(read) + ahead_bytes, column);
+      }
+      if constexpr (partial) {
+        store_partial<T>(out, result, count);
+      } else {
+        put<T, access>(out, result);
+      }
+    }
+  }
+}
+
+// The columns from `column` on, fewer than a vector's: a row at a time, so that there is little code.
+template <class T, Mode mode, From from, int row_set>
+FASTPE_NEVER_INLINE void expand_tail(const Expansion& e, const Anchor* anchors, const Part& part,
+                                     std::int64_t first_anchor, std::int64_t row, std::int64_t column) {
+  const RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
+  expand_columns<T, mode, Access::plain, from, row_set, true>(rows, column, part.columns - column, 0);
+}
+
+template <class T, Mode mode, From from>
+FASTPE_NEVER_INLINE void expand_tails(const Expansion& e, const Anchor* anchors, const Part& part,
+                                      std::int64_t first_anchor, std::int64_t row, std::int64_t column, int row_set) {
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor, row_set >>= 2) {
+    const std::int64_t at = first_anchor + anchor;
+    if ((row_set & before_first) != 0) expand_tail<T, mode, from, before_first>(e, anchors, part, at, row, column);
+    if ((row_set & after_first) != 0) expand_tail<T, mode, from, after_first>(e, anchors, part, at, row, column);
+  }
+}
+
+template <class T, Mode mode, Access access, From from, int row_set>
+inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part& part, std::int64_t first_anchor,
+                           std::int64_t row) {
+  const RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
+  const std::int64_t end = part.columns;
+  const std::int64_t ahead_bytes = part.ahead_bytes;
+  std::int64_t column = 0;
+  for (; column + float_lanes <= end; column += float_lanes) {
+    expand_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);
+  }
+  if (column < end) expand_tails<T, mode, from>(e, anchors, part, first_anchor, row, column, row_set);
+}
+
+// A row alone, turned as it is written.
+template <class T, Mode mode, Access access>
+inline void expand_one_row(const Expansion& e, const Anchor* anchors, const Part& part) {
+  if (e.first_row >= 0) {
+    expand_rows_at<T, mode, access, From::centre, after_first>(e, anchors, part, 0, e.first_row);
+  } else {
+    expand_rows_at<T, mode, access, From::centre, before_first>(e, anchors, part, 0, -e.first_row);
+  }
+}
+
+// Those of the rows at this distance from the anchors that are wanted.
+inline int row_set_at(const Expansion& e, std::int64_t row) {
+  const auto wanted = [&e](std::int64_t at, int bit) { return e.first_row <= at && at <= e.last_row ? bit : 0; };
+  const int after = wanted(row, after_first) | wanted(block_rows + row, after_second);
+  return row == 0 ? after : after | wanted(-row, before_first) | wanted(block_rows - row, before_second);
+}
+
+// All rows wanted.
+template <class T, Mode mode, Access access>
+inline void expand_rows(const Expansion& e, const Anchor* anchors, const Part& part) {
+  // Large arrays, for which fetching pays, are almost all of whole pairs of blocks.
+  constexpr Access of_parts = access == Access::fetching ? Access::plain : access;
+  constexpr From from = From::anchor;
+  for (std::int64_t row = 0; row <= block_radius; ++row) {
+    const int row_set = row_set_at(e, row);
+    // Rows of the second block alone are done as those of a first one.
+    const bool is_second = (row_set & around_first) == 0;
+    const std::int64_t first_anchor = is_second ? 1 : 0;
+    switch (is_second ? row_set >> 2 : row_set) {
+      case before_first:
+        expand_rows_at<T, mode, of_parts, from, before_first>(e, anchors, part, first_anchor, row);
+        break;
+      case after_first:
+        expand_rows_at<T, mode, of_parts, from, after_first>(e, anchors, part, first_anchor, row);
+        break;
+      case around_first:
+        expand_rows_at<T, mode, of_parts, from, around_first>(e, anchors, part, first_anchor, row);
+        break;
+      case after_first | before_second:
+        expand_rows_at<T, mode, of_parts, from, after_first | before_second>(e, anchors, part, 0, row);
+        break;
+      case around_first | before_second:
+        expand_rows_at<T, mode, of_parts, from, around_first | before_second>(e, anchors, part, 0, row);
+        break;
+      case after_first | around_second:
+        expand_rows_at<T, mode, of_parts, from, after_first | around_second>(e, anchors, part, 0, row);
+        break;
+      case anchors_alone: expand_rows_at<T, mode, access, from, anchors_alone>(e, anchors, part, 0, row); break;
+      case around_first | around_second:
+        expand_rows_at<T, mode, access, from, around_first | around_second>(e, anchors, part, 0, row);
+        break;
+      default: break;
+    }
+  }
+}
+
+inline Anchor from_column(const Anchor& anchor, std::int64_t column) {
+  Anchor at = anchor;
+  at.values += column;
+  at.slopes += column;
+  if (at.turn.cosines != nullptr) {
+    at.turn.cosines += column;
+    at.turn.sines += column;
+  }
+  return at;
+}
+
+// A part of at most panel_columns, for which TurnedAnchors has room. A row alone, which uses no table twice, is turned
+// as it is written and may have any number.
+template <class T, Mode mode, Access access>
+inline void expand_panel(const Expansion& e, const Part& part) {
+  const bool is_turned = e.anchors[0].turn.cosines != nullptr;
+  if constexpr (sizeof(typename T::Element) < sizeof(double)) {
+    if (is_turned && e.first_row != e.last_row) {
+      const TurnedAnchors turned(e, part.begin, part.columns);
+      return expand_rows<T, mode, access>(e, turned.anchors, part);
+    }
+  }
+  const bool has_second = e.last_row > block_radius;
+  const Anchor anchors[blocks_at_once] = {from_column(e.anchors[0], part.begin),
+                                          from_column(e.anchors[has_second ? 1 : 0], part.begin)};
+  if constexpr (sizeof(typename T::Element) < sizeof(double)) {
+    constexpr Access of_one = access == Access::fetching ? Access::plain : access;
+    if (is_turned) return expand_one_row<T, mode, of_one>(e, anchors, part);
+  }
+  expand_rows<T, mode, access>(e, anchors, part);
+}
+
+template <class T, Mode mode, Access access>
+void expand_panels(const Expansion& e, std::int64_t first, std::int64_t last) {
+  constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
+  const std::int64_t rows = e.last_row - e.first_row + 1;
+  const std::int64_t columns = rows == 1 ? last - first : panel_columns;
+  const std::int64_t row_stride_bytes = mode == Mode::write ? e.out_row_stride_bytes : e.x_row_stride_bytes;
+  for (std::int64_t begin = first; begin < last; begin += columns) {
+    // After the last panel come the first columns of the next call's rows.
+    const bool is_last = begin + columns >= last;
+    const std::int64_t ahead =
+        is_last ? rows * row_stride_bytes - (begin - first) * element_size : columns * element_size;
+    const Part part{e.out + begin * element_size, e.out_row_stride_bytes, begin, is_last ? last - begin : columns,
+                    ahead};
+    expand_panel<T, mode, access>(e, part);
+  }
+}
+
+// Of rows without a gap between them, the vectors that one row ends in and the next begins in: made from both, so that
+// they are stored whole. Written in halves, such a line would have to be read from memory first.
+template <class T, Mode mode>
+void expand_seams(const Expansion& e, std::int64_t head) {
+  using Element = typename T::Element;
+  constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
+  constexpr std::int64_t most_rows = blocks_at_once * block_rows;
+  constexpr std::int64_t seam = 2 * float_lanes;
+  const std::int64_t tail = float_lanes - head;
+  const std::int64_t rows = e.last_row - e.first_row + 1;
+  // From k * seam on: `tail` columns of row k - 1, then `head` columns of row k. Each come in a whole vector; what it
+  // has beside them goes into the room between two seams.
+  alignas(64) Element seams[(most_rows + 1) * seam];
+  const auto expand_to = [&e](Element* to, std::int64_t column) {
+    const Part part{reinterpret_cast<char*>(to), seam * element_size, column, float_lanes, 0};
+    expand_panel<T, mode, Access::plain>(e, part);
+  };
+  expand_to(seams + tail, 0);
+  expand_to(seams + seam + tail - float_lanes, e.columns - float_lanes);
+  auto* const out = reinterpret_cast<Element*>(e.out);
+  copy_elements(out, seams + tail, head);
+  for (std::int64_t row = 1; row < rows; ++row) {
+    T::stream(advance(out, row * e.out_row_stride_bytes) - tail, T::load(seams + row * seam));
+  }
+  copy_elements(advance(out, rows * e.out_row_stride_bytes) - tail, seams + rows * seam, tail);
+}
+
+// Rows of the same alignment: the columns before the first aligned one are peeled.
+template <class T, Mode mode>
+void expand_streaming(const Expansion& e) {
+  const std::int64_t aligned = elements_to_alignment<T>(e.out);
+  const std::int64_t head = aligned < e.columns ? aligned : e.columns;
+  const bool has_seams =
+      head != 0 && e.out_row_stride_bytes == e.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
+  if (has_seams) {
+    expand_seams<T, mode>(e, head);
+  } else if (head != 0) {
+    expand_panel<T, mode, Access::plain>(e, {e.out, e.out_row_stride_bytes, 0, head, 0});
+  }
+  expand_panels<T, mode, Access::streaming>(e, head, has_seams ? e.columns - float_lanes + head : e.columns);
+  streaming_fence();
+}
+
+template <class T, Mode mode>
+void expand_in_mode(const Expansion& e) {
+  if constexpr (can_stream(T::dtype)) {
+    const bool same_alignment = e.out_row_stride_bytes % vector_bytes<T> == 0;
+    if (e.streaming && same_alignment) return expand_streaming<T, mode>(e);
+  }
+  if (e.fetches_ahead) {
+    expand_panels<T, mode, Access::fetching>(e, 0, e.columns);
+  } else {
+    expand_panels<T, mode, Access::plain>(e, 0, e.columns);
+  }
+}
+
+template <class T>
+void expand(const Expansion& e) {
+  if (e.x == nullptr) {
+    expand_in_mode<T, Mode::write>(e);
+  } else if (e.scale == 1.0 && e.alpha == 1.0) {
+    expand_in_mode<T, Mode::add>(e);
+  } else {
+    expand_in_mode<T, Mode::scale_and_add>(e);
+  }
+}
+
+}  // namespace
+}  // namespace fastpe

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How vectors reach memory: alignment, fetching ahead, and stores past the caches.
+#pragma once
+
+#include "elements.inl"
+
+// Into the first-level or second-level cache; any address will do.
+#if defined(__GNUC__)
+#define FASTPE_PREFETCH_FIRST_LEVEL(address) __builtin_prefetch((address), 0, 3)
+#define FASTPE_PREFETCH_SECOND_LEVEL(address) __builtin_prefetch((address), 0, 2)
+#elif defined(_M_X64)
+#define FASTPE_PREFETCH_FIRST_LEVEL(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T0)
+#define FASTPE_PREFETCH_SECOND_LEVEL(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T1)
+#else
+#define FASTPE_PREFETCH_FIRST_LEVEL(address) static_cast<void>(address)
+#define FASTPE_PREFETCH_SECOND_LEVEL(address) static_cast<void>(address)
+#endif
+
+namespace fastpe {
+namespace {
+
+template <class T>
+constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;
+
+// Elements before p is aligned for streaming stores.
+template <class T>
+inline std::int64_t elements_to_alignment(const void* p) {
+  constexpr auto alignment = static_cast<std::uintptr_t>(vector_bytes<T>);
+  const std::uintptr_t beyond = reinterpret_cast<std::uintptr_t>(p) % alignment;
+  return static_cast<std::int64_t>((beyond == 0 ? 0 : alignment - beyond) / sizeof(typename T::Element));
+}
+
+template <class Element>
+inline Element* advance(Element* p, std::int64_t bytes) {
+  return reinterpret_cast<Element*>(reinterpret_cast<char*>(p) + bytes);
+}
+template <class Element>
+inline const Element* advance(const Element* p, std::int64_t bytes) {
+  return reinterpret_cast<const Element*>(reinterpret_cast<const char*>(p) + bytes);
+}
+
+// How memory is used: as it comes; fetching ahead x, or out where there is no x, into the second-level or first-level
+// cache; or storing past the caches.
+enum class Access { plain, fetching, fetching_close, streaming };
+
+// What the vector of columns at `column` is to a row at `next`: one fetch for each cache line.
+template <class T, Access access>
+FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
+  constexpr std::int64_t line_bytes = 64;
+  const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
+  if (vector_bytes<T> < line_bytes && at % line_bytes != 0) return;
+  for (std::int64_t line = 0; line < vector_bytes<T>; line += line_bytes) {
+    if constexpr (access == Access::fetching_close) {
+      FASTPE_PREFETCH_FIRST_LEVEL(next + at + line);
+    } else {
+      FASTPE_PREFETCH_SECOND_LEVEL(next + at + line);
+    }
+  }
+}
+
+template <class T, Access access>
+inline void put(typename T::Element* p, typename T::Vector v) {
+  if constexpr (access == Access::streaming) {
+    T::stream(p, v);
+  } else {
+    T::store(p, v);
+  }
+}
+
+}  // namespace
+}  // namespace fastpe

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Places and values as error messages write them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "arrays.h"
+
+namespace fastpe {
+
+std::string text_of(double value);
+std::string text_of(const Number& number);
+
+// The element of an array at [.. index of the axes .., l]: "ids[2, 7]".
+std::string place(const char* name, const Axes& axes, std::int64_t index, std::int64_t l);
+
+}  // namespace fastpe

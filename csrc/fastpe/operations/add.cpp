@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "add.h"
+
+#include <algorithm>
+
+#include "combine.h"
+#include "copy.h"
+
+namespace fastpe {
+namespace {
+
+OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows) {
+  OperationShape shape = shape_of_writing(out, rows);
+  const std::int64_t bytes = element_bytes(out.dtype);
+  shape.columns_at_once = std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, bytes));
+  shape.reads_items = true;
+  shape.is_in_place = x.data == out.data;
+  shape.has_contiguous_rows = shape.has_sink = shape.has_contiguous_rows && x.has_contiguous_rows();
+  if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
+  return shape;
+}
+
+}  // namespace
+
+Add::Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors)
+    : Operation(shape_of(x, out, rows)), x_(x), out_(out), factors_(factors) {}
+
+const char* Add::x_at(Place place, const Columns& columns) const {
+  if (place.l >= x_.seq_len || place.item >= x_.item_count) return nullptr;
+  return x_.row(place.item, place.l, columns.first);
+}
+
+void Add::apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const {
+  if (items.count() > 1 && shape_.has_contiguous_rows && out_.inner_count > 1 && out_.inner_count == x_.inner_count) {
+    return add_to_inner_items(tile, items, next, workspace);
+  }
+  for (std::int64_t item = items.begin; item < items.end; ++item) {
+    const Place after = item + 1 < items.end ? Place{item + 1, tile.l} : next;
+    shape_.has_contiguous_rows ? add_to_item(tile, item, after, workspace)
+                               : add_to_item_by_rows(tile, item, after, workspace);
+  }
+}
+
+void Add::add_to_item(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const {
+  Combination c = combination_of(tile, tile.l, tile.count, factors_, workspace.memory);
+  c.out = out_.row(item, tile.l, tile.columns.first);
+  c.out_row_stride_bytes = out_.seq_stride_bytes;
+  c.x = x_at({item, tile.l}, tile.columns);
+  c.x_row_stride_bytes = x_.seq_stride_bytes;
+  c.next_x = workspace.memory.fetches_ahead ? x_at(next, tile.columns) : nullptr;
+  combine(c, out_.dtype, tile.dtype);
+}
+
+void Add::add_to_inner_items(const Tile& tile, Items items, Place next, const Workspace& workspace) const {
+  const std::int64_t end_l = tile.l + tile.count;
+  for (std::int64_t first = items.begin; first < items.end;) {
+    const std::int64_t end = std::min(items.end, (first / out_.inner_count + 1) * out_.inner_count);
+    const Place after = end < items.end ? Place{end, tile.l} : next;
+    for (std::int64_t l = tile.l; l < end_l; ++l) {
+      Combination c = combination_of(tile, l, end - first, factors_, workspace.memory);
+      c.addend_row_stride_bytes = 0;
+      c.out = out_.row(first, l, tile.columns.first);
+      c.out_row_stride_bytes = out_.inner_stride_bytes;
+      c.x = x_at({first, l}, tile.columns);
+      c.x_row_stride_bytes = x_.inner_stride_bytes;
+      const Place next_place = l + 1 < end_l ? Place{first, l + 1} : after;
+      c.next_x = workspace.memory.fetches_ahead ? x_at(next_place, tile.columns) : nullptr;
+      combine(c, out_.dtype, tile.dtype);
+    }
+    first = end;
+  }
+}
+
+void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const {
+  const std::int64_t bytes = element_bytes(out_.dtype);
+  char* const whole_row = workspace.scratch;
+  for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
+    Combination c = combination_of(tile, l, 1, factors_, {});
+    c.x = x_.row(item, l, tile.columns.first);
+    if (!x_.has_contiguous_rows()) {
+      copy_row(whole_row, bytes, c.x, x_.column_stride_bytes, tile.columns.count, bytes);
+      c.x = whole_row;
+    } else if (workspace.memory.fetches_ahead) {
+      c.next_x = x_at({next.item, next.l + (l - tile.l)}, tile.columns);
+    }
+    const bool is_strided = !out_.has_contiguous_rows();
+    char* const out = out_.row(item, l, tile.columns.first);
+    c.out = is_strided ? whole_row : out;
+    combine(c, out_.dtype, tile.dtype);
+    if (is_strided) copy_row(out, out_.column_stride_bytes, whole_row, bytes, tile.columns.count, bytes);
+  }
+}
+
+Sink Add::sink(std::int64_t item, std::int64_t l, Columns columns) const {
+  Sink sink{};
+  sink.dtype = out_.dtype;
+  sink.columns = columns;
+  sink.out = out_.row(item, l, columns.first);
+  sink.out_row_stride_bytes = out_.seq_stride_bytes;
+  sink.x = x_at({item, l}, columns);
+  sink.x_row_stride_bytes = x_.seq_stride_bytes;
+  sink.scale = factors_.scale;
+  sink.alpha = factors_.alpha;
+  return sink;
+}
+
+void Add::leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+  if (shape_.is_in_place) return;
+  for (std::int64_t i = 0; i < count; ++i) {
+    copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes, x_.row(item, l + i, columns.first),
+             x_.column_stride_bytes, columns.count, element_bytes(out_.dtype));
+  }
+}
+
+}  // namespace fastpe

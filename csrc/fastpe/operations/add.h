@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// out = x * scale + alpha * PE, in place where out is x. Rows that are not valid are left as they are, or copied.
+#pragma once
+
+#include "operation.h"
+
+namespace fastpe {
+
+struct Factors {
+  double scale = 1.0, alpha = 1.0;
+};
+
+class Add final : public Operation {
+ public:
+  // x and out have the same shape; `rows` of arguments divide their items evenly.
+  Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors);
+  // In place.
+  Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors) {}
+
+  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  Sink sink(std::int64_t item, std::int64_t l, Columns columns) const override;
+  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+
+ private:
+  const char* x_at(Place place, const Columns& columns) const;
+  void add_to_item(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const;
+  void add_to_item_by_rows(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const;
+  // Items that lie side by side inside of the sequence, at one place of it after the other.
+  void add_to_inner_items(const Tile& tile, Items items, Place next, const Workspace& workspace) const;
+
+  ConstRows x_;
+  Rows out_;
+  Factors factors_;
+};
+
+}  // namespace fastpe

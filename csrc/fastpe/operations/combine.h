@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sum of rows and a tile, for the operations that add.
+#pragma once
+
+#include "add.h"
+#include "fastpe/kernels/kernels.h"
+
+namespace fastpe {
+
+// Everything but x and out: `rows` of the tile from l on.
+Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
+                           const Memory& memory);
+
+void combine(const Combination& combination, DType dtype, DType addend_dtype);
+
+}  // namespace fastpe

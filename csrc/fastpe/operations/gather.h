@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// out = vocabulary[ids] * scale + alpha * PE. Rows that are not valid are those of the vocabulary.
+#pragma once
+
+#include "add.h"
+
+namespace fastpe {
+
+class Gather final : public Operation {
+ public:
+  // ids are counted by (item, l); `id_axes` are theirs before the last one, for messages.
+  Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out, std::int64_t rows,
+         const Factors& factors);
+
+  void check(Lookout& lookout) const override;
+  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+
+ private:
+  // Null beyond the last row; never outside the vocabulary, whatever became of the id since it was checked.
+  const char* embedding_at(Place place, const Columns& columns) const;
+
+  TableView vocabulary_;
+  NumbersView ids_;
+  Axes id_axes_;
+  Rows out_;
+  Factors factors_;
+};
+
+}  // namespace fastpe

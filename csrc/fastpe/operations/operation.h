@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An operation does something with the rows of an encoding: it writes them, or adds them to rows of its own.
+//
+// It acts on items. An item is one sequence of rows; the items of one row of arguments (an offset, a mask ..) share its
+// positions, and so their rows of the encoding.
+#pragma once
+
+#include <cstdint>
+
+#include "fastpe/interruption.h"
+#include "fastpe/tile.h"
+
+namespace fastpe {
+
+struct OperationShape {
+  std::int64_t rows = 1;  // of arguments
+  std::int64_t items_per_row = 1;
+  std::int64_t seq_len = 0;
+  std::int64_t columns = 0;          // of the encoding, which may be fewer than an item's
+  std::int64_t columns_at_once = 0;  // that one pass over the rows takes
+  DType dtype = DType::float32;      // of what is written
+  DType tile_dtype = DType::float32;
+  std::int64_t bytes_written = 0;
+  std::uintptr_t out_address = 0;
+  bool reads_items = false;  // besides writing them
+  bool is_in_place = false;
+  bool has_contiguous_rows = true;
+  bool has_sink = false;           // rows may be written as they are made, without a tile
+  std::int64_t scratch_bytes = 0;  // of one thread
+
+  std::int64_t items() const { return rows * items_per_row; }
+};
+
+// Of an operation that writes `out`, and needs a row's scratch memory where that is strided.
+OperationShape shape_of_writing(const Rows& out, std::int64_t rows);
+
+struct Items {
+  std::int64_t begin, end;
+  std::int64_t count() const { return end - begin; }
+};
+
+struct Place {
+  std::int64_t item, l;
+};
+
+struct Workspace {
+  Memory memory;
+  char* scratch;  // shape().scratch_bytes
+};
+
+class Operation {
+ public:
+  const OperationShape& shape() const { return shape_; }
+
+  // Checks values that are not positions, before the first write. Throws std::out_of_range, or Interrupted.
+  virtual void check(Lookout& /*lookout*/) const {}
+
+  // Does it for the tile's rows of each of the items. Those at `next` are likely to come after it.
+  virtual void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const = 0;
+
+  // The place of an item's rows from l on.
+  virtual Sink sink(std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const { return {}; }
+
+  // What rows become that are not valid.
+  virtual void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;
+
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+ protected:
+  explicit Operation(const OperationShape& shape) : shape_(shape) {}
+  ~Operation() = default;
+
+  OperationShape shape_;
+};
+
+}  // namespace fastpe

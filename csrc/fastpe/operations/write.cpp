@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "write.h"
+
+#include "copy.h"
+
+namespace fastpe {
+namespace {
+
+OperationShape shape_of(const Rows& out) {
+  // Each item is a row of arguments: what is only written costs as much to copy as to make again.
+  OperationShape shape = shape_of_writing(out, out.item_count);
+  shape.tile_dtype = out.dtype;
+  shape.has_sink = shape.has_contiguous_rows;
+  return shape;
+}
+
+}  // namespace
+
+Write::Write(const Rows& out) : Operation(shape_of(out)), out_(out) {}
+
+void Write::apply(const Tile& tile, Items items, Place /*next*/, const Workspace& /*workspace*/) const {
+  const std::int64_t bytes = element_bytes(out_.dtype);
+  for (std::int64_t item = items.begin; item < items.end; ++item) {
+    for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
+      copy_row(out_.row(item, l, tile.columns.first), out_.column_stride_bytes, tile.row(l), bytes, tile.columns.count,
+               bytes);
+    }
+  }
+}
+
+Sink Write::sink(std::int64_t item, std::int64_t l, Columns columns) const {
+  Sink sink{};
+  sink.dtype = out_.dtype;
+  sink.columns = columns;
+  sink.out = out_.row(item, l, columns.first);
+  sink.out_row_stride_bytes = out_.seq_stride_bytes;
+  return sink;
+}
+
+void Write::leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+  const std::int64_t bytes = element_bytes(out_.dtype);
+  for (std::int64_t i = 0; i < count; ++i) {
+    char* const row = out_.row(item, l + i);
+    for (std::int64_t column = columns.first; column < columns.first + columns.count; ++column) {
+      std::memset(row + column * out_.column_stride_bytes, 0, static_cast<std::size_t>(bytes));
+    }
+  }
+}
+
+}  // namespace fastpe

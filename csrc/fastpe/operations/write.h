@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// out = PE. Rows that are not valid become zero.
+#pragma once
+
+#include "operation.h"
+
+namespace fastpe {
+
+class Write final : public Operation {
+ public:
+  explicit Write(const Rows& out);
+
+  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  Sink sink(std::int64_t item, std::int64_t l, Columns columns) const override;
+  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+
+ private:
+  Rows out_;
+};
+
+}  // namespace fastpe

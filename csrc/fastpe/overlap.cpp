@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "overlap.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+
+namespace fastpe {
+namespace {
+
+constexpr std::size_t most_axes = 64;  // of a NumPy array
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 56;
+// Nested slices of one buffer branch in two per stride: ten axes and their elements' bytes stay far below this.
+constexpr int most_steps = 1 << 16;
+
+// Any multiple of the stride from 0 to count times it.
+struct Term {
+  std::uint64_t stride;
+  std::uint64_t count;
+
+  // Saturated: wrong strides of foreign arrays may be of any size.
+  std::uint64_t reach() const {
+    if (((stride | count) >> 28) != 0 && count > most_bytes / stride) return most_bytes;
+    return stride * count;
+  }
+};
+
+std::uint64_t magnitude(std::ptrdiff_t stride) {
+  const auto bits = static_cast<std::uint64_t>(stride);
+  return stride < 0 ? 0 - bits : bits;
+}
+
+template <class Use>
+void for_each_term(const StridedArray& array, const Use& use) {
+  for (std::ptrdiff_t axis = 0; axis < array.axes; ++axis) {
+    // The stride of an axis of length 1 may be any number.
+    if (array.shape[axis] <= 1 || array.strides_bytes[axis] == 0) continue;
+    use(Term{magnitude(array.strides_bytes[axis]), static_cast<std::uint64_t>(array.shape[axis]) - 1},
+        array.strides_bytes[axis] < 0);
+  }
+}
+
+bool is_empty(const StridedArray& array) {
+  return array.item_bytes == 0 || std::any_of(array.shape, array.shape + array.axes, [](auto n) { return n == 0; });
+}
+
+struct Bounds {
+  std::uint64_t first;  // the address of the lowest byte
+  std::uint64_t reach;  // the distance from it to the highest byte
+
+  explicit Bounds(const StridedArray& array)
+      : first(reinterpret_cast<std::uintptr_t>(array.data)), reach(array.item_bytes - 1) {
+    for_each_term(array, [&](const Term& term, bool is_descending) {
+      const std::uint64_t distance = term.reach();
+      if (is_descending) first -= distance;
+      reach = std::min(reach + distance, most_bytes);
+    });
+  }
+};
+
+// Whether the terms and a number from 0 to `slack` can add up to a target.
+class Sum {
+ public:
+  explicit Sum(std::uint64_t slack) : slack_(slack) {}
+
+  void add(const StridedArray& array) {
+    for_each_term(array, [&](const Term& term, bool) {
+      std::size_t at = used_++;
+      for (; at > 0 && terms_[at - 1].stride > term.stride; --at) terms_[at] = terms_[at - 1];
+      terms_[at] = term;
+    });
+  }
+
+  Overlap reaches(std::uint64_t target) {
+    simplify();
+    return search(used_, target);
+  }
+
+ private:
+  // Equal strides make one term; a stride that the slack spans lengthens it without a gap.
+  void simplify() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < used_; ++i) {
+      if (terms_[i].stride <= slack_ + 1) {
+        slack_ += terms_[i].reach();
+      } else if (kept > 0 && terms_[kept - 1].stride == terms_[i].stride) {
+        terms_[kept - 1].count += terms_[i].count;
+      } else {
+        terms_[kept++] = terms_[i];
+      }
+    }
+    used_ = kept;
+    reaches_[0] = slack_;
+    divisors_[0] = 0;
+    for (std::size_t i = 0; i < used_; ++i) {
+      reaches_[i + 1] = reaches_[i] + terms_[i].reach();
+      divisors_[i + 1] = std::gcd(divisors_[i], terms_[i].stride);
+    }
+  }
+
+  // With the `count` smallest terms.
+  Overlap search(std::size_t count, std::uint64_t target) {
+    if (target > reaches_[count]) return Overlap::none;
+    if (count == 0) return Overlap::some;
+    if (target % divisors_[count] > slack_) return Overlap::none;
+    const Term& term = terms_[count - 1];
+    const std::uint64_t others = reaches_[count - 1];
+    const std::uint64_t least = target > others ? (target - others + term.stride - 1) / term.stride : 0;
+    const std::uint64_t most = std::min(term.count, target / term.stride);
+    for (std::uint64_t n = most + 1; n-- > least;) {
+      if (++steps_ > most_steps) return Overlap::unknown;
+      const Overlap found = search(count - 1, target - n * term.stride);
+      if (found != Overlap::none) return found;
+    }
+    return Overlap::none;
+  }
+
+  std::uint64_t slack_;
+  std::array<Term, 2 * most_axes> terms_;  // in the order of their strides
+  std::size_t used_ = 0;
+  std::array<std::uint64_t, 2 * most_axes + 1> reaches_;   // of the smallest terms and the slack together
+  std::array<std::uint64_t, 2 * most_axes + 1> divisors_;  // of the smallest terms' strides
+  int steps_ = 0;
+};
+
+}  // namespace
+
+bool is_nested(const StridedArray& array) {
+  if (is_empty(array)) return true;
+  std::array<Term, most_axes> terms;
+  std::size_t used = 0;
+  for (std::ptrdiff_t axis = 0; axis < array.axes; ++axis) {
+    if (array.shape[axis] == 1) continue;
+    const Term term{magnitude(array.strides_bytes[axis]), static_cast<std::uint64_t>(array.shape[axis]) - 1};
+    std::size_t at = used++;
+    for (; at > 0 && terms[at - 1].stride > term.stride; --at) terms[at] = terms[at - 1];
+    terms[at] = term;
+  }
+  std::uint64_t covered = array.item_bytes;
+  for (std::size_t i = 0; i < used; ++i) {
+    if (terms[i].stride < covered) return false;
+    covered = std::min(covered + terms[i].reach(), most_bytes);
+  }
+  return true;
+}
+
+Overlap overlap_of(const StridedArray& a, const StridedArray& b) {
+  if (is_empty(a) || is_empty(b)) return Overlap::none;
+  const Bounds of_a(a), of_b(b);
+  if (of_a.reach >= most_bytes || of_b.reach >= most_bytes) return Overlap::unknown;
+  if (of_a.first + of_a.reach < of_b.first || of_b.first + of_b.reach < of_a.first) return Overlap::none;
+  // A byte of a is its first plus a sum of a's terms, a byte of b its last less a sum of b's: they are one where both
+  // sums together are the distance between.
+  Sum sum(a.item_bytes - 1 + b.item_bytes - 1);
+  sum.add(a);
+  sum.add(b);
+  return sum.reaches(of_b.first + of_b.reach - of_a.first);
+}
+
+}  // namespace fastpe

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which rows of a call are valid, and at which positions they are. A row here is one index of what arguments are given
+// for: the first axis of a batch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "arrays.h"
+
+namespace fastpe {
+
+constexpr std::int64_t max_position = std::int64_t{1} << 53;
+
+// Row (row, l) is at
+//   first + offset + l                          by default,
+//   first + offset + valid rows before l        when only valid rows count,
+//   first + offset + l - its sequence's start   in a packed batch,
+//   values[row, l]                              when explicit.
+struct Positions {
+  std::int64_t first = 0;
+  NumbersView offsets;  // per row, or per sequence in a packed batch
+  NumbersView values;   // explicit
+  bool values_per_row = false;
+  Axes value_axes;              // of `values` before its last axis, for messages
+  NumbersView sequence_starts;  // of a packed batch
+  std::int64_t sequence_count = 0;
+  bool count_valid_only = false;
+
+  // Whether all rows have the same positions.
+  bool are_shared() const { return !values_per_row && !offsets.is_given() && !count_valid_only; }
+  // Whether positions may come in any order, and come back to where they were.
+  bool are_in_any_order() const { return values.is_given() || offsets.is_given(); }
+};
+
+// Rows that are not valid are left alone.
+struct Validity {
+  const char* mask = nullptr;  // NumPy booleans; true: valid
+  std::int64_t mask_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
+  NumbersView lengths;  // per row: how many are valid
+
+  bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
+  bool has(std::int64_t row, std::int64_t l) const {
+    return mask == nullptr || mask[row * mask_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
+  }
+};
+
+// Calls on_valid(l, count) and on_invalid(l, count) over [begin, end) of one row.
+template <class OnValid, class OnInvalid>
+void for_each_validity(const Validity& validity, std::int64_t row, std::int64_t begin, std::int64_t end,
+                       const OnValid& on_valid, const OnInvalid& on_invalid) {
+  if (validity.lengths.is_given()) {
+    const std::int64_t length = std::clamp(validity.lengths.integer_at(row, 0), begin, end);
+    if (length > begin) on_valid(begin, length - begin);
+    if (end > length) on_invalid(length, end - length);
+    return;
+  }
+  if (validity.mask == nullptr) {
+    if (end > begin) on_valid(begin, end - begin);
+    return;
+  }
+  for (std::int64_t l = begin; l < end;) {
+    const bool is_valid = validity.has(row, l);
+    std::int64_t stop = l + 1;
+    while (stop < end && validity.has(row, stop) == is_valid) ++stop;
+    is_valid ? on_valid(l, stop - l) : on_invalid(l, stop - l);
+    l = stop;
+  }
+}
+
+inline std::int64_t valid_before(const Validity& validity, std::int64_t row, std::int64_t l) {
+  std::int64_t count = 0;
+  for_each_validity(
+      validity, row, 0, l, [&count](std::int64_t, std::int64_t n) { count += n; }, [](std::int64_t, std::int64_t) {});
+  return count;
+}
+
+inline std::int64_t first_position(const Positions& p, std::int64_t row) {
+  if (!p.offsets.is_given()) return p.first;
+  // Far beyond max_position is far enough to be refused, and cannot overflow.
+  return p.first + std::clamp(p.offsets.integer_at(row, 0), -2 * max_position, 2 * max_position);
+}
+
+inline std::int64_t sequence_of(const Positions& p, std::int64_t l) {
+  std::int64_t low = 0, high = p.sequence_count;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (p.sequence_starts.integer_at(0, middle) <= l ? low : high) = middle;
+  }
+  return low;
+}
+
+// `count` rows from l on, at consecutive integer positions; or one row at a fractional one.
+struct Run {
+  std::int64_t l;
+  std::int64_t count;
+  Number position;
+};
+
+// Calls on_run over [l, l + count) of one row, all of them valid, the first being the valid_before-th valid one.
+template <class OnRun>
+void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count, std::int64_t valid_before,
+                  const OnRun& on_run) {
+  if (p.values.is_given()) {
+    const std::int64_t value_row = p.values_per_row ? row : 0;
+    const std::int64_t end = l + count;
+    while (l < end) {
+      const Number position = p.values.at(value_row, l);
+      std::int64_t stop = l + 1;
+      if (position.is_integer && position.integer <= max_position) {
+        while (stop < end) {
+          const Number next = p.values.at(value_row, stop);
+          if (!next.is_integer || next.integer != position.integer + (stop - l)) break;
+          ++stop;
+        }
+      }
+      on_run(Run{l, stop - l, position});
+      l = stop;
+    }
+  } else if (p.sequence_starts.is_given()) {
+    const std::int64_t end = l + count;
+    for (std::int64_t sequence = sequence_of(p, l); l < end; ++sequence) {
+      // Bounded even if another thread changes the array after it was checked.
+      const std::int64_t start = std::clamp<std::int64_t>(p.sequence_starts.integer_at(0, sequence), 0, l);
+      const bool is_last = sequence + 1 >= p.sequence_count;
+      const std::int64_t stop = is_last ? end : std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
+      if (stop <= l) continue;
+      on_run(Run{l, stop - l, number_of(first_position(p, sequence) + (l - start))});
+      l = stop;
+    }
+  } else {
+    on_run(Run{l, count, number_of(first_position(p, row) + (p.count_valid_only ? valid_before : l))});
+  }
+}
+
+// What the valid rows' positions are, once they are checked.
+struct PositionBounds {
+  std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
+  bool are_all_integers = true;
+  std::int64_t rows = 0, runs = 0;
+};
+
+}  // namespace fastpe

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The immutable tables of one spec: its frequencies, and the turns by which rows follow from anchors.
+#pragma once
+
+#include <cstdint>
+
+#include "fastpe/buffer.h"
+#include "fastpe/interruption.h"
+#include "fastpe/kernels/kernels.h"
+#include "fastpe/lazy.h"
+#include "frequencies.h"
+#include "spec.h"
+
+namespace fastpe {
+
+class Encoder {
+ public:
+  // Throws std::invalid_argument for a spec that describes no encoding.
+  explicit Encoder(Spec spec);
+
+  const Spec& spec() const { return spec_; }
+  const Frequencies& frequencies() const { return frequencies_; }
+
+  // Doubles of one table row: all columns, padded.
+  std::int64_t table_stride() const { return table_stride_; }
+
+  // Makes the tables for this dtype, so that nothing below allocates. Throws Interrupted.
+  void prepare(DType dtype, Interruption* interruption) const;
+  // Whether they are made: the first call makes them, which may take long.
+  bool is_prepared(DType dtype) const;
+
+  // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; 0 where no frequency is.
+  void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
+
+  // To an anchor `distance` anchors from its group's centre, |distance| <= group_radius, from first_column on.
+  AnchorTurn anchor_turn(std::int64_t distance, std::int64_t first_column) const;
+
+  // From first_column on.
+  FineTables fine_tables(DType dtype, std::int64_t first_column) const;
+
+ private:
+  // Turns by 0, 1, 2 .. steps, in output order: cosines[step][table_stride] and so on.
+  struct TurnTables {
+    AlignedBuffer<double> cosines, sines, cosine_lows, sine_lows;
+  };
+  enum class Step { position, anchor };
+  Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else
+  TurnTables make_turns(Step step, std::int64_t steps, double scale, bool with_lows, Interruption* interruption) const;
+  const TurnTables& fine_turns(DType dtype, Interruption* interruption = nullptr) const;
+  const TurnTables& anchor_turns(Interruption* interruption = nullptr) const;
+
+  Spec spec_;
+  Frequencies frequencies_;
+  std::int64_t frequency_count_;
+  std::int64_t table_stride_;
+  Lazy<TurnTables> fine_turns_, fine_turns_with_lows_, anchor_turns_;
+};
+
+}  // namespace fastpe

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "expander.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include "blocks.h"
+#include "fastpe/dispatch.h"
+
+namespace fastpe {
+namespace {
+
+constexpr std::int64_t most_slots = 8;
+
+// Positions in any order come back to the groups of a sequence; those in a row don't.
+std::int64_t slots_for(DType dtype, bool in_any_order) {
+  return in_any_order && dtype != DType::float64 ? most_slots : blocks_at_once;
+}
+
+// Turning costs accuracy: in float64 every anchor has phasors of its own.
+bool is_compensated(DType dtype) { return dtype == DType::float64; }
+
+}  // namespace
+
+// At the head of a thread's scratch memory: phasors that its next expansions may want again.
+struct alignas(64) Expander::HeldPhasors {
+  static constexpr std::int64_t no_anchor = INT64_MIN;
+
+  bool compensated;
+  std::int64_t slots;
+  std::int64_t stride;
+  std::int64_t anchors[most_slots];
+
+  double* values(std::int64_t slot) { return reinterpret_cast<double*>(this + 1) + slot * stride; }
+  double* slopes(std::int64_t slot) { return values(slots + slot); }
+};
+
+std::int64_t Expander::scratch_bytes(DType dtype, bool in_any_order) const {
+  return static_cast<std::int64_t>(sizeof(HeldPhasors)) +
+         2 * slots_for(dtype, in_any_order) * encoder_.table_stride() * static_cast<std::int64_t>(sizeof(double));
+}
+
+void Expander::start(char* scratch, DType dtype, bool in_any_order) const {
+  HeldPhasors& phasors = *new (scratch) HeldPhasors;
+  phasors.compensated = is_compensated(dtype);
+  phasors.slots = slots_for(dtype, in_any_order);
+  phasors.stride = encoder_.table_stride();
+  std::fill(std::begin(phasors.anchors), std::end(phasors.anchors), HeldPhasors::no_anchor);
+}
+
+// The phasors of an anchor. Two numbers of what is held, anchors or groups, that differ by one stay held together.
+Anchor Expander::held(HeldPhasors& phasors, std::int64_t anchor, std::int64_t number) const {
+  const auto slot =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(number) % static_cast<std::uint64_t>(phasors.slots));
+  double* const values = phasors.values(slot);
+  double* const slopes = phasors.slopes(slot);
+  if (phasors.anchors[slot] != anchor) {
+    encoder_.write_phasors(anchor, 0.0, phasors.compensated, values, slopes);
+    phasors.anchors[slot] = anchor;
+  }
+  return {values + first_column_, slopes + first_column_, {}};
+}
+
+Anchor Expander::anchor_at(HeldPhasors& phasors, std::int64_t anchor) const {
+  if (phasors.compensated) return held(phasors, anchor, anchor);
+  const GroupPosition at = group_position(anchor);
+  Anchor result = held(phasors, at.centre * group_anchors, at.centre);
+  result.turn = encoder_.anchor_turn(at.distance, first_column_);
+  return result;
+}
+
+void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
+  HeldPhasors& phasors = *std::launder(reinterpret_cast<HeldPhasors*>(scratch));
+  Expansion expansion{};
+  expansion.fine = encoder_.fine_tables(sink.dtype, first_column_ + sink.columns.first);
+  expansion.columns = sink.columns.count;
+  expansion.out_row_stride_bytes = sink.out_row_stride_bytes;
+  expansion.x_row_stride_bytes = sink.x_row_stride_bytes;
+  expansion.scale = sink.scale;
+  expansion.alpha = sink.alpha;
+  expansion.bound = std::fabs(encoder_.spec().output_scale);
+  expansion.fetches_ahead = sink.memory.fetches_ahead;
+  expansion.streaming = sink.memory.streaming;
+  const auto from_column = [&sink](Anchor anchor) {
+    const std::int64_t first = sink.columns.first;
+    anchor.values += first;
+    anchor.slopes += first;
+    if (anchor.turn.cosines != nullptr) {
+      anchor.turn.cosines += first;
+      anchor.turn.sines += first;
+    }
+    return anchor;
+  };
+  const auto kernel = active_kernels().expand[index_of(sink.dtype)];
+  if (!run.position.is_integer) {
+    const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
+    const double residual = run.position.value - anchor * static_cast<double>(block_rows);
+    // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
+    const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
+    phasors.anchors[0] = HeldPhasors::no_anchor;
+    encoder_.write_phasors(static_cast<std::int64_t>(anchor), distinct, phasors.compensated, phasors.values(0),
+                           phasors.slopes(0));
+    expansion.anchors[0] = from_column({phasors.values(0) + first_column_, phasors.slopes(0) + first_column_, {}});
+    expansion.out = sink.out;
+    expansion.x = sink.x;
+    kernel(expansion);
+    return;
+  }
+  for (std::int64_t done = 0; done < run.count;) {
+    const BlockPosition at = block_position(run.position.integer + done);
+    const std::int64_t count = std::min(run.count - done, at.rows_to_end() + (blocks_at_once - 1) * block_rows);
+    expansion.first_row = at.row;
+    expansion.last_row = at.row + count - 1;
+    expansion.anchors[0] = from_column(anchor_at(phasors, at.anchor));
+    if (expansion.last_row > block_radius) expansion.anchors[1] = from_column(anchor_at(phasors, at.anchor + 1));
+    expansion.out = sink.out + done * sink.out_row_stride_bytes;
+    expansion.x = sink.x == nullptr ? nullptr : sink.x + done * sink.x_row_stride_bytes;
+    kernel(expansion);
+    done += count;
+  }
+}
+
+}  // namespace fastpe

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rows of an encoder, expanded from anchors where they are wanted.
+#pragma once
+
+#include "encoder.h"
+#include "fastpe/positions.h"
+#include "fastpe/tile.h"
+
+namespace fastpe {
+
+class Expander {
+ public:
+  // Columns from first_column on. The encoder must be prepared for the dtype of what is expanded.
+  Expander(const Encoder& encoder, std::int64_t first_column) : encoder_(encoder), first_column_(first_column) {}
+
+  const Encoder& encoder() const { return encoder_; }
+  std::int64_t first_column() const { return first_column_; }
+
+  // Of one thread, on a cache line's boundary; start() first.
+  std::int64_t scratch_bytes(DType dtype, bool in_any_order) const;
+  void start(char* scratch, DType dtype, bool in_any_order) const;
+
+  void expand(const Run& run, const Sink& sink, char* scratch) const;
+
+ private:
+  struct HeldPhasors;
+  Anchor held(HeldPhasors& phasors, std::int64_t anchor, std::int64_t number) const;
+  Anchor anchor_at(HeldPhasors& phasors, std::int64_t anchor) const;
+
+  const Encoder& encoder_;
+  std::int64_t first_column_;
+};
+
+}  // namespace fastpe

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Finished rows that an encoder keeps, made when they are first asked for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "encoder.h"
+#include "fastpe/buffer.h"
+#include "fastpe/lazy.h"
+#include "fastpe/positions.h"
+
+namespace fastpe {
+
+// Which rows are worth keeping: those of positions 0 .. max_len - 1.
+struct RowPolicy {
+  std::int64_t max_len = 0;
+
+  bool keeps(const PositionBounds& bounds) const {
+    return bounds.are_all_integers && bounds.lowest >= 0 && bounds.highest < max_len;
+  }
+};
+
+// Rows are filled in blocks, by whoever needs them first, and no thread waits for another: while one fills a block, the
+// others expand its rows themselves. A child forked meanwhile finds the block unfinished for ever, and expands too.
+class KeptRows {
+ public:
+  // Throws std::invalid_argument where the rows' bytes cannot be counted.
+  KeptRows(const Encoder& encoder, RowPolicy policy);
+
+  // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
+  bool keeps(DType dtype, const PositionBounds& bounds) const {
+    return policy_.max_len > 0 && dtype == row_dtype(dtype) && policy_.keeps(bounds);
+  }
+
+  // Rows from position 0 on, those within the bounds being filled; data null where another thread is filling some of
+  // them. Throws Interrupted.
+  TableView rows(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const;
+
+ private:
+  enum class State : std::uint8_t { empty, filling, full };
+  struct Memory {
+    AlignedBuffer<char> bytes;
+    std::unique_ptr<std::atomic<State>[]> states;  // of each block
+  };
+  const Memory& memory(DType dtype) const;
+  void fill(const Memory& memory, DType dtype, std::int64_t block, char* scratch) const;
+
+  const Encoder& encoder_;
+  RowPolicy policy_;
+  int block_shift_;  // a block has 2^block_shift_ rows
+  Lazy<Memory> float32_, float64_;
+};
+
+}  // namespace fastpe

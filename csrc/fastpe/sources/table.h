@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A learned table: row p belongs to position p, and there are no others.
+#pragma once
+
+#include "source.h"
+
+namespace fastpe {
+
+class LearnedTable final : public Source {
+ public:
+  explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {1, 1}), table_(table) {}
+
+  [[noreturn]] void refuse(const std::string& where, const Number& position) const override;
+  bool has_ready_rows(DType, const PositionBounds&) const override { return true; }
+  TableView ready_rows(DType, const PositionBounds&, int, Interruption*) const override { return table_; }
+
+ private:
+  TableView table_;
+};
+
+}  // namespace fastpe

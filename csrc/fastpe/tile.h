@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What passes between sources and operations: rows of an encoding that are ready, or the place they are to go to.
+#pragma once
+
+#include <cstdint>
+
+#include "arrays.h"
+
+namespace fastpe {
+
+// How a call uses memory.
+struct Memory {
+  bool streaming = false;      // stores bypass the cache
+  bool fetches_ahead = false;  // x comes from memory: the processor's own prefetching is too late
+  bool fetches_close = false;  // into the first-level cache: it has room
+};
+
+// Rows l .. l + count - 1 of an encoding, of these columns.
+struct Tile {
+  const char* data;
+  std::int64_t row_stride_bytes;
+  DType dtype;
+  std::int64_t l, count;
+  Columns columns;
+
+  const char* row(std::int64_t at) const { return data + (at - l) * row_stride_bytes; }
+  Tile part(std::int64_t first, std::int64_t end) const {
+    return {row(first), row_stride_bytes, dtype, first, end - first, columns};
+  }
+};
+
+// Where rows go that are written as they are made: out = PE, or x * scale + alpha * PE.
+struct Sink {
+  DType dtype;
+  Columns columns;
+  char* out;
+  std::int64_t out_row_stride_bytes;
+  const char* x = nullptr;  // null: the encoding alone
+  std::int64_t x_row_stride_bytes = 0;
+  double scale = 1.0, alpha = 1.0;
+  Memory memory = {};
+};
+
+}  // namespace fastpe

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Each kernel of each instruction set alone: every number of columns up to beyond two vectors, misaligned starts, every
+// dtype, against the same arithmetic written as a scalar loop. Bytes around what a kernel may write stay as they are.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "fastpe/dispatch.h"
+
+namespace {
+
+using namespace fastpe;
+
+constexpr std::int64_t most_columns = 2 * 32 + 1;  // of the widest vector, one more than two
+constexpr DType dtypes[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
+
+// Numbers in (-1, 1) without a pattern that a mistake in the order of elements could keep.
+double number(std::int64_t i) {
+  return std::fmod(static_cast<double>(i * 7919 % 10007) * 0.618033988749895, 2.0) - 1.0;
+}
+
+std::vector<double> numbers(std::int64_t count, std::int64_t seed) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = number(static_cast<std::int64_t>(i) + seed);
+  return values;
+}
+
+// Correctly rounded to `significant` bits, by way of neither dtype's own conversion.
+double rounded(double value, int significant) {
+  if (value == 0.0) return value;
+  int exponent;
+  std::frexp(value, &exponent);
+  const double unit = std::ldexp(1.0, exponent - significant);
+  return std::nearbyint(value / unit) * unit;
+}
+
+double rounded_to(DType dtype, double value) {
+  switch (dtype) {
+    case DType::float32: return static_cast<double>(static_cast<float>(value));
+    case DType::float64: return value;
+    case DType::float16:
+      return std::fabs(value) < 0x1p-14 ? std::nearbyint(value * 0x1p24) * 0x1p-24 : rounded(value, 11);
+    case DType::bfloat16: return rounded(value, 8);
+  }
+  return value;
+}
+
+double element(DType dtype, const char* p) {
+  float narrow;
+  std::uint16_t bits;
+  double wide;
+  switch (dtype) {
+    case DType::float32: std::memcpy(&narrow, p, 4); return static_cast<double>(narrow);
+    case DType::float64: std::memcpy(&wide, p, 8); return wide;
+    case DType::bfloat16: {
+      std::memcpy(&bits, p, 2);
+      const std::uint32_t shifted = static_cast<std::uint32_t>(bits) << 16;
+      std::memcpy(&narrow, &shifted, 4);
+      return static_cast<double>(narrow);
+    }
+    case DType::float16: break;
+  }
+  std::memcpy(&bits, p, 2);
+  const int exponent = (bits >> 10) & 31;
+  const double fraction = static_cast<double>(bits & 1023);
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024.0 + fraction, exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+// `value` must be one that the dtype holds.
+void put(DType dtype, char* p, double value) {
+  const auto narrow = static_cast<float>(value);
+  std::uint32_t bits;
+  std::memcpy(&bits, &narrow, 4);
+  if (dtype == DType::float64) {
+    std::memcpy(p, &value, 8);
+  } else if (dtype == DType::float32) {
+    std::memcpy(p, &narrow, 4);
+  } else if (dtype == DType::bfloat16) {
+    const auto high = static_cast<std::uint16_t>(bits >> 16);
+    std::memcpy(p, &high, 2);
+  } else {
+    const std::uint32_t exponent = (bits >> 23) & 255;
+    const std::uint32_t half = exponent < 113 ? static_cast<std::uint32_t>(std::fabs(value) * 0x1p24)
+                                              : ((exponent - 112) << 10 | ((bits >> 13) & 1023));
+    const auto all = static_cast<std::uint16_t>((bits >> 16 & 0x8000) | half);
+    std::memcpy(p, &all, 2);
+  }
+}
+
+// Rows with guard bytes before, between and behind them.
+class GuardedRows {
+ public:
+  GuardedRows(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift, std::int64_t gap)
+      : dtype_(dtype),
+        rows_(rows),
+        columns_(columns),
+        start_(guard + shift * element_bytes(dtype)),
+        row_stride_bytes((columns + gap) * element_bytes(dtype)),
+        bytes_(static_cast<std::size_t>(start_ + rows * row_stride_bytes + guard), filler) {}
+
+  char* data() { return bytes_.data() + start_; }
+  double at(std::int64_t row, std::int64_t column) const { return element(dtype_, place(row, column)); }
+  void set(std::int64_t row, std::int64_t column, double value) {
+    put(dtype_, const_cast<char*>(place(row, column)), rounded_to(dtype_, value));
+  }
+  bool guards_are_whole() const {
+    std::vector<char> outside = bytes_;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      std::memset(outside.data() + (place(row, 0) - bytes_.data()), filler,
+                  static_cast<std::size_t>(columns_ * element_bytes(dtype_)));
+    }
+    return outside == std::vector<char>(bytes_.size(), filler);
+  }
+
+ private:
+  static constexpr std::int64_t guard = 256;
+  static constexpr char filler = 0x5a;
+  const char* place(std::int64_t row, std::int64_t column) const {
+    return bytes_.data() + start_ + row * row_stride_bytes + column * element_bytes(dtype_);
+  }
+  DType dtype_;
+  std::int64_t rows_, columns_, start_;
+
+ public:
+  std::int64_t row_stride_bytes;
+
+ private:
+  std::vector<char> bytes_;
+};
+
+std::string described(const std::string& what, DType dtype, std::int64_t columns, std::int64_t shift) {
+  return what + ", dtype " + std::to_string(index_of(dtype)) + ", " + std::to_string(columns) + " columns, shift " +
+         std::to_string(shift);
+}
+
+void report(bool holds, const std::string& what) {
+  if (!holds) std::fprintf(stderr, "%s\n", what.c_str());
+  CHECK(holds);
+}
+
+// ---- phasors
+
+void phasors_are_sines_and_cosines(const Kernels& kernels, std::int64_t frequency_count, bool interleaved,
+                                   bool compensated, double residual) {
+  const std::int64_t padded = frequency_count + column_padding;
+  std::vector<double> quarters = numbers(padded, 3), zeros(static_cast<std::size_t>(padded), 0.0);
+  for (double& each : quarters) each = std::nearbyint(each * 1024) / 1024;  // exact products
+  GuardedRows values(DType::float64, 1, 2 * frequency_count, 1, 0),
+      slopes(DType::float64, 1, 2 * frequency_count, 3, 0);
+  Phasors p{};
+  p.anchor = 5.0;
+  p.residual = residual;
+  p.frequency_count = frequency_count;
+  p.anchor_quarters_high = p.quarters_high = quarters.data();
+  p.anchor_quarters_low = p.quarters_low = zeros.data();
+  p.values = reinterpret_cast<double*>(values.data());
+  p.slopes = reinterpret_cast<double*>(slopes.data());
+  p.sine_column = 0;
+  p.cosine_column = interleaved ? 1 : frequency_count;
+  p.interleaved = interleaved;
+  p.compensated = compensated;
+  kernels.phasors(p);
+  const long double half_pi = 1.57079632679489661923132169163975144L;
+  bool holds = values.guards_are_whole() && slopes.guards_are_whole();
+  for (std::int64_t k = 0; k < frequency_count; ++k) {
+    const long double phase = (5.0L + static_cast<long double>(residual)) *
+                              static_cast<long double>(quarters[static_cast<std::size_t>(k)]) * half_pi;
+    const auto sine = static_cast<double>(std::sin(phase)), cosine = static_cast<double>(std::cos(phase));
+    const std::int64_t sine_column = interleaved ? 2 * k : k,
+                       cosine_column = p.cosine_column + (interleaved ? 2 * k : k);
+    const double most = 3e-16;
+    holds = holds && std::fabs(values.at(0, sine_column) - sine) <= most &&
+            std::fabs(values.at(0, cosine_column) - cosine) <= most &&
+            std::fabs(slopes.at(0, sine_column) - cosine) <= most &&
+            std::fabs(slopes.at(0, cosine_column) + sine) <= most;
+  }
+  report(holds, "phasors of " + std::to_string(frequency_count) + " frequencies");
+}
+
+// ---- expand
+
+struct Span {
+  std::int64_t first_row, last_row;
+};
+
+enum class Work { write, add, scale_and_add, stream };
+
+void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
+                                        Span span, Work work, bool is_turned) {
+  const std::int64_t stride = columns + 2 * column_padding;
+  const auto cosines = numbers((block_radius + 1) * stride, 11), sines = numbers((block_radius + 1) * stride, 29);
+  const std::vector<double> lows((block_radius + 1) * static_cast<std::size_t>(stride), 0.0);
+  std::vector<double> values[blocks_at_once], slopes[blocks_at_once];
+  const auto turn_cosines = numbers(stride, 61), turn_sines = numbers(stride, 83);
+  const std::int64_t rows = span.last_row - span.first_row + 1;
+  const std::int64_t gap = work == Work::stream ? 0 : 3;
+  GuardedRows x(dtype, rows, columns, shift + 1, 5), out(dtype, rows, columns, shift, gap);
+  Expansion e{};
+  e.fine = {cosines.data(), sines.data(), lows.data(), lows.data(), stride};
+  for (int i = 0; i < blocks_at_once; ++i) {
+    values[i] = numbers(stride, 101 + i);
+    slopes[i] = numbers(stride, 211 + i);
+    e.anchors[i] = {values[i].data(), slopes[i].data(), {}};
+    if (is_turned) e.anchors[i].turn = {turn_cosines.data(), turn_sines.data(), i == 1};
+  }
+  e.first_row = span.first_row;
+  e.last_row = span.last_row;
+  e.columns = columns;
+  e.out = out.data();
+  e.out_row_stride_bytes = out.row_stride_bytes;
+  e.scale = work == Work::scale_and_add ? 1.75 : 1.0;
+  e.alpha = work == Work::scale_and_add ? 0.625 : 1.0;
+  e.bound = 1e9;
+  e.streaming = work == Work::stream;
+  const bool adds = work == Work::add || work == Work::scale_and_add;
+  if (adds) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) x.set(row, column, number(row * 997 + column));
+    }
+    e.x = x.data();
+    e.x_row_stride_bytes = x.row_stride_bytes;
+  }
+  kernels.expand[index_of(dtype)](e);
+  bool holds = out.guards_are_whole();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t from_first = span.first_row + row;
+    const int anchor = from_first > block_radius ? 1 : 0;
+    const std::int64_t distance = from_first - anchor * block_rows;
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const auto c = static_cast<std::size_t>(column);
+      double value = values[anchor][c], slope = slopes[anchor][c];
+      if (is_turned) {
+        const double sine = (anchor == 1 ? -1.0 : 1.0) * turn_sines[c];
+        const double turned = value * turn_cosines[c] + slope * sine;
+        slope = slope * turn_cosines[c] - value * sine;
+        value = turned;
+      }
+      const auto table = static_cast<std::size_t>(std::abs(distance) * stride + column);
+      const double even = value * cosines[table], odd = slope * sines[table];
+      const double encoding = distance < 0 ? even - odd : even + odd;
+      double expected;
+      if (!adds) {
+        expected = rounded_to(dtype, encoding);
+      } else if (dtype == DType::float64) {
+        expected = x.at(row, column) * e.scale + encoding * e.alpha;
+      } else {
+        const auto embedding = static_cast<float>(x.at(row, column));
+        const auto addend = static_cast<float>(encoding);
+        const float sum = embedding * static_cast<float>(e.scale) + addend * static_cast<float>(e.alpha);
+        expected = rounded_to(dtype, static_cast<double>(sum));
+      }
+      holds = holds && out.at(row, column) == expected;
+    }
+  }
+  report(holds, described("expand " + std::to_string(static_cast<int>(work)), dtype, columns, shift));
+}
+
+// ---- combine
+
+void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, bool same_dtype, std::int64_t columns,
+                                        std::int64_t shift, bool scaled, bool streaming, bool shares_addend) {
+  const std::int64_t rows = 3;
+  const DType addend_dtype = same_dtype ? dtype : row_dtype(dtype);
+  GuardedRows x(dtype, rows, columns, shift + 1, 5), out(dtype, rows, columns, shift, 3);
+  GuardedRows addend(addend_dtype, rows, columns, 1, 0);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      x.set(row, column, number(row * 997 + column));
+      addend.set(row, column, number(row * 499 + column + 5));
+    }
+  }
+  Combination c{};
+  c.out = out.data();
+  c.out_row_stride_bytes = out.row_stride_bytes;
+  c.x = x.data();
+  c.x_row_stride_bytes = x.row_stride_bytes;
+  c.addend = addend.data();
+  c.addend_row_stride_bytes = shares_addend ? 0 : addend.row_stride_bytes;
+  c.rows = rows;
+  c.columns = columns;
+  c.scale = scaled ? 1.75 : 1.0;
+  c.alpha = scaled ? 0.625 : 1.0;
+  c.streaming = streaming;
+  c.next_x = streaming ? nullptr : x.data();
+  (same_dtype ? kernels.combine_same_dtype : kernels.combine)[index_of(dtype)](c);
+  bool holds = out.guards_are_whole();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const double embedding = x.at(row, column), other = addend.at(shares_addend ? 0 : row, column);
+      double expected;
+      if (dtype == DType::float64) {
+        expected = embedding * c.scale + other * c.alpha;
+      } else {
+        const float sum = static_cast<float>(embedding) * static_cast<float>(c.scale) +
+                          static_cast<float>(other) * static_cast<float>(c.alpha);
+        expected = rounded_to(dtype, static_cast<double>(sum));
+      }
+      holds = holds && out.at(row, column) == expected;
+    }
+  }
+  report(holds, described("combine", dtype, columns, shift));
+}
+
+void every_kernel(const Kernels& kernels) {
+  for (std::int64_t count = 1; count <= most_columns; ++count) {
+    for (const bool interleaved : {false, true}) {
+      for (const bool compensated : {false, true}) {
+        for (const double residual : {0.0, 0.25}) {
+          phasors_are_sines_and_cosines(kernels, count, interleaved, compensated, residual);
+        }
+      }
+    }
+  }
+  const Span spans[] = {{0, 0}, {-3, -3}, {7, 7}, {-15, 15}, {-15, 46}, {3, 20}, {16, 30}, {-1, 0}, {10, 46}};
+  for (const DType dtype : dtypes) {
+    for (std::int64_t columns = 1; columns <= most_columns; ++columns) {
+      for (const std::int64_t shift : {0, 1, 3}) {
+        for (const Work work : {Work::write, Work::add, Work::scale_and_add, Work::stream}) {
+          const Span span = spans[static_cast<std::size_t>(columns + shift) % std::size(spans)];
+          for (const bool is_turned : {false, true}) {
+            if (is_turned && dtype == DType::float64) continue;  // its anchors have phasors of their own
+            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, work, is_turned);
+          }
+        }
+        for (int choice = 0; choice < 16; ++choice) {
+          combining_is_the_scalar_arithmetic(kernels, dtype, (choice & 1) != 0, columns, shift, (choice & 2) != 0,
+                                             (choice & 4) != 0, (choice & 8) != 0);
+        }
+      }
+    }
+    // More than one panel of columns, in blocks of both anchors.
+    for (const Work work : {Work::write, Work::add, Work::stream}) {
+      expanding_is_the_scalar_arithmetic(kernels, dtype, 603, 1, {-15, 46}, work, dtype != DType::float64);
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (const std::string& name : available_instruction_sets()) {
+    use_instruction_set(name);
+    every_kernel(active_kernels());
+    std::printf("%s: %d failures so far\n", name.c_str(), fastpe::testing::failures());
+  }
+  return fastpe::testing::failures() > 0 ? 1 : 0;
+}

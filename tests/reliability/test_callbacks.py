@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Callers' code that runs in the midst of a call: it may reshape every array, and its errors are its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..reference import Array
+
+Change = Callable[[], None]
+
+
+class Number:
+    """A number, an index and an array that does something first."""
+
+    def __init__(self, change: Change, value: Any = 1) -> None:
+        self.change = change
+        self.value = value
+
+    def __float__(self) -> float:
+        self.change()
+        return float(self.value)
+
+    def __index__(self) -> int:
+        self.change()
+        return int(self.value)
+
+
+class AsArray:
+    """An array-like that does something when it is converted."""
+
+    def __init__(self, change: Change, values: Any) -> None:
+        self.change = change
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        self.change()
+        return np.asarray(self.values)
+
+
+class WithInterface:
+    """An array that does something whenever its interface is read."""
+
+    def __init__(self, change: Change, array: Array) -> None:
+        self.change = change
+        self.array = array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        self.change()
+        return self.array.__array_interface__
+
+
+class Subclass(np.ndarray):
+    """Does something whenever a function of NumPy takes it."""
+
+    change: Change
+
+    def __array_function__(self, *arguments: Any) -> Any:
+        self.change()
+        return super().__array_function__(*arguments)
+
+    @property
+    def __class__(self) -> Any:
+        self.change()
+        return Subclass
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None:
+        raise TypeError
+
+
+class Tuple:
+    """A sequence of numbers that does something when it is read."""
+
+    def __init__(self, change: Change, values: list[Any]) -> None:
+        self.change = change
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: int) -> Any:
+        self.change()
+        return self.values[at]
+
+
+def changes_of(array: Array) -> Iterator[Change]:
+    """What a caller's code may do to an array: another shape, other strides, another dtype."""
+    size = array.size
+
+    def set_shape(shape: tuple[int, ...]) -> None:
+        array.shape = shape
+
+    def set_dtype(dtype: Any) -> None:
+        array.dtype = dtype
+
+    def set_strides() -> None:
+        array.strides = (0,) * array.ndim
+
+    yield lambda: set_shape((size, 1))
+    yield lambda: set_shape((1, size))
+    yield lambda: set_shape((size,))
+    yield lambda: set_shape((1, 1, 1, size))
+    yield lambda: set_dtype(np.int8)
+    yield lambda: set_dtype(np.complex64 if array.itemsize == 8 else np.bool_)
+    yield set_strides
+
+
+KINDS_OF_CHANGE = 7
+
+
+# Each array is the start of one that goes on, so that what is read beyond it is known: NaN, or an id out of range.
+class Arrays:
+    def __init__(self) -> None:
+        self.x = self._start(np.ones((4, 8, 16), np.float32), np.nan)
+        self.out = self._start(np.zeros((4, 8, 16), np.float32), 7.0)
+        self.table = self._start(np.ones((64, 16), np.float32), np.nan)
+        self.ids = self._start(np.arange(32, dtype=np.int64).reshape(4, 8), 10**12)
+        self.positions = self._start(np.arange(32, dtype=np.float64).reshape(4, 8), np.nan)
+        self.mask = self._start(np.ones((4, 8), np.bool_), False)
+        self.lengths = self._start(np.full(4, 8, np.int64), 10**12)
+        self.offset = self._start(np.zeros(4, np.int64), 10**12)
+        self.cu_seqlens = self._start(np.array([0, 8]), 10**12)
+
+    def _start(self, values: Any, beyond: Any) -> Any:
+        memory = np.full(16 * values.size, beyond, values.dtype)
+        memory[: values.size] = values.ravel()
+        return memory[: values.size].reshape(values.shape)
+
+    def memory(self, name: str) -> Any:
+        return getattr(self, name).base
+
+
+NAMES = list(vars(Arrays()))
+encoding = fastpe.PositionalEncoding(16, max_len=64)
+
+# Each with one array to reshape, and one argument for the code that does it.
+CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
+    "add_ scale": lambda a, c: encoding.add_(a.x, scale=Number(c)),
+    "add_ alpha": lambda a, c: encoding.add_(a.x, mask=a.mask, alpha=Number(c)),
+    "add_ offset": lambda a, c: encoding.add_(a.x, lengths=a.lengths, offset=Number(c)),
+    "add_ offsets": lambda a, c: encoding.add_(a.x, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3])),
+    "add_ list": lambda a, c: encoding.add_(a.x, offset=[[0, 1], AsArray(c, [2, 3])]),
+    "add_ sequence": lambda a, c: encoding.add_(a.x, offset=Tuple(c, [0, 1, 2, 3])),
+    "add_ positions": lambda a, c: encoding.add_(a.x, mask=a.mask, positions=AsArray(c, np.arange(8.0))),
+    "add_ mask": lambda a, c: encoding.add_(a.x, positions=a.positions, mask=AsArray(c, np.ones(8, bool))),
+    "add_ lengths": lambda a, c: encoding.add_(a.x, offset=a.offset, lengths=AsArray(c, [8] * 4)),
+    "add_ cu_seqlens": lambda a, c: encoding.add_(a.x[0], offset=a.offset[:1], cu_seqlens=AsArray(c, [0, 8])),
+    "add_ num_threads": lambda a, c: encoding.add_(a.x, positions=a.positions, num_threads=Number(c)),  # type: ignore[arg-type]
+    "add_ seq_axis": lambda a, c: encoding.add_(a.x, offset=a.offset, seq_axis=Number(c)),  # type: ignore[arg-type]
+    "add_ channels": lambda a, c: encoding.add_(a.x, channels=(0, Number(c, 16))),  # type: ignore[arg-type]
+    "add_ table": lambda a, c: encoding.add_(a.x, offset=a.offset, table=WithInterface(c, a.table)),
+    "add_ x": lambda a, c: encoding.add_(WithInterface(c, a.x), table=a.table, cu_seqlens=None),  # type: ignore[arg-type]
+    "add scale": lambda a, c: encoding.add(a.x, scale=Number(c)),
+    "add scale out": lambda a, c: encoding.add(a.x, scale=Number(c), out=a.out),
+    "add out": lambda a, c: encoding.add(a.x, out=WithInterface(c, a.out)),
+    "add subclass": lambda a, c: encoding.add(a.x, out=subclass(a.out, c)),
+    "add x": lambda a, c: encoding.add(WithInterface(c, a.x), table=a.table, out=a.out),
+    "add sequences": lambda a, c: encoding.add(a.x[0], cu_seqlens=a.cu_seqlens, scale=Number(c)),
+    "encode positions": lambda a, c: encoding.encode(AsArray(c, np.arange(32.0).reshape(4, 8)), mask=a.mask, out=a.out),
+    "encode count": lambda a, c: encoding.encode(Number(c, 8), offset=a.offset, lengths=a.lengths, out=a.out),  # type: ignore[arg-type]
+    "encode out": lambda a, c: encoding.encode(a.positions, lengths=a.lengths, out=WithInterface(c, a.out)),
+    "encode subclass": lambda a, c: encoding.encode(a.positions, out=subclass(a.out, c)),
+    "encode mask": lambda a, c: encoding.encode(a.positions, mask=AsArray(c, np.ones((4, 8), bool)), out=a.out),
+    "encode num_threads": lambda a, c: encoding.encode(a.positions, num_threads=Number(c)),  # type: ignore[arg-type]
+    "encode channels": lambda a, c: encoding.encode(a.positions, channels=(0, Number(c, 16))),  # type: ignore[arg-type]
+    "embed scale": lambda a, c: encoding.embed(a.ids, a.table, scale=Number(c)),
+    "embed out": lambda a, c: encoding.embed(a.ids, a.table, positions=a.positions, out=WithInterface(c, a.out)),
+    "embed ids": lambda a, c: encoding.embed(AsArray(c, np.zeros((4, 8), int)), a.table, mask=a.mask, out=a.out),
+    "embed table": lambda a, c: encoding.embed(a.ids, WithInterface(c, a.table), lengths=a.lengths),
+    "embed position_table": lambda a, c: encoding.embed(a.ids, a.table, position_table=WithInterface(c, a.table)),
+    "embed offset": lambda a, c: encoding.embed(a.ids, a.table, offset=Number(c), out=a.out),
+}
+
+
+def subclass(array: Array, change: Change) -> Any:
+    result = array.view(Subclass)
+    result.change = change
+    return result
+
+
+@pytest.mark.filterwarnings("ignore:Setting the (shape|strides|dtype)", "ignore:.*dtype attribute")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("call", CALLS)
+def test_no_call_reads_or_writes_outside_of_an_array_reshaped_meanwhile(call: str, name: str) -> None:
+    for kind in range(KINDS_OF_CHANGE):
+        arrays = Arrays()
+        array = getattr(arrays, name)
+        memory = {each: arrays.memory(each) for each in NAMES}
+        sizes = {each: getattr(arrays, each).size for each in NAMES}
+        before = {each: memory[each].copy() for each in NAMES}
+        done = []
+
+        def change(done: list[int] = done, array: Array = array, kind: int = kind) -> None:
+            if not done:
+                done.append(1)
+                # NumPy itself has none of some changes for some arrays.
+                with contextlib.suppress(ValueError, TypeError, AttributeError):
+                    list(changes_of(array))[kind]()
+
+        try:
+            result = CALLS[call](arrays, change)
+        except (TypeError, ValueError, IndexError):
+            # The reshaped array does not fit: nothing was written.
+            for each in NAMES:
+                np.testing.assert_array_equal(memory[each], before[each], err_msg=f"{each}, change {kind}")
+        else:
+            assert np.isfinite(np.asarray(getattr(result, "array", result), np.float64)).all(), f"change {kind}"
+        for each in NAMES:
+            beyond = slice(sizes[each], None)
+            np.testing.assert_array_equal(memory[each][beyond], before[each][beyond], err_msg=f"{each}, change {kind}")
+        assert done or "subclass" in call, "the code to reshape it did not run"
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape")
+def test_rows_reshaped_into_many_more_are_not_read_beyond_their_end() -> None:
+    memory = np.arange(2**22, dtype=np.float32)
+    x = memory[:4096].reshape(4, 1024)
+
+    def reshape() -> None:
+        x.shape = (4096, 1)
+
+    with pytest.raises(ValueError, match=r"x has 1 columns, expected d_model, 1024"):
+        fastpe.PositionalEncoding(1024).add(x, scale=Number(reshape), alpha=0.0)
+
+
+class Changing:
+    """Another array whenever its interface is read."""
+
+    def __init__(self, *arrays: Array) -> None:
+        self.arrays = list(arrays)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        array = self.arrays.pop(0) if len(self.arrays) > 1 else self.arrays[0]
+        return array.__array_interface__
+
+
+def test_an_out_that_changes_between_two_reads_is_read_once() -> None:
+    first, second = np.zeros((3, 4), np.float32), np.zeros((3, 4))
+    for out in (Changing(first, first, second), Changing(first, first, second[:1])):
+        untyped: Any = out
+        fastpe.PositionalEncoding(4).encode(3, out=untyped)
+    np.testing.assert_array_equal(first, fastpe.encode(3, 4))
+    assert not second.any()
+
+
+ERRORS = [
+    KeyboardInterrupt("own"),
+    SystemExit("own"),
+    MemoryError("own"),
+    RuntimeError("own"),
+    ZeroDivisionError("own"),
+]
+
+
+def raising(error: BaseException) -> Change:
+    def change() -> None:
+        raise error
+
+    return change
+
+
+class RaisingAttributes:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self.error
+
+    def __index__(self) -> int:
+        return 1
+
+
+class RaisingClass(RaisingAttributes):
+    @property
+    def __class__(self) -> Any:
+        raise self.error
+
+
+class RaisingRepr(RaisingAttributes):
+    def __repr__(self) -> str:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
+    number: Any = Number(raising(error))
+    x = np.ones((2, 3, 16), np.float32)
+    calls: list[Callable[[], Any]] = [
+        lambda: encoding.add_(x, scale=number),
+        lambda: encoding.add_(x, alpha=number),
+        lambda: encoding.add_(x, offset=number),
+        lambda: encoding.add_(x, seq_axis=number),
+        lambda: encoding.add_(x, num_threads=number),
+        lambda: encoding.add_(x, channels=(0, number)),
+        lambda: encoding.encode(number),
+        lambda: encoding.encode(AsArray(raising(error), [1])),
+        lambda: encoding.embed(AsArray(raising(error), [1]), x[0]),
+        lambda: encoding.add_(x, mask=AsArray(raising(error), [True])),
+        lambda: encoding.add_(RaisingAttributes(error)),  # type: ignore[arg-type]
+        lambda: encoding.add(x, out=RaisingAttributes(error)),  # type: ignore[arg-type]
+        lambda: encoding.add_(x, offset=RaisingAttributes(error)),  # type: ignore[arg-type]
+        lambda: encoding.add_(x, scale=RaisingRepr(error), num_threads=RaisingRepr(error)),  # type: ignore[arg-type]
+        lambda: fastpe.PositionalEncoding(16, base=number),
+        lambda: fastpe.PositionalEncoding(number),
+        lambda: fastpe.PositionalEncoding(16, max_len=number),
+        lambda: fastpe.PositionalEncoding(2, freqs=AsArray(raising(error), [1.0])),
+    ]
+    for at, call in enumerate(calls):
+        with pytest.raises(type(error)) as caught:
+            call()
+        assert caught.value is error, at
+    assert (x == 1).all()
+
+
+@pytest.mark.parametrize("error", [TypeError("own"), ValueError("own"), OverflowError("own")], ids=repr)
+def test_what_is_no_number_is_named(error: Exception) -> None:
+    x = np.ones((2, 3, 16), np.float32)
+    with pytest.raises(TypeError, match=r"scale is <.*Number object.*>, expected a number"):
+        encoding.add_(x, scale=Number(raising(error)))
+
+
+def test_an_object_whose_class_raises_is_judged_by_its_type() -> None:
+    x = np.ones((2, 3, 16), np.float32)
+    for error in (ValueError("own"), KeyboardInterrupt("own")):
+        odd: Any = RaisingClass(error)
+        with pytest.raises(type(error), match="own"):
+            encoding.add_(x, offset=odd)
+        with pytest.raises(type(error), match="own"):
+            encoding.encode(odd)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Daemon threads in a call when the interpreter ends: the process ends as any other, which is how many servers do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+PREAMBLE = """
+import sys, threading, time
+import numpy as np, fastpe
+
+threads = int(sys.argv[1])
+x = np.zeros((8, 512, 768), np.float32)
+large = np.zeros((16, 1024, 1024), np.float32)  # takes longer than the time between two looks for a signal
+ids = np.zeros((512, 64), np.int64).T
+encoding = fastpe.PositionalEncoding(768)
+
+class Scale:
+    def __float__(self):
+        time.sleep(0)  # Another thread runs, and at the end this one does no more.
+        return 1.0
+
+class Offset:
+    def __array__(self, dtype=None, copy=None):
+        time.sleep(0)
+        return np.zeros(8, np.int64)
+
+class Deleted(np.ndarray):
+    def __del__(self):
+        time.sleep(0)
+
+class Deleting:
+    def __array__(self, dtype=None, copy=None):
+        return np.zeros(8, np.int64).view(Deleted)
+
+def repeat(call):
+    while True:
+        try:
+            call()
+        except TypeError:
+            pass
+
+def start(call, count):
+    for _ in range(count):
+        threading.Thread(target=repeat, args=(call,), daemon=True).start()
+    time.sleep(0.3)
+"""
+
+CALLS = {
+    "add_": "encoding.add_(x, num_threads=threads)",
+    "add": "encoding.add(x, num_threads=threads)",
+    "encode": "encoding.encode(4096, num_threads=threads)",
+    "embed": "encoding.embed(ids, x[0], num_threads=threads)",
+    "long": "fastpe.add_(large, num_threads=threads)",
+    "short": "encoding.add_(x[:1, :1], num_threads=threads)",
+    "rows-to-keep": "fastpe.PositionalEncoding(768, max_len=4096).encode(1, num_threads=threads)",
+    "rows-to-keep-of-long-calls": "fastpe.PositionalEncoding(768, max_len=4096).add_(x, num_threads=threads)",
+    "float": "encoding.add_(x, scale=Scale(), num_threads=threads)",
+    "array": "encoding.add_(x, offset=Offset(), num_threads=threads)",
+    "finaliser": "encoding.add_(x, offset=Deleting(), num_threads=threads)",
+    "error": "encoding.add_(x, scale='1', alpha=Scale(), num_threads=threads)",
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("call", CALLS)
+def test_the_process_ends_while_daemon_threads_are_in_a_call(
+    call: str, threads: int, run_script: Callable[..., str]
+) -> None:
+    script = PREAMBLE + f"start(lambda: {CALLS[call]}, 4)\nprint('end')"
+    for _ in range(3):
+        assert run_script(script, str(threads)) == "end\n"
+
+
+def test_other_threads_call_on_while_a_daemon_thread_is_ended(run_script: Callable[..., str]) -> None:
+    # The last object's finaliser runs when daemon threads are no longer let in, one of them in the midst of a team.
+    script = """
+class Last:
+    def __del__(self, add_=fastpe.add_, x=x, threads=threads):  # The names are gone by then.
+        add_(x, num_threads=threads)
+        print("finalised", flush=True)
+
+last = Last()
+start(lambda: fastpe.add_(large, num_threads=threads), 2)
+"""
+    for _ in range(3):
+        assert run_script(PREAMBLE + script, "2") == "finalised\n"
