@@ -24,7 +24,7 @@ DTYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLO
 MANTISSA_BITS = {DTYPES[0]: 23, DTYPES[1]: 52, DTYPES[2]: 10, DTYPES[3]: 7}
 LEAST_EXPONENT = {DTYPES[0]: -126, DTYPES[1]: -1022, DTYPES[2]: -14, DTYPES[3]: -126}
 
-# Positions to 2^53 times frequencies to 2^62, and 100 bits to spare for the fraction of a turn.
+# Positions to 2^53 times frequencies to 2^45, and 200 bits to spare for the fraction of a turn.
 mpmath.mp.prec = 300
 
 

@@ -88,6 +88,7 @@ CASES: dict[str, tuple[int, Knobs]] = {
     "base 1e8": (32, Knobs(base=1e8)),
     "base 3.7": (16, Knobs(base=3.7)),
     "base below 1": (16, Knobs(base=0.01)),
+    "base 1e-40": (16, Knobs(base=1e-40, freq_scale=1e-28)),
     "base 1": (4, Knobs(base=1.0)),
     "scale 1000": (32, Knobs(freq_scale=1000.0)),
     "scale 1/3": (32, Knobs(freq_scale=1 / 3)),

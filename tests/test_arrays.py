@@ -217,6 +217,80 @@ def test_interleaved_arrays_do_not_overlap() -> None:
     assert_same_bits(memory[..., 1::2], expected)
 
 
+def refusal(call: Call, *arguments: Any, **keywords: Any) -> str:
+    try:
+        call(*arguments, **keywords)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def random_view(rng: np.random.Generator, memory: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """A view of this shape that lies within the memory, its strides short and of either sign."""
+    item = np.dtype(dtype).itemsize
+    strides = item * rng.integers(-9, 10, len(shape))
+    reach = strides * (np.array(shape) - 1)
+    low, high = -int(reach[reach < 0].sum()), int(reach[reach > 0].sum()) + item
+    start = item * int(rng.integers(low // item, (memory.nbytes - high) // item + 1))
+    view: Array = np.ndarray(shape, dtype, memory.data, start, tuple(strides))
+    return view
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int64])
+def test_overlap_is_told_as_numpy_tells_it(dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    memory = np.zeros(256, np.float32)
+    told = {True: 0, False: 0}
+    while min(told.values()) < 1000:
+        axes = rng.integers(2, 5 if dtype == np.float32 else 4)
+        shape = tuple(rng.integers(1, 5, axes).tolist())
+        out = random_view(rng, memory, shape, np.float32)
+        if "elements that share memory" in refusal(fastpe.add_, out):
+            continue
+        memory[:] = 0
+        if dtype == np.float32:
+            other = random_view(rng, memory, shape, dtype)
+            found = refusal(fastpe.add, other, out=out)
+            expected = "out shares memory with x, "
+        else:
+            other = random_view(rng, memory, shape[:-1], dtype)
+            found = refusal(fastpe.add_, out, positions=other)
+            expected = "the output shares memory with an input, "
+        is_out_itself = (
+            other.ctypes.data == out.ctypes.data and other.strides == out.strides and other.dtype == out.dtype
+        )
+        is_shared = np.shares_memory(other, out) and not is_out_itself
+        assert found.startswith(expected) if is_shared else found == "", (other.__array_interface__, out.strides)
+        told[is_shared] += 1
+
+
+def test_column_slices_of_one_array_are_told_apart() -> None:
+    rows = ordinary(2, 3, 12)
+    for begin in range(9):
+        for width in range(1, 12 - begin):
+            for other in range(12 - width + 1):
+                x, out = rows[..., begin : begin + width], rows[..., other : other + width]
+                is_shared = begin != other and np.shares_memory(x, out)
+                assert ("shares memory" in refusal(fastpe.add, x, out=out)) == is_shared
+
+
+def test_strides_too_irregular_for_a_quick_answer_are_refused() -> None:
+    # Columns of out lie at multiples of 8 and beside them, those of x at 5, 6 and 7 more: no two meet, but to know, each
+    # pair of x's rows must be tried, as their strides alone would let them meet.
+    shape = (2, 300, 300, 2)
+    memory = np.zeros(3_000_000, np.float32)
+    out = as_strided(memory, shape, (4 * 16 * 300 * 300, 4 * 16 * 300, 4 * 16, 4))
+    x = as_strided(memory[8005:], shape, (4 * 9, 4 * 40, 4 * 24, 4))
+    message = r"out may share memory with x, whose strides are too irregular to tell, expected .*; pass a copy of one"
+    with pytest.raises(ValueError, match=message):
+        fastpe.add(x, out=out)
+    assert not memory.any()
+    # The same rows are told at once where they do meet, or where they are too far away to.
+    with pytest.raises(ValueError, match="out shares memory with x"):
+        fastpe.add(as_strided(memory[8000:], shape, x.strides), out=out)
+    fastpe.add(as_strided(memory[2_960_000:], shape, x.strides), out=out)
+
+
 def test_outputs_that_overlap_other_inputs_are_refused() -> None:
     memory = np.zeros(64, np.float32)
     x = memory[:24].reshape(2, 3, 4)

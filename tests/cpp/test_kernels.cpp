@@ -157,6 +157,7 @@ void phasors_are_sines_and_cosines(const Kernels& kernels, std::int64_t frequenc
   p.frequency_count = frequency_count;
   p.anchor_quarters_high = p.quarters_high = quarters.data();
   p.anchor_quarters_low = p.quarters_low = zeros.data();
+  p.largest_quarters = 1.0;
   p.values = reinterpret_cast<double*>(values.data());
   p.slopes = reinterpret_cast<double*>(slopes.data());
   p.sine_column = 0;

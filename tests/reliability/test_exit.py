@@ -75,15 +75,18 @@ def test_the_process_ends_while_daemon_threads_are_in_a_call(
 
 
 def test_other_threads_call_on_while_a_daemon_thread_is_ended(run_script: Callable[..., str]) -> None:
-    # The last object's finaliser runs when daemon threads are no longer let in, one of them in the midst of a team.
+    # Standard output is flushed when daemon threads are let in no longer, some of them in the midst of a team.
     script = """
-class Last:
-    def __del__(self, add_=fastpe.add_, x=x, threads=threads):  # The names are gone by then.
-        add_(x, num_threads=threads)
-        print("finalised", flush=True)
+import os
 
-last = Last()
+class Output:
+    def flush(self):
+        for _ in range(5):
+            encoding.add_(x, num_threads=threads)
+        os.write(1, b"flushed;")
+
 start(lambda: fastpe.add_(large, num_threads=threads), 2)
+sys.stdout = Output()
 """
     for _ in range(3):
-        assert run_script(PREAMBLE + script, "2") == "finalised\n"
+        assert run_script(PREAMBLE + script, "2") == "flushed;"

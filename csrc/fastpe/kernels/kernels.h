@@ -34,7 +34,8 @@ struct Phasors {
   const double* anchor_quarters_low;
   const double* quarters_high;
   const double* quarters_low;
-  double* values;  // room for 2 * frequency_count columns and column_padding more
+  double largest_quarters;  // of quarters_high, in magnitude
+  double* values;           // room for 2 * frequency_count columns and column_padding more
   double* slopes;
   double* value_lows;  // null, or what rounding took from values and slopes
   double* slope_lows;

@@ -82,13 +82,17 @@ inline Quarters split_quarters(Doubles quarters) {
   return {shifted, quarters - (shifted - shift)};
 }
 
-template <bool compensated, bool fractional>
+// How a phase is reduced: that of an anchor alone; with what a fractional position has beyond it; or either, where the
+// rest of the products, up to 1/6, may lead beyond the polynomials. The last gives the same bits where it doesn't.
+enum class Phase { anchor, fractional, far };
+
+template <bool compensated, Phase phase>
 FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Doubles anchor, Doubles residual) {
   const Doubles high = Doubles::load(p.anchor_quarters_high + k);
   const Doubles product = anchor * high;
   Quarters quarters = split_quarters(product);
   Doubles rest = two_product_error(anchor, high, product) + anchor * Doubles::load(p.anchor_quarters_low + k);
-  if constexpr (fractional) {
+  if constexpr (phase != Phase::anchor) {
     const Doubles residual_high = Doubles::load(p.quarters_high + k);
     const Doubles residual_product = residual * residual_high;
     const Quarters added = split_quarters(residual_product);
@@ -99,14 +103,16 @@ FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Do
     const Quarters both = split_quarters(sum);
     quarters = {add_bits(add_bits(quarters.shifted, added.shifted), both.shifted), both.fraction};
   }
-  // Near position 2^53, and at high frequencies, the rest is up to 1/6: beyond `limit` the sum is reduced again, where
-  // the polynomials end. Below, it is left alone.
-  constexpr double limit = compensated ? 0.532 : 0.51;
   const Doubles sum = quarters.fraction + rest;
-  const Doubles shift = Doubles::broadcast(0x1.8p52);
-  const Doubles beyond = sum * Doubles::broadcast(0.5 / limit) + shift;
-  const Doubles turns = add_bits(quarters.shifted, beyond);
-  const Doubles fraction = sum - (beyond - shift);
+  Doubles fraction = sum;
+  if constexpr (phase == Phase::far) {
+    // Where the polynomials end; up to there it is left alone.
+    constexpr double limit = compensated ? 0.532 : 0.51;
+    const Doubles shift = Doubles::broadcast(0x1.8p52);
+    const Doubles beyond = sum * Doubles::broadcast(0.5 / limit) + shift;
+    quarters.shifted = add_bits(quarters.shifted, beyond);
+    fraction = sum - (beyond - shift);
+  }
   const Doubles half_pi = Doubles::broadcast(0x1.921fb54442d18p+0);
   const Doubles x = fraction * half_pi;
   SinCos result;
@@ -115,11 +121,11 @@ FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Do
         two_product_error(fraction, half_pi, x) +
         (fraction * Doubles::broadcast(0x1.1a62633145c07p-54) + two_sum_error(quarters.fraction, rest, sum) * half_pi);
     result = sincos_near_zero(x, x_low);
-    turn_by_quarters(turns, result.sine_low, result.cosine_low);
+    turn_by_quarters(quarters.shifted, result.sine_low, result.cosine_low);
   } else {
     result = sincos_near_zero(x);
   }
-  turn_by_quarters(turns, result.sine, result.cosine);
+  turn_by_quarters(quarters.shifted, result.sine, result.cosine);
   return result;
 }
 
@@ -145,7 +151,7 @@ FASTPE_ALWAYS_INLINE void store_columns(double* columns, std::int64_t k, std::in
   }
 }
 
-template <bool compensated, bool fractional, bool interleaved>
+template <bool compensated, Phase phase, bool interleaved>
 void phasors_of(const Phasors& p) {
   const Phasors local = p;  // stores could alias p
   const Doubles anchor = Doubles::broadcast(local.anchor);
@@ -157,7 +163,7 @@ void phasors_of(const Phasors& p) {
   for (std::int64_t k = 0; k < local.frequency_count; k += double_lanes) {
     const std::int64_t left = local.frequency_count - k;
     const std::int64_t count = left < double_lanes ? left : double_lanes;
-    const SinCos phasor = sincos_of_phase<compensated, fractional>(local, k, anchor, residual);
+    const SinCos phasor = sincos_of_phase<compensated, phase>(local, k, anchor, residual);
     store(local.values, k, phasor.sine, phasor.cosine, count);
     store(local.slopes, k, phasor.cosine, zero - phasor.sine, count);
     if constexpr (compensated) {
@@ -169,19 +175,27 @@ void phasors_of(const Phasors& p) {
   }
 }
 
-template <bool compensated, bool fractional>
+template <bool compensated, Phase phase>
 void phasors_in_layout(const Phasors& p) {
-  p.interleaved ? phasors_of<compensated, fractional, true>(p) : phasors_of<compensated, fractional, false>(p);
+  p.interleaved ? phasors_of<compensated, phase, true>(p) : phasors_of<compensated, phase, false>(p);
 }
 
-void phasors(const Phasors& p) {
-  const bool fractional = p.residual != 0.0;
-  if (p.compensated) {
-    fractional ? phasors_in_layout<true, true>(p) : phasors_in_layout<true, false>(p);
+template <bool compensated>
+void phasors_by_phase(const Phasors& p) {
+  // The rest is at most 1.5 * 2^-52 of the products: below 0.006 here, so that no sum is beyond the limits.
+  constexpr double far_quarters = 0x1p44;
+  const double anchor_quarters = 2.0 * (p.anchor < 0.0 ? -p.anchor : p.anchor);
+  const double residual_quarters = p.largest_quarters * (p.residual < 0.0 ? -p.residual : p.residual);
+  if (anchor_quarters + residual_quarters >= far_quarters) {
+    phasors_in_layout<compensated, Phase::far>(p);
+  } else if (p.residual != 0.0) {
+    phasors_in_layout<compensated, Phase::fractional>(p);
   } else {
-    fractional ? phasors_in_layout<false, true>(p) : phasors_in_layout<false, false>(p);
+    phasors_in_layout<compensated, Phase::anchor>(p);
   }
 }
+
+void phasors(const Phasors& p) { p.compensated ? phasors_by_phase<true>(p) : phasors_by_phase<false>(p); }
 
 }  // namespace
 }  // namespace fastpe

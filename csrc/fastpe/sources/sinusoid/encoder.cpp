@@ -65,6 +65,7 @@ Phasors Encoder::phasors_of_frequencies() const {
   p.anchor_quarters_low = frequencies_.anchor_quarters.low.data();
   p.quarters_high = frequencies_.quarters.high.data();
   p.quarters_low = frequencies_.quarters.low.data();
+  p.largest_quarters = frequencies_.largest_quarters;
   return p;
 }
 

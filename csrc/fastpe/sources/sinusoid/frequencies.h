@@ -17,10 +17,12 @@ struct DoubleDoubles {
 struct Frequencies {
   std::vector<double> radians;    // per position, rounded to nearest; not padded
   DoubleDoubles quarters;         // quarter turns per position
+  double largest_quarters = 0.0;  // of quarters.high, in magnitude
   DoubleDoubles anchor_quarters;  // per block_rows positions, less whole turns: in [-2, 2]
 };
 
-// Throws std::invalid_argument where a frequency's magnitude is neither 0 nor in [2^-96, 2^45).
+// Throws std::invalid_argument where a frequency's magnitude is neither 0 nor in [2^-96, 2^45), or the exponents'
+// denominator is below 2^-10.
 Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows, std::int64_t padding);
 
 }  // namespace fastpe
