@@ -7,12 +7,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #if defined(_OPENMP)
 #include <omp.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -34,11 +41,12 @@ constexpr int max_team_owners = 4;
 
 std::atomic<int> team_owners{0};
 std::atomic<bool> team_is_busy{false};
+TeamPolicy policy;  // changed only by who holds team_is_busy
 
 struct TeamOwnership {
-  bool owned = false;
+  int pool_threads = 0;  // those of this thread's last team; 0: it owns none
   ~TeamOwnership() {
-    if (owned) team_owners.fetch_sub(1);
+    if (pool_threads > 0) team_owners.fetch_sub(1);
   }
 };
 thread_local TeamOwnership ownership;
@@ -52,7 +60,7 @@ void after_fork_in_child() {
   survived_fork = true;
   team_is_busy.store(false);
   team_owners.store(0);
-  ownership.owned = false;
+  ownership.pool_threads = 0;
 }
 
 // From load time on, whoever opens teams: other libraries of the process may share the OpenMP run-time, and with it
@@ -60,35 +68,131 @@ void after_fork_in_child() {
 [[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 #endif
 
+#if defined(_OPENMP)
+// Whether so many threads can be started at this moment: GNU OpenMP ends the process where one cannot.
+bool can_start_threads(int count) {
+  std::mutex all_started;
+  std::vector<std::thread> threads;
+  bool can_start = true;
+#if defined(__linux__)
+  std::vector<std::atomic<long>> ids(static_cast<std::size_t>(count));
+#endif
+  {
+    const std::lock_guard<std::mutex> hold(all_started);
+    try {
+      threads.reserve(static_cast<std::size_t>(count));
+      for (int i = 0; i < count; ++i) {
+        threads.emplace_back([&, i] {
+#if defined(__linux__)
+          ids[static_cast<std::size_t>(i)].store(syscall(SYS_gettid));
+#endif
+          const std::lock_guard<std::mutex> wait(all_started);
+        });
+      }
+    } catch (const std::exception&) {
+      can_start = false;
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+#if defined(__linux__)
+  // A thread that has been joined still counts against the limits for a moment.
+  for (const std::atomic<long>& id : ids) {
+    while (id.load() != 0 && syscall(SYS_tgkill, getpid(), id.load(), 0) == 0) std::this_thread::yield();
+  }
+#endif
+  return can_start;
+}
+#endif
+
+// The right to open a team of at most so many threads.
 class Team {
  public:
   explicit Team(int threads) {
 #if defined(_OPENMP)
-    if (threads <= 1 || survived_fork || omp_in_parallel() != 0) return;
-    if (team_is_busy.exchange(true, std::memory_order_acquire)) return;
-    if (!ownership.owned) {
-      if (team_owners.fetch_add(1) >= max_team_owners) {
-        team_owners.fetch_sub(1);
-        team_is_busy.store(false, std::memory_order_release);
-        return;
-      }
-      ownership.owned = true;
+    if (threads <= 1 || survived_fork || !policy.wants_team(TeamPolicy::Clock::now()) || omp_in_parallel() != 0) return;
+    threads = std::min(threads, omp_get_num_procs());
+    if (threads <= 1 || team_is_busy.exchange(true, std::memory_order_acquire)) return;
+    opened_ = TeamPolicy::Clock::now();
+    if (take_ownership(threads)) {
+      threads_ = threads;
+    } else {
+      team_is_busy.store(false, std::memory_order_release);
     }
-    is_open_ = true;
 #else
     static_cast<void>(threads);
 #endif
   }
   ~Team() {
-    if (is_open_) team_is_busy.store(false, std::memory_order_release);
+    if (!is_open()) return;
+    const auto now = TeamPolicy::Clock::now();
+    if (alone_ > TeamPolicy::Clock::duration(0)) policy.record(now, now - opened_, alone_);
+    team_is_busy.store(false, std::memory_order_release);
   }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  bool is_open() const { return is_open_; }
+  bool is_open() const { return threads_ > 1; }
+  int threads() const { return threads_; }
+
+  // What the calling thread alone would have taken, as far as it can tell.
+  void set_alone(TeamPolicy::Clock::duration alone) { alone_ = alone; }
 
  private:
-  bool is_open_ = false;
+#if defined(_OPENMP)
+  // A team that is larger than the last one starts threads, a smaller one ends some.
+  bool take_ownership(int threads) {
+    const bool is_new = ownership.pool_threads == 0;
+    if (is_new && team_owners.fetch_add(1) >= max_team_owners) {
+      team_owners.fetch_sub(1);
+      return false;
+    }
+    if (threads > ownership.pool_threads && !can_start_threads(threads - 1)) {
+      if (is_new) team_owners.fetch_sub(1);
+      const auto now = TeamPolicy::Clock::now();
+      policy.record(now, now - opened_, TeamPolicy::Clock::duration(0));
+      return false;
+    }
+    ownership.pool_threads = threads;
+    return true;
+  }
+#endif
+
+  int threads_ = 1;
+  TeamPolicy::Clock::time_point opened_;
+  TeamPolicy::Clock::duration alone_{0};
+};
+
+// The steps of [0, count), in contiguous parts.
+class Shares {
+ public:
+  Shares(std::int64_t count, std::int64_t step, int parts) : step_(step), parts_(static_cast<std::size_t>(parts)) {
+    const std::int64_t each = count / parts, rest = count % parts;
+    for (int i = 0; i < parts; ++i) {
+      Part& part = parts_[static_cast<std::size_t>(i)];
+      part.next = each * i + std::min<std::int64_t>(rest, i);
+      part.end = part.next + each + (i < rest ? 1 : 0);
+    }
+  }
+
+  // Calls on_step(begin, end) with steps that nobody has claimed, those of part `first` first, until it returns false.
+  template <class OnStep>
+  void claim(std::size_t first, const OnStep& on_step) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      Part& part = parts_[(first + i) % parts_.size()];
+      while (part.next.load(std::memory_order_relaxed) < part.end) {
+        const std::int64_t begin = part.next.fetch_add(step_, std::memory_order_relaxed);
+        if (begin < part.end && !on_step(begin, std::min(begin + step_, part.end))) return;
+      }
+    }
+  }
+
+ private:
+  struct alignas(64) Part {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+  std::int64_t step_;
+  std::vector<Part> parts_;
 };
 
 int positive_integer(const char* name, const char* text) {
@@ -167,6 +271,19 @@ int threads_of_openmp() {
 
 }  // namespace
 
+void TeamPolicy::record(Clock::time_point now, Clock::duration team, Clock::duration alone) {
+  const Clock::duration lost = team - alone;
+  const Clock::duration proportional = pause_per_loss * lost;
+  if (lost <= longest_wake_up) {
+    next_pause_ /= 2;
+    if (lost > Clock::duration(0)) pause_until(now + proportional);
+    return;
+  }
+  const Clock::duration pause = std::min(std::max(proportional, next_pause_), longest_pause);
+  next_pause_ = 2 * pause;
+  pause_until(now + pause);
+}
+
 bool Interruption::look() {
   if (is_seen()) return true;
   const auto now = std::chrono::steady_clock::now();
@@ -201,38 +318,52 @@ int threads_for(std::int64_t bytes, int max_threads) {
 
 bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interruption* interruption,
                   void (*body)(void* context, std::int64_t begin, std::int64_t end, int thread), void* context) {
-  std::atomic<int> parts_done{0};
-  const auto part = [&](int thread, int thread_count) {
-    const std::int64_t begin = count / thread_count * thread + std::min<std::int64_t>(count % thread_count, thread);
-    const std::int64_t end = begin + count / thread_count + (thread < count % thread_count ? 1 : 0);
-    for (std::int64_t at = begin; at < end; at += step) {
-      body(context, at, std::min(at + step, end), thread);
-      if (interruption == nullptr) continue;
-      if (thread == 0 && at + step < end) interruption->look();
-      if (interruption->is_seen()) break;
+  Team team(threads);
+  if (!team.is_open()) {
+    for (std::int64_t at = 0; at < count; at += step) {
+      body(context, at, std::min(at + step, count), 0);
+      if (interruption != nullptr && at + step < count && interruption->look()) return false;
     }
-    if (interruption == nullptr || thread_count == 1) return;
-    parts_done.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  Shares shares(count, step, threads);
+  std::atomic<std::int64_t> done{0};
+  std::atomic<int> finished{0};
+  const auto member = [&](int thread, int thread_count) {
+    const auto start = TeamPolicy::Clock::now();
+    std::int64_t done_here = 0;
+    const std::int64_t first = static_cast<std::int64_t>(threads) * thread / thread_count;
+    shares.claim(static_cast<std::size_t>(first), [&](std::int64_t begin, std::int64_t end) {
+      body(context, begin, end, thread);
+      done_here += end - begin;
+      const std::int64_t done_by_all = done.fetch_add(end - begin, std::memory_order_relaxed) + end - begin;
+      if (interruption == nullptr) return true;
+      if (thread == 0 && done_by_all < count) interruption->look();
+      return !interruption->is_seen();
+    });
+    finished.fetch_add(1, std::memory_order_relaxed);
     if (thread > 0) return;
-    // Others may have much more to do than this thread had: while they work, it looks.
-    const auto start = std::chrono::steady_clock::now();
-    while (parts_done.load(std::memory_order_relaxed) < thread_count && !interruption->look()) {
-      if (std::chrono::steady_clock::now() - start < attentive_wait) {
+    const auto end_of_work = TeamPolicy::Clock::now();
+    if (done_here > 0) {
+      const double times = static_cast<double>(count) / static_cast<double>(done_here);
+      const std::chrono::duration<double, TeamPolicy::Clock::period> alone = (end_of_work - start) * times;
+      team.set_alone(std::chrono::duration_cast<TeamPolicy::Clock::duration>(alone));
+    }
+    // Others may still be at a long step, or not have come: this thread looks, and leaves the processor to them.
+    while (finished.load(std::memory_order_relaxed) < thread_count) {
+      if (interruption != nullptr && done.load(std::memory_order_relaxed) < count && interruption->look()) return;
+      if (TeamPolicy::Clock::now() - end_of_work < attentive_wait) {
         std::this_thread::yield();
       } else {
         std::this_thread::sleep_for(nap);
       }
     }
   };
-  const Team team(threads);
-  if (team.is_open()) {
 #if defined(_OPENMP)
-#pragma omp parallel num_threads(threads)
-    part(omp_get_thread_num(), omp_get_num_threads());
+#pragma omp parallel num_threads(team.threads())
+  member(omp_get_thread_num(), omp_get_num_threads());
 #endif
-  } else {
-    part(0, 1);
-  }
   return interruption == nullptr || !interruption->is_seen();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every index is done once whatever the threads and callers; calls can be stopped; forked children do not hang.
+// Every index is done once whatever the threads and callers; teams that lose time are left out for a while; calls can
+// be stopped; forked children do not hang.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -11,6 +12,10 @@
 #include "check.h"
 #include "encode.h"
 #include "fastpe/parallel.h"
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <signal.h>
@@ -112,18 +117,141 @@ void a_long_call_can_be_stopped() {
   }
 }
 
+int processors() {
+#if defined(_OPENMP)
+  return omp_get_num_procs();
+#else
+  return 1;
+#endif
+}
+
+template <class Condition>
+bool comes_true(const Condition& condition, std::chrono::seconds within) {
+  const auto end = std::chrono::steady_clock::now() + within;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// Calls attempt(has_come) until it sets has_come, which says that a team's second thread came while the first one
+// waited for it: after a team that lost time there is none for up to a second.
+template <class Attempt>
+void with_a_second_thread(const Attempt& attempt) {
+  std::atomic<bool> has_come{false};
+  for (int i = 0; i < 100 && !has_come; ++i) attempt(has_come);
+  CHECK(has_come);
+}
+
+bool is_true_soon(const std::atomic<bool>& condition) {
+  return comes_true([&condition] { return condition.load(); }, std::chrono::seconds(1));
+}
+
 void a_call_can_be_stopped_after_its_callers_part() {
-  if (!has_openmp()) return;  // the caller's part is the whole
-  StopAtOnce interruption;
-  std::atomic<std::int64_t> steps{0};
-  const bool completed = parallel_for(4000, 1, 2, &interruption, [&](std::int64_t, std::int64_t, int thread) {
-    if (thread == 0) return;
-    ++steps;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (processors() == 1) return;  // the caller's part is the whole
+  with_a_second_thread([](std::atomic<bool>& has_come) {
+    StopAtOnce interruption;
+    bool stopped = true;
+    parallel_for(64, 1, 2, &interruption, [&](std::int64_t, std::int64_t, int thread) {
+      if (thread == 0) {
+        is_true_soon(has_come);
+      } else {
+        has_come = true;
+        stopped = comes_true([&] { return interruption.is_seen(); }, std::chrono::seconds(20));
+      }
+    });
+    CHECK(stopped);
+    CHECK_EQUAL(interruption.asked, 1);
   });
-  CHECK(!completed);
-  CHECK_EQUAL(interruption.asked, 1);
-  CHECK(steps < 1000);
+}
+
+void shares_of_a_thread_that_is_held_up_are_done_by_others() {
+  if (processors() == 1) return;
+  with_a_second_thread([](std::atomic<bool>& has_come) {
+    std::atomic<int> done{0};
+    bool all_others_done = true;
+    parallel_for(64, 1, 2, nullptr, [&](std::int64_t, std::int64_t, int thread) {
+      if (thread == 0) {
+        if (done == 0) is_true_soon(has_come);
+      } else if (!has_come.exchange(true)) {
+        all_others_done = comes_true([&] { return done == 63; }, std::chrono::seconds(20));
+      }
+      ++done;
+    });
+    CHECK(all_others_done);
+    CHECK_EQUAL(done.load(), 64);
+  });
+}
+
+void a_team_never_exceeds_the_processors() {
+  std::atomic<int> members{1};
+  const int before = operating_system_threads();
+  parallel_for(10000, 1, 4096, nullptr, [&](std::int64_t, std::int64_t, int thread) {
+    for (int most = members; thread >= most && !members.compare_exchange_weak(most, thread + 1);) {
+    }
+  });
+  CHECK(members <= processors());
+  CHECK(operating_system_threads() <= before + processors() - 1);
+}
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+const TeamPolicy::Clock::time_point noon{std::chrono::hours(12)};
+
+// How long calls do without teams from `now` on.
+microseconds pause_of(const TeamPolicy& policy, TeamPolicy::Clock::time_point now) {
+  microseconds pause{0};
+  while (!policy.wants_team(now + pause)) pause += microseconds(100);
+  return pause;
+}
+
+microseconds pause_after(TeamPolicy& policy, TeamPolicy::Clock::time_point now, microseconds team, microseconds alone) {
+  policy.record(now, team, alone);
+  return pause_of(policy, now);
+}
+
+void teams_that_gain_time_are_followed_by_others() {
+  TeamPolicy policy;
+  CHECK(policy.wants_team(noon));
+  for (int i = 0; i < 3; ++i) CHECK(pause_after(policy, noon, microseconds(60), microseconds(100)) == microseconds(0));
+  CHECK(pause_after(policy, noon, microseconds(100), microseconds(100)) == microseconds(0));
+}
+
+void pauses_after_lost_slices_double_up_to_a_second() {
+  TeamPolicy policy;
+  const auto lose = [&policy] { return pause_after(policy, noon, milliseconds(5), milliseconds(1)); };
+  for (const int expected_ms : {16, 32, 64, 128, 256, 512, 1000, 1000}) CHECK(lose() == milliseconds(expected_ms));
+  // A larger loss is not waited out for less than four times as long.
+  TeamPolicy other;
+  CHECK(pause_after(other, noon, milliseconds(3), milliseconds(1)) == milliseconds(8));
+  CHECK(pause_after(other, noon, milliseconds(21), milliseconds(1)) == milliseconds(80));
+  CHECK(pause_after(other, noon, std::chrono::hours(1), milliseconds(1)) == std::chrono::seconds(1));
+}
+
+void pauses_shrink_while_teams_gain_time() {
+  TeamPolicy policy;
+  const auto lose = [&policy] { return pause_after(policy, noon, milliseconds(5), milliseconds(1)); };
+  const auto later = noon + std::chrono::seconds(2);
+  for (int i = 0; i < 10; ++i) lose();
+  CHECK(lose() == std::chrono::seconds(1));
+  CHECK(policy.wants_team(later));
+  for (int i = 0; i < 3; ++i) CHECK(pause_after(policy, later, microseconds(60), microseconds(100)).count() == 0);
+  CHECK(lose() == milliseconds(250));
+  for (int i = 0; i < 64; ++i) policy.record(later, microseconds(60), microseconds(100));
+  CHECK(lose() == milliseconds(16));
+}
+
+// On a quiet machine a pause lets the other threads fall asleep: were the next team's loss one more reason to pause,
+// there would be no end to it.
+void a_loss_that_waking_explains_ends_the_doubling() {
+  TeamPolicy policy;
+  for (int i = 0; i < 10; ++i) policy.record(noon, milliseconds(5), milliseconds(1));
+  const auto later = noon + std::chrono::seconds(2);
+  CHECK(pause_after(policy, later, microseconds(200), microseconds(100)) == microseconds(400));
+  CHECK(pause_after(policy, later, microseconds(200), microseconds(100)) == microseconds(400));
+  CHECK(pause_after(policy, later, milliseconds(5), milliseconds(1)) == milliseconds(500));
 }
 
 void a_call_within_a_call_is_serial() {
@@ -205,6 +333,12 @@ int main(int argc, char**) {
   a_call_within_a_call_is_serial();
   a_long_call_can_be_stopped();
   a_call_can_be_stopped_after_its_callers_part();
+  shares_of_a_thread_that_is_held_up_are_done_by_others();
+  a_team_never_exceeds_the_processors();
+  teams_that_gain_time_are_followed_by_others();
+  pauses_after_lost_slices_double_up_to_a_second();
+  pauses_shrink_while_teams_gain_time();
+  a_loss_that_waking_explains_ends_the_doubling();
 #if defined(FASTPE_TEST_FORK)
   if (forks) {
     children_and_grandchildren_work();

@@ -52,9 +52,16 @@ def operating_system_threads() -> int:
 
 
 def opens_a_team() -> bool:
-    """Whether a call in this thread, its first, starts another thread."""
+    """Whether calls in this thread, its first ones, start another thread.
+
+    After a team that lost time, calls do without one for up to a second.
+    """
     before = operating_system_threads()
-    return is_right() and operating_system_threads() == before + 1
+    ends = time.monotonic() + 20
+    while operating_system_threads() == before and time.monotonic() < ends:
+        if not is_right():
+            return False
+    return operating_system_threads() == before + 1
 
 
 def fork() -> None:

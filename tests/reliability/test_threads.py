@@ -18,6 +18,8 @@ import pytest
 import fastpe
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+needs_processors = pytest.mark.skipif(PROCESSORS == 1, reason="one processor: no call uses more threads")
 needs_openmp = pytest.mark.skipif(not fastpe.show_config()["openmp"], reason="built without OpenMP: one thread always")
 
 
@@ -50,26 +52,93 @@ def test_sixteen_callers(shared: bool) -> None:
 
 @needs_proc
 @needs_openmp
-def test_threads_are_bounded(run_script: Callable[..., str]) -> None:
-    # 32 callers that ask for 8 threads each: at most 4 of them own a team, of 7 threads beside the caller.
+@needs_processors
+def test_callers_share_few_threads(run_script: Callable[..., str]) -> None:
+    # 32 callers that ask for 8 threads each: at most 4 of them own a team.
     most = run_script("""
         import os, threading
         import numpy as np, fastpe
         callers, counts = 32, []
         before = len(os.listdir("/proc/self/task"))
-        start = threading.Barrier(callers)
+        meet = threading.Barrier(callers)
         def call():
             x = np.zeros((2048, 512), np.float32)
-            start.wait()
+            meet.wait()
             for _ in range(3):
                 fastpe.add_(x, num_threads=8)
                 counts.append(len(os.listdir("/proc/self/task")))
+            meet.wait()  # a thread that ends takes its team along
         threads = [threading.Thread(target=call) for _ in range(callers)]
         for thread in threads: thread.start()
         for thread in threads: thread.join()
         print(max(counts) - before - callers)
     """)
-    assert 0 < int(most) <= 4 * 7
+    assert 0 < int(most) <= 4 * (min(8, PROCESSORS) - 1)
+
+
+@needs_proc
+@needs_openmp
+@needs_processors
+@pytest.mark.parametrize("environment", [{}, {"FASTPE_NUM_THREADS": "4096"}, {"OMP_NUM_THREADS": "4096"}], ids=str)
+def test_a_team_has_a_processor_for_each_thread(environment: dict[str, str], run_script: Callable[..., str]) -> None:
+    during, after, right = run_script(
+        """
+        import os, sys, threading
+        import numpy as np, fastpe
+        expected = fastpe.encode(100_000, 1024, num_threads=1)
+        out = np.zeros_like(expected)
+        def threads(): return len(os.listdir("/proc/self/task"))
+        most, stop = 0, False
+        def count():
+            global most
+            while not stop: most = max(most, threads() - before)
+        before = threads() + 1
+        counter = threading.Thread(target=count)
+        counter.start()
+        fastpe.encode(100_000, 1024, out=out, **({} if len(sys.argv) > 1 else {"num_threads": 4096}))
+        after = threads() - before
+        stop = True
+        counter.join()
+        print(most, after, np.array_equal(out, expected))
+        """,
+        *environment,
+        **environment,
+    ).split()
+    assert right == "True"
+    assert int(during) <= PROCESSORS - 1
+    assert int(after) == PROCESSORS - 1
+
+
+# Both leave the call its one thread: in GNU OpenMP, a thread that cannot be started ends the process.
+LIMITS = {
+    "processes": """
+        if os.getuid() == 0: os.setuid(65534)  # root has no limit
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        """,
+    "memory": """
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + 2**22  # less than a thread's stack
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        """,
+}
+
+
+@needs_proc
+@needs_openmp
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_call_that_may_start_no_thread_uses_its_own(limit: str, run_script: Callable[..., str]) -> None:
+    script = """
+        import os, resource
+        import numpy as np, fastpe
+        expected = fastpe.encode(4096, 512, num_threads=1)
+        out = np.zeros_like(expected)
+        def threads(): return len(os.listdir("/proc/self/task"))
+        before = threads()
+        {limit}
+        for _ in range(100): fastpe.encode(4096, 512, out=out, num_threads=64)
+        print(threads() - before, (out == expected).all())
+        """
+    assert run_script(textwrap.dedent(script).format(limit=textwrap.dedent(LIMITS[limit]))).split() == ["0", "True"]
 
 
 @needs_proc
