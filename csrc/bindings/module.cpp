@@ -6,4 +6,5 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   module.doc() = "The compiled core of fastpe; private.";
   fastpe::bindings::bind_config(module);
   fastpe::bindings::bind_encoder(module);
+  fastpe::bindings::bind_rotary(module);
 }

@@ -30,6 +30,8 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t bytes_per_thread = 512 * 1024;
+// More shares than these, or than there are threads, help nobody, and each has scratch memory of its own.
+constexpr int most_shares = 16;
 constexpr auto interruption_interval = std::chrono::milliseconds(50);
 // The calling thread waits this long at full attention for others to finish, then looks after them now and then.
 constexpr auto attentive_wait = std::chrono::milliseconds(5);
@@ -313,7 +315,8 @@ int default_thread_count() {
 
 int threads_for(std::int64_t bytes, int max_threads) {
   if (bytes < 2 * bytes_per_thread) return 1;
-  return static_cast<int>(std::min<std::int64_t>(bytes / bytes_per_thread, max_threads));
+  const int limit = std::max(most_shares, default_thread_count());
+  return static_cast<int>(std::min<std::int64_t>({bytes / bytes_per_thread, max_threads, limit}));
 }
 
 bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interruption* interruption,

@@ -14,6 +14,7 @@ from fastpe.conventions import Convention, conventions
 
 if TYPE_CHECKING:
     from fastpe._identify import Identification, identify
+    from fastpe._rotary.scaling import rotary_frequencies
 
 __all__ = [
     "Convention",
@@ -30,17 +31,22 @@ __all__ = [
     "encode_grid",
     "grid_conventions",
     "identify",
+    "rotary_frequencies",
     "show_config",
     "timestep_embedding",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # A diagnosis that servers never ask for does not take part in their start.
+    # What many servers never ask for does not take part in their start.
     if name in ("Identification", "identify"):
         from fastpe import _identify
 
         return getattr(_identify, name)
+    if name == "rotary_frequencies":
+        from fastpe._rotary import scaling
+
+        return scaling.rotary_frequencies
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
