@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,6 +50,14 @@ def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
     yield name
     assert _core.instruction_set() == name
     _core.use_instruction_set(before)
+
+
+@pytest.fixture
+def interruptible_children() -> Iterator[None]:
+    """Processes that the test starts can be interrupted, also where a job runner started pytest with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 _measured: dict[str, tuple[float, float]] = {}

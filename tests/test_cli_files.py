@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,8 @@ import pytest
 
 import fastpe
 from fastpe.__main__ import main
-from fastpe._cli import npy, transform
+from fastpe._cli.files import blocks, npy_stream
+from fastpe._cli.options import dtype_of
 
 Array = npt.NDArray[Any]
 
@@ -28,7 +30,7 @@ Array = npt.NDArray[Any]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # Many blocks per file, none of them a whole number of rows.
-    monkeypatch.setattr(transform, "block_bytes", 100)
+    monkeypatch.setattr(blocks, "block_bytes", 100)
 
 
 def embeddings(*shape: int, dtype: str = "float32") -> Array:
@@ -68,13 +70,13 @@ def npy_bytes(x: Array) -> bytes:
 @pytest.mark.parametrize("limit", [1, 2, 5, 6, 1000])
 def test_blocks_are_contiguous_bounded_and_cover_the_array(shape: tuple[int, ...], limit: int) -> None:
     numbers = np.arange(np.prod(shape)).reshape(shape)
-    pieces = [numbers[tuple(slice(*span) for span in block)].ravel() for block in npy.blocks(shape, limit)]
+    pieces = [numbers[tuple(slice(*span) for span in block)].ravel() for block in blocks.blocks(shape, limit)]
     assert max(map(len, pieces)) <= limit
     np.testing.assert_array_equal(np.concatenate(pieces), numbers.ravel())
 
 
 def test_an_empty_array_has_no_blocks() -> None:
-    assert list(npy.blocks((3, 0, 4), 10)) == []
+    assert list(blocks.blocks((3, 0, 4), 10)) == []
 
 
 # ---- results
@@ -134,7 +136,7 @@ def test_encode_in_blocks(tmp_path: Path, dtype: str) -> None:
     target = tmp_path / "pe.npy"
     options = ["--seq-len", "50", "--d-model", "7", "--offset", "-9", "--dtype", dtype, "--convention", "ddpm", "-q"]
     assert main(["encode", *options, "-o", str(target)]) == 0
-    exact = fastpe.encode(50, 7, offset=-9, dtype=transform.dtype_of(dtype), convention="ddpm")
+    exact = fastpe.encode(50, 7, offset=-9, dtype=dtype_of(dtype), convention="ddpm")
     assert np.load(target).tobytes() == exact.tobytes()
 
 
@@ -225,7 +227,23 @@ def test_damaged_archive_is_refused_and_leaves_nothing(tmp_path: Path, capsys: p
     assert os.listdir(tmp_path) == ["x.npz"]
 
 
+def test_a_damaged_lzma_member_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "x.npz"
+    with zipfile.ZipFile(source, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("x.npy", npy_bytes(embeddings(20, 30)))
+    data = bytearray(source.read_bytes())
+    data[200:220] = bytes(20)
+    source.write_bytes(data)
+    assert main(["add", str(source), "-o", str(tmp_path / "y.npz")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"fastpe: {source} is not a .npz archive, or damaged: ")
+    assert error.count("\n") == 1
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
 # ---- pipes
+
+_commands_that_print = ["info", "info --json", "conventions", "--version", "add --help", "demo --batch 1 --seq-len 3"]
 
 
 def test_from_pipe_to_pipe() -> None:
@@ -251,6 +269,17 @@ def test_a_reader_that_leaves_is_no_error_message() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
+
+
+@pytest.mark.parametrize("command", _commands_that_print)
+def test_a_reader_that_left_before_anything_was_printed_is_no_error_message(command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [sys.executable, "-m", "fastpe", *command.split()], stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize(
@@ -288,14 +317,18 @@ def test_a_named_pipe_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture
     [
         ("add - -o y.npy <&-", "fastpe: standard input is closed; redirect it or name a file\n"),
         ("encode --seq-len 3 --d-model 4 -o - >&-", "fastpe: -o - writes to standard output, which is closed"),
-        ("info > /dev/full", "fastpe: No space left on device\n"),
+        ("encode --seq-len 3 --d-model 4 -o - > /dev/full", "fastpe: -: No space left on device\n"),
+        *((f"{command} > /dev/full", "fastpe: No space left on device\n") for command in _commands_that_print),
+        *((f"{command} >&-", "fastpe: Bad file descriptor\n") for command in _commands_that_print),
     ],
 )
-def test_closed_and_full_streams_are_one_line(command: str, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_closed_and_full_streams_are_one_line(command: str, message: str, unbuffered: str, tmp_path: Path) -> None:
     if "/dev/full" in command and not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     shell = f"{sys.executable} -m fastpe {command}"
-    run = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    run = subprocess.run(shell, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert run.stderr.startswith(message)
     assert run.stderr.count("\n") == 1
@@ -307,6 +340,56 @@ def test_data_stays_clean_where_errors_cannot_be_written() -> None:
         f"{sys.executable} -m fastpe encode --seq-len 3 --d-model 4 -o - 2>&-", shell=True, stdout=-1, check=True
     )
     assert run.stdout == npy_bytes(fastpe.encode(3, 4))
+
+
+DESCRIPTORS = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors have names in POSIX systems")
+@pytest.mark.parametrize("name", DESCRIPTORS)
+@pytest.mark.parametrize("redirection", [">", ">>"])
+def test_a_named_descriptor_is_written_where_it_stands(name: str, redirection: str, tmp_path: Path) -> None:
+    if name.startswith("/") and not Path(name).parent.exists():
+        pytest.skip(f"this system has no {Path(name).parent}")
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    file = tmp_path / "y"
+    file.write_bytes(b"before")
+    shell = f"{sys.executable} -m fastpe encode --seq-len 3 --d-model 4 -q -o {name}"
+    subprocess.run(f"{{ {shell}; printf after; }} {redirection} y", shell=True, cwd=tmp_path, check=True)
+    kept = b"before" if redirection == ">>" else b""
+    assert file.read_bytes() == kept + npy_bytes(fastpe.encode(3, 4)) + b"after"
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no /dev/fd")
+def test_a_named_descriptor_other_than_standard_output(tmp_path: Path) -> None:
+    shell = f"{sys.executable} -m fastpe encode --seq-len 3 --d-model 4 -q -o /dev/fd/7"
+    subprocess.run(f"{{ {shell}; printf after >&7; }} 7> y", shell=True, cwd=tmp_path, check=True)
+    assert (tmp_path / "y").read_bytes() == npy_bytes(fastpe.encode(3, 4)) + b"after"
+    run = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.stderr == "fastpe: -o /dev/fd/7 writes to descriptor 7, which is closed; redirect it or name a file\n"
+    assert run.returncode == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="appends with a shell")
+def test_an_archive_is_appended_whole(tmp_path: Path) -> None:
+    x = embeddings(2, 9, 6)
+    np.savez(tmp_path / "x.npz", x=x)
+    shell = f"printf before; {sys.executable} -m fastpe add x.npz -q -o -"
+    subprocess.run(f"{{ {shell}; }} >> y", shell=True, cwd=tmp_path, check=True)
+    with np.load(io.BytesIO((tmp_path / "y").read_bytes().removeprefix(b"before"))) as result:
+        np.testing.assert_array_equal(result["x"], fastpe.add(x))
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no /dev/fd")
+@pytest.mark.parametrize(("name", "number"), [("-", 1), ("/dev/fd/7", 7)])
+def test_an_input_is_not_appended_to_itself(name: str, number: int, tmp_path: Path) -> None:
+    save(tmp_path / "x.npy", embeddings(3, 4))
+    before = (tmp_path / "x.npy").read_bytes()
+    shell = f"{sys.executable} -m fastpe add x.npy -o {name} {number}>> x.npy"
+    run = subprocess.run(shell, shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr == f"fastpe: {name} is the input itself; change it with --in-place, or name another output\n"
+    assert (tmp_path / "x.npy").read_bytes() == before
 
 
 # ---- many files
@@ -462,7 +545,7 @@ def test_hostile_headers(
 
 def sparse_npy(path: Path, rows: int, width: int) -> None:
     with open(path, "wb") as stream:
-        npy.write_header(stream, npy.Header((rows, width), False, np.dtype(np.float32)))
+        npy_stream.write_header(stream, npy_stream.Header((rows, width), False, np.dtype(np.float32)))
         stream.truncate(stream.tell() + rows * width * 4)
 
 
@@ -490,12 +573,14 @@ def test_a_file_larger_than_memory(tmp_path: Path, seq_axis: str) -> None:
     assert run.returncode == 0, run.stderr
 
 
+_fed = npy_bytes(np.zeros((512, 64), np.float32))
+
+
 def feed_half(target: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "fastpe", "add", "-", "-o", str(target)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None
-    data = npy_bytes(np.zeros((512, 64), np.float32))
-    process.stdin.write(data[: len(data) // 2])
+    process.stdin.write(_fed[: len(_fed) // 2])
     process.stdin.flush()
     deadline = time.monotonic() + 60
     while not list(target.parent.glob(".fastpe-*.partial")):
@@ -514,6 +599,7 @@ def feed_half(target: Path) -> subprocess.Popen[bytes]:
         (signal.SIGKILL, -9, b""),
     ],
 )
+@pytest.mark.usefixtures("interruptible_children")
 def test_a_stopped_run_leaves_what_was_there(
     tmp_path: Path, number: signal.Signals, exit_code: int, message: bytes
 ) -> None:
@@ -530,6 +616,19 @@ def test_a_stopped_run_leaves_what_was_there(
     assert len(left) == (1 if number == signal.SIGKILL else 0)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="this signal is POSIX's")
+def test_an_interruption_that_is_switched_off_stays_off(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = feed_half(tmp_path / "y.npy")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(_fed[len(_fed) // 2 :])
+    assert process.returncode == 0, error
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), fastpe.encode(512, 64))
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
 def test_a_full_disk_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["encode", "--seq-len", "5000", "--d-model", "64", "-o", "/dev/full"]) == 1
@@ -541,7 +640,7 @@ def test_in_place_says_that_a_file_is_partly_changed(
 ) -> None:
     x = embeddings(20, 6)
     name = save(tmp_path / "x.npy", x)
-    write, calls = npy.write_elements, 0
+    write, calls = npy_stream.write_elements, 0
 
     def fail_in_the_third_block(*arguments: Any) -> None:
         nonlocal calls
@@ -550,7 +649,7 @@ def test_in_place_says_that_a_file_is_partly_changed(
             raise OSError(errno.EIO, "Input/output error", name)
         write(*arguments)
 
-    monkeypatch.setattr(npy, "write_elements", fail_in_the_third_block)
+    monkeypatch.setattr(npy_stream, "write_elements", fail_in_the_third_block)
     assert main(["add", name, "--in-place"]) == 1
     rows = 2 * (100 // 24)
     assert capsys.readouterr().err.splitlines() == [
@@ -627,7 +726,10 @@ def test_what_may_not_be_written_is_left_alone(target: str, request: pytest.Fixt
     assert os.listdir(tmp_path / "sealed") == []
 
 
-@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+posix_modes = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+
+
+@posix_modes
 def test_a_replaced_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     source = save(tmp_path / "x.npy", embeddings(3, 4))
     real, link = tmp_path / "real.npy", tmp_path / "link.npy"
@@ -638,3 +740,75 @@ def test_a_replaced_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o640
     assert np.load(real).shape == (3, 4)
+
+
+@posix_modes
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o600), (0o022, 0o640), (0o077, 0o664)])
+def test_what_a_killed_run_leaves_is_as_private_as_its_target(tmp_path: Path, umask: int, mode: int) -> None:
+    target = tmp_path / "y.npy"
+    target.touch()
+    target.chmod(mode)
+    before = os.umask(umask)
+    try:
+        process = feed_half(target)
+    finally:
+        os.umask(before)
+    process.kill()
+    process.communicate()
+    (partial,) = set(tmp_path.iterdir()) - {target}
+    assert partial.stat().st_mode & 0o777 == mode
+
+
+@posix_modes
+def test_a_partial_file_is_private_when_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Between the two there is no byte in it, but somebody else could already hold it open.
+    made_with = []
+    copy = shutil.copystat
+
+    def record(source: Path, partial: Path) -> None:
+        made_with.append(partial.stat().st_mode & 0o777)
+        copy(source, partial)
+
+    monkeypatch.setattr(shutil, "copystat", record)
+    (tmp_path / "y.npy").touch(0o666)
+    source = save(tmp_path / "x.npy", embeddings(3, 4))
+    assert main(["add", source, "-o", str(tmp_path / "y.npy"), "-q"]) == 0
+    assert made_with == [0o600]
+
+
+@posix_modes
+def test_a_replaced_file_keeps_its_owner_and_group(tmp_path: Path) -> None:
+    if os.getuid():
+        pytest.skip("only root gives files away")
+    source = save(tmp_path / "x.npy", embeddings(3, 4))
+    target = tmp_path / "y.npy"
+    target.touch()
+    os.chown(target, 12345, 54321)
+    target.chmod(0o4640)
+    assert main(["add", source, "-o", str(target), "-q"]) == 0
+    status = target.stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (12345, 54321, 0o4640)
+
+
+def test_a_replaced_file_keeps_its_extended_attributes(tmp_path: Path) -> None:
+    if not hasattr(os, "setxattr"):
+        pytest.skip("this Python has no extended attributes")
+    source = save(tmp_path / "x.npy", embeddings(3, 4))
+    target = tmp_path / "y.npy"
+    target.touch()
+    try:
+        os.setxattr(target, "user.origin", b"layer 0")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+    assert main(["add", source, "-o", str(target), "-q"]) == 0
+    assert os.getxattr(target, "user.origin") == b"layer 0"
+
+
+@posix_modes
+def test_another_name_of_a_replaced_file_keeps_what_it_had(tmp_path: Path) -> None:
+    source = save(tmp_path / "x.npy", embeddings(3, 4))
+    target, other_name = tmp_path / "y.npy", tmp_path / "z.npy"
+    target.write_bytes(b"before")
+    other_name.hardlink_to(target)
+    assert main(["add", source, "-o", str(target), "-q"]) == 0
+    assert other_name.read_bytes() == b"before"

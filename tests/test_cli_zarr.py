@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import zarr
 
 import fastpe
 from fastpe.__main__ import main
-from fastpe._cli import transform
+from fastpe._cli.files import blocks
 
 Array = np.ndarray[Any, Any]
 ZARR_3 = int(zarr.__version__.partition(".")[0]) >= 3
@@ -25,7 +26,7 @@ FORMATS = [2, 3] if ZARR_3 else [2]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # Some chunks per block, and many blocks per array.
-    monkeypatch.setattr(transform, "block_bytes", 500)
+    monkeypatch.setattr(blocks, "block_bytes", 500)
 
 
 def embeddings(*shape: int, dtype: Any = np.float32) -> Array:
@@ -223,11 +224,12 @@ def test_without_zarr(store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this signal is POSIX's")
+@pytest.mark.usefixtures("interruptible_children")
 def test_a_stopped_change_in_place_says_so(tmp_path: Path) -> None:
     source = tmp_path / "x.zarr"
     zarr.open(str(source), mode="w", shape=(4000, 256), chunks=(1, 256), dtype="f4")
     program = (
-        "import sys; from fastpe.__main__ import main; from fastpe._cli import transform; transform.block_bytes = 1;"
+        "import sys; from fastpe.__main__ import main; from fastpe._cli.files import blocks; blocks.block_bytes = 1;"
     )
     command = [sys.executable, "-c", program + "sys.exit(main(sys.argv[1:]))", "add", str(source), "--in-place"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -240,3 +242,21 @@ def test_a_stopped_change_in_place_says_so(tmp_path: Path) -> None:
     assert error.startswith(f"fastpe: {source} may be partly changed, after ")
     assert error.endswith("fastpe: interrupted\n"), error
     assert error.count("\n") == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+def test_an_unfinished_store_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "x.zarr"
+    zarr.open(str(source), mode="w", shape=(4, 4), chunks=(2, 2), dtype="f4")
+    source.chmod(0o700)
+    modes = []
+    copy = shutil.copytree
+
+    def record(*arguments: Any, **options: Any) -> None:
+        modes.append(arguments[1].stat().st_mode & 0o777)
+        copy(*arguments, **options)
+
+    monkeypatch.setattr(shutil, "copytree", record)
+    assert main(["add", str(source), "-o", str(tmp_path / "y.zarr"), "-q"]) == 0
+    assert modes == [0o700]
+    assert (tmp_path / "y.zarr").stat().st_mode & 0o777 == 0o700

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import fastpe
 from fastpe import plotting
 from fastpe.__main__ import main
-from fastpe._cli import plot
+from fastpe._cli.commands import plot
 
 PICTURES: list[Callable[..., Axes]] = [
     plotting.heatmap,

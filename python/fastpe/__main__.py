@@ -18,7 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 for success, 1 for a failed check or file, 2 for wrong usage or a missing library, 130 after Ctrl-C.
+        0 for success, 1 for a failed check or file, 2 for wrong usage or a missing library, 130 after Ctrl-C, 141 where
+        the reader of standard output has left.
 
     Examples
     --------
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     try:
-        from fastpe._cli.app import run
+        from fastpe._cli.run import run
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library not in ("typer", "rich"):

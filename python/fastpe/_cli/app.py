@@ -3,24 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import math
-import os
-import signal
-import sys
-import threading
-from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 import fastpe
-from fastpe._cli.errors import CommandError, MissingLibrary, ReaderGone
-
-# Click's own class has no public name in typer.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+from fastpe._cli.errors import CommandError
 
 app = typer.Typer(
     name="fastpe",
@@ -29,71 +20,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-class _Terminated(BaseException):
-    """Another process wants this one to end."""
-
-
-def run(arguments: Sequence[str] | None) -> int:
-    """Run the application; every expected failure becomes one line and an exit code."""
-    if sys.stderr is None:
-        # Where it is closed, print() would turn to standard output, which may be data.
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    try:
-        with _termination_as_exception():
-            result = app(args=None if arguments is None else list(arguments), prog_name="fastpe", standalone_mode=False)
-    except _UsageError as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "fastpe"
-        return _fail(f"{command}: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("fastpe: interrupted", 130)
-    except _Terminated as end:
-        return _fail("fastpe: terminated", 128 + int(end.args[0]))
-    except ReaderGone:
-        return 141
-    except MemoryError as error:
-        return _fail(f"fastpe: not enough memory: {error}" if str(error) else "fastpe: not enough memory", 1)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        return _fail(f"fastpe: {error.filename}: {reason}" if error.filename else f"fastpe: {reason}", 1)
-    except MissingLibrary as error:
-        return _fail(f"fastpe: {error}", 2)
-    except (CommandError, ValueError, TypeError) as error:
-        return _fail(f"fastpe: {error}", 1)
-    if result == 130:
-        # Typer's own answer to Ctrl-C.
-        return _fail("fastpe: interrupted", 130)
-    return result if isinstance(result, int) else 0
-
-
-@contextlib.contextmanager
-def _termination_as_exception() -> Iterator[None]:
-    # So that unfinished files are removed; a handler can be set in the main thread alone.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, _: object) -> None:
-        raise _Terminated(number)
-
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    previous = {number: signal.getsignal(number) for number in signals}
-    for number in signals:
-        # What nohup has switched off stays off.
-        if previous[number] == signal.SIG_DFL:
-            signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _fail(message: str, exit_code: int) -> int:
-    print(" ".join(message.split()), file=sys.stderr)
-    return exit_code
 
 
 def _show_version(wanted: bool) -> None:
@@ -113,8 +39,8 @@ def _top(
         print(context.get_help())
 
 
-@app.command()
-def demo(
+@app.command("demo")
+def _demo(
     batch: Annotated[int, typer.Option(min=1, help="Sequences in the batch.")] = 32,
     seq_len: Annotated[int, typer.Option(min=1, help="Positions in a sequence.")] = 512,
     d_model: Annotated[int, typer.Option(min=1, help="Width of the embeddings.")] = 768,
@@ -123,9 +49,9 @@ def demo(
 
     Exits with 1 if a value is further from a float64 NumPy reference than rounding explains.
     """
-    from fastpe._cli import demo as work
+    from fastpe._cli.commands import demo
 
-    if not work.run(Console(), batch=batch, seq_len=seq_len, d_model=d_model):
+    if not demo.run(Console(), batch=batch, seq_len=seq_len, d_model=d_model):
         raise typer.Exit(1)
 
 
@@ -149,12 +75,13 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but e
 
 
 @app.command(
+    "encode",
     epilog=_examples(
         "fastpe encode --seq-len 512 --d-model 768 -o pe.npy",
         "fastpe encode --seq-len 512 --d-model 768 --convention fairseq --dtype float64 -o pe.npy",
-    )
+    ),
 )
-def encode(
+def _encode(
     output: _Output,
     seq_len: Annotated[int, typer.Option(min=0, help="Number of positions.")],
     d_model: Annotated[int, typer.Option(min=1, help="Width of the encoding.")],
@@ -166,24 +93,15 @@ def encode(
     quiet: _Quiet = False,
 ) -> None:
     """Write the encoding of positions to a .npy file."""
-    from fastpe._cli import formats, transform
-    from fastpe._cli.progress import Throughput, progress_bar
-    from fastpe._cli.target import open_target
+    from fastpe._cli.commands import encode
+    from fastpe._cli.options import EncodingOptions, dtype_of
 
-    encoding = transform.Encoding(convention, base, offset, threads)
-    element_type = transform.dtype_of(dtype)
-    if (named := formats.by_suffix(output)) is not None and ".npy" not in named.suffixes:
-        raise CommandError(f"-o is {output}, expected a name that ends in .npy: that is what encode writes")
-    byte_count = seq_len * d_model * element_type.itemsize
-    throughput = Throughput(quiet=quiet)
-    with open_target(output, byte_count) as target, progress_bar(byte_count, quiet=quiet) as progress:
-        transform.encode(
-            encoding, seq_len=seq_len, d_model=d_model, dtype=element_type, target=target, progress=progress
-        )
-    throughput.report(f"encoded {seq_len} positions", byte_count)
+    options = EncodingOptions(convention, base, offset, threads)
+    encode.run(options, output, seq_len=seq_len, d_model=d_model, dtype=dtype_of(dtype), quiet=quiet)
 
 
 @app.command(
+    "add",
     epilog=_examples(
         "fastpe add embeddings.npy -o with-positions.npy",
         "fastpe add embeddings.npy --in-place",
@@ -192,9 +110,9 @@ def encode(
         "fastpe add rows.parquet --key embeddings -o rows-with-positions.parquet",
         "fastpe add store.zarr --key embeddings --in-place",
         "cat embeddings.npy | fastpe add - -o - > with-positions.npy",
-    )
+    ),
 )
-def add(
+def _add(
     inputs: Annotated[
         list[str],
         typer.Argument(
@@ -226,41 +144,29 @@ def add(
 ) -> None:
     """Add the encoding to embeddings in files.
 
-    Files may be larger than memory. A new file appears under its name when it is complete. --in-place has no such safety: stopped in the middle, it leaves
-    a file that is partly changed.
+    Files may be larger than memory. A new file appears under its name when it is complete. If it replaces a file, it has the
+    same permissions, but other hard links keep the old contents. --in-place has no such safety: stopped in the middle, it
+    leaves a file that is partly changed.
     """
-    from fastpe._cli import files, numpy_files, transform
-    from fastpe._cli.progress import Throughput, progress_bar
+    from fastpe._cli.commands import add
+    from fastpe._cli.files.addition import Addition
+    from fastpe._cli.options import EncodingOptions, dtype_of
 
     if not math.isfinite(scale):
         raise CommandError(f"--scale is {scale}, expected a finite number")
-    encoding = transform.Encoding(convention, base, offset, threads)
-    addition = transform.Addition(encoding, seq_axis, scale, None if dtype is None else transform.dtype_of(dtype))
-    jobs = files.jobs(inputs, output, in_place=in_place)
-    throughput = Throughput(quiet=quiet)
-    if files.is_pipe(jobs[0].source):
-        if key:
-            raise CommandError("--key chooses one of several arrays or columns, and a pipe has one array; leave it out")
-        assert jobs[0].target is not None
-        with progress_bar(None, quiet=quiet) as progress:
-            byte_count = numpy_files.run_pipe(jobs[0].source, jobs[0].target, addition, progress)
-    else:
-        work = [files.check(job, addition, key or []) for job in jobs]
-        byte_count = sum(item.byte_count for item in work)
-        with progress_bar(byte_count, quiet=quiet) as progress:
-            for item in work:
-                item.run(progress)
-    throughput.report(f"added to {len(jobs)} file{'' if len(jobs) == 1 else 's'}", byte_count)
+    options = EncodingOptions(convention, base, offset, threads)
+    addition = Addition(options, seq_axis, scale, None if dtype is None else dtype_of(dtype))
+    add.run(addition, inputs, output, in_place=in_place, keys=key or [], quiet=quiet)
 
 
-@app.command()
-def info(
+@app.command("info")
+def _info(
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
 ) -> None:
     """Show the build, the machine and the limits."""
-    from fastpe._cli import info as work
+    from fastpe._cli.commands import info
 
-    work.run(Console(), as_json=json)
+    info.run(Console(), as_json=json)
 
 
 class Picture(str, enum.Enum):
@@ -274,13 +180,14 @@ class Picture(str, enum.Enum):
 
 
 @app.command(
+    "plot",
     epilog=_examples(
         "fastpe plot heatmap -o heatmap.png",
         "fastpe plot heatmap --convention vaswani --convention tensor2tensor -o side-by-side.svg",
         "fastpe plot error --d-model 512 --dark -o error.png",
-    )
+    ),
 )
-def plot(
+def _plot(
     picture: Annotated[Picture, typer.Argument(help="What to draw: see above.")],
     output: Annotated[
         str | None,
@@ -306,46 +213,40 @@ def plot(
     heatmap: its values. wavelengths: positions per turn. waves: single dimensions. similarity: dot products of positions.
     error: how far the usual float32 code is off.
     """
-    from fastpe._cli import plot as work
+    from fastpe._cli.commands import plot
 
     encodings = [fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]]
-    work.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
+    plot.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
 
 
-@app.command()
-def bench(rounds: Annotated[int, typer.Option(min=1, help="Times each is measured.")] = 15) -> None:
+@app.command("bench")
+def _bench(rounds: Annotated[int, typer.Option(min=1, help="Times each is measured.")] = 15) -> None:
     """Time fastpe and NumPy side by side.
 
     NumPy adds a table that it already has.
     """
-    from fastpe._cli import bench as work
+    from fastpe._cli.commands import bench
 
-    if not work.run(Console(), rounds=rounds):
+    if not bench.run(Console(), rounds=rounds):
         raise typer.Exit(1)
 
 
-@app.command(epilog=_examples("fastpe identify pe.npy"))
-def identify(
+@app.command("identify", epilog=_examples("fastpe identify pe.npy"))
+def _identify(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model]; axes of 1 are left out.")],
 ) -> None:
     """Find the convention that a table was made with.
 
     Exits with 1 if there is none.
     """
-    from fastpe._cli import numpy_files
+    from fastpe._cli.commands import identify
 
-    array = numpy_files.load(table)
-    if array.ndim > 2:
-        # As buffers of modules have it: [1, L, d_model] or [L, 1, d_model].
-        array = array.reshape([extent for extent in array.shape if extent != 1])
-    found = fastpe.identify(array)
-    print(found)
-    if not found.matches:
+    if not identify.run(table):
         raise typer.Exit(1)
 
 
-@app.command()
-def conventions(
+@app.command("conventions")
+def _conventions(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", autocompletion=_convention_names, help="Show this one alone.")
     ] = None,
@@ -354,7 +255,6 @@ def conventions(
 
     With their formulas, who uses them, and where they were read.
     """
-    from fastpe.conventions import find
+    from fastpe._cli.commands import conventions
 
-    chosen = list(fastpe.conventions.values()) if name is None else [find(name)]
-    print("\n\n".join(map(str, chosen)))
+    conventions.run(name)

@@ -15,10 +15,6 @@ class MissingLibrary(CommandError):
     """A library of an extra is not installed."""
 
 
-class ReaderGone(Exception):
-    """The reader of standard output has what it wants; no reason to say anything."""
-
-
 @contextlib.contextmanager
 def needs(library: str, what: str, extra: str) -> Iterator[None]:
     """Turn a failed import of a library into what to install."""
@@ -28,3 +24,33 @@ def needs(library: str, what: str, extra: str) -> Iterator[None]:
         if (error.name or "").partition(".")[0] != library:
             raise
         raise MissingLibrary(f"{what} need {library}; install it with: pip install 'fastpe[{extra}]'") from None
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line; its type where it says nothing."""
+    return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+@contextlib.contextmanager
+def damage_in_one_line(
+    source: str, expected: str, errors: tuple[type[Exception], ...], how: str = ""
+) -> Iterator[None]:
+    """Turn a library's errors about the content of a file into one line.
+
+    Parameters
+    ----------
+    source
+        The name of the file.
+    expected
+        What it should be, with an article.
+    errors
+        The types of the errors. Lack of memory and the system's own errors, which have a number, are none about content.
+    how
+        Advice on how to write the file anew.
+    """
+    try:
+        yield
+    except errors as error:
+        if isinstance(error, CommandError | MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        raise CommandError(f"{source} is not {expected}, or damaged: {first_line(error)}; write it anew{how}") from None

@@ -8,11 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+# Takes the number of bytes that were done since the last call.
+Progress = Callable[[int], None]
+
 _worth_a_bar_bytes = 64 << 20
 
 
 @contextlib.contextmanager
-def progress_bar(total_bytes: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(total_bytes: int | None, *, quiet: bool) -> Iterator[Progress]:
     """A function to report bytes to: a bar on standard error if that is a terminal and the work is long."""
     if quiet or not sys.stderr.isatty() or (total_bytes is not None and total_bytes < _worth_a_bar_bytes):
         yield lambda _: None

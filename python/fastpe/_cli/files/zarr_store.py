@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._cli import npy, transform
-from fastpe._cli.errors import CommandError, needs
-from fastpe._cli.job import Job, changed_in_place
-from fastpe._cli.target import complete_directory, require_new_directory
-from fastpe._cli.transform import Addition, Plan, Progress
+from fastpe._cli.errors import CommandError, damage_in_one_line, needs
+from fastpe._cli.files import blocks, npy_stream
+from fastpe._cli.files.addition import Addition, ArrayWork
+from fastpe._cli.files.task import Task, changed_in_place
+from fastpe._cli.output import complete_directory, require_new_directory
+from fastpe._cli.progress import Progress
 
 _metadata_of_arrays = {"zarr.json", ".zarray", ".zattrs"}
 
@@ -32,78 +33,80 @@ def is_store(directory: Path) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class ZarrWork:
-    """A store whose metadata were read and found good; arrays that have no plan are copied."""
+    """A store whose metadata were read and found good; arrays that no work is named for are copied."""
 
-    job: Job
+    task: Task
     # By path in the store; an array that is the store itself has the path "".
-    plans: dict[str, Plan]
+    arrays: dict[str, ArrayWork]
 
     @property
     def byte_count(self) -> int:
         """Bytes of all arrays that are changed."""
-        return sum(plan.source.byte_count for plan in self.plans.values())
+        return sum(array.source.byte_count for array in self.arrays.values())
 
     def run(self, progress: Progress) -> None:
         """Write a new store, or change this one."""
-        if self.job.target is None:
-            with changed_in_place(self.job.source, progress) as count:
-                self._add(Path(self.job.source), count)
+        if self.task.target is None:
+            with changed_in_place(self.task.source, progress) as count:
+                self._add(Path(self.task.source), count)
             return
-        with complete_directory(Path(self.job.target)) as partial:
+        with complete_directory(Path(self.task.target)) as partial:
             self._copy_the_rest(partial)
             self._add(partial, progress)
 
     def _copy_the_rest(self, partial: Path) -> None:
         """Copy all but the chunks that will be written."""
-        source = os.path.realpath(self.job.source)
-        changed = {os.path.normpath(os.path.join(source, path)) for path in self.plans}
+        source = os.path.realpath(self.task.source)
+        changed = {os.path.normpath(os.path.join(source, path)) for path in self.arrays}
 
         def chunks(directory: str, names: list[str]) -> set[str]:
             return set(names) - _metadata_of_arrays if os.path.normpath(directory) in changed else set()
 
-        shutil.copytree(source, partial, ignore=chunks)
+        shutil.copytree(source, partial, ignore=chunks, dirs_exist_ok=True)
 
     def _add(self, target: Path, progress: Progress) -> None:
         import zarr
 
-        for path, plan in self.plans.items():
-            with _damage_in_one_line(self.job.source), _undisturbed():
-                source_array = _node(zarr.open(self.job.source, mode="r"), path)
+        for path, work in self.arrays.items():
+            with _damage(self.task.source), _undisturbed():
+                source_array = _node(zarr.open(self.task.source, mode="r"), path)
                 target_array = _node(zarr.open(str(target), mode="r+"), path)
             for ranges in _ranges(source_array):
                 place = tuple(slice(*span) for span in ranges)
-                with _damage_in_one_line(self.job.source), _undisturbed():
-                    raw = np.require(source_array[place], plan.source.dtype, ["C", "W"])
-                plan.add_(plan.converted(raw), ranges)
+                with _damage(self.task.source), _undisturbed():
+                    raw = np.require(source_array[place], work.source.dtype, ["C", "W"])
+                work.add_(work.converted(raw), ranges)
                 with _undisturbed():
                     target_array[place] = raw
                 progress(raw.nbytes)
 
 
-def check(job: Job, addition: Addition, keys: Sequence[str]) -> ZarrWork:
+def check(task: Task, addition: Addition, keys: Sequence[str]) -> ZarrWork:
     """Read the metadata."""
     with needs("zarr", "zarr stores", "zarr"):
         import zarr
-    with _damage_in_one_line(job.source), _undisturbed():
-        store = zarr.open(job.source, mode="r")
+    with _damage(task.source), _undisturbed():
+        store = zarr.open(task.source, mode="r")
         arrays = dict(_arrays(store, ""))
     some = ", ".join(list(arrays)[:8])
     if not keys and len(arrays) != 1:
-        raise CommandError(f"{job.source} holds {len(arrays)} arrays ({some}); choose with --key NAME")
+        raise CommandError(f"{task.source} holds {len(arrays)} arrays ({some}); choose with --key NAME")
     unknown = [key for key in keys if key not in arrays]
     if unknown:
-        raise CommandError(f"--key is {unknown[0]}, expected one of {job.source}'s arrays: {some or 'it is one array'}")
-    plans = {}
+        raise CommandError(
+            f"--key is {unknown[0]}, expected one of {task.source}'s arrays: {some or 'it is one array'}"
+        )
+    works = {}
     for path in keys or arrays:
         array = arrays[path]
-        header = npy.Header(tuple(array.shape), False, np.dtype(array.dtype).newbyteorder("="))
-        plans[path] = addition.plan(header, f"{job.source}:{path}" if path else job.source)
-        plans[path].require_same_dtype("a zarr array keeps its type; leave --dtype out")
-    if job.target is not None:
-        if job.target == "-":
-            raise CommandError(f"{job.source} is a zarr store, a directory, which no pipe can take; name another one")
-        require_new_directory(Path(job.target))
-    return ZarrWork(job, plans)
+        header = npy_stream.Header(tuple(array.shape), False, np.dtype(array.dtype).newbyteorder("="))
+        works[path] = addition.check(header, f"{task.source}:{path}" if path else task.source)
+        works[path].require_same_dtype("a zarr array keeps its type; leave --dtype out")
+    if task.target is not None:
+        if task.target == "-":
+            raise CommandError(f"{task.source} is a zarr store, a directory, which no pipe can take; name another one")
+        require_new_directory(Path(task.target))
+    return ZarrWork(task, works)
 
 
 def _arrays(node: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -120,13 +123,13 @@ def _node(store: Any, path: str) -> Any:
     return store[path] if path else store
 
 
-def _ranges(array: Any) -> Iterator[npy.Block]:
+def _ranges(array: Any) -> Iterator[blocks.Block]:
     """Cut an array into blocks of whole chunks, as many as make a block of the usual size."""
     # Shards, where there are some, are what is written at once.
     unit = getattr(array, "shards", None) or array.chunks
     grid = tuple(-(-extent // size) if extent else 0 for extent, size in zip(array.shape, unit, strict=True))
     unit_bytes = math.prod(unit) * array.dtype.itemsize
-    for block in npy.blocks(grid, max(1, transform.block_bytes // unit_bytes)):
+    for block in blocks.blocks(grid, max(1, blocks.block_bytes // unit_bytes)):
         yield tuple(
             (start * size, min(stop * size, extent))
             for (start, stop), size, extent in zip(block, unit, array.shape, strict=True)
@@ -152,15 +155,6 @@ def _undisturbed() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-@contextlib.contextmanager
-def _damage_in_one_line(source: str) -> Iterator[None]:
+def _damage(source: str) -> contextlib.AbstractContextManager[None]:
     # Codecs and metadata fail in more ways than zarr names.
-    try:
-        yield
-    except MemoryError:
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise CommandError(f"{source} is not a zarr store, or damaged: {reason}; write it anew") from None
+    return damage_in_one_line(source, "a zarr store", (Exception,))

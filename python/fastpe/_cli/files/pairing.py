@@ -8,13 +8,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastpe._cli import formats
 from fastpe._cli.errors import CommandError
-from fastpe._cli.job import Job, Work
-from fastpe._cli.transform import Addition
+from fastpe._cli.files import formats
+from fastpe._cli.files.addition import Addition
+from fastpe._cli.files.task import Task, Work
+from fastpe._cli.output import descriptor_of
 
 
-def jobs(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[Job]:
+def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[Task]:
     """Pair inputs with outputs; patterns and directories become the files in them."""
     if in_place == (output is not None):
         raise CommandError("expected one of -o OUT and --in-place: where does the result go?")
@@ -25,16 +26,25 @@ def jobs(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[J
         if in_place or len(sources) > 1:
             raise CommandError(f"{pipe} is a pipe: expected it as the only input, with -o")
     if output is None:
-        return [Job(source, None) for source in sources]
+        return [Task(source, None) for source in sources]
     into_directory = Path(output).is_dir() and not formats.is_one_input(Path(output))
     if sources == list(inputs) and len(sources) == 1 and not into_directory:
         targets = [output]
     else:
         targets = _targets_in_directory(sources, output, ", ".join(inputs))
     for source, target in zip(sources, targets, strict=True):
-        if not is_pipe(source) and Path(source).exists() and Path(target).exists() and os.path.samefile(source, target):
+        if not is_pipe(source) and _is_same_file(source, target):
             raise CommandError(f"{target} is the input itself; change it with --in-place, or name another output")
-    return [Job(source, target) for source, target in zip(sources, targets, strict=True)]
+    return [Task(source, target) for source, target in zip(sources, targets, strict=True)]
+
+
+def _is_same_file(source: str, target: str) -> bool:
+    number = descriptor_of(target)
+    try:
+        return os.path.samestat(os.stat(source), os.stat(target if number is None else number))
+    except OSError:
+        # One of them is not there: who opens it will say so.
+        return False
 
 
 def is_pipe(name: str) -> bool:
@@ -77,20 +87,20 @@ def _targets_in_directory(sources: list[str], output: str, inputs: str) -> list[
     return [str(directory / name) for name in names]
 
 
-def check(job: Job, addition: Addition, keys: Sequence[str]) -> Work:
+def check(task: Task, addition: Addition, keys: Sequence[str]) -> Work:
     """Look at one input and refuse what cannot be done, before anything is written."""
-    found = formats.of_input(job.source)
-    if job.target is None:
+    found = formats.of_input(task.source)
+    if task.target is None:
         if not found.in_place:
             raise CommandError(
-                f"{job.source} is {found.description}, which cannot be changed in place; write one with -o"
+                f"{task.source} is {found.description}, which cannot be changed in place; write one with -o"
             )
     else:
-        asked = formats.by_suffix(job.target)
+        asked = formats.by_suffix(task.target)
         # A name that speaks of no format, such as /dev/stdout, will do for all.
         if asked is not None and asked is not found:
             suffixes = " or ".join(found.suffixes)
             raise CommandError(
-                f"{job.source} is {found.description}, and so is its result; give {job.target} the suffix {suffixes}"
+                f"{task.source} is {found.description}, and so is its result; give {task.target} the suffix {suffixes}"
             )
-    return found.check(job, addition, keys)
+    return found.check(task, addition, keys)

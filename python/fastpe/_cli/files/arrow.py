@@ -10,11 +10,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fastpe._cli import columns
-from fastpe._cli.errors import CommandError, needs
-from fastpe._cli.job import Job
-from fastpe._cli.target import open_target
-from fastpe._cli.transform import Addition, Progress
+from fastpe._cli.errors import damage_in_one_line, needs
+from fastpe._cli.files import columns
+from fastpe._cli.files.addition import Addition
+from fastpe._cli.files.task import Task
+from fastpe._cli.output import open_target
+from fastpe._cli.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,23 +27,23 @@ _magic = b"ARROW1"
 class ArrowWork:
     """A file whose schema was read and found good."""
 
-    job: Job
+    task: Task
     column: columns.Column
 
     @property
     def byte_count(self) -> int:
         """Bytes of the whole file: those of one column are not known before it was read."""
-        return os.path.getsize(self.job.source)
+        return os.path.getsize(self.task.source)
 
     def run(self, progress: Progress) -> None:
         """Write the target, batch by batch, in the form and with the compression of the source."""
         from pyarrow import RecordBatch, ipc
 
-        assert self.job.target is not None
-        source, place = self.job.source, self.column.place
+        assert self.task.target is not None
+        source, place = self.task.source, self.column.place
         writer_of = ipc.new_file if _is_file(source) else ipc.new_stream
         options = ipc.IpcWriteOptions(compression=_compression(source))
-        with _opened(source) as (schema, batches), open_target(self.job.target) as target:
+        with _opened(source) as (schema, batches), open_target(self.task.target) as target:
             first_row = 0
             with writer_of(target, schema, options=options) as writer:
                 for batch, byte_count in batches:
@@ -53,17 +54,17 @@ class ArrowWork:
                     progress(byte_count)
 
 
-def check(job: Job, addition: Addition, keys: Sequence[str]) -> ArrowWork:
+def check(task: Task, addition: Addition, keys: Sequence[str]) -> ArrowWork:
     """Read the schema."""
     with needs("pyarrow", "Arrow files", "arrow"):
         import pyarrow  # noqa: F401
-    with _opened(job.source) as (schema, batches):
+    with _opened(task.source) as (schema, batches):
         column = columns.choose(
-            schema, addition, keys, job.source, lambda name: (batch.column(name) for batch, _ in batches)
+            schema, addition, keys, task.source, lambda name: (batch.column(name) for batch, _ in batches)
         )
         # Their number is known when they were read.
         column.require_positions(1)
-    return ArrowWork(job, column)
+    return ArrowWork(task, column)
 
 
 def _is_file(source: str) -> bool:
@@ -100,22 +101,17 @@ def _opened(source: str) -> Iterator[tuple[pyarrow.Schema, _Batches]]:
             yield checked(batch), now - before
             before = now
 
-    try:
-        with pyarrow.OSFile(source) as file:
-            if _is_file(source):
-                with ipc.open_file(file) as reader:
-                    yield reader.schema, of_file(reader)
-            else:
-                with ipc.open_stream(file) as reader:
-                    yield reader.schema, of_stream(reader, file)
-    except (pyarrow.ArrowException, OSError) as error:
-        # Arrow's own errors about damage are OSErrors too, without a number.
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        reason = (str(error).splitlines() or [""])[0]
-        raise CommandError(
-            f"{source} is not an Arrow file or stream, or damaged: {reason}; write it anew with pyarrow.ipc"
-        ) from None
+    # Arrow's own errors about damage may be OSErrors without a number.
+    damage = damage_in_one_line(
+        source, "an Arrow file or stream", (pyarrow.ArrowException, OSError), " with pyarrow.ipc"
+    )
+    with damage, pyarrow.OSFile(source) as file:
+        if _is_file(source):
+            with ipc.open_file(file) as reader:
+                yield reader.schema, of_file(reader)
+        else:
+            with ipc.open_stream(file) as reader:
+                yield reader.schema, of_stream(reader, file)
 
 
 def _compression(source: str) -> str | None:

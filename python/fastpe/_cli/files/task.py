@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator
 from typing import Protocol
 
-from fastpe._cli.transform import Progress
+from fastpe._cli.progress import Progress
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class Task:
     """One input and where its result goes; None is the input itself."""
 
     source: str
@@ -21,7 +21,7 @@ class Job:
 
 
 class Work(Protocol):
-    """A job whose input was looked at and found good."""
+    """A task whose input was looked at and found good."""
 
     @property
     def byte_count(self) -> int:

@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fastpe
-from fastpe._cli.info import busy_note, configuration
-from fastpe._cli.timing import in_units, median_seconds
+from fastpe._cli.measuring import busy_note, configuration, in_units, median_seconds
 
 Floats = npt.NDArray[np.float32]
 

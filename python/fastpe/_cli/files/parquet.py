@@ -6,20 +6,24 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastpe._cli import columns
-from fastpe._cli.errors import CommandError, needs
-from fastpe._cli.job import Job
-from fastpe._cli.target import open_target
-from fastpe._cli.transform import Addition, Progress
+from fastpe._cli.errors import damage_in_one_line, needs
+from fastpe._cli.files import columns
+from fastpe._cli.files.addition import Addition
+from fastpe._cli.files.task import Task
+from fastpe._cli.output import open_target
+from fastpe._cli.progress import Progress
+
+if TYPE_CHECKING:
+    from pyarrow import parquet
 
 
 @dataclasses.dataclass(frozen=True)
 class ParquetWork:
     """A file whose schema was read and found good."""
 
-    job: Job
+    task: Task
     column: columns.Column
     byte_count: int
 
@@ -28,12 +32,11 @@ class ParquetWork:
         import pyarrow
         from pyarrow import parquet
 
-        assert self.job.target is not None
+        assert self.task.target is not None
         column = self.column
         with (
-            _damage_in_one_line(self.job.source),
-            parquet.ParquetFile(self.job.source) as source,
-            open_target(self.job.target) as target,
+            _opened(self.task.source) as source,
+            open_target(self.task.target) as target,
             parquet.ParquetWriter(target, source.schema_arrow, compression=_compression(source)) as writer,
         ):
             first_row = 0
@@ -51,32 +54,29 @@ class ParquetWork:
                 progress(_column_bytes(source, index, column.name))
 
 
-def check(job: Job, addition: Addition, keys: Sequence[str]) -> ParquetWork:
+def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:
     """Read the schema."""
     with needs("pyarrow", "Parquet files", "parquet"):
-        from pyarrow import parquet
-    with _damage_in_one_line(job.source), parquet.ParquetFile(job.source) as file:
+        import pyarrow  # noqa: F401
+    with _opened(task.source) as file:
         column = columns.choose(
             file.schema_arrow,
             addition,
             keys,
-            job.source,
+            task.source,
             lambda name: (batch.column(0) for batch in file.iter_batches(1024, columns=[name])),
         )
         column.require_positions(file.metadata.num_rows)
         byte_count = sum(_column_bytes(file, index, column.name) for index in range(file.num_row_groups))
-    return ParquetWork(job, column, byte_count)
+    return ParquetWork(task, column, byte_count)
 
 
 @contextlib.contextmanager
-def _damage_in_one_line(source: str) -> Iterator[None]:
-    from pyarrow import ArrowException
+def _opened(source: str) -> Iterator[parquet.ParquetFile]:
+    from pyarrow import ArrowException, parquet
 
-    try:
-        yield
-    except ArrowException as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise CommandError(f"{source} is not a Parquet file, or damaged: {reason}; write it anew") from None
+    with damage_in_one_line(source, "a Parquet file", (ArrowException,)), parquet.ParquetFile(source) as file:
+        yield file
 
 
 def _compression(file: Any) -> str | dict[str, str]:

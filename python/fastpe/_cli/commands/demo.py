@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fastpe
-from fastpe._cli.info import busy_note, configuration
-from fastpe._cli.timing import in_units, median_seconds
+from fastpe._cli.measuring import busy_note, configuration, in_units, median_seconds
 
 # What the reference may be off by, from the rounding of its float64 angles.
 _reference_error_per_position = 4 * 2.0**-53

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import shutil
@@ -13,26 +14,59 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from fastpe._cli.errors import CommandError, ReaderGone
+from fastpe._cli.errors import CommandError
 from fastpe._cli.progress import in_bytes
 
 _partial_suffix = ".partial"
+_errors_of_writing = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
+
+
+class _Forward(io.FileIO):
+    """A descriptor that somebody else opened, for writing from where it stands: archives may not seek and correct."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("tell")
 
 
 @contextlib.contextmanager
-def standard_output() -> Iterator[IO[bytes]]:
-    """Standard output for binary data, which a terminal cannot show."""
-    if sys.stdout is None:
-        raise CommandError("-o - writes to standard output, which is closed; redirect it or name a file")
-    if sys.stdout.isatty():
-        raise CommandError("-o - writes binary data, and standard output is a terminal; redirect it or name a file")
+def _open_descriptor(number: int, name: str) -> Iterator[IO[bytes]]:
+    """Write to a descriptor that is open already, and leave it open for those who share it."""
+    what = {1: "standard output", 2: "standard error"}.get(number, f"descriptor {number}")
     try:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # The interpreter must not try to flush the rest at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise ReaderGone from None
+        # Of a closed standard output, another file may have got the number.
+        copy = os.dup(-1 if number == 1 and sys.__stdout__ is None else number)
+    except OSError:
+        raise CommandError(f"-o {name} writes to {what}, which is closed; redirect it or name a file") from None
+    with io.BufferedWriter(_Forward(copy, "w")) as stream:
+        if stream.isatty():
+            raise CommandError(f"-o {name} writes binary data, and {what} is a terminal; redirect it or name a file")
+        yield stream
+
+
+def descriptor_of(name: str) -> int | None:
+    """The number of this process's own descriptor that a name stands for: -, /dev/stdout, /dev/fd/3, and links to such names.
+
+    What the descriptor writes to must not be looked up by its name, and replaced: the one who opened it would keep the
+    old file, or lose what it holds.
+    """
+    if name == "-":
+        return 1
+    if os.name != "posix":
+        return None
+    own = [os.path.realpath(directory) for directory in ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")]
+    for _ in range(40):
+        directory = os.path.realpath(os.path.dirname(name) or os.curdir)
+        last = os.path.basename(name)
+        if directory in own and last.isdecimal():
+            return int(last)
+        name = os.path.join(directory, last)
+        if not os.path.islink(name):
+            break
+        name = os.path.join(directory, os.readlink(name))
+    return None
 
 
 @contextlib.contextmanager
@@ -41,8 +75,8 @@ def _named_in_errors(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        about_space = error.filename is None and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-        if about_space or str(error.filename).endswith(_partial_suffix):
+        about_writing = error.filename is None and error.errno in _errors_of_writing
+        if about_writing or str(error.filename).endswith(_partial_suffix):
             error.filename = name
         raise
 
@@ -51,7 +85,8 @@ def _named_in_errors(name: str) -> Iterator[None]:
 def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
     """A new file beside `path` that replaces it once everything is written and on the disk.
 
-    That there is room for `byte_count` bytes is checked first. Whatever ends the work early leaves what `path` was, and no other file unless the process was killed outright.
+    That there is room for `byte_count` bytes is checked first. Whatever ends the work early leaves what `path` was, and no
+    other file unless the process was killed outright.
     """
     if path.is_dir():
         raise CommandError(f"{path} is a directory, expected a file to write; add a file name")
@@ -71,18 +106,34 @@ def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
         raise CommandError(f"{path} would have {in_bytes(byte_count)}, and there are {in_bytes(free)} free; make room")
     partial = _partial_name(final)
     try:
-        with open(partial, "xb") as stream:
+        with open(partial, "xb", opener=_closed_to_others if final.exists() else None) as stream:
+            if final.exists():
+                _copy_access(final, partial)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        if final.exists():
-            os.chmod(partial, final.stat().st_mode & 0o7777)
         os.replace(partial, final)
     except BaseException:
         with contextlib.suppress(OSError):
             partial.unlink()
         raise
     _sync_directory(final.parent)
+
+
+def _closed_to_others(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _copy_access(source: Path, target: Path) -> None:
+    """Let those, and only those, read and write a new file who may do so with the one that it replaces."""
+    status = source.stat()
+    if hasattr(os, "chown"):
+        for user, group in ((-1, status.st_gid), (status.st_uid, -1)):
+            # Only root gives files away, and others can choose a group of their own alone.
+            with contextlib.suppress(PermissionError):
+                os.chown(target, user, group)
+    # The mode, and on Linux the extended attributes, access control lists among them.
+    shutil.copystat(source, target)
 
 
 def require_new_directory(path: Path) -> None:
@@ -95,9 +146,10 @@ def require_new_directory(path: Path) -> None:
 
 @contextlib.contextmanager
 def complete_directory(path: Path) -> Iterator[Path]:
-    """A name beside `path` for a directory to make, which is renamed once everything is written and on the disk."""
+    """A directory beside `path`, closed to others, which is renamed once everything is written and on the disk."""
     require_new_directory(path)
     partial = _partial_name(path.absolute())
+    partial.mkdir(0o700)
     try:
         yield partial
         if hasattr(os, "sync"):
@@ -127,5 +179,7 @@ def _sync_directory(directory: Path) -> None:
 @contextlib.contextmanager
 def open_target(path: str, byte_count: int = 0) -> Iterator[IO[bytes]]:
     """The target that a command line names, for at least `byte_count` bytes; ``-`` is standard output."""
-    with _named_in_errors(path), standard_output() if path == "-" else complete_file(Path(path), byte_count) as stream:
+    number = descriptor_of(path)
+    opened = complete_file(Path(path), byte_count) if number is None else _open_descriptor(number, path)
+    with _named_in_errors(path), opened as stream:
         yield stream

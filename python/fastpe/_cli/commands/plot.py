@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fastpe import PositionalEncoding, plotting
 from fastpe._cli.errors import CommandError, needs
-from fastpe._cli.target import open_target
+from fastpe._cli.output import open_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import itertools
 import math
-from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, first_line
 
 _format = np.lib.format
 
@@ -60,8 +58,7 @@ def read_header(stream: IO[bytes], name: str) -> Header:
         shape, fortran_order, dtype = read(io.BytesIO(length_bytes + stream.read(length)))
     except Exception as error:  # noqa: BLE001
         # NumPy evaluates the header as a Python literal, and hostile ones fail in more ways than it names.
-        reason = (str(error).splitlines() or [""])[0]
-        raise CommandError(f"{name} has a damaged header: {reason}; write it anew") from None
+        raise CommandError(f"{name} has a damaged header: {first_line(error)}; write it anew") from None
     if any(extent < 0 or isinstance(extent, bool) for extent in shape):
         raise CommandError(f"{name} has a damaged header: shape {list(shape)}; write it anew")
     if dtype.hasobject:
@@ -92,30 +89,3 @@ def read_elements(stream: IO[bytes], elements: npt.NDArray[Any], name: str) -> N
 def write_elements(stream: IO[bytes], elements: npt.NDArray[Any]) -> None:
     """Write all bytes of a contiguous array."""
     stream.write(elements.reshape(-1).view(np.uint8).data)
-
-
-Block = tuple[tuple[int, int], ...]
-
-
-def blocks(shape: tuple[int, ...], element_limit: int) -> Iterator[Block]:
-    """Cut an array in C order into contiguous blocks of at most `element_limit` elements.
-
-    Yields
-    ------
-    tuple of (start, stop)
-        One range per axis: single indices, then one range, then whole axes.
-
-    Examples
-    --------
-    >>> list(blocks((2, 3), 2))
-    [((0, 1), (0, 2)), ((0, 1), (2, 3)), ((1, 2), (0, 2)), ((1, 2), (2, 3))]
-    """
-    if 0 in shape:
-        return
-    split = next(axis for axis in range(len(shape)) if math.prod(shape[axis + 1 :]) <= element_limit)
-    step = max(1, element_limit // math.prod(shape[split + 1 :]))
-    whole = tuple((0, extent) for extent in shape[split + 1 :])
-    for prefix in itertools.product(*map(range, shape[:split])):
-        single = tuple((index, index + 1) for index in prefix)
-        for start in range(0, shape[split], step):
-            yield (*single, (start, min(start + step, shape[split])), *whole)

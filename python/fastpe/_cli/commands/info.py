@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -54,24 +53,3 @@ def _as_text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {content}" for name, content in value.items()) or "none"
     return str(value)
-
-
-def configuration() -> str:
-    """What matters for a time, in one line."""
-    config = fastpe.show_config()
-    threads = config["threads"]
-    return (
-        f"fastpe {config['version']} ({config['compiler']}), {config['instruction_set']}, "
-        f"{threads} thread{'' if threads == 1 else 's'}, NumPy {config['numpy']}, {config['machine']}"
-    )
-
-
-def busy_note() -> str | None:
-    """A warning about times where other programs compete for the processors."""
-    processors = os.cpu_count() or 1
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if load < 0.75 * processors:
-        return None
-    return (
-        f"The machine is busy (load {load:.1f} on {processors} processors): threads wait for one, and times say little."
-    )

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fastpe._cli import arrow, numpy_files, parquet, zarr_store
-from fastpe._cli.job import Job, Work
-from fastpe._cli.transform import Addition
+from fastpe._cli.files import arrow, npy, npz, parquet, zarr_store
+from fastpe._cli.files.addition import Addition
+from fastpe._cli.files.task import Task, Work
 
 
 class Format(NamedTuple):
@@ -21,14 +21,14 @@ class Format(NamedTuple):
     # The first bytes of such a file, where it has some that no other has.
     magic: bytes
     in_place: bool
-    check: Callable[[Job, Addition, Sequence[str]], Work]
+    check: Callable[[Task, Addition, Sequence[str]], Work]
 
 
-_npy = Format("one .npy array", (".npy",), b"\x93NUMPY", True, numpy_files.check_array)
+_npy = Format("one .npy array", (".npy",), b"\x93NUMPY", True, npy.check)
 _zarr = Format("a zarr store", (".zarr",), b"", True, zarr_store.check)
 formats = (
     _npy,
-    Format("a .npz archive", (".npz",), b"PK\x03\x04", False, numpy_files.check_archive),
+    Format("a .npz archive", (".npz",), b"PK\x03\x04", False, npz.check),
     Format("a Parquet file", (".parquet",), b"PAR1", False, parquet.check),
     Format("an Arrow file", (".arrow", ".feather"), b"ARROW1", False, arrow.check),
     _zarr,

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times of two or more ways of doing one thing, comparable with each other."""
+"""Times of two or more ways of doing one thing, comparable with each other, and what they depend on."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+
+import fastpe
 
 
 def median_seconds(ways: Sequence[Callable[[], object]], *, rounds: int) -> list[float]:
@@ -30,3 +33,24 @@ def in_units(seconds: float) -> str:
         if seconds * factor >= 1:
             return f"{seconds * factor:.2f} {unit}"
     return f"{seconds * 1e6:.1f} µs"
+
+
+def configuration() -> str:
+    """What matters for a time, in one line."""
+    config = fastpe.show_config()
+    threads = config["threads"]
+    return (
+        f"fastpe {config['version']} ({config['compiler']}), {config['instruction_set']}, "
+        f"{threads} thread{'' if threads == 1 else 's'}, NumPy {config['numpy']}, {config['machine']}"
+    )
+
+
+def busy_note() -> str | None:
+    """A warning about times where other programs compete for the processors."""
+    processors = os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load < 0.75 * processors:
+        return None
+    return (
+        f"The machine is busy (load {load:.1f} on {processors} processors): threads wait for one, and times say little."
+    )

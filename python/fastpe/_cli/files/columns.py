@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._cli.errors import CommandError
-from fastpe._cli.transform import Addition
+from fastpe._cli.files.addition import Addition
 
 if TYPE_CHECKING:
     import pyarrow

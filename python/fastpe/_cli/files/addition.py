@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe add`` and ``fastpe encode`` on streams, a block at a time: memory does not grow with the file."""
+"""``fastpe add`` on one array, a block at a time."""
 
 from __future__ import annotations
 
@@ -12,59 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 import fastpe
-from fastpe._cli import npy
-from fastpe._cli.errors import CommandError, MissingLibrary
-
-# Small enough for the cache between reading and writing, large enough for threads.
-block_bytes = 4 << 20
-
-Progress = Callable[[int], None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Encoding:
-    """Which encoding, as the command line names it."""
-
-    convention: str = "vaswani"
-    base: float | None = None
-    offset: int = 0
-    num_threads: int | None = None
-
-    def encoder(self, d_model: int) -> fastpe.PositionalEncoding:
-        """The encoder for one width; a ValueError says what does not fit."""
-        return fastpe.PositionalEncoding(d_model, convention=self.convention, base=self.base)
-
-    def require_positions(self, encoder: fastpe.PositionalEncoding, seq_len: int) -> None:
-        """Refuse positions that cannot be encoded before anything is written."""
-        if seq_len:
-            for offset in (self.offset, self.offset + seq_len - 1):
-                encoder.encode(1, offset=offset, channels=(0, 1))
-
-
-def dtype_of(name: str) -> np.dtype[Any]:
-    """A dtype from its name."""
-    if name in ("float16", "float32", "float64"):
-        return np.dtype(name)
-    if name == "bfloat16":
-        try:
-            from ml_dtypes import bfloat16
-        except ModuleNotFoundError:
-            raise MissingLibrary("--dtype bfloat16 needs ml_dtypes; install it with: pip install ml_dtypes") from None
-        element_type: np.dtype[Any] = np.dtype(bfloat16)
-        return element_type
-    raise CommandError(f"--dtype is {name}, expected float16, bfloat16, float32 or float64")
+from fastpe._cli.errors import CommandError
+from fastpe._cli.files import blocks, npy_stream
+from fastpe._cli.options import EncodingOptions
+from fastpe._cli.progress import Progress
 
 
 @dataclasses.dataclass(frozen=True)
 class Addition:
     """What ``fastpe add`` does to one array."""
 
-    encoding: Encoding
+    encoding: EncodingOptions
     seq_axis: int = -2
     scale: float = 1.0
     dtype: np.dtype[Any] | None = None
 
-    def plan(self, header: npy.Header, name: str) -> Plan:
+    def check(self, header: npy_stream.Header, name: str) -> ArrayWork:
         """Check everything that can be checked without reading an element."""
         dtype = self._result_dtype(header, name)
         axes = len(header.shape)
@@ -79,9 +42,11 @@ class Addition:
         if math.prod(header.shape):
             encoder = self.encoding.encoder(header.shape[-1])
             self.encoding.require_positions(encoder, header.shape[seq_axis])
-        return Plan(self, header, npy.Header(header.shape, header.fortran_order, dtype), seq_axis, encoder, name)
+        return ArrayWork(
+            self, header, npy_stream.Header(header.shape, header.fortran_order, dtype), seq_axis, encoder, name
+        )
 
-    def _result_dtype(self, header: npy.Header, name: str) -> np.dtype[Any]:
+    def _result_dtype(self, header: npy_stream.Header, name: str) -> np.dtype[Any]:
         found = header.dtype
         if self.dtype is not None and found.kind == "V" and found.names is None and found.itemsize == 2:
             # NumPy saves bfloat16 as two nameless bytes.
@@ -97,20 +62,20 @@ class Addition:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class ArrayWork:
     """One array's work, checked: what is read, what is written."""
 
     addition: Addition
-    source: npy.Header
-    result: npy.Header
+    source: npy_stream.Header
+    result: npy_stream.Header
     seq_axis: int
     encoder: fastpe.PositionalEncoding | None
     name: str
 
     def run(self, source: IO[bytes], target: IO[bytes], progress: Progress) -> None:
         """Read the elements of `source`, write `target` whole."""
-        npy.write_header(target, self.result)
-        self._each_block(source, lambda block: npy.write_elements(target, block), progress)
+        npy_stream.write_header(target, self.result)
+        self._each_block(source, lambda block: npy_stream.write_elements(target, block), progress)
         if source.read(1):
             raise CommandError(f"{self.name} goes on after its array; expected one array per file")
 
@@ -126,22 +91,22 @@ class Plan:
 
         def write_back(block: npt.NDArray[Any]) -> None:
             stream.seek(-block.nbytes, 1)
-            npy.write_elements(stream, block)
+            npy_stream.write_elements(stream, block)
 
         self._each_block(stream, write_back, progress)
 
     def _each_block(self, source: IO[bytes], write: Callable[[npt.NDArray[Any]], object], progress: Progress) -> None:
         dtype = self.source.dtype
-        element_limit = block_bytes // max(dtype.itemsize, self.result.dtype.itemsize)
+        element_limit = blocks.block_bytes // max(dtype.itemsize, self.result.dtype.itemsize)
         # One buffer for all blocks, made by the first, which is the largest.
         elements: npt.NDArray[Any] | None = None
-        for block in npy.blocks(self.source.disk_shape, element_limit):
+        for block in blocks.blocks(self.source.disk_shape, element_limit):
             shape = tuple(stop - start for start, stop in block)
             count = math.prod(shape)
             if elements is None:
                 elements = np.empty(count, dtype)
             raw = elements[:count]
-            npy.read_elements(source, raw, self.name)
+            npy_stream.read_elements(source, raw, self.name)
             converted = self.converted(raw)
             view = converted.reshape(shape)
             if self.source.fortran_order:
@@ -157,7 +122,7 @@ class Plan:
             return raw
         return raw.view(self.result.dtype) if raw.dtype.kind == "V" else raw.astype(self.result.dtype)
 
-    def add_(self, view: npt.NDArray[Any], ranges: npy.Block) -> None:
+    def add_(self, view: npt.NDArray[Any], ranges: blocks.Block) -> None:
         """Add to a part of the array, in memory, that covers these ranges of its axes."""
         assert self.encoder is not None
         encoding = self.addition.encoding
@@ -169,22 +134,3 @@ class Plan:
             scale=self.addition.scale,
             num_threads=encoding.num_threads,
         )
-
-
-def encode(
-    encoding: Encoding, *, seq_len: int, d_model: int, dtype: np.dtype[Any], target: IO[bytes], progress: Progress
-) -> None:
-    """Write the encoding of `seq_len` positions as a .npy stream."""
-    encoder = encoding.encoder(d_model)
-    encoding.require_positions(encoder, seq_len)
-    npy.write_header(target, npy.Header((seq_len, d_model), False, dtype))
-    for (start, stop), channels in npy.blocks((seq_len, d_model), block_bytes // dtype.itemsize):
-        block = encoder.encode(
-            stop - start,
-            offset=encoding.offset + start,
-            channels=channels,
-            dtype=dtype,
-            num_threads=encoding.num_threads,
-        )
-        npy.write_elements(target, block)
-        progress(block.nbytes)

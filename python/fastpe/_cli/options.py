@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+import fastpe
+from fastpe._cli.errors import CommandError, MissingLibrary
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodingOptions:
+    """Which encoding, as the command line names it."""
+
+    convention: str = "vaswani"
+    base: float | None = None
+    offset: int = 0
+    num_threads: int | None = None
+
+    def encoder(self, d_model: int) -> fastpe.PositionalEncoding:
+        """The encoder for one width; a ValueError says what does not fit."""
+        return fastpe.PositionalEncoding(d_model, convention=self.convention, base=self.base)
+
+    def require_positions(self, encoder: fastpe.PositionalEncoding, seq_len: int) -> None:
+        """Refuse positions that cannot be encoded before anything is written."""
+        if seq_len:
+            for offset in (self.offset, self.offset + seq_len - 1):
+                encoder.encode(1, offset=offset, channels=(0, 1))
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """A dtype from its name."""
+    if name in ("float16", "float32", "float64"):
+        return np.dtype(name)
+    if name == "bfloat16":
+        try:
+            from ml_dtypes import bfloat16
+        except ModuleNotFoundError:
+            raise MissingLibrary("--dtype bfloat16 needs ml_dtypes; install it with: pip install ml_dtypes") from None
+        element_type: np.dtype[Any] = np.dtype(bfloat16)
+        return element_type
+    raise CommandError(f"--dtype is {name}, expected float16, bfloat16, float32 or float64")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One run of the command line: its streams, its signals, and its exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+
+import typer
+
+from fastpe._cli.app import app
+from fastpe._cli.errors import CommandError, MissingLibrary
+
+# Click's own class has no public name in typer.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+class _Terminated(BaseException):
+    """Another process wants this one to end."""
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the application; every expected failure becomes one line and an exit code."""
+    if sys.stderr is None:
+        # Where it is closed, print() would turn to standard output, which may be data.
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        # A descriptor that can only be read makes a command that prints something fail, instead of losing it.
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115
+    try:
+        with _termination_as_exception():
+            result = app(args=None if arguments is None else list(arguments), prog_name="fastpe", standalone_mode=False)
+            # A failure to write what is still in the buffer is reported here: later it would have no exit code of ours.
+            sys.stdout.flush()
+    except _UsageError as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "fastpe"
+        return _fail(f"{command}: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("fastpe: interrupted", 130)
+    except _Terminated as end:
+        return _fail("fastpe: terminated", 128 + int(end.args[0]))
+    except (BrokenPipeError, SystemExit) as error:
+        # Typer and rich answer with SystemExit to a reader that left.
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        # The reader has what it wants; there is no reason to say anything.
+        _discard_output()
+        return 141
+    except MemoryError as error:
+        return _fail(f"fastpe: not enough memory: {error}" if str(error) else "fastpe: not enough memory", 1)
+    except OSError as error:
+        _discard_output()
+        reason = error.strerror or str(error)
+        return _fail(f"fastpe: {error.filename}: {reason}" if error.filename else f"fastpe: {reason}", 1)
+    except MissingLibrary as error:
+        return _fail(f"fastpe: {error}", 2)
+    except (CommandError, ValueError, TypeError) as error:
+        return _fail(f"fastpe: {error}", 1)
+    if result == 130:
+        # Typer's own answer to Ctrl-C.
+        return _fail("fastpe: interrupted", 130)
+    return result if isinstance(result, int) else 0
+
+
+def _discard_output() -> None:
+    """Drop what standard output holds and cannot write: the interpreter would try again, and complain, when it ends."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        return
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _termination_as_exception() -> Iterator[None]:
+    # So that unfinished files are removed; a handler can be set in the main thread alone.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: object) -> None:
+        raise _Terminated(number)
+
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    previous = {number: signal.getsignal(number) for number in signals}
+    for number in signals:
+        # What nohup has switched off stays off.
+        if previous[number] == signal.SIG_DFL:
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _fail(message: str, exit_code: int) -> int:
+    print(" ".join(message.split()), file=sys.stderr)
+    return exit_code
