@@ -6,6 +6,7 @@
 #include "combine.inl"
 #include "elements.inl"
 #include "expand.inl"
+#include "fastpe/arithmetic_checks.h"
 #include "memory.inl"
 #include "phasors.inl"
 

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fastpe/arithmetic_checks.h"
+
 namespace fastpe {
 
 // A non-negative fixed-point number, 64 bits before the point and 192 after it, in 32-bit limbs (least significant
