@@ -14,6 +14,7 @@ import inspect
 import os
 import subprocess
 import sys
+import typing
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,21 @@ def test_every_public_name_is_documented(name: str) -> None:
     assert text
     if not dataclasses.is_dataclass(value):
         assert "Examples\n--------" in text
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_belong_to_the_package_and_their_examples_run(name: str) -> None:
+    value = getattr(fastpe, name)
+    assert (value.__module__, value.__qualname__) == ("fastpe", name)
+    runner = doctest.DocTestRunner(verbose=False)
+    # Wherever they lie: a method's own module is another one.
+    for example in doctest.DocTestFinder().find(value, name, module=False):
+        assert runner.run(example).failed == 0, example.name
+
+
+def test_annotations_of_the_conventions_can_be_read() -> None:
+    for kind in (fastpe.Convention, fastpe.GridConvention):
+        assert set(typing.get_type_hints(kind)) >= {field.name for field in dataclasses.fields(kind)}
 
 
 @pytest.mark.parametrize(("owner", "name"), METHODS, ids=lambda value: getattr(value, "__name__", value))

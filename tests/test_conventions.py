@@ -3,7 +3,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import pickle
+import subprocess
+import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,6 +34,19 @@ def test_the_mapping_is_read_only() -> None:
     assert {name: preset.name for name, preset in fastpe.conventions.items()} == {n: n for n in fastpe.conventions}
 
 
+def test_pickles_name_nothing_but_public_classes() -> None:
+    for value in (
+        fastpe.conventions["vaswani"],
+        fastpe.grid_conventions["detr"],
+        fastpe.PositionalEncoding(8, max_len=3),
+        fastpe.identify(fastpe.encode(9, 8)),
+    ):
+        pickled = pickle.dumps(value)
+        assert pickle.loads(pickled) == value
+        assert b"fastpe" in pickled
+        assert b"fastpe." not in pickled
+
+
 def test_what_a_preset_says_of_itself_is_not_compared() -> None:
     preset = fastpe.conventions["concat"]
     other = dataclasses.replace(preset, serves=("mine",), source="here")
@@ -54,6 +71,18 @@ def test_a_changed_preset_prints_what_was_changed_and_serves_nobody() -> None:
     text = str(dataclasses.replace(fastpe.conventions["concat"], base=500.0, first_position=1))
     assert "base=500.0, first_position=1" in text
     assert "serves" not in text
+    grid = dataclasses.replace(fastpe.grid_conventions["detr"], normalize=False)
+    assert "changed from the preset: normalize=False" in str(grid)
+
+
+def test_the_formula_of_a_grid_has_the_factor_and_the_order_of_its_axis() -> None:
+    mlx = dataclasses.replace(fastpe.conventions["mlx"], cosine_first=True)
+    expected = (
+        "axis 0 sqrt(2/d) * (cos | sin), axis 1 sqrt(2/d) * (cos | sin), ..; w_k = 10000^(-k / (n - 1)), n per axis"
+    )
+    assert GridConvention("mine", mlx).formula == expected
+    by_function = GridConvention("mine", mlx, outermost="function", axis_order=(1, 0)).formula
+    assert by_function.startswith("sqrt(2/d) * cosines of axis 1, 0, then their sines; ")
 
 
 @pytest.mark.parametrize(
@@ -141,3 +170,210 @@ def test_an_own_convention_needs_nothing_but_data() -> None:
     grid = GridConvention("mine2d", mine, axis_order=(1, 0))
     cell = fastpe.encode_grid((2, 3), 8, convention=grid, dtype=np.float64)[1, 2]
     assert (cell == fastpe.encode([2.0, 1.0], 4, convention=mine, dtype=np.float64).ravel()).all()
+
+
+def test_the_name_conventions_is_the_mapping_and_no_module() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'fastpe\.conventions'"):
+        importlib.import_module("fastpe.conventions")
+    program = """
+try:
+    import fastpe.conventions as c
+except ModuleNotFoundError:
+    from fastpe import conventions as c
+import fastpe
+assert c is fastpe.conventions and "vaswani" in c
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+VASWANI = fastpe.conventions["vaswani"]
+MAE2D = fastpe.grid_conventions["mae2d"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "fields", "error", "message"),
+    [
+        (VASWANI, {"name": None}, TypeError, "name is None, expected a str"),
+        (
+            VASWANI,
+            {"layout": "interleave"},
+            ValueError,
+            "layout is 'interleave', expected 'interleaved' or 'concatenated'; did you mean 'interleaved'?",
+        ),
+        (VASWANI, {"layout": "half"}, ValueError, "layout is 'half', expected 'interleaved' or 'concatenated'"),
+        (VASWANI, {"layout": None}, TypeError, "layout is None, expected 'interleaved' or 'concatenated'"),
+        (VASWANI, {"layout": ["interleaved"]}, TypeError, "layout is ['interleaved'], expected 'interleaved'"),
+        (VASWANI, {"cosine_first": "no"}, TypeError, "cosine_first is 'no', expected True or False"),
+        (VASWANI, {"cosine_first": 1}, TypeError, "cosine_first is 1, expected True or False"),
+        (VASWANI, {"shift": "1"}, TypeError, "shift is '1', expected a number"),
+        (VASWANI, {"shift": np.inf}, ValueError, "shift is inf, expected a finite number"),
+        (VASWANI, {"denominator": "2"}, TypeError, "denominator is '2', expected a number"),
+        (VASWANI, {"denominator": 0}, ValueError, "denominator is 0, expected a finite number above 0"),
+        (
+            VASWANI,
+            {"odd": "Pad"},
+            ValueError,
+            "odd is 'Pad', expected 'natural', 'pad', 'round_up' or 'error'; did you mean 'pad'?",
+        ),
+        (VASWANI, {"base": "1e4"}, TypeError, "base is '1e4', expected a number"),
+        (VASWANI, {"base": None}, TypeError, "base is None, expected a number"),
+        (VASWANI, {"base": True}, TypeError, "base is True, expected a number"),
+        (VASWANI, {"base": 1j}, TypeError, "base is 1j, expected a number"),
+        (VASWANI, {"base": np.complex64(1)}, TypeError, "expected a number"),
+        (VASWANI, {"base": np.str_("1e4")}, TypeError, "expected a number"),
+        (VASWANI, {"base": np.ones(1)}, TypeError, "base is array([1.]), expected a number"),
+        (VASWANI, {"base": -1.0}, ValueError, "base is -1.0, expected a finite number above 0"),
+        (VASWANI, {"base": 10**400}, ValueError, "expected a finite number above 0"),
+        (VASWANI, {"freq_scale": np.nan}, ValueError, "freq_scale is nan, expected a finite number"),
+        (VASWANI, {"freq_scale": [1.0]}, TypeError, "freq_scale is [1.0], expected a number"),
+        (VASWANI, {"first_position": 1.5}, TypeError, "first_position is 1.5, expected an int"),
+        (VASWANI, {"first_position": True}, TypeError, "first_position is True, expected an int"),
+        (VASWANI, {"first_position": 2**53 + 1}, ValueError, "expected at most 2**53"),
+        (VASWANI, {"first_position": -(2**53) - 1}, ValueError, "expected at least -2**53"),
+        (
+            VASWANI,
+            {"alpha": "1/sqrt(D)"},
+            ValueError,
+            "alpha is '1/sqrt(D)', expected a number, '1/sqrt(d)' or 'sqrt(2/d)'; did you mean '1/sqrt(d)'?",
+        ),
+        (VASWANI, {"alpha": None}, TypeError, "alpha is None, expected a number, '1/sqrt(d)' or 'sqrt(2/d)'"),
+        (VASWANI, {"alpha": np.inf}, ValueError, "alpha is inf, expected a finite number"),
+        (VASWANI, {"serves": "me"}, TypeError, "serves is 'me', expected a tuple of str"),
+        (VASWANI, {"serves": (1,)}, TypeError, "serves is (1,), expected a tuple of str"),
+        (VASWANI, {"source": 1}, TypeError, "source is 1, expected a str"),
+        (MAE2D, {"name": 5}, TypeError, "name is 5, expected a str"),
+        (MAE2D, {"axis": "concat"}, TypeError, "axis is 'concat', expected a fastpe.Convention, such as"),
+        (
+            MAE2D,
+            {"outermost": "freq"},
+            ValueError,
+            "outermost is 'freq', expected 'axis', 'function' or 'frequency'; did you mean 'frequency'?",
+        ),
+        (MAE2D, {"axis_order": (0, 0)}, ValueError, "axis_order is (0, 0), expected every axis from 0 on once"),
+        (MAE2D, {"axis_order": (1, 2)}, ValueError, "axis_order is (1, 2), expected every axis from 0 on once"),
+        (MAE2D, {"axis_order": ()}, ValueError, "axis_order is (), expected every axis from 0 on once"),
+        (MAE2D, {"axis_order": "yx"}, TypeError, "axis_order is 'yx', expected one int per axis, such as (1, 0)"),
+        (MAE2D, {"axis_order": 1}, TypeError, "axis_order is 1, expected one int per axis"),
+        (
+            MAE2D,
+            {"proportions": (1,)},
+            ValueError,
+            "proportions is (1,), expected 2 shares: one per axis of axis_order",
+        ),
+        (MAE2D, {"proportions": (1, 0)}, ValueError, "proportions is (1, 0), expected one share per axis, from 1"),
+        (MAE2D, {"proportions": (1, 0.5)}, TypeError, "proportions is (1, 0.5), expected one int per axis"),
+        (MAE2D, {"remainder": "drop"}, ValueError, "remainder is 'drop', expected 'error', 'pad' or 'truncate'"),
+        (MAE2D, {"normalize": 1}, TypeError, "normalize is 1, expected True or False"),
+        (MAE2D, {"serves": "me"}, TypeError, "serves is 'me', expected a tuple of str"),
+        (MAE2D, {"source": None}, TypeError, "source is None, expected a str"),
+    ],
+)
+def test_a_wrong_field_is_refused_when_the_convention_is_made(
+    preset: Any, fields: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as caught:
+        dataclasses.replace(preset, **fields)
+    assert message in str(caught.value)
+    # So it is where it comes out of a file.
+    pickled = copy.copy(preset)
+    for name, value in fields.items():
+        object.__setattr__(pickled, name, value)
+    with pytest.raises(error):
+        pickle.loads(pickle.dumps(pickled))
+
+
+def test_every_field_is_checked() -> None:
+    presets: tuple[Any, ...] = (VASWANI, MAE2D)
+    for preset in presets:
+        for field in dataclasses.fields(preset):
+            with pytest.raises(TypeError, match=f"^{field.name} is "):
+                dataclasses.replace(preset, **{field.name: object()})
+
+
+def test_numbers_of_any_kind_make_the_same_convention() -> None:
+    mine = dataclasses.replace(VASWANI, base=500.0, shift=1.0, alpha=2.0, first_position=3, cosine_first=True)
+    for kinds in (
+        {"base": 500, "shift": True + 0, "alpha": 2, "first_position": np.int8(3), "cosine_first": np.True_},
+        {"base": np.float32(500), "shift": Fraction(1), "alpha": np.float16(2)},
+        {"base": np.array(500), "shift": np.uint8(1), "denominator": None},
+    ):
+        same = dataclasses.replace(mine, **kinds)
+        assert (same, hash(same), repr(same)) == (mine, hash(mine), repr(mine))
+    listed: Any = [1, 0]
+    assert hash(dataclasses.replace(MAE2D, axis_order=listed)) == hash(MAE2D)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"d_model": "8"}, TypeError, "d_model is '8', expected an int"),
+        ({"d_model": None}, TypeError, "d_model is None, expected an int"),
+        ({"d_model": True}, TypeError, "d_model is True, expected an int"),
+        ({"base": "1e4"}, TypeError, "base is '1e4', expected a number"),
+        ({"base": np.ones(2)}, TypeError, "base is array([1., 1.]), expected a number"),
+        ({"base": 10**400}, ValueError, "expected a finite number above 0"),
+        ({"base": np.nan}, ValueError, "base is nan, expected a finite number above 0"),
+        ({"freq_scale": "1"}, TypeError, "freq_scale is '1', expected a number"),
+        ({"freq_scale": np.inf}, ValueError, "freq_scale is inf, expected a finite number"),
+        ({"freqs": "abcd"}, TypeError, "freqs has dtype <U4, expected float64"),
+        ({"freqs": ["1", "2", "3", "4"]}, TypeError, "freqs has dtype <U1, expected float64"),
+        ({"freqs": [True] * 4}, TypeError, "freqs has dtype bool, expected float64"),
+        ({"freqs": [1, 2, 3, None]}, TypeError, "freqs has dtype object, expected float64"),
+        ({"freqs": [[1, 2], [3]]}, ValueError, "freqs is [[1, 2], [3]], expected [4] numbers"),
+        ({"freqs": 3.0}, ValueError, "freqs has shape [], expected [4]: one per pair of columns"),
+        ({"freqs": [10**400] * 4}, TypeError, "freqs has dtype object"),
+        ({"freqs": [np.nan] * 4}, ValueError, "frequency 0 is nan radians per position"),
+        ({"convention": ["vaswani"]}, TypeError, "expected a name or a fastpe.Convention"),
+    ],
+)
+def test_wrong_types_get_plain_words(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    given = {"d_model": 8, **arguments}
+    d_model = given.pop("d_model")
+    for call in (fastpe.PositionalEncoding, lambda *width, **rest: fastpe.encode(2, *width, **rest)):
+        with pytest.raises(error) as caught:
+            call(d_model, **given)
+        assert message in str(caught.value)
+        assert "incompatible" not in str(caught.value)
+
+
+@pytest.mark.parametrize("max_len", ["3", None, 2.0, True])
+def test_max_len_is_an_int(max_len: Any) -> None:
+    with pytest.raises(TypeError, match=r"max_len is .*, expected an int"):
+        fastpe.PositionalEncoding(8, max_len=max_len)
+
+
+@pytest.mark.parametrize("name", list(fastpe.conventions))
+def test_every_width_is_defined_or_refused_in_words(name: str) -> None:
+    preset = fastpe.conventions[name]
+    for d_model in range(1, 131):
+        if d_model % 2 and preset.odd == "error":
+            with pytest.raises(ValueError, match=f"d_model is {d_model}, expected an even number"):
+                fastpe.encode(3, d_model, convention=name)
+            continue
+        if name == "nerf" and d_model > 90:
+            # 2**45 and beyond.
+            with pytest.raises(ValueError, match=f"frequency {d_model // 2 - 1} is .* expected 0 or a magnitude"):
+                fastpe.encode(3, d_model, convention=name)
+            continue
+        count = preset.frequency_count(d_model)
+        k = np.arange(count) / preset.exponent_denominator(d_model)
+        angles = (preset.first_position + np.arange(3.0))[:, None] * preset.freq_scale * preset.base**-k
+        functions = [np.cos(angles), np.sin(angles)] if preset.cosine_first else [np.sin(angles), np.cos(angles)]
+        expected = np.zeros((3, d_model + 1))
+        if preset.layout == "interleaved":
+            expected[:, 0 : 2 * count : 2], expected[:, 1 : 2 * count : 2] = functions
+        else:
+            expected[:, : 2 * count] = np.concatenate(functions, axis=1)
+        table = fastpe.encode(3, d_model, convention=name, dtype=np.float64)
+        sines, cosines = preset.columns(d_model)
+        zero = fastpe.encode([0], d_model, convention=name, dtype=np.float64)[0]
+        assert (zero[sines] == 0).all()
+        assert (zero[cosines] == preset.output_scale(d_model)).all()
+        assert len(zero[sines]) + len(zero[cosines]) == min(2 * count, d_model)
+        # NumPy rounds its angles, of which depthcharge's and NeRF's are the largest.
+        np.testing.assert_allclose(
+            table,
+            preset.output_scale(d_model) * expected[:, :d_model],
+            rtol=0,
+            atol=1e-15 + 4 * np.spacing(np.abs(angles).max(initial=1.0)),
+        )

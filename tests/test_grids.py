@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe import GridConvention
 
+CONCAT = fastpe.conventions["concat"]
 WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12)}
 DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 
@@ -136,6 +138,40 @@ def test_many_points_are_encoded_in_slabs() -> None:
     assert (whole[:, :3] == points.astype(np.float32)).all()
 
 
+@pytest.mark.parametrize("include_input", [False, True])
+@pytest.mark.parametrize("name", list(fastpe.grid_conventions))
+def test_a_single_point_is_a_row_of_many(name: str, include_input: bool) -> None:
+    shape, d_model = _grid(name)
+    points = np.random.default_rng(5).uniform(-3, 3, (4, len(shape)))
+    rows = fastpe.encode_coordinates(points, d_model, convention=name, include_input=include_input)
+    out = np.full(2 * rows.shape[1], np.float32(7))
+    for point, row in zip(points, rows, strict=True):
+        assert _same_bits(
+            fastpe.encode_coordinates(point, d_model, convention=name, include_input=include_input, out=out[::2]), row
+        )
+    assert (out[1::2] == 7).all()
+    assert _same_bits(
+        fastpe.encode_coordinates(list(points[0]), d_model, convention=name),
+        fastpe.encode_coordinates(points[:1], d_model, convention=name)[0],
+    )
+
+
+@pytest.mark.parametrize("outermost", ["axis", "function", "frequency"])
+def test_columns_that_cannot_be_shared_are_padded_or_cut(outermost: Any) -> None:
+    whole = fastpe.encode_grid((2, 3), 12, convention=GridConvention("mine", CONCAT, outermost=outermost))
+    for d_model in (13, 14, 15):
+        padded = GridConvention("mine", CONCAT, outermost=outermost, remainder="pad")
+        grid = np.full((2, 3, d_model), np.float32(7))
+        fastpe.encode_grid((2, 3), d_model, convention=padded, out=grid)
+        assert _same_bits(grid[..., :12], whole)
+        assert (grid[..., 12:] == 0).all()
+    for d_model in (9, 10, 11, 12):
+        cut = GridConvention("mine", CONCAT, outermost=outermost, remainder="truncate")
+        assert _same_bits(fastpe.encode_grid((2, 3), d_model, convention=cut), whole[..., :d_model])
+    for convention in (padded, cut):
+        assert fastpe.encode_grid((2, 3), 1, convention=convention).shape == (2, 3, 1)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_empty_grids(shape: tuple[int, int]) -> None:
     assert fastpe.encode_grid(shape, 8, convention="detr").shape == (*shape, 8)
@@ -151,6 +187,8 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
         ({"d_model": 0, "convention": "tatp22"}, ValueError, "d_model is 0"),
         ({"shape": (2, 3, 4)}, ValueError, "the grid has 3 axes, expected 2"),
         ({"shape": 5}, TypeError, "shape is 5, expected one int per axis"),
+        ({"shape": (2.7, 2)}, TypeError, r"shape is \(2.7, 2\), expected one int per axis, such as \(height, width\)"),
+        ({"shape": ("2", 3)}, TypeError, r"shape is \('2', 3\), expected one int per axis"),
         ({"shape": ()}, ValueError, "expected one length per axis"),
         ({"shape": (2, -1)}, ValueError, "from 0"),
         ({"convention": "mae"}, ValueError, "'mae2d' serves MAE"),
@@ -158,6 +196,8 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
         ({"convention": fastpe.conventions["concat"]}, TypeError, r"expected a name or a fastpe\.GridConvention"),
         ({"spacing": (1.0, 2.0, 3.0)}, ValueError, "spacing is .* expected a number, or 2 of them"),
         ({"spacing": float("nan")}, ValueError, "spacing is nan"),
+        ({"spacing": "1"}, TypeError, "spacing has dtype <U1"),
+        ({"spacing": [[1.0], [2.0, 3.0]]}, ValueError, "spacing is .* expected a number, or 2 of them"),
         ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64, expected bool"),
         ({"mask": np.ones((3, 2), bool)}, ValueError, r"mask has shape \[3, 2\], expected \[2, 3\]"),
         ({"class_tokens": -1}, ValueError, "class_tokens is -1"),
@@ -171,7 +211,17 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
         ),
         ({"out": [[7.0]]}, TypeError, "out is list"),
         ({"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")}, TypeError, "out has byte order"),
+        (
+            {"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")},
+            TypeError,
+            r"make it with np\.empty\(\[2, 3, 8\], np\.float32\)",
+        ),
         ({"base": -1.0}, ValueError, "base"),
+        (
+            {"shape": (2, 3, 4), "convention": GridConvention("mine", CONCAT, proportions=(1, 1))},
+            ValueError,
+            "the grid has 3 axes, expected 2: convention 'mine' takes no others",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

@@ -55,6 +55,22 @@ def test_every_preset_is_found_in_its_own_table(name: str, d_model: int, rows: i
     assert np.abs(_made_again(found) - table).max() < 1e-7
 
 
+@pytest.mark.parametrize("name", list(fastpe.conventions))
+def test_every_preset_is_found_at_every_width(name: str) -> None:
+    for d_model in range(1, 131):
+        try:
+            table = fastpe.encode(5, d_model, convention=name)
+        except ValueError:
+            # A width that the convention does not define.
+            continue
+        if not table.any():
+            # One column, of padding.
+            continue
+        found = fastpe.identify(table)
+        assert found.matches
+        assert name in (found.convention.name, *found.equivalents), d_model
+
+
 @pytest.mark.parametrize(
     ("name", "knobs"),
     [

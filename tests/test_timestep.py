@@ -79,3 +79,19 @@ def test_out_and_dtype() -> None:
 def test_a_single_number_is_refused(scalar: Any) -> None:
     with pytest.raises(ValueError, match=r"timesteps is .*expected an array.*write \["):
         fastpe.timestep_embedding(scalar, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"flip_sin_to_cos": "no"}, TypeError, "flip_sin_to_cos is 'no', expected True or False"),
+        ({"downscale_freq_shift": "1"}, TypeError, "downscale_freq_shift is '1', expected a number"),
+        ({"scale": None}, TypeError, "scale is None, expected a number"),
+        ({"max_period": 0}, ValueError, "max_period is 0, expected a finite number above 0"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_their_own_names(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        fastpe.timestep_embedding([1], 8, **arguments)

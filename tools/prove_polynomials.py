@@ -157,7 +157,7 @@ def rests() -> dict[str, Fraction]:
     header = (CORE / "kernels" / "kernels.h").read_text(encoding="utf-8")
     radius = int(found(r"block_radius = (\d+);", header, "the radius of a block"))
     group_radius = int(found(r"group_radius = (\d+);", header, "the radius of a group"))
-    frequencies = (CORE / "frequencies.cpp").read_text(encoding="utf-8")
+    frequencies = (CORE / "sources" / "sinusoid" / "frequencies.cpp").read_text(encoding="utf-8")
     radians = Fraction(2) ** int(found(r"magnitude < 0x1p(\d+)\)", frequencies, "the largest frequency"))
     quarters = radians * Fraction(2, 3)  # 2 / pi is less
     turn = Fraction(2)  # an anchor's quarter turns, less whole turns

@@ -6,15 +6,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastpe._config import __version__, show_config
-from fastpe._encoding import PositionalEncoding
-from fastpe._functions import add, add_, embed, encode
-from fastpe._grids import GridConvention, encode_coordinates, encode_grid, grid_conventions
-from fastpe._timestep import timestep_embedding
-from fastpe.conventions import Convention, conventions
+from fastpe._grid.convention import GridConvention
+from fastpe._grid.encode import encode_coordinates, encode_grid
+from fastpe._grid.presets import grid_conventions
+from fastpe._sinusoid.convention import Convention
+from fastpe._sinusoid.encoder import PositionalEncoding
+from fastpe._sinusoid.functions import add, add_, embed, encode
+from fastpe._sinusoid.presets import conventions
+from fastpe._sinusoid.timestep import timestep_embedding
 
 if TYPE_CHECKING:
-    from fastpe._identify import Identification, identify
     from fastpe._rotary.scaling import rotary_frequencies
+    from fastpe._sinusoid.identify import Identification, identify
 
 __all__ = [
     "Convention",
@@ -37,16 +40,27 @@ __all__ = [
 ]
 
 
+def _publish(value: Any) -> Any:
+    """Name a class or function as users do, in pickles and tracebacks too, wherever its file lies."""
+    if callable(value):
+        value.__module__ = __name__
+    return value
+
+
+for _name in {*__all__} & {*globals()}:
+    _publish(globals()[_name])
+
+
 def __getattr__(name: str) -> Any:
     # What many servers never ask for does not take part in their start.
     if name in ("Identification", "identify"):
-        from fastpe import _identify
+        from fastpe._sinusoid import identify
 
-        return getattr(_identify, name)
+        return _publish(getattr(identify, name))
     if name == "rotary_frequencies":
         from fastpe._rotary import scaling
 
-        return scaling.rotary_frequencies
+        return _publish(scaling.rotary_frequencies)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

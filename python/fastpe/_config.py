@@ -4,31 +4,15 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fastpe import _core
 
-
-def _is_the_command() -> bool:
-    """Whether this process is ``fastpe`` or ``python -m fastpe``, which import the package before any code of theirs."""
-    if sys.argv[:1] == ["-m"]:
-        return "fastpe" in sys.orig_argv
-    return Path(sys.argv[0] if sys.argv else "").stem == "fastpe"
-
-
 # A wrong FASTPE_* variable is reported by the import, not by the first call; as a ValueError, which an extension module's
 # own initialisation would turn into an ImportError.
-try:
-    _core.check_environment()
-except ValueError as error:
-    if not _is_the_command():
-        raise
-    print(f"fastpe: {error}", file=sys.stderr)
-    raise SystemExit(2) from None
+_core.check_environment()
 
 __version__: str = _core.__version__
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._encoding import PositionalEncoding
-from fastpe.conventions import Convention
+from fastpe import Convention, PositionalEncoding
 
 if TYPE_CHECKING:
     import dask.array

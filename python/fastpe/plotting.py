@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._encoding import PositionalEncoding
+from fastpe import PositionalEncoding
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -250,15 +250,12 @@ def _usual_float32(encoding: PositionalEncoding, positions: npt.NDArray[np.int64
 
 def _visible_dimensions(encoding: PositionalEncoding, seq_len: int) -> list[int]:
     """Sines whose wavelengths are spread over what `seq_len` positions can show."""
-    convention = encoding.convention
-    count = len(encoding.frequencies)
-    if not count:
+    sines = range(encoding.d_model)[encoding.convention.columns(encoding.d_model)[0]]
+    if not sines:
         return [0]
     wanted = np.geomspace(max(seq_len, 2) / 10, max(seq_len, 2) * 2, 4)
     nearest = [int(np.argmin(np.abs(np.log(encoding.wavelengths / wavelength)))) for wavelength in wanted]
-    second = int(convention.cosine_first)
-    columns = [2 * k + second if convention.layout == "interleaved" else k + second * count for k in nearest]
-    return sorted({min(column, encoding.d_model - 1) for column in columns})
+    return sorted({sines[min(k, len(sines) - 1)] for k in nearest})
 
 
 def _positions_to_show(encoding: PositionalEncoding, seq_len: int) -> npt.NDArray[np.int64]:

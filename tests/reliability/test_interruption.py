@@ -47,8 +47,8 @@ LONG_CALLS = {
     # The calling thread has nothing to do, the other one everything.
     "unequal-shares": "fastpe.encode(positions, 1024, out=out, mask=second_half, num_threads=threads)",
     "positions-to-check": "fastpe.encode(same_positions, 2, out=pairs, num_threads=threads)",
-    # Few values are asked for, and many rows are made, to be kept.
-    "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(1, num_threads=threads)",
+    # Few values are asked for, and all rows between them are made, to be kept.
+    "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(far_apart, num_threads=threads)",
 }
 
 
@@ -59,6 +59,7 @@ def test_ctrl_c(call: str, threads: int, run_script: Callable[..., str]) -> None
 positions = np.arange(200_000) + 0.5
 second_half = positions > 100_000
 same_positions = np.zeros(10**8, np.int8)
+far_apart = np.array([0, 299_999])
 pairs = np.empty((10**8, 2), np.float32)
 """
     script = PREAMBLE + arrays + f"interrupted(lambda: {LONG_CALLS[call]})"

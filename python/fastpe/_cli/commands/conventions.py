@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import fastpe
-from fastpe.conventions import find
 
 
 def run(name: str | None) -> None:
     """Print one of them, or all."""
-    chosen = list(fastpe.conventions.values()) if name is None else [find(name)]
+    chosen = list(fastpe.conventions.values()) if name is None else [fastpe.conventions.find(name)]
     print("\n\n".join(map(str, chosen)))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._encoding import _number as number
-from fastpe._functions import encode
-from fastpe.conventions import conventions
+from fastpe._arguments import flag, number
+from fastpe._sinusoid.functions import encode
+from fastpe._sinusoid.presets import conventions
 
 
 def timestep_embedding(
@@ -84,9 +84,9 @@ def timestep_embedding(
         array = array.astype(np.float64)
     convention = dataclasses.replace(
         conventions["ddpm"],
-        cosine_first=bool(flip_sin_to_cos),
+        cosine_first=flag("flip_sin_to_cos", flip_sin_to_cos),
         shift=number("downscale_freq_shift", downscale_freq_shift),
         freq_scale=number("scale", scale),
-        base=number("max_period", max_period),
+        base=number("max_period", max_period, above_zero=True),
     )
     return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._encoding import PositionalEncoding
-from fastpe.conventions import Convention, conventions
+from fastpe._sinusoid.convention import Convention
+from fastpe._sinusoid.encoder import PositionalEncoding
+from fastpe._sinusoid.presets import conventions
 
 # Rows looked at while searching; the answer is then checked on all of them.
 _search_rows = 512
@@ -44,9 +45,9 @@ class Identification:
     d_model, rows : int
         The table's shape.
     first_position : int
-        Position of row 0.
+        Position of row 0: `convention`'s.
     base, freq_scale, alpha : float
-        Also in `convention`.
+        `convention`'s.
     largest_difference : float
         Between the table and `convention`'s exact values, over all rows that are not entirely zero.
     tolerance : float
@@ -61,14 +62,30 @@ class Identification:
     convention: Convention
     d_model: int
     rows: int
-    first_position: int
-    base: float
-    freq_scale: float
-    alpha: float
     largest_difference: float
     tolerance: float
     zero_rows: tuple[int, ...] = ()
     equivalents: tuple[str, ...] = ()
+
+    @property
+    def first_position(self) -> int:
+        """The convention's."""
+        return self.convention.first_position
+
+    @property
+    def base(self) -> float:
+        """The convention's."""
+        return self.convention.base
+
+    @property
+    def freq_scale(self) -> float:
+        """The convention's."""
+        return self.convention.freq_scale
+
+    @property
+    def alpha(self) -> float:
+        """The convention's, as a number."""
+        return self.convention.output_scale(self.d_model)
 
     @property
     def code(self) -> str:
@@ -157,10 +174,6 @@ def identify(table: npt.ArrayLike) -> Identification:
         convention=best.convention,
         d_model=array.shape[1],
         rows=array.shape[0],
-        first_position=best.convention.first_position,
-        base=best.convention.base,
-        freq_scale=best.convention.freq_scale,
-        alpha=best.convention.output_scale(array.shape[1]),
         largest_difference=difference,
         tolerance=tolerance,
         zero_rows=tuple(np.flatnonzero(zero).tolist()),
@@ -224,12 +237,8 @@ def _equivalents(best: _Fit, fits: list[_Fit]) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name != best.convention.name)
 
 
-def _presets_defined_at(d_model: int) -> list[Convention]:
-    return [
-        preset
-        for preset in conventions.values()
-        if not (d_model % 2 and preset.odd == "error") and _is_representable(preset, d_model)
-    ]
+def _presets_defined_at(d_model: int) -> Iterator[Convention]:
+    return (preset for preset in conventions.values() if _is_defined_at(preset, d_model))
 
 
 def _candidates(head: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]) -> Iterator[Convention]:
@@ -243,7 +252,7 @@ def _candidates(head: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]) -> It
         for frequencies in _frequency_knobs(preset, measured, d_model):
             base, freq_scale = frequencies
             scaled = dataclasses.replace(preset, base=base, freq_scale=freq_scale)
-            if not _is_representable(scaled, d_model):
+            if not _is_defined_at(scaled, d_model):
                 continue
             starts = [preset.first_position, 0, 1, 2, *_first_positions(scaled, measured, d_model)]
             for first_position in dict.fromkeys(starts):
@@ -262,16 +271,9 @@ class _Measured:
 
 
 def _measured(preset: Convention, head: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]) -> _Measured:
-    d_model = head.shape[1]
-    count = preset.frequency_count(d_model)
-    pairs = min(count, d_model - count)
-    values = head[rows]
-    if preset.layout == "interleaved":
-        first, second = values[:, 0 : 2 * pairs : 2], values[:, 1 : 2 * pairs : 2]
-    else:
-        first, second = values[:, :pairs], values[:, count : count + pairs]
-    sines, cosines = (second, first) if preset.cosine_first else (first, second)
-    phasors = cosines + 1j * sines
+    sines, cosines = (head[rows, columns] for columns in preset.columns(head.shape[1]))
+    pairs = min(sines.shape[1], cosines.shape[1])
+    phasors = cosines[:, :pairs] + 1j * sines[:, :pairs]
     size = float(np.sqrt(np.mean(np.abs(phasors) ** 2))) if pairs else 0.0
     alphas = tuple(dict.fromkeys((_rounded(size, 5), size))) if size > 0.0 else ()
     return _Measured(phasors, rows, _steps(phasors, rows), alphas)
@@ -327,15 +329,13 @@ def _rounded(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _frequencies(convention: Convention, d_model: int) -> npt.NDArray[np.float64]:
-    k = np.arange(convention.frequency_count(d_model)) / convention.exponent_denominator(d_model)
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(convention.freq_scale * convention.base**-k)
-
-
-def _is_representable(convention: Convention, d_model: int) -> bool:
-    frequencies = np.abs(_frequencies(convention, d_model))
-    return bool(((frequencies >= 2.0**-96) & (frequencies < 2.0**62)).all())
+def _is_defined_at(convention: Convention, d_model: int) -> bool:
+    """Whether there is an encoder of this width; which widths and frequencies there are is the encoder's own matter."""
+    try:
+        _unscaled(convention, d_model)
+    except ValueError:
+        return False
+    return True
 
 
 def _digits(value: float) -> int:
@@ -349,7 +349,7 @@ def _first_positions(convention: Convention, measured: _Measured, d_model: int) 
     pairs = measured.steps.size
     if not pairs:
         return []
-    frequencies = _frequencies(convention, d_model)[:pairs]
+    frequencies = _unscaled(convention, d_model).frequencies[:pairs]
     slow = int(np.argmin(np.abs(frequencies)))
     turned = measured.phasors[:, slow] * np.exp(-1j * frequencies[slow] * measured.rows)
     # Known up to whole turns; a fast frequency makes many of them before long.
@@ -359,12 +359,16 @@ def _first_positions(convention: Convention, measured: _Measured, d_model: int) 
 
 
 @functools.lru_cache(maxsize=4)
-def _unscaled(convention: Convention, d_model: int) -> PositionalEncoding:
+def _encoding(convention: Convention, d_model: int) -> PositionalEncoding:
     return PositionalEncoding(d_model, convention=convention)
 
 
+def _unscaled(convention: Convention, d_model: int) -> PositionalEncoding:
+    return _encoding(dataclasses.replace(convention, alpha=1.0, first_position=0), d_model)
+
+
 def _difference(convention: Convention, table: npt.NDArray[Any], rows: npt.NDArray[np.intp], start: int = 0) -> float:
-    encoding = _unscaled(dataclasses.replace(convention, alpha=1.0, first_position=0), table.shape[1])
+    encoding = _unscaled(convention, table.shape[1])
     expected = encoding.encode(convention.first_position + start + rows, dtype=np.float64)
     expected *= convention.output_scale(table.shape[1])
     return float(np.abs(table[rows] - expected).max(initial=0.0))
@@ -384,7 +388,7 @@ def _largest_difference(convention: Convention, table: npt.NDArray[Any], valid: 
 
 
 def _tolerance(convention: Convention, shape: tuple[int, ...], rounding: float) -> float:
-    fastest = float(np.abs(_frequencies(convention, shape[1])).max(initial=0.0))
+    fastest = float(np.abs(_unscaled(convention, shape[1]).frequencies).max(initial=0.0))
     furthest = max(abs(convention.first_position), abs(convention.first_position + shape[0] - 1))
     of_one = 2.0 * rounding + _float32_angle_error * fastest * furthest
     return convention.output_scale(shape[1]) * min(of_one, _largest_tolerance)

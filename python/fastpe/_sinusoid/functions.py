@@ -3,44 +3,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
-from fastpe._encoding import PositionalEncoding
-from fastpe.conventions import Convention
+from fastpe._sinusoid.convention import Convention
+from fastpe._sinusoid.encoder import cached_encoding
 
 _Array = TypeVar("_Array")
-
-
-# Typed, or 8.0 would pass for a width as soon as 8 had been one.
-@functools.lru_cache(maxsize=16, typed=True)
-def _cached_encoding(
-    d_model: int,
-    convention: str | Convention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: tuple[float, ...] | None,
-) -> PositionalEncoding:
-    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
-
-
-def _encoding(
-    d_model: int,
-    convention: str | Convention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: npt.ArrayLike | None,
-) -> PositionalEncoding:
-    try:
-        key = None if freqs is None else tuple(np.asarray(freqs, dtype=np.float64).tolist())
-        return _cached_encoding(d_model, convention, base, freq_scale, key)
-    except (TypeError, ValueError):
-        # Wrong or unhashable, which is wrong too: the constructor says which argument it is.
-        pass
-    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
 
 
 def _width(x: Any, d_model: int | None) -> int:
@@ -127,7 +97,7 @@ def encode(
     >>> fastpe.encode([-1, 0.5, 10**12], 4, dtype="float64").shape
     (3, 4)
     """
-    return _encoding(d_model, convention, base, freq_scale, freqs).encode(
+    return cached_encoding(d_model, convention, base, freq_scale, freqs).encode(
         positions,
         dtype=dtype,
         offset=offset,
@@ -225,7 +195,7 @@ def add_(
     >>> bool((x == fastpe.encode(3, 4)).all())
     True
     """
-    return _encoding(_width(x, d_model), convention, base, freq_scale, freqs).add_(
+    return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add_(
         x,
         offset=offset,
         positions=positions,
@@ -295,7 +265,7 @@ d_model, table, num_threads
     array([[2.        , 3.        , 2.        , 3.        ],
            [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
     """
-    return _encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
+    return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
         x,
         offset=offset,
         positions=positions,
@@ -370,7 +340,7 @@ def embed(
     array([[4.        , 6.        , 6.        , 8.        ],
            [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
     """
-    return _encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
+    return cached_encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
         ids,
         table,
         offset=offset,

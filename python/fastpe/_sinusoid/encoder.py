@@ -1,37 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The encoder object."""
+"""The encoder object, and the few that the functions keep."""
 
 from __future__ import annotations
 
-import operator
+import functools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe.conventions import Convention, find
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}, expected an int") from None
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, expected an int")
-    if number < least:
-        raise ValueError(f"{name} is {number}, expected at least {least}")
-    if number > 2**53:
-        raise ValueError(f"{name} is {number}, expected at most 2**53")
-    return number
-
-
-def _number(name: str, value: Any) -> float:
-    # float() would take text too.
-    if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        raise TypeError(f"{name} is {value!r}, expected a number")
-    return float(value)
+from fastpe._arguments import integer, number, numbers
+from fastpe._sinusoid.convention import Convention, with_overrides
+from fastpe._sinusoid.presets import conventions
 
 
 class PositionalEncoding(_core.Encoder):
@@ -61,7 +42,10 @@ class PositionalEncoding(_core.Encoder):
     Raises
     ------
     ValueError
-        For a width that the convention does not define, an unknown convention, or frequencies that are not finite.
+        For a width that the convention does not define, an unknown convention, or frequencies other than 0 whose
+        magnitude is not from 2**-96 to 2**45.
+    TypeError
+        For an argument of another type.
 
     Notes
     -----
@@ -98,9 +82,9 @@ class PositionalEncoding(_core.Encoder):
     ) -> None:
         if hasattr(self, "d_model"):
             raise AttributeError("PositionalEncoding is immutable: it cannot be initialised again; make a new one")
-        width = _at_least("d_model", d_model, 1)
-        rows = _at_least("max_len", max_len, 0)
-        chosen = _with_overrides(find(convention), base, freq_scale)
+        width = integer("d_model", d_model, 1)
+        rows = integer("max_len", max_len, 0)
+        chosen = with_overrides(conventions.find(convention), base, freq_scale)
         given = _given_frequencies(freqs, base, freq_scale, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
@@ -186,21 +170,15 @@ class PositionalEncoding(_core.Encoder):
             raise ValueError(f"pe has shape {list(table.shape)}, expected [.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
             raise TypeError(f"pe has dtype {table.dtype}, expected float32 or float64; convert it with .astype(..)")
-        count = self.convention.frequency_count(self.d_model)
-        if 2 * count > self.d_model:
+        if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
             raise ValueError(
                 f"d_model is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone; "
                 f"use an even width, or encode the positions"
             )
-        if not abs(k) <= 2**53:
+        if not abs(number("k", k)) <= 2**53:
             raise ValueError(f"k is {k!r}, expected a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
-        first, second = (
-            (slice(0, 2 * count, 2), slice(1, 2 * count, 2))
-            if self.convention.layout == "interleaved"
-            else (slice(0, count), slice(count, 2 * count))
-        )
-        sines, cosines = (second, first) if self.convention.cosine_first else (first, second)
+        sines, cosines = self.convention.columns(self.d_model)
         wide = table.astype(np.float64)
         result = wide.copy()
         result[..., sines] = wide[..., sines] * rotation[cosines] + wide[..., cosines] * rotation[sines]
@@ -228,18 +206,18 @@ class PositionalEncoding(_core.Encoder):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"PositionalEncoding is immutable: cannot delete {name!r}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), *self._value())
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made with; tables are made again."""
+        return {
+            "d_model": self.d_model,
+            "max_len": self.max_len,
+            "convention": self.convention,
+            "freqs": self._freqs or None,
+        }
 
-
-def _with_overrides(convention: Convention, base: float | None, freq_scale: float | None) -> Convention:
-    import dataclasses
-
-    if base is not None:
-        convention = dataclasses.replace(convention, base=_number("base", base))
-    if freq_scale is not None:
-        convention = dataclasses.replace(convention, freq_scale=_number("freq_scale", freq_scale))
-    return convention
+    def __setstate__(self, arguments: dict[str, Any]) -> None:
+        """Make the encoder of a copy."""
+        self.__init__(**arguments)  # type: ignore[misc]
 
 
 def _given_frequencies(
@@ -251,19 +229,36 @@ def _given_frequencies(
         raise ValueError(
             "freqs and base or freq_scale were both given, expected one; freqs are the frequencies themselves"
         )
-    try:
-        array = np.asarray(freqs)
-    except ValueError:
-        raise ValueError(f"freqs is {freqs!r}, expected [{count}] numbers") from None
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"freqs has dtype {array.dtype}, expected float64; convert it with .astype(..)")
-    array = array.astype(np.float64)
+    array = numbers("freqs", freqs, f"[{count}] numbers")
     if array.shape != (count,):
         raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
     return tuple(array.tolist())
 
 
-def _rebuild(
-    kind: type[PositionalEncoding], d_model: int, max_len: int, convention: Convention, freqs: tuple[float, ...]
+# Typed, or 8.0 would pass for a width as soon as 8 had been one.
+@functools.lru_cache(maxsize=16, typed=True)
+def _kept_encoding(
+    d_model: int,
+    convention: str | Convention,
+    base: float | None,
+    freq_scale: float | None,
+    freqs: tuple[float, ...] | None,
 ) -> PositionalEncoding:
-    return kind(d_model, max_len=max_len, convention=convention, freqs=freqs or None)
+    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
+
+
+def cached_encoding(
+    d_model: int,
+    convention: str | Convention,
+    base: float | None,
+    freq_scale: float | None,
+    freqs: npt.ArrayLike | None,
+) -> PositionalEncoding:
+    """The encoder of a call, made or kept from an earlier one."""
+    try:
+        key = None if freqs is None else tuple(numbers("freqs", freqs, "numbers").tolist())
+        return _kept_encoding(d_model, convention, base, freq_scale, key)
+    except (TypeError, ValueError):
+        # Wrong or unhashable, which is wrong too: the constructor says which argument it is.
+        pass
+    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)

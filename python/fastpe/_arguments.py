@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of single values. Each returns the value in the type that the package works with, or says what is wrong."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# Positions and lengths beyond this are no exact float64 numbers.
+_largest_integer = 2**53
+
+
+def integer(name: str, value: Any, least: int = -_largest_integer) -> int:
+    """An int from `least` to 2**53."""
+    try:
+        result = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected an int") from None
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}, expected an int")
+    if result < least:
+        raise ValueError(f"{name} is {result}, expected at least {'-2**53' if least == -_largest_integer else least}")
+    if result > _largest_integer:
+        raise ValueError(f"{name} is {result}, expected at most 2**53")
+    return result
+
+
+def integers(name: str, values: Any, example: str) -> tuple[int, ...]:
+    """One int per axis."""
+    try:
+        return tuple(integer(name, value) for value in values)
+    except TypeError:
+        raise TypeError(f"{name} is {values!r}, expected one int per axis, such as {example}") from None
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is one real number. `float` would also take text, complex numbers and arrays of one number."""
+    if isinstance(value, (bool, np.bool_, str, bytes, np.complexfloating)) or getattr(value, "ndim", 0) != 0:
+        return False
+    return hasattr(value, "__float__") or hasattr(value, "__index__")
+
+
+def number(name: str, value: Any, *, above_zero: bool = False) -> float:
+    """A finite number."""
+    if not is_number(value):
+        raise TypeError(f"{name} is {value!r}, expected a number")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = np.inf
+    if not np.isfinite(result) or (above_zero and result <= 0.0):
+        raise ValueError(f"{name} is {value!r}, expected a finite number{' above 0' if above_zero else ''}")
+    return result
+
+
+def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.float64]:
+    """An array of real numbers; whether they are finite is not checked."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} is {values!r}, expected {expected}") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} has dtype {array.dtype}, expected float64; convert it with .astype(..)")
+    return array.astype(np.float64)
+
+
+def flag(name: str, value: Any) -> bool:
+    """A truth value: text such as "no" is refused, since Python counts it as true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}, expected True or False")
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """A str."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, expected a str")
+    return value
+
+
+def texts(name: str, values: Any) -> tuple[str, ...]:
+    """A tuple of str."""
+    if not isinstance(values, (tuple, list)) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{name} is {values!r}, expected a tuple of str")
+    return tuple(values)
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...], *, otherwise: str = "") -> str:
+    """One of the texts in `allowed`. `otherwise` names what else the caller takes."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    *others, last = [*([otherwise] if otherwise else []), *map(repr, allowed)]
+    message = f"{name} is {value!r}, expected {', '.join(others)} or {last}"
+    if not isinstance(value, str):
+        raise TypeError(message)
+    near = nearest(value, allowed)
+    raise ValueError(f"{message}; did you mean {near!r}?" if near else message)
+
+
+def nearest(value: str, known: Iterable[str]) -> str | None:
+    """The text in `known` that `value` was probably meant to be."""
+    import difflib  # costs more than the rest of the package's import, and only errors need it
+
+    return next(iter(difflib.get_close_matches(value.lower(), known, n=1)), None)

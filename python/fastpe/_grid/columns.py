@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which columns of a grid's vectors belong to which axis, and the writing of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._grid.convention import GridConvention
+from fastpe._sinusoid.encoder import PositionalEncoding, cached_encoding
+
+_slab_values = 1 << 16
+# Blocks of a grid that are put together in the second-level cache, and from where on that pays for a step in Python.
+_largest_block_bytes = 1 << 19
+_smallest_block_bytes = 1 << 14
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisShare:
+    """One axis: its encoder, and pairs of slices: columns of the vector, and the encoder's columns that go there."""
+
+    axis: int
+    encoding: PositionalEncoding
+    pieces: list[tuple[slice, slice]]
+
+
+class SharedColumns:
+    """The columns of a vector, shared by the axes; those from `used` on belong to none and are zero."""
+
+    def __init__(self, convention: GridConvention, d_model: int, axis_count: int, freqs: npt.ArrayLike | None) -> None:
+        order = convention.order(axis_count)
+        widths = convention.widths(d_model, axis_count)
+        self.used = min(sum(widths), d_model)
+        self.shares: list[AxisShare] = []
+        start = 0
+        for place, (axis, width) in enumerate(zip(order, widths, strict=True)):
+            half = width // 2
+            if convention.outermost == "axis":
+                starts, step, size = [start], 1, width
+            elif convention.outermost == "function":
+                starts, step, size = [place * half, (axis_count + place) * half], 1, half
+            else:
+                starts, step, size = [place, axis_count + place], 2 * axis_count, half
+            start += width
+            pieces = []
+            for i, first in enumerate(starts):
+                count = len(range(first, self.used, step)[:size])
+                if count:
+                    pieces.append((slice(first, first + count * step, step), slice(i * size, i * size + count)))
+            if pieces:
+                encoding = cached_encoding(width, convention.axis, None, None, freqs)
+                self.shares.append(AxisShare(axis, encoding, pieces))
+
+    def spread(self, rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any], first_axis: int = 0) -> None:
+        """Write the rows of each axis from `first_axis` on to all cells that share their index; `cells` has those axes."""
+        for share, table in zip(self.shares, rows, strict=True):
+            if share.axis < first_axis:
+                continue
+            across = table.reshape(
+                *(-1 if first_axis + i == share.axis else 1 for i in range(cells.ndim - 1)), table.shape[1]
+            )
+            for target, source in share.pieces:
+                cells[..., target] = across[..., source]
+        cells[..., self.used :] = 0
+
+    def spread_by_blocks(self, rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any]) -> None:
+        """Put blocks of cells together in the cache and copy them whole.
+
+        Written one axis after the other, a large grid would go through memory once per axis.
+        """
+        *shape, _ = cells.shape
+        outer = len(shape)
+        while outer > 0 and math.prod(cells.shape[outer - 1 :]) * cells.itemsize <= _largest_block_bytes:
+            outer -= 1
+        block_bytes = math.prod(cells.shape[outer:]) * cells.itemsize
+        if outer in (0, len(shape)) or block_bytes < _smallest_block_bytes:
+            self.spread(rows, cells)
+            return
+        block = np.empty(cells.shape[outer:], cells.dtype)
+        self.spread(rows, block, outer)
+        before: tuple[int, ...] = (-1,) * outer
+        for index in np.ndindex(*shape[:outer]):
+            for share, table in zip(self.shares, rows, strict=True):
+                if share.axis < outer and index[share.axis] != before[share.axis]:
+                    for target, source in share.pieces:
+                        block[..., target] = table[index[share.axis], source]
+            cells[index] = block
+            before = index
+
+    def write(self, coordinates: dict[int, npt.NDArray[Any]], cells: npt.NDArray[Any], num_threads: int | None) -> None:
+        """Encode one coordinate per cell and axis, some of the leading entries at a time."""
+        step = max(1, _slab_values // max(1, cells[:1].size))
+        for start in range(0, len(cells), step):
+            slab = slice(start, start + step)
+            for share in self.shares:
+                rows = share.encoding.encode(coordinates[share.axis][slab], dtype=cells.dtype, num_threads=num_threads)
+                for target, source in share.pieces:
+                    cells[slab][..., target] = rows[..., source]
+        cells[..., self.used :] = 0

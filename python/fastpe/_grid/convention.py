@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a convention of several coordinates says: how the encodings of the axes share the columns."""
+
+# Annotations are evaluated here: libraries that build dataclasses from configurations read them.
+import dataclasses
+import math
+from typing import Any, Literal, get_args
+
+from fastpe._arguments import choice, flag, integers, text, texts
+from fastpe._registry import Preset
+from fastpe._sinusoid.convention import Convention, factor_text, frequency_text, functions_text
+
+Outermost = Literal["axis", "function", "frequency"]
+Remainder = Literal["error", "pad", "truncate"]
+
+
+@dataclasses.dataclass(frozen=True)
+class GridConvention(Preset):
+    """How the encodings of several axes make one vector.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in `grid_conventions`.
+    axis : Convention
+        The encoding of one axis, over its share of the columns; coordinates count from its first position.
+    outermost : {"axis", "function", "frequency"}
+        What changes slowest along the vector. "axis": one axis after the other, each in `axis`'s own order. "function":
+        the sines of all axes, then their cosines. "frequency": for each frequency the sines of all axes, then their
+        cosines.
+    axis_order : tuple of int, optional
+        Axes of the grid's shape, in the order in which they appear in the vector; as in the shape by default.
+    proportions : tuple of int, optional
+        Shares of the columns, in vector order; equal by default.
+    remainder : {"error", "pad", "truncate"}
+        Columns that cannot be shared in pairs: refuse; leave the last ones zero; or take the next larger width and drop
+        its last columns.
+    normalize : bool
+        Whether coordinates are divided by the last one (plus 1e-6) along their axis.
+    serves : tuple of str
+        Systems that use it. Not compared.
+    source : str
+        Where it was read. Not compared.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a field of another type, a text that is not one of the above, an `axis_order` that does not name every axis
+        once, shares below 1, and an `outermost` that does not go with the other fields.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> print(fastpe.grid_conventions["hf2d"])
+    hf2d: axis 0 (sin | cos), axis 1 (sin | cos); w_k = 10000^(-k / n), n per axis
+        coordinates from 0
+        serves: transformers build_2d_sinusoidal_position_embedding (ViT-MAE, AIMv2, RT-DETR, D-FINE)
+        source: huggingface/transformers:models/vit_mae/modeling_vit_mae.py, version 5.23
+    """
+
+    name: str
+    axis: Convention
+    outermost: Outermost = "axis"
+    axis_order: tuple[int, ...] | None = None
+    proportions: tuple[int, ...] | None = None
+    remainder: Remainder = "error"
+    normalize: bool = False
+    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    source: str = dataclasses.field(default="", compare=False, repr=False)
+
+    def _checked_fields(self) -> dict[str, Any]:
+        if not isinstance(self.axis, Convention):
+            raise TypeError(
+                f"axis is {self.axis!r}, expected a fastpe.Convention, such as fastpe.conventions['concat']"
+            )
+        order = None if self.axis_order is None else integers("axis_order", self.axis_order, "(1, 0)")
+        shares = None if self.proportions is None else integers("proportions", self.proportions, "(2, 1)")
+        if order is not None and (not order or sorted(order) != list(range(len(order)))):
+            raise ValueError(f"axis_order is {order}, expected every axis from 0 on once, such as (1, 0)")
+        if shares is not None and (not shares or min(shares) < 1):
+            raise ValueError(f"proportions is {shares}, expected one share per axis, from 1")
+        if order is not None and shares is not None and len(order) != len(shares):
+            raise ValueError(
+                f"proportions is {shares}, expected {len(order)} shares: one per axis of axis_order {order}"
+            )
+        outermost = choice("outermost", self.outermost, get_args(Outermost))
+        if outermost != "axis" and (self.axis.layout != "concatenated" or shares is not None):
+            raise ValueError(
+                f"outermost is {outermost!r}, expected 'axis' where axes are interleaved or have shares of their "
+                f"own; give axis a concatenated layout and leave proportions out"
+            )
+        return {
+            "name": text("name", self.name),
+            "outermost": outermost,
+            "axis_order": order,
+            "proportions": shares,
+            "remainder": choice("remainder", self.remainder, get_args(Remainder)),
+            "normalize": flag("normalize", self.normalize),
+            "serves": texts("serves", self.serves),
+            "source": text("source", self.source),
+        }
+
+    def order(self, axis_count: int) -> tuple[int, ...]:
+        """Axes in the order in which they appear in the vector."""
+        order = tuple(range(axis_count)) if self.axis_order is None else self.axis_order
+        self._check_axis_count(axis_count, order)
+        return order
+
+    def widths(self, d_model: int, axis_count: int) -> tuple[int, ...]:
+        """Columns of each axis, in vector order; even, and not always `d_model` in all."""
+        shares = (1,) * axis_count if self.proportions is None else self.proportions
+        self._check_axis_count(axis_count, shares)
+        total = 2 * sum(shares)
+        if self.remainder == "truncate":
+            return tuple(2 * -(-d_model * share // total) for share in shares)
+        if self.remainder == "error":
+            multiple = math.lcm(*(total // math.gcd(total, share) for share in shares))
+            if d_model % multiple:
+                raise ValueError(
+                    f"d_model is {d_model}, expected a multiple of {multiple}: convention {self.name!r} shares the "
+                    f"columns among {axis_count} axes in pairs"
+                )
+        return tuple(2 * (d_model * share // total) for share in shares)
+
+    def _check_axis_count(self, axis_count: int, per_axis: tuple[int, ...]) -> None:
+        if len(per_axis) != axis_count:
+            raise ValueError(
+                f"the grid has {axis_count} axes, expected {len(per_axis)}: convention {self.name!r} takes no others"
+            )
+
+    @property
+    def formula(self) -> str:
+        """Order of the columns and frequencies in one line."""
+        if self.outermost == "axis":
+            functions = f"{factor_text(self.axis)}({functions_text(self.axis)})"
+            order = (0, 1) if self.axis_order is None else self.axis_order
+            columns = ", ".join([f"axis {axis} {functions}" for axis in order] + [".."] * (self.axis_order is None))
+        else:
+            first, second = ("cosines", "sines") if self.axis.cosine_first else ("sines", "cosines")
+            each = "for each k " if self.outermost == "frequency" else ""
+            axes = "0, 1, .." if self.axis_order is None else ", ".join(map(str, self.axis_order))
+            columns = f"{each}{factor_text(self.axis)}{first} of axis {axes}, then their {second}"
+        return f"{columns}; w_k = {frequency_text(self.axis)}, n per axis"
+
+    def _counting(self) -> str:
+        return f"coordinates from {self.axis.first_position}" + (", divided by the last" if self.normalize else "")
+
+    def __str__(self) -> str:
+        """Describe the order of the columns, the systems it serves and its source."""
+        from fastpe._grid.presets import grid_conventions  # a file that needs this one
+
+        return self._described(grid_conventions)

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The functions that encode grids and points."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._arguments import integer, integers, numbers
+from fastpe._grid.columns import SharedColumns
+from fastpe._grid.convention import GridConvention
+from fastpe._grid.presets import grid_conventions
+from fastpe._sinusoid.convention import with_overrides
+
+# What DETR adds to the last coordinate before it divides by it.
+_normalize_epsilon = 1e-6
+
+
+def encode_grid(
+    shape: Sequence[int],
+    d_model: int,
+    *,
+    convention: str | GridConvention,
+    base: float | None = None,
+    freq_scale: float | None = None,
+    spacing: float | Sequence[float] = 1.0,
+    mask: npt.ArrayLike | None = None,
+    class_tokens: int = 0,
+    channels_first: bool = False,
+    dtype: npt.DTypeLike | None = None,
+    num_threads: int | None = None,
+    out: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Encode every cell of a grid.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        The grid: ``(height, width)``, ``(time, height, width)``, .. as the convention takes it.
+    d_model : int
+        Width of the encoding.
+    convention : str or GridConvention
+        A name in `fastpe.grid_conventions`, or one of your own. There is no default: the order of the axes differs.
+    base, freq_scale : float, optional
+        Instead of the convention's.
+    spacing : float or one per axis, optional
+        Distance between neighbouring cells, in the order of `shape`.
+    mask : bool array [height, width] or [B, height, width], optional
+        Cells that are True count: a cell's coordinate along an axis is the number of them up to it, so that cells of
+        padding repeat the coordinate before them, as DETR has it.
+    class_tokens : int, optional
+        Zero rows in front; the result is then ``[class_tokens + cells, d_model]``.
+    channels_first : bool, optional
+        ``[d_model, height, width]`` instead of ``[height, width, d_model]``.
+    dtype : dtype, optional
+        float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
+    num_threads : int, optional
+        At most this many threads.
+    out : ndarray, optional
+        A writable array of exactly the result's shape and dtype.
+
+    Returns
+    -------
+    ndarray
+        ``shape + (d_model,)``, behind the mask's batch axis if it has one; `out` where it is given. Cells in a row,
+        as most systems keep them, are ``.reshape(-1, d_model)``, which copies nothing.
+
+    Raises
+    ------
+    ValueError
+        For a width that the convention cannot share among the axes, a number of axes that it does not take, an unknown
+        convention, or an `out` or `mask` of another shape. Nothing has been written then.
+    TypeError
+        For a dtype that does not fit.
+
+    Notes
+    -----
+    Only as many rows are computed as the axes are long together. Values are exact, as `encode`'s.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> fastpe.encode_grid((14, 14), 768, convention="mae2d", class_tokens=1).shape
+    (197, 768)
+    >>> fastpe.encode_grid((1, 2), 4, convention="hf2d").round(3)
+    array([[[0.   , 1.   , 0.   , 1.   ],
+            [0.   , 1.   , 0.841, 0.54 ]]], dtype=float32)
+    """
+    chosen = _chosen(convention, base, freq_scale)
+    d_model = integer("d_model", d_model, 1)
+    grid = _grid_shape(shape)
+    spacings = _spacings(spacing, len(grid))
+    columns = SharedColumns(chosen, d_model, len(grid), None)
+    valid = None if mask is None else _checked_mask(mask, grid)
+    result, cells = _result(
+        () if valid is None else valid.shape[: valid.ndim - len(grid)],
+        grid,
+        d_model,
+        class_tokens,
+        channels_first,
+        dtype,
+        out,
+    )
+    if valid is None:
+        rows = [
+            share.encoding.encode(
+                _coordinates(chosen, grid[share.axis], spacings[share.axis]),
+                dtype=result.dtype,
+                num_threads=num_threads,
+            )
+            for share in columns.shares
+        ]
+        if channels_first:
+            # The copy runs along the target's own innermost axis.
+            columns.spread([np.asfortranarray(table) for table in rows], cells)
+        else:
+            columns.spread_by_blocks(rows, cells)
+    else:
+        counted = {
+            axis: _counted_coordinates(chosen, valid, axis - len(grid), spacings[axis]) for axis in range(len(grid))
+        }
+        columns.write(counted, cells, num_threads)
+    if class_tokens:
+        result[..., :class_tokens, :] = 0
+    return result
+
+
+def encode_coordinates(
+    coordinates: npt.ArrayLike,
+    d_model: int,
+    *,
+    convention: str | GridConvention,
+    base: float | None = None,
+    freq_scale: float | None = None,
+    freqs: npt.ArrayLike | None = None,
+    include_input: bool = False,
+    dtype: npt.DTypeLike | None = None,
+    num_threads: int | None = None,
+    out: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Encode points, each given by several coordinates.
+
+    Parameters
+    ----------
+    coordinates : array_like [.., axes] of int, float32 or float64
+        Points, their axes in the order of the grid's shape: taken as they are, not counted and not normalized.
+    d_model : int
+        Width of the encoding: ``2 * frequencies * axes``.
+    convention : str or GridConvention
+        A name in `fastpe.grid_conventions`, or one of your own.
+    base, freq_scale : float, optional
+        Instead of the convention's.
+    freqs : array_like of float64, optional
+        The frequencies of every axis themselves, in radians per unit.
+    include_input : bool, optional
+        Put the coordinates themselves in front: ``d_model + axes`` columns.
+    dtype : dtype, optional
+        float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
+    num_threads : int, optional
+        At most this many threads.
+    out : ndarray, optional
+        A writable array of exactly the result's shape and dtype.
+
+    Returns
+    -------
+    ndarray
+        ``coordinates.shape[:-1] + (d_model,)``; `out` where it is given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `encode_grid`.
+
+    Notes
+    -----
+    With convention ``"nerf"`` frequencies are ``2**k`` and no pi: Mildenhall et al., "NeRF", 2020, section 5.1, as its
+    code has it.
+
+    Examples
+    --------
+    >>> import numpy as np, fastpe
+    >>> fastpe.encode_coordinates(np.zeros((4096, 3)), 60, convention="nerf", include_input=True).shape
+    (4096, 63)
+    """
+    chosen = _chosen(convention, base, freq_scale)
+    d_model = integer("d_model", d_model, 1)
+    points = np.asarray(coordinates)
+    if points.ndim < 1 or points.shape[-1] == 0:
+        raise ValueError(f"coordinates has shape {list(points.shape)}, expected [.., axes]")
+    if points.dtype.kind not in "iuf":
+        raise TypeError(f"coordinates has dtype {points.dtype}, expected int, float32 or float64")
+    # The encoder checks as well, but only the part that it is given.
+    if not (np.abs(points) <= 2.0**53).all():
+        raise ValueError("coordinates holds values that are not finite or beyond 2**53, expected smaller ones")
+    axis_count = points.shape[-1]
+    columns = SharedColumns(chosen, d_model, axis_count, freqs)
+    front = axis_count if include_input else 0
+    result, _ = _result((), points.shape[:-1], d_model + front, 0, False, dtype, out)
+    encoded = result[..., front:]
+    if points.ndim == 1:
+        # A single point is written as a list of one.
+        points, encoded = points[None], encoded[None]
+    columns.write({axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
+    if include_input:
+        result[..., :front] = points
+    return result
+
+
+def _chosen(convention: str | GridConvention, base: float | None, freq_scale: float | None) -> GridConvention:
+    found = grid_conventions.find(convention)
+    axis = with_overrides(found.axis, base, freq_scale)
+    return found if axis is found.axis else dataclasses.replace(found, axis=axis)
+
+
+def _grid_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    grid = integers("shape", shape, "(height, width)")
+    if not grid or min(grid) < 0:
+        raise ValueError(f"shape is {shape!r}, expected one length per axis, from 0")
+    return grid
+
+
+def _spacings(spacing: float | Sequence[float], axis_count: int) -> list[float]:
+    expected = f"a number, or {axis_count} of them: one per axis"
+    spacings = numbers("spacing", spacing, expected)
+    if spacings.shape not in ((), (axis_count,)) or not np.isfinite(spacings).all():
+        raise ValueError(f"spacing is {spacing!r}, expected {expected}")
+    return [float(value) for value in np.broadcast_to(spacings, (axis_count,))]
+
+
+def _coordinates(convention: GridConvention, length: int, spacing: float) -> npt.NDArray[Any]:
+    counted = np.arange(convention.axis.first_position, convention.axis.first_position + length)
+    return _scaled(convention, counted, 0, spacing)
+
+
+def _counted_coordinates(
+    convention: GridConvention, valid: npt.NDArray[np.bool_], axis: int, spacing: float
+) -> npt.NDArray[Any]:
+    counted = np.cumsum(valid, axis=axis) + (convention.axis.first_position - 1)
+    return _scaled(convention, counted, axis, spacing)
+
+
+def _scaled(convention: GridConvention, counted: npt.NDArray[Any], axis: int, spacing: float) -> npt.NDArray[Any]:
+    if spacing != 1.0:
+        counted = counted * spacing
+    if convention.normalize and counted.shape[axis]:
+        return np.asarray(counted / (np.take(counted, [-1], axis=axis) + _normalize_epsilon))
+    return counted
+
+
+def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    valid = np.asarray(mask)
+    if valid.dtype != np.bool_:
+        raise TypeError(f"mask has dtype {valid.dtype}, expected bool: True for cells that count")
+    if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
+        raise ValueError(f"mask has shape {list(valid.shape)}, expected {list(grid)}, or a batch axis before that")
+    return valid
+
+
+def _result(
+    batch: tuple[int, ...],
+    grid: tuple[int, ...],
+    columns: int,
+    class_tokens: int,
+    channels_first: bool,
+    dtype: npt.DTypeLike | None,
+    out: npt.NDArray[Any] | None,
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The array to return, and its cells as ``batch + grid + (columns,)``."""
+    class_tokens = integer("class_tokens", class_tokens, 0)
+    if class_tokens and channels_first:
+        raise ValueError("class_tokens and channels_first were both given, expected one: tokens are rows of columns")
+    if class_tokens:
+        shape = (*batch, class_tokens + math.prod(grid), columns)
+    else:
+        shape = (*batch, columns, *grid) if channels_first else (*batch, *grid, columns)
+    result = np.empty(shape, dtype or np.float32) if out is None else _checked_out(out, shape, dtype)
+    if class_tokens:
+        return result, result[..., class_tokens:, :].reshape(*batch, *grid, columns)
+    return result, np.moveaxis(result, len(batch), -1) if channels_first else result
+
+
+def _checked_out(out: Any, shape: tuple[int, ...], dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is {type(out).__name__}, expected a NumPy array")
+    if out.shape != shape:
+        raise ValueError(f"out has shape {list(out.shape)}, expected {list(shape)}")
+    if dtype is not None and out.dtype != np.dtype(dtype):
+        raise TypeError(f"out has dtype {out.dtype} but dtype is {np.dtype(dtype)}; leave dtype out")
+    if not out.dtype.isnative:
+        raise TypeError(
+            f"out has byte order {out.dtype.byteorder!r}, expected the machine's; "
+            f"make it with np.empty({list(shape)}, np.{out.dtype.name})"
+        )
+    if out.dtype not in (np.float32, np.float64, np.float16) and out.dtype.name != "bfloat16":
+        raise TypeError(f"out has dtype {out.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only, expected a writable array; make a copy with .copy()")
+    if _overlaps_itself(out):
+        raise ValueError(
+            "out overlaps itself (a broadcast view?), expected separate elements; make a copy with .copy()"
+        )
+    return out
+
+
+def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
+    reach = array.itemsize
+    for stride, length in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < reach:
+            return array.size > 0
+        reach = stride * (length - 1) + reach
+    return False

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The presets of grids. A new one is an entry here: data, with the project's file and commit as its source."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from fastpe._grid.convention import GridConvention
+from fastpe._registry import Registry
+from fastpe._sinusoid.presets import conventions
+
+_concat = conventions["concat"]
+_interleaved = conventions["vaswani"]
+
+grid_conventions = Registry(
+    GridConvention,
+    (
+        GridConvention(
+            "mae2d",
+            _concat,
+            axis_order=(1, 0),
+            serves=(
+                "MAE get_2d_sincos_pos_embed",
+                "DiT get_2d_sincos_pos_embed",
+                "diffusers get_2d_sincos_pos_embed",
+                "llama.cpp clip get_2d_sincos_pos_embed (MiniCPM-V)",
+            ),
+            source="facebookresearch/mae:util/pos_embed.py",
+        ),
+        GridConvention(
+            "hf2d",
+            _concat,
+            axis_order=(0, 1),
+            serves=("transformers build_2d_sinusoidal_position_embedding (ViT-MAE, AIMv2, RT-DETR, D-FINE)",),
+            source="huggingface/transformers:models/vit_mae/modeling_vit_mae.py, version 5.23",
+        ),
+        GridConvention(
+            "diffusers3d",
+            _concat,
+            axis_order=(0, 2, 1),
+            proportions=(2, 3, 3),
+            serves=("diffusers get_3d_sincos_pos_embed (CogVideoX)",),
+            source="huggingface/diffusers:models/embeddings.py @58eb52c0",
+        ),
+        GridConvention(
+            "timm2d",
+            _concat,
+            outermost="function",
+            serves=("timm build_sincos2d_pos_embed, its defaults",),
+            source="huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py @aa4b5850",
+        ),
+        GridConvention(
+            "detr",
+            dataclasses.replace(_interleaved, freq_scale=2.0 * math.pi, first_position=1),
+            normalize=True,
+            serves=("DETR PositionEmbeddingSine with normalize=True", "transformers DETR and MaskFormer"),
+            source="facebookresearch/detr:models/position_encoding.py @29901c5",
+        ),
+        GridConvention(
+            "tensor2tensor",
+            conventions["tensor2tensor"],
+            remainder="pad",
+            serves=("tensor2tensor add_timing_signal_nd",),
+            source="tensorflow/tensor2tensor:layers/common_attention.py @bafdc1b6",
+        ),
+        GridConvention(
+            "tatp22",
+            _interleaved,
+            remainder="truncate",
+            serves=("positional-encodings PositionalEncoding2D and 3D (tatp22/multidim-positional-encoding)",),
+            source="tatp22/multidim-positional-encoding:positional_encodings/torch_encodings.py @efeb8d9",
+        ),
+        GridConvention(
+            "nerf",
+            dataclasses.replace(conventions["nerf"], layout="concatenated"),
+            outermost="frequency",
+            serves=("NeRF Embedder, log_sampling",),
+            source="bmild/nerf:run_nerf_helpers.py",
+        ),
+    ),
+)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Named presets, and what presets of either kind have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from fastpe._arguments import nearest
+
+
+class Preset:
+    """The base of `Convention` and `GridConvention`: frozen dataclasses whose fields are checked when one is made."""
+
+    name: str
+    serves: tuple[str, ...]
+    source: str
+
+    @property
+    def formula(self) -> str:
+        """The columns and the frequencies in one line."""
+        raise NotImplementedError
+
+    def _fields(self) -> tuple[dataclasses.Field[Any], ...]:
+        return dataclasses.fields(self)  # type: ignore[arg-type]  # each kind of preset is a dataclass
+
+    def _checked_fields(self) -> dict[str, Any]:
+        """Every field in the type that it is kept in."""
+        raise NotImplementedError
+
+    def _counting(self) -> str:
+        """How positions are counted and odd widths are taken, in one line."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        for name, value in self._checked_fields().items():
+            object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: descriptions are not worth their bytes in a pickle."""
+        return {field.name: getattr(self, field.name) for field in self._fields()}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        """Set the fields of a copy; one that comes from a file is checked like any other."""
+        vars(self).update(fields)
+        self.__post_init__()
+
+    def _described(self, registry: Mapping[str, Preset]) -> str:
+        """The formula, and the systems it serves and its source or what was changed."""
+        lines = [f"{self.name}: {self.formula}", f"    {self._counting()}"]
+        preset = registry.get(self.name, self)
+        if preset == self:
+            lines += [f"    serves: {'; '.join(self.serves)}"] if self.serves else []
+            lines += [f"    source: {self.source}"] if self.source else []
+        else:
+            names = [field.name for field in self._fields() if field.compare]
+            changed = [
+                f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) != getattr(preset, name)
+            ]
+            lines.append(f"    changed from the preset: {', '.join(changed)}")
+        return "\n".join(lines)
+
+
+_Preset = TypeVar("_Preset", bound=Preset)
+
+
+class Registry(Mapping[str, _Preset], Generic[_Preset]):
+    """Presets by name, read-only; printed as one line each.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> fastpe.conventions["fairseq"].first_position
+    2
+    >>> "concat" in fastpe.conventions
+    True
+    """
+
+    def __init__(self, kind: type[_Preset], presets: Iterable[_Preset]) -> None:
+        self._kind = kind
+        self._presets = {preset.name: preset for preset in presets}
+        for preset in self._presets.values():
+            # What help in notebooks and editors shows of a preset.
+            object.__setattr__(preset, "__doc__", preset._described(self))
+
+    def __getitem__(self, name: str) -> _Preset:
+        """Look a preset up by its exact name."""
+        return self._presets[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, in the order in which they are listed."""
+        return iter(self._presets)
+
+    def __len__(self) -> int:
+        """Count the presets."""
+        return len(self._presets)
+
+    def __repr__(self) -> str:
+        """List every preset with its formula."""
+        width = max(map(len, self))
+        return "\n".join(f"{name:{width}}  {preset.formula}" for name, preset in self.items())
+
+    def find(self, convention: Any) -> _Preset:
+        """A preset from its name, or `convention` itself."""
+        if isinstance(convention, self._kind):
+            return convention
+        if not isinstance(convention, str):
+            raise TypeError(f"convention is {convention!r}, expected a name or a fastpe.{self._kind.__name__}")
+        if convention in self:
+            return self[convention]
+        raise ValueError(f"convention is {convention!r}, which is not known; {self._hint(convention)}")
+
+    def _hint(self, name: str) -> str:
+        serving = [
+            f"{preset.name!r} serves {system}"
+            for preset in self.values()
+            for system in preset.serves
+            if len(name) > 2 and name.lower() in system.lower()
+        ]
+        if serving:
+            return "; ".join(serving)
+        near = nearest(name, self)
+        return f"did you mean {near!r}?" if near else f"expected one of {', '.join(self)}"

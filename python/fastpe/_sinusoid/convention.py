@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a convention of one coordinate says.
+
+With ``n`` frequencies,
+
+    w_k = freq_scale * base ** (-k / (n - shift)),    k = 0 .. n - 1
+    PE[p] = alpha * layout(sin(p * w), cos(p * w))
+
+A preset is named after an implementation, never after a family of models: ports of one model disagree with each other.
+``print(fastpe.conventions)`` lists them, and printing one says which systems it serves and where its formula stands.
+"""
+
+# Annotations are evaluated here: libraries that build dataclasses from configurations read them.
+import dataclasses
+import math
+from typing import Any, Literal, get_args
+
+from fastpe._arguments import choice, flag, integer, is_number, number, text, texts
+from fastpe._registry import Preset
+
+Layout = Literal["interleaved", "concatenated"]
+Odd = Literal["natural", "pad", "round_up", "error"]
+NamedAlpha = Literal["1/sqrt(d)", "sqrt(2/d)"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Convention(Preset):
+    """The knobs of one sinusoidal encoding.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in `conventions`.
+    layout : {"interleaved", "concatenated"}
+        sin, cos, sin, cos .., or all of one and then all of the other.
+    cosine_first : bool
+        Whether cosines come before sines.
+    shift : float
+        Subtracted from the number of frequencies in the exponent's denominator.
+    denominator : float, optional
+        The exponent's denominator itself, whatever the number of frequencies.
+    odd : {"natural", "pad", "round_up", "error"}
+        An odd ``d_model``: "natural" keeps the last sine (the first function, to be exact) and drops its partner, with
+        ``d_model / 2`` in the denominator; "pad" leaves the last column zero; "round_up" computes the next even width
+        and drops its last column; "error" refuses.
+    base, freq_scale : float
+        As in the formula above; radians per position.
+    first_position : int
+        What counted positions start from.
+    alpha : float or {"1/sqrt(d)", "sqrt(2/d)"}
+        What the encoding is multiplied with.
+    serves : tuple of str
+        Systems that use it. Not compared.
+    source : str
+        Where the formula was read: repository, file and commit. Not compared.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a field of another type, a text that is not one of the above, a number that is not finite, or a `base` or
+        `denominator` that is not above 0.
+
+    Examples
+    --------
+    >>> import dataclasses, fastpe
+    >>> slow = dataclasses.replace(fastpe.conventions["vaswani"], base=1e6)
+    >>> fastpe.encode(3, 8, convention=slow).shape
+    (3, 8)
+    >>> print(fastpe.conventions["opennmt-tf"])
+    opennmt-tf: [sin | cos], w_k = 10000^(-k / (n - 1)), n = d / 2
+        positions from 1; odd d: error
+        serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder
+        source: OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36
+    """
+
+    name: str
+    layout: Layout = "interleaved"
+    cosine_first: bool = False
+    shift: float = 0.0
+    denominator: float | None = None
+    odd: Odd = "natural"
+    base: float = 10000.0
+    freq_scale: float = 1.0
+    first_position: int = 0
+    alpha: float | NamedAlpha = 1.0
+    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    source: str = dataclasses.field(default="", compare=False, repr=False)
+
+    def _checked_fields(self) -> dict[str, Any]:
+        denominator, alpha = self.denominator, self.alpha
+        return {
+            "name": text("name", self.name),
+            "layout": choice("layout", self.layout, get_args(Layout)),
+            "cosine_first": flag("cosine_first", self.cosine_first),
+            "shift": number("shift", self.shift),
+            "denominator": None if denominator is None else number("denominator", denominator, above_zero=True),
+            "odd": choice("odd", self.odd, get_args(Odd)),
+            "base": number("base", self.base, above_zero=True),
+            "freq_scale": number("freq_scale", self.freq_scale),
+            "first_position": integer("first_position", self.first_position),
+            "alpha": number("alpha", alpha)
+            if is_number(alpha)
+            else choice("alpha", alpha, get_args(NamedAlpha), otherwise="a number"),
+            "serves": texts("serves", self.serves),
+            "source": text("source", self.source),
+        }
+
+    def frequency_count(self, d_model: int) -> int:
+        """Number of frequencies in an encoding this wide."""
+        if d_model % 2 == 0 or self.odd == "pad":
+            return d_model // 2
+        if self.odd == "error":
+            raise ValueError(
+                f"d_model is {d_model}, expected an even number: convention {self.name!r} defines no odd width; "
+                f"choose another convention or replace its odd= field"
+            )
+        return d_model // 2 + 1
+
+    def exponent_denominator(self, d_model: int) -> float:
+        """The denominator ``n - shift`` of the exponent."""
+        if self.denominator is not None:
+            return self.denominator
+        count = self.frequency_count(d_model)
+        # A single frequency has exponent 0, whatever it is divided by.
+        if count < 2:
+            return 1.0
+        return (d_model / 2 if self.odd == "natural" else float(count)) - self.shift
+
+    def output_scale(self, d_model: int) -> float:
+        """`alpha` as a number."""
+        if self.alpha == "1/sqrt(d)":
+            return 1.0 / math.sqrt(d_model)
+        if self.alpha == "sqrt(2/d)":
+            return math.sqrt(2.0 / d_model)
+        return float(self.alpha)
+
+    def columns(self, d_model: int) -> tuple[slice, slice]:
+        """The columns that hold sines, and those that hold cosines.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> sines, cosines = fastpe.conventions["timestep"].columns(8)
+        >>> fastpe.encode([0], 8, convention="timestep")[:, cosines]
+        array([[1., 1., 1., 1.]], dtype=float32)
+        """
+        count = self.frequency_count(d_model)
+        used = min(2 * count, d_model)
+        if self.layout == "interleaved":
+            first, second = slice(0, used, 2), slice(1, used, 2)
+        else:
+            first, second = slice(0, count), slice(count, used)
+        return (second, first) if self.cosine_first else (first, second)
+
+    @property
+    def formula(self) -> str:
+        """Layout and frequencies in one line.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> fastpe.conventions["timestep"].formula
+        '[cos | sin], w_k = 10000^(-k / n), n = floor(d / 2)'
+        """
+        order = functions_text(self)
+        if self.layout == "concatenated":
+            order = f"[{order}]"
+        elif self.alpha != 1.0:
+            order = f"({order})"
+        count = {"pad": "floor(d / 2)", "round_up": "ceil(d / 2)"}.get(self.odd, "d / 2")
+        n = f", n = {count}" if self.denominator is None else ""
+        return f"{factor_text(self)}{order}, w_k = {frequency_text(self)}{n}"
+
+    def _counting(self) -> str:
+        return f"positions from {self.first_position}; odd d: {self.odd}"
+
+    def __str__(self) -> str:
+        """Describe the formula, the systems it serves and its source."""
+        from fastpe._sinusoid.presets import conventions  # a file that needs this one
+
+        return self._described(conventions)
+
+
+def functions_text(convention: Convention) -> str:
+    """The two functions in the order of the columns."""
+    pair = ("cos", "sin") if convention.cosine_first else ("sin", "cos")
+    return ("{}, {}, {}, {}, .." if convention.layout == "interleaved" else "{} | {}").format(*pair, *pair)
+
+
+def factor_text(convention: Convention) -> str:
+    """What the functions are multiplied with."""
+    return "" if convention.alpha == 1.0 else f"{convention.alpha} * "
+
+
+def frequency_text(convention: Convention) -> str:
+    """The frequencies in terms of k and, without a denominator of its own, n."""
+    scale = "" if convention.freq_scale == 1.0 else f"{convention.freq_scale:g} * "
+    if convention.denominator is not None:
+        exponent = "-k" if convention.denominator == 1.0 else f"-k / {convention.denominator:g}"
+    else:
+        exponent = f"(-k / (n - {convention.shift:g}))" if convention.shift else "(-k / n)"
+    return f"{scale}{convention.base:g}^{exponent}"
+
+
+def with_overrides(convention: Convention, base: float | None, freq_scale: float | None) -> Convention:
+    """The convention with the frequencies that a call asks for."""
+    wanted = {"base": base, "freq_scale": freq_scale}
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    return dataclasses.replace(convention, **given) if given else convention

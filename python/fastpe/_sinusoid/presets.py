@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The presets. A new one is an entry here: data, with the project's file and commit as its source."""
+
+from __future__ import annotations
+
+import math
+
+from fastpe._registry import Registry
+from fastpe._sinusoid.convention import Convention
+
+conventions = Registry(
+    Convention,
+    (
+        Convention(
+            "vaswani",
+            serves=(
+                "PyTorch tutorial and word_language_model PositionalEncoding",
+                "The Annotated Transformer",
+                "fairseq PositionalEncoding",
+                "ESPnet PositionalEncoding",
+                "WeNet PositionalEncoding",
+                "OpenNMT-py SinusoidalInterleaved",
+                "XLM and transformers XLM",
+                "keras-hub SinePositionEncoding",
+                "flax nlp_seq example",
+                "diffusers SinusoidalPositionalEmbedding",
+            ),
+            source="pytorch/tutorials:beginner_source/transformer_tutorial.py @00109f5a",
+        ),
+        Convention(
+            "concat",
+            layout="concatenated",
+            serves=(
+                "transformers Marian and Pegasus",
+                "transformers CTRL",
+                "Sockeye",
+                "CTranslate2 models converted from marian-nmt",
+            ),
+            source="huggingface/transformers:models/marian/modeling_marian.py @00b676f8",
+        ),
+        Convention(
+            "x-transformers",
+            layout="concatenated",
+            odd="error",
+            alpha="1/sqrt(d)",
+            serves=("x-transformers ScaledSinusoidalEmbedding, at its initial scale",),
+            source="lucidrains/x-transformers:x_transformers/x_transformers.py @9252ed7",
+        ),
+        Convention(
+            "tensor2tensor",
+            layout="concatenated",
+            shift=1.0,
+            odd="pad",
+            serves=(
+                "tensor2tensor get_timing_signal_1d",
+                "TensorFlow Model Garden RelativePositionEmbedding, even d",
+                "openai/whisper, transformers Whisper and whisper.cpp, even d",
+                "marian-nmt, even d",
+                "flax lm1b and wmt examples",
+                "OpenNMT-py SinusoidalConcat, even d",
+                "PyG PositionalEncoding, even d",
+            ),
+            source="tensorflow/tensor2tensor:layers/common_attention.py @bafdc1b6",
+        ),
+        Convention(
+            "fairseq",
+            layout="concatenated",
+            shift=1.0,
+            odd="pad",
+            first_position=2,
+            serves=(
+                "fairseq SinusoidalPositionalEmbedding",
+                "transformers M2M100 and NLLB-MoE",
+                "transformers Speech2Text",
+            ),
+            source="facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py @3d262bb2",
+        ),
+        Convention(
+            "opennmt-tf",
+            layout="concatenated",
+            shift=1.0,
+            odd="error",
+            first_position=1,
+            serves=("OpenNMT-tf SinusoidalPositionEncoder", "CTranslate2 SinusoidalPositionEncoder"),
+            source="OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36",
+        ),
+        Convention(
+            "musicgen",
+            layout="concatenated",
+            cosine_first=True,
+            shift=1.0,
+            odd="pad",
+            serves=("transformers MusicGen",),
+            source="huggingface/transformers:models/musicgen/modeling_musicgen.py @00363c36",
+        ),
+        Convention(
+            "ddpm",
+            layout="concatenated",
+            shift=1.0,
+            odd="pad",
+            serves=("DDPM", "diffusers get_timestep_embedding, its defaults"),
+            source="huggingface/diffusers:models/embeddings.py @58eb52c0",
+        ),
+        Convention(
+            "timestep",
+            layout="concatenated",
+            cosine_first=True,
+            odd="pad",
+            serves=(
+                "GLIDE timestep_embedding",
+                "DiT timestep_embedding",
+                "ggml_timestep_embedding",
+                "diffusers get_timestep_embedding, as its Stable Diffusion UNets call it",
+                "keras-hub Flux, with freq_scale=1000",
+            ),
+            source="openai/glide-text2im:glide_text2im/nn.py",
+        ),
+        Convention(
+            "mlx",
+            layout="concatenated",
+            shift=1.0,
+            odd="error",
+            alpha="sqrt(2/d)",
+            serves=("mlx.nn.SinusoidalPositionalEncoding",),
+            source="ml-explore/mlx:python/mlx/nn/layers/positional_encoding.py @846d1762",
+        ),
+        Convention(
+            "depthcharge",
+            layout="concatenated",
+            shift=1.0,
+            odd="error",
+            base=1e7,
+            freq_scale=2.0 * math.pi / 0.001,
+            serves=("depthcharge FloatEncoder, even d, wavelengths 0.001 to 10000",),
+            source="wfondrie/depthcharge:depthcharge/encoders/sinusoidal.py",
+        ),
+        Convention(
+            "tatp22",
+            odd="round_up",
+            serves=("positional-encodings PositionalEncoding1D (tatp22/multidim-positional-encoding)",),
+            source="tatp22/multidim-positional-encoding:positional_encodings/torch_encodings.py @efeb8d9",
+        ),
+        Convention(
+            "nerf",
+            odd="error",
+            base=0.5,
+            denominator=1.0,
+            serves=("NeRF positional encoding of one coordinate, log_sampling",),
+            source="bmild/nerf:run_nerf_helpers.py",
+        ),
+        Convention(
+            "doubled_exponent",
+            base=1e8,
+            serves=("the NumPy loop that divides by 10000 ** (2 * i / d) with i = 0, 2, 4, ..",),
+            source="w_k = 10000^(-4k / d): the 2 stands in the loop's step and in the exponent",
+        ),
+    ),
+)
