@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,25 +18,11 @@ from fastpe import _core
 hypothesis.settings.register_profile("fastpe", deadline=None, max_examples=60, print_blob=True)
 hypothesis.settings.load_profile("fastpe")
 
-# What needs a package of one of the extras; all else runs with pytest, hypothesis, mpmath and ml_dtypes.
-FILES_BY_PACKAGE = {
-    "typer": ["test_cli.py", "test_cli_files.py", "test_docs.py"],
-    "pyarrow": ["test_cli_arrow.py", "test_cli_memory.py", "test_cli_parquet.py", "test_docs.py"],
-    "matplotlib": ["test_plotting.py", "test_docs.py"],
-    "dask": ["test_dask.py", "test_docs.py"],
-    "zarr": ["test_cli_memory.py", "test_cli_zarr.py", "test_docs.py"],
-}
-missing_packages = [package for package in FILES_BY_PACKAGE if importlib.util.find_spec(package) is None]
-collect_ignore = [file for package in missing_packages for file in FILES_BY_PACKAGE[package]]
-
 
 def pytest_report_header() -> list[str]:
     config = fastpe.show_config()
     tested = ", ".join(config["available_instruction_sets"])
-    lines = [f"fastpe {config['version']}: instruction sets tested: {tested}; threads {config['threads']}"]
-    if missing_packages:
-        lines.append(f"left out, without {', '.join(missing_packages)}: {', '.join(sorted(set(collect_ignore)))}")
-    return lines
+    return [f"fastpe {config['version']}: instruction sets tested: {tested}; threads {config['threads']}"]
 
 
 @pytest.fixture(scope="module", params=_core.available_instruction_sets())

@@ -27,7 +27,7 @@ import pytest
 
 import fastpe
 
-from .. import documented
+from ..oracles import docs_pages
 from .conftest import Measured
 
 pytestmark = [
@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 
-ROWS = documented.rows()
+ROWS = docs_pages.rows()
 Table = npt.NDArray[Any]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import fastpe
 
-from ..reference import Array
+from ..oracles.reference import Array
 
 Change = Callable[[], None]
 

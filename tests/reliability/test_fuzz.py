@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-HERE = pathlib.Path(__file__).parent
+FUZZ = pathlib.Path(__file__).parents[2] / "tools" / "fuzz.py"
 
 
 @pytest.mark.parametrize("streaming_bytes", ["0", "100000000"])
 def test_fuzz(streaming_bytes: str, run_file: Callable[..., str]) -> None:
     printed = run_file(
-        HERE / "fuzz.py",
+        FUZZ,
         "--cases=1500",
         "--seconds=20",
         "--seed=1",

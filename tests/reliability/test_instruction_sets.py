@@ -15,7 +15,7 @@ import pytest
 
 import fastpe
 
-CHECK = pathlib.Path(__file__).with_name("check_package.py")
+CHECK = pathlib.Path(__file__).parents[2] / "tools" / "check_package.py"
 
 
 def test_stored_sums(run_file: Callable[..., str]) -> None:

@@ -14,7 +14,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
-from ..reference import LEAST_EXPONENT, MANTISSA_BITS, Exact, position_of, row_is_valid
+from ..oracles.reference import LEAST_EXPONENT, MANTISSA_BITS, Exact, position_of, row_is_valid
 
 Array = npt.NDArray[Any]
 Position = float | tuple[float, ...]

@@ -9,7 +9,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from ..reference import BFLOAT16, DTYPES, assert_same_bits, bits, ulp
+from ..oracles.reference import BFLOAT16, DTYPES, assert_same_bits, bits, ulp
 from . import oracle
 from .oracle import FORMS, Array, Rotary
 

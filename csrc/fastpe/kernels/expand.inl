@@ -6,7 +6,7 @@
 // fixed order.
 // Reads the fine tables and anchors, which are padded, and x; writes exactly the rows' columns, any alignment. Rows may
 // have any stride; out may be x.
-// Error, measured where it is worst (tests/weak_spots.py finds it): float32, float16 and bfloat16 0.5 ulp + 3.2e-16,
+// Error, measured where it is worst (tests/oracles/weak_spots.py finds it): float32, float16 and bfloat16 0.5 ulp + 3.2e-16,
 // float64 1 ulp + 1.4e-16. Bounds: 0.5 ulp + 1e-15 and 1 ulp + 2e-16.
 //
 // What it costs, in cycles for 16 float32 values (AVX-512): on Zen 4 the arithmetic alone 5.2 to 5.9, 1.3 of them for

@@ -1,0 +1,592 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The array contract: what is taken in place, what is refused with which words, and that a refusal changes nothing."""
+
+from __future__ import annotations
+
+import array
+import pathlib
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+import fastpe
+
+from ..oracles.reference import BFLOAT16, DTYPES, Array, assert_same_bits, bits
+
+Call = Any
+
+
+def ordinary(*shape: int, dtype: Any = np.float32) -> Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def misaligned(*shape: int, dtype: Any = np.float32) -> Array:
+    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    result: Array = np.zeros(count + 1, np.uint8)[1:].view(dtype).reshape(shape)
+    assert not result.flags.aligned
+    return result
+
+
+def read_only(*shape: int) -> Array:
+    result = ordinary(*shape)
+    result.flags.writeable = False
+    return result
+
+
+def writable_window() -> Array:
+    return np.transpose(sliding_window_view(ordinary(8, 4), 3, axis=0, writeable=True), (0, 2, 1))
+
+
+class WithNumpyMethod:
+    """As a torch tensor: no buffer, but a way to one."""
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self.shape = data.shape
+
+    def numpy(self) -> Array:
+        return self.data
+
+
+class WithInterface:
+    def __init__(self, data: Array, is_read_only: bool = False) -> None:
+        self._kept = data
+        self.shape = data.shape
+        pointer, _ = data.__array_interface__["data"]
+        self.__array_interface__ = {**data.__array_interface__, "data": (pointer, is_read_only)}
+
+
+class WithArrayMethod:
+    """As many data frames: a conversion, so a copy."""
+
+    shape = (3, 4)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return ordinary(3, 4)
+
+
+REFUSED_IN_PLACE: list[tuple[str, Any, type[Exception], str]] = [
+    ("list", [[1.0, 2.0]], TypeError, r"x is a list, expected a numpy.ndarray; pass np.asarray\(..\)"),
+    ("tuple", ((1.0, 2.0),), TypeError, r"x is a tuple, expected a numpy.ndarray"),
+    ("None", None, TypeError, r"x is a NoneType"),
+    ("int", 5, TypeError, r"x is a int"),
+    ("str", "abc", TypeError, r"x is a str"),
+    ("bytes", b"12345678", TypeError, r"x has dtype \|?S8, expected float32"),
+    ("tensor", WithNumpyMethod(ordinary(3, 4)), TypeError, r"x is a WithNumpyMethod, .* pass x\.numpy\(\) and keep"),
+    ("__array__", WithArrayMethod(), TypeError, r"x is a WithArrayMethod, expected a numpy.ndarray; pass np.asarray"),
+    ("object", np.array([[1.0, None]]), TypeError, r"x has dtype object, expected float32, .*\.astype\(\.\.\)"),
+    ("ints", np.zeros((2, 3), np.int64), TypeError, r"x has dtype int64, expected float32, float64, float16 or ml_dty"),
+    ("bool", np.zeros((2, 3), bool), TypeError, r"x has dtype bool"),
+    ("complex", np.zeros((2, 3), complex), TypeError, r"x has dtype complex128"),
+    ("long double", np.zeros((2, 3), "g"), TypeError, r"x has dtype float128|x has dtype float96|x has dtype float64"),
+    ("uint16", np.zeros((2, 3), np.uint16), TypeError, r"x has dtype uint16"),
+    ("record", np.zeros((2, 3), [("a", "f4")]), TypeError, r"x has dtype \[\('a', '<f4'\)\]"),
+    ("masked", np.ma.zeros((2, 4), np.float32), TypeError, r"x is a masked array, .*pass x\.data, .*as mask="),
+    ("big-endian", ordinary(2, 3, dtype=">f4"), TypeError, r"x has dtype >f4, expected native byte order; .*\.astype"),
+    ("read-only", read_only(2, 3), ValueError, r"x is read-only, .*add\(\.\., out=\).*x\.copy\(\) \(np.load: mmap_mod"),
+    (
+        "read-only interface",
+        WithInterface(ordinary(2, 3), True),
+        ValueError,
+        r"x is read-only, expected a writable arr",
+    ),
+    ("misaligned", misaligned(2, 3), ValueError, r"x is misaligned, .*np\.require\(x, requirements='A'\)"),
+    ("0-d", np.zeros((), np.float32), ValueError, r"x has shape \[\], expected at least two axes, \[L, d_model\]"),
+    ("1-d", ordinary(4), ValueError, r"x has shape \[4\], expected at least two axes"),
+    ("broadcast", np.broadcast_to(ordinary(3, 4), (2, 3, 4)), ValueError, r"x is read-only"),
+    (
+        "writable broadcast",
+        as_strided(ordinary(3, 4), (2, 3, 4), (0, 16, 4)),
+        ValueError,
+        r"x has elements that share memory \(a broadcast or overlapping view\), .*x\.copy\(\), or use add\(\.\., out=\)",
+    ),
+    ("overlapping", writable_window(), ValueError, r"x has elements that share memory"),
+    ("broadcast column", as_strided(ordinary(3, 4), (3, 9), (16, 0)), ValueError, r"x has elements that share memory"),
+]
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "message"), [case[1:] for case in REFUSED_IN_PLACE], ids=[c[0] for c in REFUSED_IN_PLACE]
+)
+def test_refused_in_place(x: Any, error: type[Exception], message: str) -> None:
+    data = np.asarray(x.data if isinstance(x, WithNumpyMethod) else x) if not isinstance(x, WithArrayMethod) else x
+    before = data.tobytes() if isinstance(data, np.ndarray) else b""
+    with pytest.raises(error, match=message):
+        fastpe.add_(x)
+    if isinstance(data, np.ndarray):
+        assert data.tobytes() == before
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        read_only(3, 4),
+        np.broadcast_to(ordinary(4), (2, 3, 4)),
+        sliding_window_view(ordinary(8, 4), 3, axis=0).transpose(0, 2, 1),
+        WithInterface(ordinary(3, 4), True),
+    ],
+    ids=["read-only", "broadcast", "overlapping", "read-only interface"],
+)
+def test_add_only_reads_its_input(x: Any) -> None:
+    plain = np.asarray(x)
+    expected = plain + fastpe.encode(plain.shape[-2], 4)
+    assert_same_bits(fastpe.add(x), expected)
+    out = np.empty_like(expected)
+    assert fastpe.add(x, out=out) is out
+    assert_same_bits(out, expected)
+
+
+@pytest.mark.parametrize("x", [misaligned(3, 4), ordinary(3, 4, dtype=">f4"), [[1.0]], np.ma.zeros((2, 4), np.float32)])
+def test_add_converts_nothing_either(x: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^x (is|has) "):
+        fastpe.add(x)
+
+
+# ---- out
+
+
+def refused_outputs(shape: tuple[int, ...]) -> list[tuple[Any, type[Exception], str]]:
+    wider = (*shape[:-1], shape[-1] + 1)
+    return [
+        ([[0.0]], TypeError, r"out is a list, expected a numpy.ndarray"),
+        (ordinary(*shape, dtype=np.float64), TypeError, r"out has dtype float64, expected float32"),
+        (ordinary(*shape, dtype=np.float16), TypeError, r"out has dtype float16, expected float32"),
+        (np.zeros(shape, np.int32), TypeError, r"out has dtype int32, expected float32"),
+        (ordinary(*shape, dtype=">f4"), TypeError, r"out has dtype >f4, expected native byte order"),
+        (ordinary(*wider), ValueError, r"out has shape .*, expected exactly .*: nothing is broadcast"),
+        (ordinary(1, *shape), ValueError, r"out has shape .*, expected exactly"),
+        (ordinary(*shape[1:]), ValueError, r"out has shape .*, expected exactly"),
+        (read_only(*shape), ValueError, r"out is read-only"),
+        (misaligned(*shape), ValueError, r"out is misaligned"),
+        (
+            as_strided(ordinary(shape[-1]), shape, (*[0] * (len(shape) - 1), 4)),
+            ValueError,
+            r"out has elements that sha",
+        ),
+        (np.ma.zeros(shape, np.float32), TypeError, r"out is a masked array"),
+    ]
+
+
+@pytest.mark.parametrize("case", range(len(refused_outputs((2, 3, 4)))))
+def test_refused_outputs(case: int) -> None:
+    shape = (2, 3, 4)
+    out, error, message = refused_outputs(shape)[case]
+    before = np.asarray(out).tobytes()
+    x = ordinary(*shape)
+    with pytest.raises(error, match=message):
+        fastpe.add(x, out=out)
+    with pytest.raises(error, match=message):
+        fastpe.encode(np.arange(6).reshape(2, 3), 4, dtype=np.float32, out=out)
+    with pytest.raises(error, match=message):
+        fastpe.encode(3, 4, dtype=np.float32, offset=[0, 1], out=out)
+    with pytest.raises(error, match=message):
+        fastpe.embed(np.zeros((2, 3), int), x[0], out=out)
+    assert np.asarray(out).tobytes() == before
+
+
+def test_out_chooses_the_dtype_of_encode() -> None:
+    for dtype in DTYPES:
+        out = np.empty((5, 6), dtype)
+        assert fastpe.encode(5, 6, out=out) is out
+        assert_same_bits(out, fastpe.encode(5, 6, dtype=dtype))
+    with pytest.raises(TypeError, match=r"out has dtype int64, expected float32, float64, float16 or ml_dtypes"):
+        fastpe.encode(5, 6, out=np.empty((5, 6), np.int64))
+
+
+@pytest.mark.parametrize("shift", [1, 4, 11, -1])
+def test_partial_overlap_of_x_and_out_is_refused(shift: int) -> None:
+    memory = ordinary(60)
+    before = memory.copy()
+    x = memory[12:36].reshape(2, 3, 4)
+    out = memory[12 + shift : 36 + shift].reshape(2, 3, 4)
+    with pytest.raises(ValueError, match=r"out shares memory with x, .*out may be x itself"):
+        fastpe.add(x, out=out)
+    for same_elements in (x[::-1], x[:, ::-1], x[..., ::-1]):
+        with pytest.raises(ValueError, match=r"out shares memory with x"):
+            fastpe.add(x, out=same_elements)
+    np.testing.assert_array_equal(bits(memory), bits(before))
+
+
+def test_interleaved_arrays_do_not_overlap() -> None:
+    memory = ordinary(2, 3, 8)
+    expected = fastpe.add(memory[..., ::2].copy())
+    fastpe.add(memory[..., ::2], out=memory[..., 1::2])
+    assert_same_bits(memory[..., 1::2], expected)
+
+
+def refusal(call: Call, *arguments: Any, **keywords: Any) -> str:
+    try:
+        call(*arguments, **keywords)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def random_view(rng: np.random.Generator, memory: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """A view of this shape that lies within the memory, its strides short and of either sign."""
+    item = np.dtype(dtype).itemsize
+    strides = item * rng.integers(-9, 10, len(shape))
+    reach = strides * (np.array(shape) - 1)
+    low, high = -int(reach[reach < 0].sum()), int(reach[reach > 0].sum()) + item
+    start = item * int(rng.integers(low // item, (memory.nbytes - high) // item + 1))
+    view: Array = np.ndarray(shape, dtype, memory.data, start, tuple(strides))
+    return view
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int64])
+def test_overlap_is_told_as_numpy_tells_it(dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    memory = np.zeros(256, np.float32)
+    told = {True: 0, False: 0}
+    while min(told.values()) < 1000:
+        axes = rng.integers(2, 5 if dtype == np.float32 else 4)
+        shape = tuple(rng.integers(1, 5, axes).tolist())
+        out = random_view(rng, memory, shape, np.float32)
+        if "elements that share memory" in refusal(fastpe.add_, out):
+            continue
+        memory[:] = 0
+        if dtype == np.float32:
+            other = random_view(rng, memory, shape, dtype)
+            found = refusal(fastpe.add, other, out=out)
+            expected = "out shares memory with x, "
+        else:
+            other = random_view(rng, memory, shape[:-1], dtype)
+            found = refusal(fastpe.add_, out, positions=other)
+            expected = "the output shares memory with an input, "
+        is_out_itself = (
+            other.ctypes.data == out.ctypes.data and other.strides == out.strides and other.dtype == out.dtype
+        )
+        is_shared = np.shares_memory(other, out) and not is_out_itself
+        assert found.startswith(expected) if is_shared else found == "", (other.__array_interface__, out.strides)
+        told[is_shared] += 1
+
+
+def test_column_slices_of_one_array_are_told_apart() -> None:
+    rows = ordinary(2, 3, 12)
+    for begin in range(9):
+        for width in range(1, 12 - begin):
+            for other in range(12 - width + 1):
+                x, out = rows[..., begin : begin + width], rows[..., other : other + width]
+                is_shared = begin != other and np.shares_memory(x, out)
+                assert ("shares memory" in refusal(fastpe.add, x, out=out)) == is_shared
+
+
+def test_strides_too_irregular_for_a_quick_answer_are_refused() -> None:
+    # Columns of out lie at multiples of 8 and beside them, those of x at 5, 6 and 7 more: no two meet, but to know, each
+    # pair of x's rows must be tried, as their strides alone would let them meet.
+    shape = (2, 300, 300, 2)
+    memory = np.zeros(3_000_000, np.float32)
+    out = as_strided(memory, shape, (4 * 16 * 300 * 300, 4 * 16 * 300, 4 * 16, 4))
+    x = as_strided(memory[8005:], shape, (4 * 9, 4 * 40, 4 * 24, 4))
+    message = r"out may share memory with x, whose strides are too irregular to tell, expected .*; pass a copy of one"
+    with pytest.raises(ValueError, match=message):
+        fastpe.add(x, out=out)
+    assert not memory.any()
+    # The same rows are told at once where they do meet, or where they are too far away to.
+    with pytest.raises(ValueError, match="out shares memory with x"):
+        fastpe.add(as_strided(memory[8000:], shape, x.strides), out=out)
+    fastpe.add(as_strided(memory[2_960_000:], shape, x.strides), out=out)
+
+
+def test_outputs_that_overlap_other_inputs_are_refused() -> None:
+    memory = np.zeros(64, np.float32)
+    x = memory[:24].reshape(2, 3, 4)
+    whole = memory.view(np.int64)
+    calls: list[tuple[str, Call]] = [
+        ("positions", lambda: fastpe.add_(x, positions=memory[:3])),
+        ("offset", lambda: fastpe.add_(x, offset=whole[:2])),
+        ("lengths", lambda: fastpe.add_(x, lengths=whole[2:4])),
+        ("mask", lambda: fastpe.add_(x, mask=memory.view(bool)[4:7])),
+        ("table", lambda: fastpe.add_(x, table=memory[12:36].reshape(6, 4))),
+        ("encode's positions", lambda: fastpe.encode(memory[:3], 4, out=x[0])),
+        ("embed's ids", lambda: fastpe.embed(whole[:3], np.ones((9, 4), np.float32), out=x[0])),
+        ("embed's table", lambda: fastpe.embed([0, 0, 0], memory[4:12].reshape(2, 4), out=x[0])),
+        ("cu_seqlens", lambda: fastpe.add_(x[0], cu_seqlens=np.frombuffer(memory, np.int32)[:1])),
+    ]
+    for name, call in calls:
+        with pytest.raises(ValueError, match=r"the output shares memory with an input") as caught:
+            call()
+        assert caught.type is ValueError, name
+        assert not memory.any(), name
+    # Beside each other in one allocation is fine.
+    fastpe.add_(x, positions=memory[24:27])
+    assert memory[:24].any()
+
+
+# ---- what works in place
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_memory_mapped_files(tmp_path: pathlib.Path, dtype: Any) -> None:
+    path = tmp_path / "x.npy"
+    x = ordinary(5, 7, 12, dtype=dtype)
+    np.save(path, x)
+    mapped = np.load(path, mmap_mode="r+")
+    assert fastpe.add_(mapped) is mapped
+    mapped.flush()
+    del mapped
+    assert_same_bits(np.load(path), fastpe.add(x))
+    stored = path.read_bytes()
+    with pytest.raises(ValueError, match=r"x is read-only, .*\(np.load: mmap_mode='r\+'\)"):
+        fastpe.add_(np.load(path, mmap_mode="r"))
+    assert path.read_bytes() == stored
+    assert_same_bits(fastpe.add(np.load(path, mmap_mode="r")), fastpe.add(fastpe.add(x)))
+    copy_on_write = np.load(path, mmap_mode="c")
+    fastpe.add_(copy_on_write)
+    assert path.read_bytes() == stored
+
+
+def test_buffers_and_interfaces_in_place() -> None:
+    expected = fastpe.encode(3, 4)
+    memory = bytearray(48)
+    view = memoryview(memory).cast("f", (3, 4))
+    assert fastpe.add_(view) is view
+    assert bytes(memory) == expected.tobytes()
+    x = np.zeros((3, 4), np.float32)
+    wrapped = WithInterface(x)
+    assert fastpe.PositionalEncoding(4).add_(wrapped) is wrapped
+    assert_same_bits(x, expected)
+    x = np.zeros((3, 4), np.float32)
+    fastpe.add_(WithNumpyMethod(x).numpy())
+    assert_same_bits(x, expected)
+    numbers = array.array("d", [0.0] * 12)
+    fastpe.add_(np.frombuffer(numbers).reshape(3, 4))
+    assert numbers.tolist() == fastpe.encode(3, 4, dtype=np.float64).ravel().tolist()
+    with pytest.raises(ValueError, match=r"x is read-only"):
+        fastpe.add_(np.frombuffer(bytes(48), np.float32).reshape(3, 4))
+    with pytest.raises(ValueError, match=r"x is read-only"):
+        fastpe.add_(memoryview(bytes(48)).cast("f", (3, 4)))
+    x = np.zeros((3, 4), np.float32)
+    out: Any = WithInterface(x)
+    assert fastpe.encode(3, 4, out=out) is out
+    assert_same_bits(x, expected)
+
+
+def test_subclasses_of_ndarray() -> None:
+    matrix = np.zeros((3, 4), np.float32).view(np.recarray)
+    assert fastpe.add_(matrix) is matrix
+    np.testing.assert_array_equal(np.asarray(matrix), fastpe.encode(3, 4))
+
+
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    tensor = torch.zeros(2, 3, 4)
+    with pytest.raises(TypeError, match=r"x is a Tensor, .*x\.numpy\(\)"):
+        fastpe.add_(tensor)
+    assert not tensor.any()
+    fastpe.add_(tensor.numpy(), offset=torch.tensor([0, 5]))
+    np.testing.assert_array_equal(tensor[1].numpy(), fastpe.encode(3, 4, offset=5))
+    np.testing.assert_array_equal(fastpe.encode(torch.tensor([5]), 4), fastpe.encode([5], 4))
+    assert fastpe.encode(torch.tensor(5), 4).shape == (4,)
+    channels_first = torch.zeros(2, 4, 3)
+    fastpe.add_(channels_first.numpy().swapaxes(1, 2))
+    np.testing.assert_array_equal(channels_first[0].numpy().T, fastpe.encode(3, 4))
+    ids = torch.tensor([[1, 0]])
+    np.testing.assert_array_equal(fastpe.embed(ids, torch.ones(2, 4).numpy())[0], 1 + fastpe.encode(2, 4))
+
+
+# ---- sizes
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_size_zero_is_fine_everywhere(dtype: np.dtype[Any]) -> None:
+    assert fastpe.encode(0, 5, dtype=dtype).shape == (0, 5)
+    assert fastpe.encode([], 5, dtype=dtype).shape == (0, 5)
+    assert fastpe.encode(np.zeros((3, 0, 2)), 5, dtype=dtype).shape == (3, 0, 2, 5)
+    assert fastpe.encode(4, 5, dtype=dtype, channels=(2, 2)).shape == (4, 0)
+    assert fastpe.encode(4, 5, dtype=dtype, offset=np.zeros(0, int)).shape == (0, 4, 5)
+    for shape in [(0, 4), (4, 0), (0, 0), (0, 3, 4), (3, 0, 4), (2, 3, 0), (2, 0, 3, 4), (2, 3, 0, 0)]:
+        x = np.zeros(shape, dtype)
+        assert fastpe.add_(x) is x
+        assert fastpe.add(x).shape == shape
+        assert fastpe.add(x, out=x) is x
+        if len(shape) > 2:
+            batch, rows = shape[0], shape[-2]
+            fastpe.add_(x, offset=np.zeros(batch, int))
+            fastpe.add_(x, mask=np.ones((batch, rows), bool))
+            fastpe.add_(x, lengths=np.full(batch, rows))
+            fastpe.add_(x, positions=np.zeros((batch, rows)))
+            fastpe.add_(x, table=np.zeros((9, shape[-1]), dtype))
+        else:
+            fastpe.add_(x, cu_seqlens=[0, shape[0]])
+            fastpe.add_(x, positions=np.zeros(shape[0]))
+    fastpe.add_(np.zeros((0, 4), dtype), cu_seqlens=[0])
+    fastpe.add_(np.zeros((0, 4), dtype), cu_seqlens=[0], offset=np.zeros(0, int))
+    fastpe.add_(np.zeros((0, 4), dtype), table=np.zeros((0, 4), dtype))
+
+
+def test_sizes_that_overflow_are_refused_before_allocation() -> None:
+    for count, width in [(2**53, 768), (2**54, 128), (2**52, 4096)]:
+        with pytest.raises(
+            ValueError, match=r"the result would have shape \[\d+, \d+\], expected less than 2\*\*63 byt"
+        ):
+            fastpe.encode(count, width)
+    for count in (2**62, 2**63 - 1, 2**64):
+        with pytest.raises(
+            ValueError, match=r"positions is \d+, expected a number of positions that all have magnitude"
+        ):
+            fastpe.encode(count, 4)
+    with pytest.raises(MemoryError):
+        fastpe.encode(2**50, 16)
+    with pytest.raises(ValueError, match=r"max_len"):
+        fastpe.PositionalEncoding(16, max_len=2**62)
+    with pytest.raises((ValueError, OverflowError), match=r"positions|result|int"):
+        fastpe.encode(10**30, 4)
+
+
+# ---- other arguments
+
+
+ENCODE_ERRORS: list[tuple[Call, type[Exception], str]] = [
+    (lambda: fastpe.encode(-1, 4), ValueError, r"positions is -1, expected a number of positions, 0 or more; .*\[-1\]"),
+    (lambda: fastpe.encode(3.0, 4), TypeError, r"positions is 3.0, expected an int, .*pass \[3.0\]"),
+    (lambda: fastpe.encode(np.float32(3), 4), TypeError, r"positions is np.float32\(3.0\)|positions is 3.0"),
+    (lambda: fastpe.encode(np.float64(3), 4), TypeError, r"positions is (np.float64\()?3.0"),
+    (lambda: fastpe.encode(True, 4), TypeError, r"positions is True"),
+    (lambda: fastpe.encode(np.True_, 4), TypeError, r"positions (is (np\.)?True|has dtype bool)"),
+    (lambda: fastpe.encode(None, 4), TypeError, r"positions is None"),  # type: ignore[arg-type]
+    (lambda: fastpe.encode("abc", 4), TypeError, r"positions has dtype <U3, expected integers, float32 or float64"),
+    (lambda: fastpe.encode([True], 4), TypeError, r"positions has dtype bool"),
+    (lambda: fastpe.encode([1 + 2j], 4), TypeError, r"positions has dtype complex128"),
+    (lambda: fastpe.encode([2**70], 4), TypeError, r"positions has dtype object"),
+    (
+        lambda: fastpe.encode(np.zeros(2, np.float16), 4),
+        TypeError,
+        r"positions has dtype float16, .*16-bit float canno",
+    ),
+    (lambda: fastpe.encode(np.zeros(2, BFLOAT16), 4), TypeError, r"positions has dtype bfloat16, .*int64"),
+    (lambda: fastpe.encode(np.ma.zeros(2), 4), TypeError, r"positions is a masked array"),
+    (lambda: fastpe.encode([1], 4, offset=2), ValueError, r"positions and offset were both given"),
+    (lambda: fastpe.encode(3, 4, dtype=np.int32), TypeError, r"dtype has dtype int32, expected float32"),
+    (lambda: fastpe.encode(3, 4, dtype=">f4"), TypeError, r"dtype has dtype >f4, expected native byte order"),
+    (lambda: fastpe.encode(3, 4, dtype="nonsense"), TypeError, r"nonsense"),
+    (lambda: fastpe.encode(3, 4, dtype=complex), TypeError, r"dtype has dtype complex128"),
+    (lambda: fastpe.encode(3, 0), ValueError, r"d_model is 0, expected at least 1"),
+    (lambda: fastpe.encode(3, -4), ValueError, r"d_model is -4, expected at least 1"),
+    (lambda: fastpe.encode(3, 4.0), TypeError, r"d_model is 4.0, expected an int"),  # type: ignore[arg-type]
+    (lambda: fastpe.encode(3, True), TypeError, r"d_model is True, expected an int"),
+    (lambda: fastpe.encode(3, [4]), TypeError, r"d_model is \[4\], expected an int"),  # type: ignore[arg-type]
+    (lambda: fastpe.encode(3, 4, freqs=[1.0]), ValueError, r"freqs has shape \[1\], expected \[2\]"),
+    (lambda: fastpe.encode(3, 4, freqs=[[1.0, 0.1]]), ValueError, r"freqs has shape \[1, 2\], expected \[2\]"),
+    (lambda: fastpe.encode(3, 4, freqs=1.0), ValueError, r"freqs has shape \[\], expected \[2\]"),
+    (lambda: fastpe.encode(3, 4, freqs=[1.0, np.nan]), ValueError, r"frequency 1 is nan"),
+    (lambda: fastpe.encode(3, 4, freqs=[np.inf, 1.0]), ValueError, r"frequency 0 is inf"),
+    (lambda: fastpe.encode(3, 4, freqs=[1.0, 0.1], base=5.0), ValueError, r"freqs and base or freq_scale were both"),
+    (lambda: fastpe.encode(3, 4, base=0.0), ValueError, r"base"),
+    (lambda: fastpe.encode(3, 4, base=-2.0), ValueError, r"base"),
+    (lambda: fastpe.encode(3, 4, base=np.nan), ValueError, r"base"),
+    (lambda: fastpe.encode(3, 4, base="x"), TypeError, r"base is 'x', expected a number"),  # type: ignore[arg-type]
+    (lambda: fastpe.encode(3, 4, freq_scale=np.inf), ValueError, r"freq_scale"),
+    (lambda: fastpe.encode(3, 4, convention="vaswan"), ValueError, r"convention is 'vaswan'.*did you mean 'vaswani'"),
+    (lambda: fastpe.encode(3, 4, convention=7), TypeError, r"convention is 7"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("case", range(len(ENCODE_ERRORS)))
+def test_errors_of_encode(case: int) -> None:
+    call, error, message = ENCODE_ERRORS[case]
+    with pytest.raises(error, match=message):
+        call()
+
+
+ADD_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"scale": "a"}, TypeError, r"scale is 'a', expected a number"),
+    ({"alpha": [1.0]}, TypeError, r"alpha is \[1.0\], expected a number"),
+    ({"scale": 1j}, TypeError, r"scale is 1j, expected a number"),
+    ({"num_threads": 0}, ValueError, r"num_threads is 0, expected a positive int, or None for the default"),
+    ({"num_threads": -3}, ValueError, r"num_threads is -3"),
+    ({"num_threads": 1.5}, TypeError, r"num_threads is 1.5"),
+    ({"num_threads": True}, TypeError, r"num_threads is True"),
+    ({"offset": 1.5}, TypeError, r"offset is 1.5, expected an int or an int array; fractional positions go into posi"),
+    ({"offset": True}, TypeError, r"offset is True"),
+    ({"offset": [1.5, 2.5]}, TypeError, r"offset has dtype float64, expected integers"),
+    ({"offset": [1, 2, 3]}, ValueError, r"offset has shape \[3\], expected an int, or shape \[2\]: one per batch row"),
+    ({"offset": [[1, 2]]}, ValueError, r"offset has shape \[1, 2\]"),
+    ({"positions": [0, 1]}, ValueError, r"positions has shape \[2\], expected \[3\] or \[2, 3\]: one per row"),
+    ({"positions": 1}, ValueError, r"positions has shape \[\], expected \[3\] or \[2, 3\]"),
+    ({"positions": np.zeros((3, 2))}, ValueError, r"positions has shape \[3, 2\]"),
+    ({"positions": ["a", "b", "c"]}, TypeError, r"positions has dtype <U1"),
+    ({"table": np.zeros((9, 5), np.float32)}, ValueError, r"table has 5 columns, expected 4 as x has"),
+    ({"table": np.zeros((9, 4))}, TypeError, r"table has dtype float64, expected float32 as x has"),
+    ({"table": np.zeros(4, np.float32)}, ValueError, r"table has shape \[4\], expected two axes"),
+    ({"table": [[1.0]]}, TypeError, r"table is a list"),
+    ({"d_model": 0}, ValueError, r"d_model is 0, expected at least 1"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(ADD_ERRORS)))
+def test_errors_of_add(case: int) -> None:
+    keywords, error, message = ADD_ERRORS[case]
+    x = ordinary(2, 3, 4)
+    before = x.copy()
+    with pytest.raises(error, match=message):
+        fastpe.add_(x, **keywords)
+    with pytest.raises(error, match=message):
+        fastpe.add(before, out=x, **keywords)
+    np.testing.assert_array_equal(bits(x), bits(before))
+
+
+def test_unknown_and_misplaced_arguments() -> None:
+    encoding: Any = fastpe.PositionalEncoding(4)
+    x = ordinary(2, 3, 4)
+    before = x.copy()
+    with pytest.raises(
+        TypeError, match=r"add_\(\) got an unexpected keyword argument 'ofset'; did you mean 'offset'\?"
+    ):
+        encoding.add_(x, ofset=3)
+    with pytest.raises(TypeError, match=r"encode\(\) got an unexpected keyword argument 'zzz'$"):
+        encoding.encode(3, zzz=3)
+    with pytest.raises(
+        TypeError, match=r"add_\(\) takes 1 positional argument\(s\), found 2; pass the others by keywo"
+    ):
+        encoding.add_(x, 3)
+    with pytest.raises(TypeError, match=r"add_\(\) is missing its argument 'x'"):
+        encoding.add_(offset=3)
+    with pytest.raises(TypeError, match=r"embed\(\) is missing its argument 'table'"):
+        encoding.embed([1])
+    with pytest.raises(TypeError, match=r"add\(\) got two values for argument 'x'"):
+        encoding.add(x, x=x)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument"):
+        fastpe.add_(x, ofset=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"positional argument"):
+        fastpe.add_(x, "vaswani")  # type: ignore[call-arg]
+    np.testing.assert_array_equal(bits(x), bits(before))
+
+
+def test_more_threads_than_rows() -> None:
+    x = ordinary(1, 3, 4)
+    assert_same_bits(fastpe.add(x, num_threads=2**40), fastpe.add(x, num_threads=1))
+    wide = ordinary(1, 2, 2**19)
+    assert_same_bits(fastpe.add(wide, num_threads=64), fastpe.add(wide, num_threads=1))
+    assert_same_bits(fastpe.encode(1, 2**19, num_threads=64), fastpe.encode(1, 2**19, num_threads=1))
+
+
+def test_the_cache_of_encoders_does_not_blur_types() -> None:
+    fastpe.encode(3, 12)
+    with pytest.raises(TypeError, match=r"d_model is 12.0, expected an int"):
+        fastpe.encode(3, 12.0)  # type: ignore[arg-type]
+    fastpe.encode(3, 1)
+    with pytest.raises(TypeError, match=r"d_model is True, expected an int"):
+        fastpe.encode(3, True)
+
+
+def test_arrays_outlive_the_call_that_uses_them() -> None:
+    # Inputs made on the fly are kept until the call, which lets go of the interpreter, has ended.
+    x = np.zeros((64, 500, 64), np.float32)
+    expected = fastpe.add(x, positions=np.arange(500) * 2)
+    failures = []
+
+    def work() -> None:
+        for _ in range(5):
+            if (fastpe.add(x, positions=(np.arange(500) * 2).tolist()) != expected).any():
+                failures.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`PositionalEncoding` as a value: immutable, hashable, picklable, shared between threads."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+from fastpe import _core
+
+from ..oracles.reference import assert_same_bits
+
+ENCODINGS: list[dict[str, Any]] = [
+    {"d_model": 8},
+    {"d_model": 8, "max_len": 16},
+    {"d_model": 8, "base": 500.0},
+    {"d_model": 8, "freq_scale": 2.0},
+    {"d_model": 8, "freqs": [1.0, 0.5, 0.25, 0.125]},
+    {"d_model": 9},
+    {"d_model": 8, "convention": "fairseq"},
+    {"d_model": 8, "convention": dataclasses.replace(fastpe.conventions["fairseq"], first_position=5)},
+    {"d_model": 8, "convention": "mlx"},
+]
+
+
+@pytest.mark.parametrize("arguments", ENCODINGS, ids=str)
+def test_equality_hash_and_copies(arguments: dict[str, Any]) -> None:
+    encoding = fastpe.PositionalEncoding(**arguments)
+    others = [fastpe.PositionalEncoding(**other) for other in ENCODINGS if other is not arguments]
+    for same in (
+        fastpe.PositionalEncoding(**arguments),
+        copy.copy(encoding),
+        copy.deepcopy(encoding),
+        *(pickle.loads(pickle.dumps(encoding, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)),
+    ):
+        assert same == encoding
+        assert hash(same) == hash(encoding)
+        assert {encoding: 1}[same] == 1
+        assert repr(same) == repr(encoding)
+        assert_same_bits(same.encode(30, offset=-3), encoding.encode(30, offset=-3))
+        assert_same_bits(same.frequencies, encoding.frequencies)
+    assert all(encoding != other for other in others)
+    assert len({encoding, *others}) == len(ENCODINGS)
+    assert encoding != "PositionalEncoding"
+
+
+class Subclass(fastpe.PositionalEncoding):
+    pass
+
+
+def test_copies_of_a_subclass_are_of_it() -> None:
+    encoding = Subclass(8, max_len=3, base=100.0)
+    for same in (copy.copy(encoding), copy.deepcopy(encoding), pickle.loads(pickle.dumps(encoding))):
+        assert type(same) is Subclass
+        assert same == encoding
+
+
+def test_pickles_hold_no_tables() -> None:
+    encoding = fastpe.PositionalEncoding(768, max_len=4096)
+    encoding.encode(10)
+    assert len(pickle.dumps(encoding)) < 1000
+
+
+def test_immutable() -> None:
+    encoding: Any = fastpe.PositionalEncoding(8, max_len=4)
+    for name in ("d_model", "max_len", "convention", "_freqs", "anything", "frequencies"):
+        with pytest.raises(AttributeError, match=rf"PositionalEncoding is immutable: cannot set '{name}'"):
+            setattr(encoding, name, 1)
+    with pytest.raises(AttributeError, match=r"PositionalEncoding is immutable: cannot delete 'd_model'"):
+        del encoding.d_model
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        encoding.convention.base = 5.0
+    with pytest.raises(TypeError):
+        fastpe.conventions["mine"] = encoding.convention  # type: ignore[index]
+    # What it hands out is a copy.
+    encoding.frequencies[:] = 0
+    assert encoding.frequencies[0] == 1
+    encoding.encode(4)[:] = 7
+    encoding.encode(2)[:] = 7
+    assert_same_bits(encoding.encode(4), fastpe.encode(4, 8))
+
+
+def test_attributes() -> None:
+    encoding = fastpe.PositionalEncoding(6, max_len=3, base=100.0)
+    assert (encoding.d_model, encoding.max_len, encoding.convention.base) == (6, 3, 100.0)
+    np.testing.assert_allclose(encoding.frequencies, [1, 100 ** (-1 / 3), 100 ** (-2 / 3)], rtol=1e-15)
+    np.testing.assert_array_equal(encoding.wavelengths, 2 * np.pi / encoding.frequencies)
+    given = fastpe.PositionalEncoding(4, freqs=np.array([0.0, -2.0], np.float32))
+    assert given.frequencies.tolist() == [0.0, -2.0]
+    assert given.wavelengths.tolist() == [np.inf, -np.pi]
+
+
+def test_the_sixteen_bit_encoding_within_max_len_is_rounded_once() -> None:
+    # Cached rows are float32 or float64: a 16-bit encoding must not be made from them.
+    encoding = fastpe.PositionalEncoding(512, max_len=4096)
+    plain = fastpe.PositionalEncoding(512)
+    for count in (1, 4, 8, 4096):
+        assert_same_bits(encoding.encode(count, dtype=np.float16), plain.encode(count, dtype=np.float16))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"d_model": 0}, ValueError, r"d_model is 0, expected at least 1"),
+        ({"d_model": 4, "max_len": -1}, ValueError, r"max_len is -1, expected at least 0"),
+        ({"d_model": 4, "max_len": 2.0}, TypeError, r"max_len is 2.0, expected an int"),
+        ({"d_model": 5, "convention": "mlx"}, ValueError, r"d_model is 5, expected an even number"),
+        ({"d_model": 4, "freqs": [1, 2, 3]}, ValueError, r"freqs has shape \[3\], expected \[2\]: one per pair"),
+        ({"d_model": 4, "freqs": [1e30, 1.0]}, ValueError, r"frequency 0 is 1.*e\+30 .*from 2\*\*-96 to 2\*\*45"),
+        ({"d_model": 4, "freqs": [1.0, 1e-60]}, ValueError, r"frequency 1 is 9\.99.*e-61 radians"),
+        ({"d_model": 64, "base": 1e300, "freq_scale": 1e-3}, ValueError, r"frequency 31 is .* radians per position"),
+        ({"d_model": 2**70}, (ValueError, TypeError), r"d_model|int"),
+    ],
+)
+def test_refused_encodings(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        fastpe.PositionalEncoding(**arguments)
+
+
+def test_an_object_that_was_never_initialised_is_refused() -> None:
+    encoding = fastpe.PositionalEncoding.__new__(fastpe.PositionalEncoding)
+    for call in (lambda: encoding.encode(3), lambda: encoding.add_(np.zeros((2, 4), np.float32))):
+        with pytest.raises(TypeError, match=r"PositionalEncoding is not initialised"):
+            call()
+    with pytest.raises(TypeError):
+        _core.Encoder.encode(5, 3)  # type: ignore[arg-type, call-overload, unused-ignore]
+
+
+def test_initialising_again_is_refused() -> None:
+    encoding = fastpe.PositionalEncoding(8)
+    with pytest.raises(AttributeError, match="immutable"):
+        encoding.__init__(6)  # type: ignore[misc]
+    assert encoding.encode(2).shape == (2, 8)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Columns of embeddings in Arrow files and streams; what both they and Parquet files can hold is tried here."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+import fastpe
+from fastpe.__main__ import main
+
+ROWS, SEQ_LEN, WIDTH = 10, 5, 8
+FORMS = ["file", "stream"]
+
+
+def embeddings(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def write(path: Path, table: pa.Table, form: str = "file", **options: Any) -> str:
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=4)
+    else:
+        new = ipc.new_file if form == "file" else ipc.new_stream
+        with new(str(path), table.schema, options=ipc.IpcWriteOptions(**options)) as writer:
+            writer.write_table(table, max_chunksize=4)
+    return str(path)
+
+
+def read(path: Path) -> pa.Table:
+    if path.suffix == ".parquet":
+        return parquet.read_table(path)
+    data = path.read_bytes()
+    with ipc.open_file(data) if data.startswith(b"ARROW1") else ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+def added(path: Path, column: pa.Array, *options: str, suffix: str = ".arrow") -> pa.Array:
+    """The column after `fastpe add`; its type, and how its rows are batched, must not change."""
+    source, target = path / f"x{suffix}", path / f"y{suffix}"
+    before = pa.table({"e": column})
+    write(source, before)
+    assert main(["add", str(source), "-o", str(target), "-q", *options]) == 0
+    after = read(target)
+    assert after.schema == read(source).schema
+    assert len(after) == len(before)
+    if suffix == ".arrow":
+        assert [len(batch) for batch in after.to_batches()] == [len(batch) for batch in before.to_batches(4)]
+    after.validate(full=True)
+    return after.column("e").combine_chunks()
+
+
+def in_lists(x: np.ndarray, kind: pa.DataType) -> pa.Array:
+    return pa.array(x.tolist(), kind)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_form_compression_and_other_columns_stay(tmp_path: Path, form: str, compression: str | None) -> None:
+    x = embeddings(ROWS, WIDTH)
+    words = pa.array(["a", "b"] * 5).dictionary_encode()
+    schema = pa.schema(
+        [("word", words.type), pa.field("e", pa.list_(pa.float32(), WIDTH), metadata={"of": "field"})], {"of": "table"}
+    )
+    table = pa.Table.from_arrays([words, in_lists(x, schema.field("e").type)], schema=schema)
+    source = write(tmp_path / "x.arrow", table, form, compression=compression)
+    target = tmp_path / "y.arrow"
+    assert main(["add", source, "-o", str(target), "-q", "--offset", "7"]) == 0
+    after = read(target)
+    assert after.schema.equals(schema, check_metadata=True)
+    assert after.column("word").to_pylist() == words.to_pylist()
+    np.testing.assert_array_equal(after.column("e").to_pylist(), fastpe.add(x, offset=7))
+    assert target.read_bytes().startswith(b"ARROW1") == (form == "file")
+    # Written once more by Arrow itself: the same bytes only if the compression is the same.
+    assert target.read_bytes() == Path(write(tmp_path / "z.arrow", after, form, compression=compression)).read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    "vector", [lambda t: pa.list_(t, WIDTH), pa.list_, pa.large_list], ids=["fixed", "list", "large"]
+)
+def test_rows_that_are_vectors(tmp_path: Path, vector: Any, dtype: Any, suffix: str) -> None:
+    x = embeddings(ROWS, WIDTH, dtype=dtype)
+    column = in_lists(x, vector(pa.from_numpy_dtype(dtype)))
+    result = added(tmp_path, column, "--scale", "2", "--convention", "fairseq", suffix=suffix)
+    np.testing.assert_array_equal(np.array(result.to_pylist(), dtype), fastpe.add(x, scale=2, convention="fairseq"))
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize("vector", [pa.list_(pa.float32(), WIDTH), pa.list_(pa.float32()), pa.large_list(pa.float32())])
+@pytest.mark.parametrize(
+    "row", [lambda v: pa.list_(v, SEQ_LEN), pa.list_, pa.large_list], ids=["fixed", "list", "large"]
+)
+def test_rows_that_are_sequences(tmp_path: Path, row: Any, vector: pa.DataType, suffix: str) -> None:
+    x = embeddings(ROWS, SEQ_LEN, WIDTH)
+    result = added(tmp_path, in_lists(x, row(vector)), "--offset", "3", suffix=suffix)
+    np.testing.assert_array_equal(result.to_pylist(), fastpe.add(x, offset=3))
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize("vector", [pa.list_(pa.float32(), WIDTH), pa.list_(pa.float32())], ids=["fixed", "list"])
+def test_sequences_of_their_own_lengths_and_null_ones(tmp_path: Path, vector: pa.DataType, suffix: str) -> None:
+    rows = [None if n is None else embeddings(n, WIDTH) for n in (3, 0, None, 5, 1, None, 1, 9, 2)]
+    column = pa.array([None if row is None else row.tolist() for row in rows], pa.list_(vector))
+    result = added(tmp_path, column, suffix=suffix).to_pylist()
+    for row, after in zip(rows, result, strict=True):
+        assert (after is None) == (row is None)
+        if row is not None and after is not None:
+            np.testing.assert_array_equal(np.array(after, np.float32).reshape(-1, WIDTH), fastpe.add(row))
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
+@pytest.mark.parametrize("vector", [pa.list_(pa.float32(), WIDTH), pa.list_(pa.float32())], ids=["fixed", "list"])
+def test_null_vectors_stay_null_and_keep_their_positions(
+    tmp_path: Path, vector: pa.DataType, convention: str, suffix: str
+) -> None:
+    x = embeddings(ROWS, WIDTH)
+    missing = {0, 5, 6, 9}
+    column = pa.array([None if row in missing else x[row].tolist() for row in range(ROWS)], vector)
+    result = added(tmp_path, column, "--convention", convention, "--offset", "2", suffix=suffix).to_pylist()
+    expected = fastpe.add(x, convention=convention, offset=2).tolist()
+    assert result == [None if row in missing else expected[row] for row in range(ROWS)]
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize("vector", [pa.list_(pa.float32(), WIDTH), pa.list_(pa.float32())], ids=["fixed", "list"])
+def test_null_sequences_of_a_fixed_length(tmp_path: Path, vector: pa.DataType, suffix: str) -> None:
+    x = embeddings(ROWS, SEQ_LEN, WIDTH)
+    rows = [None if row in (0, 4, 5) else x[row].tolist() for row in range(ROWS)]
+    result = added(tmp_path, pa.array(rows, pa.list_(vector, SEQ_LEN)), suffix=suffix).to_pylist()
+    for before, after in zip(rows, result, strict=True):
+        assert (after is None) == (before is None)
+        if before is not None:
+            np.testing.assert_array_equal(after, fastpe.add(np.array(before, np.float32)))
+
+
+def test_nulls_that_hide_values(tmp_path: Path) -> None:
+    x = embeddings(ROWS, WIDTH)
+    valid = pa.array([row % 3 != 0 for row in range(ROWS)])
+    column = pa.Array.from_buffers(
+        pa.list_(pa.float32(), WIDTH), ROWS, [valid.buffers()[1]], children=[pa.array(x.reshape(-1))]
+    )
+    result = added(tmp_path, column).to_pylist()
+    expected = fastpe.add(x).tolist()
+    assert result == [expected[row] if row % 3 else None for row in range(ROWS)]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32(), WIDTH), pa.list_(pa.float32()), pa.list_(pa.list_(pa.float64()))]
+)
+@pytest.mark.parametrize("rows", [[], [None, None]])
+def test_nothing_to_add_to(tmp_path: Path, rows: list[Any], kind: pa.DataType) -> None:
+    assert added(tmp_path, pa.array(rows, kind)).to_pylist() == rows
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize(
+    ("rows", "kind", "message"),
+    [
+        ([[1.0, 2.0], [1.0, 2.0, 3.0]], pa.list_(pa.float32()), "has a vector of length 3, expected 2"),
+        ([[1.0, 2.0], []], pa.list_(pa.float32()), "has a vector of length 0, expected 2"),
+        ([[1.0, None]], pa.list_(pa.float32(), 2), "has nulls inside of its rows"),
+        ([[[1.0, 2.0], None]], pa.list_(pa.list_(pa.float32())), "has nulls inside of its rows"),
+        ([[[1.0, None]]], pa.list_(pa.list_(pa.float32(), 2)), "has nulls inside of its rows"),
+        ([[1, 2]], pa.list_(pa.int32()), "has 0 columns of lists of floats (none)"),
+        ([[[[1.0]]]], pa.list_(pa.list_(pa.list_(pa.float32()))), "has 0 columns of lists of floats (none)"),
+    ],
+)
+def test_columns_that_are_refused(
+    tmp_path: Path,
+    rows: list[Any],
+    kind: pa.DataType,
+    message: str,
+    suffix: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = write(tmp_path / f"x{suffix}", pa.table({"e": pa.array(rows, kind)}))
+    assert main(["add", source, "-o", str(tmp_path / f"y{suffix}")]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert os.listdir(tmp_path) == [f"x{suffix}"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "y.arrow"], "x.arrow has 2 columns of lists of floats (e, f); choose with --key NAME"),
+        (["-o", "y.arrow", "--key", "g"], "--key is g, expected one of x.arrow's columns: e, f, names"),
+        (["-o", "y.arrow", "--key", "names"], "x.arrow's column names has type string, expected lists of floats"),
+        (["-o", "y.arrow", "--key", "e", "--key", "f"], "--key is given 2 times"),
+        (
+            ["-o", "y.parquet", "--key", "e"],
+            "x.arrow is an Arrow file, and so is its result; give y.parquet the suffix",
+        ),
+        (["-o", "y.arrow", "--key", "e", "--seq-axis", "0"], "--dtype and --seq-axis are for arrays"),
+        (["--in-place", "--key", "e"], "x.arrow is an Arrow file, which cannot be changed in place"),
+    ],
+)
+def test_errors_are_one_line_and_write_nothing(
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    e = in_lists(embeddings(2, WIDTH), pa.list_(pa.float32(), WIDTH))
+    write(Path("x.arrow"), pa.table({"e": e, "f": e, "names": ["a", "b"]}))
+    assert main(["add", "x.arrow", *options]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert os.listdir() == ["x.arrow"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_damaged_files_are_one_line_and_leave_nothing(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = pa.list_(pa.list_(pa.float32()))
+    source = Path(write(tmp_path / "x.arrow", pa.table({"e": in_lists(embeddings(ROWS, SEQ_LEN, WIDTH), kind)}), form))
+    whole = source.read_bytes()
+    rng = np.random.default_rng(0)
+    codes = []
+    for trial in range(150):
+        data = bytearray(whole)
+        if trial % 5 == 0:
+            del data[rng.integers(len(data)) :]
+        for _ in range(rng.integers(1, 4)):
+            if data:
+                data[rng.integers(len(data))] = rng.integers(256)
+        source.write_bytes(data)
+        code = main(["add", str(source), "-o", str(tmp_path / "y.arrow"), "-q"])
+        error = capsys.readouterr().err
+        assert error.count("\n") == code, error
+        (tmp_path / "y.arrow").unlink(missing_ok=True)
+        assert os.listdir(tmp_path) == ["x.arrow"]
+        codes.append(code)
+    assert codes.count(1) > 30
+
+
+@pytest.mark.parametrize("data", [b"", b"FEA1" + bytes(100) + b"FEA1", b"ARROW1", b"nonsense" * 100])
+def test_what_is_no_arrow_file(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "x.feather"
+    source.write_bytes(data)
+    assert main(["add", str(source), "-o", str(tmp_path / "y.feather")]) == 1
+    error = capsys.readouterr().err
+    assert "is not an Arrow file or stream, or damaged" in error
+    assert error.count("\n") == 1
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.arrow").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["add", str(tmp_path / "x.arrow"), "-o", str(tmp_path / "y.arrow")]) == 2
+    error = capsys.readouterr().err
+    assert error == "fastpe: Arrow files need pyarrow; install it with: pip install 'fastpe[arrow]'\n"

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("typer")
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import zarr
+from pyarrow import parquet
+
+import fastpe
+from fastpe.__main__ import main
+
+
+def test_demo_reports_configuration_error_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--batch", "2", "--seq-len", "33", "--d-model", "7"]) == 0
+    out = capsys.readouterr().out
+    assert fastpe.__version__ in out
+    assert fastpe.show_config()["instruction_set"] in out
+    assert "x [2, 33, 7] float32" in out
+    assert "check passed" in out
+
+
+@pytest.mark.parametrize("name", ["encode", "add_"])
+def test_demo_fails_when_a_value_is_wrong(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = getattr(fastpe, name)
+
+    def off_by_one_unit(*arguments: object, **keywords: object) -> np.ndarray:
+        result = right(*arguments, **keywords)
+        result[..., -1, 0] = np.nextafter(np.nextafter(result[..., -1, 0], np.float32(9)), np.float32(9))
+        return result  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(fastpe, name, off_by_one_unit)
+    assert main(["demo", "--batch", "2", "--seq-len", "33", "--d-model", "8"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_as_a_module_in_a_pipe() -> None:
+    run = subprocess.run([sys.executable, "-m", "fastpe", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"fastpe {fastpe.__version__}\n"
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize("library", ["typer", "rich"])
+def test_without_its_extra_it_says_what_to_install(library: str) -> None:
+    program = f"import sys; sys.modules[{library!r}] = None; from fastpe.__main__ import main; sys.exit(main(['demo']))"
+    run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr.splitlines() == [
+        f"fastpe: the command line needs {library}; install it with: pip install 'fastpe[cli]'"
+    ]
+
+
+@pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
+def test_a_wrong_environment_variable_is_one_line_and_2(variable: str) -> None:
+    command = Path(sys.executable).with_name("fastpe")
+    environment = os.environ | {variable: "foo"}
+    run = subprocess.run([command, "info"], env=environment, check=False, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"fastpe: {variable}")
+    assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
+def test_as_a_module_a_wrong_environment_variable_is_in_the_last_line(variable: str) -> None:
+    # Python imports the package before its __main__ module.
+    command = [sys.executable, "-m", "fastpe", "info"]
+    run = subprocess.run(command, env=os.environ | {variable: "foo"}, check=False, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert f": {variable}" in run.stderr.splitlines()[-1]
+
+
+def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["version"] == fastpe.__version__
+    assert facts["largest_position"] == 2**53
+
+
+def test_info_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    assert fastpe.show_config()["compiler"] in capsys.readouterr().out
+
+
+def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["dem"], "fastpe: No such command 'dem'"),
+        (["demo", "--batch", "0"], "fastpe demo: Invalid value for '--batch'"),
+        (["encode"], "fastpe encode: Missing option"),
+        (["demo", "--nonsense"], "fastpe demo: No such option: --nonsense"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(message)
+    assert captured.err.count("\n") == 1
+    assert "--help" in captured.err
+
+
+def test_encode_writes_what_the_function_returns(tmp_path: Path) -> None:
+    target = tmp_path / "pe.npy"
+    assert main(["encode", "--seq-len", "12", "--d-model", "5", "--offset", "1000000", "-o", str(target)]) == 0
+    np.testing.assert_array_equal(np.load(target), fastpe.encode(12, 5, offset=10**6))
+
+
+def test_add_writes_what_the_function_returns(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).standard_normal((3, 12, 5), dtype=np.float32)
+    source, target = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(source, x)
+    assert main(["add", str(source), "-o", str(target), "--convention", "concat", "--scale", "2.5"]) == 0
+    np.testing.assert_array_equal(np.load(target), fastpe.add(x, convention="concat", scale=2.5))
+    np.testing.assert_array_equal(np.load(source), x)
+
+
+@pytest.mark.parametrize("command", ["encode", "add", "plot", "identify"])
+def test_the_examples_in_help_texts_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    examples = [line.strip() for line in capsys.readouterr().out.partition("Examples:\n")[2].splitlines()]
+    assert examples
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).standard_normal((4, 16, 32), dtype=np.float32)
+    np.save("embeddings.npy", x)
+    np.save("pe.npy", fastpe.encode(64, 32))
+    np.savez("batch.npz", inputs=x, labels=np.arange(4))
+    os.mkdir("shards")
+    np.save("shards/0.npy", x)
+    parquet.write_table(pa.table({"embeddings": x.tolist(), "id": range(4)}), "rows.parquet")
+    zarr.open_group("store.zarr", mode="w")["embeddings"] = x
+    for example in examples:
+        # As pasted into a shell, where `fastpe` is this Python's.
+        line = re.sub(r"\bfastpe (?=[a-z])", f"{sys.executable} -m fastpe ", example)
+        run = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, f"{example}: {run.stderr}"
+
+
+def test_bench_measures_and_agrees(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--rounds", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "decode [64, 1, 1024]" in out
+    assert "differs" not in out
+
+
+def test_bench_fails_when_results_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(fastpe, "add_", lambda x: x)
+    assert main(["bench", "--rounds", "1"]) == 1
+    assert "differs by" in capsys.readouterr().out
+
+
+def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "pe.npy"
+    np.save(table, fastpe.encode(100, 64, convention="musicgen", base=500))
+    assert main(["identify", str(table)]) == 0
+    assert capsys.readouterr().out.startswith("musicgen: ")
+
+
+@pytest.mark.parametrize("shape", [(1, 100, 64), (100, 1, 64)])
+def test_identify_takes_the_buffers_of_modules(
+    tmp_path: Path, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "pe.npy", fastpe.encode(100, 64, convention="concat").reshape(shape))
+    assert main(["identify", str(tmp_path / "pe.npy")]) == 0
+    assert capsys.readouterr().out.startswith("concat: ")
+
+
+def test_identify_says_when_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "noise.npy"
+    np.save(table, np.random.default_rng(0).standard_normal((50, 16)))
+    assert main(["identify", str(table)]) == 1
+    assert "no known convention" in capsys.readouterr().out
+
+
+def test_identify_refuses_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "x.npy"
+    table.write_text("no array")
+    assert main(["identify", str(table)]) == 1
+    assert "is not a .npy file" in capsys.readouterr().err
+    np.save(table, np.array([[print]]), allow_pickle=True)
+    assert main(["identify", str(table)]) == 1
+    assert "holds Python objects" in capsys.readouterr().err
+
+
+def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conventions"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"{name}:" in out for name in fastpe.conventions)
+    assert main(["conventions", "mlx"]) == 0
+    assert capsys.readouterr().out.startswith("mlx:")
+    assert main(["conventions", "mlxx"]) == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("fastpe enc", {"encode"}), ("fastpe add x.npy --convention f", {"fairseq"}), ("fastpe plot w", {"waves"})],
+)
+def test_completion(shell: str, words: str, expected: set[str]) -> None:
+    environment = {"_FASTPE_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    environment |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    program = "import os, sys; from fastpe.__main__ import main; sys.exit(main())"
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert expected <= set(run.stdout.replace('"', " ").split()), run.stderr

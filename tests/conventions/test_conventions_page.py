@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""docs/conventions.md against the formulas of the systems that it names."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..oracles import docs_pages
+from ..oracles.systems import SYSTEMS
+
+ROWS = docs_pages.rows()
+
+
+def test_the_page_names_exactly_the_systems_that_are_proven() -> None:
+    assert sorted(ROWS) == sorted(SYSTEMS)
+
+
+@pytest.mark.parametrize(
+    ("system", "example"), [(name, example) for name in SYSTEMS for example in SYSTEMS[name].examples]
+)
+def test_the_documented_call_gives_the_systems_values(system: str, example: dict[str, Any]) -> None:
+    exact = SYSTEMS[system].reference(**example)
+    result = ROWS[system].run(**example)
+    assert result.shape == exact.shape
+    if result.dtype == np.float32:
+        # NeRF's coordinates themselves are rounded to float32 as well.
+        tolerance = 0.5 * np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64) + 1e-15
+    else:
+        tolerance = np.full(exact.shape, 4 * np.spacing(np.abs(exact).max()))
+    assert (np.abs(result - exact) <= tolerance).all()
+
+
+def test_every_preset_serves_a_system_and_says_where_it_was_read() -> None:
+    served = [(preset.serves, preset.source) for preset in fastpe.conventions.values()]
+    served += [(preset.serves, preset.source) for preset in fastpe.grid_conventions.values()]
+    assert all(serves and source for serves, source in served)
+    calls = " ".join(row.call for row in ROWS.values())
+    # "vaswani" is the default; timestep_embedding takes "ddpm", and the other one by its arguments.
+    for name in set(fastpe.conventions) - {"vaswani", "ddpm", "nerf"}:
+        assert f'"{name}"' in calls
+    for name in fastpe.grid_conventions:
+        assert f'"{name}"' in calls
+
+
+def test_the_pages_examples() -> None:
+    failures, count = doctest.testfile(
+        str(docs_pages.PAGE), module_relative=False, optionflags=doctest.IGNORE_EXCEPTION_DETAIL
+    )
+    assert count >= 4
+    assert failures == 0

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The calls of docs/conventions.md, and the recipes of docs/guide.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+import fastpe
+
+GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "conventions.md"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    call: str
+    angles: Literal["float32", "float64"]
+
+    def run(self, **variables: Any) -> npt.NDArray[Any]:
+        names = {"np": np, "fastpe": fastpe, "dataclasses": dataclasses}
+        return np.asarray(eval(self.call, names | variables))
+
+
+def rows() -> dict[str, Row]:
+    result: dict[str, Row] = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("| ") or len(cells) != 4 or cells[0] == "System":
+            continue
+        system, call, angles, _ = cells
+        assert system not in result, f"{system} has two rows"
+        assert call.startswith("`fastpe.")
+        assert call.endswith("`")
+        assert angles in ("float32", "float64"), angles
+        result[system] = Row(call.strip("`"), cast('Literal["float32", "float64"]', angles))
+    return result
+
+
+def guide_recipe(library: str) -> str:
+    """The guide's snippet that the default tests leave out because it needs this library."""
+    found = re.findall(
+        rf'^```python title="needs {library}"\n(.*?)^```$', GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(found) == 1, library
+    return str(found[0])

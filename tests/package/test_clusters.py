@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The guide's recipes for Ray Data and Spark, run as they stand there on a cluster of this machine alone.
+
+Run with: ``pip install 'fastpe[test,clusters]' && pytest -m clusters tests/package/test_clusters.py``
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+
+from ..oracles.docs_pages import guide_recipe
+
+pytestmark = [
+    pytest.mark.clusters,
+    # Of Ray, Spark and their dependencies: the workers' own are not seen here anyway.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+Names = dict[str, Any]
+
+
+@pytest.fixture
+def names() -> Names:
+    """What the guide's snippets before the recipe have defined."""
+    x = np.random.default_rng(0).standard_normal((4, 128, 256), dtype=np.float32)
+    return {"np": np, "fastpe": fastpe, "x": x, "d_model": 256}
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("needs Ray: pip install 'fastpe[clusters]'")
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
+    yield ray
+    ray.shutdown()
+
+
+def test_ray_data(ray: Any, names: Names) -> None:
+    before = names["x"].copy()
+    exec(guide_recipe("ray"), names)  # noqa: S102
+    rows = {row["id"]: row["embeddings"] for row in names["rows"]}
+    result = np.stack([rows[index] for index in range(len(before))])
+    assert result.tobytes() == fastpe.add(before).tobytes()
+    np.testing.assert_array_equal(names["x"], before)
+
+
+def test_ray_batches_are_read_only_and_in_place_says_so(ray: Any, names: Names) -> None:
+    def in_place(batch: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        try:
+            fastpe.add_(batch["embeddings"])
+        except ValueError as error:
+            return {"message": np.array([str(error)])}
+        return {"message": np.array(["changed"])}
+
+    data = ray.data.from_numpy(names["x"]).rename_columns({"data": "embeddings"})
+    messages = {row["message"] for row in data.map_batches(in_place, batch_size=4, zero_copy_batch=True).take_all()}
+    assert len(messages) == 1
+    assert "read-only" in messages.pop()
+
+
+def test_ray_gives_an_actor_its_threads(ray: Any) -> None:
+    threads = ray.remote(lambda: fastpe.show_config()["threads"])
+    assert ray.get(threads.options(num_cpus=1).remote()) == 1
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("needs Spark: pip install 'fastpe[clusters]'")
+    if shutil.which("java") is None:
+        pytest.skip("needs Java, version 17 or later")
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    with builder.config("spark.driver.memory", "1g").getOrCreate() as session:
+        yield session
+
+
+def test_spark(spark: Any, names: Names) -> None:
+    exec(guide_recipe("pyspark"), names)  # noqa: S102
+    result = np.array(names["rows"], np.float32)
+    assert result.tobytes() == fastpe.add(names["x"]).tobytes()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every snippet of the documentation and the README runs, and every command in them works."""
+
+from __future__ import annotations
+
+import pytest
+
+for package in ("typer", "pyarrow", "matplotlib", "dask", "zarr"):
+    pytest.importorskip(package)
+
+import ast
+import doctest
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fastpe
+from fastpe.__main__ import main
+
+from ..oracles import docs_pages
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = ROOT / "examples"
+FENCE = re.compile(r"^```(\w*)(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Snippet(NamedTuple):
+    language: str
+    info: str
+    text: str
+    line: int
+
+
+def snippets(page: Path) -> list[Snippet]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Snippet(match[1], match[2].strip(), match[3], text.count("\n", 0, match.start(3)))
+        for match in FENCE.finditer(text)
+    ]
+
+
+def is_a_recipe(snippet: Snippet) -> bool:
+    """Whether it needs a library that the tests do not install; test_clusters.py runs those of Ray and Spark."""
+    return "needs" in snippet.info
+
+
+def run_doctest(page: Path, snippet: Snippet, names: dict[str, Any]) -> None:
+    test = doctest.DocTestParser().get_doctest(snippet.text, names, page.name, str(page), snippet.line)
+    # The names live on, as they do for a reader who goes through the page.
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False)
+    names.update(test.globs)
+    assert result.failed == 0, f"{page.name}, line {snippet.line}"
+
+
+def run_shell(page: Path, snippet: Snippet) -> None:
+    """Lines that call fastpe alone; pipes through the shell, with this Python's fastpe."""
+    for line in snippet.text.splitlines():
+        if line.startswith("fastpe "):
+            words = re.sub(r"\s+#.*", "", line).replace("'", "").split()[1:]
+            assert main(words) == 0, f"{page.name}: {line}"
+        elif "fastpe" in line and "|" in line:
+            command = re.sub(r"\bfastpe\b", f"{sys.executable} -m fastpe", line)
+            subprocess.run(command, shell=True, check=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for snippet in snippets(page):
+        if snippet.language == "python" and ">>>" in snippet.text:
+            run_doctest(page, snippet, names)
+        elif snippet.language == "python" and not is_a_recipe(snippet):
+            # Padded, so that a traceback has the page's line numbers.
+            exec(compile("\n" * snippet.line + snippet.text, str(page), "exec"), names)  # noqa: S102
+        elif snippet.language == "sh":
+            run_shell(page, snippet)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_recipes_are_python(page: Path) -> None:
+    for snippet in snippets(page):
+        if is_a_recipe(snippet):
+            ast.parse(snippet.text, str(page))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is in no extra but peers")
+def test_the_recipe_for_torch() -> None:
+    exec(docs_pages.guide_recipe("torch"), {"fastpe": fastpe, "np": np})  # noqa: S102
+
+
+def test_the_pages_have_snippets() -> None:
+    found = [snippet for page in PAGES for snippet in snippets(page)]
+    assert sum(snippet.language == "python" and not is_a_recipe(snippet) for snippet in found) > 20
+    assert sum(is_a_recipe(snippet) for snippet in found) == 3
+
+
+def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    commands = {"", "add", "encode", "identify", "conventions", "plot", "demo", "bench", "info"}
+    assert {line.split()[1] for line in re.findall(r"^fastpe \w+", text, re.MULTILINE)} <= commands
+    known = ""
+    for command in sorted(commands):
+        assert main([*command.split(), "--help"]) == 0
+        known += capsys.readouterr().out
+    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)):
+        assert option in known, option
+
+
+# minilm.py downloads a model's files first: see its docstring.
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "minilm.py"))
+def test_examples_run(name: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is in the docs extra, not in test")
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")
+    for name in ("fastpe.add_", "fastpe.plotting.float32_error", "cu_seqlens"):
+        assert name in reference

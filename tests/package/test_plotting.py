@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import base64
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import fastpe
+from fastpe import plotting
+from fastpe.__main__ import main
+from fastpe._cli.commands import plot
+
+PICTURES: list[Callable[..., Axes]] = [
+    plotting.heatmap,
+    plotting.wavelengths,
+    plotting.waves,
+    plotting.similarity,
+    plotting.float32_error,
+]
+
+
+def draw(picture: Callable[..., Axes], encoding: fastpe.PositionalEncoding, *arguments: Any, **keywords: Any) -> Axes:
+    ax = Figure(figsize=(6, 3.6), layout="constrained").subplots()
+    assert picture(encoding, *arguments, ax=ax, **keywords) is ax
+    return ax
+
+
+@pytest.mark.parametrize("convention", ["vaswani", "fairseq", "mlx", "nerf"])
+@pytest.mark.parametrize("picture", PICTURES)
+def test_every_picture_of_every_convention_is_labelled_and_whole(picture: Callable[..., Axes], convention: str) -> None:
+    ax = draw(picture, fastpe.PositionalEncoding(32, convention=convention))
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert convention in ax.get_title()
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    # Nothing sticks out of the figure, in inches.
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert 0 <= box.x0 < box.x1 <= width
+    assert 0 <= box.y0 < box.y1 <= height
+
+
+@pytest.mark.parametrize("d_model", [1, 2, 5])
+@pytest.mark.parametrize("picture", PICTURES)
+def test_narrow_encodings(picture: Callable[..., Axes], d_model: int) -> None:
+    draw(picture, fastpe.PositionalEncoding(d_model))
+
+
+def test_heatmap_shows_the_encoding_where_it_is() -> None:
+    encoding = fastpe.PositionalEncoding(16, convention="fairseq")
+    image = draw(plotting.heatmap, encoding, 9).images[0]
+    np.testing.assert_array_equal(np.asarray(image.get_array()), encoding.encode(9))
+    assert tuple(image.get_extent()) == (-0.5, 15.5, 10.5, 1.5)
+
+
+def test_wavelengths_are_the_encodings() -> None:
+    encoding = fastpe.PositionalEncoding(16)
+    line = draw(plotting.wavelengths, encoding).lines[0]
+    np.testing.assert_array_equal(line.get_ydata(), encoding.wavelengths)
+
+
+@pytest.mark.parametrize("convention", ["vaswani", "concat", "timestep"])
+def test_waves_are_sines_by_default(convention: str) -> None:
+    ax = draw(plotting.waves, fastpe.PositionalEncoding(64, convention=convention), 100)
+    assert 2 <= len(ax.lines) <= 4
+    for line in ax.lines:
+        assert np.asarray(line.get_ydata())[0] == 0
+
+
+def test_similarity_is_one_on_the_diagonal() -> None:
+    image = draw(plotting.similarity, fastpe.PositionalEncoding(16), 9).images[0]
+    values = np.asarray(image.get_array())
+    np.testing.assert_allclose(values.diagonal(), 1, rtol=1e-15)
+    np.testing.assert_allclose(values[0, 3], values[5, 8], rtol=1e-13)
+
+
+def test_float32_error_grows_and_fastpes_does_not() -> None:
+    usual, own = draw(plotting.float32_error, fastpe.PositionalEncoding(64), 10**6).lines
+    usual_error, own_error = (np.asarray(line.get_ydata()) for line in (usual, own))
+    assert usual_error[0] < 1e-6
+    assert usual_error[-1] > 1e-2
+    # Half a unit in the last place below 1.
+    assert own_error.max() <= 2.0**-25 * 1.000001
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda e: plotting.waves(e, dimensions=[0, 16]), "dimensions has 16, expected 0 to 15"),
+        (lambda e: plotting.waves(e, dimensions=range(8)), "expected at most 7"),
+        (lambda e: plotting.float32_error(e, 9), "last_position is 9, expected at least 10"),
+    ],
+)
+def test_errors(call: Callable[[fastpe.PositionalEncoding], Axes], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(fastpe.PositionalEncoding(16))
+
+
+# ---- the command
+
+
+@pytest.mark.parametrize("picture", plot.drawings(2, 10))
+def test_plot_writes_every_picture(tmp_path: Path, picture: str) -> None:
+    target = tmp_path / f"{picture}.png"
+    options = ["--d-model", "16", "--seq-len", "20", "--last-position", "1000"]
+    assert main(["plot", picture, *options, "-o", str(target)]) == 0
+    assert target.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_plot_writes_every_format_side_by_side(tmp_path: Path, suffix: str, magic: bytes) -> None:
+    target = tmp_path / f"a.{suffix}"
+    assert main(["plot", "heatmap", "--convention", "concat", "--convention", "mlx", "-o", str(target)]) == 0
+    data = target.read_bytes()
+    assert data.startswith(magic)
+    if suffix == "svg":
+        assert b"concat" in data
+        assert b"mlx" in data
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        (["heatmap"], 1, "name a file with -o"),
+        (["heatmap", "-o", "a.gif"], 1, "expected a name that ends in .png, .svg, .pdf"),
+        (["heatmap", "-o", "a.png", "--convention", "x"], 1, "which is not known"),
+        (["flowers", "-o", "a.png"], 2, "flowers"),
+    ],
+)
+def test_plot_errors(
+    arguments: list[str],
+    exit_code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["plot", *arguments]) == exit_code
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("variable", "value"), [("KITTY_WINDOW_ID", "1"), ("TERM_PROGRAM", "iTerm.app")])
+def test_inline_in_terminals_that_can(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert main(["plot", "waves"]) == 0
+    shown = terminal.getvalue()
+    parts = re.findall(r"\x1b_G[^;]*;(.*?)\x1b\\", shown) or re.findall(r"inline=1;size=\d+:(.*?)\x07", shown)
+    assert all(len(part) <= 4096 for part in parts) or variable == "TERM_PROGRAM"
+    assert base64.b64decode("".join(parts)).startswith(b"\x89PNG")
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(__import__("sys").modules, name, None)
+    assert main(["plot", "waves", "-o", "a.png"]) == 2
+    assert capsys.readouterr().err == "fastpe: pictures need matplotlib; install it with: pip install 'fastpe[cli]'\n"
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'fastpe\[cli\]'"):
+        plotting.waves(fastpe.PositionalEncoding(8))

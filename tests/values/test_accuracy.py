@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The numeric contract against exact values, with exactly the promised bounds.
+
+float32, float16, bfloat16: |error| <= 0.5 ulp + 1e-15. float64: |error| <= 1 ulp + 2e-16. The measured maxima stand in
+the terminal summary (``pytest tests/values/test_accuracy.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastpe
+
+from ..oracles.reference import (
+    BFLOAT16,
+    DTYPES,
+    LEAST_EXPONENT,
+    MANTISSA_BITS,
+    VASWANI,
+    Array,
+    Exact,
+    Knobs,
+    assert_same_bits,
+    bits,
+    columns,
+    combine,
+    errors,
+    exact_table,
+    ulp,
+)
+
+pytestmark = pytest.mark.usefixtures("instruction_set")
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def ulps_allowed(dtype: np.dtype[Any]) -> float:
+    return 1.0 if dtype == FLOAT64 else 0.5
+
+
+def absolute_allowed(dtype: np.dtype[Any]) -> float:
+    return 2e-16 if dtype == FLOAT64 else 1e-15
+
+
+def integer_positions() -> list[int]:
+    result = {0, 1, 10**6, 2**31, 2**53, 10**12, 5000, 30, 31, 32, 46, 47}
+    for exponent in range(1, 54):
+        result |= {2**exponent - 1, 2**exponent, 2**exponent + 1}
+    rng = np.random.default_rng(20170612)
+    result |= {int(2**e) for e in rng.uniform(0, 53, 60)}
+    kept = sorted(p for p in result if p <= 2**53)
+    return kept + [-p for p in kept[::7]]
+
+
+def fractional_positions() -> list[float]:
+    rng = np.random.default_rng(1)
+    fixed = [
+        0.5,
+        1 / 3,
+        -2.75,
+        15.5,
+        46.5,
+        999.9,
+        1e6 + 0.1,
+        2.0**31 + 0.5,
+        2.0**52 - 0.5,
+        1e-3,
+        1e-30,
+        5e-324,
+        -1e-308,
+    ]
+    random: list[float] = (rng.uniform(-1, 1, 40) * 2.0 ** rng.uniform(0, 50, 40)).tolist()
+    return fixed + random
+
+
+CASES: dict[str, tuple[int, Knobs]] = {
+    "width 64": (64, VASWANI),
+    "width 2": (2, VASWANI),
+    "odd width": (7, VASWANI),
+    "base 1e8": (32, Knobs(base=1e8)),
+    "base 3.7": (16, Knobs(base=3.7)),
+    "base below 1": (16, Knobs(base=0.01)),
+    "base 1e-40": (16, Knobs(base=1e-40, freq_scale=1e-28)),
+    "base 1": (4, Knobs(base=1.0)),
+    "scale 1000": (32, Knobs(freq_scale=1000.0)),
+    "scale 1/3": (32, Knobs(freq_scale=1 / 3)),
+    "given": (12, Knobs(freqs=(math.pi, -1.0, 0.0, 1e-9, 12345.678, 2.0**39))),
+    "concatenated": (24, Knobs(interleaved=False, shift=1.0, pads_odd=True)),
+    "cosine first, padded": (15, Knobs(interleaved=False, cosine_first=True, pads_odd=True)),
+}
+
+
+def encoding_of(d_model: int, knobs: Knobs) -> fastpe.PositionalEncoding:
+    convention = fastpe.Convention(
+        "test",
+        layout="interleaved" if knobs.interleaved else "concatenated",
+        cosine_first=knobs.cosine_first,
+        shift=knobs.shift,
+        odd="pad" if knobs.pads_odd else "natural",
+        base=knobs.base,
+        freq_scale=knobs.freq_scale,
+    )
+    return fastpe.PositionalEncoding(d_model, convention=convention, freqs=knobs.freqs)
+
+
+@functools.cache
+def truth(case: str, fractional: bool) -> Exact:
+    d_model, knobs = CASES[case]
+    return exact_table(fractional_positions() if fractional else integer_positions(), d_model, knobs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("fractional", [False, True], ids=["integer", "fractional"])
+def test_error_is_within_the_promise(case: str, fractional: bool, dtype: np.dtype[Any], record_error: Any) -> None:
+    positions = np.array(fractional_positions() if fractional else integer_positions())
+    exact = truth(case, fractional)
+    table = encoding_of(*CASES[case]).encode(positions, dtype=dtype)
+    error = errors(table, exact)
+    spacing = ulp(exact.high, dtype)
+    record_error(dtype, error, spacing)
+    excess = error - ulps_allowed(dtype) * spacing
+    worst = np.unravel_index(np.argmax(excess), excess.shape)
+    assert excess[worst] <= absolute_allowed(dtype), (positions[worst[0]], worst[1], error[worst] / spacing[worst])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_error_of_a_wide_table(dtype: np.dtype[Any], record_error: Any) -> None:
+    start = 123_456_789
+    exact = wide_truth(start)
+    table = fastpe.encode(33, 1024, offset=start, dtype=dtype)
+    error = errors(table, exact)
+    spacing = ulp(exact.high, dtype)
+    record_error(dtype, error, spacing)
+    assert (error <= ulps_allowed(dtype) * spacing + absolute_allowed(dtype)).all()
+
+
+@functools.cache
+def wide_truth(start: int) -> Exact:
+    return exact_table(range(start, start + 33), 1024)
+
+
+@settings(max_examples=25)
+@given(
+    position=st.integers(-(2**53), 2**53) | st.floats(-(2.0**53), 2.0**53),
+    d_model=st.integers(1, 12),
+    base=st.floats(1.0, 1e6),
+    dtype=st.sampled_from(DTYPES),
+)
+def test_error_at_any_position(position: float, d_model: int, base: float, dtype: np.dtype[Any]) -> None:
+    exact = exact_table([position], d_model, Knobs(base=base))
+    table = fastpe.encode([position], d_model, base=base, dtype=dtype)
+    assert (errors(table, exact) <= ulps_allowed(dtype) * ulp(exact.high, dtype) + absolute_allowed(dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("case", CASES)
+def test_sine_is_odd_and_cosine_even(case: str, dtype: np.dtype[Any]) -> None:
+    d_model, knobs = CASES[case]
+    positions = np.array(integer_positions(), np.float64)
+    positions = np.concatenate([positions, fractional_positions()])
+    encoding = encoding_of(d_model, knobs)
+    plus, minus = encoding.encode(positions, dtype=dtype), encoding.encode(-positions, dtype=dtype)
+    assert np.abs(plus.astype(np.float64)).max() <= 1
+    for j, column in enumerate(columns(d_model, knobs)):
+        sign = -1 if column is not None and column[0] == "sin" else 1
+        np.testing.assert_array_equal(minus[:, j], sign * plus[:, j])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("case", CASES)
+def test_position_zero_is_exact(case: str, dtype: np.dtype[Any]) -> None:
+    d_model, knobs = CASES[case]
+    zero, one = np.zeros((), dtype), np.ones((), dtype)
+    expected = [one if column is not None and column[0] == "cos" else zero for column in columns(d_model, knobs)]
+    for positions in (1, [0], [0.0], [-0.0], np.array([0], np.uint8)):
+        np.testing.assert_array_equal(encoding_of(d_model, knobs).encode(positions, dtype=dtype)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_magnitude_is_at_most_one_where_the_exact_value_almost_is(dtype: np.dtype[Any]) -> None:
+    # Quarter turns: position p times pi/2, up to an error of about p * 1e-17.
+    table = fastpe.encode(200_000, 4, freqs=[math.pi / 2, math.pi], dtype=dtype).astype(np.float64)
+    assert np.abs(table).max() == 1.0
+
+
+# ---- one rounding, not two
+
+
+def nearest(value: Any, dtype: np.dtype[Any]) -> float:
+    """An mpmath number rounded to nearest even of a 16-bit type."""
+    exponent = max(int(mpmath.floor(mpmath.log(abs(value), 2))), LEAST_EXPONENT[dtype])
+    step = mpmath.mpf(2) ** (exponent - MANTISSA_BITS[dtype])
+    return float(mpmath.nint(value / step) * step)
+
+
+def arguments_near_ties(dtype: np.dtype[Any], inverse: Any, count: int) -> list[float]:
+    """Angles whose sine (or cosine) lies so close to a tie of the 16-bit type that float32 would round onto it."""
+    rng = np.random.default_rng(16)
+    result = []
+    for exponent, mantissa in zip(
+        rng.integers(-9, 0, count).tolist(), rng.integers(0, 2 ** MANTISSA_BITS[dtype], count).tolist(), strict=True
+    ):
+        tie = math.ldexp(1 + (mantissa + 0.5) / 2 ** MANTISSA_BITS[dtype], exponent)
+        side = 1 if mantissa % 2 == 0 else -1  # away from the even neighbour, where the second rounding would go
+        result.append(float(inverse(mpmath.mpf(tie) * (1 + side * mpmath.mpf(2) ** -28))))
+    return result
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
+@pytest.mark.parametrize("position", [1, 1.5, -1, 20])
+@pytest.mark.parametrize("function", ["sin", "cos"])
+def test_sixteen_bit_values_are_rounded_once(function: str, position: float, dtype: np.dtype[Any]) -> None:
+    inverse = mpmath.asin if function == "sin" else mpmath.acos
+    angles = arguments_near_ties(dtype, inverse, 400)
+    frequencies = [angle / position for angle in angles]
+    table = fastpe.encode(np.array([position]), 2 * len(angles), freqs=frequencies, dtype=dtype)[0]
+    found = table[0 if function == "sin" else 1 :: 2].astype(np.float64).tolist()
+    exact = [getattr(mpmath, function)(mpmath.mpf(position) * mpmath.mpf(w)) for w in frequencies]
+    assert found == [nearest(value, dtype) for value in exact]
+    twice = np.array([np.float32(float(value)) for value in exact]).astype(dtype).astype(np.float64).tolist()
+    differing = sum(a != b for a, b in zip(found, twice, strict=True))
+    assert differing > 300, "the values chosen do not tell one rounding from two"
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
+def test_sixteen_bit_tables_are_the_float64_ones_rounded_once(dtype: np.dtype[Any]) -> None:
+    wide = fastpe.encode(4096, 256, dtype=np.float64)
+    # Rounding to odd keeps, in float32, on which side of every 16-bit tie a value lies.
+    pattern = wide.view(np.uint64)
+    sticky = ((pattern & 0x1FFFFFFF) != 0).astype(np.uint64) << np.uint64(29)
+    odd = ((pattern & ~np.uint64(0x1FFFFFFF)) | sticky).view(np.float64).astype(np.float32)
+    assert_same_bits(fastpe.encode(4096, 256, dtype=dtype), odd.astype(dtype))
+
+
+# ---- the rounding step of 16-bit sums, over all embeddings there are
+
+
+def every_value(dtype: np.dtype[Any]) -> Array:
+    result: Array = np.arange(65536, dtype=np.uint16).view(dtype).reshape(64, 1024).copy()
+    return result
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
+@pytest.mark.parametrize(("scale", "alpha"), [(1.0, 1.0), (1.0, 0.0), (32.0, 1.0), (0.3, -2.5), (1e5, 1e-4)])
+def test_every_sixteen_bit_embedding(dtype: np.dtype[Any], scale: float, alpha: float) -> None:
+    x = every_value(dtype)
+    expected = combine(x, fastpe.encode(64, 1024), scale, alpha)
+    out = fastpe.add(x, scale=scale, alpha=alpha)
+    assert_same_bits(out, expected)
+    fastpe.add_(x, scale=scale, alpha=alpha)
+    assert_same_bits(x, expected)
+    assert_same_bits(fastpe.embed(np.arange(64), every_value(dtype), scale=scale, alpha=alpha), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
+def test_every_sixteen_bit_embedding_on_every_kind_of_tie(dtype: np.dtype[Any]) -> None:
+    exponents = range(-24, 15) if dtype == np.float16 else range(-133, 128, 3)
+    ties = 0
+    for exponent in exponents:
+        for factor in (1.0, -1.0, 3.0):
+            x = every_value(dtype)
+            addend = np.full((1, 1024), math.ldexp(factor, exponent)).astype(dtype)
+            with np.errstate(all="ignore"):
+                wide = x.astype(np.float32) + addend.astype(np.float32)
+                expected = wide.astype(dtype)
+            dropped = 13 if dtype == np.float16 else 16
+            ties += int((bits(wide) & (2**dropped - 1) == 2 ** (dropped - 1)).sum())
+            fastpe.add_(x, positions=np.zeros(64, np.int64), table=addend)
+            assert_same_bits(x, expected)
+    assert ties > 10_000
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
+def test_every_sixteen_bit_embedding_that_is_left_alone(dtype: np.dtype[Any]) -> None:
+    x = every_value(dtype)
+    np.testing.assert_array_equal(bits(fastpe.add(x, lengths=0)), bits(x))
+    np.testing.assert_array_equal(bits(fastpe.embed(np.arange(64), x, lengths=0)), bits(x))
