@@ -32,7 +32,6 @@ namespace {
 constexpr std::int64_t bytes_per_thread = 512 * 1024;
 // More shares than these, or than there are threads, help nobody, and each has scratch memory of its own.
 constexpr int most_shares = 16;
-constexpr auto interruption_interval = std::chrono::milliseconds(50);
 // The calling thread waits this long at full attention for others to finish, then looks after them now and then.
 constexpr auto attentive_wait = std::chrono::milliseconds(5);
 constexpr auto nap = std::chrono::microseconds(100);
@@ -111,10 +110,11 @@ class Team {
  public:
   explicit Team(int threads) {
 #if defined(_OPENMP)
-    if (threads <= 1 || survived_fork || !policy.wants_team(TeamPolicy::Clock::now()) || omp_in_parallel() != 0) return;
-    threads = std::min(threads, omp_get_num_procs());
-    if (threads <= 1 || team_is_busy.exchange(true, std::memory_order_acquire)) return;
+    if (threads <= 1 || survived_fork || omp_in_parallel() != 0) return;
     opened_ = TeamPolicy::Clock::now();
+    if (!policy.wants_team(opened_)) return;
+    if (threads > ownership.pool_threads) threads = std::min(threads, omp_get_num_procs());
+    if (threads <= 1 || team_is_busy.exchange(true, std::memory_order_acquire)) return;
     if (take_ownership(threads)) {
       threads_ = threads;
     } else {
@@ -136,8 +136,11 @@ class Team {
   bool is_open() const { return threads_ > 1; }
   int threads() const { return threads_; }
 
-  // What the calling thread alone would have taken, as far as it can tell.
-  void set_alone(TeamPolicy::Clock::duration alone) { alone_ = alone; }
+  // The calling thread has done this share of the work by then: alone, it would have taken so much longer.
+  void set_callers_share(TeamPolicy::Clock::time_point now, double share) {
+    const std::chrono::duration<double, TeamPolicy::Clock::period> alone = (now - opened_) / share;
+    alone_ = std::chrono::duration_cast<TeamPolicy::Clock::duration>(alone);
+  }
 
  private:
 #if defined(_OPENMP)
@@ -286,15 +289,6 @@ void TeamPolicy::record(Clock::time_point now, Clock::duration team, Clock::dura
   pause_until(now + pause);
 }
 
-bool Interruption::look() {
-  if (is_seen()) return true;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last_asked_ < interruption_interval) return false;
-  last_asked_ = now;
-  if (requested()) is_seen_.store(true, std::memory_order_relaxed);
-  return is_seen();
-}
-
 bool has_openmp() {
 #if defined(_OPENMP)
   return true;
@@ -334,7 +328,6 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
   std::atomic<std::int64_t> done{0};
   std::atomic<int> finished{0};
   const auto member = [&](int thread, int thread_count) {
-    const auto start = TeamPolicy::Clock::now();
     std::int64_t done_here = 0;
     const std::int64_t first = static_cast<std::int64_t>(threads) * thread / thread_count;
     shares.claim(static_cast<std::size_t>(first), [&](std::int64_t begin, std::int64_t end) {
@@ -349,9 +342,7 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
     if (thread > 0) return;
     const auto end_of_work = TeamPolicy::Clock::now();
     if (done_here > 0) {
-      const double times = static_cast<double>(count) / static_cast<double>(done_here);
-      const std::chrono::duration<double, TeamPolicy::Clock::period> alone = (end_of_work - start) * times;
-      team.set_alone(std::chrono::duration_cast<TeamPolicy::Clock::duration>(alone));
+      team.set_callers_share(end_of_work, static_cast<double>(done_here) / static_cast<double>(count));
     }
     // Others may still be at a long step, or not have come: this thread looks, and leaves the processor to them.
     while (finished.load(std::memory_order_relaxed) < thread_count) {
@@ -366,6 +357,8 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
 #if defined(_OPENMP)
 #pragma omp parallel num_threads(team.threads())
   member(omp_get_thread_num(), omp_get_num_threads());
+#else
+  member(0, 1);
 #endif
   return interruption == nullptr || !interruption->is_seen();
 }

@@ -187,10 +187,21 @@ void shares_of_a_thread_that_is_held_up_are_done_by_others() {
 void a_team_never_exceeds_the_processors() {
   std::atomic<int> members{1};
   const int before = operating_system_threads();
-  parallel_for(10000, 1, 4096, nullptr, [&](std::int64_t, std::int64_t, int thread) {
-    for (int most = members; thread >= most && !members.compare_exchange_weak(most, thread + 1);) {
-    }
-  });
+  if (processors() > 1) {
+    with_a_second_thread([&members](std::atomic<bool>& has_come) {
+      bool has_waited = false;
+      parallel_for(10000, 1, 4096, nullptr, [&](std::int64_t, std::int64_t, int thread) {
+        if (thread > 0) {
+          has_come = true;
+        } else if (!has_waited) {
+          has_waited = true;
+          is_true_soon(has_come);
+        }
+        for (int most = members; thread >= most && !members.compare_exchange_weak(most, thread + 1);) {
+        }
+      });
+    });
+  }
   CHECK(members <= processors());
   CHECK(operating_system_threads() <= before + processors() - 1);
 }

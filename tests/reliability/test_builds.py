@@ -141,7 +141,6 @@ def test_the_module_is_hardened() -> None:
     assert "GNU_RELRO" in headers
     assert re.search(r"GNU_STACK .* RW ", headers)
     imported = set(re.findall(r" UND (\w+)", readelf("--dyn-syms")))
-    assert "__stack_chk_fail" in imported
     is_sanitized = any(re.match(r"__(asan|ubsan|tsan)_", name) for name in imported)
     if platform.libc_ver()[0] == "glibc" and not is_sanitized:
         assert "__snprintf_chk" in imported
