@@ -4,132 +4,137 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
+import dataclasses
+import importlib.util
 import sys
-from collections.abc import Iterable, Iterator
+import time
 
-import fastpe
-from benchmarks import compare, machine, oracle, peers, processes, report, tables, workloads
-from benchmarks.harness import BarResult, CaseResult, Effort, measure, only_for_bars
-from benchmarks.workloads import Selection
+from benchmarks import compare, machine, processes, report, results
+from benchmarks.harness import Effort, Selection
+from benchmarks.worker import settings, worker
 
-quick = Effort(rounds=11, batch_seconds=0.002, contender_seconds=0.1)
-thorough = Effort(rounds=41, batch_seconds=0.004, contender_seconds=0.6)
+_description = """\
+Speed of fastpe, beside what the machine allows and what people use instead. Every case runs with each instruction set,
+with one thread and with all; contenders take turns, and every answer is checked before it is timed.
 
+python -m benchmarks                measures for about 4 minutes and prints tables
+python -m benchmarks record         measures for about 15 minutes and keeps the results: benchmarks/results/MACHINE.json
+python -m benchmarks report         writes benchmarks/RESULTS.md, benchmarks/encode.svg and README.md's table from them
+python -m benchmarks compare A B    two installations, taking turns, for less than 3 minutes
+python -m benchmarks.instruction_counts --help    a measure without noise, for the tests
+"""
 
-def _run(effort: Effort, selection: Selection, only: str, *, bars_only: bool = False) -> Iterator[CaseResult]:
-    for factory in workloads.factories():
-        title = f"{factory.group} {factory.name}"
-        if only not in title:
-            continue
-        print(f"\r{title} ..".ljust(70), end="", file=sys.stderr, flush=True)
-        case = factory.build(selection)
-        if bars_only:
-            case = only_for_bars(case)
-        if case.contenders:
-            yield measure(case, effort)
-    print("\r".ljust(70), file=sys.stderr)
+_needs = """\
+Needs pip install '.[bench]', 3 GB of memory, a C compiler with OpenMP for the loops that show what the machine allows, and
+a quiet machine: it warns where other programs use the processors. torch takes part where it is installed, and record needs
+it: python -m pip install torch.
+"""
 
-
-def _bars_of(results: Iterable[CaseResult]) -> list[BarResult]:
-    return [bar for result in results for bar in result.bar_results()]
-
-
-def _bars_of_processes(*, is_quick: bool) -> list[BarResult]:
-    return [
-        *processes.many_callers(5 if is_quick else 15, 0.05 if is_quick else 0.3),
-        processes.idle_threads(5),
-        *processes.extra_memory(1 if is_quick else 3),
-        processes.import_time(7 if is_quick else 21),
-    ]
+_quick = Effort(rounds=11, batch_seconds=0.002, contender_seconds=0.1)
+_thorough = Effort(rounds=41, batch_seconds=0.004, contender_seconds=0.5)
+_noise_allowed = 0.05
+_others_allowed = 0.05
 
 
-def _print_bars(bars: list[BarResult]) -> None:
-    if bars:
-        print(f"\n{tables.bars_table(bars)}\n\n{sum(bar.holds for bar in bars)} of {len(bars)} bars hold")
-        print(f"\nThose that do not, and the parts of their work:\n{tables.reasons_table(bars)}")
+class Progress:
+    """How much is done, and when the rest will be, on standard error."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._start = total, 0, time.monotonic()
+
+    def step(self, title: str) -> None:
+        left = ""
+        if self._done:
+            seconds = (time.monotonic() - self._start) / self._done * (self._total - self._done)
+            left = f", {seconds / 60:.0f} min left" if seconds >= 60 else f", {seconds:.0f} s left"
+        self._done += 1
+        print(f"\r[{self._done} of {self._total}{left}] {title}".ljust(110), end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        print("\r".ljust(111), file=sys.stderr)
 
 
-def _quick(only: str) -> None:
-    for name, value in machine.describe().items():
-        print(f"{name}: {value}")
-    results = []
-    for result in _run(quick, Selection(slow_peers=False), only):
-        print(f"\n{result.case.group} {result.case.name}\n{tables.case_table(result)}", flush=True)
-        results.append(result)
-    calls = [result for result in results if result.case.group == "decode"]
-    if calls:
-        print(f"\n{tables.calls_table(calls)}")
-    _print_bars(_bars_of(results) + ([] if only else _bars_of_processes(is_quick=True)))
+def _measure(effort: Effort, *, compiled: bool, only: str, repeats: int) -> results.MachineResult:
+    warnings = []
+    if (warning := machine.load_warning()) is not None:
+        print(f"warning: {warning}", file=sys.stderr)
+        warnings.append(warning)
+    start, others = time.monotonic(), machine.Others()
+    with worker(sys.executable) as described:
+        description = described.ask(do="describe")
+    names = [name for name in description["cases"] if only in name]
+    chosen = settings(description["config"])
+    progress = Progress(len(chosen) * len(names))
+    selection = dataclasses.asdict(Selection(compiled=compiled))
+    measured = []
+    for setting in chosen:
+        cases = []
+        with worker(sys.executable, setting) as process:
+            for name in names:
+                progress.step(f"{setting}: {name}")
+                reply = process.ask(do="measure", case=name, effort=dataclasses.asdict(effort), selection=selection)
+                cases.append(results.case_from(reply))
+        measured.append(results.SettingResult(setting.instruction_set, setting.threads, cases))
+    fresh = [] if only else [processes.import_time(7 * repeats), *processes.extra_memory(repeats)]
+    progress.end()
+    share = others.seconds() / (time.monotonic() - start)
+    if share > _others_allowed:
+        warnings.append(f"other programs used {share:.0%} of a processor during the run")
+    result = results.MachineResult(machine.describe(), warnings, measured, fresh)
+    if (noise := result.noise()) > _noise_allowed:
+        result.warnings.append(f"half of the contenders' quartiles were more than {noise:.0%} apart")
+    return result
 
 
-def _bars(only: str, *, as_json: bool) -> None:
-    bars = _bars_of(_run(quick, Selection(slow_peers=False), only, bars_only=True))
-    if as_json:
-        print(json.dumps({bar.name: bar.ratio.median for bar in bars}))
-    else:
-        _print_bars(bars)
-
-
-def _bars_elsewhere() -> dict[str, dict[str, float]]:
-    """Medians by bar, in other processes: as here, with each instruction set that is not in use, and on one thread."""
-    config = fastpe.show_config()
-    others = [name for name in config["available_instruction_sets"] if name != config["instruction_set"]]
-    settings: dict[str, dict[str, str]] = {name: {"FASTPE_ISA": name} for name in others}
-    if config["threads"] > 1:
-        one_thread = {"FASTPE_NUM_THREADS": "1"}
-        settings = {**settings, "1 thread": one_thread} | {
-            f"{name}, 1 thread": {**setting, **one_thread} for name, setting in settings.items()
-        }
-    elsewhere = {}
-    for title, setting in {"again": {}, "once more": {}, **settings}.items():
-        print(title, file=sys.stderr)
-        command = [sys.executable, "-m", "benchmarks", "bars", "--json"]
-        run = subprocess.run(command, env={**os.environ, **setting}, stdout=subprocess.PIPE, text=True, check=True)
-        elsewhere[title] = json.loads(run.stdout)
-    return elsewhere
-
-
-def _report() -> None:
-    description, warning = machine.describe(), machine.load_warning()
-    results = list(_run(thorough, Selection(), ""))
-    bars = _bars_of(results) + _bars_of_processes(is_quick=False)
-    (report.directory / "RESULTS.md").write_text(
-        report.results_text(description, warning, bars, _bars_elsewhere(), results), encoding="utf-8"
-    )
-    report.draw_chart(results, description, report.directory / "encode.svg")
-    _print_bars(bars)
+def _print(result: results.MachineResult) -> None:
+    print(report.machine_text(result))
+    for warning in result.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def main() -> None:
     only = argparse.ArgumentParser(add_help=False)
     only.add_argument("--only", default="", metavar="TEXT", help="only cases whose name contains TEXT")
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Speed of fastpe and its peers; tables by default.", parents=[only]
+        prog="python -m benchmarks",
+        description=_description,
+        epilog=_needs,
+        parents=[only],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("report", help="write benchmarks/RESULTS.md and benchmarks/encode.svg")
-    bars = commands.add_parser("bars", help="measure only what the bars need", parents=[only])
-    bars.add_argument("--json", action="store_true", help="medians by bar")
-    comparison = commands.add_parser("compare", help="two builds or instruction sets, interleaved", parents=[only])
-    comparison.add_argument("first", help="an instruction set such as avx2, a git commit, or a source directory")
-    comparison.add_argument("second")
+    commands.add_parser("record", help="measure thoroughly and keep the results")
+    commands.add_parser("report", help="write the documents from the results that are kept")
+    comparison = commands.add_parser(
+        "compare",
+        description=compare.__doc__,
+        help="two installations, taking turns",
+        parents=[only],
+    )
+    comparison.add_argument(
+        "first", help="a Python that has fastpe installed, or a git commit or source directory, which is built"
+    )
+    comparison.add_argument("second", help="the same")
+    comparison.add_argument(
+        "--tolerance", type=float, default=0.03, metavar="SHARE", help="how much slower it may be (default: 0.03)"
+    )
     arguments = parser.parse_args()
-    warning = machine.load_warning()
-    oracle.check_itself()
-    peers.use_threads(workloads.threads())
+    if arguments.command == "compare":
+        within = compare.compare(arguments.first, arguments.second, only=arguments.only, tolerance=arguments.tolerance)
+        sys.exit(0 if within else 1)
     if arguments.command == "report":
-        _report()
-    elif arguments.command == "bars":
-        _bars(arguments.only, as_json=arguments.json)
-    elif arguments.command == "compare":
-        compare.compare(arguments.first, arguments.second, arguments.only)
+        report.write()
+        return
+    if arguments.command == "record":
+        if importlib.util.find_spec("torch") is None:
+            sys.exit("record: torch is missing, which bars compare with; install it with: python -m pip install torch")
+        result = _measure(_thorough, compiled=True, only="", repeats=3)
+        result.file.parent.mkdir(exist_ok=True)
+        result.file.write_text(result.to_json(), encoding="utf-8")
+        print(f"{result.file} is written; python -m benchmarks report makes the documents of it")
     else:
-        _quick(arguments.only)
-    if warning is not None:
-        print(f"warning: {warning}", file=sys.stderr)
+        result = _measure(_quick, compiled=False, only=arguments.only, repeats=1)
+    _print(result)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
 
-mpmath: Any = importlib.import_module("mpmath")  # has no types
 
 _fraction_bits = 96
 _significand_bits = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8}
@@ -23,9 +22,15 @@ oracle_error = 4e-16
 promised_error = 1e-15
 
 
+def _mpmath() -> Any:
+    # It has no types; comparing two installations does without it.
+    return importlib.import_module("mpmath")
+
+
 @functools.cache
 def _turns(d_model: int, denominator: float) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """Turns per position as 96-bit fractions: the upper 64 bits and the lower 32."""
+    mpmath = _mpmath()
     with mpmath.workdps(60):
         count = (d_model + 1) // 2
         turns = [mpmath.power(10000, -mpmath.mpf(k) / denominator) / (2 * mpmath.pi) for k in range(count)]
@@ -68,6 +73,7 @@ def check_itself() -> None:
     """Compare with mpmath's own sine and cosine at some positions."""
     generator = np.random.default_rng(1)
     d_model = 64
+    mpmath = _mpmath()
     positions = [0, 1, 2, 10_000_000, *generator.integers(0, 1 << 32, 8).tolist()]
     actual = encoding(positions, d_model)
     with mpmath.workdps(60):

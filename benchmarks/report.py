@@ -1,154 +1,241 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""RESULTS.md and the chart."""
+"""The documents, made of the results that are kept: RESULTS.md, the chart, and a part of README.md."""
 
 from __future__ import annotations
 
-import importlib
 import pathlib
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from benchmarks import tables, workloads
-from benchmarks.harness import BarResult, CaseResult
+from benchmarks import chart, results, tables
+from benchmarks.cases import embed, encode
+from benchmarks.peers import float32_idiom, float64_idiom, numpy_add, torch_add
+from benchmarks.results import BarResult, CaseResult, MachineResult, SettingResult
+from benchmarks.tables import seconds_text
 
-directory = pathlib.Path(__file__).parent
+_root = pathlib.Path(__file__).parent.parent
+begin_mark, end_mark = "<!-- written by python -m benchmarks report: begin -->", "<!-- end -->"
 
 _how_to_read = """\
-Written by `python -m benchmarks report`. Read ratios, not figures: they are what carries over to another machine.
+Written by `python -m benchmarks report` from `benchmarks/results/`, which `python -m benchmarks record` measures. Read
+ratios, not figures: they are what carries over to another machine.
 
-* Contenders of a table took turns in a random order, on the same arrays; times are medians over rounds, with quartiles.
-  A ratio is the median of the ratios within rounds.
-* Every answer was compared with the exact one before it was timed; `largest error` is what was found, over all values,
-  or over 1024 rows of an answer of more than 4 million values.
-* `encoding`: computed in the call, read from a cached table, or none (a limit, not a peer). `output`: in place, into an
+* A column is a process of its own, with the instruction set and the number of threads that its head names; torch, numba and
+  the native loops have as many threads, NumPy's own loops one. Native loops are compiled for that instruction set; NumPy and
+  torch use all that the processor has.
+* What is in one table and column took turns in a random order, on the same arrays. Times are medians over rounds; a ratio
+  is the median of the ratios within rounds.
+* Every answer was compared with the exact one before it was timed. `largest error` is what was found, over all values, or
+  over 1024 rows of an answer of more than 4 million values.
+* `encoding`: computed in the call, read from a table at hand, or none (a limit, not a peer). `output`: in place, into an
   array that was written before (warm out), or into a new one (fresh: the operating system's page faults dominate).
-* GB/s count what has to move: bytes written, and for everything but `encode` as many read.
-* torch, numba and JAX work on resident tensors; what converts on each call says so.
-"""
+* The careful loop (`limits.c`) does the same work with a table at hand, in segments of 12 KiB, while all of the next
+  one is fetched. Where there is no table to read, the stores of a constant are the limit."""
 
-_about_reasons = """\
-The parts of the same work, each measured alone in the same run: the call; the arithmetic, with its tables where they fit;
-reading and writing the array: the plainest native loops that do it (`limits.c`). A call that let none of them overlap
-would take their sum. `ratio at the parts` is what the bar would then read."""
+_how_to_read_bars = """\
+Ratios of times with the bar in brackets; bold: it does not hold. `fastpe` is an encoder that was made without `max_len`,
+after some calls."""
 
-_about_elsewhere = """\
-Medians of shorter runs, a process each: `python -m benchmarks bars`, twice with nothing changed, then with FASTPE_ISA or
-FASTPE_NUM_THREADS=1 set, which holds for torch, numba and the memory limits too. Where an array's pages lie in memory, and
-so in the caches, is another matter in each process: a bar near its limit may hold in one and not in the next. Bold: does
-not hold."""
+_how_to_read_missed = """\
+`limit`: what the bar would read if fastpe took as long as the loop that shows what the machine allows."""
 
 
-def _title(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def results_text(
-    machine: Mapping[str, str],
-    warning: str | None,
-    bars: Sequence[BarResult],
-    elsewhere: Mapping[str, Mapping[str, float]],
-    results: Sequence[CaseResult],
-) -> str:
-    held = sum(bar.holds for bar in bars)
-    parts = ["# Benchmark results", _how_to_read.rstrip()]
-    if warning is not None:
-        parts.append(f"**Warning:** {warning}.")
-    parts += [
-        tables.table(("machine", ""), machine.items()),
-        "![Speed against size](encode.svg)",
-        f"## Bars: {held} of {len(bars)} hold",
-        tables.bars_table(bars),
-        "### Bars that do not hold, and the parts of their work",
-        _about_reasons,
-        tables.reasons_table(bars),
-        "### The same bars in other processes, with other instruction sets, and on one thread",
-        _about_elsewhere,
-        tables.bars_elsewhere_table(bars, elsewhere),
-        "## Call overhead",
-        "One token per sequence. NumPy and torch gather each position's `row` from a cached table, as part of the call.",
-        tables.calls_table([r for r in results if r.case.group == "decode"]),
+def machine_text(result: MachineResult) -> str:
+    """One machine's part of RESULTS.md."""
+    bars = result.bars()
+    missed = [bar for bar in bars if not bar.holds]
+    blocks = [
+        *(f"**Warning:** {warning}." for warning in result.warnings),
+        tables.table(("machine", ""), result.machine.items()),
+        f"### Bars: {len(bars) - len(missed)} of {len(bars)} hold",
+        _how_to_read_bars,
+        _bars_table(result),
     ]
-    group = ""
-    for result in results:
-        if result.case.group != group:
-            group = result.case.group
-            parts.append(f"## {_title(group)}" if group.isalpha() else f"## `{group}`")
-        parts.append(f"### {result.case.name}" + (f" ({result.case.note})" if result.case.note else ""))
-        parts.append(tables.case_table(result))
+    if result.processes:
+        blocks.append(
+            tables.table(
+                ("in fresh processes", "median", "bar", ""),
+                [
+                    (bar.requirement, f"{bar.value.median:.3g} {bar.unit}", bar.bar, _verdict(bar))
+                    for bar in result.processes
+                ],
+                (1, 2),
+            )
+        )
+    if missed:
+        blocks += ["### Bars that do not hold, and what the machine allows", _how_to_read_missed, _missed_table(result)]
+    blocks.append("### Times")
+    for name in _case_names(result):
+        cases = [setting.case(name) for setting in result.settings]
+        notes = dict.fromkeys(case.note for case in cases if case is not None and case.note)
+        blocks += [f"#### {name}" + "".join(f" ({note})" for note in notes), _times_table(result.settings, cases)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _case_names(result: MachineResult) -> list[str]:
+    return list(dict.fromkeys(case.name for setting in result.settings for case in setting.cases))
+
+
+def _verdict(bar: BarResult) -> str:
+    text = "holds" if bar.holds else "does not hold"
+    return text + (", within the spread" if bar.meets(bar.value.low) != bar.meets(bar.value.high) else "")
+
+
+def _bars_table(result: MachineResult) -> str:
+    def cell(setting: SettingResult, name: str, requirement: str) -> str:
+        case = setting.case(name)
+        bar = next((bar for bar in case.bars if bar.requirement == requirement), None) if case else None
+        if bar is None:
+            return ""
+        value = f"{bar.value.median:.3g}"
+        return f"{value if bar.holds else f'**{value}**'} ({bar.bar})"
+
+    keys = dict.fromkeys(
+        (case.name, bar.requirement)
+        for name in _case_names(result)
+        for setting in result.settings
+        if (case := setting.case(name)) is not None
+        for bar in case.bars
+    )
+    rows = [(*key, *(cell(setting, *key) for setting in result.settings)) for key in keys]
+    header = ("work", "", *map(str, result.settings))
+    return tables.table(header, rows, range(2, len(header)))
+
+
+def _missed_table(result: MachineResult) -> str:
+    rows = []
+    for setting in result.settings:
+        for case in setting.cases:
+            for bar in case.bars:
+                if bar.holds:
+                    continue
+                limit = ""
+                if bar.value_at_limit is not None:
+                    allowed = "holds" if bar.meets(bar.value_at_limit) else "does not hold either"
+                    limit = f"{bar.value_at_limit:.3g} ({bar.limit}): {allowed}"
+                spread = f"{bar.value.low:.3g} .. {bar.value.high:.3g}"
+                value = f"{bar.value.median:.3g}"
+                rows.append(
+                    (str(setting), case.name, f"{bar.requirement} ({bar.rival})", bar.bar, value, spread, limit)
+                )
+    header = ("setting", "work", "bar beside (the fastest rival)", "bar", "median", "quartiles", "limit")
+    return tables.table(header, rows, (3, 4, 5))
+
+
+def _times_table(settings: Sequence[SettingResult], cases: Sequence[CaseResult | None]) -> str:
+    def cell(case: CaseResult | None, name: str) -> str:
+        time = case.time(name) if case is not None else None
+        if case is None or time is None:
+            return ""
+        return f"{seconds_text(time.seconds.median)} ({case.bytes_moved / time.seconds.median / 1e9:.3g})"
+
+    found = {time.contender: time for case in cases if case is not None for time in case.times}
+    rows = [
+        (name, time.encoding, time.output, *(cell(case, name) for case in cases), f"{time.largest_error:.1e}")
+        for name, time in found.items()
+    ]
+    header = ("time (GB/s)", "encoding", "output", *map(str, settings), "largest error")
+    return tables.table(header, rows, range(3, len(header)))
+
+
+def results_text(machines: Sequence[MachineResult]) -> str:
+    parts = ["# Benchmark results", _how_to_read, "![Speed against size](encode.svg)"]
+    for result in machines:
+        parts += [f"## {result.machine['processor']}, {result.machine['date']}", machine_text(result).rstrip()]
     return "\n\n".join(parts) + "\n"
 
 
-# Okabe and Ito's palette, which colour-blind readers tell apart; line styles and markers say the same again.
-_lines: Mapping[str, dict[str, Any]] = {
-    "fastpe": {"color": "#D55E00", "marker": "o", "linewidth": 2.5, "zorder": 5},
-    "fastpe, 1 thread": {"color": "#D55E00", "marker": "o", "linestyle": ":", "markerfacecolor": "white", "zorder": 4},
-    "NumPy out.fill(1.5)": {"color": "#000000", "linestyle": "--", "linewidth": 1.5},
-    "NumPy float32 idiom": {"color": "#0072B2", "marker": "s"},
-    "NumPy float64 idiom": {"color": "#56B4E9", "marker": "s", "linestyle": "-."},
-    "torch eager": {"color": "#009E73", "marker": "^"},
-    "torch.compile": {"color": "#009E73", "marker": "^", "linestyle": ":"},
-    "numba parallel": {"color": "#CC79A7", "marker": "D"},
-    "JAX jit": {"color": "#E69F00", "marker": "v"},
-}
-_memory_limit = "memory limit: the fastest fill"
+# Contender, how README.md calls it, whether its error is of interest.
+_Rival = tuple[str, str, bool]
+_encode_rivals: tuple[_Rival, ...] = (
+    (float32_idiom, "usual NumPy code in float32", True),
+    (float64_idiom, "in float64", False),
+    (encode.fill, "`out.fill(1.5)`", False),
+)
+_table_rivals: tuple[_Rival, ...] = ((numpy_add, "NumPy with a table", False), (torch_add, "torch with a table", False))
+_float16_rivals: tuple[_Rival, ...] = (("NumPy np.add(x, table, out=x) float16", "NumPy with a table", False),)
+_embed_rivals: tuple[_Rival, ...] = ((embed.three_passes, "NumPy in three passes", False),)
+_decode_rivals: tuple[_Rival, ...] = (
+    ("NumPy x += table[offset]", "NumPy with a table", False),
+    ("torch tensor.add_(table[offset])", "torch with a table", False),
+)
+# Case, how README.md calls it, fastpe's contender, its rivals.
+_readme_rows = (
+    ("encode [512, 768]", "`encode` [512, 768]", "fastpe", _encode_rivals),
+    ("encode [65536, 1024]", "`encode` [65536, 1024]", "fastpe", _encode_rivals),
+    ("add_ [1, 512, 768]", "`add_` [1, 512, 768]", "fastpe", _table_rivals),
+    ("add_ [8, 512, 768]", "`add_` [8, 512, 768]", "fastpe", _table_rivals),
+    ("add_ [32, 512, 768]", "`add_` [32, 512, 768]", "fastpe", _table_rivals),
+    ("add_ 16 bits [8, 512, 768]", "`add_` float16 [8, 512, 768]", "fastpe float16", _float16_rivals),
+    ("embed [32, 512, 768] of 30522", "`embed` [32, 512, 768], scaled", "fastpe", _embed_rivals),
+    ("decode [1, 1, 768]", "`add_` one token [1, 1, 768], `max_len`", "fastpe, max_len", _decode_rivals),
+)
 
 
-def _encode_points(results: Sequence[CaseResult]) -> dict[str, list[tuple[float, float]]]:
-    """Per contender: (MiB written, GB/s). The memory limit is the fastest of the loops that store a constant."""
-    points: dict[str, list[tuple[float, float]]] = {}
-    for result in results:
-        if result.case.group != "encode" or result.of("NumPy float32 idiom") is None:
+def readme_text(result: MachineResult) -> str:
+    """What stands in README.md between the two marks: the first instruction set, with all threads and with one."""
+    instruction_set = result.settings[0].instruction_set
+    settings = [setting for setting in result.settings if setting.instruction_set == instruction_set]
+    rows = []
+    for name, title, own, rivals in _readme_rows:
+        cases = [setting.case(name) for setting in settings]
+        if cases[0] is None:
             continue
-        size = result.case.bytes_moved / 2**20
-        limits = []
-        for measurement in result.measurements:
-            speed = result.case.bytes_moved / measurement.time.median / 1e9
-            points.setdefault(measurement.contender.name, []).append((size, speed))
-            if measurement.contender.name in workloads.fills():
-                limits.append(speed)
-        points.setdefault(_memory_limit, []).append((size, max(limits)))
-    return points
-
-
-def draw_chart(results: Sequence[CaseResult], machine: Mapping[str, str], path: pathlib.Path) -> None:
-    matplotlib = importlib.import_module("matplotlib")
-    matplotlib.use("agg")
-    matplotlib.rcParams.update({"font.size": 11, "svg.hashsalt": "fastpe", "svg.fonttype": "path"})
-    plt = importlib.import_module("matplotlib.pyplot")
-    figure, axes = plt.subplots(figsize=(9.2, 5), layout="constrained")
-    points = _encode_points(results)
-    limit = zip(*points[_memory_limit], strict=True)
-    axes.plot(*limit, color="#666666", linewidth=6, alpha=0.35, label=_memory_limit, zorder=1)
-    for name, style in _lines.items():
-        if name in points:
-            axes.plot(*zip(*points[name], strict=True), label=name, markersize=6, **style)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    sizes = _apart(sorted({size for line in points.values() for size, _ in line}))
-    axes.set_xticks(sizes, [f"{size * 1024:.0f} KiB" if size < 1 else f"{size:g} MiB" for size in sizes])
-    lowest = min(speed for line in points.values() for _, speed in line)
-    speeds = [speed for speed in (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300) if speed > lowest / 4]
-    axes.set_yticks(speeds, [f"{speed:g}" for speed in speeds])
-    axes.minorticks_off()
-    axes.grid(visible=True, color="#dddddd")
-    axes.set_axisbelow(True)
-    axes.set_xlabel("float32 table, bytes written")
-    axes.set_ylabel("GB/s written")
-    figure.suptitle("Sinusoidal encodings: speed against size (output array reused; higher is better)", fontsize=12)
-    figure.legend(loc="outside right center", frameon=False, fontsize=9.5)
-    figure.supxlabel(
-        f"{machine['processor']}, processors: {machine['processors']}; {machine['beside it']}; {machine['date']}",
-        fontsize=8,
-        color="#555555",
+        beside = [
+            # NumPy's loops have one thread in either.
+            f"{called} {_times(cases[:1] if rival.startswith('NumPy') else cases, rival)}"
+            + (f" (error {_error(cases, rival)})" if shows_error else "")
+            for rival, called, shows_error in rivals
+            if any(case is not None and case.time(rival) for case in cases)
+        ]
+        rows.append((title, _times(cases, own), _error(cases, own), "; ".join(beside)))
+    threads = " / ".join(str(setting.threads) for setting in settings)
+    bars = result.bars()
+    machine = result.machine
+    header = ("warm arrays", f"fastpe, {threads} threads", "largest error", "beside it")
+    caption = (
+        f"{machine['processor']} ({machine['family, model, stepping']}), processors: {machine['processors']}, caches: "
+        f"{machine['caches']}; {instruction_set}; fastpe {machine['fastpe']}; {machine['beside it']}; {machine['date']}. torch "
+        f"has as many threads as fastpe, NumPy one. {sum(bar.holds for bar in bars)} of {len(bars)} bars hold; those that do "
+        "not, and all rows, are in [the results](benchmarks/RESULTS.md)."
     )
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    return f"{tables.table(header, rows, (1, 2))}\n\n{textwrap.fill(caption, 120)}"
 
 
-def _apart(sizes: Sequence[float]) -> list[float]:
-    """Those that leave room for each other's labels on a logarithmic axis."""
-    kept: list[float] = []
-    for size in sizes:
-        if not kept or size >= 2 * kept[-1]:
-            kept.append(size)
-    return kept
+def _times(cases: Sequence[CaseResult | None], contender: str) -> str:
+    times = [case.time(contender) if case is not None else None for case in cases]
+    return " / ".join(seconds_text(time.seconds.median) if time is not None else "?" for time in times)
+
+
+def _error(cases: Sequence[CaseResult | None], contender: str) -> str:
+    times = [case.time(contender) for case in cases if case is not None]
+    return f"{max(time.largest_error for time in times if time is not None):.1e}"
+
+
+def with_table(readme: str, text: str) -> str:
+    """README.md with this between the two marks."""
+    before, mark, rest = readme.partition(begin_mark)
+    _, end, after = rest.partition(end_mark)
+    if not (mark and end):
+        raise ValueError(f"README.md lacks the lines {begin_mark!r} and {end_mark!r}")
+    return f"{before}{mark}\n\n{text}\n\n{end}{after}"
+
+
+def documents(machines: Sequence[MachineResult], readme: str) -> Mapping[pathlib.Path, str]:
+    """What each file has to be; the chart and README.md show the machine that was measured last."""
+    return {
+        _root / "benchmarks" / "RESULTS.md": results_text(machines),
+        _root / "benchmarks" / "encode.svg": chart.encode_chart(machines[0]),
+        _root / "README.md": with_table(readme, readme_text(machines[0])),
+    }
+
+
+def write() -> None:
+    machines = results.stored()
+    if not machines:
+        raise SystemExit(
+            f"report: {results.directory} holds no results; measure them with: python -m benchmarks record"
+        )
+    for path, text in documents(machines, (_root / "README.md").read_text(encoding="utf-8")).items():
+        path.write_text(text, encoding="utf-8")
+        print(path)

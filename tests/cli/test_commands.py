@@ -154,19 +154,6 @@ def test_the_examples_in_help_texts_work(
         assert run.returncode == 0, f"{example}: {run.stderr}"
 
 
-def test_bench_measures_and_agrees(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--rounds", "1"]) == 0
-    out = capsys.readouterr().out
-    assert "decode [64, 1, 1024]" in out
-    assert "differs" not in out
-
-
-def test_bench_fails_when_results_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(fastpe, "add_", lambda x: x)
-    assert main(["bench", "--rounds", "1"]) == 1
-    assert "differs by" in capsys.readouterr().out
-
-
 def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "pe.npy"
     np.save(table, fastpe.encode(100, 64, convention="musicgen", base=500))

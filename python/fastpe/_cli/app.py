@@ -219,18 +219,6 @@ def _plot(
     plot.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
 
 
-@app.command("bench")
-def _bench(rounds: Annotated[int, typer.Option(min=1, help="Times each is measured.")] = 15) -> None:
-    """Time fastpe and NumPy side by side.
-
-    NumPy adds a table that it already has.
-    """
-    from fastpe._cli.commands import bench
-
-    if not bench.run(Console(), rounds=rounds):
-        raise typer.Exit(1)
-
-
 @app.command("identify", epilog=_examples("fastpe identify pe.npy"))
 def _identify(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model]; axes of 1 are left out.")],
