@@ -30,7 +30,7 @@ bool is_bfloat16(const py::dtype& dtype) {
   return true;
 }
 
-std::string dtype_text(const py::dtype& dtype) {
+std::string dtype_text(py::handle dtype) {
   return run_python([&] { return PyObject_Str(dtype.ptr()); }).cast<std::string>();
 }
 
@@ -53,11 +53,11 @@ bool is_masked_array(PyObject* array) {
   return is_instance == 1;
 }
 
-StridedArray strided(const py::array& array) {
+StridedArray strided(const Array& array) {
   return {array.data(), static_cast<std::size_t>(array.itemsize()), array.ndim(), array.shape(), array.strides()};
 }
 
-int flags_of(const py::array& array) { return array.flags(); }
+int flags_of(const Array& array) { return array.flags(); }
 
 // NumPy writes '=', but a dtype from `newbyteorder`, as zarr makes them, keeps the letter of the machine's own order.
 char native_order_letter() {
@@ -67,8 +67,8 @@ char native_order_letter() {
   return first_byte == 1 ? '<' : '>';
 }
 
-bool has_native_order(const py::dtype& dtype) {
-  const char order = dtype.byteorder();
+bool has_native_order(py::handle dtype) {
+  const char order = py::detail::array_descriptor_proxy(dtype.ptr())->byteorder;
   return order == '=' || order == '|' || order == native_order_letter();
 }
 
@@ -84,7 +84,7 @@ std::string shape_text(const std::vector<py::ssize_t>& shape) {
   return result + "]";
 }
 
-std::string shape_text(const py::array& array) {
+std::string shape_text(const Array& array) {
   return shape_text(std::vector<py::ssize_t>(array.shape(), array.shape() + array.ndim()));
 }
 
@@ -133,26 +133,26 @@ Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order or
   return array;
 }
 
-DType dtype_of(const py::dtype& dtype, const char* name) {
-  const int number = dtype.num();
+DType dtype_of(py::handle dtype, const char* name) {
+  const int number = py::detail::array_descriptor_proxy(dtype.ptr())->type_num;
   if (number == Proxy::NPY_FLOAT_) return DType::float32;
   if (number == Proxy::NPY_DOUBLE_) return DType::float64;
   if (number == type_float16) return DType::float16;
-  if (is_bfloat16(dtype)) return DType::bfloat16;
+  if (is_bfloat16(py::reinterpret_borrow<py::dtype>(dtype))) return DType::bfloat16;
   throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
                        ", expected float32, float64, float16 or ml_dtypes.bfloat16; convert it with .astype(..)");
 }
 
-DType dtype_of(const py::array& array, const char* name) { return dtype_of(array.dtype(), name); }
+DType dtype_of(const Array& array, const char* name) { return dtype_of(array.borrowed_dtype(), name); }
 
-void require_native_order(const py::dtype& dtype, const char* name) {
+void require_native_order(py::handle dtype, const char* name) {
   if (has_native_order(dtype)) return;
   throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
                        ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
 }
 
-void require_access(const py::array& array, const char* name, Access access) {
-  require_native_order(array.dtype(), name);
+void require_access(const Array& array, const char* name, Access access) {
+  require_native_order(array.borrowed_dtype(), name);
   if ((flags_of(array) & Proxy::NPY_ARRAY_ALIGNED_) == 0) {
     throw py::value_error(text(name) +
                           " is misaligned, expected addresses that are multiples of the item size; "
@@ -176,7 +176,7 @@ void require_access(const py::array& array, const char* name, Access access) {
 namespace {
 
 template <class RowsOf>
-RowsOf layout_of(const py::array& array, DType dtype, int seq_axis) {
+RowsOf layout_of(const Array& array, DType dtype, int seq_axis) {
   RowsOf rows;
   rows.dtype = dtype;
   const int column_axis = static_cast<int>(array.ndim()) - 1;
@@ -194,7 +194,7 @@ RowsOf layout_of(const py::array& array, DType dtype, int seq_axis) {
 
 }  // namespace
 
-Axes item_axes_of(const py::array& array, int seq_axis) {
+Axes item_axes_of(const Array& array, int seq_axis) {
   Axes axes;
   for (int axis = 0; axis < array.ndim() - 1; ++axis) {
     if (axis != seq_axis) axes.add(array.shape(axis), array.strides(axis));
@@ -202,32 +202,46 @@ Axes item_axes_of(const py::array& array, int seq_axis) {
   return axes;
 }
 
-Rows writable_rows_of(py::array& array, DType dtype, int seq_axis) {
+Rows writable_rows_of(Array& array, DType dtype, int seq_axis) {
   Rows rows = layout_of<Rows>(array, dtype, seq_axis);
   rows.data = static_cast<char*>(array.mutable_data());
   return rows;
 }
 
-ConstRows rows_of(const py::array& array, DType dtype, int seq_axis) {
+ConstRows rows_of(const Array& array, DType dtype, int seq_axis) {
   ConstRows rows = layout_of<ConstRows>(array, dtype, seq_axis);
   rows.data = static_cast<const char*>(array.data());
   return rows;
 }
 
-TableView table_of(const py::array& array, const char* name) {
-  if (array.ndim() != 2) {
-    throw py::value_error(text(name) + " has shape " + shape_text(array) + ", expected two axes, [rows, d_model]");
-  }
-  if (array.size() > 0 && array.shape(1) > 1 && array.strides(1) != array.itemsize()) {
+namespace {
+
+TableView table_along(const Array& array, const char* name, int row_axis) {
+  if (array.size() > 0 && last(array) > 1 && array.strides(array.ndim() - 1) != array.itemsize()) {
     throw py::value_error(text(name) +
                           " has columns that are not contiguous, expected rows that are; make a copy with "
                           "np.ascontiguousarray(" +
                           name + ")");
   }
-  return {static_cast<const char*>(array.data()), dtype_of(array, name), array.shape(0), array.strides(0)};
+  return {static_cast<const char*>(array.data()), dtype_of(array, name), array.shape(row_axis),
+          array.strides(row_axis)};
 }
 
-void require_shape(const py::array& array, const std::vector<py::ssize_t>& shape, const char* name) {
+}  // namespace
+
+TableView table_of(const Array& array, const char* name) {
+  if (array.ndim() == 2) return table_along(array, name, 0);
+  throw py::value_error(text(name) + " has shape " + shape_text(array) + ", expected two axes, [rows, d_model]");
+}
+
+TableView position_table_of(const Array& array, const char* name) {
+  if (array.ndim() == 3 && array.shape(0) == 1) return table_along(array, name, 1);
+  if (array.ndim() == 2 || (array.ndim() == 3 && array.shape(1) == 1)) return table_along(array, name, 0);
+  throw py::value_error(text(name) + " has shape " + shape_text(array) +
+                        ", expected two axes, [rows, d_model], and at most one of length 1 before or between them");
+}
+
+void require_shape(const Array& array, const std::vector<py::ssize_t>& shape, const char* name) {
   if (array.ndim() == static_cast<py::ssize_t>(shape.size()) && std::equal(shape.begin(), shape.end(), array.shape())) {
     return;
   }
@@ -235,18 +249,18 @@ void require_shape(const py::array& array, const std::vector<py::ssize_t>& shape
                         ": nothing is broadcast");
 }
 
-void require_dtype(const py::array& array, const py::array& like, const char* name, const char* like_name) {
+void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name) {
   if (array.dtype().num() == like.dtype().num()) return;
   throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) + ", expected " +
                        dtype_text(like.dtype()) + " as " + like_name + " has; convert one of them with .astype(..)");
 }
 
-bool is_same_memory(const py::array& a, const py::array& b) {
+bool is_same_memory(const Array& a, const Array& b) {
   return a.data() == b.data() && a.ndim() == b.ndim() && std::equal(a.shape(), a.shape() + a.ndim(), b.shape()) &&
          std::equal(a.strides(), a.strides() + a.ndim(), b.strides());
 }
 
-void require_disjoint(const py::array& a, const char* a_name, const py::array& b, const char* b_name) {
+void require_disjoint(const Array& a, const char* a_name, const Array& b, const char* b_name) {
   const Overlap overlap = overlap_of(strided(a), strided(b));
   if (overlap == Overlap::none) return;
   const bool is_known = overlap == Overlap::some;
@@ -270,7 +284,7 @@ Array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
   return Array(py::array(dtype, shape));
 }
 
-void require_contiguous(const py::array& array, const char* name) {
+void require_contiguous(const Array& array, const char* name) {
   if (array.ndim() <= 1 || (flags_of(array) & py::array::c_style) != 0) return;
   throw py::value_error(text(name) +
                         " was given other strides while the arguments were read, expected an array that "
@@ -278,7 +292,7 @@ void require_contiguous(const py::array& array, const char* name) {
                         name + ".copy()");
 }
 
-NumberType number_type_of(const py::array& array, const char* name, Numbers numbers) {
+NumberType number_type_of(const Array& array, const char* name, Numbers numbers) {
   const char kind = array.dtype().kind();
   const py::ssize_t bytes = array.itemsize();
   const bool is_integer = kind == 'i' || kind == 'u';

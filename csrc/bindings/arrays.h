@@ -31,6 +31,13 @@ class Array : public py::array {
   ~Array() {
     if (PyObject* const owned = release().ptr()) drop_reference(owned);
   }
+
+  // A small call asks for these many times. pybind11's own check the axis again, and count references of the dtype.
+  using py::array::shape;
+  using py::array::strides;
+  py::ssize_t shape(py::ssize_t axis) const { return py::array::shape()[axis]; }
+  py::ssize_t strides(py::ssize_t axis) const { return py::array::strides()[axis]; }
+  py::handle borrowed_dtype() const { return py::detail::array_proxy(m_ptr)->descr; }
 };
 
 // ---- Phase 1: these may run Python code
@@ -53,43 +60,45 @@ Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order or
 // ---- Phase 2: these run none, but for the words of an error
 
 // The dtype as the core knows it; a TypeError for any other.
-DType dtype_of(const py::array& array, const char* name);
-DType dtype_of(const py::dtype& dtype, const char* name);
+DType dtype_of(const Array& array, const char* name);
+DType dtype_of(py::handle dtype, const char* name);
 
-void require_native_order(const py::dtype& dtype, const char* name);
+void require_native_order(py::handle dtype, const char* name);
 
 // Aligned, native byte order and, for writing, writable and without overlap in itself.
-void require_access(const py::array& array, const char* name, Access access);
+void require_access(const Array& array, const char* name, Access access);
 
 // The axes of an array but its last one and seq_axis.
-Axes item_axes_of(const py::array& array, int seq_axis);
+Axes item_axes_of(const Array& array, int seq_axis);
 
 // Rows along seq_axis (-1: one row), columns along the last axis, all other axes items.
-Rows writable_rows_of(py::array& array, DType dtype, int seq_axis);
-ConstRows rows_of(const py::array& array, DType dtype, int seq_axis);
+Rows writable_rows_of(Array& array, DType dtype, int seq_axis);
+ConstRows rows_of(const Array& array, DType dtype, int seq_axis);
 
 // [rows, columns] with contiguous columns.
-TableView table_of(const py::array& array, const char* name);
+TableView table_of(const Array& array, const char* name);
+// The same, or [1, rows, columns] or [rows, 1, columns], as models keep their learned positions.
+TableView position_table_of(const Array& array, const char* name);
 
-void require_shape(const py::array& array, const std::vector<py::ssize_t>& shape, const char* name);
-void require_dtype(const py::array& array, const py::array& like, const char* name, const char* like_name);
+void require_shape(const Array& array, const std::vector<py::ssize_t>& shape, const char* name);
+void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name);
 
 // The same elements in the same place.
-bool is_same_memory(const py::array& a, const py::array& b);
+bool is_same_memory(const Array& a, const Array& b);
 // A ValueError where the two share memory, or may: strides can be too irregular to tell.
-void require_disjoint(const py::array& a, const char* a_name, const py::array& b, const char* b_name);
+void require_disjoint(const Array& a, const char* a_name, const Array& b, const char* b_name);
 
 // A new array of the shape; a ValueError where its size in bytes overflows.
 Array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
 
 // Of numbers_from's result; a TypeError for other numbers.
-NumberType number_type_of(const py::array& array, const char* name, Numbers numbers);
-void require_contiguous(const py::array& array, const char* name);
+NumberType number_type_of(const Array& array, const char* name, Numbers numbers);
+void require_contiguous(const Array& array, const char* name);
 
 std::string shape_text(const std::vector<py::ssize_t>& shape);
-std::string shape_text(const py::array& array);
+std::string shape_text(const Array& array);
 std::string type_name(PyObject* object);
 
-inline py::ssize_t last(const py::array& array) { return array.shape(array.ndim() - 1); }
+inline py::ssize_t last(const Array& array) { return array.shape(array.ndim() - 1); }
 
 }  // namespace fastpe::bindings

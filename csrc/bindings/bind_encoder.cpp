@@ -9,7 +9,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "call.h"
-#include "encoder_docs.h"
+#include "encoder_methods.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/gather.h"
 #include "fastpe/operations/write.h"
@@ -17,7 +17,6 @@
 #include "fastpe/sources/table.h"
 #include "interpreter.h"
 #include "scalars.h"
-#include "vectorcall.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -31,32 +30,11 @@ struct BoundEncoder {
   std::int64_t first_position;
 };
 
-// Made when the module is loaded, as the types of scalars are.
-struct Signatures {
-  Signature<12> add_in_place{"add_",
-                             1,
-                             {"x", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha", "seq_axis",
-                              "channels", "table", "num_threads"}};
-  Signature<13> add{"add",
-                    1,
-                    {"x", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha", "seq_axis",
-                     "channels", "table", "num_threads", "out"}};
-  Signature<8> encode{
-      "encode", 1, {"positions", "dtype", "offset", "mask", "lengths", "channels", "num_threads", "out"}};
-  Signature<12> embed{"embed",
-                      2,
-                      {"ids", "table", "offset", "positions", "mask", "lengths", "cu_seqlens", "scale", "alpha",
-                       "position_table", "num_threads", "out"}};
-};
-
-const Signatures& signatures() {
-  static const Signatures made;
-  return made;
-}
-
 // pybind11's own cast would hand out raw memory for an object whose __init__ never ran.
 BoundEncoder& encoder_of(PyObject* self) {
-  void* const encoder = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr();
+  auto* const instance = reinterpret_cast<py::detail::instance*>(self);
+  void* const encoder =
+      instance->simple_layout ? instance->simple_value_holder[0] : instance->get_value_and_holder().value_ptr();
   if (encoder == nullptr) {
     throw py::type_error(type_name(self) + " is not initialised, expected its __init__ to have run; make a new one");
   }
@@ -73,22 +51,6 @@ PyObject* result(Array& out, PyObject* out_argument) {
 }
 
 // ---- add_, add
-
-enum Add {
-  add_x,
-  add_offset,
-  add_positions,
-  add_mask,
-  add_lengths,
-  add_cu_seqlens,
-  add_scale,
-  add_alpha,
-  add_seq_axis,
-  add_channels,
-  add_table,
-  add_num_threads,
-  add_out
-};
 
 constexpr std::int64_t most_axes = 64;  // of a NumPy array
 
@@ -113,27 +75,25 @@ void with_source(const BoundEncoder& self, const std::optional<TableView>& learn
   }
 }
 
-template <std::size_t count>
-PyObject* add_to(BoundEncoder& self, const std::array<PyObject*, count>& a, bool in_place) {
+PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
   // Phase 1
-  PyObject* const out_argument = in_place ? nullptr : a[count - 1];
-  const bool is_out_given = is_given(out_argument);
+  const bool is_out_given = is_given(a.out);
   const std::int64_t d_model = self.core.spec().d_model;
-  Array x = array_of(a[add_x], "x");
-  Array given_out = is_out_given ? array_of(out_argument, "out") : Array();
+  Array x = array_of(a.x, "x");
+  Array given_out = is_out_given ? array_of(a.out, "out") : Array();
   Inputs inputs;
-  if (is_given(a[add_table])) {
-    inputs.learned = array_of(a[add_table], "table");
-    if (is_given(a[add_channels])) {
+  if (is_given(a.table)) {
+    inputs.learned = array_of(a.table, "table");
+    if (is_given(a.channels)) {
       throw py::value_error("table and channels were both given, expected one of them; slice the table's columns");
     }
   }
-  const std::optional<Channels> channels = channels_argument(a[add_channels], d_model);
-  const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a[add_seq_axis]);
-  read_rows(inputs, {a[add_offset], a[add_positions], a[add_mask], a[add_lengths], a[add_cu_seqlens]});
+  const std::optional<Channels> channels = channels_argument(a.channels, d_model);
+  const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a.seq_axis);
+  read_rows(inputs, row_arguments(a));
   PendingCall call;
-  const Factors factors{number_argument(a[add_scale], "scale", 1.0), number_argument(a[add_alpha], "alpha", 1.0)};
-  call.max_threads = threads_argument(a[add_num_threads]);
+  const Factors factors{number_argument(a.scale, "scale", 1.0), number_argument(a.alpha, "alpha", 1.0)};
+  call.max_threads = threads_argument(a.num_threads);
 
   // Phase 2
   const DType dtype = dtype_of(x, "x");
@@ -155,8 +115,8 @@ PyObject* add_to(BoundEncoder& self, const std::array<PyObject*, count>& a, bool
   if (in_place) {
     refuse_shared_inputs(inputs, x);
     add(fastpe::Add(writable_rows_of(x, dtype, seq_axis), extent.rows, factors));
-    Py_INCREF(a[add_x]);
-    return a[add_x];
+    Py_INCREF(a.x);
+    return a.x;
   }
   Array out = output(std::move(given_out), x.dtype(), shape_of(x));
   if (is_out_given) {
@@ -164,17 +124,11 @@ PyObject* add_to(BoundEncoder& self, const std::array<PyObject*, count>& a, bool
     refuse_shared_inputs(inputs, out);
   }
   add({rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows, factors});
-  return result(out, out_argument);
+  return result(out, a.out);
 }
 
-PyObject* method_add_in_place(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  return guarded(
-      [&] { return add_to(encoder_of(self), signatures().add_in_place.parse(arguments, given, keywords), true); });
-}
-
-PyObject* method_add(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  return guarded([&] { return add_to(encoder_of(self), signatures().add.parse(arguments, given, keywords), false); });
-}
+PyObject* add_in_place(BoundEncoder& self, const AddArguments& a) { return add_to(self, a, true); }
+PyObject* add(BoundEncoder& self, const AddArguments& a) { return add_to(self, a, false); }
 
 // ---- encode
 
@@ -188,6 +142,31 @@ py::dtype dtype_argument(PyObject* object) {
     if (!error.matches(PyExc_TypeError)) throw;
     throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16");
   }
+}
+
+// The dtype asked for, or else that of `out`, or else float32.
+py::dtype result_dtype(const py::object& asked, const Array& out) {
+  const py::dtype dtype = asked ? py::reinterpret_borrow<py::dtype>(asked) : out ? out.dtype() : py::dtype::of<float>();
+  const char* const name = asked ? "dtype" : "out";
+  dtype_of(dtype, name);
+  require_native_order(dtype, name);
+  return dtype;
+}
+
+// For functions in Python: the array behind `out`, checked, or a new one. It shares no memory with the inputs.
+py::object output_for(const py::object& out, const py::object& dtype, const std::vector<py::ssize_t>& shape,
+                      const py::args& inputs) {
+  // Phase 1
+  Array given_out = is_given(out.ptr()) ? array_of(out.ptr(), "out") : Array();
+  const py::object asked = is_given(dtype.ptr()) ? dtype_argument(dtype.ptr()) : py::object();
+  std::vector<Array> read;
+  for (const py::handle input : inputs) read.push_back(array_of(input.ptr(), "an input"));
+
+  // Phase 2
+  const py::dtype chosen = result_dtype(asked, given_out);
+  Array result = output(std::move(given_out), chosen, shape);
+  for (const Array& input : read) require_disjoint(result, "the output", input, "an input");
+  return py::object(std::move(result));
 }
 
 // A number of positions; nothing where the object is to be an array of them.
@@ -216,8 +195,8 @@ std::optional<std::int64_t> position_count(PyObject* object) {
 
 // A batch axis comes from the arguments that have one.
 std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count) {
-  if (inputs.offsets && inputs.offsets.ndim() == 1) return {inputs.offsets.shape(0), count};
-  if (inputs.lengths && inputs.lengths.ndim() == 1) return {inputs.lengths.shape(0), count};
+  if (inputs.offsets && inputs.offsets.ndim() > 0) return {inputs.offsets.shape(0), count};
+  if (inputs.lengths && inputs.lengths.ndim() > 0) return {inputs.lengths.shape(0), count};
   if (inputs.mask && inputs.mask.ndim() == 2) return {inputs.mask.shape(0), count};
   return {count};
 }
@@ -234,42 +213,29 @@ NumbersView numbers_view(const Array& array, const char* name, Numbers numbers) 
           axes > 0 ? array.strides(axes - 1) : 0};
 }
 
-enum Encode {
-  encode_positions,
-  encode_dtype,
-  encode_offset,
-  encode_mask,
-  encode_lengths,
-  encode_channels,
-  encode_num_threads,
-  encode_out
-};
-
-PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
+PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   // Phase 1
   const std::int64_t d_model = self.core.spec().d_model;
-  const std::optional<Channels> channels = channels_argument(a[encode_channels], d_model);
-  const bool is_out_given = is_given(a[encode_out]);
-  const bool is_dtype_given = is_given(a[encode_dtype]);
-  Array given_out = is_out_given ? array_of(a[encode_out], "out") : Array();
-  const py::object dtype_given = is_dtype_given ? dtype_argument(a[encode_dtype]) : py::object();
-  const std::optional<std::int64_t> count = position_count(a[encode_positions]);
+  const std::optional<Channels> channels = channels_argument(a.channels, d_model);
+  const bool is_out_given = is_given(a.out);
+  Array given_out = is_out_given ? array_of(a.out, "out") : Array();
+  const py::object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : py::object();
+  const std::optional<std::int64_t> count = position_count(a.positions);
   Inputs inputs;
   if (!count) {
-    refuse_together(a[encode_positions], "positions", a[encode_offset], "offset");
-    inputs.positions = numbers_from(a[encode_positions], "positions", Numbers::integers_or_floats, Order::contiguous);
+    refuse_together(a.positions, "positions", a.offset, "offset");
+    inputs.positions = numbers_from(a.positions, "positions", Numbers::integers_or_floats, Order::contiguous);
   }
-  read_rows(inputs, {a[encode_offset], nullptr, a[encode_mask], a[encode_lengths], nullptr});
+  RowArguments rows;
+  rows.offset = a.offset;
+  rows.mask = a.mask;
+  rows.lengths = a.lengths;
+  read_rows(inputs, rows);
   PendingCall call;
-  call.max_threads = threads_argument(a[encode_num_threads]);
+  call.max_threads = threads_argument(a.num_threads);
 
   // Phase 2
-  const py::dtype dtype = is_dtype_given ? py::reinterpret_borrow<py::dtype>(dtype_given)
-                          : is_out_given ? given_out.dtype()
-                                         : py::dtype::of<float>();
-  const char* const dtype_name = is_dtype_given ? "dtype" : "out";
-  const DType core_dtype = dtype_of(dtype, dtype_name);
-  require_native_order(dtype, dtype_name);
+  const py::dtype dtype = result_dtype(dtype_given, given_out);
   call.positions.first = self.first_position;
   if (!count) {
     const Array& positions = inputs.positions;
@@ -296,43 +262,24 @@ PyObject* encode(BoundEncoder& self, const std::array<PyObject*, 8>& a) {
   }
   if (is_out_given) refuse_shared_inputs(inputs, out);
   const Sinusoids source(self.core, &self.kept, channels ? channels->first : 0);
-  finish(call, source, Write(writable_rows_of(out, core_dtype, seq_axis)));
-  return result(out, a[encode_out]);
-}
-
-PyObject* method_encode(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  return guarded([&] { return encode(encoder_of(self), signatures().encode.parse(arguments, given, keywords)); });
+  finish(call, source, Write(writable_rows_of(out, dtype_of(dtype, "dtype"), seq_axis)));
+  return result(out, a.out);
 }
 
 // ---- embed
 
-enum Embed {
-  embed_ids,
-  embed_table,
-  embed_offset,
-  embed_positions,
-  embed_mask,
-  embed_lengths,
-  embed_cu_seqlens,
-  embed_scale,
-  embed_alpha,
-  embed_position_table,
-  embed_num_threads,
-  embed_out
-};
-
-PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
+PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   // Phase 1
-  const bool is_out_given = is_given(a[embed_out]);
+  const bool is_out_given = is_given(a.out);
   Inputs inputs;
-  inputs.vocabulary = array_of(a[embed_table], "table");
-  inputs.ids = numbers_from(a[embed_ids], "ids", Numbers::integers, Order::contiguous);
-  if (is_given(a[embed_position_table])) inputs.learned = array_of(a[embed_position_table], "position_table");
-  Array given_out = is_out_given ? array_of(a[embed_out], "out") : Array();
-  read_rows(inputs, {a[embed_offset], a[embed_positions], a[embed_mask], a[embed_lengths], a[embed_cu_seqlens]});
+  inputs.vocabulary = array_of(a.table, "table");
+  inputs.ids = numbers_from(a.ids, "ids", Numbers::integers, Order::contiguous);
+  if (is_given(a.position_table)) inputs.learned = array_of(a.position_table, "position_table");
+  Array given_out = is_out_given ? array_of(a.out, "out") : Array();
+  read_rows(inputs, row_arguments(a));
   PendingCall call;
-  const Factors factors{number_argument(a[embed_scale], "scale", 1.0), number_argument(a[embed_alpha], "alpha", 1.0)};
-  call.max_threads = threads_argument(a[embed_num_threads]);
+  const Factors factors{number_argument(a.scale, "scale", 1.0), number_argument(a.alpha, "alpha", 1.0)};
+  call.max_threads = threads_argument(a.num_threads);
 
   // Phase 2
   const Array& table = inputs.vocabulary;
@@ -358,28 +305,10 @@ PyObject* embed(BoundEncoder& self, const std::array<PyObject*, 12>& a) {
   const Gather gather(vocabulary, ids, item_axes_of(out, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows,
                       factors);
   with_source(self, learned, 0, [&](const Source& source) { finish(call, source, gather); });
-  return result(out, a[embed_out]);
-}
-
-PyObject* method_embed(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  return guarded([&] { return embed(encoder_of(self), signatures().embed.parse(arguments, given, keywords)); });
+  return result(out, a.out);
 }
 
 // ---- the class
-
-void define(py::class_<BoundEncoder>& type, const char* name, VectorcallMethod method, const char* doc) {
-  // Alive as long as the type: CPython keeps a pointer to it.
-  static std::array<PyMethodDef, 4> definitions{};
-  static std::size_t used = 0;
-  PyMethodDef& definition = definitions.at(used++);
-  definition.ml_name = name;
-  definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method));
-  definition.ml_flags = METH_FASTCALL | METH_KEYWORDS;
-  definition.ml_doc = doc;
-  PyObject* const descriptor = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &definition);
-  if (descriptor == nullptr) throw py::error_already_set();
-  type.attr(name) = py::reinterpret_steal<py::object>(descriptor);
-}
 
 std::unique_ptr<BoundEncoder> make_encoder(std::int64_t d_model, std::int64_t frequency_count, double base,
                                            double exponent_denominator, double freq_scale, std::vector<double> freqs,
@@ -398,7 +327,6 @@ std::unique_ptr<BoundEncoder> make_encoder(std::int64_t d_model, std::int64_t fr
 
 void bind_encoder(py::module_& module) {
   load_scalar_types();
-  signatures();
   py::class_<BoundEncoder> type(module, "Encoder");
   type.def(py::init(&make_encoder), py::kw_only(), py::arg("d_model"), py::arg("frequency_count"), py::arg("base"),
            py::arg("exponent_denominator"), py::arg("freq_scale"), py::arg("freqs"), py::arg("interleaved"),
@@ -407,10 +335,11 @@ void bind_encoder(py::module_& module) {
     const std::vector<double>& radians = self.core.frequencies().radians;
     return py::array_t<double>(static_cast<py::ssize_t>(radians.size()), radians.data());
   });
-  define(type, "encode", method_encode, encode_doc);
-  define(type, "add_", method_add_in_place, add_in_place_doc());
-  define(type, "add", method_add, add_doc());
-  define(type, "embed", method_embed, embed_doc());
+  module.def("output", &output_for, py::arg("out"), py::arg("dtype"), py::arg("shape"));
+  define_method<EncodeMethod, encoder_of, encode>(type);
+  define_method<AddInPlaceMethod, encoder_of, add_in_place>(type);
+  define_method<AddMethod, encoder_of, add>(type);
+  define_method<EmbedMethod, encoder_of, embed>(type);
 }
 
 }  // namespace fastpe::bindings

@@ -29,14 +29,17 @@ void read_offset(Inputs& inputs, PyObject* offset) {
   inputs.offsets = numbers_from(offset, "offset", Numbers::integers);
 }
 
-// One integer for all rows, or [rows].
+// One integer for all rows, or one per row: [rows] or [rows, 1]. An array of one is none for all of several rows: it
+// may as well be a list that misses the others, and an int says the same.
 NumbersView per_row_integers(const Array& array, std::int64_t rows, const char* name, const char* axis) {
   const NumberType type = number_type_of(array, name, Numbers::integers);
-  if (array.ndim() > 1 || (array.ndim() == 1 && array.shape(0) != rows)) {
+  const py::ssize_t axes = array.ndim();
+  const bool fits = axes == 0 || (array.shape(0) == rows && (axes == 1 || (axes == 2 && array.shape(1) == 1)));
+  if (!fits) {
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected an int, or shape " +
                           shape_text({rows}) + ": one per " + axis);
   }
-  return {static_cast<const char*>(array.data()), type, array.ndim() == 1 ? array.strides(0) : 0, 0};
+  return {static_cast<const char*>(array.data()), type, axes == 0 ? 0 : array.strides(0), 0};
 }
 
 void set_offset(PendingCall& call, const Inputs& inputs, std::int64_t rows, const char* axis) {
@@ -45,27 +48,28 @@ void set_offset(PendingCall& call, const Inputs& inputs, std::int64_t rows, cons
   if (inputs.offsets) p.offsets = per_row_integers(inputs.offsets, rows, "offset", axis);
 }
 
-// Whether an array of one entry per row has a batch axis, too.
-bool is_per_batch(const py::array& array, const Extent& extent, const char* name) {
+// Of an array of one entry per row: whether it has a batch axis, too, that differs from row to row. One of length 1 is
+// the same for all.
+bool is_per_batch(const Array& array, const Extent& extent, const char* name) {
   const py::ssize_t axes = array.ndim();
-  const bool fits =
-      (axes == 1 && array.shape(0) == extent.seq_len) ||
-      (axes == 2 && extent.has_batch && array.shape(0) == extent.rows && array.shape(1) == extent.seq_len);
+  const bool fits = (axes == 1 || (axes == 2 && (array.shape(0) == 1 || array.shape(0) == extent.rows))) &&
+                    last(array) == extent.seq_len;
   if (!fits) {
     const std::string per_batch = extent.has_batch ? " or " + shape_text({extent.rows, extent.seq_len}) : "";
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " +
                           shape_text({extent.seq_len}) + per_batch + ": one per row");
   }
-  return axes == 2;
+  return axes == 2 && array.shape(0) != 1;
 }
 
 void set_explicit_positions(PendingCall& call, const Array& array, const Extent& extent) {
   const NumberType type = number_type_of(array, "positions", Numbers::integers_or_floats);
   Positions& p = call.positions;
   p.values_per_row = is_per_batch(array, extent, "positions");
-  if (p.values_per_row) p.value_axes.add(extent.rows, array.strides(0));
+  const py::ssize_t seq_axis = array.ndim() - 1;
+  if (seq_axis == 1) p.value_axes.add(array.shape(0), array.strides(0));
   p.values = {static_cast<const char*>(array.data()), type, p.values_per_row ? array.strides(0) : 0,
-              array.strides(array.ndim() - 1)};
+              array.strides(seq_axis)};
 }
 
 void set_sequences(PendingCall& call, const Array& array, const Extent& extent) {
@@ -116,7 +120,7 @@ class SignalCheck final : public Interruption {
 
 }  // namespace
 
-Extent extent_of(const py::array& array, int seq_axis) {
+Extent extent_of(const Array& array, int seq_axis) {
   const bool has_batch = array.ndim() > (seq_axis < 0 ? 1 : 2);
   return {has_batch ? array.shape(seq_axis == 0 ? 1 : 0) : 1, seq_axis < 0 ? 1 : array.shape(seq_axis), has_batch};
 }
@@ -138,26 +142,30 @@ void set_lengths(PendingCall& call, const Array& lengths, const Extent& extent) 
   call.validity.lengths = per_row_integers(lengths, extent.rows, "lengths", "batch row");
 }
 
-void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name) {
-  if (is_given(a) && is_given(b)) {
-    throw py::value_error(std::string(a_name) + " and " + b_name + " were both given, expected one of them; leave " +
-                          b_name + " out");
-  }
+void raise_given_together(const char* a_name, const char* b_name) {
+  throw py::value_error(std::string(a_name) + " and " + b_name + " were both given, expected one of them; leave " +
+                        b_name + " out");
 }
 
-void read_rows(Inputs& inputs, const Keywords& k) {
-  refuse_together(k.positions, "positions", k.offset, "offset");
-  refuse_together(k.mask, "mask", k.lengths, "lengths");
-  refuse_together(k.cu_seqlens, "cu_seqlens", k.positions, "positions");
-  refuse_together(k.cu_seqlens, "cu_seqlens", k.mask, "mask");
-  refuse_together(k.cu_seqlens, "cu_seqlens", k.lengths, "lengths");
-  if (is_given(k.cu_seqlens)) inputs.cu_seqlens = numbers_from(k.cu_seqlens, "cu_seqlens", Numbers::integers);
-  if (is_given(k.offset)) read_offset(inputs, k.offset);
-  if (is_given(k.positions)) {
-    inputs.positions = numbers_from(k.positions, "positions", Numbers::integers_or_floats);
+void read_rows(Inputs& inputs, const RowArguments& rows) {
+  if (is_given(rows.cu_seqlens)) {
+    refuse_together(rows.cu_seqlens, "cu_seqlens", rows.positions, "positions");
+    refuse_together(rows.cu_seqlens, "cu_seqlens", rows.mask, "mask");
+    refuse_together(rows.cu_seqlens, "cu_seqlens", rows.lengths, "lengths");
+    inputs.cu_seqlens = numbers_from(rows.cu_seqlens, "cu_seqlens", Numbers::integers);
   }
-  if (is_given(k.mask)) inputs.mask = array_from(k.mask, "mask");
-  if (is_given(k.lengths)) inputs.lengths = numbers_from(k.lengths, "lengths", Numbers::integers);
+  if (is_given(rows.offset)) {
+    refuse_together(rows.positions, "positions", rows.offset, "offset");
+    read_offset(inputs, rows.offset);
+  }
+  if (is_given(rows.positions)) {
+    inputs.positions = numbers_from(rows.positions, "positions", Numbers::integers_or_floats);
+  }
+  if (is_given(rows.mask)) {
+    refuse_together(rows.mask, "mask", rows.lengths, "lengths");
+    inputs.mask = array_from(rows.mask, "mask");
+  }
+  if (is_given(rows.lengths)) inputs.lengths = numbers_from(rows.lengths, "lengths", Numbers::integers);
 }
 
 void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent) {
@@ -173,8 +181,7 @@ void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent) {
   if (inputs.lengths) set_lengths(call, inputs.lengths, extent);
 }
 
-std::optional<Channels> channels_argument(PyObject* channels, std::int64_t d_model) {
-  if (!is_given(channels)) return std::nullopt;
+Channels channels_from(PyObject* channels, std::int64_t d_model) {
   if (!PyTuple_Check(channels) || PyTuple_GET_SIZE(channels) != 2) {
     throw py::type_error("channels is " + repr_of(channels) + ", expected a tuple (first, end) of ints");
   }
@@ -188,13 +195,13 @@ std::optional<Channels> channels_argument(PyObject* channels, std::int64_t d_mod
   return Channels{*first, *end};
 }
 
-std::int64_t first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
-                           const char* name) {
+std::int64_t checked_first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
+                                   const char* name) {
   const auto mismatch = [&](const std::string& expected) {
     return py::value_error(std::string(name) + " has " + std::to_string(columns) + " columns, expected " + expected);
   };
   if (!channels) {
-    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
+    if (columns == 0) return 0;  // nothing is computed for an empty array
     throw mismatch("d_model, " + std::to_string(d_model) +
                    "; make the encoding for this width, or pass channels=(first, end)");
   }
@@ -205,7 +212,7 @@ std::int64_t first_channel(const std::optional<Channels>& channels, std::int64_t
   return channels->first;
 }
 
-int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const py::array& x) {
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& x) {
   const auto axes = static_cast<std::int64_t>(x.ndim());
   if (axes < 2) {
     throw py::value_error("x has shape " + shape_text(x) +
@@ -221,13 +228,13 @@ int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const py::array& x)
   return static_cast<int>(axis);
 }
 
-TableView learned_table(const Array& table, const py::array& like, const char* like_name, std::int64_t columns,
+TableView learned_table(const Array& table, const Array& like, const char* like_name, std::int64_t columns,
                         const char* name) {
   require_dtype(table, like, name, like_name);
   require_access(table, name, Access::read);
-  const TableView view = table_of(table, name);
-  if (table.shape(1) != columns) {
-    throw py::value_error(std::string(name) + " has " + std::to_string(table.shape(1)) + " columns, expected " +
+  const TableView view = position_table_of(table, name);
+  if (last(table) != columns) {
+    throw py::value_error(std::string(name) + " has " + std::to_string(last(table)) + " columns, expected " +
                           std::to_string(columns) + " as " + like_name + " has");
   }
   return view;
@@ -244,11 +251,12 @@ Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>
   return given;
 }
 
-void refuse_shared_inputs(const Inputs& inputs, const py::array& out) {
-  for (const Array* const input : {&inputs.offsets, &inputs.positions, &inputs.mask, &inputs.lengths,
-                                   &inputs.cu_seqlens, &inputs.learned, &inputs.vocabulary, &inputs.ids}) {
-    if (*input) require_disjoint(out, "the output", *input, "an input");
-  }
+void refuse_shared_inputs(const Inputs& inputs, const Array& out) {
+  const auto refuse = [&out](const auto&... arrays) {
+    ((arrays ? require_disjoint(out, "the output", arrays, "an input") : void()), ...);
+  };
+  refuse(inputs.offsets, inputs.positions, inputs.mask, inputs.lengths, inputs.cu_seqlens, inputs.learned,
+         inputs.vocabulary, inputs.ids);
 }
 
 void finish(const PendingCall& pending, const Source& source, const Operation& operation) {

@@ -15,18 +15,28 @@
 
 #include "arrays.h"
 #include "fastpe/call/run.h"
+#include "method.h"
+#include "scalars.h"
 
 namespace fastpe::bindings {
 
 // ---- Phase 1
 
-struct Keywords {
-  PyObject* offset = nullptr;
-  PyObject* positions = nullptr;
-  PyObject* mask = nullptr;
-  PyObject* lengths = nullptr;
-  PyObject* cu_seqlens = nullptr;
+// Which rows there are and where, of every method that takes an array of them.
+#define FASTPE_ROW_ARGUMENTS(Optional)                                                          \
+  Optional(offset, None) Optional(positions, None) Optional(mask, None) Optional(lengths, None) \
+      Optional(cu_seqlens, None)
+
+struct RowArguments {
+  FASTPE_ROW_ARGUMENTS(FASTPE_MEMBER_O)
 };
+
+template <class Arguments>
+RowArguments row_arguments(const Arguments& a) {
+#define FASTPE_TAKEN(name, otherwise) a.name,
+  return {FASTPE_ROW_ARGUMENTS(FASTPE_TAKEN)};
+#undef FASTPE_TAKEN
+}
 
 // All that is only read, but for x; what was not given is none.
 struct Inputs {
@@ -36,14 +46,23 @@ struct Inputs {
   Array vocabulary, ids;  // of embed
 };
 
-void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name);
+[[noreturn]] void raise_given_together(const char* a_name, const char* b_name);
 
-void read_rows(Inputs& inputs, const Keywords& k);
+inline void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name) {
+  if (is_given(a) && is_given(b)) raise_given_together(a_name, b_name);
+}
+
+void read_rows(Inputs& inputs, const RowArguments& rows);
 
 struct Channels {
   std::int64_t first = 0, end = 0;
 };
-std::optional<Channels> channels_argument(PyObject* channels, std::int64_t d_model);
+Channels channels_from(PyObject* channels, std::int64_t d_model);
+
+inline std::optional<Channels> channels_argument(PyObject* channels, std::int64_t d_model) {
+  if (!is_given(channels)) return std::nullopt;
+  return channels_from(channels, d_model);
+}
 
 // ---- Phase 2
 
@@ -61,7 +80,7 @@ struct Extent {
   bool has_batch;
 };
 
-Extent extent_of(const py::array& array, int seq_axis);
+Extent extent_of(const Array& array, int seq_axis);
 
 void set_mask(PendingCall& call, const Array& mask, const Extent& extent);
 void set_lengths(PendingCall& call, const Array& lengths, const Extent& extent);
@@ -69,19 +88,24 @@ void set_lengths(PendingCall& call, const Array& lengths, const Extent& extent);
 // Positions and validity of the rows.
 void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent);
 
+std::int64_t checked_first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
+                                   const char* name);
+
 // The first of the encoding's columns.
-std::int64_t first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
-                           const char* name);
+inline std::int64_t first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
+                                  const char* name) {
+  return !channels && columns == d_model ? 0 : checked_first_channel(channels, d_model, columns, name);
+}
 
-int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const py::array& x);
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& x);
 
-TableView learned_table(const Array& table, const py::array& like, const char* like_name, std::int64_t columns,
+TableView learned_table(const Array& table, const Array& like, const char* like_name, std::int64_t columns,
                         const char* name);
 
 // `given` checked, or a new array.
 Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
 
-void refuse_shared_inputs(const Inputs& inputs, const py::array& out);
+void refuse_shared_inputs(const Inputs& inputs, const Array& out);
 
 // ---- The run
 

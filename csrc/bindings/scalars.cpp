@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "arrays.h"
-#include "fastpe/parallel.h"
 #include "interpreter.h"
 
 namespace fastpe::bindings {
@@ -41,6 +40,7 @@ void load_scalar_types() { numpy_types(); }
 bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, numpy_types().scalar) != 0; }
 
 std::optional<std::int64_t> integer_argument(PyObject* object) {
+  if (PyLong_CheckExact(object)) return saturated(object);
   if (is_ndarray(object) || PyBool_Check(object)) return std::nullopt;
   if (PyLong_Check(object)) return saturated(object);
   // Until NumPy 2.3 its bool had an __index__.
@@ -50,8 +50,7 @@ std::optional<std::int64_t> integer_argument(PyObject* object) {
   return saturated(run_python([&] { return PyNumber_Index(object); }).ptr());
 }
 
-int threads_argument(PyObject* object) {
-  if (!is_given(object)) return default_thread_count();
+int threads_from(PyObject* object) {
   const std::optional<std::int64_t> value = integer_argument(object);
   if (!value || *value < 1) {
     const std::string message =
@@ -66,8 +65,7 @@ std::string repr_of(PyObject* object) {
   return run_python([&] { return PyObject_Repr(object); }).cast<std::string>();
 }
 
-double number_argument(PyObject* object, const char* name, double otherwise) {
-  if (!is_given(object)) return otherwise;
+double number_from(PyObject* object, const char* name) {
   const double value = parked_at_exit([&] { return PyFloat_AsDouble(object); });
   if (value == -1.0 && PyErr_Occurred() != nullptr) {
     // Only what says that this is no number: an interruption, or no memory left, is the caller's own.

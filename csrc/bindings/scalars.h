@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "fastpe/parallel.h"
+
 // All of these may run Python code.
 
 namespace fastpe::bindings {
@@ -21,11 +23,17 @@ inline bool is_given(PyObject* object) { return object != nullptr && object != P
 bool is_numpy_scalar(PyObject* object);
 std::string repr_of(PyObject* object);
 
-double number_argument(PyObject* object, const char* name, double otherwise);
+double number_from(PyObject* object, const char* name);
+inline double number_argument(PyObject* object, const char* name, double otherwise) {
+  return is_given(object) ? number_from(object, name) : otherwise;
+}
 
 // An int that is no bool, saturated where it does not fit; nothing where it is no int.
 std::optional<std::int64_t> integer_argument(PyObject* object);
 
-int threads_argument(PyObject* object);
+int threads_from(PyObject* object);
+inline int threads_argument(PyObject* object) {
+  return is_given(object) ? threads_from(object) : default_thread_count();
+}
 
 }  // namespace fastpe::bindings

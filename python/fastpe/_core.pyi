@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -7,6 +7,17 @@ import numpy.typing as npt
 __version__: str
 
 _Array = TypeVar("_Array")
+
+# Arguments that several methods take.
+_Offset: TypeAlias = int | npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
+_Positions: TypeAlias = npt.ArrayLike | None  # [L], [1, L] or [B, L]
+_Mask: TypeAlias = npt.ArrayLike | None  # bool [L], [1, L] or [B, L]
+_Lengths: TypeAlias = npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
+_Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
+_Channels: TypeAlias = tuple[int, int] | None
+_Table: TypeAlias = npt.NDArray[Any] | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
+_Threads: TypeAlias = int | None
+_Out: TypeAlias = npt.NDArray[Any] | None
 
 def check_environment() -> None: ...
 def compiler() -> str: ...
@@ -16,6 +27,9 @@ def streaming_threshold_bytes() -> int: ...
 def instruction_set() -> str: ...
 def available_instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> None: ...
+def output(
+    out: _Out, dtype: npt.DTypeLike | None, shape: Sequence[int], *inputs: npt.NDArray[Any]
+) -> npt.NDArray[Any]: ...
 
 largest_scaling_number: float
 
@@ -45,59 +59,59 @@ class Encoder:
         positions: int | npt.ArrayLike,
         *,
         dtype: npt.DTypeLike | None = None,
-        offset: int | npt.ArrayLike | None = None,
-        mask: npt.ArrayLike | None = None,
-        lengths: npt.ArrayLike | None = None,
-        channels: tuple[int, int] | None = None,
-        num_threads: int | None = None,
-        out: npt.NDArray[Any] | None = None,
+        offset: _Offset = None,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        channels: _Channels = None,
+        num_threads: _Threads = None,
+        out: _Out = None,
     ) -> npt.NDArray[Any]: ...
     def add_(
         self,
         x: _Array,
         *,
-        offset: int | npt.ArrayLike | None = None,
-        positions: npt.ArrayLike | None = None,
-        mask: npt.ArrayLike | None = None,
-        lengths: npt.ArrayLike | None = None,
-        cu_seqlens: npt.ArrayLike | None = None,
+        offset: _Offset = None,
+        positions: _Positions = None,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        cu_seqlens: _Sequences = None,
         scale: float = 1.0,
         alpha: float = 1.0,
         seq_axis: int = -2,
-        channels: tuple[int, int] | None = None,
-        table: npt.NDArray[Any] | None = None,
-        num_threads: int | None = None,
+        channels: _Channels = None,
+        table: _Table = None,
+        num_threads: _Threads = None,
     ) -> _Array: ...
     def add(
         self,
         x: npt.NDArray[Any],
         *,
-        offset: int | npt.ArrayLike | None = None,
-        positions: npt.ArrayLike | None = None,
-        mask: npt.ArrayLike | None = None,
-        lengths: npt.ArrayLike | None = None,
-        cu_seqlens: npt.ArrayLike | None = None,
+        offset: _Offset = None,
+        positions: _Positions = None,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        cu_seqlens: _Sequences = None,
         scale: float = 1.0,
         alpha: float = 1.0,
         seq_axis: int = -2,
-        channels: tuple[int, int] | None = None,
-        table: npt.NDArray[Any] | None = None,
-        num_threads: int | None = None,
-        out: npt.NDArray[Any] | None = None,
+        channels: _Channels = None,
+        table: _Table = None,
+        num_threads: _Threads = None,
+        out: _Out = None,
     ) -> npt.NDArray[Any]: ...
     def embed(
         self,
         ids: npt.ArrayLike,
         table: npt.NDArray[Any],
         *,
-        offset: int | npt.ArrayLike | None = None,
-        positions: npt.ArrayLike | None = None,
-        mask: npt.ArrayLike | None = None,
-        lengths: npt.ArrayLike | None = None,
-        cu_seqlens: npt.ArrayLike | None = None,
+        offset: _Offset = None,
+        positions: _Positions = None,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        cu_seqlens: _Sequences = None,
         scale: float = 1.0,
         alpha: float = 1.0,
-        position_table: npt.NDArray[Any] | None = None,
-        num_threads: int | None = None,
-        out: npt.NDArray[Any] | None = None,
+        position_table: _Table = None,
+        num_threads: _Threads = None,
+        out: _Out = None,
     ) -> npt.NDArray[Any]: ...

@@ -154,7 +154,7 @@ def test_masks_over_two_threads() -> None:
     [
         ({"mask": np.ones((2, 4), np.int64)}, TypeError, r"mask has dtype int64, expected bool.*astype\(bool\)"),
         ({"mask": np.ones((2, 5), bool)}, ValueError, r"mask has shape \[2, 5\], expected \[4\] or \[2, 4\]"),
-        ({"mask": np.ones((1, 4), bool)}, ValueError, r"mask has shape \[1, 4\], expected \[4\] or \[2, 4\]"),
+        ({"mask": np.ones((3, 4), bool)}, ValueError, r"mask has shape \[3, 4\], expected \[4\] or \[2, 4\]"),
         ({"mask": np.True_}, ValueError, r"mask has shape \[\], expected"),
         ({"mask": np.ones((2, 4, 1), bool)}, ValueError, r"mask has shape \[2, 4, 1\]"),
         ({"lengths": [4, 5]}, ValueError, r"lengths\[1\] is 5, expected 0 to the sequence length, 4"),

@@ -202,19 +202,23 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
         ({"mask": np.ones((3, 2), bool)}, ValueError, r"mask has shape \[3, 2\], expected \[2, 3\]"),
         ({"class_tokens": -1}, ValueError, "class_tokens is -1"),
         ({"class_tokens": 1, "channels_first": True}, ValueError, "class_tokens and channels_first"),
-        ({"out": np.full((2, 3, 4), np.float32(7))}, ValueError, r"out has shape \[2, 3, 4\], expected \[2, 3, 8\]"),
+        (
+            {"out": np.full((2, 3, 4), np.float32(7))},
+            ValueError,
+            r"out has shape \[2, 3, 4\], expected exactly \[2, 3, 8\]",
+        ),
         ({"out": np.full((2, 3, 8), 7)}, TypeError, "out has dtype int64"),
         (
             {"out": np.full((2, 3, 8), 7.0), "dtype": np.float32},
             TypeError,
-            "out has dtype float64 but dtype is float32",
+            "out has dtype float64, expected float32; pass an array of that dtype",
         ),
-        ({"out": [[7.0]]}, TypeError, "out is list"),
-        ({"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")}, TypeError, "out has byte order"),
+        ({"out": [[7.0]]}, TypeError, "out is a list, expected a numpy.ndarray"),
+        ({"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")}, TypeError, "out has dtype >f4, expected native"),
         (
             {"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")},
             TypeError,
-            r"make it with np\.empty\(\[2, 3, 8\], np\.float32\)",
+            r"convert it with \.astype\(dtype\.newbyteorder\('='\)\)",
         ),
         ({"base": -1.0}, ValueError, "base"),
         (
@@ -240,8 +244,28 @@ def test_unwritable_outputs_are_refused() -> None:
     with pytest.raises(ValueError, match="read-only"):
         fastpe.encode_grid((2, 3), 8, convention="mae2d", out=frozen)
     broadcast = np.lib.stride_tricks.as_strided(np.zeros((2, 8), np.float32), (2, 3, 8), (32, 0, 4))
-    with pytest.raises(ValueError, match="overlaps itself"):
+    with pytest.raises(ValueError, match="out has elements that share memory"):
         fastpe.encode_grid((2, 3), 8, convention="mae2d", out=broadcast)
+
+
+def test_an_output_apart_from_its_input_is_asked_for() -> None:
+    memory = np.linspace(0, 9, 64)
+    before = memory.copy()
+    points, out = memory[:12].reshape(3, 4), memory[8:56].reshape(3, 16)
+    with pytest.raises(ValueError, match="the output shares memory with an input"):
+        fastpe.encode_coordinates(points, 16, convention="nerf", out=out)
+    mask = np.zeros((2, 3, 8, 4), bool)
+    with pytest.raises(ValueError, match="the output shares memory with an input"):
+        fastpe.encode_grid((2, 3), 8, convention="mae2d", mask=mask[..., 0, 0], out=mask.view(np.float32)[..., 0])
+    assert (memory == before).all()
+    assert not mask.any()
+
+
+def test_an_output_behind_the_buffer_protocol_is_written_and_returned() -> None:
+    memory = memoryview(bytearray(2 * 3 * 8 * 4)).cast("B").cast("f", (2, 3, 8))
+    out: Any = memory
+    assert fastpe.encode_grid((2, 3), 8, convention="mae2d", out=out) is out
+    assert _same_bits(np.asarray(out), fastpe.encode_grid((2, 3), 8, convention="mae2d"))
 
 
 @pytest.mark.parametrize(

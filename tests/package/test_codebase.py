@@ -82,13 +82,13 @@ def test_doctests_of_the_compiled_methods(name: str) -> None:
     runner = doctest.DocTestRunner(verbose=False)
     assert runner.run(parsed).failed == 0
     # inspect reads the signature out of the docstring; it is the one the function of that name has, and its own.
-    signature = inspect.signature(method)
-    function = inspect.signature(getattr(fastpe, name))
-    kept = [parameter for parameter in function.parameters if parameter in signature.parameters]
-    assert kept == [parameter for parameter in signature.parameters if parameter in kept]
-    described = method.__doc__.split("Parameters\n----------")[1].split("Returns\n-------")[0]
-    for parameter in list(signature.parameters)[1:]:
-        assert parameter in described, parameter
+    own = list(inspect.signature(method).parameters.values())[1:]
+    function = inspect.signature(getattr(fastpe, name)).parameters
+    assert [parameter.name for parameter in own] == [
+        known for known in function if known in {each.name for each in own}
+    ]
+    assert [parameter.default for parameter in own] == [function[parameter.name].default for parameter in own]
+    assert f"Refer to `fastpe.{name}`" in method.__doc__
 
 
 @pytest.mark.parametrize("name", ["encode", "add_", "add", "embed"])

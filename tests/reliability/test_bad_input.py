@@ -119,7 +119,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x, offset=[[1], [2, 3]])", ValueError, "offset is a list that makes no array", "pass an array"),
     ("add_(x, positions=[0, 1])", ValueError, "positions has shape [2]", "one per row"),
     ("add_(x, positions=3)", ValueError, "positions has shape []", "one per row"),
-    ("add_(x, positions=[[0, 1, 2]])", ValueError, "positions has shape [1, 3]", "one per row"),
+    ("add_(x, positions=[[0, 1]])", ValueError, "positions has shape [1, 2]", "one per row"),
     ("add_(x, positions=np.zeros((3, 2)))", ValueError, "positions has shape [3, 2]", "one per row"),
     (
         "add_(x, positions=[0, np.nan, 1])",
@@ -200,7 +200,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x, mask=[1, 1, 0])", TypeError, "mask has dtype int64", "convert it with .astype(bool)"),
     ("add_(x, mask=[True, False])", ValueError, "mask has shape [2]", "one per row"),
     ("add_(x, mask=True)", ValueError, "mask has shape []", "one per row"),
-    ("add_(x, mask=[[True, True, True]])", ValueError, "mask has shape [1, 3]", "one per row"),
+    ("add_(x, mask=[[True, True]])", ValueError, "mask has shape [1, 2]", "one per row"),
     ("add_(x, mask=np.ones((2, 3, 1), bool))", ValueError, "mask has shape [2, 3, 1]", "one per row"),
     ("add_(x, mask=[True] * 3, lengths=[1, 1])", ValueError, "mask and lengths were both given", "leave lengths out"),
     ("add_(x, mask='no')", TypeError, "mask has dtype <U2", "convert it with .astype(bool)"),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
 from fastpe._arguments import integer, integers, numbers
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
@@ -105,6 +106,7 @@ def encode_grid(
         channels_first,
         dtype,
         out,
+        *(() if valid is None else (valid,)),
     )
     if valid is None:
         rows = [
@@ -127,7 +129,7 @@ def encode_grid(
         columns.write(counted, cells, num_threads)
     if class_tokens:
         result[..., :class_tokens, :] = 0
-    return result
+    return result if out is None else out
 
 
 def encode_coordinates(
@@ -200,7 +202,7 @@ def encode_coordinates(
     axis_count = points.shape[-1]
     columns = SharedColumns(chosen, d_model, axis_count, freqs)
     front = axis_count if include_input else 0
-    result, _ = _result((), points.shape[:-1], d_model + front, 0, False, dtype, out)
+    result, _ = _result((), points.shape[:-1], d_model + front, 0, False, dtype, out, points)
     encoded = result[..., front:]
     if points.ndim == 1:
         # A single point is written as a list of one.
@@ -208,7 +210,7 @@ def encode_coordinates(
     columns.write({axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
     if include_input:
         result[..., :front] = points
-    return result
+    return result if out is None else out
 
 
 def _chosen(convention: str | GridConvention, base: float | None, freq_scale: float | None) -> GridConvention:
@@ -269,8 +271,9 @@ def _result(
     channels_first: bool,
     dtype: npt.DTypeLike | None,
     out: npt.NDArray[Any] | None,
+    *inputs: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The array to return, and its cells as ``batch + grid + (columns,)``."""
+    """The array to write into, apart from the inputs, and its cells as ``batch + grid + (columns,)``."""
     class_tokens = integer("class_tokens", class_tokens, 0)
     if class_tokens and channels_first:
         raise ValueError("class_tokens and channels_first were both given, expected one: tokens are rows of columns")
@@ -278,39 +281,7 @@ def _result(
         shape = (*batch, class_tokens + math.prod(grid), columns)
     else:
         shape = (*batch, columns, *grid) if channels_first else (*batch, *grid, columns)
-    result = np.empty(shape, dtype or np.float32) if out is None else _checked_out(out, shape, dtype)
+    result = _core.output(out, dtype, shape, *inputs)
     if class_tokens:
         return result, result[..., class_tokens:, :].reshape(*batch, *grid, columns)
     return result, np.moveaxis(result, len(batch), -1) if channels_first else result
-
-
-def _checked_out(out: Any, shape: tuple[int, ...], dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is {type(out).__name__}, expected a NumPy array")
-    if out.shape != shape:
-        raise ValueError(f"out has shape {list(out.shape)}, expected {list(shape)}")
-    if dtype is not None and out.dtype != np.dtype(dtype):
-        raise TypeError(f"out has dtype {out.dtype} but dtype is {np.dtype(dtype)}; leave dtype out")
-    if not out.dtype.isnative:
-        raise TypeError(
-            f"out has byte order {out.dtype.byteorder!r}, expected the machine's; "
-            f"make it with np.empty({list(shape)}, np.{out.dtype.name})"
-        )
-    if out.dtype not in (np.float32, np.float64, np.float16) and out.dtype.name != "bfloat16":
-        raise TypeError(f"out has dtype {out.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16")
-    if not out.flags.writeable:
-        raise ValueError("out is read-only, expected a writable array; make a copy with .copy()")
-    if _overlaps_itself(out):
-        raise ValueError(
-            "out overlaps itself (a broadcast view?), expected separate elements; make a copy with .copy()"
-        )
-    return out
-
-
-def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
-    reach = array.itemsize
-    for stride, length in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-        if stride < reach:
-            return array.size > 0
-        reach = stride * (length - 1) + reach
-    return False

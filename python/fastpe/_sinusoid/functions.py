@@ -56,11 +56,11 @@ def encode(
         The frequencies themselves, in radians per position.
     dtype : dtype, optional
         float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
-    offset : int or int array [B], optional
+    offset : int or int array [B] or [B, 1], optional
         Added to counted positions; with an array the result is ``[B, positions, d_model]``.
-    mask : bool array [L] or [B, L], optional
+    mask : bool array [L], [1, L] or [B, L], optional
         Rows that are False become zero; counted positions count the others.
-    lengths : int array [B], optional
+    lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on become zero.
     channels : tuple of int, optional
         ``(first, end)``: only these columns.
@@ -141,15 +141,15 @@ def add_(
         Instead of the convention's.
     freqs : array_like of float64, optional
         The frequencies themselves, in radians per position.
-    offset : int or int array [B], optional
+    offset : int or int array [B] or [B, 1], optional
         Added to the counted positions 0 .. L-1 (from the convention's first one): one for all rows, or one per batch
         row. With `cu_seqlens`, one per sequence.
-    positions : int or float array [L] or [B, L], optional
+    positions : int or float array [L], [1, L] or [B, L], optional
         Explicit positions instead; negative and fractional ones are fine.
-    mask : bool array [L] or [B, L], optional
+    mask : bool array [L], [1, L] or [B, L], optional
         Rows that are False are left as they are, bit for bit. Without `positions`, positions count the other rows only,
         which makes left padding right.
-    lengths : int array [B], optional
+    lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on are left as they are.
     cu_seqlens : int array [sequences + 1], optional
         Packed rows ``x [N, C]``: where each sequence starts, and N. Positions start again in each.
@@ -161,7 +161,7 @@ def add_(
         `x` holds columns ``first`` to ``end`` of an encoding `d_model` wide.
     d_model : int, optional
         Width of the encoding; ``x.shape[-1]`` by default.
-    table : ndarray [max_len, C], optional
+    table : ndarray [max_len, C], [1, max_len, C] or [max_len, 1, C], optional
         A learned position table of `x`'s dtype, instead of sinusoids.
     num_threads : int, optional
         At most this many threads.
@@ -311,7 +311,7 @@ def embed(
         float32, float64, float16 or ml_dtypes.bfloat16, rows contiguous.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, num_threads
         As in `add_`; a row that is left alone is ``table[id]`` as it is.
-    position_table : ndarray [max_len, d_model], optional
+    position_table : ndarray [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
         A learned position table of `table`'s dtype, instead of sinusoids.
     out : ndarray, optional
         A writable array of shape ``S + (d_model,)`` and `table`'s dtype.
