@@ -17,7 +17,7 @@ _description = """\
 Speed of fastpe, beside what the machine allows and what people use instead. Every case runs with each instruction set,
 with one thread and with all; contenders take turns, and every answer is checked before it is timed.
 
-python -m benchmarks                measures for about 4 minutes and prints tables
+python -m benchmarks                measures for about 5 minutes and prints tables
 python -m benchmarks record         measures for about 15 minutes and keeps the results: benchmarks/results/MACHINE.json
 python -m benchmarks report         writes benchmarks/RESULTS.md, benchmarks/encode.svg and README.md's table from them
 python -m benchmarks compare A B    two installations, taking turns, for less than 3 minutes

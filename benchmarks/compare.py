@@ -111,7 +111,10 @@ def compare(first: str, second: str, *, only: str, tolerance: float) -> bool:
         descriptions = []
         for side in (a, b):
             with side.worker() as described:
-                descriptions.append(described.ask(do="describe"))
+                try:
+                    descriptions.append(described.ask(do="describe"))
+                except WorkerError as error:
+                    sys.exit(f"compare: {side.name}: {error}")
             config = descriptions[-1]["config"]
             print(f"{side.name}: {descriptions[-1]['file']}, {config['version']}, {config['compiler']}")
         both = [set(settings(description["config"])) for description in descriptions]

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from benchmarks.answers import Answers
 from benchmarks.harness import Check, Contender
-from fastpe._cli.rival import usual_float32, usual_float64
 
 Array = npt.NDArray[Any]
 
@@ -42,6 +41,9 @@ def use_threads(count: int) -> None:
 
 
 def encoders(out: Array, answers: Answers, *, compiled: bool) -> list[Contender]:
+    # Here, as versions that are only compared lack it.
+    from fastpe._cli.rival import usual_float32, usual_float64
+
     found = [
         Contender(name=float32_idiom, work=lambda: usual_float32(out), check=answers.float32_angles()),
         Contender(name=float64_idiom, work=lambda: usual_float64(out), check=answers.float64_angles()),

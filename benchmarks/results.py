@@ -123,7 +123,7 @@ class MachineResult:
         """Four digits of each figure, a line for each case."""
         text = json.dumps(dataclasses.asdict(self))
         text = json.dumps(json.loads(text, parse_float=lambda digits: float(f"{float(digits):.4g}")))
-        return re.sub(r'(?=\{"(name|instruction_set)": )', "\n", text) + "\n"
+        return re.sub(r' ?(?=\{"(name|instruction_set)": )', "\n", text) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> MachineResult:

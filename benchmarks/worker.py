@@ -11,7 +11,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -85,8 +84,7 @@ def worker(python: str, setting: Setting | None = None, site: pathlib.Path | Non
     if site is not None:
         # Without the site module: an editable installation would go before PYTHONPATH.
         arguments.insert(1, "-S")
-        paths = sysconfig.get_paths()
-        environment["PYTHONPATH"] = os.pathsep.join([str(site), *dict.fromkeys((paths["purelib"], paths["platlib"]))])
+        environment["PYTHONPATH"] = os.pathsep.join([str(site), *filter(os.path.isdir, sys.path)])
     process = subprocess.Popen(
         arguments, cwd=root, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Refuses to compile where arithmetic is not IEEE 754's, rounded after every operation: values would be wrong.
+// Refuses to compile if arithmetic is not IEEE 754's, rounded after every operation: values would be wrong.
 // CMakeLists.txt overrides such flags; these checks are for what it cannot override, and for builds without it.
 #pragma once
 

@@ -11,7 +11,7 @@ namespace fastpe {
 
 constexpr int max_item_axes = 8;
 
-// Axes that are counted through by one index, the last one fastest.
+// Axes that one index counts through, the last one fastest.
 struct Axes {
   int count = 0;
   std::int64_t shape[max_item_axes] = {};
@@ -43,8 +43,8 @@ struct Columns {
   std::int64_t count = 0;
 };
 
-// Items x sequence x columns. An item is one index of all axes but the sequence and the columns: `outer` ones, and of
-// one axis with a smaller stride than the sequence's, which is walked inside of it.
+// Items x sequence x columns. An item is one index of all axes but the sequence and the columns: the axes `outer`, and
+// one inner axis with a smaller stride than the sequence's, which is walked inside of the sequence.
 struct RowsLayout {
   DType dtype = DType::float32;
   Axes outer;
@@ -70,7 +70,7 @@ struct RowsLayout {
   std::int64_t bytes() const { return item_count * seq_len * row_bytes(); }
 };
 
-// Rows in memory. Those that are only read are of another type than those that are written.
+// Rows in memory. Rows that are only read have another type than rows that are written.
 template <class Byte>
 struct BasicRows : RowsLayout {
   Byte* data = nullptr;
@@ -89,7 +89,7 @@ inline ConstRows read_only(const Rows& rows) {
   return result;
 }
 
-// A [rows, columns] array that is only read, its columns without gaps.
+// A [rows, columns] array that is only read. Its columns have no gaps.
 struct TableView {
   const char* data = nullptr;
   DType dtype = DType::float32;
@@ -101,16 +101,16 @@ struct TableView {
 
 enum class NumberType { int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64 };
 
-// A number of an array, before it is checked: an integer, or a fractional one.
+// A number of an array before it is checked: an integer, or a fractional number.
 struct Number {
   bool is_integer;
-  std::int64_t integer;  // saturated where the array's own number does not fit
+  std::int64_t integer;  // saturated if the array's own number does not fit
   double value;
 };
 
 inline Number number_of(std::int64_t integer) { return {true, integer, static_cast<double>(integer)}; }
 
-// Numbers counted by (row, sequence), or by one index alone.
+// Numbers that (row, sequence) or one index alone counts.
 struct NumbersView {
   const char* data = nullptr;
   NumberType type = NumberType::int64;

@@ -10,7 +10,7 @@
 namespace fastpe {
 namespace {
 
-// 0: unknown. Linux counts the first level's data cache as 0, its instruction cache as 1.
+// Returns 0 if the size is unknown. Linux counts the first level's data cache as 0 and its instruction cache as 1.
 std::int64_t cache_bytes([[maybe_unused]] int index) {
 #if defined(__linux__)
   const std::string path = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a long call is stopped: the calling thread looks now and then, all threads see, and once they have stopped the
-// calling thread throws Interrupted.
+// How a long call is stopped: the calling thread looks now and then, and all threads see what it found. When they have
+// stopped, the calling thread throws Interrupted.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,8 @@
 
 namespace fastpe {
 
-// Whether a call is to stop. The calling thread looks, as often as it likes, which asks every 50 ms; all threads see.
+// Whether a call is to stop. The calling thread may look as often as it likes; at most every 50 ms a look asks the
+// caller. All threads see the answer.
 class Interruption {
  public:
   bool look();

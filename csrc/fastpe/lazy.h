@@ -6,8 +6,8 @@
 
 namespace fastpe {
 
-// A value made on first use. No lock, so that a fork in the midst of it leaves none behind: threads that come at the
-// same time each make one, and the first to finish is kept.
+// A value that is made on first use, without a lock: a fork would leave a locked lock behind in the child. Threads that
+// come at the same time each make a value, and the first one that is finished is kept.
 template <class T>
 class Lazy {
  public:

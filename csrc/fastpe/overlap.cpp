@@ -11,15 +11,15 @@ namespace {
 
 constexpr std::size_t most_axes = 64;  // of a NumPy array
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 56;
-// Nested slices of one buffer branch in two per stride: ten axes and their elements' bytes stay far below this.
+// The search branches in two per stride if slices of one buffer are nested. Ten axes stay far below this bound.
 constexpr int most_steps = 1 << 16;
 
-// Any multiple of the stride from 0 to count times it.
+// A term of a sum: any multiple of the stride, from 0 to count times it.
 struct Term {
   std::uint64_t stride;
   std::uint64_t count;
 
-  // Saturated: wrong strides of foreign arrays may be of any size.
+  // The product is saturated, since wrong strides of foreign arrays may have any size.
   std::uint64_t reach() const {
     if (((stride | count) >> 28) != 0 && count > most_bytes / stride) return most_bytes;
     return stride * count;
@@ -150,8 +150,8 @@ Overlap overlap_of(const StridedArray& a, const StridedArray& b) {
   const Bounds of_a(a), of_b(b);
   if (of_a.reach >= most_bytes || of_b.reach >= most_bytes) return Overlap::unknown;
   if (of_a.first + of_a.reach < of_b.first || of_b.first + of_b.reach < of_a.first) return Overlap::none;
-  // A byte of a is its first plus a sum of a's terms, a byte of b its last less a sum of b's: they are one where both
-  // sums together are the distance between.
+  // The address of a byte of a is a's first plus a sum of a's terms, and that of a byte of b is b's last less a sum of
+  // b's terms. Both are one byte if the two sums together are the distance from a's first to b's last.
   Sum sum(a.item_bytes - 1 + b.item_bytes - 1);
   sum.add(a);
   sum.add(b);

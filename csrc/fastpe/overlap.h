@@ -14,14 +14,14 @@ struct StridedArray {
   const std::ptrdiff_t* strides_bytes = nullptr;
 };
 
-// An array's strides are nested where each is at least what the axes of smaller strides cover together: no two of its
-// elements share memory then.
+// An array's strides are nested if each is at least as large as what all axes of smaller strides cover together. No two
+// of its elements share memory then.
 bool is_nested(const StridedArray& array);
 
 enum class Overlap { none, some, unknown };
 
-// Exact for slices of one buffer, nested and of up to ten axes; exact for other arrays, too, unless that takes more
-// than a bounded number of steps, of well below a millisecond together. Arrays far apart take some nanoseconds.
+// The answer is exact for slices of one buffer with nested strides and up to ten axes. For other arrays it is exact
+// unless the search exceeds its bound, which is well below a millisecond. Arrays far apart take some nanoseconds.
 Overlap overlap_of(const StridedArray& a, const StridedArray& b);
 
 }  // namespace fastpe

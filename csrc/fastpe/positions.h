@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which rows of a call are valid, and at which positions they are. A row here is one index of what arguments are given
-// for: the first axis of a batch.
+// Which rows of a call are valid, and at which positions they are. `row` is a row of arguments here, one index of the
+// first axis of a batch, and `l` counts rows along the sequence.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +29,11 @@ struct Positions {
 
   // Whether all rows have the same positions.
   bool are_shared() const { return !values_per_row && !offsets.is_given() && !count_valid_only; }
-  // Whether positions may come in any order, and come back to where they were.
+  // Whether positions may come in any order, so that earlier ones may come again.
   bool are_in_any_order() const { return values.is_given() || offsets.is_given(); }
 };
 
-// Rows that are not valid are left alone.
+// Which rows are valid. An operation leaves the others alone.
 struct Validity {
   const char* mask = nullptr;  // NumPy booleans; true: valid
   std::int64_t mask_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
@@ -77,7 +77,7 @@ inline std::int64_t valid_before(const Validity& validity, std::int64_t row, std
 
 inline std::int64_t first_position(const Positions& p, std::int64_t row) {
   if (!p.offsets.is_given()) return p.first;
-  // Far beyond max_position is far enough to be refused, and cannot overflow.
+  // This is far enough beyond max_position to be refused, and cannot overflow.
   return p.first + std::clamp(p.offsets.integer_at(row, 0), -2 * max_position, 2 * max_position);
 }
 
@@ -90,7 +90,7 @@ inline std::int64_t sequence_of(const Positions& p, std::int64_t l) {
   return low;
 }
 
-// `count` rows from l on, at consecutive integer positions; or one row at a fractional one.
+// `count` rows from l on, at consecutive integer positions, or one row at a fractional position.
 struct Run {
   std::int64_t l;
   std::int64_t count;
@@ -120,7 +120,7 @@ void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int
   } else if (p.sequence_starts.is_given()) {
     const std::int64_t end = l + count;
     for (std::int64_t sequence = sequence_of(p, l); l < end; ++sequence) {
-      // Bounded even if another thread changes the array after it was checked.
+      // The clamp holds even if another thread changes the array after it was checked.
       const std::int64_t start = std::clamp<std::int64_t>(p.sequence_starts.integer_at(0, sequence), 0, l);
       const bool is_last = sequence + 1 >= p.sequence_count;
       const std::int64_t stop = is_last ? end : std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
@@ -133,7 +133,7 @@ void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int
   }
 }
 
-// What the valid rows' positions are, once they are checked.
+// The bounds of the valid rows' positions, which were checked.
 struct PositionBounds {
   std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
   bool are_all_integers = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What passes between sources and operations: rows of an encoding that are ready, or the place they are to go to.
+// What sources and operations exchange: rows of an encoding that are ready, or the place where rows are to be written.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace fastpe {
 struct Memory {
   bool streaming = false;      // stores bypass the cache
   bool fetches_ahead = false;  // x comes from memory: the processor's own prefetching is too late
-  bool fetches_close = false;  // into the first-level cache: it has room
+  bool fetches_close = false;  // x is fetched into the first-level cache, which has room
 };
 
-// Rows l .. l + count - 1 of an encoding, of these columns.
+// Rows l .. l + count - 1 of an encoding, and these of its columns.
 struct Tile {
   const char* data;
   std::int64_t row_stride_bytes;
@@ -29,7 +29,7 @@ struct Tile {
   }
 };
 
-// Where rows go that are written as they are made: out = PE, or x * scale + alpha * PE.
+// Where a source writes rows while it makes them: out = PE, or x * scale + alpha * PE.
 struct Sink {
   DType dtype;
   Columns columns;

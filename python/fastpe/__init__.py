@@ -52,11 +52,13 @@ for _name in {*__all__} & {*globals()}:
 
 
 def __getattr__(name: str) -> Any:
-    # What many servers never ask for does not take part in their start.
+    # Many servers never use these names, so they are imported when they are first used.
     if name in ("Identification", "identify"):
         from fastpe._sinusoid import identify
 
-        return _publish(getattr(identify, name))
+        for each in (identify.Identification, identify.identify):
+            _publish(each)
+        return getattr(identify, name)
     if name == "rotary_frequencies":
         from fastpe._rotary import scaling
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from fastpe import _core
 
-# A wrong FASTPE_* variable is reported by the import, not by the first call; as a ValueError, which an extension module's
-# own initialisation would turn into an ImportError.
+# The import reports a wrong FASTPE_* variable, so that no call has to. It raises a ValueError here, since an extension
+# module's own initialisation would turn it into an ImportError.
 _core.check_environment()
 
 __version__: str = _core.__version__

@@ -81,7 +81,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         self._kind = kind
         self._presets = {preset.name: preset for preset in presets}
         for preset in self._presets.values():
-            # What help in notebooks and editors shows of a preset.
+            # Help in notebooks and editors shows this text of a preset.
             object.__setattr__(preset, "__doc__", preset._described(self))
 
     def __getitem__(self, name: str) -> _Preset:

@@ -25,7 +25,7 @@ __all__ = ["float32_error", "heatmap", "similarity", "wavelengths", "waves"]
 _colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _signed_map = "RdBu_r"
 _plain_map = "cividis"
-# More than a picture has pixels: what does not show need not be computed.
+# This is more than a picture has pixels, and what cannot be seen need not be computed.
 _most_rows = 2000
 _most_points = 40_000
 

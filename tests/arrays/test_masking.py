@@ -178,3 +178,14 @@ def test_wrong_padding_is_refused(keywords: dict[str, Any], error: type[Exceptio
     with pytest.raises(error, match=message):
         fastpe.add(before, out=x, **keywords)
     np.testing.assert_array_equal(bits(x), bits(before))
+
+
+def test_strided_rows_beyond_the_lengths_are_left_alone() -> None:
+    # Elements far apart are done in steps of one sequence, which shares its positions with the others all the same.
+    x = np.zeros((2000, 4, 20), np.float32).transpose(1, 2, 0)
+    lengths = [10, 0, 20, 1]
+    fastpe.add_(x, lengths=lengths)
+    expected = fastpe.encode(20, 2000)
+    for row, length in zip(x, lengths, strict=True):
+        assert_same_bits(row[:length], expected[:length])
+        assert not row[length:].any()

@@ -27,13 +27,12 @@ int main() {
   CHECK(is_refused<double>((std::int64_t{1} << 61) + 1000));
   CHECK(is_refused<char>(INT64_MIN + 1));
   CHECK(is_refused<char>(-1));
-  CHECK(is_refused<char>(INT64_MAX));
   if constexpr (sizeof(void*) == 4) {
     CHECK(is_refused<char>((std::int64_t{1} << 32) + 32000));
     CHECK(is_refused<double>((std::int64_t{1} << 29) + 1000));
     CHECK(is_refused<char>(std::int64_t{1} << 31));
     // Kept rows of 2^32 + 32000 bytes.
-    const fastpe::Encoder encoder(fastpe::testing::spec_of(8), (std::int64_t{1} << 27) + 1000);
+    const fastpe::testing::KeepingEncoder encoder(fastpe::testing::spec_of(8), (std::int64_t{1} << 27) + 1000);
     CHECK_THROWS(std::bad_alloc, fastpe::testing::encode<float>(encoder, fastpe::DType::float32, 5, 1), "");
   }
   CHECK(!is_refused<double>(1000));

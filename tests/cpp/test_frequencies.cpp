@@ -110,7 +110,7 @@ void phasors_near_a_tie_are_right() {
     spec.d_model = 2;
     spec.frequencies.frequency_count = 1;
     spec.frequencies.given = {expected.radians};
-    const Encoder encoder(spec, 0);
+    const Encoder encoder(spec);
     for (const bool compensated : {false, true}) {
       std::vector<double> values(static_cast<std::size_t>(encoder.table_stride())), slopes(values);
       encoder.write_phasors(expected.anchor, expected.residual, compensated, values.data(), slopes.data());

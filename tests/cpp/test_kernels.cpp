@@ -189,6 +189,7 @@ struct Span {
 };
 
 enum class Work { write, add, scale_and_add, stream };
+constexpr Work every_work[] = {Work::write, Work::add, Work::scale_and_add, Work::stream};
 
 void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                         Span span, Work work, bool is_turned) {
@@ -320,7 +321,7 @@ void every_kernel(const Kernels& kernels) {
   for (const DType dtype : dtypes) {
     for (std::int64_t columns = 1; columns <= most_columns; ++columns) {
       for (const std::int64_t shift : {0, 1, 3}) {
-        for (const Work work : {Work::write, Work::add, Work::scale_and_add, Work::stream}) {
+        for (const Work work : every_work) {
           const Span span = spans[static_cast<std::size_t>(columns + shift) % std::size(spans)];
           for (const bool is_turned : {false, true}) {
             if (is_turned && dtype == DType::float64) continue;  // its anchors have phasors of their own
@@ -334,7 +335,7 @@ void every_kernel(const Kernels& kernels) {
       }
     }
     // More than one panel of columns, in blocks of both anchors.
-    for (const Work work : {Work::write, Work::add, Work::stream}) {
+    for (const Work work : every_work) {
       expanding_is_the_scalar_arithmetic(kernels, dtype, 603, 1, {-15, 46}, work, dtype != DType::float64);
     }
   }

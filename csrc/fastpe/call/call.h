@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One call, described: an operation on rows, and the rows that a source has for their positions.
+// The description of one call: an operation, the source of the rows that it uses, and the positions of these rows.
 #pragma once
 
 #include "fastpe/operations/operation.h"

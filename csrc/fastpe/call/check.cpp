@@ -14,7 +14,7 @@ void check_position(const Source& source, const Number& number, const std::strin
   if (!source.range.has(number)) source.refuse(where, number);
 }
 
-// What the position of (row, l) was given by.
+// The argument that gave the position of (row, l), as messages name it.
 std::string origin_of(const Positions& p, std::int64_t row, const Run& run, std::int64_t l) {
   if (p.values.is_given()) return place("positions", p.value_axes, row, l);
   const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, run.l) : row;
@@ -40,7 +40,7 @@ PositionBounds check_positions(const Call& call, Lookout& lookout) {
       }
       const std::int64_t first = run.position.integer;
       if (first < source.range.lowest || first > source.range.highest - (run.count - 1)) {
-        // The first bad row is named: that of the first position, or the one behind the last good position.
+        // The message names the first bad row: the run's first row, or the row after the last good position.
         check_position(source, run.position, origin_of(p, row, run, run.l));
         const std::int64_t i = source.range.highest - first + 1;
         check_position(source, number_of(first + i), origin_of(p, row, run, run.l + i));

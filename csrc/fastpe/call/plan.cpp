@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t cache_line_bytes = 64;
 
-// Between two steps of this size a call looks whether it was interrupted.
+// A call looks between two steps of this size whether it was interrupted.
 constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
 constexpr std::int64_t strided_step_bytes = 128 * 1024;  // every element may be a cache miss, or a new page
 
@@ -19,12 +19,12 @@ constexpr std::int64_t tile_bytes_wanted = 192 * 1024;
 // The part of a tile that stays in the first-level cache beside x: read from the second level, it would halve the speed
 // of everything that passes through.
 std::int64_t resident_bytes() { return first_level_cache_bytes() / 8 * 3; }
-// The same where x comes from memory; of long rows some more.
+// The same if x comes from memory, with some more for long rows.
 constexpr std::int64_t resident_bytes_from_memory = 12 * 1024;
 constexpr std::int64_t most_resident_bytes = 16 * 1024;
 constexpr std::int64_t rows_wanted = 4;
 
-// Reading ready rows beats expanding them for runs this short, and where everything stays in the cache.
+// Ready rows are faster than expanded ones for runs this short, and if everything stays in the cache.
 constexpr std::int64_t rows_worth_expanding = 8;
 
 constexpr std::int64_t least_blocks_per_thread = 4;
@@ -60,7 +60,7 @@ TileShape tile_of(const OperationShape& shape, std::int64_t columns, const Block
     const std::int64_t bytes_in_use = tile.segment_rows * (tile.row_stride_bytes + 2 * x_row_bytes);
     memory.fetches_close = bytes_in_use <= first_level_cache_bytes();
   }
-  // Where x comes from memory, a tile of two blocks gains nothing and takes room.
+  // If x comes from memory, a tile of two blocks gains nothing and takes room.
   const std::int64_t most_tile_rows = memory.fetches_ahead ? blocks.rows : blocks.at_once * blocks.rows;
   tile.rows = std::clamp<std::int64_t>(tile_bytes_wanted / tile.row_stride_bytes, 1, most_tile_rows);
   return tile;

@@ -10,7 +10,7 @@ namespace fastpe {
 
 enum class Strategy {
   read_rows,         // ready rows of the source are the tiles
-  expand_into_out,   // rows are made where they go, no tile
+  expand_into_out,   // rows are made at their place in the output, without a tile
   expand_into_tile,  // each tile serves all items that share its positions
 };
 
@@ -39,8 +39,8 @@ class ScratchLayout {
   std::int64_t tile_ = 0, operation_ = 0, bytes_ = 0;
 };
 
-// The rows of a sequence in blocks as the source's lie: threads and steps that meet between two blocks make nothing
-// twice. Where that would leave a thread much less to do than another, a block is one row.
+// The rows of a sequence, divided into the source's blocks. If threads and steps meet between two blocks, they make
+// nothing twice. If some thread would have much less to do than another, a block is one row.
 struct Blocks {
   std::int64_t rows_of_first = 1;
   std::int64_t rows = 1;  // of one, but for the first and the last
@@ -49,7 +49,8 @@ struct Blocks {
   std::int64_t row(std::int64_t block, std::int64_t seq_len) const;
 };
 
-// How the work is divided: parts of `part_items` items, of blocks of rows; threads take up to `step` blocks at a time.
+// How the work is divided: into parts of `part_items` items, and each part into blocks of rows. A thread takes up to
+// `step` blocks at a time.
 struct Shares {
   std::int64_t part_items = 1;
   std::int64_t parts = 1;
@@ -72,7 +73,7 @@ struct Plan {
   Shares shares;
 };
 
-// Gets the rows ready that the plan reads, and the source prepared to expand the others. Throws Interrupted.
+// Also makes the rows that the plan reads, and prepares the source to expand others. Throws Interrupted.
 Plan make_plan(const Call& call, const PositionBounds& bounds, Interruption* interruption);
 
 }  // namespace fastpe

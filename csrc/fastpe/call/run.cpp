@@ -120,7 +120,9 @@ class Walk {
   }
 
   void apply(const Tile& tile, Items items) {
-    if (items.count() == 1) {
+    // Where rows have different positions, only valid rows come here.
+    const bool are_all_valid = !plan_.shares_rows || call_.validity.are_all_valid();
+    if (items.count() == 1 && are_all_valid) {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.tile.segment_rows}, workspace_);
       return;
     }
@@ -129,7 +131,7 @@ class Walk {
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t first = tile.l + tile.count * segment / segments;
       const std::int64_t end = tile.l + tile.count * (segment + 1) / segments;
-      if (!plan_.shares_rows || call_.validity.are_all_valid()) {
+      if (are_all_valid) {
         operation_.apply(tile.part(first, end), items, {items.begin, end}, workspace_);
       } else {
         apply_where_valid(tile, items, first, end);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one entry of the core.
+// The entry of the core: every call goes through run().
 #pragma once
 
 #include "call.h"
 
 namespace fastpe {
 
-// Throws std::invalid_argument or std::out_of_range, naming the argument, before anything is written; or Interrupted,
-// out being partly written.
+// Throws std::invalid_argument or std::out_of_range, which name the argument, before anything is written. Throws
+// Interrupted with a partly written output.
 void run(const Call& call, Interruption* interruption);
 
 }  // namespace fastpe

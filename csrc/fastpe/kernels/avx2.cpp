@@ -87,7 +87,7 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const __m256i bits = _mm256_castps_si256(f.v);
   const __m256i tie = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i half = _mm256_add_epi32(tie, _mm256_set1_epi32(0x7fff));
-  // What is not a number is quiet, as every result of arithmetic is, and stays as it is.
+  // A NaN keeps its payload and is quiet, as every result of arithmetic is.
   const __m256i is_number = _mm256_castps_si256(_mm256_cmp_ps(f.v, f.v, _CMP_ORD_Q));
   const __m256i rounded = _mm256_add_epi32(bits, _mm256_and_si256(half, is_number));
   const __m256i upper_words =

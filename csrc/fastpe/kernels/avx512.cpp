@@ -58,7 +58,7 @@ inline void interleave(Doubles& a, Doubles& b) {
   a.v = first;
 }
 
-// Halves, as the conversion from Doubles makes them: joining them costs more than a second store.
+// Two halves, as the conversion from Doubles makes them. To join them costs more than a second store.
 struct Floats {
   __m256 first, second;
 
@@ -76,7 +76,7 @@ inline Floats operator+(Floats a, Floats b) {
 inline Floats operator*(Floats a, Floats b) {
   return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
 }
-// Whole, for sums of what already is in single precision.
+// One whole vector, for sums of float32 numbers.
 struct WideFloats {
   __m512 v;
 
@@ -124,8 +124,8 @@ inline void load_bfloat16(const std::uint16_t* p, WideFloats& f) {
   f.v = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(upper_words, spread, _mm512_castsi256_si512(words)));
 }
 
-// The upper word is the result. Not AVX512_BF16's conversion: it flushes subnormals to zero. What is not a number is
-// quiet, as every result of arithmetic is, and stays as it is.
+// The upper word is the result. AVX512_BF16's conversion is not used, since it flushes subnormals to zero. A NaN keeps
+// its payload and is quiet, as every result of arithmetic is.
 inline __m256i rounded_to_upper_words(__m256 v) {
   const __m256i bits = _mm256_castps_si256(v);
   const __mmask8 odd = _mm256_test_epi32_mask(bits, _mm256_set1_epi32(0x10000));

@@ -176,7 +176,7 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const __m128i bits = _mm_castps_si128(f.v);
   const __m128i tie = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
   const __m128i half = _mm_add_epi32(tie, _mm_set1_epi32(0x7fff));
-  // What is not a number is quiet, as every result of arithmetic is, and stays as it is.
+  // A NaN keeps its payload and is quiet, as every result of arithmetic is.
   const __m128i is_number = _mm_castps_si128(_mm_cmpord_ps(f.v, f.v));
   const __m128i rounded = _mm_srai_epi32(_mm_add_epi32(bits, _mm_and_si128(half, is_number)), 16);
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi32(rounded, rounded));

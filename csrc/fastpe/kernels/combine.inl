@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// combine: the sum of rows and of an addend's rows, out[row] = x[row] * scale + addend[row] * alpha.
+// combine: adds the rows of an addend to rows, out[row] = x[row] * scale + addend[row] * alpha.
 //
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Stores start on a vector's
 // boundary; the vectors at both ends of a row overlap those between and are summed before x is written.
-// Reads and writes exactly the rows' columns, any alignment; out may be x. An addend's row stride of 0 adds one row to
-// all.
-// Error: none beyond the rounding of each operation.
+// It reads and writes exactly the rows' columns, with any alignment; out may be x. If the addend's row stride is 0, one
+// row is added to all rows.
+// Error: only the rounding of each operation.
 //
-// Tried, and not better in all (Zen 4 unless said): prefetching the tile, or x into a first level that has no room for
-// two segments of it beside the tile; segments of a quarter or half of the first level in the cache (Zen 5, 3 to 6 %
-// slower than three eighths); from memory segments of 8 KiB, or of 16 whatever the row, instead of 12, x fetched two or
-// four segments ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
+// Tried, and not better on the whole (on Zen 4, if nothing else is said): prefetching the tile, or x into a first level
+// that has no room for two segments of it beside the tile; segments of a quarter or half of the first level in the
+// cache (Zen 5, 3 to 6 % slower than three eighths); from memory segments of 8 KiB, or of 16 whatever the row, instead
+// of 12, x fetched two or four segments ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
 #pragma once
 
 #include "elements.inl"
@@ -73,7 +73,7 @@ void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns)
     } else if (columns < float_lanes) {
       r.put_partial(0, columns);
     } else {
-      // The vectors at both ends may overlap those between, which lie on cache lines: summed before x is written.
+      // The vectors at both ends may overlap the aligned ones between them, so they are summed before x is written.
       const auto first = r.at(0);
       const auto last = r.at(columns - float_lanes);
       r.template put_vectors<access>(head, columns);
@@ -87,7 +87,7 @@ using WideFloat32 = Float32Of<WideFloats>;
 using WideFloat16 = Float16Of<WideFloats>;
 using WideBFloat16 = BFloat16Of<WideFloats>;
 
-// As what sums are fastest where x comes from memory: whole vectors of float32 are a fifth slower than halves.
+// The element type for sums whose x comes from memory: with whole vectors of float32 they are a fifth slower.
 template <class T, class Addend>
 struct FromMemory {
   using X = T;
@@ -114,7 +114,7 @@ void combine_scaled(const Combination& c) {
                     : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
     return;
   }
-  // Rows without a gap between them are one long row.
+  // If rows have no gap between them, they are one long row.
   const std::int64_t row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
   const std::int64_t addend_row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename Addend::Element));
   const bool is_one_row = c.out_row_stride_bytes == row_bytes && c.x_row_stride_bytes == row_bytes &&

@@ -4,24 +4,22 @@
 // Method: first the anchor itself from its group's centre, then the rows around it, by the angle addition theorem: the
 // rows at +row and -row come from the same two products. The arithmetic is plain multiplication and addition in one
 // fixed order.
-// Reads the fine tables and anchors, which are padded, and x; writes exactly the rows' columns, any alignment. Rows may
-// have any stride; out may be x.
-// Error, measured where it is worst (tests/oracles/weak_spots.py finds it): float32, float16 and bfloat16 0.5 ulp + 3.2e-16,
-// float64 1 ulp + 1.4e-16. Bounds: 0.5 ulp + 1e-15 and 1 ulp + 2e-16.
+// It reads the fine tables and anchors, which are padded, and x. It writes exactly the rows' columns, with any
+// alignment. Rows may have any stride, and out may be x.
+// Error: docs/accuracy.md has the bounds, and the largest errors that tests/oracles/weak_spots.py finds.
 //
-// What it costs, in cycles for 16 float32 values (AVX-512): on Zen 4 the arithmetic alone 5.2 to 5.9, 1.3 of them for
-// each conversion of 8, storing to the second level 2 to 3, together 7 to 7.5; on Zen 5 3.3, 2.1 and 5.6: they overlap
-// little.
+// Cost, in cycles for 16 float32 values (AVX-512). On Zen 4 the arithmetic alone takes 5.2 to 5.9, of which each
+// conversion of 8 values takes 1.3; storing to the second level takes 2 to 3, and both together 7 to 7.5. On Zen 5
+// these are 3.3, 2.1 and 5.6, so they overlap little.
 //
-// Tried, and not better in all (Zen 4 unless said):
+// Tried, and not better on the whole (on Zen 4, if nothing else is said):
 // - pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with AVX2,
-// and
-//   each layout needs its own; tables of such pairs, spread as they are loaded (no change); one anchor at a time (20 %
-//   slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 % either way,
-//   for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the multipliers'
-//   ports; starting each row's stores on a cache line (the tables then straddle them; placing the tables to match, 3 %
-//   either way); halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for one store (no
-//   change).
+//   and each layout needs its own; tables of such pairs, spread as they are loaded (no change); one anchor at a time
+//   (20 % slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 % either
+//   way, for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the
+//   multipliers' ports; starting each row's stores on a cache line (the tables then straddle them; placing the tables
+//   to match, 3 % either way); halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for
+//   one store (no change).
 // - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
 //   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
 // - streaming: rows that are aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes,
@@ -50,8 +48,8 @@ void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double
   }
 }
 
-// An expansion's anchors for `columns` columns from `begin` on, at most a panel. Turned where they are used they stay
-// in the first-level cache, and what was streamed before drains meanwhile.
+// An expansion's anchors for `columns` columns from `begin` on, at most a panel. They are turned just before they are
+// used, so they stay in the first-level cache, and earlier streaming stores drain meanwhile.
 struct TurnedAnchors {
   TurnedAnchors(const Expansion& e, std::int64_t begin, std::int64_t columns) {
     const std::int64_t padded = (columns + column_padding - 1) / column_padding * column_padding;
@@ -69,8 +67,8 @@ struct TurnedAnchors {
 
 enum class Mode { write, add, scale_and_add };
 
-// Rows around two adjacent anchors that are as far from them, in the order of their positions. Those wanted are next to
-// each other.
+// The rows at one distance from two adjacent anchors, in the order of their positions. The rows that are wanted are
+// next to each other in this order.
 enum RowSet : int { before_first = 1, after_first = 2, before_second = 4, after_second = 8 };
 constexpr int around_first = before_first | after_first;
 constexpr int around_second = before_second | after_second;
@@ -78,8 +76,8 @@ constexpr int anchors_alone = after_first | after_second;  // row 0
 
 constexpr int row_bit(int anchor, int side) { return 1 << (2 * anchor + side); }
 
-// Columns of an expansion and where they go to. What is fetched is ahead_bytes ahead. Never passed by value: copying it
-// in other pieces than it was written in waits for every store before, which costs a tenth.
+// Columns of an expansion and where they are written. Fetches go to addresses ahead_bytes ahead. It is never passed by
+// value: a copy in other pieces than those that were written waits for every store before, which costs a tenth.
 struct Part {
   char* out;  // column `begin` of the first row
   std::int64_t out_row_stride_bytes;
@@ -87,8 +85,8 @@ struct Part {
   std::int64_t ahead_bytes;
 };
 
-// What the loop over a part's columns needs, in locals: a store could alias the Expansion's own fields. Once inlined
-// whole it is all in registers. `row` is the distance from the anchors, `first_anchor` the first one's number; all
+// What the loop over a part's columns needs, in locals, since a store could alias the Expansion's own fields. When all
+// is inlined, it is in registers. `row` is the distance from the anchors, `first_anchor` the first one's number; all
 // pointers are to the part's first column. Rows outside of row_set may lie outside of the array and have no pointers.
 template <class T, int row_set>
 struct RowsAt {
@@ -152,7 +150,7 @@ struct RowsAt {
 // Whether the phasors are the anchor's, or its group's centre's and turned as they are read.
 enum class From { anchor, centre };
 
-// The encoding of one row, from its two products (and what they lack, in float64).
+// The encoding of one row, from its two products (and, in float64, what rounding took from them).
 template <class T, Mode mode>
 inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, DoublePair even_low, DoublePair odd_low,
                                           bool plus, Doubles bound) {
@@ -256,14 +254,14 @@ inline void expand_one_row(const Expansion& e, const Anchor* anchors, const Part
   }
 }
 
-// Those of the rows at this distance from the anchors that are wanted.
+// Writes those rows at this distance from the anchors that are wanted.
 inline int row_set_at(const Expansion& e, std::int64_t row) {
   const auto wanted = [&e](std::int64_t at, int bit) { return e.first_row <= at && at <= e.last_row ? bit : 0; };
   const int after = wanted(row, after_first) | wanted(block_rows + row, after_second);
   return row == 0 ? after : after | wanted(-row, before_first) | wanted(block_rows - row, before_second);
 }
 
-// All rows wanted.
+// Writes all rows that are wanted.
 template <class T, Mode mode, Access access>
 inline void expand_rows(const Expansion& e, const Anchor* anchors, const Part& part) {
   // Large arrays, for which fetching pays, are almost all of whole pairs of blocks.
@@ -313,8 +311,8 @@ inline Anchor from_column(const Anchor& anchor, std::int64_t column) {
   return at;
 }
 
-// A part of at most panel_columns, for which TurnedAnchors has room. A row alone, which uses no table twice, is turned
-// as it is written and may have any number.
+// Writes a part of at most panel_columns, for which TurnedAnchors has room. A row alone uses no table twice, so it is
+// turned while it is written, and may have any number of columns.
 template <class T, Mode mode, Access access>
 inline void expand_panel(const Expansion& e, const Part& part) {
   const bool is_turned = e.anchors[0].turn.cosines != nullptr;
@@ -341,7 +339,7 @@ void expand_panels(const Expansion& e, std::int64_t first, std::int64_t last) {
   const std::int64_t columns = rows == 1 ? last - first : panel_columns;
   const std::int64_t row_stride_bytes = mode == Mode::write ? e.out_row_stride_bytes : e.x_row_stride_bytes;
   for (std::int64_t begin = first; begin < last; begin += columns) {
-    // After the last panel come the first columns of the next call's rows.
+    // The next call's rows begin after the last panel.
     const bool is_last = begin + columns >= last;
     const std::int64_t ahead =
         is_last ? rows * row_stride_bytes - (begin - first) * element_size : columns * element_size;
@@ -351,8 +349,8 @@ void expand_panels(const Expansion& e, std::int64_t first, std::int64_t last) {
   }
 }
 
-// Of rows without a gap between them, the vectors that one row ends in and the next begins in: made from both, so that
-// they are stored whole. Written in halves, such a line would have to be read from memory first.
+// Seams of rows that have no gap between them. A seam is made from the end of one row and the beginning of the next, so
+// that it is stored whole. If it were stored in halves, its cache line would be read from memory first.
 template <class T, Mode mode>
 void expand_seams(const Expansion& e, std::int64_t head) {
   using Element = typename T::Element;
@@ -361,8 +359,8 @@ void expand_seams(const Expansion& e, std::int64_t head) {
   constexpr std::int64_t seam = 2 * float_lanes;
   const std::int64_t tail = float_lanes - head;
   const std::int64_t rows = e.last_row - e.first_row + 1;
-  // From k * seam on: `tail` columns of row k - 1, then `head` columns of row k. Each come in a whole vector; what it
-  // has beside them goes into the room between two seams.
+  // From k * seam on, there are `tail` columns of row k - 1 and then `head` columns of row k. Each is written by a
+  // whole vector, whose other columns go into the room between two seams.
   alignas(64) Element seams[(most_rows + 1) * seam];
   const auto expand_to = [&e](Element* to, std::int64_t column) {
     const Part part{reinterpret_cast<char*>(to), seam * element_size, column, float_lanes, 0};

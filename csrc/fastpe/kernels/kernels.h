@@ -9,21 +9,21 @@
 
 namespace fastpe {
 
-// Rows of one anchor: the block around the anchor reaches block_radius positions to either side.
+// The block of an anchor reaches block_radius positions to either side of it.
 constexpr std::int64_t block_radius = 15;
 constexpr std::int64_t block_rows = 2 * block_radius + 1;
 
-// Anchors of one group: those up to group_radius anchors to either side of its centre, which is one of them.
+// A group has its centre, which is an anchor, and group_radius anchors to either side.
 constexpr std::int64_t group_radius = 8;
 constexpr std::int64_t group_anchors = 2 * group_radius + 1;
 
-// Adjacent blocks that one expansion may take together: they share each load of the fine tables.
+// How many adjacent blocks one expansion may make together: they share each load of the fine tables.
 constexpr std::int64_t blocks_at_once = 2;
 
 // Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column.
 constexpr std::int64_t column_padding = 16;
 
-// Writes sin and cos of one position for every frequency, in the order of the output's columns:
+// phasors writes sin and cos of one position for every frequency, in the order of the output's columns:
 // values[c] is the encoding's value in column c, slopes[c] its derivative with respect to the phase.
 // phase of frequency k, in quarter turns = anchor * anchor_quarters[k] + residual * quarters[k]; both as high + low.
 struct Phasors {
@@ -44,14 +44,14 @@ struct Phasors {
   bool compensated;                         // errors near half an ulp, for float64 outputs
 };
 
-// From the centre of a group to one of its anchors.
+// The turn from the centre of a group to one of its anchors.
 struct AnchorTurn {
   const double* cosines;  // of the distance; null: the anchor is given, not its group's centre
   const double* sines;
   bool backwards;
 };
 
-// An anchor's values and slopes, or those of its group's centre and the turn from there; at the first column wanted.
+// An anchor's values and slopes, or those of its group's centre and the turn from there, at the first wanted column.
 struct Anchor {
   const double* values;
   const double* slopes;
@@ -67,7 +67,7 @@ struct FineTables {
   std::int64_t stride;
 };
 
-// The rows first_row .. last_row around an anchor, and on into the block after it, by the angle addition theorem:
+// expand makes the rows first_row .. last_row around an anchor, which may reach into the next block:
 //   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
 struct Expansion {
   Anchor anchors[blocks_at_once];  // the second counts only if last_row is in its block
@@ -88,7 +88,7 @@ struct Expansion {
 struct Combination {
   char* out;
   const char* x;
-  const char* next_x;  // rows that will be read soon, fetched meanwhile; null: nothing is
+  const char* next_x;  // rows that will be read soon and are fetched meanwhile; null: none
   const char* addend;
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
   std::int64_t rows, columns;
@@ -104,7 +104,7 @@ struct Kernels {
   void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
 };
 
-// One table for each instruction set, in the file of its name; those that are compiled are listed in dispatch.cpp.
+// Each instruction set has one table, in the file of its name. dispatch.cpp lists those that are compiled.
 extern const Kernels kernels_baseline;
 extern const Kernels kernels_avx2;
 extern const Kernels kernels_avx512;

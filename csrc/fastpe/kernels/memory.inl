@@ -4,7 +4,7 @@
 
 #include "elements.inl"
 
-// Into the first-level or second-level cache; any address will do.
+// Fetches into the first-level or second-level cache. The address may lie outside of every array.
 #if defined(__GNUC__)
 #define FASTPE_PREFETCH_FIRST_LEVEL(address) __builtin_prefetch((address), 0, 3)
 #define FASTPE_PREFETCH_SECOND_LEVEL(address) __builtin_prefetch((address), 0, 2)
@@ -22,7 +22,7 @@ namespace {
 template <class T>
 constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;
 
-// Elements before p is aligned for streaming stores.
+// How many elements lie between p and the next address that is aligned for streaming stores.
 template <class T>
 inline std::int64_t elements_to_alignment(const void* p) {
   constexpr auto alignment = static_cast<std::uintptr_t>(vector_bytes<T>);
@@ -43,7 +43,7 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
 // cache; or storing past the caches.
 enum class Access { plain, fetching, fetching_close, streaming };
 
-// What the vector of columns at `column` is to a row at `next`: one fetch for each cache line.
+// While the vector at `column` is computed, fetches the same columns of the row at `next`, once for each cache line.
 template <class T, Access access>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
   constexpr std::int64_t line_bytes = 64;

@@ -3,8 +3,8 @@
 //
 // Method: phase = position * frequency in quarter turns, the frequency as a double-double and the product exact, so
 // that whole turns drop out at every position up to 2^53; then one polynomial sine and cosine on +-1/2 quarter turn,
-// and a little beyond. Reads the frequency tables, which are padded; writes frequency_count columns of sines and as
-// many of cosines, any alignment. Range: |anchor * block_rows + residual| <= 2^53. Error before rounding: see
+// and a little beyond. It reads the frequency tables, which are padded, and writes frequency_count columns of sines and
+// as many of cosines, with any alignment. Range: |anchor * block_rows + residual| <= 2^53. Error before rounding: see
 // sincos_near_zero.
 #pragma once
 
@@ -23,7 +23,7 @@ FASTPE_ALWAYS_INLINE SinCos sincos_near_zero(Doubles x) {
   const auto linear = [](double constant, Doubles z, double slope) {
     return Doubles::broadcast(constant) + z * Doubles::broadcast(slope);
   };
-  // Estrin's scheme: Horner's chain is longer than the processor looks ahead.
+  // Estrin's scheme, because Horner's chain is longer than the processor looks ahead.
   const Doubles z = x * x;
   const Doubles z2 = z * z;
   const Doubles z4 = z2 * z2;

@@ -25,7 +25,7 @@ class Add final : public Operation {
   const char* x_at(Place place, const Columns& columns) const;
   void add_to_item(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const;
   void add_to_item_by_rows(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const;
-  // Items that lie side by side inside of the sequence, at one place of it after the other.
+  // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.
   void add_to_inner_items(const Tile& tile, Items items, Place next, const Workspace& workspace) const;
 
   ConstRows x_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows whose elements may lie apart.
+// Copies of rows whose elements may lie apart.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// out = vocabulary[ids] * scale + alpha * PE. Rows that are not valid are those of the vocabulary.
+// out = vocabulary[ids] * scale + alpha * PE. Rows that are not valid become rows of the vocabulary.
 #pragma once
 
 #include "add.h"
@@ -17,7 +17,7 @@ class Gather final : public Operation {
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
-  // Null beyond the last row; never outside the vocabulary, whatever became of the id since it was checked.
+  // Null beyond the last row. The address is in the vocabulary even if the id has changed since it was checked.
   const char* embedding_at(Place place, const Columns& columns) const;
 
   TableView vocabulary_;

@@ -31,7 +31,7 @@ struct OperationShape {
   std::int64_t items() const { return rows * items_per_row; }
 };
 
-// Of an operation that writes `out`, and needs a row's scratch memory where that is strided.
+// The shape of an operation that writes `out`. It needs scratch memory for one row if `out` has strided columns.
 OperationShape shape_of_writing(const Rows& out, std::int64_t rows);
 
 struct Items {
@@ -55,13 +55,13 @@ class Operation {
   // Checks values that are not positions, before the first write. Throws std::out_of_range, or Interrupted.
   virtual void check(Lookout& /*lookout*/) const {}
 
-  // Does it for the tile's rows of each of the items. Those at `next` are likely to come after it.
+  // Does the operation with the tile's rows for each of the items. The rows at `next` will probably be done afterwards.
   virtual void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const = 0;
 
   // The place of an item's rows from l on.
   virtual Sink sink(std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const { return {}; }
 
-  // What rows become that are not valid.
+  // Gives rows that are not valid their values.
   virtual void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;
 
   Operation(const Operation&) = delete;

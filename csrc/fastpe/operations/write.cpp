@@ -7,7 +7,7 @@ namespace fastpe {
 namespace {
 
 OperationShape shape_of(const Rows& out) {
-  // Each item is a row of arguments: what is only written costs as much to copy as to make again.
+  // Each item is its own row of arguments: to copy rows that are only written takes as long as to make them again.
   OperationShape shape = shape_of_writing(out, out.item_count);
   shape.tile_dtype = out.dtype;
   shape.has_sink = shape.has_contiguous_rows;

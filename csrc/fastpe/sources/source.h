@@ -23,7 +23,7 @@ struct PositionRange {
   }
 };
 
-// Positions whose rows are made with shared work: a thread's share of a sequence best ends where a block ends.
+// Blocks of positions whose rows share work. A thread's share of a sequence should therefore end where a block ends.
 struct BlockShape {
   std::int64_t rows;
   std::int64_t at_once;  // adjacent blocks that are made together
@@ -34,19 +34,19 @@ class Source {
   const PositionRange range;
   const BlockShape blocks;
 
-  // Throws, saying why a position is not in the range.
+  // Throws an error that says why a position is not in the range.
   [[noreturn]] virtual void refuse(const std::string& where, const Number& position) const = 0;
 
-  // Whether rows of this dtype are ready for all positions within the bounds, or worth getting ready.
+  // Whether rows of this dtype are ready for all positions within the bounds, or should be made ready.
   virtual bool has_ready_rows(DType dtype, const PositionBounds& bounds) const = 0;
-  // The rows from position 0 on, those within the bounds being ready; data null: they can't be had now, expand them.
-  // Throws Interrupted.
+  // The rows from position 0 on, of which those within the bounds are ready. If data is null, they cannot be had now
+  // and have to be expanded. Throws Interrupted.
   virtual TableView ready_rows(DType dtype, const PositionBounds& bounds, int max_threads,
                                Interruption* interruption) const = 0;
 
   // The rest is for sources that can expand rows.
   virtual bool expands() const { return false; }
-  // From this position on, to the end of its block.
+  // How many positions there are from this one to the end of its block.
   virtual std::int64_t rows_to_block_end(std::int64_t /*position*/) const { return 1; }
   // Makes what expand() needs, so that it allocates nothing. Throws Interrupted.
   virtual void prepare(DType /*dtype*/, Interruption* /*interruption*/) const {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A learned table: row p belongs to position p, and there are no others.
+// A learned table: row p belongs to position p, and other positions have no rows.
 #pragma once
 
 #include "source.h"

@@ -36,7 +36,7 @@ def _open_descriptor(number: int, name: str) -> Iterator[IO[bytes]]:
     """Write to a descriptor that is open already, and leave it open for those who share it."""
     what = {1: "standard output", 2: "standard error"}.get(number, f"descriptor {number}")
     try:
-        # Of a closed standard output, another file may have got the number.
+        # If standard output was closed, another file may have its number now.
         copy = os.dup(-1 if number == 1 and sys.__stdout__ is None else number)
     except OSError:
         raise CommandError(f"-o {name} writes to {what}, which is closed; redirect it or name a file") from None
@@ -167,7 +167,7 @@ def _partial_name(final: Path) -> Path:
 
 
 def _sync_directory(directory: Path) -> None:
-    # Windows opens no directories, and needs none of this.
+    # Windows cannot open directories, and does not need this.
     if os.name == "posix":
         descriptor = os.open(directory, os.O_RDONLY)
         try:

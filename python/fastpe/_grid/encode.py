@@ -18,7 +18,7 @@ from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
 from fastpe._sinusoid.convention import with_overrides
 
-# What DETR adds to the last coordinate before it divides by it.
+# DETR adds this to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
 
 

@@ -24,7 +24,7 @@ _range = f"2**-{_largest.bit_length() - 1} to 2**{_largest.bit_length() - 1}"
 # Every type may have these. The rotary dimension says already which part of a head is rotated.
 _common_keys = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 
-# What other systems call a type or a key, and what to write here.
+# Names that other systems give a type or a key, and the name to write here.
 _other_types = {
     "su": 'early Phi-3 files mean "longrope"',
     "deepseek_yarn": 'it is vLLM\'s name for "yarn" as DeepSeek uses it',

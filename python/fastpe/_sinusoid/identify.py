@@ -23,10 +23,10 @@ _chunk_values = 1 << 22
 _probe_rows = 8
 _turns_tried = 64
 
-# What a value of one may be off by, by the table's dtype: the rounding of its entries. float64 tables have often passed
+# How far the values of a table of each dtype may be off because they were rounded. float64 tables have often passed
 # through float32.
 _rounding = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
-# The angle's relative error in systems that compute it in float32, measured up to 1.5e-7 per position, with a margin.
+# The relative error of angles in systems that compute them in float32. It was measured at up to 1.5e-7; this has a margin.
 _float32_angle_error = 2.5e-7
 # Beyond this, tables of different conventions would be taken for one another.
 _largest_tolerance = 0.2
@@ -314,7 +314,7 @@ def _frequency_knobs(preset: Convention, measured: _Measured, d_model: int) -> l
         scales += _nearby(float(steps[0]))
     for base in dict.fromkeys(bases):
         for scale in dict.fromkeys(scales):
-            # Only what the measured phases bear out is worth a whole table.
+            # A whole table is made only if the measured phases agree.
             if base > 0.0 and base != 1.0 and np.abs(scale * base**-k - steps).max() < 1e-4 * steps.max():
                 result.append((base, scale))
     return list(dict.fromkeys(result))

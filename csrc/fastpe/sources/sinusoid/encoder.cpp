@@ -13,7 +13,7 @@
 namespace fastpe {
 namespace {
 
-// Its tables stay below a gigabyte, and making them below a second.
+// The tables of such an encoder stay below a gigabyte, and are made in less than a second.
 constexpr std::int64_t max_d_model = std::int64_t{1} << 20;
 
 std::int64_t padded(std::int64_t columns) {

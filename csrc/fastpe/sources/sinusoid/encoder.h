@@ -15,24 +15,25 @@ namespace fastpe {
 
 class Encoder {
  public:
-  // Throws std::invalid_argument for a spec that describes no encoding.
+  // Throws std::invalid_argument if the spec describes no encoding.
   explicit Encoder(Spec spec);
 
   const Spec& spec() const { return spec_; }
   const Frequencies& frequencies() const { return frequencies_; }
 
-  // Doubles of one table row: all columns, padded.
+  // The number of doubles in one table row: all columns, and padding.
   std::int64_t table_stride() const { return table_stride_; }
 
-  // Makes the tables for this dtype, so that nothing below allocates. Throws Interrupted.
+  // Makes the tables for this dtype, so that the functions below allocate nothing. Throws Interrupted.
   void prepare(DType dtype, Interruption* interruption) const;
-  // Whether they are made: the first call makes them, which may take long.
+  // Whether the tables are made. The first call makes them, which may take long.
   bool is_prepared(DType dtype) const;
 
   // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; 0 where no frequency is.
   void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
 
-  // To an anchor `distance` anchors from its group's centre, |distance| <= group_radius, from first_column on.
+  // The turn to the anchor `distance` anchors from its group's centre, |distance| <= group_radius, from first_column
+  // on.
   AnchorTurn anchor_turn(std::int64_t distance, std::int64_t first_column) const;
 
   // From first_column on.

@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::int64_t most_slots = 8;
 
-// Positions in any order come back to the groups of a sequence; those in a row don't.
+// Positions in any order need the groups of a sequence again; consecutive positions do not.
 std::int64_t slots_for(DType dtype, bool in_any_order) {
   return in_any_order && dtype != DType::float64 ? most_slots : blocks_at_once;
 }
 
-// Turning costs accuracy: in float64 every anchor has phasors of its own.
+// A turn costs accuracy, so every anchor has phasors of its own in float64.
 bool is_compensated(DType dtype) { return dtype == DType::float64; }
 
 }  // namespace
@@ -49,7 +49,7 @@ void Expander::start(char* scratch, DType dtype, bool in_any_order) const {
   std::fill(std::begin(phasors.anchors), std::end(phasors.anchors), HeldPhasors::no_anchor);
 }
 
-// The phasors of an anchor. Two numbers of what is held, anchors or groups, that differ by one stay held together.
+// The phasors of an anchor. Two anchors (or groups) whose numbers differ by one can both be held.
 Anchor Expander::held(HeldPhasors& phasors, std::int64_t anchor, std::int64_t number) const {
   const auto slot =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(number) % static_cast<std::uint64_t>(phasors.slots));
@@ -96,7 +96,7 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
     const double residual = run.position.value - anchor * static_cast<double>(block_rows);
-    // Near the smallest doubles an exact product's error underflows, and instruction sets would differ.
+    // Near the smallest doubles the error of a product underflows, and instruction sets would differ.
     const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
     phasors.anchors[0] = HeldPhasors::no_anchor;
     encoder_.write_phasors(static_cast<std::int64_t>(anchor), distinct, phasors.compensated, phasors.values(0),

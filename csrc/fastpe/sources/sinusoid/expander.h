@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of an encoder, expanded from anchors where they are wanted.
+// Expands rows of an encoder from anchors.
 #pragma once
 
 #include "encoder.h"

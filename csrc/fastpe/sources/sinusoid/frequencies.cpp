@@ -46,7 +46,7 @@ void push_frequency(Frequencies& to, const Wide& radians, double sign, std::int6
        beyond_half ? -4.0 * sign : 4.0 * sign);
 }
 
-// The logarithm of a base near 1, right to 2^-191, is divided by it.
+// Refuses small denominators: the logarithm of a base near 1, which is right to 2^-191, is divided by them.
 void require_divisor(double exponent_denominator) {
   if (exponent_denominator >= 0x1p-10) return;
   char text[32];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frequencies in quarter turns per position: the phase's whole turns then drop out exactly, at any position.
+// Frequencies in quarter turns per position, so that whole turns of a phase drop out exactly at any position.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace fastpe {
 namespace {
 
-// Kept rows lie beyond a cache line's boundary as NumPy's large arrays do: loads of both then straddle no two lines.
+// Kept rows begin as far beyond a cache line's boundary as NumPy's large arrays: loads of both then straddle no lines.
 constexpr std::int64_t lead_bytes = 16;
 // A block takes well below a millisecond to fill, so that a small call that needs one stays a small call.
 constexpr std::int64_t most_block_bytes = 1024 * 1024;
@@ -28,7 +28,7 @@ std::int64_t checked_max_len(std::int64_t max_len, std::int64_t row_bytes) {
     throw std::invalid_argument("max_len is " + std::to_string(max_len) + ", expected at most " + expected);
   };
   if (max_len < 0 || max_len > max_position) refuse("2**53");
-  if (max_len > INT64_MAX / row_bytes) refuse("2**63 bytes of rows, 8 * d_model each");
+  if (max_len > (INT64_MAX - lead_bytes) / row_bytes) refuse("2**63 bytes of rows, 8 * d_model each");
   return max_len;
 }
 
@@ -45,8 +45,8 @@ const KeptRows::Memory& KeptRows::memory(DType dtype) const {
   return (dtype == DType::float64 ? float64_ : float32_).get([&] {
     const auto blocks = static_cast<std::size_t>(((policy_.max_len - 1) >> block_shift_) + 1);
     Memory memory;
-    memory.states = std::make_unique<std::atomic<State>[]>(blocks);
     memory.bytes = AlignedBuffer<char>::uninitialized(lead_bytes + policy_.max_len * row_bytes_of(encoder_, dtype));
+    memory.states = std::make_unique<std::atomic<State>[]>(blocks);  // fewer than the bytes, which were counted
     return memory;
   });
 }

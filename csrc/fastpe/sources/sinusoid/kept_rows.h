@@ -22,8 +22,9 @@ struct RowPolicy {
   }
 };
 
-// Rows are filled in blocks, by whoever needs them first, and no thread waits for another: while one fills a block, the
-// others expand its rows themselves. A child forked meanwhile finds the block unfinished for ever, and expands too.
+// The thread that first needs a row fills its block, and no thread waits for another: while one fills a block, the
+// others expand its rows themselves. A child that is forked meanwhile never finds the block finished, and expands rows,
+// too.
 class KeptRows {
  public:
   // Throws std::invalid_argument where the rows' bytes cannot be counted.
@@ -34,8 +35,8 @@ class KeptRows {
     return policy_.max_len > 0 && dtype == row_dtype(dtype) && policy_.keeps(bounds);
   }
 
-  // Rows from position 0 on, those within the bounds being filled; data null where another thread is filling some of
-  // them. Throws Interrupted.
+  // Rows from position 0 on, of which those within the bounds are filled. If another thread is filling some of them,
+  // data is null. Throws Interrupted.
   TableView rows(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const;
 
  private:

@@ -38,7 +38,7 @@ WideFrequencies powers(std::int64_t rotary_dim, double base, const Wide& stretch
   // With two columns there is one frequency, which is 1 whatever the base is.
   if (dim > 2) log2_of_ratio = log2_of_ratio - log2_of(stretch) * of_index(2) / (dim - 2);
   const ScaledWide ratio = exp2_of(log2_of_ratio);
-  // Frequencies fall or rise all the way: the others are between this one and 1.
+  // Frequencies fall or rise with k, so the others are between this one and 1.
   const ScaledWide last = exp2_of(log2_of_ratio * of_index(rotary_dim / 2 - 1));
   require_usable(std::ldexp(last.mantissa.nearest_double(), last.exponent), dim / 2 - 1);
   WideFrequencies result;

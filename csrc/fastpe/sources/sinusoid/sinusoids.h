@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sinusoids as a source: rows that are kept, or expanded from anchors where they are wanted.
+// Sinusoids as a source, which reads rows that are kept or expands rows from anchors.
 #pragma once
 
 #include "blocks.h"
@@ -11,7 +11,7 @@ namespace fastpe {
 
 class Sinusoids final : public Source {
  public:
-  // Columns from first_column on; kept null: no rows are kept.
+  // The columns from first_column on. If `kept` is null, no rows are kept.
   Sinusoids(const Encoder& encoder, const KeptRows* kept, std::int64_t first_column)
       : Source({-max_position, max_position, true}, {block_rows, blocks_at_once}),
         expander_(encoder, first_column),

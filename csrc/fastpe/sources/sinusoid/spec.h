@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What to compute, as plain data: every convention is one of these.
+// What to compute, as plain data. Every convention with a width becomes a spec.
 #pragma once
 
 #include <cstdint>

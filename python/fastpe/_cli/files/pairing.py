@@ -43,7 +43,7 @@ def _is_same_file(source: str, target: str) -> bool:
     try:
         return os.path.samestat(os.stat(source), os.stat(target if number is None else number))
     except OSError:
-        # One of them is not there: who opens it will say so.
+        # One of the files does not exist: opening it raises the error.
         return False
 
 
@@ -63,7 +63,7 @@ def _expanded(name: str) -> list[str]:
             raise CommandError(f"{name} has no input in it; expected names that end in {formats.all_suffixes()}")
         return found
     if not path.exists() and glob.has_magic(name):
-        # Where the shell does not expand patterns.
+        # Some shells do not expand patterns.
         found = sorted(glob.glob(name, recursive=True))
         if not found:
             raise CommandError(f"{name} matches no file")

@@ -11,7 +11,7 @@ import pytest
 
 import fastpe
 
-from .reference import Array, assert_same_bits
+from ..oracles.reference import Array, assert_same_bits
 
 BATCH, LENGTH, WIDTH = 3, 5, 8
 

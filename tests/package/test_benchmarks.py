@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks import cases, chart, harness, parts, peers, report, results
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # Figures made up, but for the machine.
 STORED = (ROOT / "tests" / "data" / "benchmark_results.json").read_text(encoding="utf-8")
 RESULT = results.MachineResult.from_json(STORED)
