@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -91,7 +92,10 @@ def _source(name: str, target: pathlib.Path) -> Iterator[pathlib.Path]:
         yield pathlib.Path(name).resolve()
         return
     verify = ["git", "rev-parse", "--quiet", "--verify", name + "^{commit}"]
-    if subprocess.run(verify, cwd=root, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+    if (
+        shutil.which("git") is None
+        or subprocess.run(verify, cwd=root, capture_output=True, check=False).returncode != 0
+    ):
         sys.exit(f"compare: {name} is neither a Python, nor a source directory, nor a git commit")
     subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(target), name], cwd=root, check=True)
     try:
