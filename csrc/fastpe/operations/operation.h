@@ -31,7 +31,7 @@ struct OperationShape {
   std::int64_t items() const { return rows * items_per_row; }
 };
 
-// The shape of an operation that writes `out`. It needs scratch memory for one row if `out` has strided columns.
+// The shape of an operation that only writes `out`. An operation that reads, too, adds what that takes.
 OperationShape shape_of_writing(const Rows& out, std::int64_t rows);
 
 struct Items {
