@@ -15,7 +15,8 @@ import pytest
 import fastpe
 from fastpe import _core
 
-hypothesis.settings.register_profile("fastpe", deadline=None, max_examples=60, print_blob=True)
+hypothesis.settings.register_profile("fastpe", deadline=None, max_examples=20, print_blob=True)
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("fastpe"), max_examples=100)
 hypothesis.settings.load_profile("fastpe")
 
 

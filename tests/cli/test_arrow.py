@@ -226,16 +226,17 @@ def test_errors_are_one_line_and_write_nothing(
     assert os.listdir() == ["x.arrow"]
 
 
+@pytest.mark.parametrize("trials", [40, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", FORMS)
 def test_damaged_files_are_one_line_and_leave_nothing(
-    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, form: str, trials: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kind = pa.list_(pa.list_(pa.float32()))
     source = Path(write(tmp_path / "x.arrow", pa.table({"e": in_lists(embeddings(ROWS, SEQ_LEN, WIDTH), kind)}), form))
     whole = source.read_bytes()
     rng = np.random.default_rng(0)
     codes = []
-    for trial in range(150):
+    for trial in range(trials):
         data = bytearray(whole)
         if trial % 5 == 0:
             del data[rng.integers(len(data)) :]
@@ -249,7 +250,7 @@ def test_damaged_files_are_one_line_and_leave_nothing(
         (tmp_path / "y.arrow").unlink(missing_ok=True)
         assert os.listdir(tmp_path) == ["x.arrow"]
         codes.append(code)
-    assert codes.count(1) > 30
+    assert codes.count(1) > trials // 5
 
 
 @pytest.mark.parametrize("data", [b"", b"FEA1" + bytes(100) + b"FEA1", b"ARROW1", b"nonsense" * 100])

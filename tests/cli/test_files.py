@@ -246,7 +246,11 @@ def test_a_damaged_lzma_member_is_refused(tmp_path: Path, capsys: pytest.Capture
 
 # ---- pipes
 
-_commands_that_print = ["info", "info --json", "conventions", "--version", "add --help", "demo --batch 1 --seq-len 3"]
+_commands_that_print = ["info", "--version", "info --json", "conventions", "add --help", "demo --batch 1 --seq-len 3"]
+
+
+def slow_unless(is_quick: bool, *values: str) -> Any:
+    return pytest.param(*values, marks=[] if is_quick else pytest.mark.slow)
 
 
 def test_from_pipe_to_pipe() -> None:
@@ -274,7 +278,9 @@ def test_a_reader_that_leaves_is_no_error_message() -> None:
     assert process.returncode == 141
 
 
-@pytest.mark.parametrize("command", _commands_that_print)
+@pytest.mark.parametrize(
+    "command", [slow_unless(command in _commands_that_print[:2], command) for command in _commands_that_print]
+)
 def test_a_reader_that_left_before_anything_was_printed_is_no_error_message(command: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -289,8 +295,10 @@ def test_a_reader_that_left_before_anything_was_printed_is_no_error_message(comm
     ("data", "message"),
     [
         (b"", "standard input is not a .npy file: it starts with b''"),
-        (npy_bytes(embeddings(3, 4))[:-1], "standard input is truncated"),
-        (npy_bytes(embeddings(3, 4)) + b"x", "standard input goes on after its array"),
+        pytest.param(npy_bytes(embeddings(3, 4))[:-1], "standard input is truncated", marks=pytest.mark.slow),
+        pytest.param(
+            npy_bytes(embeddings(3, 4)) + b"x", "standard input goes on after its array", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_wrong_data_in_a_pipe(tmp_path: Path, data: bytes, message: str) -> None:
@@ -314,18 +322,29 @@ def test_a_named_pipe_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture
     np.testing.assert_array_equal(np.load(target), fastpe.add(x))
 
 
+_closed_and_full = [
+    ("add - -o y.npy <&-", "fastpe: standard input is closed; redirect it or name a file\n"),
+    ("encode --seq-len 3 --d-model 4 -o - >&-", "fastpe: -o - writes to standard output, which is closed"),
+    ("encode --seq-len 3 --d-model 4 -o - > /dev/full", "fastpe: -: No space left on device\n"),
+    *((f"{command} > /dev/full", "fastpe: No space left on device\n") for command in _commands_that_print),
+    *((f"{command} >&-", "fastpe: Bad file descriptor\n") for command in _commands_that_print),
+]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="closes descriptors in a shell")
 @pytest.mark.parametrize(
-    ("command", "message"),
+    ("command", "message", "unbuffered"),
     [
-        ("add - -o y.npy <&-", "fastpe: standard input is closed; redirect it or name a file\n"),
-        ("encode --seq-len 3 --d-model 4 -o - >&-", "fastpe: -o - writes to standard output, which is closed"),
-        ("encode --seq-len 3 --d-model 4 -o - > /dev/full", "fastpe: -: No space left on device\n"),
-        *((f"{command} > /dev/full", "fastpe: No space left on device\n") for command in _commands_that_print),
-        *((f"{command} >&-", "fastpe: Bad file descriptor\n") for command in _commands_that_print),
+        slow_unless(
+            command.startswith("info > " if unbuffered else ("info >", "add - ", "encode")),
+            command,
+            message,
+            unbuffered,
+        )
+        for command, message in _closed_and_full
+        for unbuffered in ("", "1")
     ],
 )
-@pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_closed_and_full_streams_are_one_line(command: str, message: str, unbuffered: str, tmp_path: Path) -> None:
     if "/dev/full" in command and not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
@@ -349,8 +368,14 @@ DESCRIPTORS = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread
 
 
 @pytest.mark.skipif(os.name != "posix", reason="descriptors have names in POSIX systems")
-@pytest.mark.parametrize("name", DESCRIPTORS)
-@pytest.mark.parametrize("redirection", [">", ">>"])
+@pytest.mark.parametrize(
+    ("name", "redirection"),
+    [
+        slow_unless((name, redirection) in (("-", ">"), ("/dev/stdout", ">>"), ("link", ">>")), name, redirection)
+        for name in DESCRIPTORS
+        for redirection in (">", ">>")
+    ],
+)
 def test_a_named_descriptor_is_written_where_it_stands(name: str, redirection: str, tmp_path: Path) -> None:
     if name.startswith("/") and not Path(name).parent.exists():
         pytest.skip(f"this system has no {Path(name).parent}")
@@ -563,7 +588,7 @@ sys.exit(main(sys.argv[1:2] + sys.argv[3:4] + ["-o", "/dev/null"] + sys.argv[4:]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are Linux's")
-@pytest.mark.parametrize("seq_axis", ["0", "-2"])
+@pytest.mark.parametrize("seq_axis", ["0", pytest.param("-2", marks=pytest.mark.slow)])
 def test_a_file_larger_than_memory(tmp_path: Path, seq_axis: str) -> None:
     small, large = tmp_path / "small.npy", tmp_path / "large.npy"
     sparse_npy(small, 100, 1024)
@@ -674,9 +699,10 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(result)
 
 
+@pytest.mark.parametrize("trials", [60, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", ["npy", "npz"])
 def test_damaged_files_are_one_line_and_leave_nothing(
-    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, form: str, trials: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = tmp_path / f"x.{form}", tmp_path / f"y.{form}"
     if form == "npy":
@@ -686,7 +712,7 @@ def test_damaged_files_are_one_line_and_leave_nothing(
     whole = source.read_bytes()
     rng = np.random.default_rng(0)
     codes = []
-    for _ in range(60):
+    for _ in range(trials):
         source.write_bytes(mutated(whole, rng))
         code = main(["add", str(source), "-o", str(target), "-q"])
         error = capsys.readouterr().err
@@ -746,7 +772,9 @@ def test_a_replaced_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
 
 
 @posix_modes
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o600), (0o022, 0o640), (0o077, 0o664)])
+@pytest.mark.parametrize(
+    ("umask", "mode"), [(0o022, 0o600), pytest.param(0o022, 0o640, marks=pytest.mark.slow), (0o077, 0o664)]
+)
 def test_what_a_killed_run_leaves_is_as_private_as_its_target(tmp_path: Path, umask: int, mode: int) -> None:
     target = tmp_path / "y.npy"
     target.touch()

@@ -177,9 +177,10 @@ def test_errors_are_one_line_and_write_nothing(
     assert files(store.parent) == before
 
 
+@pytest.mark.parametrize("trials", [2, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", FORMATS)
 def test_damaged_stores_are_one_line_and_leave_nothing(
-    tmp_path: Path, zarr_format: int, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, zarr_format: int, trials: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = tmp_path / "x.zarr", tmp_path / "y.zarr"
     make(open_group(source, zarr_format), "x", embeddings(6, 8), (3, 8))
@@ -188,7 +189,7 @@ def test_damaged_stores_are_one_line_and_leave_nothing(
     refused = 0
     for name in names:
         whole = name.read_bytes()
-        for _ in range(6):
+        for _ in range(trials):
             data = bytearray(whole)
             for _ in range(3):
                 data[rng.integers(len(data))] = rng.integers(256)
@@ -199,10 +200,10 @@ def test_damaged_stores_are_one_line_and_leave_nothing(
             assert target.exists() == (code == 0)
             assert {path.name for path in tmp_path.iterdir()} <= {"x.zarr", "y.zarr"}
             if target.exists():
-                subprocess.run(["rm", "-r", str(target)], check=True)
+                shutil.rmtree(target)
             refused += code
         name.write_bytes(whole)
-    assert refused > 10
+    assert refused > 10 * trials // 6
 
 
 def test_an_object_array_is_never_unpickled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

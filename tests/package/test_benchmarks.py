@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks import cases, chart, harness, parts, peers, report, results
+from benchmarks import cases, chart, compare, harness, parts, peers, report, results
 
 ROOT = Path(__file__).parents[2]
 # Figures made up, but for the machine.
@@ -144,6 +144,13 @@ def test_the_careful_loops_add_a_table_to_every_value(dtype: npt.DTypeLike) -> N
         np.testing.assert_array_equal(answer, expected)
 
 
+def test_slower_is_what_is_slower_in_the_median_and_in_every_pass() -> None:
+    assert compare.Ratios(ratios=[1.05, 1.2, 1.3]).is_slower(0.1)
+    assert not compare.Ratios(ratios=[1.05, 1.09, 1.3]).is_slower(0.1)
+    assert not compare.Ratios(ratios=[0.99, 1.2, 1.3]).is_slower(0.1)
+
+
+@pytest.mark.slow
 def test_compare_finds_no_other_bits_between_an_installation_and_itself() -> None:
     # Times are whatever they are on a busy machine.
     arguments = [sys.executable, sys.executable, "--only", "one row", "--tolerance", "1000"]

@@ -27,7 +27,9 @@ def embeddings(*shape: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[An
 
 
 @pytest.mark.parametrize("chunks", list(itertools.product((1, 2, 5), (3, 40), (1, 4, 7, 9))))
-@pytest.mark.parametrize("seq_axis", [0, 1, -2])
+@pytest.mark.parametrize(
+    "seq_axis", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(-2, marks=pytest.mark.slow)]
+)
 def test_any_chunking_gives_the_bits_of_the_whole(chunks: tuple[int, ...], seq_axis: int) -> None:
     x = embeddings(5, 40, 9)
     x.flags.writeable = False
@@ -141,7 +143,14 @@ def client() -> Iterator[distributed.Client]:
         yield client
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(np.float16, marks=pytest.mark.slow),
+        np.float32,
+        pytest.param(ml_dtypes.bfloat16, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("chunks", [(1, 40, 9), (5, 7, 9), (5, 40, 4), (2, 16, 5)], ids=["batch", "seq", "d", "all"])
 def test_a_distributed_cluster(client: distributed.Client, chunks: tuple[int, ...], dtype: npt.DTypeLike) -> None:
     x = embeddings(5, 40, 9, dtype=dtype)

@@ -113,8 +113,15 @@ def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixt
         assert option in known, option
 
 
-# minilm.py downloads a model's files first: see its docstring.
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "minilm.py"))
+# minilm.py downloads a model's files first: see its docstring. Dask and Zarr are slow to start, and snippets use them, too.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(path.name, marks=pytest.mark.slow) if path.name == "dask_zarr.py" else path.name
+        for path in sorted(EXAMPLES.glob("*.py"))
+        if path.name != "minilm.py"
+    ],
+)
 def test_examples_run(name: str) -> None:
     run = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name)], capture_output=True, text=True, check=False, timeout=120

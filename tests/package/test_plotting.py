@@ -36,7 +36,15 @@ def draw(picture: Callable[..., Axes], encoding: fastpe.PositionalEncoding, *arg
     return ax
 
 
-@pytest.mark.parametrize("convention", ["vaswani", "fairseq", "mlx", "nerf"])
+@pytest.mark.parametrize(
+    "convention",
+    [
+        "vaswani",
+        pytest.param("nerf", marks=pytest.mark.slow),
+        pytest.param("fairseq", marks=pytest.mark.slow),
+        pytest.param("mlx", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("picture", PICTURES)
 def test_every_picture_of_every_convention_is_labelled_and_whole(picture: Callable[..., Axes], convention: str) -> None:
     ax = draw(picture, fastpe.PositionalEncoding(32, convention=convention))
@@ -120,10 +128,13 @@ def test_plot_writes_every_picture(tmp_path: Path, picture: str) -> None:
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [pytest.param("png", b"\x89PNG", marks=pytest.mark.slow), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
 def test_plot_writes_every_format_side_by_side(tmp_path: Path, suffix: str, magic: bytes) -> None:
     target = tmp_path / f"a.{suffix}"
-    assert main(["plot", "heatmap", "--convention", "concat", "--convention", "mlx", "-o", str(target)]) == 0
+    options = ["--d-model", "16", "--seq-len", "20", "--convention", "concat", "--convention", "mlx"]
+    assert main(["plot", "heatmap", *options, "-o", str(target)]) == 0
     data = target.read_bytes()
     assert data.startswith(magic)
     if suffix == "svg":

@@ -77,7 +77,9 @@ def test_arithmetic_that_is_not_ieee_754_is_refused(flags: str, named: str, reme
 
 
 @needs_compiler
-@pytest.mark.parametrize("file", ["sources/sinusoid/frequencies.cpp", "kernels/baseline.cpp"])
+@pytest.mark.parametrize(
+    "file", ["sources/sinusoid/frequencies.cpp", pytest.param("kernels/baseline.cpp", marks=pytest.mark.slow)]
+)
 def test_the_arithmetic_itself_is_refused(file: str) -> None:
     # Without the AVX2 and AVX-512 files, which need flags of their own and include the same lines as the baseline.
     source = f'#include "fastpe/{file}"\n'

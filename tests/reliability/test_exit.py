@@ -64,17 +64,23 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("call", "threads", "runs"),
+    [
+        *((call, 2, 1) for call in ("add_", "short", "rows-to-keep", "float", "finaliser", "error")),
+        *(pytest.param(call, threads, 3, marks=pytest.mark.slow) for call in CALLS for threads in (1, 2)),
+    ],
+)
 def test_the_process_ends_while_daemon_threads_are_in_a_call(
-    call: str, threads: int, run_script: Callable[..., str]
+    call: str, threads: int, runs: int, run_script: Callable[..., str]
 ) -> None:
     script = PREAMBLE + f"start(lambda: {CALLS[call]}, 4)\nprint('end')"
-    for _ in range(3):
+    for _ in range(runs):
         assert run_script(script, str(threads)) == "end\n"
 
 
-def test_other_threads_call_on_while_a_daemon_thread_is_ended(run_script: Callable[..., str]) -> None:
+@pytest.mark.parametrize("runs", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_other_threads_call_on_while_a_daemon_thread_is_ended(runs: int, run_script: Callable[..., str]) -> None:
     # Standard output is flushed when daemon threads are let in no longer, some of them in the midst of a team.
     script = """
 import os
@@ -88,5 +94,5 @@ class Output:
 start(lambda: fastpe.add_(large, num_threads=threads), 2)
 sys.stdout = Output()
 """
-    for _ in range(3):
+    for _ in range(runs):
         assert run_script(PREAMBLE + script, "2") == "flushed;"

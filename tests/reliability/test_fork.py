@@ -43,8 +43,8 @@ def with_others(packages: str, order: str) -> object:
         ["fork_during_calls"],
         ["unused_before"],
         ["pool", "fork"],
-        ["pool", "forkserver"],
-        ["pool", "spawn"],
+        pytest.param(["pool", "forkserver"], marks=pytest.mark.slow),
+        pytest.param(["pool", "spawn"], marks=pytest.mark.slow),
         pytest.param(["threads_of_child_are_parallel"], marks=[needs_proc, needs_openmp, needs_processors]),
         pytest.param(["threads_of_parent_stay_parallel"], marks=[needs_proc, needs_openmp, needs_processors]),
         *(
@@ -60,7 +60,7 @@ def test_fork(scenario: list[str], run_file: Callable[..., str]) -> None:
 
 
 @needs_gunicorn
-@pytest.mark.parametrize("worker_class", ["sync", "gthread"])
+@pytest.mark.parametrize("worker_class", [pytest.param("sync", marks=pytest.mark.slow), "gthread"])
 def test_preloaded_server(worker_class: str) -> None:
     requests, d_model, rows = 60, 512, 2048
     with socket.create_server(("127.0.0.1", 0), backlog=requests) as listener:

@@ -66,7 +66,7 @@ CALLS = {
 
 
 @needs_interval_timer
-@pytest.mark.parametrize("far", [2**40, -(2**40)])
+@pytest.mark.parametrize("far", [2**40, pytest.param(-(2**40), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CALLS)
 def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: Callable[..., str]) -> None:
     # A long call runs signal handlers, here one that changes an argument that the call has checked already. Calls get

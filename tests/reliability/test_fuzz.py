@@ -11,11 +11,12 @@ import pytest
 FUZZ = pathlib.Path(__file__).parents[2] / "tools" / "fuzz.py"
 
 
+@pytest.mark.parametrize("case_count", [300, pytest.param(1500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("streaming_bytes", ["0", "100000000"])
-def test_fuzz(streaming_bytes: str, run_file: Callable[..., str]) -> None:
+def test_fuzz(streaming_bytes: str, case_count: int, run_file: Callable[..., str]) -> None:
     printed = run_file(
         FUZZ,
-        "--cases=1500",
+        f"--cases={case_count}",
         "--seconds=20",
         "--seed=1",
         timeout_seconds=90,

@@ -51,9 +51,20 @@ LONG_CALLS = {
     "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(far_apart, num_threads=threads)",
 }
 
+QUICK = [
+    ("encode", 1),
+    *((call, 2) for call in ("add_", "strided", "unequal-shares", "positions-to-check", "rows-to-keep")),
+]
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("call", LONG_CALLS)
+
+@pytest.mark.parametrize(
+    ("call", "threads"),
+    [
+        pytest.param(call, threads, marks=[] if (call, threads) in QUICK else pytest.mark.slow)
+        for call in LONG_CALLS
+        for threads in (1, 2)
+    ],
+)
 def test_ctrl_c(call: str, threads: int, run_script: Callable[..., str]) -> None:
     arrays = """
 positions = np.arange(200_000) + 0.5

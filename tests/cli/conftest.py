@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once() -> Iterator[None]:
+    """Typer builds its commands anew in each call of `main`, which takes longer than most of the runs themselves."""
+    typer = pytest.importorskip("typer")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
