@@ -15,6 +15,7 @@ namespace {
 using namespace fastpe;
 
 constexpr std::int64_t most_columns = 2 * 32 + 1;  // of the widest vector, one more than two
+constexpr std::int64_t most_pairs = 2 * 16 + 1;    // the same of two vectors that hold pairs
 constexpr DType dtypes[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
 
 // Numbers in (-1, 1) without a pattern that a mistake in the order of elements could keep.
@@ -108,12 +109,14 @@ class GuardedRows {
     put(dtype_, const_cast<char*>(place(row, column)), rounded_to(dtype_, value));
   }
   bool guards_are_whole() const {
-    std::vector<char> outside = bytes_;
-    for (std::int64_t row = 0; row < rows_; ++row) {
-      std::memset(outside.data() + (place(row, 0) - bytes_.data()), filler,
-                  static_cast<std::size_t>(columns_ * element_bytes(dtype_)));
+    const std::int64_t row_bytes = columns_ * element_bytes(dtype_);
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      const std::int64_t from_first_row = static_cast<std::int64_t>(i) - start_;
+      const bool is_in_row = from_first_row >= 0 && from_first_row / row_stride_bytes < rows_ &&
+                             from_first_row % row_stride_bytes < row_bytes;
+      if (!is_in_row && bytes_[i] != filler) return false;
     }
-    return outside == std::vector<char>(bytes_.size(), filler);
+    return true;
   }
 
  private:
@@ -307,6 +310,166 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, boo
   report(holds, described("combine", dtype, columns, shift));
 }
 
+// ---- rotate
+
+enum class Fetching { nothing, far, close };
+
+struct RotationCase {
+  DType dtype;
+  std::int64_t pairs, shift;
+  bool interleaved, backwards, in_place, shares_table;
+  Fetching fetching;
+};
+
+// Pairs that are not interleaved may be part of wider halves, whose other columns stay as they are.
+std::int64_t half_of(const RotationCase& r) { return r.interleaved ? r.pairs : r.pairs + r.shift; }
+
+double rotated(const RotationCase& r, double direct, double crossed, double cosine, double sine) {
+  if (r.dtype == DType::float64) return direct * cosine + crossed * sine;
+  const float sum =
+      static_cast<float>(direct) * static_cast<float>(cosine) + static_cast<float>(crossed) * static_cast<float>(sine);
+  return rounded_to(r.dtype, static_cast<double>(sum));
+}
+
+void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCase& r) {
+  const std::int64_t rows = 3, half = half_of(r), columns = 2 * half;
+  GuardedRows x(r.dtype, rows, columns, r.shift + 1, 5), apart(r.dtype, rows, columns, r.shift, 3);
+  GuardedRows cosines(row_dtype(r.dtype), rows, r.pairs, 1, 2), sines(row_dtype(r.dtype), rows, r.pairs, 3, 2);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      x.set(row, column, number(row * 997 + column));
+      apart.set(row, column, 7.0);
+    }
+    for (std::int64_t pair = 0; pair < r.pairs; ++pair) {
+      cosines.set(row, pair, number(row * 499 + pair + 5));
+      sines.set(row, pair, number(row * 631 + pair + 9));
+    }
+  }
+  const GuardedRows before = x;
+  GuardedRows& out = r.in_place ? x : apart;
+  Rotation rotation{};
+  rotation.out = out.data();
+  rotation.out_row_stride_bytes = out.row_stride_bytes;
+  rotation.x = x.data();
+  rotation.x_row_stride_bytes = x.row_stride_bytes;
+  rotation.next_x = r.fetching == Fetching::nothing ? nullptr : x.data();
+  rotation.fetches_close = r.fetching == Fetching::close;
+  rotation.cosines = cosines.data();
+  rotation.sines = sines.data();
+  rotation.table_row_stride_bytes = r.shares_table ? 0 : cosines.row_stride_bytes;
+  rotation.rows = rows;
+  rotation.pairs = r.pairs;
+  rotation.half = half;
+  rotation.interleaved = r.interleaved;
+  rotation.backwards = r.backwards;
+  kernels.rotate[index_of(r.dtype)](rotation);
+  bool holds = out.guards_are_whole();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t table_row = r.shares_table ? 0 : row;
+    std::vector<double> expected(static_cast<std::size_t>(columns));
+    for (std::int64_t column = 0; column < columns; ++column) {
+      expected[static_cast<std::size_t>(column)] = r.in_place ? before.at(row, column) : 7.0;
+    }
+    for (std::int64_t pair = 0; pair < r.pairs; ++pair) {
+      const std::int64_t first = r.interleaved ? 2 * pair : pair, second = r.interleaved ? first + 1 : half + pair;
+      const double cosine = cosines.at(table_row, pair), sine = sines.at(table_row, pair);
+      const double x1 = before.at(row, first), x2 = before.at(row, second), sign = r.backwards ? -1.0 : 1.0;
+      expected[static_cast<std::size_t>(first)] = rotated(r, x1, x2, cosine, -sign * sine);
+      expected[static_cast<std::size_t>(second)] = rotated(r, x2, x1, cosine, sign * sine);
+    }
+    for (std::int64_t column = 0; column < columns; ++column) {
+      holds = holds && out.at(row, column) == expected[static_cast<std::size_t>(column)];
+    }
+  }
+  report(holds,
+         described(std::string("rotate") + (r.interleaved ? " interleaved" : "") + (r.backwards ? " backwards" : "") +
+                       (r.in_place ? " in place" : "") + (r.shares_table ? ", one table row" : "") + ", fetching " +
+                       std::to_string(static_cast<int>(r.fetching)),
+                   r.dtype, columns, r.shift));
+}
+
+void every_rotation(const Kernels& kernels, DType dtype) {
+  for (std::int64_t pairs = 1; pairs <= most_pairs; ++pairs) {
+    for (const std::int64_t shift : {0, 1, 3}) {
+      for (int choice = 0; choice < 16; ++choice) {
+        for (const Fetching fetching : {Fetching::nothing, Fetching::far, Fetching::close}) {
+          rotating_is_the_scalar_arithmetic(kernels, {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0,
+                                                      (choice & 4) != 0, (choice & 8) != 0, fetching});
+        }
+      }
+    }
+  }
+}
+
+// ---- interleave
+
+// Elements are any bits, those of signalling NaNs too.
+void interleaving_moves_every_bit(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
+                                  std::int64_t gap, bool streaming) {
+  const std::int64_t rows = 3, bytes = element_bytes(dtype);
+  GuardedRows first(dtype, rows, columns, shift + 1, 5), second(dtype, rows, columns, 2 * shift, 5);
+  GuardedRows out(dtype, rows, 2 * columns, shift, gap);
+  std::vector<char> expected(static_cast<std::size_t>(2 * columns * bytes));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t byte = 0; byte < columns * bytes; ++byte) {
+      first.data()[row * first.row_stride_bytes + byte] = static_cast<char>(row * 71 + byte * 37 + 1);
+      second.data()[row * second.row_stride_bytes + byte] = static_cast<char>(row * 43 - byte * 29 - 3);
+    }
+  }
+  Interleaving i{};
+  i.out = out.data();
+  i.out_row_stride_bytes = out.row_stride_bytes;
+  i.first = first.data();
+  i.second = second.data();
+  i.row_stride_bytes = first.row_stride_bytes;
+  i.rows = rows;
+  i.columns = columns;
+  i.streaming = streaming;
+  kernels.interleave[index_of(dtype)](i);
+  bool holds = out.guards_are_whole() && first.guards_are_whole() && second.guards_are_whole();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto size = static_cast<std::size_t>(bytes);
+    for (std::int64_t k = 0; k < columns; ++k) {
+      char* const to = expected.data() + 2 * k * bytes;
+      std::memcpy(to, first.data() + row * first.row_stride_bytes + k * bytes, size);
+      std::memcpy(to + bytes, second.data() + row * second.row_stride_bytes + k * bytes, size);
+    }
+    holds = holds && std::memcmp(out.data() + row * out.row_stride_bytes, expected.data(), expected.size()) == 0;
+  }
+  report(holds, described(streaming ? "interleave streaming" : "interleave", dtype, columns, shift));
+}
+
+// ---- angles
+
+void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t count, std::int64_t shift,
+                                      double position) {
+  const std::int64_t padded = (count + column_padding - 1) / column_padding * column_padding;
+  std::vector<double> high = numbers(padded, 17), low = numbers(padded, 23);
+  for (std::int64_t k = 0; k < padded; ++k) {
+    const auto at = static_cast<std::size_t>(k);
+    const bool is_zero = k >= count || k % 7 == 3;
+    high[at] = is_zero ? 0.0 : std::ldexp(high[at], static_cast<int>(k * 11 % 130 - 85));
+    low[at] = high[at] * low[at] * 0x1p-53;
+  }
+  GuardedRows out(dtype, 1, count, shift, 0);
+  Angles a{};
+  a.out = out.data();
+  a.position = position;
+  a.radians_high = high.data();
+  a.radians_low = low.data();
+  a.count = count;
+  kernels.angles[index_of(dtype)](a);
+  bool holds = out.guards_are_whole();
+  for (std::int64_t k = 0; k < count; ++k) {
+    const auto at = static_cast<std::size_t>(k);
+    const bool is_tiny = std::fabs(position) < 0x1p-700;  // the product's error may underflow
+    const double larger = std::ldexp(position, is_tiny ? 600 : 0), product = larger * high[at];
+    const double rest = std::fma(larger, high[at], -product) + larger * low[at];
+    holds = holds && out.at(0, k) == rounded_to(dtype, std::ldexp(product + rest, is_tiny ? -600 : 0));
+  }
+  report(holds, described("angles at " + std::to_string(position), dtype, count, shift));
+}
+
 void every_kernel(const Kernels& kernels) {
   for (std::int64_t count = 1; count <= most_columns; ++count) {
     for (const bool interleaved : {false, true}) {
@@ -331,6 +494,22 @@ void every_kernel(const Kernels& kernels) {
         for (int choice = 0; choice < 16; ++choice) {
           combining_is_the_scalar_arithmetic(kernels, dtype, (choice & 1) != 0, columns, shift, (choice & 2) != 0,
                                              (choice & 4) != 0, (choice & 8) != 0);
+        }
+      }
+    }
+    every_rotation(kernels, dtype);
+    for (std::int64_t columns = 1; columns <= most_pairs; ++columns) {
+      for (const std::int64_t shift : {0, 1, 2, 3, 8}) {
+        for (const std::int64_t gap : {0, 1, 2, 4}) {
+          for (const bool streaming : {false, true}) {
+            interleaving_moves_every_bit(kernels, dtype, columns, shift, gap, streaming);
+          }
+        }
+      }
+      if (dtype != row_dtype(dtype)) continue;
+      for (const std::int64_t shift : {0, 1, 3}) {
+        for (const double position : {0.0, -1.0, 7.0, 0.1, 123456.789, 0x1p53, -0x1p53 + 1.0, 1e-240, 1e-300, 5e-324}) {
+          angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position);
         }
       }
     }

@@ -56,6 +56,13 @@ inline void interleave(Doubles& a, Doubles& b) {
   a.v = _mm256_permute2f128_pd(even, odd, 0x20);
   b.v = _mm256_permute2f128_pd(even, odd, 0x31);
 }
+inline void split_pairs(Doubles& a, Doubles& b) {
+  const __m256d firsts = _mm256_unpacklo_pd(a.v, b.v);
+  b.v = _mm256_unpackhi_pd(a.v, b.v);
+  a.v = firsts;
+}
+inline void join_pairs(Doubles& a, Doubles& b) { split_pairs(a, b); }
+inline Doubles in_pair_order(Doubles a) { return {_mm256_permute4x64_pd(a.v, 0xd8)}; }
 
 struct Floats {
   __m256 v;
@@ -66,7 +73,19 @@ struct Floats {
   void stream(float* p) const { _mm256_stream_ps(p, v); }
 };
 inline Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
+inline Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
+inline void split_pairs(Floats& a, Floats& b) {
+  const __m256 firsts = _mm256_shuffle_ps(a.v, b.v, 0x88);
+  b.v = _mm256_shuffle_ps(a.v, b.v, 0xdd);
+  a.v = firsts;
+}
+inline void join_pairs(Floats& a, Floats& b) {
+  const __m256 first = _mm256_unpacklo_ps(a.v, b.v);
+  b.v = _mm256_unpackhi_ps(a.v, b.v);
+  a.v = first;
+}
+inline Floats in_pair_order(Floats a) { return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a.v), 0xd8))}; }
 using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) {
   return {_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(first.v)), _mm256_cvtpd_ps(second.v), 1)};

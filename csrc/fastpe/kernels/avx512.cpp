@@ -57,6 +57,14 @@ inline void interleave(Doubles& a, Doubles& b) {
   b.v = _mm512_permutex2var_pd(a.v, high, b.v);
   a.v = first;
 }
+inline __m512i pair_order() { return _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0); }
+inline void split_pairs(Doubles& a, Doubles& b) {
+  const __m512d firsts = _mm512_unpacklo_pd(a.v, b.v);
+  b.v = _mm512_unpackhi_pd(a.v, b.v);
+  a.v = firsts;
+}
+inline void join_pairs(Doubles& a, Doubles& b) { split_pairs(a, b); }
+inline Doubles in_pair_order(Doubles a) { return {_mm512_permutexvar_pd(pair_order(), a.v)}; }
 
 // Two halves, as the conversion from Doubles makes them. To join them costs more than a second store.
 struct Floats {
@@ -73,8 +81,25 @@ struct Floats {
 inline Floats operator+(Floats a, Floats b) {
   return {_mm256_add_ps(a.first, b.first), _mm256_add_ps(a.second, b.second)};
 }
+inline Floats operator-(Floats a, Floats b) {
+  return {_mm256_sub_ps(a.first, b.first), _mm256_sub_ps(a.second, b.second)};
+}
 inline Floats operator*(Floats a, Floats b) {
   return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
+}
+inline void split_pairs(Floats& a, Floats& b) {
+  const Floats firsts{_mm256_shuffle_ps(a.first, a.second, 0x88), _mm256_shuffle_ps(b.first, b.second, 0x88)};
+  b = {_mm256_shuffle_ps(a.first, a.second, 0xdd), _mm256_shuffle_ps(b.first, b.second, 0xdd)};
+  a = firsts;
+}
+inline void join_pairs(Floats& a, Floats& b) {
+  const Floats first{_mm256_unpacklo_ps(a.first, b.first), _mm256_unpackhi_ps(a.first, b.first)};
+  b = {_mm256_unpacklo_ps(a.second, b.second), _mm256_unpackhi_ps(a.second, b.second)};
+  a = first;
+}
+inline Floats in_pair_order(Floats a) {
+  return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a.first), 0xd8)),
+          _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a.second), 0xd8))};
 }
 // One whole vector, for sums of float32 numbers.
 struct WideFloats {
@@ -86,7 +111,21 @@ struct WideFloats {
   void stream(float* p) const { _mm512_stream_ps(p, v); }
 };
 inline WideFloats operator+(WideFloats a, WideFloats b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline WideFloats operator-(WideFloats a, WideFloats b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline WideFloats operator*(WideFloats a, WideFloats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline void split_pairs(WideFloats& a, WideFloats& b) {
+  const __m512 firsts = _mm512_shuffle_ps(a.v, b.v, 0x88);
+  b.v = _mm512_shuffle_ps(a.v, b.v, 0xdd);
+  a.v = firsts;
+}
+inline void join_pairs(WideFloats& a, WideFloats& b) {
+  const __m512 first = _mm512_unpacklo_ps(a.v, b.v);
+  b.v = _mm512_unpackhi_ps(a.v, b.v);
+  a.v = first;
+}
+inline WideFloats in_pair_order(WideFloats a) {
+  return {_mm512_castpd_ps(_mm512_permutexvar_pd(pair_order(), _mm512_castps_pd(a.v)))};
+}
 
 inline Floats narrow(Doubles first, Doubles second) { return {_mm512_cvtpd_ps(first.v), _mm512_cvtpd_ps(second.v)}; }
 

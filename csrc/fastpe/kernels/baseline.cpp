@@ -59,6 +59,9 @@ inline void interleave(Doubles& a, Doubles& b) {
   b.v = _mm_unpackhi_pd(a.v, b.v);
   a.v = first;
 }
+inline void split_pairs(Doubles& a, Doubles& b) { interleave(a, b); }
+inline void join_pairs(Doubles& a, Doubles& b) { interleave(a, b); }
+inline Doubles in_pair_order(Doubles a) { return a; }
 
 struct Floats {
   __m128 v;
@@ -69,7 +72,19 @@ struct Floats {
   void stream(float* p) const { _mm_stream_ps(p, v); }
 };
 inline Floats operator+(Floats a, Floats b) { return {_mm_add_ps(a.v, b.v)}; }
+inline Floats operator-(Floats a, Floats b) { return {_mm_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm_mul_ps(a.v, b.v)}; }
+inline void split_pairs(Floats& a, Floats& b) {
+  const __m128 firsts = _mm_shuffle_ps(a.v, b.v, 0x88);
+  b.v = _mm_shuffle_ps(a.v, b.v, 0xdd);
+  a.v = firsts;
+}
+inline void join_pairs(Floats& a, Floats& b) {
+  const __m128 first = _mm_unpacklo_ps(a.v, b.v);
+  b.v = _mm_unpackhi_ps(a.v, b.v);
+  a.v = first;
+}
+inline Floats in_pair_order(Floats a) { return a; }
 inline Floats narrow(Doubles first, Doubles second) {
   return {_mm_movelh_ps(_mm_cvtpd_ps(first.v), _mm_cvtpd_ps(second.v))};
 }
@@ -119,6 +134,9 @@ inline Doubles add_bits(Doubles a, Doubles b) {
   return result;
 }
 inline void interleave(Doubles&, Doubles&) {}
+inline void split_pairs(Doubles&, Doubles&) {}
+inline void join_pairs(Doubles&, Doubles&) {}
+inline Doubles in_pair_order(Doubles a) { return a; }
 
 struct Floats {
   float first, second;
@@ -129,7 +147,15 @@ struct Floats {
   void stream(float* p) const { store(p); }
 };
 inline Floats operator+(Floats a, Floats b) { return {a.first + b.first, a.second + b.second}; }
+inline Floats operator-(Floats a, Floats b) { return {a.first - b.first, a.second - b.second}; }
 inline Floats operator*(Floats a, Floats b) { return {a.first * b.first, a.second * b.second}; }
+inline void split_pairs(Floats& a, Floats& b) {
+  const float second = a.second;
+  a.second = b.first;
+  b.first = second;
+}
+inline void join_pairs(Floats& a, Floats& b) { split_pairs(a, b); }
+inline Floats in_pair_order(Floats a) { return a; }
 inline Floats narrow(Doubles first, Doubles second) {
   return {static_cast<float>(first.v), static_cast<float>(second.v)};
 }

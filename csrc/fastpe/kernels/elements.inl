@@ -24,6 +24,27 @@ inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.fi
 inline DoublePair operator-(DoublePair a, DoublePair b) { return {a.first - b.first, a.second - b.second}; }
 inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.first, a.second * b.second}; }
 
+// Each instruction set's file defines, for each of its vector types:
+//   split_pairs(a, b): of a[0], a[1] .. b[0], b[1] .., pair after pair, a becomes the pairs' first elements and b their
+//                      second ones, both in the order of pairs that costs least;
+//   join_pairs(a, b):  the inverse;
+//   in_pair_order(v):  one element for each pair, brought into that order.
+inline void split_pairs(DoublePair& a, DoublePair& b) {
+  split_pairs(a.first, a.second);
+  split_pairs(b.first, b.second);
+  const Doubles second = a.second;
+  a.second = b.first;
+  b.first = second;
+}
+inline void join_pairs(DoublePair& a, DoublePair& b) {
+  const Doubles second = a.second;
+  a.second = b.first;
+  b.first = second;
+  join_pairs(a.first, a.second);
+  join_pairs(b.first, b.second);
+}
+inline DoublePair in_pair_order(DoublePair a) { return {in_pair_order(a.first), in_pair_order(a.second)}; }
+
 // a + b = sum + error exactly, whichever is larger.
 inline Doubles two_sum_error(Doubles a, Doubles b, Doubles sum) {
   const Doubles b_rounded = sum - a;

@@ -97,11 +97,51 @@ struct Combination {
   bool fetches_close;  // next_x into the first-level cache, else into the second
 };
 
+// rotate turns pairs of columns by angles whose cosines and sines are given:
+//   out1 = x1 * cosine - x2 * sine, out2 = x2 * cosine + x1 * sine, in float32 for the 16-bit dtypes, else in the
+//   dtype.
+// A pair is (2k, 2k + 1) if interleaved, else (k, k + half).
+struct Rotation {
+  char* out;  // may be x
+  const char* x;
+  const char* next_x;   // rows that will be read soon and are fetched meanwhile; null: none
+  const char* cosines;  // of row_dtype
+  const char* sines;
+  std::int64_t out_row_stride_bytes, x_row_stride_bytes, table_row_stride_bytes;
+  std::int64_t rows, pairs;
+  std::int64_t half;
+  bool interleaved;
+  bool backwards;      // by the negative angles
+  bool fetches_close;  // next_x into the first-level cache, else into the second
+};
+
+// out[2k] = first[k], out[2k + 1] = second[k]
+struct Interleaving {
+  char* out;
+  const char* first;
+  const char* second;
+  std::int64_t out_row_stride_bytes, row_stride_bytes;
+  std::int64_t rows, columns;  // columns of first and second
+  bool streaming;
+};
+
+// out[k] = position * radians[k], rounded once.
+struct Angles {
+  char* out;
+  double position;
+  const double* radians_high;  // padded with zeros to a multiple of column_padding
+  const double* radians_low;
+  std::int64_t count;
+};
+
 struct Kernels {
   void (*phasors)(const Phasors&) = nullptr;
   void (*expand[dtype_count])(const Expansion&) = {};
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype
   void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
+  void (*rotate[dtype_count])(const Rotation&) = {};
+  void (*interleave[dtype_count])(const Interleaving&) = {};
+  void (*angles[dtype_count])(const Angles&) = {};  // float32 and float64 alone
 };
 
 // Each instruction set has one table, in the file of its name. dispatch.cpp lists those that are compiled.

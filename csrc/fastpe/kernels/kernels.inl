@@ -3,17 +3,20 @@
 // defines before it includes this one. Nothing of the standard library is instantiated here and nothing has external
 // linkage: the linker could otherwise hand this file's copy of a shared function to a processor that cannot run it. FMA
 // computes only the errors of products, which are exact, so every instruction set gives the same bits.
+#include "angles.inl"
 #include "combine.inl"
 #include "elements.inl"
 #include "expand.inl"
 #include "fastpe/arithmetic_checks.h"
+#include "interleave.inl"
 #include "memory.inl"
 #include "phasors.inl"
+#include "rotate.inl"
 
 namespace fastpe {
 namespace {
 
-// A dtype: its elements for `expand`, and those for `combine` with what it adds.
+// A dtype: its elements for `expand`, and those for `combine` and `rotate` with their tables'.
 template <class T, class Wide, class WideRow>
 constexpr void add_dtype(Kernels& kernels) {
   constexpr int dtype = index_of(T::dtype);
@@ -21,6 +24,9 @@ constexpr void add_dtype(Kernels& kernels) {
   kernels.expand[dtype] = expand<T>;
   kernels.combine[dtype] = combine<Wide, WideRow>;
   kernels.combine_same_dtype[dtype] = combine<Wide, Wide>;
+  kernels.rotate[dtype] = rotate<Wide, WideRow>;
+  kernels.interleave[dtype] = interleave_rows<Wide>;
+  if constexpr (dtype == index_of(row_dtype(T::dtype))) kernels.angles[dtype] = angles<T>;
 }
 
 constexpr Kernels make_kernels() {

@@ -52,6 +52,9 @@ inline void interleave(Doubles& a, Doubles& b) {
   b.v = vzip2q_f64(a.v, b.v);
   a.v = first;
 }
+inline void split_pairs(Doubles& a, Doubles& b) { interleave(a, b); }
+inline void join_pairs(Doubles& a, Doubles& b) { interleave(a, b); }
+inline Doubles in_pair_order(Doubles a) { return a; }
 
 struct Floats {
   float32x4_t v;
@@ -62,7 +65,19 @@ struct Floats {
   void stream(float* p) const { vst1q_f32(p, v); }
 };
 inline Floats operator+(Floats a, Floats b) { return {vaddq_f32(a.v, b.v)}; }
+inline Floats operator-(Floats a, Floats b) { return {vsubq_f32(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {vmulq_f32(a.v, b.v)}; }
+inline void split_pairs(Floats& a, Floats& b) {
+  const float32x4_t firsts = vuzp1q_f32(a.v, b.v);
+  b.v = vuzp2q_f32(a.v, b.v);
+  a.v = firsts;
+}
+inline void join_pairs(Floats& a, Floats& b) {
+  const float32x4_t first = vzip1q_f32(a.v, b.v);
+  b.v = vzip2q_f32(a.v, b.v);
+  a.v = first;
+}
+inline Floats in_pair_order(Floats a) { return a; }
 using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) { return {vcvt_high_f32_f64(vcvt_f32_f64(first.v), second.v)}; }
 
