@@ -151,7 +151,7 @@ void require_native_order(py::handle dtype, const char* name) {
                        ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
 }
 
-void require_access(const Array& array, const char* name, Access access) {
+void require_access(const Array& array, const char* name, Access access, const char* instead) {
   require_native_order(array.borrowed_dtype(), name);
   if ((flags_of(array) & Proxy::NPY_ARRAY_ALIGNED_) == 0) {
     throw py::value_error(text(name) +
@@ -161,19 +161,28 @@ void require_access(const Array& array, const char* name, Access access) {
   }
   if (access == Access::read) return;
   if (!array.writeable()) {
-    throw py::value_error(text(name) +
-                          " is read-only, expected a writable array; use add(.., out=) with an array of "
-                          "your own, or pass " +
-                          name + ".copy() (np.load: mmap_mode='r+')");
+    throw py::value_error(text(name) + " is read-only, expected a writable array; " +
+                          (instead == nullptr ? "" : "use " + text(instead) + " with an array of your own, or ") +
+                          "pass " + name + ".copy() (np.load: mmap_mode='r+')");
   }
   if ((flags_of(array) & py::array::c_style) != 0 || is_nested(strided(array))) return;
   throw py::value_error(text(name) +
                         " has elements that share memory (a broadcast or overlapping view), expected every element to "
                         "be its own; pass " +
-                        name + ".copy(), or use add(.., out=)");
+                        name + ".copy()" + (instead == nullptr ? "" : ", or use " + text(instead)));
 }
 
 namespace {
+
+// The rows that the first `axes` axes count.
+void lay_out_rows(RowsLayout& rows, const Array& array, int axes, int seq_axis) {
+  rows.seq_len = seq_axis < 0 ? 1 : array.shape(seq_axis);
+  rows.seq_stride_bytes = rows.seq_len == 1 ? 0 : array.strides(seq_axis);
+  for (int axis = 0; axis < axes; ++axis) {
+    if (axis != seq_axis) rows.add_items(array.shape(axis), array.strides(axis));
+  }
+  rows.walk_inside();
+}
 
 template <class RowsOf>
 RowsOf layout_of(const Array& array, DType dtype, int seq_axis) {
@@ -183,12 +192,7 @@ RowsOf layout_of(const Array& array, DType dtype, int seq_axis) {
   rows.columns = array.shape(column_axis);
   // The stride of an axis of length 1 may be any number, and too large to count with.
   rows.column_stride_bytes = rows.columns == 1 ? element_bytes(dtype) : array.strides(column_axis);
-  rows.seq_len = seq_axis < 0 ? 1 : array.shape(seq_axis);
-  rows.seq_stride_bytes = rows.seq_len == 1 ? 0 : array.strides(seq_axis);
-  for (int axis = 0; axis < column_axis; ++axis) {
-    if (axis != seq_axis) rows.add_items(array.shape(axis), array.strides(axis));
-  }
-  rows.walk_inside();
+  lay_out_rows(rows, array, column_axis, seq_axis);
   return rows;
 }
 
@@ -204,6 +208,24 @@ Axes item_axes_of(const Array& array, int seq_axis) {
 
 Rows writable_rows_of(Array& array, DType dtype, int seq_axis) {
   Rows rows = layout_of<Rows>(array, dtype, seq_axis);
+  rows.data = static_cast<char*>(array.mutable_data());
+  return rows;
+}
+
+Rows writable_rows_of_pairs(Array& array, DType dtype, int axes, const char* name) {
+  const bool is_complex = array.ndim() == axes + 1;
+  const std::int64_t pairs = array.shape(axes);
+  Rows rows;
+  rows.dtype = dtype;
+  rows.columns = 2 * pairs;
+  rows.column_stride_bytes = is_complex ? element_bytes(dtype) : array.strides(axes + 1);
+  const bool is_empty = array.size() == 0;  // NumPy makes its strides 0
+  if (!is_empty && pairs > 1 && array.strides(axes) != 2 * rows.column_stride_bytes) {
+    throw py::value_error(text(name) +
+                          " has pairs with gaps between them, expected pairs that lie side by side; pass "
+                          "an array whose last axes are contiguous");
+  }
+  lay_out_rows(rows, array, axes, axes - 1);
   rows.data = static_cast<char*>(array.mutable_data());
   return rows;
 }

@@ -66,7 +66,9 @@ DType dtype_of(py::handle dtype, const char* name);
 void require_native_order(py::handle dtype, const char* name);
 
 // Aligned, native byte order and, for writing, writable and without overlap in itself.
-void require_access(const Array& array, const char* name, Access access);
+// `instead` is the call that writes elsewhere, where there is one.
+constexpr const char* add_elsewhere = "add(.., out=)";
+void require_access(const Array& array, const char* name, Access access, const char* instead = add_elsewhere);
 
 // The axes of an array but its last one and seq_axis.
 Axes item_axes_of(const Array& array, int seq_axis);
@@ -74,6 +76,10 @@ Axes item_axes_of(const Array& array, int seq_axis);
 // Rows along seq_axis (-1: one row), columns along the last axis, all other axes items.
 Rows writable_rows_of(Array& array, DType dtype, int seq_axis);
 ConstRows rows_of(const Array& array, DType dtype, int seq_axis);
+
+// The same, but for columns that are parts of pairs: of an array [.., pairs, 2], or [.., pairs] of complex numbers. The
+// first `axes` axes count rows; the array is named in a ValueError where its pairs have gaps between them.
+Rows writable_rows_of_pairs(Array& array, DType dtype, int axes, const char* name);
 
 // [rows, columns] with contiguous columns.
 TableView table_of(const Array& array, const char* name);

@@ -30,19 +30,6 @@ struct BoundEncoder {
   std::int64_t first_position;
 };
 
-// pybind11's own cast would hand out raw memory for an object whose __init__ never ran.
-BoundEncoder& encoder_of(PyObject* self) {
-  auto* const instance = reinterpret_cast<py::detail::instance*>(self);
-  void* const encoder =
-      instance->simple_layout ? instance->simple_value_holder[0] : instance->get_value_and_holder().value_ptr();
-  if (encoder == nullptr) {
-    throw py::type_error(type_name(self) + " is not initialised, expected its __init__ to have run; make a new one");
-  }
-  return *static_cast<BoundEncoder*>(encoder);
-}
-
-std::vector<py::ssize_t> shape_of(const Array& array) { return {array.shape(), array.shape() + array.ndim()}; }
-
 // The object given as out, or else the new array.
 PyObject* result(Array& out, PyObject* out_argument) {
   if (!is_given(out_argument)) return out.release().ptr();
@@ -51,18 +38,6 @@ PyObject* result(Array& out, PyObject* out_argument) {
 }
 
 // ---- add_, add
-
-constexpr std::int64_t most_axes = 64;  // of a NumPy array
-
-std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
-  if (!is_given(object)) return std::nullopt;
-  const std::optional<std::int64_t> axis = integer_argument(object);
-  if (!axis) throw py::type_error("seq_axis is " + repr_of(object) + ", expected an int");
-  if (*axis < -most_axes || *axis > most_axes) {
-    throw py::value_error("seq_axis is " + repr_of(object) + ", expected an axis of x other than the last");
-  }
-  return axis;
-}
 
 // Calls use(source) with the learned table where one is given, else with the encoder's columns from first_column on.
 template <class Use>
@@ -132,27 +107,6 @@ PyObject* add(BoundEncoder& self, const AddArguments& a) { return add_to(self, a
 
 // ---- encode
 
-py::dtype dtype_argument(PyObject* object) {
-  try {
-    return run_python([&] {
-      PyObject* dtype = nullptr;
-      return py::detail::npy_api::get().PyArray_DescrConverter_(object, &dtype) != 0 ? dtype : nullptr;
-    });
-  } catch (py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-    throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16");
-  }
-}
-
-// The dtype asked for, or else that of `out`, or else float32.
-py::dtype result_dtype(const py::object& asked, const Array& out) {
-  const py::dtype dtype = asked ? py::reinterpret_borrow<py::dtype>(asked) : out ? out.dtype() : py::dtype::of<float>();
-  const char* const name = asked ? "dtype" : "out";
-  dtype_of(dtype, name);
-  require_native_order(dtype, name);
-  return dtype;
-}
-
 // For functions in Python: the array behind `out`, checked, or a new one. It shares no memory with the inputs.
 py::object output_for(const py::object& out, const py::object& dtype, const std::vector<py::ssize_t>& shape,
                       const py::args& inputs) {
@@ -167,50 +121,6 @@ py::object output_for(const py::object& out, const py::object& dtype, const std:
   Array result = output(std::move(given_out), chosen, shape);
   for (const Array& input : read) require_disjoint(result, "the output", input, "an input");
   return py::object(std::move(result));
-}
-
-// A number of positions; nothing where the object is to be an array of them.
-std::optional<std::int64_t> position_count(PyObject* object) {
-  const std::optional<std::int64_t> count = integer_argument(object);
-  if (!count) {
-    if (PyFloat_Check(object) || PyBool_Check(object) || object == Py_None || is_numpy_scalar(object)) {
-      throw py::type_error("positions is " + repr_of(object) +
-                           ", expected an int, the number of positions, or an array of positions; for one fractional "
-                           "position pass [" +
-                           repr_of(object) + "]");
-    }
-    return std::nullopt;
-  }
-  if (*count < 0) {
-    throw py::value_error("positions is " + repr_of(object) +
-                          ", expected a number of positions, 0 or more; for one negative position pass an array, [" +
-                          repr_of(object) + "]");
-  }
-  if (*count > 2 * max_position + 1) {
-    throw py::value_error("positions is " + repr_of(object) +
-                          ", expected a number of positions that all have magnitude at most 2**53; compute fewer");
-  }
-  return count;
-}
-
-// A batch axis comes from the arguments that have one.
-std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count) {
-  if (inputs.offsets && inputs.offsets.ndim() > 0) return {inputs.offsets.shape(0), count};
-  if (inputs.lengths && inputs.lengths.ndim() > 0) return {inputs.lengths.shape(0), count};
-  if (inputs.mask && inputs.mask.ndim() == 2) return {inputs.mask.shape(0), count};
-  return {count};
-}
-
-// Numbers of any shape, which is the result's too, but for its columns.
-NumbersView numbers_view(const Array& array, const char* name, Numbers numbers) {
-  const NumberType type = number_type_of(array, name, numbers);
-  if (array.ndim() > max_item_axes) {
-    throw py::value_error(std::string(name) + " has more than 8 axes, expected at most 8");
-  }
-  require_contiguous(array, name);
-  const py::ssize_t axes = array.ndim();
-  return {static_cast<const char*>(array.data()), type, axes > 1 ? last(array) * array.itemsize() : 0,
-          axes > 0 ? array.strides(axes - 1) : 0};
 }
 
 PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
@@ -238,12 +148,7 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   const py::dtype dtype = result_dtype(dtype_given, given_out);
   call.positions.first = self.first_position;
   if (!count) {
-    const Array& positions = inputs.positions;
-    call.positions.values = numbers_view(positions, "positions", Numbers::integers_or_floats);
-    call.positions.values_per_row = positions.ndim() > 1;
-    for (py::ssize_t axis = 0; axis + 1 < positions.ndim(); ++axis) {
-      call.positions.value_axes.add(positions.shape(axis), positions.strides(axis));
-    }
+    set_any_positions(call, inputs.positions, "positions");
   }
   std::vector<py::ssize_t> shape = count ? counted_shape(inputs, *count) : shape_of(inputs.positions);
   const int seq_axis = static_cast<int>(shape.size()) - 1;
@@ -332,14 +237,14 @@ void bind_encoder(py::module_& module) {
            py::arg("exponent_denominator"), py::arg("freq_scale"), py::arg("freqs"), py::arg("interleaved"),
            py::arg("cosine_first"), py::arg("output_scale"), py::arg("max_len"), py::arg("first_position"));
   type.def("_frequencies", [](const BoundEncoder& self) {
-    const std::vector<double>& radians = self.core.frequencies().radians;
-    return py::array_t<double>(static_cast<py::ssize_t>(radians.size()), radians.data());
+    return py::array_t<double>(static_cast<py::ssize_t>(self.core.spec().frequencies.frequency_count),
+                               self.core.frequencies().radians.high.data());
   });
   module.def("output", &output_for, py::arg("out"), py::arg("dtype"), py::arg("shape"));
-  define_method<EncodeMethod, encoder_of, encode>(type);
-  define_method<AddInPlaceMethod, encoder_of, add_in_place>(type);
-  define_method<AddMethod, encoder_of, add>(type);
-  define_method<EmbedMethod, encoder_of, embed>(type);
+  define_method<EncodeMethod, bound_of<BoundEncoder>, encode>(type);
+  define_method<AddInPlaceMethod, bound_of<BoundEncoder>, add_in_place>(type);
+  define_method<AddMethod, bound_of<BoundEncoder>, add>(type);
+  define_method<EmbedMethod, bound_of<BoundEncoder>, embed>(type);
 }
 
 }  // namespace fastpe::bindings

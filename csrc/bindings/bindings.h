@@ -8,5 +8,6 @@ namespace fastpe::bindings {
 void bind_encoder(pybind11::module_& module);
 void bind_config(pybind11::module_& module);
 void bind_rotary(pybind11::module_& module);
+void bind_rotary_frequencies(pybind11::module_& module);
 
 }  // namespace fastpe::bindings

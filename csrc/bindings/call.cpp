@@ -50,26 +50,22 @@ void set_offset(PendingCall& call, const Inputs& inputs, std::int64_t rows, cons
 
 // Of an array of one entry per row: whether it has a batch axis, too, that differs from row to row. One of length 1 is
 // the same for all.
-bool is_per_batch(const Array& array, const Extent& extent, const char* name) {
-  const py::ssize_t axes = array.ndim();
+bool is_per_batch(const Array& array, const Extent& extent, const char* name, int coordinate_count = 0) {
+  const bool has_coordinates = coordinate_count > 0;
+  const py::ssize_t axes = array.ndim() - (has_coordinates ? 1 : 0);
   const bool fits = (axes == 1 || (axes == 2 && (array.shape(0) == 1 || array.shape(0) == extent.rows))) &&
-                    last(array) == extent.seq_len;
+                    array.shape(axes - 1) == extent.seq_len && (!has_coordinates || last(array) == coordinate_count);
   if (!fits) {
-    const std::string per_batch = extent.has_batch ? " or " + shape_text({extent.rows, extent.seq_len}) : "";
-    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " +
-                          shape_text({extent.seq_len}) + per_batch + ": one per row");
+    std::vector<py::ssize_t> one{extent.seq_len}, each{extent.rows, extent.seq_len};
+    if (has_coordinates) {
+      one.push_back(coordinate_count);
+      each.push_back(coordinate_count);
+    }
+    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
+                          (extent.has_batch ? " or " + shape_text(each) : "") +
+                          (has_coordinates ? ": the coordinates of each row" : ": one per row"));
   }
   return axes == 2 && array.shape(0) != 1;
-}
-
-void set_explicit_positions(PendingCall& call, const Array& array, const Extent& extent) {
-  const NumberType type = number_type_of(array, "positions", Numbers::integers_or_floats);
-  Positions& p = call.positions;
-  p.values_per_row = is_per_batch(array, extent, "positions");
-  const py::ssize_t seq_axis = array.ndim() - 1;
-  if (seq_axis == 1) p.value_axes.add(array.shape(0), array.strides(0));
-  p.values = {static_cast<const char*>(array.data()), type, p.values_per_row ? array.strides(0) : 0,
-              array.strides(seq_axis)};
 }
 
 void set_sequences(PendingCall& call, const Array& array, const Extent& extent) {
@@ -120,9 +116,115 @@ class SignalCheck final : public Interruption {
 
 }  // namespace
 
+std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
+  constexpr std::int64_t most_axes = 64;  // of a NumPy array
+  if (!is_given(object)) return std::nullopt;
+  const std::optional<std::int64_t> axis = integer_argument(object);
+  if (!axis) throw py::type_error("seq_axis is " + repr_of(object) + ", expected an int");
+  if (*axis < -most_axes || *axis > most_axes) {
+    throw py::value_error("seq_axis is " + repr_of(object) + ", expected an axis of x other than the last");
+  }
+  return axis;
+}
+
+py::dtype dtype_argument(PyObject* object) {
+  try {
+    return run_python([&] {
+      PyObject* dtype = nullptr;
+      return py::detail::npy_api::get().PyArray_DescrConverter_(object, &dtype) != 0 ? dtype : nullptr;
+    });
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16");
+  }
+}
+
+py::dtype result_dtype(const py::object& asked, const Array& out) {
+  const py::dtype dtype = asked ? py::reinterpret_borrow<py::dtype>(asked) : out ? out.dtype() : py::dtype::of<float>();
+  const char* const name = asked ? "dtype" : "out";
+  dtype_of(dtype, name);
+  require_native_order(dtype, name);
+  return dtype;
+}
+
+std::optional<std::int64_t> position_count(PyObject* object) {
+  const std::optional<std::int64_t> count = integer_argument(object);
+  if (!count) {
+    if (PyFloat_Check(object) || PyBool_Check(object) || object == Py_None || is_numpy_scalar(object)) {
+      throw py::type_error("positions is " + repr_of(object) +
+                           ", expected an int, the number of positions, or an array of positions; for one fractional "
+                           "position pass [" +
+                           repr_of(object) + "]");
+    }
+    return std::nullopt;
+  }
+  if (*count < 0) {
+    throw py::value_error("positions is " + repr_of(object) +
+                          ", expected a number of positions, 0 or more; for one negative position pass an array, [" +
+                          repr_of(object) + "]");
+  }
+  if (*count > 2 * max_position + 1) {
+    throw py::value_error("positions is " + repr_of(object) +
+                          ", expected a number of positions that all have magnitude at most 2**53; compute fewer");
+  }
+  return count;
+}
+
+std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count) {
+  if (inputs.offsets && inputs.offsets.ndim() > 0) return {inputs.offsets.shape(0), count};
+  if (inputs.lengths && inputs.lengths.ndim() > 0) return {inputs.lengths.shape(0), count};
+  if (inputs.mask && inputs.mask.ndim() == 2) return {inputs.mask.shape(0), count};
+  return {count};
+}
+
+NumbersView numbers_view(const Array& array, const char* name, Numbers numbers) {
+  const NumberType type = number_type_of(array, name, numbers);
+  if (array.ndim() > max_item_axes) {
+    throw py::value_error(std::string(name) + " has more than 8 axes, expected at most 8");
+  }
+  require_contiguous(array, name);
+  const py::ssize_t axes = array.ndim();
+  return {static_cast<const char*>(array.data()), type, axes > 1 ? last(array) * array.itemsize() : 0,
+          axes > 0 ? array.strides(axes - 1) : 0};
+}
+
+void set_any_positions(PendingCall& call, const Array& array, const char* name, int coordinate_count) {
+  Positions& p = call.positions;
+  p.values = numbers_view(array, name, Numbers::integers_or_floats);
+  py::ssize_t axes = array.ndim();
+  if (coordinate_count > 0) {
+    if (axes < 1 || last(array) != coordinate_count) {
+      throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected a last axis of " +
+                            std::to_string(coordinate_count) + ", the coordinates that axes= counts");
+    }
+    --axes;
+    p.coordinate_count = coordinate_count;
+    p.coordinate_stride_bytes = array.strides(axes);  // a single position need not be contiguous
+    p.values.seq_stride_bytes = coordinate_count * array.itemsize();
+    p.values.row_stride_bytes = axes > 1 ? array.shape(axes - 1) * p.values.seq_stride_bytes : 0;
+  }
+  p.values_per_row = axes > 1;
+  for (py::ssize_t axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape(axis), array.strides(axis));
+}
+
 Extent extent_of(const Array& array, int seq_axis) {
   const bool has_batch = array.ndim() > (seq_axis < 0 ? 1 : 2);
   return {has_batch ? array.shape(seq_axis == 0 ? 1 : 0) : 1, seq_axis < 0 ? 1 : array.shape(seq_axis), has_batch};
+}
+
+void set_explicit_positions(PendingCall& call, const Array& array, const Extent& extent, const char* name,
+                            int coordinate_count) {
+  const NumberType type = number_type_of(array, name, Numbers::integers_or_floats);
+  Positions& p = call.positions;
+  p.values_per_row = is_per_batch(array, extent, name, coordinate_count);
+  const py::ssize_t seq_axis = array.ndim() - (coordinate_count > 0 ? 2 : 1);
+  if (seq_axis == 1) p.value_axes.add(array.shape(0), array.strides(0));
+  p.values = {static_cast<const char*>(array.data()), type, p.values_per_row ? array.strides(0) : 0,
+              array.strides(seq_axis)};
+  if (coordinate_count > 0) {
+    p.coordinate_count = coordinate_count;
+    p.coordinate_stride_bytes = array.strides(seq_axis + 1);
+  }
 }
 
 void set_mask(PendingCall& call, const Array& array, const Extent& extent) {
@@ -176,7 +278,7 @@ void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent) {
     return;
   }
   set_offset(call, inputs, extent.rows, "batch row");
-  if (inputs.positions) set_explicit_positions(call, inputs.positions, extent);
+  if (inputs.positions) set_explicit_positions(call, inputs.positions, extent, "positions");
   if (inputs.mask) set_mask(call, inputs.mask, extent);
   if (inputs.lengths) set_lengths(call, inputs.lengths, extent);
 }
@@ -212,18 +314,21 @@ std::int64_t checked_first_channel(const std::optional<Channels>& channels, std:
   return channels->first;
 }
 
-int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& x) {
-  const auto axes = static_cast<std::int64_t>(x.ndim());
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& array, const char* name) {
+  const auto axes = static_cast<std::int64_t>(array.ndim());
   if (axes < 2) {
-    throw py::value_error("x has shape " + shape_text(x) +
-                          ", expected at least two axes, [L, d_model] or [B, L, d_model]; use x[None] for one row");
+    throw py::value_error(std::string(name) + " has shape " + shape_text(array) +
+                          ", expected at least two axes, [L, d_model] or [B, L, d_model]; use " + name +
+                          "[None] for one row");
   }
-  if (axes - 2 > max_item_axes) throw py::value_error("x has " + std::to_string(axes) + " axes, expected at most 10");
+  if (axes - 2 > max_item_axes) {
+    throw py::value_error(std::string(name) + " has " + std::to_string(axes) + " axes, expected at most 10");
+  }
   if (!seq_axis) return static_cast<int>(axes - 2);
   const std::int64_t axis = *seq_axis < 0 ? *seq_axis + axes : *seq_axis;
   if (axis < 0 || axis >= axes - 1) {
-    throw py::value_error("seq_axis is " + std::to_string(*seq_axis) + ", expected an axis of x, " + shape_text(x) +
-                          ", other than the last");
+    throw py::value_error("seq_axis is " + std::to_string(*seq_axis) + ", expected an axis of " + name + ", " +
+                          shape_text(array) + ", other than the last");
   }
   return static_cast<int>(axis);
 }
@@ -240,23 +345,34 @@ TableView learned_table(const Array& table, const Array& like, const char* like_
   return view;
 }
 
-Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
+Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape, const char* name,
+             const char* instead) {
   if (!given) return new_array(dtype, shape);
   if (given.dtype().num() != dtype.num()) {
-    throw py::type_error("out has dtype " + py::str(given.dtype()).cast<std::string>() + ", expected " +
-                         py::str(dtype).cast<std::string>() + "; pass an array of that dtype, or dtype=");
+    throw py::type_error(std::string(name) + " has dtype " + py::str(given.dtype()).cast<std::string>() +
+                         ", expected " + py::str(dtype).cast<std::string>() +
+                         "; pass an array of that dtype, or dtype=");
   }
-  require_shape(given, shape, "out");
-  require_access(given, "out", Access::write);
+  require_shape(given, shape, name);
+  require_access(given, name, Access::write, instead);
   return given;
 }
 
-void refuse_shared_inputs(const Inputs& inputs, const Array& out) {
-  const auto refuse = [&out](const auto&... arrays) {
-    ((arrays ? require_disjoint(out, "the output", arrays, "an input") : void()), ...);
+void refuse_shared_inputs(const Inputs& inputs, const Array& out, const char* out_name) {
+  const bool is_named = out_name != nullptr;
+  const auto refuse = [&](const Array& input, const char* name) {
+    if (input) require_disjoint(out, is_named ? out_name : "the output", input, is_named ? name : "an input");
   };
-  refuse(inputs.offsets, inputs.positions, inputs.mask, inputs.lengths, inputs.cu_seqlens, inputs.learned,
-         inputs.vocabulary, inputs.ids);
+  refuse(inputs.offsets, "offset");
+  refuse(inputs.positions, inputs.positions_name);
+  refuse(inputs.mask, "mask");
+  refuse(inputs.lengths, "lengths");
+  refuse(inputs.cu_seqlens, "cu_seqlens");
+  refuse(inputs.learned, "table");
+  refuse(inputs.vocabulary, "table");
+  refuse(inputs.ids, "ids");
+  refuse(inputs.cosines, "cos");
+  refuse(inputs.sines, "sin");
 }
 
 void finish(const PendingCall& pending, const Source& source, const Operation& operation) {

@@ -42,8 +42,10 @@ RowArguments row_arguments(const Arguments& a) {
 struct Inputs {
   std::int64_t offset = 0;
   Array offsets, positions, mask, lengths, cu_seqlens;
+  const char* positions_name = "positions";
   Array learned;          // a table instead of the encoding
   Array vocabulary, ids;  // of embed
+  Array cosines, sines;   // tables of a rotation
 };
 
 [[noreturn]] void raise_given_together(const char* a_name, const char* b_name);
@@ -53,6 +55,14 @@ inline void refuse_together(PyObject* a, const char* a_name, PyObject* b, const 
 }
 
 void read_rows(Inputs& inputs, const RowArguments& rows);
+
+// Nothing where no seq_axis was given.
+std::optional<std::int64_t> seq_axis_argument(PyObject* object);
+
+py::dtype dtype_argument(PyObject* object);
+
+// A number of positions; nothing where the object is to be an array of them.
+std::optional<std::int64_t> position_count(PyObject* object);
 
 struct Channels {
   std::int64_t first = 0, end = 0;
@@ -88,6 +98,22 @@ void set_lengths(PendingCall& call, const Array& lengths, const Extent& extent);
 // Positions and validity of the rows.
 void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent);
 
+// Positions that are given, one for each row; with several coordinates, the array has one more axis at the end.
+void set_explicit_positions(PendingCall& call, const Array& positions, const Extent& extent, const char* name,
+                            int coordinate_count = 0);
+
+// The same of any shape, which is the result's too, but for its columns.
+void set_any_positions(PendingCall& call, const Array& positions, const char* name, int coordinate_count = 0);
+NumbersView numbers_view(const Array& array, const char* name, Numbers numbers);
+
+// The shape of counted positions: a batch axis comes from the arguments that have one.
+std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count);
+
+inline std::vector<py::ssize_t> shape_of(const Array& array) { return {array.shape(), array.shape() + array.ndim()}; }
+
+// The dtype asked for, or else that of `out`, or else float32.
+py::dtype result_dtype(const py::object& asked, const Array& out);
+
 std::int64_t checked_first_channel(const std::optional<Channels>& channels, std::int64_t d_model, std::int64_t columns,
                                    const char* name);
 
@@ -97,15 +123,17 @@ inline std::int64_t first_channel(const std::optional<Channels>& channels, std::
   return !channels && columns == d_model ? 0 : checked_first_channel(channels, d_model, columns, name);
 }
 
-int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& x);
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& array, const char* name = "x");
 
 TableView learned_table(const Array& table, const Array& like, const char* like_name, std::int64_t columns,
                         const char* name);
 
 // `given` checked, or a new array.
-Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
+Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape, const char* name = "out",
+             const char* instead = add_elsewhere);
 
-void refuse_shared_inputs(const Inputs& inputs, const Array& out);
+// The message names both arrays where `out` has a name.
+void refuse_shared_inputs(const Inputs& inputs, const Array& out, const char* out_name = nullptr);
 
 // ---- The run
 

@@ -9,12 +9,15 @@
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <exception>
 #include <iterator>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "interpreter.h"
 
@@ -45,15 +48,28 @@ struct Argument {
     LIST(FASTPE_MEMBER_R, FASTPE_MEMBER_O) \
   }
 
-// A method called `python_name`, whose arguments of LIST are members of Struct.
-#define FASTPE_METHOD(Method, python_name, Struct, LIST, doc_text)                                               \
-  struct Method {                                                                                                \
-    using Arguments = Struct;                                                                                    \
-    static constexpr const char* name = python_name;                                                             \
-    static constexpr std::size_t required = 0 LIST(FASTPE_COUNT_R, FASTPE_NOTHING_O);                            \
-    static constexpr Argument<Arguments> arguments[] = {LIST(FASTPE_ENTRY_R, FASTPE_ENTRY_O)};                   \
-    static constexpr const char* doc = python_name "($self, /" LIST(FASTPE_TEXT_R, FASTPE_NOTHING_O) ", *" LIST( \
-        FASTPE_NOTHING_R, FASTPE_TEXT_O) ")\n--\n\n" doc_text;                                                   \
+// More arguments by place than the required ones.
+struct Others {
+  PyObject* const* others = nullptr;
+  Py_ssize_t other_count = 0;
+};
+#define FASTPE_ARGUMENTS_AND_OTHERS(Struct, LIST) \
+  struct Struct : Others {                        \
+    LIST(FASTPE_MEMBER_R, FASTPE_MEMBER_O)        \
+  }
+
+// A method called `python_name`, whose arguments of LIST are members of Struct. `self` is "$self", or "$module" for a
+// function; `star` is "*", or "*others" where Struct has them.
+#define FASTPE_METHOD(Method, python_name, Struct, LIST, doc_text) \
+  FASTPE_METHOD_WITH(Method, python_name, Struct, LIST, "$self", "*", doc_text)
+#define FASTPE_METHOD_WITH(Method, python_name, Struct, LIST, self, star, doc_text)                            \
+  struct Method {                                                                                              \
+    using Arguments = Struct;                                                                                  \
+    static constexpr const char* name = python_name;                                                           \
+    static constexpr std::size_t required = 0 LIST(FASTPE_COUNT_R, FASTPE_NOTHING_O);                          \
+    static constexpr Argument<Arguments> arguments[] = {LIST(FASTPE_ENTRY_R, FASTPE_ENTRY_O)};                 \
+    static constexpr const char* doc = python_name "(" self ", /" LIST(                                        \
+        FASTPE_TEXT_R, FASTPE_NOTHING_O) ", " star LIST(FASTPE_NOTHING_R, FASTPE_TEXT_O) ")\n--\n\n" doc_text; \
   }
 
 // What reads a method's arguments.
@@ -70,11 +86,15 @@ class Signature {
 
   Arguments parse(PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) const {
     Arguments values;
-    if (static_cast<std::size_t>(given) > Method::required) {
+    const Py_ssize_t named = std::min(given, static_cast<Py_ssize_t>(Method::required));
+    if constexpr (std::is_base_of_v<Others, Arguments>) {
+      values.others = arguments + named;
+      values.other_count = given - named;
+    } else if (given > named) {
       throw py::type_error(std::string(Method::name) + "() takes " + std::to_string(Method::required) +
                            " positional argument(s), found " + std::to_string(given) + "; pass the others by keyword");
     }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(given); ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(named); ++i) {
       values.*(Method::arguments[i].value) = arguments[i];
     }
     const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
@@ -148,6 +168,33 @@ PyObject* call_method(PyObject* self, PyObject* const* arguments, Py_ssize_t giv
     return returned_or_raised(
         [&] { return body(self_of(self), Signature<Method>::get().parse(arguments, given, keywords)); });
   });
+}
+
+// What a Python object holds. pybind11's own cast would hand out raw memory for an object whose __init__ never ran.
+template <class Bound>
+Bound& bound_of(PyObject* self) {
+  auto* const instance = reinterpret_cast<py::detail::instance*>(self);
+  void* const bound =
+      instance->simple_layout ? instance->simple_value_holder[0] : instance->get_value_and_holder().value_ptr();
+  if (bound == nullptr) {
+    throw py::type_error(std::string(Py_TYPE(self)->tp_name) +
+                         " is not initialised, expected its __init__ to have run; make a new one");
+  }
+  return *static_cast<Bound*>(bound);
+}
+
+inline std::nullptr_t no_self(PyObject*) { return nullptr; }
+
+// A function of a module: body(nullptr, arguments).
+template <class Method, auto body>
+void define_function(py::module_& module) {
+  Signature<Method>::get();
+  static PyMethodDef definition{
+      Method::name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call_method<Method, no_self, body>)),
+      METH_FASTCALL | METH_KEYWORDS, Method::doc};
+  PyObject* const function = PyCFunction_NewEx(&definition, nullptr, nullptr);
+  if (function == nullptr) throw py::error_already_set();
+  module.add_object(Method::name, py::reinterpret_steal<py::object>(function));
 }
 
 template <class Method, auto self_of, auto body>

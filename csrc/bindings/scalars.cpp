@@ -50,6 +50,14 @@ std::optional<std::int64_t> integer_argument(PyObject* object) {
   return saturated(run_python([&] { return PyNumber_Index(object); }).ptr());
 }
 
+bool bool_from(PyObject* object, const char* name) {
+  if (object == Py_True || object == Py_False) return object == Py_True;
+  if (Py_TYPE(object) != numpy_types().boolean) {
+    throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected True or False");
+  }
+  return parked_at_exit([&] { return PyObject_IsTrue(object); }) == 1;
+}
+
 int threads_from(PyObject* object) {
   const std::optional<std::int64_t> value = integer_argument(object);
   if (!value || *value < 1) {

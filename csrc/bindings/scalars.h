@@ -31,6 +31,12 @@ inline double number_argument(PyObject* object, const char* name, double otherwi
 // An int that is no bool, saturated where it does not fit; nothing where it is no int.
 std::optional<std::int64_t> integer_argument(PyObject* object);
 
+// A bool, Python's or NumPy's.
+bool bool_from(PyObject* object, const char* name);
+inline bool bool_argument(PyObject* object, const char* name, bool otherwise) {
+  return is_given(object) ? bool_from(object, name) : otherwise;
+}
+
 int threads_from(PyObject* object);
 inline int threads_argument(PyObject* object) {
   return is_given(object) ? threads_from(object) : default_thread_count();

@@ -57,7 +57,7 @@ void RowsLayout::add_items(std::int64_t length, std::int64_t stride_bytes) {
 
 void RowsLayout::walk_inside() {
   const int last = outer.count - 1;
-  if (last < 0 || seq_len <= 1 || std::abs(outer.strides_bytes[last]) >= std::abs(seq_stride_bytes)) return;
+  if (last < 0 || (seq_len > 1 && std::abs(outer.strides_bytes[last]) >= std::abs(seq_stride_bytes))) return;
   inner_count = outer.shape[last];
   inner_stride_bytes = outer.strides_bytes[last];
   --outer.count;

@@ -44,7 +44,8 @@ struct Columns {
 };
 
 // Items x sequence x columns. An item is one index of all axes but the sequence and the columns: the axes `outer`, and
-// one inner axis with a smaller stride than the sequence's, which is walked inside of the sequence.
+// one inner axis with a smaller stride than the sequence's, which is walked inside of the sequence. A sequence of one
+// row has its innermost axis inside.
 struct RowsLayout {
   DType dtype = DType::float32;
   Axes outer;

@@ -16,12 +16,15 @@ constexpr std::int64_t max_position = std::int64_t{1} << 53;
 //   first + offset + l                          by default,
 //   first + offset + valid rows before l        when only valid rows count,
 //   first + offset + l - its sequence's start   in a packed batch,
-//   values[row, l]                              when explicit.
+//   values[row, l]                              when explicit, or its coordinates where there are several.
 struct Positions {
   std::int64_t first = 0;
   NumbersView offsets;  // per row, or per sequence in a packed batch
   NumbersView values;   // explicit
+  const char* values_name = "positions";
   bool values_per_row = false;
+  int coordinate_count = 0;  // of each explicit position; 0: it is one number
+  std::int64_t coordinate_stride_bytes = 0;
   Axes value_axes;              // of `values` before its last axis, for messages
   NumbersView sequence_starts;  // of a packed batch
   std::int64_t sequence_count = 0;
@@ -90,11 +93,16 @@ inline std::int64_t sequence_of(const Positions& p, std::int64_t l) {
   return low;
 }
 
-// `count` rows from l on, at consecutive integer positions, or one row at a fractional position.
+constexpr int max_coordinates = 16;
+
+// `count` rows from l on: at consecutive integer positions, or all at one position, or one row at a fractional position
+// or at several coordinates.
 struct Run {
   std::int64_t l;
   std::int64_t count;
-  Number position;
+  Number position;  // of the first row; its first coordinate where there are several
+  bool is_one_position = false;
+  const Number* coordinates = nullptr;
 };
 
 // Calls on_run over [l, l + count) of one row, all of them valid, the first being the valid_before-th valid one.
@@ -104,6 +112,22 @@ void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int
   if (p.values.is_given()) {
     const std::int64_t value_row = p.values_per_row ? row : 0;
     const std::int64_t end = l + count;
+    if (p.coordinate_count > 0) {
+      for (; l < end; ++l) {
+        Number coordinates[max_coordinates];
+        for (int i = 0; i < p.coordinate_count; ++i) {
+          NumbersView coordinate = p.values;
+          coordinate.data += i * p.coordinate_stride_bytes;
+          coordinates[i] = coordinate.at(value_row, l);
+        }
+        on_run(Run{l, 1, coordinates[0], false, coordinates});
+      }
+      return;
+    }
+    if (p.values.seq_stride_bytes == 0 && count > 0) {
+      on_run(Run{l, count, p.values.at(value_row, l), true});
+      return;
+    }
     while (l < end) {
       const Number position = p.values.at(value_row, l);
       std::int64_t stop = l + 1;
@@ -138,6 +162,13 @@ struct PositionBounds {
   std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
   bool are_all_integers = true;
   std::int64_t rows = 0, runs = 0;
+
+  void add(const Number& position) {
+    are_all_integers = are_all_integers && position.is_integer;
+    if (!position.is_integer) return;
+    lowest = std::min(lowest, position.integer);
+    highest = std::max(highest, position.integer);
+  }
 };
 
 }  // namespace fastpe

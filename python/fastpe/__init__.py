@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact sinusoidal positional encodings on the CPU."""
+"""Exact sinusoidal positional encodings and rotary embeddings on the CPU."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from fastpe._sinusoid.presets import conventions
 from fastpe._sinusoid.timestep import timestep_embedding
 
 if TYPE_CHECKING:
+    from fastpe._rotary.embedding import RotaryEmbedding
+    from fastpe._rotary.rotation import rotate_
     from fastpe._rotary.scaling import rotary_frequencies
     from fastpe._sinusoid.identify import Identification, identify
 
@@ -24,6 +26,7 @@ __all__ = [
     "GridConvention",
     "Identification",
     "PositionalEncoding",
+    "RotaryEmbedding",
     "__version__",
     "add",
     "add_",
@@ -35,6 +38,7 @@ __all__ = [
     "grid_conventions",
     "identify",
     "rotary_frequencies",
+    "rotate_",
     "show_config",
     "timestep_embedding",
 ]
@@ -59,10 +63,12 @@ def __getattr__(name: str) -> Any:
         for each in (identify.Identification, identify.identify):
             _publish(each)
         return getattr(identify, name)
-    if name == "rotary_frequencies":
-        from fastpe._rotary import scaling
+    if name in ("RotaryEmbedding", "rotary_frequencies", "rotate_"):
+        from fastpe._rotary import embedding, rotation, scaling
 
-        return _publish(scaling.rotary_frequencies)
+        for module in (embedding, rotation, scaling):
+            if hasattr(module, name):
+                return _publish(getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ _Channels: TypeAlias = tuple[int, int] | None
 _Table: TypeAlias = npt.NDArray[Any] | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
 _Out: TypeAlias = npt.NDArray[Any] | None
+_Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 def check_environment() -> None: ...
 def compiler() -> str: ...
@@ -32,6 +33,8 @@ def output(
 ) -> npt.NDArray[Any]: ...
 
 largest_scaling_number: float
+max_coordinates: int
+table_forms: tuple[str, ...]
 
 def rotary_frequencies(
     rotary_dim: int, base: float, rope_type: str, **values: float | Sequence[float]
@@ -115,3 +118,132 @@ class Encoder:
         num_threads: _Threads = None,
         out: _Out = None,
     ) -> npt.NDArray[Any]: ...
+
+class Rotary:
+    def __init__(
+        self,
+        *,
+        rotary_dim: int,
+        interleaved: bool,
+        base: float,
+        freqs: Sequence[float],
+        attention_factor: float,
+        axes: Sequence[int],
+        conjugate: bool,
+        form: str,
+        max_len: int,
+    ) -> None: ...
+    def _frequencies(self) -> npt.NDArray[np.float64]: ...
+    @overload
+    def tables(
+        self,
+        positions: int | npt.ArrayLike,
+        *,
+        form: Literal["halves", "tile", "repeat"],
+        dtype: npt.DTypeLike | None = None,
+        offset: _Offset = None,
+        out: _Pair | None = None,
+        num_threads: _Threads = None,
+    ) -> _Pair: ...
+    @overload
+    def tables(
+        self,
+        positions: int | npt.ArrayLike,
+        *,
+        form: Literal["cos_sin", "sin_cos", "pairs", "complex", "angles"],
+        dtype: npt.DTypeLike | None = None,
+        offset: _Offset = None,
+        out: _Out = None,
+        num_threads: _Threads = None,
+    ) -> npt.NDArray[Any]: ...
+    @overload
+    def tables(
+        self,
+        positions: int | npt.ArrayLike,
+        *,
+        form: str | None = None,
+        dtype: npt.DTypeLike | None = None,
+        offset: _Offset = None,
+        out: _Out | _Pair = None,
+        num_threads: _Threads = None,
+    ) -> Any: ...
+    @overload
+    def rotate_(
+        self,
+        x: _Array,
+        *,
+        offset: _Offset = None,
+        positions: _Positions = None,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        cu_seqlens: _Sequences = None,
+        seq_axis: int = -2,
+        inverse: bool = False,
+        num_threads: _Threads = None,
+    ) -> _Array: ...
+    @overload
+    def rotate_(
+        self,
+        x: npt.NDArray[Any],
+        *others: npt.NDArray[Any],
+        offset: _Offset = None,
+        positions: _Positions = None,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        cu_seqlens: _Sequences = None,
+        seq_axis: int = -2,
+        inverse: bool = False,
+        num_threads: _Threads = None,
+    ) -> tuple[npt.NDArray[Any], ...]: ...
+    def rotate(
+        self,
+        x: npt.NDArray[Any],
+        *,
+        offset: _Offset = None,
+        positions: _Positions = None,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        cu_seqlens: _Sequences = None,
+        seq_axis: int = -2,
+        inverse: bool = False,
+        num_threads: _Threads = None,
+        out: _Out = None,
+    ) -> npt.NDArray[Any]: ...
+    @overload
+    def shift_(
+        self,
+        x: _Array,
+        *,
+        by: npt.ArrayLike,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        seq_axis: int = -2,
+        num_threads: _Threads = None,
+    ) -> _Array: ...
+    @overload
+    def shift_(
+        self,
+        x: npt.NDArray[Any],
+        *others: npt.NDArray[Any],
+        by: npt.ArrayLike,
+        mask: _Mask = None,
+        lengths: _Lengths = None,
+        seq_axis: int = -2,
+        num_threads: _Threads = None,
+    ) -> tuple[npt.NDArray[Any], ...]: ...
+
+def rotate_by_tables(
+    x: npt.NDArray[Any],
+    *others: npt.NDArray[Any],
+    cos: npt.NDArray[Any],
+    sin: npt.NDArray[Any],
+    interleaved: bool,
+    conjugate: bool = False,
+    offset: _Offset = None,
+    positions: _Positions = None,
+    mask: _Mask = None,
+    lengths: _Lengths = None,
+    cu_seqlens: _Sequences = None,
+    seq_axis: int = -2,
+    num_threads: _Threads = None,
+) -> Any: ...

@@ -31,7 +31,7 @@ constexpr Known known[] = {
 void quarter_turns_are_right_to_2_to_the_minus_104() {
   for (const Known& expected : known) {
     const Frequencies f = make_frequencies(spec_of(expected.d_model).frequencies, block_rows, column_padding);
-    CHECK_EQUAL(f.radians[expected.k], expected.radians);
+    CHECK_EQUAL(f.radians.high[expected.k], expected.radians);
     // Both differences are exact: the parts are close to each other.
     const double error =
         (f.quarters.high[expected.k] - expected.quarters_high) + (f.quarters.low[expected.k] - expected.quarters_low);
@@ -76,7 +76,7 @@ void extreme_bases_and_denominators_lose_nothing() {
     spec.base = expected.base;
     spec.exponent_denominator = expected.exponent_denominator;
     const Frequencies f = make_frequencies(spec, block_rows, column_padding);
-    CHECK_EQUAL(f.radians[expected.k], expected.radians);
+    CHECK_EQUAL(f.radians.high[expected.k], expected.radians);
     const double error =
         (f.quarters.high[expected.k] - expected.quarters_high) + (f.quarters.low[expected.k] - expected.quarters_low);
     CHECK(std::fabs(error) <= std::ldexp(expected.quarters_high, -103));
@@ -128,9 +128,9 @@ void given_frequencies_are_kept() {
   spec.frequency_count = 3;
   spec.given = {0.0, -1.0, 0x1p44};
   const Frequencies f = make_frequencies(spec, block_rows, column_padding);
-  CHECK_EQUAL(f.radians[0], 0.0);
-  CHECK_EQUAL(f.radians[1], -1.0);
-  CHECK_EQUAL(f.radians[2], 0x1p44);
+  CHECK_EQUAL(f.radians.high[0], 0.0);
+  CHECK_EQUAL(f.radians.high[1], -1.0);
+  CHECK_EQUAL(f.radians.high[2], 0x1p44);
   CHECK_EQUAL(f.quarters.high[0], 0.0);
   CHECK(f.quarters.high[1] < 0.0);
   CHECK_EQUAL(f.quarters.high.size() % static_cast<std::size_t>(column_padding), std::size_t{0});
@@ -158,10 +158,10 @@ void one_frequency_needs_no_ratio() {
   spec.frequency_count = 1;
   spec.base = 1e300;
   spec.exponent_denominator = 0x1p-22;
-  CHECK_EQUAL(make_frequencies(spec, block_rows, column_padding).radians[0], 1.0);
+  CHECK_EQUAL(make_frequencies(spec, block_rows, column_padding).radians.high[0], 1.0);
   spec.frequency_count = 3;
   spec.frequency_scale = 0.0;
-  CHECK_EQUAL(make_frequencies(spec, block_rows, column_padding).radians[2], 0.0);
+  CHECK_EQUAL(make_frequencies(spec, block_rows, column_padding).radians.high[2], 0.0);
 }
 
 }  // namespace

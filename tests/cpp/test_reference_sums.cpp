@@ -8,12 +8,16 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check.h"
 #include "encode.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/operations/add.h"
+#include "fastpe/operations/rotate.h"
+#include "fastpe/operations/write_tables.h"
+#include "fastpe/sources/sinusoid/angles.h"
 #include "sha256.h"
 
 namespace {
@@ -50,28 +54,69 @@ void store(char* to, DType dtype, float value) {
   }
 }
 
+// The stored sums are of little-endian bytes.
+std::string sum_of_elements(std::vector<char> bytes, DType dtype) {
+  const std::uint16_t one = 1;
+  unsigned char first_byte;
+  std::memcpy(&first_byte, &one, 1);
+  const std::int64_t size = element_bytes(dtype);
+  for (auto at = bytes.begin(); first_byte == 0 && at != bytes.end(); at += size) std::reverse(at, at + size);
+  return testing::sha256(bytes.data(), bytes.size());
+}
+
+void store_embeddings(std::vector<char>& out, DType dtype) {
+  const std::int64_t bytes = element_bytes(dtype);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(out.size()) / bytes; ++i) {
+    store(out.data() + i * bytes, dtype, static_cast<float>(i * 37 % 101 - 50) / 8.0f);
+  }
+}
+
+void write_tables(const testing::KeepingEncoder& encoder, const std::string& form, const Rows& all,
+                  const Positions& positions, int threads) {
+  const char* const names[] = {"halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs"};
+  const auto found = static_cast<TableForm>(std::find(std::begin(names), std::end(names), form) - std::begin(names));
+  const std::int64_t pairs = encoder.core.spec().frequencies.frequency_count;
+  const std::int64_t columns = columns_per_pair(found) * pairs;
+  const Rows first = testing::rows_view(all.data, all.dtype, all.seq_len, columns);
+  const Rows second = testing::rows_view(all.data + first.bytes(), all.dtype, all.seq_len, columns);
+  testing::run_at(encoder, WriteTables({first, second}, found, pairs), positions, threads);
+}
+
 std::string sum_of(const Line& line, int threads) {
   const DType dtype = dtype_named(line.dtype);
-  const testing::KeepingEncoder encoder(testing::spec_of(line.d_model, line.convention));
-  const std::int64_t bytes = line.rows * line.d_model * element_bytes(dtype);
-  std::vector<char> out(static_cast<std::size_t>(bytes));
-  const Rows view = testing::rows_view(out.data(), dtype, line.rows, line.d_model);
+  const std::string prefix = "rotary_";
+  const bool is_rotary = line.operation.rfind(prefix, 0) == 0;
+  const std::string operation = is_rotary ? line.operation.substr(prefix.size()) : line.operation;
+  // A row of a rotary embedding's encoding has cosines, then sines.
+  const testing::KeepingEncoder encoder(testing::spec_of(line.d_model, is_rotary ? "timestep" : line.convention));
+  const std::int64_t pairs = line.d_model / 2;
+  const bool is_angles = is_rotary && line.convention == "angles";
+  const bool is_doubled = is_rotary && (line.convention == "tile" || line.convention == "repeat");
+  const std::int64_t columns = is_angles ? pairs : is_doubled ? 2 * line.d_model : line.d_model;
+  std::vector<char> out(static_cast<std::size_t>(line.rows * columns * element_bytes(dtype)));
+  const Rows view = testing::rows_view(out.data(), dtype, line.rows, columns);
   Positions positions = testing::positions_from(line.first);
   std::vector<double> fractions(static_cast<std::size_t>(line.rows));
-  if (line.operation == "fractional") {
+  if (operation == "fractional") {
     for (std::size_t i = 0; i < fractions.size(); ++i) {
       fractions[i] = static_cast<double>(line.first) + 0.375 * static_cast<double>(i);
     }
     positions.values = {reinterpret_cast<const char*>(fractions.data()), NumberType::float64, 0, sizeof(double)};
-  } else if (line.operation == "add") {
-    for (std::int64_t i = 0; i < line.rows * line.d_model; ++i) {
-      store(out.data() + i * element_bytes(dtype), dtype, static_cast<float>(i * 37 % 101 - 50) / 8.0f);
-    }
-    testing::run_at(encoder, Add(view, 1, {1.25, 0.75}), positions, threads);
-    return testing::sha256(out.data(), out.size());
   }
-  testing::run_at(encoder, Write(view), positions, threads);
-  return testing::sha256(out.data(), out.size());
+  if (operation == "add" || operation == "rotation") store_embeddings(out, dtype);
+  if (operation == "add") {
+    testing::run_at(encoder, Add(view, 1, {1.25, 0.75}), positions, threads);
+  } else if (operation == "rotation") {
+    const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
+    testing::run_at(encoder, Rotate({{read_only(view), view}}, 1, pairing), positions, threads);
+  } else if (is_angles) {
+    run({AngleRows(encoder.core, nullptr), Write(view), positions, Validity{}, threads}, nullptr);
+  } else if (is_rotary) {
+    write_tables(encoder, line.convention, view, positions, threads);
+  } else {
+    testing::run_at(encoder, Write(view), positions, threads);
+  }
+  return sum_of_elements(std::move(out), dtype);
 }
 
 }  // namespace

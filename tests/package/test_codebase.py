@@ -38,7 +38,7 @@ def test_types_are_published() -> None:
 PUBLIC = [name for name in fastpe.__all__ if callable(getattr(fastpe, name))]
 METHODS = [
     (owner, name)
-    for owner in (fastpe.PositionalEncoding, fastpe.Convention, _core.Encoder)
+    for owner in (fastpe.PositionalEncoding, fastpe.Convention, _core.Encoder, fastpe.RotaryEmbedding, _core.Rotary)
     for name in dir(owner)
     if not name.startswith("_")
     and (callable(getattr(owner, name)) or isinstance(inspect.getattr_static(owner, name), property))
@@ -74,13 +74,27 @@ def test_every_public_method_is_documented(owner: type, name: str) -> None:
     assert inspect.getdoc(getattr(owner, name)), f"{owner.__name__}.{name}"
 
 
-@pytest.mark.parametrize("name", ["encode", "add_", "add", "embed"])
-def test_doctests_of_the_compiled_methods(name: str) -> None:
-    method = getattr(fastpe.PositionalEncoding, name)
-    parsed = doctest.DocTestParser().get_doctest(method.__doc__, {}, name, None, 0)
+ROTARY_METHODS = ["tables", "rotate_", "rotate", "shift_"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        *((fastpe.PositionalEncoding, name) for name in ("encode", "add_", "add", "embed")),
+        *((fastpe.RotaryEmbedding, name) for name in ROTARY_METHODS),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_doctests_of_the_compiled_methods(owner: type, name: str) -> None:
+    parsed = doctest.DocTestParser().get_doctest(getattr(owner, name).__doc__, {}, name, None, 0)
     assert parsed.examples
     runner = doctest.DocTestRunner(verbose=False)
     assert runner.run(parsed).failed == 0
+
+
+@pytest.mark.parametrize("name", ["encode", "add_", "add", "embed"])
+def test_compiled_methods_take_what_the_functions_take(name: str) -> None:
+    method = getattr(fastpe.PositionalEncoding, name)
     # inspect reads the signature out of the docstring; it is the one the function of that name has, and its own.
     own = list(inspect.signature(method).parameters.values())[1:]
     function = inspect.signature(getattr(fastpe, name)).parameters
@@ -91,14 +105,34 @@ def test_doctests_of_the_compiled_methods(name: str) -> None:
     assert f"Refer to `fastpe.{name}`" in method.__doc__
 
 
-@pytest.mark.parametrize("name", ["encode", "add_", "add", "embed"])
-def test_functions_describe_every_argument(name: str) -> None:
-    function = getattr(fastpe, name)
+def test_rotation_by_given_tables_takes_what_an_embeddings_rotation_takes() -> None:
+    method = inspect.signature(fastpe.RotaryEmbedding.rotate_).parameters
+    function = inspect.signature(fastpe.rotate_).parameters
+    assert {*method} - {*function} == {"self", "inverse"}
+    assert {*function} - {*method} == {"cos", "sin", "interleaved", "conjugate"}
+    for name in {*method} & {*function}:
+        assert (method[name].kind, method[name].default) in (
+            (function[name].kind, function[name].default),
+            (inspect.Parameter.POSITIONAL_OR_KEYWORD, function[name].default),
+        )
+    assert "Refer to `fastpe.rotate_`" in (_core.rotate_by_tables.__doc__ or "")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(getattr(fastpe, name) for name in ("encode", "add_", "add", "embed", "rotate_")),
+        fastpe.RotaryEmbedding,
+        *(getattr(fastpe.RotaryEmbedding, name) for name in ROTARY_METHODS),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_functions_describe_every_argument(function: Any) -> None:
     text = inspect.getdoc(function)
     assert text
     described = text.split("Parameters\n----------")[1].split("Returns\n-------")[0]
     for parameter in inspect.signature(function).parameters:
-        assert parameter in described, parameter
+        assert parameter in described or parameter == "self", parameter
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,7 @@ void check_position(const Source& source, const Number& number, const std::strin
 
 // The argument that gave the position of (row, l), as messages name it.
 std::string origin_of(const Positions& p, std::int64_t row, const Run& run, std::int64_t l) {
-  if (p.values.is_given()) return place("positions", p.value_axes, row, l);
+  if (p.values.is_given()) return place(p.values_name, p.value_axes, row, l);
   const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, run.l) : row;
   return std::string("offset") + (p.offsets.is_given() ? "[" + std::to_string(index) + "]" : "") +
          ": the position of row " + std::to_string(l);
@@ -33,9 +33,19 @@ PositionBounds check_positions(const Call& call, Lookout& lookout) {
     std::int64_t valid_before = 0;
     const auto on_run = [&](const Run& run) {
       ++bounds.runs;
-      if (!run.position.is_integer) {
+      if (run.coordinates != nullptr) {
+        for (int i = 0; i < p.coordinate_count; ++i) {
+          const Number& coordinate = run.coordinates[i];
+          if (!source.range.has(coordinate)) {
+            source.refuse(origin_of(p, row, run, run.l) + "[" + std::to_string(i) + "]", coordinate);
+          }
+          bounds.add(coordinate);
+        }
+        return;
+      }
+      if (run.is_one_position || !run.position.is_integer) {
         check_position(source, run.position, origin_of(p, row, run, run.l));
-        bounds.are_all_integers = false;
+        bounds.add(run.position);
         return;
       }
       const std::int64_t first = run.position.integer;

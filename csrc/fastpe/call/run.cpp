@@ -66,15 +66,24 @@ class Walk {
   // Another thread may have changed positions, offsets or lengths since they were checked: results are then undefined,
   // but nothing outside the arrays is read.
   std::int64_t rows_that_exist(const Run& run) const {
-    if (plan_.strategy != Strategy::read_rows) return call_.source.range.has(run.position) ? run.count : 0;
+    if (plan_.strategy != Strategy::read_rows) {
+      bool exist = call_.source.range.has(run.position);
+      for (int i = 1; i < call_.positions.coordinate_count; ++i) {
+        exist = exist && call_.source.range.has(run.coordinates[i]);
+      }
+      if (!exist) return 0;
+      const bool is_range = run.position.is_integer && !run.is_one_position;
+      return is_range ? std::min(run.count, call_.source.range.highest - run.position.integer + 1) : run.count;
+    }
     if (!run.position.is_integer || run.position.integer < 0) return 0;
-    return std::clamp<std::int64_t>(plan_.ready.rows - run.position.integer, 0, run.count);
+    const std::int64_t existing = std::max<std::int64_t>(plan_.ready.rows - run.position.integer, 0);
+    return run.is_one_position && existing > 0 ? run.count : std::min(existing, run.count);
   }
 
   void each_run(std::int64_t row, Items items, std::int64_t l, std::int64_t count, std::int64_t before) {
     for_each_run(call_.positions, row, l, count, before, [&](const Run& run) {
       const std::int64_t existing = rows_that_exist(run);
-      if (existing > 0) do_run(items, {run.l, existing, run.position});
+      if (existing > 0) do_run(items, {run.l, existing, run.position, run.is_one_position, run.coordinates});
       if (existing < run.count) leave(items, run.l + existing, run.count - existing);
     });
   }
@@ -83,18 +92,40 @@ class Walk {
     switch (plan_.strategy) {
       case Strategy::read_rows:
         apply({plan_.ready.row(run.position.integer) + columns_.first * element_bytes(plan_.ready.dtype),
-               plan_.ready.row_stride_bytes, plan_.ready.dtype, run.l, run.count, columns_},
+               run.is_one_position ? 0 : plan_.ready.row_stride_bytes, plan_.ready.dtype, run.l, run.count, columns_},
               items);
         return;
       case Strategy::expand_into_out:
         for (std::int64_t item = items.begin; item < items.end; ++item) {
-          Sink sink = operation_.sink(item, run.l, columns_);
-          sink.memory = plan_.memory;
-          call_.source.expand(run, sink, source_scratch_);
+          if (!run.is_one_position) {
+            expand_into_sinks(item, run);
+            continue;
+          }
+          for (std::int64_t i = 0; i < run.count; ++i) expand_into_sinks(item, {run.l + i, 1, run.position});
         }
         return;
       case Strategy::expand_into_tile: expand_by_tiles(items, run); return;
     }
+  }
+
+  void expand_into_sinks(std::int64_t item, const Run& run) {
+    const int sinks = operation_.shape().sinks;
+    if (sinks == 1) return expand_into_sink(0, item, run);
+    // Rows that consist of pieces are made some at a time, so that a piece finds the lines of the one before it in the
+    // cache.
+    const std::int64_t rows_at_once = call_.source.blocks.rows * call_.source.blocks.at_once;
+    for (std::int64_t done = 0; done < run.count; done += rows_at_once) {
+      Run part{run.l + done, std::min(rows_at_once, run.count - done), run.position, false, run.coordinates};
+      if (run.position.is_integer) part.position = number_of(run.position.integer + done);
+      for (int number = 0; number < sinks; ++number) expand_into_sink(number, item, part);
+    }
+  }
+
+  void expand_into_sink(int number, std::int64_t item, const Run& run) {
+    Sink sink = operation_.sink(number, item, run.l, columns_);
+    sink.memory = plan_.memory;
+    sink.memory.streaming = plan_.memory.streaming && operation_.shape().sinks == 1;
+    call_.source.expand(run, sink, source_scratch_);
   }
 
   void expand_by_tiles(Items items, const Run& run) {
@@ -104,9 +135,14 @@ class Walk {
     sink.columns = columns_;
     sink.out = tile_;
     sink.out_row_stride_bytes = plan_.tile.row_stride_bytes;
+    if (run.is_one_position) {
+      call_.source.expand({run.l, 1, run.position}, sink, source_scratch_);
+      apply({tile_, 0, dtype, run.l, run.count, columns_}, items);
+      return;
+    }
     const BlockShape& blocks = call_.source.blocks;
     for (std::int64_t done = 0; done < run.count;) {
-      Run part{run.l + done, 1, run.position};
+      Run part{run.l + done, 1, run.position, false, run.coordinates};
       if (run.position.is_integer) {
         part.position = number_of(run.position.integer + done);
         const std::int64_t at_once =

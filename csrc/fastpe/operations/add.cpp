@@ -15,7 +15,8 @@ OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows) 
   shape.columns_at_once = std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, bytes));
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
-  shape.has_contiguous_rows = shape.has_sink = shape.has_contiguous_rows && x.has_contiguous_rows();
+  shape.has_contiguous_rows = shape.has_contiguous_rows && x.has_contiguous_rows();
+  shape.sinks = shape.has_contiguous_rows ? 1 : 0;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
   return shape;
 }
@@ -91,7 +92,7 @@ void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, Place next, c
   }
 }
 
-Sink Add::sink(std::int64_t item, std::int64_t l, Columns columns) const {
+Sink Add::sink(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
   Sink sink{};
   sink.dtype = out_.dtype;
   sink.columns = columns;

@@ -18,7 +18,7 @@ class Add final : public Operation {
   Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors) {}
 
   void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
-  Sink sink(std::int64_t item, std::int64_t l, Columns columns) const override;
+  Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:

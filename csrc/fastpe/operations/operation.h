@@ -24,8 +24,9 @@ struct OperationShape {
   std::uintptr_t out_address = 0;
   bool reads_items = false;  // besides writing them
   bool is_in_place = false;
+  bool hides_fetches = false;  // its arithmetic leaves time to fetch ahead, even what the last-level cache may hold
   bool has_contiguous_rows = true;
-  bool has_sink = false;           // rows may be written as they are made, without a tile
+  int sinks = 0;                   // places of an item's rows, if they may be written as they are made, without a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
   std::int64_t items() const { return rows * items_per_row; }
@@ -58,8 +59,8 @@ class Operation {
   // Does the operation with the tile's rows for each of the items. The rows at `next` will probably be done afterwards.
   virtual void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const = 0;
 
-  // The place of an item's rows from l on.
-  virtual Sink sink(std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const { return {}; }
+  // One of the places of an item's rows from l on, and which columns of the encoding it takes.
+  virtual Sink sink(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const { return {}; }
 
   // Gives rows that are not valid their values.
   virtual void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;

@@ -10,7 +10,7 @@ OperationShape shape_of(const Rows& out) {
   // Each item is its own row of arguments: to copy rows that are only written takes as long as to make them again.
   OperationShape shape = shape_of_writing(out, out.item_count);
   shape.tile_dtype = out.dtype;
-  shape.has_sink = shape.has_contiguous_rows;
+  shape.sinks = shape.has_contiguous_rows ? 1 : 0;
   return shape;
 }
 
@@ -28,7 +28,7 @@ void Write::apply(const Tile& tile, Items items, Place /*next*/, const Workspace
   }
 }
 
-Sink Write::sink(std::int64_t item, std::int64_t l, Columns columns) const {
+Sink Write::sink(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
   Sink sink{};
   sink.dtype = out_.dtype;
   sink.columns = columns;

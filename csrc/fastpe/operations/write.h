@@ -11,7 +11,7 @@ class Write final : public Operation {
   explicit Write(const Rows& out);
 
   void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
-  Sink sink(std::int64_t item, std::int64_t l, Columns columns) const override;
+  Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:

@@ -48,8 +48,9 @@ class Source {
   virtual bool expands() const { return false; }
   // How many positions there are from this one to the end of its block.
   virtual std::int64_t rows_to_block_end(std::int64_t /*position*/) const { return 1; }
-  // Makes what expand() needs, so that it allocates nothing. Throws Interrupted.
-  virtual void prepare(DType /*dtype*/, Interruption* /*interruption*/) const {}
+  // Makes what expand() needs for positions within the bounds, so that it allocates nothing. Throws Interrupted.
+  virtual void prepare(DType /*dtype*/, const PositionBounds& /*bounds*/, int /*max_threads*/,
+                       Interruption* /*interruption*/) const {}
   virtual bool is_prepared(DType /*dtype*/) const { return true; }
   // Of one thread, on a cache line's boundary: what it keeps from one expansion to the next.
   virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*in_any_order*/) const { return 0; }

@@ -121,7 +121,7 @@ def rotary_frequencies(
     * "proportional": ``w_k / factor`` for the first ``int(partial_rotary_factor * d // 2)``, then 0; both keys are 1
       where they are missing. To all other types the share means nothing: `rotary_dim` says it.
 
-    Other systems mean other numbers by some of these words: see "Scalings" on the page about rotary embeddings.
+    Other systems mean other numbers by some of these words: the page about rotary embeddings lists them.
 
     Examples
     --------

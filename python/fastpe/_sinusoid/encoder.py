@@ -43,7 +43,7 @@ class PositionalEncoding(_core.Encoder):
     ------
     ValueError
         For a width that the convention does not define, an unknown convention, or frequencies other than 0 whose
-        magnitude is not from 2**-96 to 2**45.
+        magnitude is not from ``2**-96`` to ``2**45``.
     TypeError
         For an argument of another type.
 

@@ -26,8 +26,10 @@ bool is_compensated(DType dtype) { return dtype == DType::float64; }
 // At the head of a thread's scratch memory: phasors that its next expansions may want again.
 struct alignas(64) Expander::HeldPhasors {
   static constexpr std::int64_t no_anchor = INT64_MIN;
+  static constexpr std::int64_t at_fraction = INT64_MIN + 1;  // the first slot holds the position `fraction` itself
 
   bool compensated;
+  double fraction;
   std::int64_t slots;
   std::int64_t stride;
   std::int64_t anchors[most_slots];
@@ -98,9 +100,13 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
     const double residual = run.position.value - anchor * static_cast<double>(block_rows);
     // Near the smallest doubles the error of a product underflows, and instruction sets would differ.
     const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
-    phasors.anchors[0] = HeldPhasors::no_anchor;
-    encoder_.write_phasors(static_cast<std::int64_t>(anchor), distinct, phasors.compensated, phasors.values(0),
-                           phasors.slopes(0));
+    const bool is_held = phasors.anchors[0] == HeldPhasors::at_fraction && phasors.fraction == run.position.value;
+    if (!is_held) {
+      encoder_.write_phasors(static_cast<std::int64_t>(anchor), distinct, phasors.compensated, phasors.values(0),
+                             phasors.slopes(0));
+      phasors.anchors[0] = HeldPhasors::at_fraction;
+      phasors.fraction = run.position.value;
+    }
     expansion.anchors[0] = from_column({phasors.values(0) + first_column_, phasors.slopes(0) + first_column_, {}});
     expansion.out = sink.out;
     expansion.x = sink.x;

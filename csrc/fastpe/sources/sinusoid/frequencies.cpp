@@ -36,7 +36,12 @@ void push(DoubleDoubles& to, Wide value, double factor) {  // a power of 2, eith
 
 // One frequency, given in radians per position.
 void push_frequency(Frequencies& to, const Wide& radians, double sign, std::int64_t block_rows) {
-  to.radians.push_back(sign * radians.nearest_double());
+  const double nearest = radians.nearest_double();
+  const Wide rounded = Wide::of_double(nearest);
+  const bool is_above = radians < rounded;
+  Wide rest = is_above ? rounded - radians : radians - rounded;
+  to.radians.high.push_back(sign * nearest);
+  to.radians.low.push_back((is_above ? -sign : sign) * rest.take_leading_double());
   const Wide turns = radians * inverse_tau();
   push(to.quarters, turns, 4.0 * sign);
   to.largest_quarters = std::max(to.largest_quarters, std::fabs(to.quarters.high.back()));
@@ -56,7 +61,8 @@ void require_divisor(double exponent_denominator) {
 }
 
 void pad(DoubleDoubles& values, std::size_t padding) {
-  const std::size_t size = (values.high.size() + padding - 1) / padding * padding;
+  // A load may begin at any frequency.
+  const std::size_t size = (values.high.size() + padding - 1) / padding * padding + padding;
   values.high.resize(size, 0.0);
   values.low.resize(size, 0.0);
 }
@@ -75,7 +81,7 @@ void require_representable(double frequency, std::int64_t k, const char* argumen
 }
 
 Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows, std::int64_t padding) {
-  constexpr const char* arguments = "base, freq_scale and freqs";
+  const char* const arguments = spec.arguments;
   Frequencies result;
   if (!spec.given.empty()) {
     std::int64_t k = 0;
@@ -97,6 +103,7 @@ Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows,
       radians = radians * ratio;
     }
   }
+  pad(result.radians, static_cast<std::size_t>(padding));
   pad(result.quarters, static_cast<std::size_t>(padding));
   pad(result.anchor_quarters, static_cast<std::size_t>(padding));
   return result;

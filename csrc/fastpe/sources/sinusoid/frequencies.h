@@ -15,7 +15,7 @@ struct DoubleDoubles {
 };
 
 struct Frequencies {
-  std::vector<double> radians;    // per position, rounded to nearest; not padded
+  DoubleDoubles radians;          // per position; high is rounded to nearest
   DoubleDoubles quarters;         // quarter turns per position
   double largest_quarters = 0.0;  // of quarters.high, in magnitude
   DoubleDoubles anchor_quarters;  // per block_rows positions, less whole turns: in [-2, 2]

@@ -28,7 +28,7 @@ std::int64_t checked_max_len(std::int64_t max_len, std::int64_t row_bytes) {
     throw std::invalid_argument("max_len is " + std::to_string(max_len) + ", expected at most " + expected);
   };
   if (max_len < 0 || max_len > max_position) refuse("2**53");
-  if (max_len > (INT64_MAX - lead_bytes) / row_bytes) refuse("2**63 bytes of rows, 8 * d_model each");
+  if (max_len > (INT64_MAX - lead_bytes) / row_bytes) refuse("2**63 bytes of rows, 8 for each column");
   return max_len;
 }
 
@@ -84,6 +84,16 @@ TableView KeptRows::rows(DType dtype, const PositionBounds& bounds, int max_thre
     if (!are_full()) return {};
   }
   return {kept.bytes.data() + lead_bytes, dtype, policy_.max_len, row_bytes};
+}
+
+const char* KeptRows::row_if_full(DType dtype, const Number& position) const {
+  PositionBounds bounds;
+  bounds.add(position);
+  if (!keeps(dtype, bounds)) return nullptr;
+  const Memory& kept = memory(dtype);
+  const auto block = static_cast<std::size_t>(position.integer >> block_shift_);
+  if (kept.states[block].load(std::memory_order_acquire) != State::full) return nullptr;
+  return kept.bytes.data() + lead_bytes + position.integer * row_bytes_of(encoder_, dtype);
 }
 
 void KeptRows::fill(const Memory& memory, DType dtype, std::int64_t block, char* scratch) const {

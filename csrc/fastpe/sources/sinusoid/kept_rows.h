@@ -39,6 +39,9 @@ class KeptRows {
   // data is null. Throws Interrupted.
   TableView rows(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const;
 
+  // The row of one position; null where it is not kept, or not filled yet.
+  const char* row_if_full(DType dtype, const Number& position) const;
+
  private:
   enum class State : std::uint8_t { empty, filling, full };
   struct Memory {

@@ -7,7 +7,7 @@
 
 namespace fastpe {
 
-void Sinusoids::refuse(const std::string& where, const Number& position) const {
+void refuse_position(const std::string& where, const Number& position) {
   throw std::invalid_argument(where + " is " + text_of(position) +
                               ", expected a finite position of magnitude at most 2**53; beyond it not every integer "
                               "has a float64 of its own");

@@ -9,6 +9,9 @@
 
 namespace fastpe {
 
+// Throws the error of a position that no sinusoid has.
+[[noreturn]] void refuse_position(const std::string& where, const Number& position);
+
 class Sinusoids final : public Source {
  public:
   // The columns from first_column on. If `kept` is null, no rows are kept.
@@ -17,7 +20,9 @@ class Sinusoids final : public Source {
         expander_(encoder, first_column),
         kept_(kept) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override;
+  [[noreturn]] void refuse(const std::string& where, const Number& position) const override {
+    refuse_position(where, position);
+  }
   bool has_ready_rows(DType dtype, const PositionBounds& bounds) const override;
   TableView ready_rows(DType dtype, const PositionBounds& bounds, int max_threads,
                        Interruption* interruption) const override;
@@ -26,7 +31,7 @@ class Sinusoids final : public Source {
   std::int64_t rows_to_block_end(std::int64_t position) const override {
     return block_position(position).rows_to_end();
   }
-  void prepare(DType dtype, Interruption* interruption) const override {
+  void prepare(DType dtype, const PositionBounds&, int, Interruption* interruption) const override {
     expander_.encoder().prepare(dtype, interruption);
   }
   bool is_prepared(DType dtype) const override { return expander_.encoder().is_prepared(dtype); }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the rotary embedding's methods take, and their docstrings. The class has the prose.
+#pragma once
+
+#include "call.h"
+#include "method.h"
+
+namespace fastpe::bindings {
+
+#define FASTPE_TABLES(Required, Optional)                                                                   \
+  Required(positions) Optional(form, None) Optional(dtype, None) Optional(offset, None) Optional(out, None) \
+      Optional(num_threads, None)
+
+#define FASTPE_ROTATE_IN_PLACE(Required, Optional) \
+  Required(x) FASTPE_ROW_ARGUMENTS(Optional) Optional(seq_axis, -2) Optional(inverse, False) Optional(num_threads, None)
+
+#define FASTPE_ROTATE(Required, Optional) FASTPE_ROTATE_IN_PLACE(Required, Optional) Optional(out, None)
+
+#define FASTPE_SHIFT(Required, Optional)                                                             \
+  Required(x) Optional(by, None) Optional(mask, None) Optional(lengths, None) Optional(seq_axis, -2) \
+      Optional(num_threads, None)
+
+#define FASTPE_ROTATE_BY_TABLES(Required, Optional)                                                          \
+  Required(x) Optional(cos, None) Optional(sin, None) Optional(interleaved, None) Optional(conjugate, False) \
+      FASTPE_ROW_ARGUMENTS(Optional) Optional(seq_axis, -2) Optional(num_threads, None)
+
+FASTPE_ARGUMENTS(TablesArguments, FASTPE_TABLES);
+FASTPE_ARGUMENTS_AND_OTHERS(RotateArguments, FASTPE_ROTATE);
+FASTPE_ARGUMENTS_AND_OTHERS(ShiftArguments, FASTPE_SHIFT);
+FASTPE_ARGUMENTS_AND_OTHERS(RotateByTablesArguments, FASTPE_ROTATE_BY_TABLES);
+
+FASTPE_METHOD(TablesMethod, "tables", TablesArguments, FASTPE_TABLES, R"doc(Cosines and sines of positions.
+
+Each value is the attention factor times the exact cosine or sine, rounded once.
+
+Parameters
+----------
+positions : int or array_like
+    How many positions there are, counted from `offset`; or positions of any shape S, integers or floats, of magnitude
+    at most 2**53. With `axes`, an array S + (coordinates,).
+form : str, optional
+    How cosines and sines are arranged; the form that the embedding was made with if not given. With d = `rotary_dim`:
+
+    - ``"halves"``: a tuple (cos, sin), each S + (d/2,);
+    - ``"tile"``: (cos, sin), each S + (d,), the halves twice, one after the other;
+    - ``"repeat"``: (cos, sin), each S + (d,), every value twice;
+    - ``"cos_sin"``, ``"sin_cos"``: one array S + (d,), both halves side by side;
+    - ``"pairs"``: one array S + (d/2, 2) of (cos, sin);
+    - ``"complex"``: one complex array S + (d/2,), cos + i sin;
+    - ``"angles"``: one array S + (d/2,) of position times frequency, in radians, without the attention factor.
+dtype : dtype, optional
+    float32, float64, float16 or ml_dtypes.bfloat16; that of `out` if not given, else float32. The dtype of the parts for
+    "complex", which like "angles" has float32 and float64 alone.
+offset : int or int array [B], optional
+    Where counting starts.
+out : ndarray or tuple of ndarrays, optional
+    What to write into.
+num_threads : int, optional
+    At most so many threads.
+
+Returns
+-------
+ndarray or tuple of two ndarrays
+    As `form` says; `out` where it was given.
+
+Raises
+------
+ValueError
+    For a position that is not finite or beyond 2**53, an unknown form, or an `out` of another shape.
+TypeError
+    For an argument of another type.
+
+Examples
+--------
+>>> import fastpe
+>>> rope = fastpe.RotaryEmbedding(4, interleaved=False)
+>>> cos, sin = rope.tables(2, offset=7)
+>>> cos
+array([[ 0.75390226,  0.997551  ],
+       [-0.14550003,  0.99680173]], dtype=float32)
+>>> rope.tables([0.5], form="angles")
+array([[0.5  , 0.005]], dtype=float32)
+)doc");
+
+FASTPE_METHOD_WITH(RotateInPlaceMethod, "rotate_", RotateArguments, FASTPE_ROTATE_IN_PLACE, "$self", "*others",
+                   R"doc(Rotate queries and keys, in place.
+
+Parameters
+----------
+x, *others : ndarray [.., L, .., D]
+    One array or several of the same positions: of one dtype (float32, float64, float16 or ml_dtypes.bfloat16) and one
+    length L, at least `rotary_dim` columns wide, and apart from each other. Numbers of heads may differ. Columns from
+    `rotary_dim` on are left as they are: a part that is not in front is a slice, ``rope.rotate_(q[..., 128:])``.
+offset : int or int array [B], optional
+    The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
+positions : array_like [L] or [B, L], optional
+    Positions, integers or floats, instead of counted ones; with `axes` one axis more, [.., coordinates].
+mask : bool array_like [L] or [B, L], optional
+    Which rows count; the others are left as they are, and are not counted.
+lengths : int array_like [B], optional
+    How many leading rows of each sequence count.
+cu_seqlens : int array_like [number of sequences + 1], optional
+    Where sequences of a packed batch start: 0, the running sum of their lengths.
+seq_axis : int, optional
+    The axis of L: -2 for [B, H, L, D], -3 for [B, L, H, D], 0 for [L, B, H, D] and packed [N, H, D]. What is per row of
+    a batch belongs to the first other axis; further axes are heads and share it.
+inverse : bool, optional
+    Undo the same call without it, up to rounding.
+num_threads : int, optional
+    At most so many threads.
+
+Returns
+-------
+ndarray or tuple of ndarrays
+    The arrays themselves.
+
+Raises
+------
+ValueError
+    For shapes that do not fit, arrays that share memory or are read-only, or positions that are not finite or beyond
+    2**53. Nothing is written then.
+TypeError
+    For an argument of another type.
+
+Notes
+-----
+``x1 * cos - x2 * sin`` and ``x2 * cos + x1 * sin`` for each pair (x1, x2), with the tables of `tables`: Su et al.,
+"RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021, section 3.4.2. Each operation is rounded, as NumPy
+does it; in float16 and bfloat16 tables and arithmetic are float32, and the result is rounded once.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> rope = fastpe.RotaryEmbedding(4, interleaved=False)
+>>> q, k = np.ones((1, 8, 2, 4), np.float32), np.ones((1, 2, 2, 4), np.float32)
+>>> rope.rotate_(q, k, offset=3)[0] is q
+True
+>>> q[0, 0].round(3)
+array([[-1.131,  0.97 , -0.849,  1.03 ],
+       [ 0.103,  0.959, -1.41 ,  1.039]], dtype=float32)
+)doc");
+
+FASTPE_METHOD_WITH(RotateMethod, "rotate", RotateArguments, FASTPE_ROTATE, "$self", "*",
+                   R"doc(Rotate into another array.
+
+Parameters
+----------
+x : ndarray [.., L, .., D]
+    As in `rotate_`, but one array, which may be read-only.
+offset, positions, mask, lengths, cu_seqlens, seq_axis, inverse, num_threads
+    As in `rotate_`.
+out : ndarray, optional
+    What to write into: x itself, or an array apart from it, of its shape and dtype.
+
+Returns
+-------
+ndarray
+    `out`, or a new array. Columns from `rotary_dim` on, and rows that do not count, are copied.
+
+Raises
+------
+ValueError, TypeError
+    As `rotate_` does.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> rope = fastpe.RotaryEmbedding(2, interleaved=True)
+>>> rope.rotate(np.array([[1.0, 0.0], [1.0, 0.0]]))
+array([[1.        , 0.        ],
+       [0.54030231, 0.84147098]])
+)doc");
+
+FASTPE_METHOD_WITH(ShiftMethod, "shift_", ShiftArguments, FASTPE_SHIFT, "$self", "*others",
+                   R"doc(Move keys that are rotated already to other positions, in place.
+
+Parameters
+----------
+x, *others : ndarray [.., L, .., D]
+    As in `rotate_`.
+by : int or array_like [L], [B, L] or [B, 1]
+    How many positions to move by, for all rows or for each; with `axes` one axis more, [.., coordinates].
+mask, lengths, seq_axis, num_threads
+    As in `rotate_`.
+
+Returns
+-------
+ndarray or tuple of ndarrays
+    The arrays themselves.
+
+Raises
+------
+ValueError, TypeError
+    As `rotate_` does.
+
+Notes
+-----
+The bits are those of `rotate_` with ``positions=by`` and an attention factor of 1, which the keys have in them already.
+A position that was rounded into a 16-bit key stays in it.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> rope = fastpe.RotaryEmbedding(4, interleaved=False)
+>>> k = np.ones((3, 4))
+>>> moved = rope.rotate(k, offset=10)
+>>> bool(np.allclose(rope.shift_(moved, by=-10), rope.rotate(k)))
+True
+)doc");
+
+FASTPE_METHOD_WITH(RotateByTablesMethod, "rotate_by_tables", RotateByTablesArguments, FASTPE_ROTATE_BY_TABLES,
+                   "$module", "*others", "Refer to `fastpe.rotate_`.");
+
+}  // namespace fastpe::bindings

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rotation.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace fastpe::bindings {
+namespace {
+
+// Whether something was given for each row of a batch apart.
+bool is_per_row(const Array& array, int axes) { return array && array.ndim() >= axes && array.shape(0) != 1; }
+
+const char* per_row_argument(const Inputs& inputs, int coordinate_axes) {
+  if (inputs.cu_seqlens) return nullptr;
+  if (is_per_row(inputs.offsets, 1)) return "offset";
+  if (is_per_row(inputs.lengths, 1)) return "lengths";
+  if (is_per_row(inputs.positions, 2 + coordinate_axes)) return inputs.positions_name;
+  if (is_per_row(inputs.mask, 2)) return "mask";
+  return nullptr;
+}
+
+const char* name_of(std::size_t index) {
+  constexpr const char* names[] = {"x", "others[0]", "others[1]", "others[2]", "others[3]"};
+  return index < std::size(names) ? names[index] : "one of the others";
+}
+
+}  // namespace
+
+void RotationArrays::take(PyObject* x, const Others& others) {
+  taken_.reserve(1 + static_cast<std::size_t>(others.other_count));
+  taken_.push_back({array_of(x, "x")});
+  for (Py_ssize_t i = 0; i < others.other_count; ++i) {
+    taken_.push_back({array_of(others.others[i], name_of(taken_.size()))});
+  }
+}
+
+// Heads are all axes but the batch's, the sequence's and the last.
+Extent RotationArrays::Taken::extent(bool is_packed) const {
+  const bool has_batch = !is_packed && array.ndim() > 2 && !(array.ndim() == 3 && seq_axis == 0);
+  return {has_batch ? array.shape(seq_axis == 0 ? 1 : 0) : 1, array.shape(seq_axis), has_batch};
+}
+
+void RotationArrays::check(const Requirement& requirement, const Inputs& inputs) {
+  dtype_ = dtype_of(x(), "x");
+  const char* const per_row = per_row_argument(inputs, requirement.coordinate_axes);
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const Array& array = taken_[i].array;
+    const char* const name = name_of(i);
+    if (i > 0) require_dtype(array, x(), name, "x");
+    taken_[i].seq_axis = seq_axis_of(requirement.seq_axis, array, name);
+    require_access(array, name, requirement.access, requirement.instead);
+    if (last(array) < requirement.rotary_dim) {
+      throw py::value_error(std::string(name) + " has " + std::to_string(last(array)) + " columns, expected at least " +
+                            std::to_string(requirement.rotary_dim) + ", those that are rotated; pass wider heads, or " +
+                            requirement.narrower);
+    }
+    const Extent extent = taken_[i].extent(static_cast<bool>(inputs.cu_seqlens));
+    if (i == 0) {
+      extent_ = extent;
+    } else {
+      check_like_first(array, name, extent, requirement, per_row);
+    }
+  }
+  if (per_row != nullptr && !extent_.has_batch) {
+    const bool has_heads = x().ndim() == 3;
+    const std::string positions = inputs.positions_name;
+    throw py::value_error(std::string(per_row) + " is given for each row of a batch, but x, " + shape_text(x()) +
+                          (has_heads ? ", [N, heads, D], has no batch axis; pass " + positions + "=[N], or x[:, None]"
+                                     : ", has no batch axis; pass " + positions + "=[L], or x[None]"));
+  }
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) require_disjoint(taken_[j].array, name_of(j), taken_[i].array, name_of(i));
+  }
+}
+
+void RotationArrays::check_like_first(const Array& array, const char* name, const Extent& extent,
+                                      const Requirement& requirement, const char* per_row) {
+  const bool counts_from_end = !requirement.seq_axis || *requirement.seq_axis == -2;
+  if (array.ndim() != x().ndim() && !counts_from_end) {
+    const bool is_shorter = array.ndim() < x().ndim();
+    std::string index = "[";
+    for (py::ssize_t i = 1; i < std::min(array.ndim(), x().ndim()); ++i) index += ":, ";
+    index += "None]";
+    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected as many axes as x, " +
+                          shape_text(x()) + ", with seq_axis=" + std::to_string(*requirement.seq_axis) + "; pass " +
+                          (is_shorter ? name : name_of(0)) + index + " if one head is shared");
+  }
+  if (extent.seq_len != extent_.seq_len) {
+    throw py::value_error(std::string(name) + " has " + std::to_string(extent.seq_len) +
+                          " rows along its sequence, expected " + std::to_string(extent_.seq_len) +
+                          " as x has; rotate it in a call of its own");
+  }
+  if (extent.rows == extent_.rows && extent.has_batch == extent_.has_batch) return;
+  if (per_row != nullptr) {
+    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected a batch of " +
+                          std::to_string(extent_.rows) + " as x has, since " + per_row +
+                          " is given for each row; rotate it in a call of its own");
+  }
+  // All rows have the same positions: there is no batch then.
+  extent_ = {1, extent_.seq_len, extent_.has_batch && extent.has_batch};
+}
+
+void RotationArrays::refuse_shared(const Inputs& inputs) const {
+  for (std::size_t i = 0; i < taken_.size(); ++i) refuse_shared_inputs(inputs, taken_[i].array, name_of(i));
+}
+
+std::vector<RotatedArray> RotationArrays::in_place() {
+  std::vector<RotatedArray> rotated;
+  rotated.reserve(taken_.size());
+  for (Taken& each : taken_) {
+    const Rows rows = writable_rows_of(each.array, dtype_, each.seq_axis);
+    rotated.push_back({read_only(rows), rows});
+  }
+  return rotated;
+}
+
+}  // namespace fastpe::bindings

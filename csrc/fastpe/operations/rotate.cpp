@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rotate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "copy.h"
+#include "fastpe/dispatch.h"
+
+namespace fastpe {
+namespace {
+
+bool has_contiguous_rows(const RotatedArray& array) {
+  return array.x.has_contiguous_rows() && array.out.has_contiguous_rows();
+}
+
+bool is_in_place(const RotatedArray& array) { return array.x.data == array.out.data; }
+
+OperationShape shape_of(const std::vector<RotatedArray>& arrays, std::int64_t rows, const Pairing& pairing) {
+  OperationShape shape = shape_of_writing(arrays.front().out, rows);
+  shape.columns = shape.columns_at_once = 2 * pairing.pairs;
+  shape.items_per_row = shape.bytes_written = 0;
+  shape.reads_items = shape.hides_fetches = true;
+  shape.is_in_place = true;
+  for (const RotatedArray& array : arrays) {
+    shape.items_per_row += rows > 0 ? array.out.item_count / rows : 0;
+    shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
+    shape.is_in_place = shape.is_in_place && is_in_place(array);
+    shape.has_contiguous_rows = shape.has_contiguous_rows && has_contiguous_rows(array);
+    if (!has_contiguous_rows(array)) shape.scratch_bytes = std::max(shape.scratch_bytes, array.out.row_bytes());
+  }
+  return shape;
+}
+
+}  // namespace
+
+Rotate::Rotate(std::vector<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing)
+    : Operation(shape_of(arrays, rows, pairing)), arrays_(std::move(arrays)), pairing_(pairing) {}
+
+Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
+  const std::int64_t row = item / shape_.items_per_row;
+  std::int64_t head = item % shape_.items_per_row;
+  const RotatedArray* array = arrays_.data();
+  std::int64_t heads_per_row = array->out.item_count / shape_.rows;
+  while (head >= heads_per_row) {
+    head -= heads_per_row;
+    ++array;
+    heads_per_row = array->out.item_count / shape_.rows;
+  }
+  return {*array, row * heads_per_row + head, std::min(most, heads_per_row - head)};
+}
+
+const char* Rotate::x_at(Place place) const {
+  if (place.l >= shape_.seq_len || place.item >= shape_.items()) return nullptr;
+  const Heads heads = heads_at(place.item, 1);
+  return heads.array.x.row(heads.first, place.l);
+}
+
+void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const {
+  const std::int64_t bytes = element_bytes(shape_.dtype), table_bytes = element_bytes(shape_.tile_dtype);
+  const auto kernel = active_kernels().rotate[index_of(shape_.dtype)];
+  for (const Columns& turned : pairing_.turned) {
+    const std::int64_t first_bytes = (pairing_.interleaved ? 2 : 1) * turned.first * bytes;
+    Rotation part = rotation;
+    part.pairs = turned.count;
+    part.half = pairing_.pairs;
+    part.interleaved = pairing_.interleaved;
+    part.backwards = pairing_.backwards;
+    part.out += first_bytes;
+    part.x += first_bytes;
+    if (part.next_x != nullptr) part.next_x += first_bytes;
+    part.cosines = table_row + turned.first * table_bytes;
+    part.sines = part.cosines + pairing_.pairs * table_bytes;
+    kernel(part);
+  }
+}
+
+// Whether they are one inner axis, in both arrays: a share may begin within one and end within the next.
+bool Rotate::are_inner_heads(const Heads& heads) {
+  const RotatedArray& array = heads.array;
+  return heads.count > 1 && heads.count == array.out.inner_count && heads.count == array.x.inner_count &&
+         heads.first % heads.count == 0;
+}
+
+void Rotate::apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const {
+  for (std::int64_t item = items.begin; item < items.end;) {
+    const Heads heads = heads_at(item, items.end - item);
+    item += heads.count;
+    const bool is_contiguous = has_contiguous_rows(heads.array);
+    if (is_contiguous && are_inner_heads(heads)) {
+      rotate_inner_heads(tile, heads, workspace);
+      continue;
+    }
+    for (std::int64_t i = 0; i < heads.count; ++i) {
+      const std::int64_t at = item - heads.count + i;
+      const Place after = at + 1 < items.end ? Place{at + 1, tile.l} : next;
+      if (is_contiguous) {
+        rotate_head(tile, heads.array, heads.first + i, after, workspace);
+        continue;
+      }
+      for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
+        rotate_strided_row(tile, heads.array, heads.first + i, l, workspace.scratch);
+      }
+    }
+  }
+}
+
+void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, Place next,
+                         const Workspace& workspace) const {
+  copy_rest(array, item, tile.l, tile.count);
+  Rotation rotation{};
+  rotation.out = array.out.row(item, tile.l);
+  rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
+  rotation.x = array.x.row(item, tile.l);
+  rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
+  rotation.next_x = workspace.memory.fetches_ahead ? x_at(next) : nullptr;
+  rotation.fetches_close = workspace.memory.fetches_close;
+  rotation.table_row_stride_bytes = tile.row_stride_bytes;
+  rotation.rows = tile.count;
+  rotate_rows(rotation, tile.row(tile.l));
+}
+
+void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, const Workspace& workspace) const {
+  const RotatedArray& array = heads.array;
+  for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
+    for (std::int64_t i = 0; i < heads.count; ++i) copy_rest(array, heads.first + i, l, 1);
+    Rotation rotation{};
+    rotation.out = array.out.row(heads.first, l);
+    rotation.out_row_stride_bytes = array.out.inner_stride_bytes;
+    rotation.x = array.x.row(heads.first, l);
+    rotation.x_row_stride_bytes = array.x.inner_stride_bytes;
+    const bool has_next = workspace.memory.fetches_ahead && l + 1 < shape_.seq_len;
+    rotation.next_x = has_next ? array.x.row(heads.first, l + 1) : nullptr;
+    rotation.fetches_close = workspace.memory.fetches_close;
+    rotation.rows = heads.count;
+    rotate_rows(rotation, tile.row(l));
+  }
+}
+
+void Rotate::rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,
+                                char* scratch) const {
+  const std::int64_t bytes = element_bytes(shape_.dtype);
+  const std::int64_t columns = is_in_place(array) ? shape_.columns : array.out.columns;
+  copy_row(scratch, bytes, array.x.row(item, l), array.x.column_stride_bytes, columns, bytes);
+  Rotation rotation{};
+  rotation.out = scratch;
+  rotation.x = scratch;
+  rotation.rows = 1;
+  rotate_rows(rotation, tile.row(l));
+  copy_row(array.out.row(item, l), array.out.column_stride_bytes, scratch, bytes, columns, bytes);
+}
+
+bool Rotate::turns_all() const { return pairing_.turned.size() == 1 && pairing_.turned[0].count == pairing_.pairs; }
+
+void Rotate::copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const {
+  if (is_in_place(array)) return;
+  const std::int64_t bytes = element_bytes(shape_.dtype);
+  const std::int64_t first = turns_all() ? shape_.columns : 0;
+  if (first == array.out.columns) return;
+  for (std::int64_t i = l; i < l + count; ++i) {
+    copy_row(array.out.row(item, i, first), bytes, array.x.row(item, i, first), bytes, array.out.columns - first,
+             bytes);
+  }
+}
+
+void Rotate::leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
+  const Heads heads = heads_at(item, 1);
+  if (is_in_place(heads.array)) return;
+  const RotatedArray& array = heads.array;
+  const std::int64_t bytes = element_bytes(shape_.dtype);
+  for (std::int64_t i = l; i < l + count; ++i) {
+    copy_row(array.out.row(heads.first, i), array.out.column_stride_bytes, array.x.row(heads.first, i),
+             array.x.column_stride_bytes, array.out.columns, bytes);
+  }
+}
+
+}  // namespace fastpe

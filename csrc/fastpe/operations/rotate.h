@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pairs of columns turned by the angles of rows that hold cosines, then sines: in place, or from x into out. Arrays
+// that have the same positions are turned in one call, so that each row of cosines and sines is made once. Rows that
+// are not valid are left as they are, or copied.
+#pragma once
+
+#include <vector>
+
+#include "operation.h"
+
+namespace fastpe {
+
+struct Rotation;  // what the kernel takes
+
+// Which columns are pairs, and which of the pairs are turned; all others keep their bits.
+struct Pairing {
+  std::int64_t pairs = 0;
+  bool interleaved = false;     // (2k, 2k + 1), else (k, k + pairs)
+  bool backwards = false;       // turned by the negative angles
+  std::vector<Columns> turned;  // ranges of pairs
+};
+
+struct RotatedArray {
+  ConstRows x;
+  Rows out;  // may be x
+};
+
+class Rotate final : public Operation {
+ public:
+  // Each array has the same seq_len and dtype, and items that `rows` of arguments divide evenly.
+  Rotate(std::vector<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing);
+
+  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+
+ private:
+  // Items of one array that one row of arguments belongs to.
+  struct Heads {
+    const RotatedArray& array;
+    std::int64_t first, count;
+  };
+  // Those from `item` on, which belong to one array and one row, and at most `most`.
+  Heads heads_at(std::int64_t item, std::int64_t most) const;
+  static bool are_inner_heads(const Heads& heads);
+  const char* x_at(Place place) const;
+  void rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, Place next,
+                   const Workspace& workspace) const;
+  void rotate_inner_heads(const Tile& tile, const Heads& heads, const Workspace& workspace) const;
+  void rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,
+                          char* scratch) const;
+  void rotate_rows(const Rotation& rotation, const char* table_row) const;
+  // What out has beside the turned pairs, where it is not x.
+  void copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
+  bool turns_all() const;
+
+  std::vector<RotatedArray> arrays_;
+  const Pairing& pairing_;
+};
+
+}  // namespace fastpe

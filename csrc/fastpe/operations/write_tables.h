@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Writes rows of cosines and sines in the arrangement that a host takes.
+#pragma once
+
+#include <array>
+
+#include "operation.h"
+
+namespace fastpe {
+
+enum class TableForm {
+  halves,   // cosines in one array and sines in another
+  tile,     // the same, each array's columns twice, one set after the other
+  repeat,   // the same, each column twice
+  cos_sin,  // one array: cosines, then sines
+  sin_cos,  // one array: sines, then cosines
+  pairs,    // one array: cosine, sine, cosine, sine ..
+};
+
+constexpr int arrays_of(TableForm form) {
+  return form == TableForm::halves || form == TableForm::tile || form == TableForm::repeat ? 2 : 1;
+}
+constexpr int columns_per_pair(TableForm form) { return form == TableForm::halves ? 1 : 2; }
+
+class WriteTables final : public Operation {
+ public:
+  // As many arrays as the form has, of the same shape but for their strides.
+  WriteTables(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs);
+
+  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
+  // No row is left out: tables have neither mask nor lengths.
+  void leave(std::int64_t, std::int64_t, std::int64_t, Columns) const override {}
+
+ private:
+  // Columns of the encoding, and their place in an array.
+  struct Piece {
+    int array;
+    Columns columns;
+    std::int64_t out_column;
+  };
+  Piece piece(int number) const;
+  void interleave(const Tile& tile, const Rows& out, std::int64_t item, const Columns& first, const Columns& second,
+                  bool streaming) const;
+
+  std::array<Rows, 2> out_;
+  TableForm form_;
+  std::int64_t pairs_;
+};
+
+}  // namespace fastpe

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rotary embedding object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe import _core
+from fastpe._arguments import choice, flag, integer, number, numbers
+from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
+
+_parameters = (
+    "rotary_dim",
+    "interleaved",
+    "base",
+    "freqs",
+    "scaling",
+    "seq_len",
+    "attention_factor",
+    "axes",
+    "conjugate",
+    "form",
+    "max_len",
+)
+
+
+class RotaryEmbedding(_core.Rotary):
+    """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
+
+    Thread-safe, hashable by value, and picklable. Results do not depend on `max_len`: it buys speed alone.
+
+    Parameters
+    ----------
+    rotary_dim : int
+        Columns that are rotated, d: even, from 2 to 2**20. There are d/2 frequencies.
+    interleaved : bool
+        Which columns are pairs: (2k, 2k + 1) if True, as in GPT-J, Meta's Llama and GGUF files; (k, k + d/2) if False, as
+        in GPT-NeoX and the Llama of Hugging Face. It has no default: the wrong one gives no error, but a wrong model.
+    base : float, optional
+        Of the frequencies ``base**(-2k / d)``: at least 1, by default 10000.
+    freqs : array_like of float64 [d/2], optional
+        The frequencies themselves, in radians per position, instead of ``base``, ``scaling`` and ``seq_len``.
+    scaling : mapping, optional
+        ``rope_parameters`` or ``rope_scaling`` of a model's config.json: see `fastpe.rotary_frequencies`.
+    seq_len : int, optional
+        Length of the sequences, for the scalings that depend on it.
+    attention_factor : float, optional
+        What cosines and sines are multiplied by, finite and positive; the scaling's by default, else 1.
+    axes : array_like of int [d/2], optional
+        Which coordinate of a position turns each frequency, where positions have several, as in images and videos.
+    conjugate : bool, optional
+        Rotate by the negative angle, with the same tables.
+    form : str, optional
+        The form that `tables` gives when it is not told one.
+    max_len : int, optional
+        Rows of positions ``0 .. max_len - 1`` that are kept once computed, so that short calls read them. Positions
+        outside are computed, never refused.
+
+    Attributes
+    ----------
+    rotary_dim, interleaved, axes, conjugate, form, max_len
+        As given.
+    attention_factor : float
+        What cosines and sines are multiplied by.
+
+    Raises
+    ------
+    ValueError
+        For an odd width, arguments that exclude each other, a scaling that is not known or needs a length, or
+        frequencies other than 0 whose magnitude is not from ``2**-96`` to ``2**45``.
+    TypeError
+        For an argument of another type.
+
+    Notes
+    -----
+    Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021, section 3.4. Without a scaling the
+    frequencies are the ideal ones, kept in more than float64; those of a scaling, and `freqs`, are float64 numbers taken
+    at face value.
+
+    Examples
+    --------
+    >>> import numpy as np, fastpe
+    >>> rope = fastpe.RotaryEmbedding(8, interleaved=False, max_len=512)
+    >>> q = np.ones((1, 4, 3, 8), np.float32)  # [B, heads, L, D]
+    >>> k = np.ones((1, 2, 3, 8), np.float32)
+    >>> rotated = rope.rotate_(q, k, offset=10)
+    >>> cos, sin = rope.tables([10, 11, 12])
+    >>> bool((k[0, 0, :, :4] == cos - sin).all())
+    True
+    """
+
+    __slots__ = (
+        "_arguments",
+        "_scaling",
+        "attention_factor",
+        "axes",
+        "conjugate",
+        "form",
+        "interleaved",
+        "max_len",
+        "rotary_dim",
+    )
+
+    rotary_dim: int
+    interleaved: bool
+    attention_factor: float
+    axes: tuple[int, ...] | None
+    conjugate: bool
+    form: str
+    max_len: int
+    _arguments: dict[str, Any]
+    _scaling: Scaling | tuple[float, ...]
+
+    def __init__(
+        self,
+        rotary_dim: int,
+        *,
+        interleaved: bool,
+        base: float | None = None,
+        freqs: npt.ArrayLike | None = None,
+        scaling: Mapping[str, Any] | None = None,
+        seq_len: int | None = None,
+        attention_factor: float | None = None,
+        axes: npt.ArrayLike | None = None,
+        conjugate: bool = False,
+        form: str = "halves",
+        max_len: int = 0,
+    ) -> None:
+        if hasattr(self, "rotary_dim"):
+            raise AttributeError("RotaryEmbedding is immutable: it cannot be initialised again; make a new one")
+        width = read_rotary_dim(rotary_dim)
+        pairing = flag("interleaved", interleaved)
+        factor = None if attention_factor is None else number("attention_factor", attention_factor, above_zero=True)
+        chosen: Scaling | tuple[float, ...]
+        if freqs is not None:
+            chosen = _given_frequencies(freqs, width // 2, base, scaling, seq_len)
+            given, core_base = chosen, 1.0
+            seq_len = None
+        else:
+            chosen, seq_len = _scaling_and_length(width, base, scaling, seq_len)
+            core_base = chosen.base
+            given = ()
+            if chosen.rope_type != "default":
+                computed, scaled = chosen.frequencies(width)
+                given = tuple(computed.tolist())
+                factor = scaled if factor is None else factor
+        factor = 1.0 if factor is None else factor
+        coordinates = None if axes is None else _given_axes(axes, width // 2)
+        backwards = flag("conjugate", conjugate)
+        arrangement = choice("form", form, _core.table_forms)
+        rows = integer("max_len", max_len, 0)
+        super().__init__(
+            rotary_dim=width,
+            interleaved=pairing,
+            base=core_base,
+            freqs=given,
+            attention_factor=factor,
+            axes=coordinates or (),
+            conjugate=backwards,
+            form=arrangement,
+            max_len=rows,
+        )
+        # What a copy is made of, and what the repr shows: as given, but for what has no effect.
+        arguments = {
+            "rotary_dim": width,
+            "interleaved": pairing,
+            "base": None if base is None else float(base),
+            "freqs": None if freqs is None else list(given),
+            "scaling": None if scaling is None else _copied(scaling),
+            "seq_len": seq_len,
+            "attention_factor": None if attention_factor is None else factor,
+            "axes": None if coordinates is None else list(coordinates),
+            "conjugate": backwards,
+            "form": arrangement,
+            "max_len": rows,
+        }
+        for name, value in (
+            ("rotary_dim", width),
+            ("interleaved", pairing),
+            ("attention_factor", factor),
+            ("axes", coordinates),
+            ("conjugate", backwards),
+            ("form", arrangement),
+            ("max_len", rows),
+            ("_scaling", chosen),
+            ("_arguments", arguments),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def frequencies(self) -> npt.NDArray[np.float64]:
+        """Radians per position, float64 ``[d/2]``, each rounded to nearest.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> fastpe.RotaryEmbedding(4, interleaved=True).frequencies
+        array([1.  , 0.01])
+        """
+        return self._frequencies()
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64]:
+        """Positions per turn, ``2 pi / frequencies``, float64; infinite for a frequency of 0.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> fastpe.RotaryEmbedding(4, interleaved=True).wavelengths.round(2)
+        array([  6.28, 628.32])
+        """
+        with np.errstate(divide="ignore"):
+            return 2.0 * np.pi / self._frequencies()
+
+    def _value(self) -> tuple[Any, ...]:
+        return (
+            self.rotary_dim,
+            self.interleaved,
+            self._scaling,
+            self.attention_factor,
+            self.axes,
+            self.conjugate,
+            self.form,
+            self.max_len,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RotaryEmbedding):
+            return NotImplemented
+        return self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def __repr__(self) -> str:
+        defaults = {"conjugate": False, "form": "halves", "max_len": 0}
+        shown = [repr(self.rotary_dim)]
+        for name in _parameters[1:]:
+            value = self._arguments[name]
+            if value != defaults.get(name):
+                shown.append(f"{name}={value!r}")
+        return f"RotaryEmbedding({', '.join(shown)})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"RotaryEmbedding is immutable: cannot set {name!r}; make a new one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"RotaryEmbedding is immutable: cannot delete {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made with; tables are made again."""
+        return self._arguments
+
+    def __setstate__(self, arguments: dict[str, Any]) -> None:
+        """Make the embedding of a copy."""
+        self.__init__(**arguments)  # type: ignore[misc]
+
+
+def _scaling_and_length(
+    rotary_dim: int, base: float | None, scaling: Mapping[str, Any] | None, seq_len: int | None
+) -> tuple[Scaling, int | None]:
+    """The scaling, and `seq_len` if the scaling depends on it."""
+    chosen = read_scaling(rotary_dim, base=base, scaling=scaling, seq_len=seq_len)
+    if seq_len is not None:
+        try:
+            if read_scaling(rotary_dim, base=base, scaling=scaling, seq_len=None) == chosen:
+                return chosen, None
+        except ValueError:
+            return chosen, int(seq_len)
+    return chosen, seq_len
+
+
+def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
+    """What the caller cannot change, in types whose repr can be evaluated."""
+    result = {}
+    for key, value in scaling.items():
+        if isinstance(value, (np.ndarray, np.generic)):
+            result[key] = value.tolist()
+        elif isinstance(value, (list, tuple)):
+            result[key] = np.asarray(value, np.float64).tolist()
+        elif value is not None:
+            result[key] = value
+    return result
+
+
+def _given_frequencies(
+    freqs: npt.ArrayLike, count: int, base: float | None, scaling: Mapping[str, Any] | None, seq_len: int | None
+) -> tuple[float, ...]:
+    for name, value in (("base", base), ("scaling", scaling), ("seq_len", seq_len)):
+        if value is not None:
+            raise ValueError(
+                f"freqs and {name} were both given, expected one; freqs are the frequencies themselves: leave {name} out"
+            )
+    array = numbers("freqs", freqs, f"[{count}] numbers")
+    if array.shape != (count,):
+        raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
+    return tuple(array.tolist())
+
+
+def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
+    try:
+        array = np.asarray(axes)
+    except ValueError:
+        raise ValueError(f"axes is {axes!r}, expected [{count}] ints") from None
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"axes has dtype {array.dtype}, expected ints; convert it with .astype(int)")
+    if array.shape != (count,):
+        raise ValueError(f"axes has shape {list(array.shape)}, expected [{count}]: one coordinate per frequency")
+    if array.min() < 0 or array.max() >= _core.max_coordinates:
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise ValueError(f"axes has {wrong}, expected coordinates from 0 to {_core.max_coordinates - 1}")
+    return tuple(array.tolist())

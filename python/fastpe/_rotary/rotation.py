@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rotation by tables that the caller has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from fastpe import _core
+
+
+def rotate_(
+    x: npt.NDArray[Any],
+    *others: npt.NDArray[Any],
+    cos: npt.NDArray[Any],
+    sin: npt.NDArray[Any],
+    interleaved: bool,
+    conjugate: bool = False,
+    offset: int | npt.ArrayLike | None = None,
+    positions: npt.ArrayLike | None = None,
+    mask: npt.ArrayLike | None = None,
+    lengths: npt.ArrayLike | None = None,
+    cu_seqlens: npt.ArrayLike | None = None,
+    seq_axis: int = -2,
+    num_threads: int | None = None,
+) -> Any:
+    """Rotate queries and keys in place, by cosines and sines that are given.
+
+    For an engine's own tables, whose rounding is to be reproduced, and for learned angles.
+
+    Parameters
+    ----------
+    x, *others : ndarray [.., L, .., D]
+        One array or several of the same positions, as `RotaryEmbedding.rotate_` takes them. The first ``2 * pairs``
+        columns are rotated.
+    cos, sin : ndarray [rows, pairs]
+        One row per position, from position 0 on: float32, or of the arrays' dtype. They share no memory with the arrays.
+    interleaved : bool
+        Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
+    conjugate : bool, optional
+        Rotate by the negative angles.
+    offset, positions, mask, lengths, cu_seqlens, seq_axis, num_threads
+        As in `RotaryEmbedding.rotate_`. Positions are integers, and each has a row in the tables.
+
+    Returns
+    -------
+    ndarray or tuple of ndarrays
+        The arrays themselves.
+
+    Raises
+    ------
+    IndexError
+        For a position that has no row in the tables. Nothing is written then.
+    ValueError, TypeError
+        As `RotaryEmbedding.rotate_` does.
+
+    Notes
+    -----
+    ``x1 * cos - x2 * sin`` and ``x2 * cos + x1 * sin`` for each pair (x1, x2), each operation rounded, in float32 for
+    float16 and bfloat16, whose results are rounded once. They equal an engine's results only if it computes in float32
+    too: torch in bfloat16 rounds after each operation. Su et al., "RoFormer", 2021, section 3.4.2.
+
+    Examples
+    --------
+    >>> import numpy as np, fastpe
+    >>> q = np.ones((3, 2), np.float32)
+    >>> cos = np.array([[1.0], [0.0], [-1.0]], np.float32)
+    >>> sin = np.array([[0.0], [1.0], [0.0]], np.float32)
+    >>> fastpe.rotate_(q, cos=cos, sin=sin, interleaved=True)
+    array([[ 1.,  1.],
+           [-1.,  1.],
+           [-1., -1.]], dtype=float32)
+    """
+    return _core.rotate_by_tables(
+        x,
+        *others,
+        cos=cos,
+        sin=sin,
+        interleaved=interleaved,
+        conjugate=conjugate,
+        offset=offset,
+        positions=positions,
+        mask=mask,
+        lengths=lengths,
+        cu_seqlens=cu_seqlens,
+        seq_axis=seq_axis,
+        num_threads=num_threads,
+    )
