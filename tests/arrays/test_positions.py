@@ -298,3 +298,10 @@ def test_encode_with_one_offset_per_row(offset: int, count: int, batch: int, d_m
     assert table.shape == (batch, count, d_model)
     for row, start in enumerate(starts.tolist()):
         assert_same_bits(table[row], fastpe.encode(count, d_model, offset=start))
+
+
+def test_the_coordinates_of_one_position_may_have_gaps_between_them() -> None:
+    rope = fastpe.RotaryEmbedding(4, interleaved=False, axes=[0, 1])
+    spread = np.array([3, 2**40, 5, 2**40])[::2]
+    for form in ("cos_sin", "angles"):
+        np.testing.assert_array_equal(rope.tables(spread, form=form), rope.tables([3, 5], form=form))

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`RotaryEmbedding.tables`: exact values in every form and dtype, at any positions, into any array."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import ml_dtypes
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastpe
+
+from ..oracles.reference import DTYPES, Exact, assert_same_bits, bits, errors, ulp
+from ..oracles.strategies import offsets
+from ..oracles.weak_spots import near_quarter_turns
+from . import oracle
+from .calls import arrays_in, exact, parts_of
+from .oracle import FORMS, Array
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+FORMS_AND_DTYPES = [
+    (form, dtype)
+    for form in FORMS
+    for dtype in DTYPES
+    if dtype in (FLOAT32, FLOAT64) or form not in ("complex", "angles")
+]
+# Each width has another tail of a vector.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {"rotary_dim": 10, "interleaved": False},
+    "factor": {"rotary_dim": 6, "interleaved": True, "base": 5e5, "attention_factor": 1.3465735902799727},
+    "small factor": {"rotary_dim": 2, "interleaved": True, "attention_factor": 0.0123},
+    "given": {"rotary_dim": 6, "interleaved": False, "freqs": [0.0, -2.5, 1e-9], "conjugate": True},
+}
+COUNTED = 37
+INTEGERS = np.array(
+    [0, 1, -1, 7, -1000, 4095, 2**24 + 1, 2**31 - 1, -(2**31), 10**12, 2**53 - 1, 2**53, -(2**53)], np.int64
+)
+FRACTIONS = np.array([0.5, -3.25, 1e-310, 5e-324, 1e-9, 1e6 + 0.1, -12345.678, 2.0**50 + 0.125])
+
+
+@functools.cache
+def truths_of(name: str, kind: str, form: str) -> tuple[Exact, ...]:
+    return exact_arrays(OPTIONS[name], positions_of(kind), form)
+
+
+def exact_arrays(options: dict[str, Any], positions: Array, form: str) -> tuple[Exact, ...]:
+    tables = oracle.exact_tables(exact(options), positions, form)
+    return (tables,) if isinstance(tables, Exact) else tables
+
+
+def positions_of(kind: str) -> Array:
+    return {"counted": np.arange(-5, COUNTED - 5), "integers": INTEGERS, "fractions": FRACTIONS}[kind]
+
+
+def bound(truth: Array, dtype: np.dtype[Any], form: str, factor: float) -> Array:
+    """The error that is promised; angles are products, rounded once."""
+    if form == "angles":
+        return ulp(truth, dtype) * (0.5 + 1e-6)
+    if dtype == FLOAT64:
+        return ulp(truth, dtype) + 2e-16 * factor
+    return 0.5 * ulp(truth, dtype) + 1e-15 * factor
+
+
+def assert_exact(tables: Any, truths: tuple[Exact, ...], form: str, dtype: np.dtype[Any], factor: float) -> None:
+    for table, truth in zip(map(parts_of, arrays_in(tables)), truths, strict=True):
+        assert table.dtype == dtype
+        assert table.shape == truth.high.shape
+        excess = errors(table, truth) - bound(truth.high, dtype, form, factor)
+        assert (excess <= 0).all(), f"{excess.max()} beyond the promise at {np.argwhere(excess > 0)[0].tolist()}"
+
+
+@pytest.mark.parametrize("max_len", [0, 16])
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
+def test_every_form_and_dtype_is_exact(form: str, dtype: np.dtype[Any], name: str, max_len: int) -> None:
+    rope = fastpe.RotaryEmbedding(**OPTIONS[name], max_len=max_len)
+    keywords: dict[str, Any] = {"form": form, "dtype": dtype}
+    for kind in ("integers", "fractions"):
+        tables = rope.tables(positions_of(kind), **keywords)
+        assert_exact(tables, truths_of(name, kind, form), form, dtype, rope.attention_factor)
+    for _ in range(2):  # the second time from rows that are kept
+        tables = rope.tables(COUNTED, offset=-5, **keywords)
+        assert_exact(tables, truths_of(name, "counted", form), form, dtype, rope.attention_factor)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("k", [0, 3, 7])
+def test_values_that_are_nearly_0_are_exact(k: int, dtype: np.dtype[Any]) -> None:
+    rope = fastpe.RotaryEmbedding(16, interleaved=False, attention_factor=1.75)
+    frequency = oracle.frequencies(16)[0][k]
+    positions = near_quarter_turns(2 * frequency / mpmath.pi, 0, 2**53, 25)
+    cos, sin = rope.tables(positions, dtype=dtype)
+    for p, c, s in zip(positions, cos[:, k], sin[:, k], strict=True):
+        for found, truth in zip((c, s), mpmath.cos_sin(mpmath.mpf(p) * frequency), strict=True):
+            error = abs(mpmath.mpf(float(found)) - mpmath.mpf(1.75) * truth)
+            assert error <= bound(np.array(float(1.75 * truth)), dtype, "halves", 1.75)
+
+
+def test_forms_are_the_halves_in_another_order() -> None:
+    rope = fastpe.RotaryEmbedding(6, interleaved=True, attention_factor=1.25)
+    positions = np.array([[0, 3, 5], [-7, 123456, 2]])
+    c, s = rope.tables(positions, form="halves")
+    assert c.shape == s.shape == (2, 3, 3)
+    for found, same in zip(rope.tables(positions, form="tile"), (np.tile(c, 2), np.tile(s, 2)), strict=True):
+        assert_same_bits(found, same)
+    repeated = np.repeat(c, 2, axis=-1), np.repeat(s, 2, axis=-1)
+    for found, same in zip(rope.tables(positions, form="repeat"), repeated, strict=True):
+        assert_same_bits(found, same)
+    assert_same_bits(rope.tables(positions, form="cos_sin"), np.concatenate([c, s], -1))
+    assert_same_bits(rope.tables(positions, form="sin_cos"), np.concatenate([s, c], -1))
+    assert_same_bits(rope.tables(positions, form="pairs"), np.stack([c, s], -1))
+    whole = rope.tables(positions, form="complex")
+    assert whole.dtype == np.complex64
+    assert_same_bits(parts_of(whole), np.stack([c, s], -1))
+    # The angle is without the factor.
+    np.testing.assert_allclose(1.25 * np.cos(rope.tables(positions, form="angles", dtype=float)), c, atol=1e-6)
+
+
+def test_the_form_is_the_embeddings_own_where_none_is_given() -> None:
+    for form in FORMS:
+        rope = fastpe.RotaryEmbedding(4, interleaved=False, form=form)
+        pairs = zip(arrays_in(rope.tables(3)), arrays_in(rope.tables(3, form=form)), strict=True)
+        for found, same in pairs:
+            assert_same_bits(parts_of(found), parts_of(same))
+        assert len(rope.tables(3, form="halves")) == 2
+
+
+def test_dtypes_are_float32_or_what_is_asked_for_or_that_of_out() -> None:
+    rope = fastpe.RotaryEmbedding(4, interleaved=False)
+    assert rope.tables(3, form="pairs").dtype == np.float32
+    assert rope.tables(3, form="pairs", dtype="float16").dtype == np.float16
+    assert rope.tables(3, form="pairs", dtype=ml_dtypes.bfloat16).dtype == ml_dtypes.bfloat16
+    assert rope.tables(3, form="complex").dtype == np.complex64
+    assert rope.tables(3, form="complex", dtype=np.float64).dtype == np.complex128
+    out = np.empty((3, 2), np.complex128)
+    assert rope.tables(3, form="complex", out=out) is out
+    assert_same_bits(parts_of(out), rope.tables(3, form="pairs", dtype=np.float64))
+    assert_same_bits(parts_of(rope.tables(3, form="complex", dtype=np.float64, out=out)), parts_of(out))
+
+
+def test_the_conjugate_has_the_same_tables() -> None:
+    plain, conjugate = (fastpe.RotaryEmbedding(8, interleaved=False, conjugate=c) for c in (False, True))
+    for form in FORMS:
+        for found, same in zip(
+            arrays_in(conjugate.tables(5, form=form)), arrays_in(plain.tables(5, form=form)), strict=True
+        ):
+            assert_same_bits(parts_of(found), parts_of(same))
+
+
+def test_small_frequencies_do_not_vanish_in_float16() -> None:
+    # The last of them, 1.3e-8, would be 0 in float16.
+    cos, sin = fastpe.RotaryEmbedding(128, interleaved=False, base=1e8).tables([10**7, 10**8], dtype=np.float16)
+    np.testing.assert_allclose(sin[:, -1], np.sin([0.13335214, 1.3335214]), rtol=1e-3)
+    np.testing.assert_allclose(cos[:, -1], np.cos([0.13335214, 1.3335214]), rtol=1e-3)
+
+
+# ---- positions
+
+
+@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (2, 3), (2, 0, 3), (2, 1, 2, 3), (1,) * 8])
+def test_positions_have_any_shape(shape: tuple[int, ...], form: str, dtype: np.dtype[Any]) -> None:
+    rope = fastpe.RotaryEmbedding(6, interleaved=False)
+    positions = (np.arange(np.prod(shape, dtype=int)) * 7 - 9).reshape(shape)
+    for given_positions in (positions, np.asarray(positions * 0.5)):
+        tables = arrays_in(rope.tables(given_positions, form=form, dtype=dtype))
+        flat = arrays_in(rope.tables(given_positions.reshape(-1), form=form, dtype=dtype))
+        for table, rows in zip(tables, flat, strict=True):
+            assert_same_bits(parts_of(table), parts_of(rows.reshape(*shape, *rows.shape[1:])))
+    if positions.ndim > 1:
+        backwards = arrays_in(rope.tables(positions[::-1, ..., ::-1], form=form, dtype=dtype))
+        for table, same in zip(
+            backwards, arrays_in(rope.tables(positions[::-1, ..., ::-1].copy(), form=form, dtype=dtype)), strict=True
+        ):
+            assert_same_bits(parts_of(table), parts_of(same))
+
+
+@given(start=offsets, count=st.integers(0, 100), form=st.sampled_from(FORMS), pairs=st.integers(1, 20))
+def test_counted_positions_are_those_from_the_offset_on(start: int, count: int, form: str, pairs: int) -> None:
+    rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, max_len=50)
+    counted = arrays_in(rope.tables(count, offset=start, form=form))
+    positions = np.arange(start, start + count, dtype=np.int64)
+    cut = count // 3
+    for same in (positions, positions.astype(float)):
+        for found, expected in zip(counted, arrays_in(rope.tables(same, form=form)), strict=True):
+            assert_same_bits(parts_of(found), parts_of(expected))
+    for offset in ([start, start - 7], [[start], [start - 7]]):
+        for found, expected in zip(arrays_in(rope.tables(count, offset=offset, form=form)), counted, strict=True):
+            assert found.shape == (2, *expected.shape)
+            assert_same_bits(parts_of(found[0]), parts_of(expected))
+    for found, expected in zip(
+        arrays_in(rope.tables(count - cut, offset=start + cut, form=form)), counted, strict=True
+    ):
+        assert_same_bits(parts_of(found), parts_of(expected[cut:]))
+
+
+@pytest.mark.parametrize("type_name", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", ">i4", ">f8"])
+def test_the_type_of_a_position_does_not_matter(type_name: str) -> None:
+    rope = fastpe.RotaryEmbedding(10, interleaved=False)
+    for form in FORMS:
+        for found, same in zip(
+            arrays_in(rope.tables(np.arange(120).astype(type_name), form=form)),
+            arrays_in(rope.tables(120, form=form)),
+            strict=True,
+        ):
+            assert_same_bits(parts_of(found), parts_of(same))
+
+
+@pytest.mark.parametrize("type_name", ["i4", "i8", "u4", "u8", "f8"])
+def test_positions_beyond_2_to_the_24_keep_their_last_bit(type_name: str) -> None:
+    rope = fastpe.RotaryEmbedding(2, interleaved=False)
+    angles = rope.tables(np.array([2**24, 2**24 + 1, 2**24 + 2], type_name), form="angles", dtype=float)
+    assert angles[:, 0].tolist() == [2.0**24, 2.0**24 + 1, 2.0**24 + 2]
+    cos = rope.tables(np.array([2**24, 2**24 + 1], type_name))[0]
+    assert abs(cos[0, 0] - cos[1, 0]) > 0.1
+
+
+def test_position_0_of_either_sign_gives_1_and_0() -> None:
+    for rope in (fastpe.RotaryEmbedding(4, interleaved=False), fastpe.RotaryEmbedding(4, interleaved=False, max_len=2)):
+        for positions in (1, [0], [0.0], [-0.0], [[0.0, -0.0], [-0.0, 0.0]]):
+            cos, sin = rope.tables(positions)
+            assert (cos == 1).all()
+            assert not bits(sin).any()
+
+
+# ---- out
+
+
+@pytest.mark.parametrize("kind", ["contiguous", "gaps between rows", "strided", "backwards", "Fortran"])
+@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
+def test_any_output_is_written(form: str, dtype: np.dtype[Any], kind: str) -> None:
+    rope = fastpe.RotaryEmbedding(10, interleaved=False, attention_factor=1.5)
+    positions = np.array([[3, 4, 5, 9], [-2, 0, 70000, 1]])
+    tables = arrays_in(rope.tables(positions, form=form, dtype=dtype))
+    # Of complex numbers and pairs, only the rows may lie apart.
+    packs_pairs = form in ("pairs", "complex")
+    memories, views = [], []
+    for table in tables:
+        if kind == "contiguous":
+            memory = np.full(table.shape, 77, table.dtype)
+            view = memory
+        elif kind == "Fortran" and not packs_pairs:
+            memory = np.full(table.shape[::-1], 77, table.dtype)
+            view = memory.T
+        else:
+            memory = np.full((5, 11, *table.shape[2:-1], 2 * table.shape[-1] + 1), 77, table.dtype)
+            view = memory[1:5:2, 1:8:2]
+            last = table.shape[-1]
+            view = view[..., :last] if packs_pairs or kind == "gaps between rows" else view[..., 1::2]
+            if packs_pairs and form == "pairs":
+                memory = np.full((5, 11, *table.shape[2:]), 77, table.dtype)
+                view = memory[1:5:2, 1:8:2]
+            if kind == "backwards":
+                view = view[::-1, ::-1] if packs_pairs else view[::-1, ::-1, ::-1]
+        assert view.shape == table.shape
+        memories.append(memory)
+        views.append(view)
+    out: Any = tuple(views) if len(views) == 2 else views[0]
+    assert rope.tables(positions, form=form, out=out) is out
+    for view, memory, table in zip(views, memories, tables, strict=True):
+        assert_same_bits(parts_of(view), parts_of(table))
+        written = (memory != 77).sum()
+        assert written == (table != 77).sum(), "elements around the output were written"
+    if len(views) == 2:
+        listed: Any = list(views)
+        assert rope.tables(positions, form=form, out=listed) is listed
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_counted_positions_and_offset_arrays_are_written_into_out(form: str) -> None:
+    rope = fastpe.RotaryEmbedding(10, interleaved=False, max_len=8)
+    for count, offset in ((5, None), (5, 3), (5, np.array([1, 6, -4]))):
+        tables = arrays_in(rope.tables(count, offset=offset, form=form))
+        views = tuple(np.full(table.shape, 77, table.dtype) for table in tables)
+        out: Any = views if len(views) == 2 else views[0]
+        assert rope.tables(count, offset=offset, form=form, out=out) is out
+        for view, table in zip(views, tables, strict=True):
+            assert_same_bits(parts_of(view), parts_of(table))
+
+
+def test_pairs_whose_parts_lie_apart_are_written() -> None:
+    rope = fastpe.RotaryEmbedding(10, interleaved=False)
+    memory = np.full((3, 5, 4), 77, np.float32)
+    rope.tables(3, form="pairs", out=memory[..., ::2])
+    assert_same_bits(memory[..., ::2], rope.tables(3, form="pairs"))
+    assert (memory[..., 1::2] == 77).all()
+
+
+# ---- axes
+
+AXES: dict[str, Any] = {"rotary_dim": 12, "interleaved": False, "axes": [0, 2, 1, 1, 0, 2], "attention_factor": 1.5}
+
+
+@pytest.mark.parametrize("max_len", [0, 16])
+@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
+def test_each_coordinate_turns_its_frequencies(form: str, dtype: np.dtype[Any], max_len: int) -> None:
+    rope = fastpe.RotaryEmbedding(**AXES, max_len=max_len)
+    positions = np.array([[[0, 3, 5], [-7, 123456, 2]], [[15, 1, 0], [2**53, 2, 16]], [[15, 1, 0], [15, 2, 0]]])
+    for given_positions in (positions, positions[:2, :1] * 0.25):
+        tables = rope.tables(given_positions, form=form, dtype=dtype)
+        assert_exact(tables, exact_arrays(AXES, given_positions, form), form, dtype, rope.attention_factor)
+    for found, same in zip(
+        arrays_in(rope.tables(np.moveaxis(positions[..., ::-1], -1, 0).copy().transpose(1, 2, 0), form=form)),
+        arrays_in(rope.tables(positions[..., ::-1].copy(), form=form)),
+        strict=True,
+    ):
+        assert_same_bits(parts_of(found), parts_of(same))
+
+
+@pytest.mark.parametrize("max_len", [0, 30])
+@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
+def test_equal_coordinates_have_the_bits_of_one(form: str, dtype: np.dtype[Any], max_len: int) -> None:
+    options = {name: value for name, value in AXES.items() if name != "axes"}
+    one, several = fastpe.RotaryEmbedding(**options), fastpe.RotaryEmbedding(**AXES, max_len=max_len)
+    for positions in (np.arange(40), np.array([-3, 2**53, 10**12, 7]), np.array([0.5, -0.0, 1e6 + 0.1])):
+        for found, same in zip(
+            arrays_in(several.tables(np.stack([positions] * 3, -1), form=form, dtype=dtype)),
+            arrays_in(one.tables(positions, form=form, dtype=dtype)),
+            strict=True,
+        ):
+            assert_same_bits(parts_of(found), parts_of(same))
+
+
+def test_one_coordinate_may_be_an_axis() -> None:
+    one, several = (fastpe.RotaryEmbedding(8, interleaved=False, axes=axes) for axes in (None, [0] * 4))
+    assert_same_bits(several.tables(np.arange(5)[:, None])[0], one.tables(5)[0])
+
+
+def test_a_coordinate_that_turns_nothing_is_not_looked_at() -> None:
+    rope = fastpe.RotaryEmbedding(4, interleaved=False, axes=[0, 2])
+    found, same = (rope.tables([[3, unused, 5], [4, unused, 6]])[0] for unused in (0, 12345))
+    assert_same_bits(found, same)
