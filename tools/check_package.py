@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import fastpe
 from fastpe import _core
@@ -22,7 +23,7 @@ SUMS = pathlib.Path(__file__).resolve().parents[1] / "tests" / "data" / "referen
 
 
 def lines() -> Iterator[tuple[str, str, str, int, int, int, str]]:
-    """Operation, convention, dtype, first position, rows, d_model and SHA-256 sum of every table."""
+    """Operation, convention, dtype, first position, rows, d_model and SHA-256 sum of every line."""
     for text in SUMS.read_text().splitlines():
         if text and not text.startswith("#"):
             operation, convention, dtype, first, rows, d_model, digest = text.split()
@@ -41,21 +42,42 @@ def dtype_named(name: str) -> np.dtype[Any] | None:
     return bfloat16
 
 
+def embeddings(rows: int, columns: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Numbers that every dtype holds exactly."""
+    return ((np.arange(rows * columns) * 37 % 101 - 50) / 8).reshape(rows, columns).astype(dtype)
+
+
+def results_of(
+    operation: str, convention: str, dtype: np.dtype[Any], first: int, rows: int, d_model: int, *, num_threads: int
+) -> tuple[npt.NDArray[Any], ...]:
+    """What a line's call gives: one array, or cosines and sines."""
+    fractional = first + 0.375 * np.arange(rows)
+    if operation.startswith("rotary"):
+        rope = fastpe.RotaryEmbedding(d_model, interleaved=convention == "interleaved")
+        if operation == "rotary_rotation":
+            return (rope.rotate_(embeddings(rows, d_model, dtype), offset=first, num_threads=num_threads),)
+        if operation == "rotary_integer":
+            tables = rope.tables(rows, offset=first, form=convention, dtype=dtype, num_threads=num_threads)
+        else:
+            tables = rope.tables(fractional, form=convention, dtype=dtype, num_threads=num_threads)
+        return tables if isinstance(tables, tuple) else (tables,)
+    encoding = fastpe.PositionalEncoding(d_model, convention=convention)
+    if operation == "integer":
+        return (encoding.encode(rows, offset=first, dtype=dtype, num_threads=num_threads),)
+    if operation == "fractional":
+        return (encoding.encode(fractional, dtype=dtype, num_threads=num_threads),)
+    x = embeddings(rows, d_model, dtype)
+    return (encoding.add_(x, offset=first, scale=1.25, alpha=0.75, num_threads=num_threads),)
+
+
 def sum_of(
     operation: str, convention: str, dtype: np.dtype[Any], first: int, rows: int, d_model: int, *, num_threads: int
 ) -> str:
-    """SHA-256 of one table's bytes."""
-    encoding = fastpe.PositionalEncoding(d_model, convention=convention)
-    if operation == "integer":
-        result = encoding.encode(rows, offset=first, dtype=dtype, num_threads=num_threads)
-    elif operation == "fractional":
-        result = encoding.encode(first + 0.375 * np.arange(rows), dtype=dtype, num_threads=num_threads)
-    else:
-        result = ((np.arange(rows * d_model) * 37 % 101 - 50) / 8).reshape(rows, d_model).astype(dtype)
-        encoding.add_(result, offset=first, scale=1.25, alpha=0.75, num_threads=num_threads)
-    if sys.byteorder == "big":  # the stored sums are of little-endian bytes
-        result = result.byteswap()
-    return hashlib.sha256(result.tobytes()).hexdigest()
+    """SHA-256 of a line's results, one after the other, as little-endian bytes."""
+    results = results_of(operation, convention, dtype, first, rows, d_model, num_threads=num_threads)
+    if sys.byteorder == "big":
+        results = tuple(result.byteswap() for result in results)
+    return hashlib.sha256(b"".join(result.tobytes() for result in results)).hexdigest()
 
 
 def main() -> int:

@@ -25,6 +25,7 @@ from fastpe import _core
 
 from ..oracles.reference import DTYPES, VASWANI, Array, Knobs, assert_same_bits, bits, errors, exact_table, ulp
 from ..oracles.strategies import dtypes, offsets, seeds, values, widths
+from ..rotary import oracle
 
 # The script that checks an installed fastpe, as it is.
 check_package = types.SimpleNamespace(
@@ -89,7 +90,7 @@ def test_stored_sums_are_those_of_tables_within_the_numeric_contract() -> None:
     for operation, convention, name, first, rows, d_model, _ in check_package.lines():
         dtype = check_package.dtype_named(name)
         assert dtype is not None
-        if operation == "add":
+        if operation == "add" or operation.startswith("rotary"):
             continue
         step = 1.0 if operation == "integer" else 0.375
         encoding = fastpe.PositionalEncoding(d_model, convention=convention)
@@ -101,6 +102,26 @@ def test_stored_sums_are_those_of_tables_within_the_numeric_contract() -> None:
         assert (error <= half * ulp(exact.high, dtype) + (2e-16 if name == "float64" else 1e-15)).all()
         checked += 1
     assert checked >= 4 * 6
+
+
+def test_stored_sums_are_those_of_rotary_tables_within_the_numeric_contract() -> None:
+    checked = 0
+    for operation, form, name, first, rows, rotary_dim, _ in check_package.lines():
+        if operation not in ("rotary_integer", "rotary_fractional"):
+            continue
+        dtype = check_package.dtype_named(name)
+        results = check_package.results_of(operation, form, dtype, first, rows, rotary_dim, num_threads=1)
+        sample = sorted({0, 1, rows // 2, rows - 1})
+        step = 1.0 if operation == "rotary_integer" else 0.375
+        frequencies, _ = oracle.frequencies(rotary_dim)
+        exact = oracle.exact_tables(
+            oracle.Rotary(tuple(frequencies), interleaved=False), [first + step * row for row in sample], form
+        )
+        half, slack = (1.0, 2e-16) if name == "float64" else (0.5, 1e-15)
+        for result, truth in zip(results, exact if len(results) == 2 else (exact,), strict=True):
+            assert (errors(result[sample], truth) <= half * ulp(truth.high, dtype) + slack).all()
+        checked += 1
+    assert checked >= 4 * 4
 
 
 # ---- threads
