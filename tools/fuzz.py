@@ -4,8 +4,8 @@
 python fuzz.py --seconds 600 --seed 1     random calls; a failing one prints its number, and --only NUMBER repeats it
 python fuzz.py --atheris [libFuzzer's]    the same calls, chosen by Atheris (pip install atheris); see fuzz_guided.sh
 
-Values are compared bit for bit with a model in NumPy that adds rows one position at a time, and some of them with sines
-and cosines of 60 digits. Arrays lie in larger ones, whose other elements must not change.
+Values are compared bit for bit with a model in NumPy that adds or rotates by rows of one position at a time, and some of
+them with sines and cosines of 60 digits. Arrays lie in larger ones, whose other elements must not change.
 """
 
 from __future__ import annotations
@@ -14,149 +14,54 @@ import argparse
 import collections
 import importlib
 import itertools
-import random
 import sys
 import time
 import types
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-import ml_dtypes
+import fuzz_cases
+import fuzz_rotary
 import numpy as np
-import numpy.typing as npt
+from fuzz_cases import (
+    DTYPES,
+    LARGEST,
+    Array,
+    Case,
+    Choices,
+    RandomChoices,
+    check_only_written,
+    check_value,
+    is_allowed,
+    mpmath,
+    wide_type,
+)
 
 from fastpe import PositionalEncoding, _core, conventions
 
-mpmath = importlib.import_module("mpmath")  # has no types
 
-Array = npt.NDArray[Any]
-
-DTYPES: list[np.dtype[Any]] = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16)]
-LARGEST = 2**53
-SENTINEL = 3.5
-
-
-class Choices(Protocol):
-    """Where a case takes its numbers from."""
-
-    def integer(self, low: int, high: int) -> int:
-        """Return an int from low to high, both included."""
-
-
-class RandomChoices:
-    """Choices of a seeded generator."""
-
-    def __init__(self, seed: str) -> None:
-        self._random = random.Random(seed)
-
-    def integer(self, low: int, high: int) -> int:
-        """Return an int from low to high, both included."""
-        return self._random.randint(low, high)
-
-
-class Case:
-    """One call in the making."""
-
-    def __init__(self, choices: Choices) -> None:
-        self.integer = choices.integer
-
-    def pick(self, options: list[Any]) -> Any:
-        """One of them."""
-        return options[self.integer(0, len(options) - 1)]
-
-    def chance(self, percent: int) -> bool:
-        """True that often."""
-        return self.integer(1, 100) <= percent
-
-    def size(self) -> int:
-        """A small size, more often a large one than chance has it."""
-        return (
-            self.integer(0, 3) if self.chance(15) else self.integer(1, 70) if self.chance(90) else self.integer(71, 700)
+def an_encoding(case: Case) -> PositionalEncoding:
+    """A PositionalEncoding; ValueError where the convention has none of that width or base."""
+    max_len = case.pick([0, 0, 1, 40, 200])
+    keywords: dict[str, Any] = {}
+    d_model = max(case.size(), 1)
+    if case.chance(10):
+        keywords["base"] = case.pick([2.0, 0.5, 500000.0, 1e8, 1.0, 1e300, -1.0, float("nan")])
+    if case.chance(10):
+        keywords["freq_scale"] = case.pick([-1.0, 1000.0, 2 * np.pi, 1e-20, 0.0, 1e30])
+    if not keywords and case.chance(10):
+        count = conventions["vaswani"].frequency_count(d_model)
+        return PositionalEncoding(
+            d_model, max_len=max_len, freqs=[case.pick([0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(count)]
         )
-
-    def encoding(self) -> PositionalEncoding:
-        """A PositionalEncoding; ValueError where the convention has none of that width or base."""
-        max_len = self.pick([0, 0, 1, 40, 200])
-        keywords: dict[str, Any] = {}
-        d_model = max(self.size(), 1)
-        if self.chance(10):
-            keywords["base"] = self.pick([2.0, 0.5, 500000.0, 1e8, 1.0, 1e300, -1.0, float("nan")])
-        if self.chance(10):
-            keywords["freq_scale"] = self.pick([-1.0, 1000.0, 2 * np.pi, 1e-20, 0.0, 1e30])
-        if not keywords and self.chance(10):
-            count = conventions["vaswani"].frequency_count(d_model)
-            return PositionalEncoding(
-                d_model, max_len=max_len, freqs=[self.pick([0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(count)]
-            )
-        return PositionalEncoding(d_model, max_len=max_len, convention=self.pick(list(conventions)), **keywords)
-
-    def position(self) -> int | float:
-        """A position, now and then one that is refused."""
-        kind = self.integer(0, 99)
-        if kind < 60:
-            return self.integer(-100, 300)
-        if kind < 75:
-            return self.integer(-LARGEST, LARGEST)
-        if kind < 90:
-            return self.integer(-(10**6), 10**6) + self.integer(0, 63) / 64
-        if kind < 98:
-            return cast(float, self.pick([0.1, -0.0, 1e-300, 5e-324, 2.0**52 + 0.5, float(LARGEST), LARGEST, -LARGEST]))
-        return cast(float, self.pick([LARGEST + 1, -(2**63), 2**63 - 1, float("nan"), float("inf"), -1e300]))
-
-    def channels(self, encoding: PositionalEncoding) -> tuple[int, int]:
-        """First and end of the columns wanted: mostly all."""
-        if self.chance(80):
-            return 0, encoding.d_model
-        first = self.integer(0, encoding.d_model)
-        return first, self.integer(first, encoding.d_model)
-
-    def positions(self, count: int) -> Array:
-        """An array of positions, integers in runs or anything."""
-        if self.chance(50):
-            start = self.integer(-200, 10**6)
-            values = np.arange(start, start + count)
-            for _ in range(self.integer(0, 2)):
-                values[self.integer(0, count) :] += self.integer(-5, 500)
-            return values.astype(self.pick([np.int64, np.int64, np.int32, np.float64]))
-        listed = [self.position() for _ in range(count)]
-        if all(isinstance(value, int) for value in listed):
-            return np.array(listed, np.int64)
-        return np.array(listed, np.float64)
-
-    def place(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array]:
-        """Return an array of that shape within a larger one, with any strides, and the larger one."""
-        order = list(range(len(shape)))
-        if self.chance(30):
-            order[: len(shape)] = sorted(order, key=lambda _: self.integer(0, 100))
-        padding = [(self.integer(0, 3), self.integer(0, 3)) if self.chance(30) else (0, 0) for _ in shape]
-        step = [self.pick([2, -1, -3]) if self.chance(15) else 1 for _ in shape]
-        lengths = [length * abs(s) + sum(pad) for length, s, pad in zip(shape, step, padding, strict=True)]
-        whole = np.full([lengths[axis] for axis in order], SENTINEL, dtype)
-        view = whole.transpose([order.index(axis) for axis in range(len(shape))])
-        index = []
-        for length, s, (before, _) in zip(shape, step, padding, strict=True):
-            part = slice(before, before + length * abs(s), abs(s))
-            index.append(part)
-        view = view[tuple(index)]
-        return view[tuple(slice(None, None, -1 if s < 0 else 1) for s in step)], whole
-
-    def laid_out(self, values: Array) -> Array:
-        """The same values, with any strides."""
-        if values.ndim == 0 or self.chance(50):
-            return values
-        view, _ = self.place(values.shape, values.dtype)
-        view[...] = values
-        return view
+    return PositionalEncoding(d_model, max_len=max_len, convention=case.pick(list(conventions)), **keywords)
 
 
-def wide_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What is computed in."""
-    return np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
-
-
-def check_only_written(out: Array, whole: Array) -> None:
-    """Nothing of the larger array but `out` was written."""
-    out[...] = SENTINEL
-    assert (whole == np.asarray(SENTINEL, whole.dtype)).all(), "something beside out was written"
+def some_channels(case: Case, encoding: PositionalEncoding) -> tuple[int, int]:
+    """First and end of the columns wanted: mostly all."""
+    if case.chance(80):
+        return 0, encoding.d_model
+    first = case.integer(0, encoding.d_model)
+    return first, case.integer(first, encoding.d_model)
 
 
 def check_exact(case: Case, encoding: PositionalEncoding, position: float, row: Array) -> None:
@@ -181,15 +86,7 @@ def check_exact(case: Case, encoding: PositionalEncoding, position: float, row: 
                 frequency = mpmath.mpf(convention.freq_scale) * mpmath.mpf(convention.base) ** exponent
             phase = frequency * mpmath.mpf(float(position))
             exact = scale * (mpmath.cos(phase) if bool(second) != convention.cosine_first else mpmath.sin(phase))
-            if row.dtype == np.float64:
-                allowed = np.spacing(abs(float(exact))) + 2e-16 * max(float(scale), 1.0)
-            else:
-                # Half the distance to the next value: twice the distance below the binade, where subnormals end it.
-                info = cast(Any, ml_dtypes.finfo)(row.dtype)
-                unit = max(2.0 ** np.floor(np.log2(max(abs(float(exact)), 1e-300))), float(info.tiny)) * float(info.eps)
-                allowed = unit / 2 + 1e-15 * max(float(scale), 1.0)
-            error = abs(mpmath.mpf(found) - exact)
-            assert error <= allowed, f"position {position!r}, column {column}: {found!r} for {exact}, allowed {allowed}"
+            check_value(found, exact, row.dtype, max(float(scale), 1.0), f"position {position!r}, column {column}")
 
 
 def rows_at(encoding: PositionalEncoding, positions: Array, dtype: np.dtype[Any]) -> Array:
@@ -204,19 +101,12 @@ def rows_at(encoding: PositionalEncoding, positions: Array, dtype: np.dtype[Any]
     return rows.reshape((*positions.shape, encoding.d_model))
 
 
-def is_allowed(positions: Array) -> bool:
-    """Whether all of them are finite and of magnitude at most 2**53."""
-    if positions.dtype.kind == "f":
-        return bool((np.abs(positions) <= LARGEST).all())
-    return all(abs(int(position)) <= LARGEST for position in positions.ravel())
-
-
 def fuzz_rows(case: Case, encoding: PositionalEncoding) -> str:
     """encode() of an array of positions."""
     shape = tuple(case.integer(0, 6) for _ in range(case.integer(0, 3))) if case.chance(50) else (case.size(),)
     positions = case.laid_out(case.positions(int(np.prod(shape))).reshape(shape))
     dtype = case.pick(DTYPES)
-    first, end = channels = case.channels(encoding)
+    first, end = channels = some_channels(case, encoding)
     out, whole = case.place((*shape, end - first), dtype)
     before = whole.copy()
     threads = case.integer(1, 4)
@@ -315,7 +205,7 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
         learned[...] = (np.arange(learned.size) * 41 % 1013 - 500).astype(dtype).reshape(learned.shape) / dtype.type(32)
         keywords["position_table" if operation == "embed" else "table"] = learned
     elif operation != "embed":
-        first_column, end_column = keywords["channels"] = case.channels(encoding)
+        first_column, end_column = keywords["channels"] = some_channels(case, encoding)
     columns = end_column - first_column
     grid = (rows, others, seq_len, columns)
     values = ((np.arange(np.prod(grid)) * 37 % 1009 - 500) / 16).astype(dtype).reshape(grid)
@@ -374,8 +264,10 @@ def run_case(choices: Choices) -> str:
     """Make one call on one of the instruction sets; return what it was."""
     case = Case(choices)
     _core.use_instruction_set(case.pick(_core.available_instruction_sets()))
+    if case.chance(50):
+        return fuzz_rotary.run_case(case)
     try:
-        encoding = case.encoding()
+        encoding = an_encoding(case)
     except ValueError:
         return "encoding refused"
     return cast(str, case.pick([fuzz_rows, fuzz_count, fuzz_add, fuzz_add, fuzz_add])(case, encoding))
@@ -399,8 +291,9 @@ def run_with_atheris(arguments: list[str]) -> None:
     def one_input(data: bytes) -> None:
         run_case(AtherisChoices(data))
 
-    for function in [*vars(Case).values(), *globals().values()]:
-        if isinstance(function, types.FunctionType) and function.__module__ == __name__:
+    modules = [sys.modules[__name__], fuzz_cases, fuzz_rotary]
+    for function in [*vars(Case).values(), *(value for module in modules for value in vars(module).values())]:
+        if isinstance(function, types.FunctionType) and function.__module__ in {module.__name__ for module in modules}:
             atheris.instrument_func(function)
     atheris.Setup([sys.argv[0], *arguments], one_input)
     atheris.Fuzz()

@@ -11,9 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import fastpe
 
 Result = TypeVar("Result")
 
@@ -22,13 +26,19 @@ ROWS, D_MODEL = 2048, 512  # 4 MB: worth several threads
 
 
 def is_right(num_threads: int = 2) -> bool:
-    """Whether add_ and encode, with several threads, give what one thread gives."""
+    """Whether add_, encode and rotate_, with several threads, give what one thread gives."""
     import fastpe
 
     expected = fastpe.encode(ROWS, D_MODEL, num_threads=1)
     x = np.ones((ROWS, D_MODEL), np.float32)
     fastpe.add_(x, num_threads=num_threads)
-    return bool((x == expected + 1).all() and (fastpe.encode(ROWS, D_MODEL, num_threads=num_threads) == expected).all())
+    rope = fastpe.RotaryEmbedding(D_MODEL, interleaved=False, max_len=ROWS)
+    rotated = rope.rotate(x, num_threads=1)
+    return bool(
+        (x == expected + 1).all()
+        and (fastpe.encode(ROWS, D_MODEL, num_threads=num_threads) == expected).all()
+        and (rope.rotate_(x, num_threads=num_threads) == rotated).all()
+    )
 
 
 def in_child(body: Callable[[], bool]) -> None:
@@ -109,6 +119,30 @@ def fork_during_calls() -> None:
     stop.set()
     for thread in threads:
         thread.join()
+    assert not wrong
+
+
+def fork_while_rows_are_kept() -> None:
+    """Another thread fills the rows that the child's calls would read."""
+    import fastpe
+
+    rows = np.array([0, 49_999])
+    wrong = []
+    for attempt in range(FORKS):
+        rope = fastpe.RotaryEmbedding(64, interleaved=False, max_len=50_000)
+        expected = fastpe.RotaryEmbedding(64, interleaved=False).tables(rows)[0]
+        thread = threading.Thread(target=rope.tables, args=(rows,))
+        thread.start()
+        time.sleep(0.0001 * attempt)
+
+        def child(rope: fastpe.RotaryEmbedding = rope, expected: npt.NDArray[np.float32] = expected) -> bool:
+            x = np.repeat(np.array([[1, 0]], np.float32), 32, axis=1).repeat(2, axis=0)
+            return bool((rope.rotate_(x, positions=rows)[:, :32] == expected).all())
+
+        in_child(child)
+        thread.join()
+        if not child():
+            wrong.append(attempt)
     assert not wrong
 
 

@@ -123,6 +123,7 @@ class Arrays:
         self.x = self._start(np.ones((4, 8, 16), np.float32), np.nan)
         self.out = self._start(np.zeros((4, 8, 16), np.float32), 7.0)
         self.table = self._start(np.ones((64, 16), np.float32), np.nan)
+        self.cos = self._start(np.ones((64, 8), np.float32), np.nan)
         self.ids = self._start(np.arange(32, dtype=np.int64).reshape(4, 8), 10**12)
         self.positions = self._start(np.arange(32, dtype=np.float64).reshape(4, 8), np.nan)
         self.mask = self._start(np.ones((4, 8), np.bool_), False)
@@ -141,6 +142,8 @@ class Arrays:
 
 NAMES = list(vars(Arrays()))
 encoding: Any = fastpe.PositionalEncoding(16, max_len=64)
+rope: Any = fastpe.RotaryEmbedding(16, interleaved=True, max_len=64)
+spatial: Any = fastpe.RotaryEmbedding(16, interleaved=False, axes=[0, 0, 0, 0, 1, 1, 1, 1], max_len=64)
 
 # Each with one array to reshape, and one argument for the code that does it.
 CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
@@ -178,7 +181,42 @@ CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
     "embed table": lambda a, c: encoding.embed(a.ids, WithInterface(c, a.table), lengths=a.lengths),
     "embed position_table": lambda a, c: encoding.embed(a.ids, a.table, position_table=WithInterface(c, a.table)),
     "embed offset": lambda a, c: encoding.embed(a.ids, a.table, offset=Number(c), out=a.out),
+    "rotate_ x": lambda a, c: rope.rotate_(WithInterface(c, a.x), a.out, positions=a.positions, mask=a.mask),
+    "rotate_ other": lambda a, c: rope.rotate_(a.x, WithInterface(c, a.out), offset=a.offset, lengths=a.lengths),
+    "rotate_ offsets": lambda a, c: rope.rotate_(a.x, a.out, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3])),
+    "rotate_ cu_seqlens": lambda a, c: rope.rotate_(a.x[0], offset=a.offset[:1], cu_seqlens=AsArray(c, [0, 8])),
+    "rotate_ seq_axis": lambda a, c: rope.rotate_(a.x, a.out, offset=a.offset, seq_axis=Number(c)),
+    "rotate_ num_threads": lambda a, c: rope.rotate_(a.x, a.out, positions=a.positions, num_threads=Number(c)),
+    "rotate_ coordinates": lambda a, c: spatial.rotate_(a.x, a.out, positions=AsArray(c, np.ones((8, 2)))),
+    "rotate x": lambda a, c: rope.rotate(WithInterface(c, a.x), out=a.out, mask=a.mask),
+    "rotate out": lambda a, c: rope.rotate(a.x, positions=a.positions, out=WithInterface(c, a.out)),
+    "rotate subclass": lambda a, c: rope.rotate(a.x, out=subclass(a.out, c)),
+    "shift_ by": lambda a, c: rope.shift_(a.x, a.out, by=AsArray(c, [[3]] * 4), mask=a.mask),
+    "shift_ one": lambda a, c: rope.shift_(a.x, a.out, by=Number(c), lengths=a.lengths),
+    "shift_ mask": lambda a, c: rope.shift_(a.x, by=a.positions, mask=AsArray(c, np.ones(8, bool))),
+    "rotate_ by tables": lambda a, c: by_tables(a, a.x, WithInterface(c, a.out), positions=a.ids, offset=None),
+    "rotate_ by cos": lambda a, c: by_tables(a, a.x, cos=WithInterface(c, a.cos)),
+    "rotate_ by sin": lambda a, c: by_tables(a, a.x, sin=WithInterface(c, a.cos), mask=a.mask),
+    "rotate_ by tables offsets": lambda a, c: by_tables(a, a.x, offset=AsArray(c, [0, 1, 2, 3]), lengths=a.lengths),
+    "tables positions": lambda a, c: rope.tables(AsArray(c, np.arange(32.0).reshape(4, 8)), out=halves(a)),
+    "tables out": lambda a, c: rope.tables(a.positions, form="cos_sin", out=WithInterface(c, a.out)),
+    "tables of two": lambda a, c: rope.tables(
+        a.positions, form="tile", out=(WithInterface(c, a.x), WithInterface(c, a.out))
+    ),
+    "tables subclass": lambda a, c: rope.tables(a.positions, form="sin_cos", out=subclass(a.out, c)),
+    "tables count": lambda a, c: rope.tables(Number(c, 8), offset=a.offset, form="cos_sin", out=a.out),
+    "tables offset": lambda a, c: rope.tables(8, form="repeat", offset=AsArray(c, [0, 1, 2, 3]), out=(a.x, a.out)),
+    "tables num_threads": lambda a, c: rope.tables(a.positions, form="angles", num_threads=Number(c)),
 }
+
+
+def by_tables(arrays: Arrays, *rotated: Any, **keywords: Any) -> Any:
+    tables = {"cos": arrays.cos, "sin": arrays.cos, "interleaved": False, "offset": arrays.offset}
+    return fastpe.rotate_(*rotated, **{**tables, **keywords})
+
+
+def halves(arrays: Arrays) -> Any:
+    return arrays.out[..., :8], arrays.out[..., 8:]
 
 
 def subclass(array: Array, change: Change) -> Any:
@@ -295,6 +333,7 @@ class RaisingRepr(RaisingAttributes):
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
     number: Any = Number(raising(error))
+    odd: Any = RaisingAttributes(error)
     x = np.ones((2, 3, 16), np.float32)
     calls: list[Callable[[], Any]] = [
         lambda: encoding.add_(x, scale=number),
@@ -315,6 +354,23 @@ def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
         lambda: fastpe.PositionalEncoding(number),
         lambda: fastpe.PositionalEncoding(16, max_len=number),
         lambda: fastpe.PositionalEncoding(2, freqs=AsArray(raising(error), [1.0])),
+        lambda: rope.rotate_(x, offset=number),
+        lambda: rope.rotate_(x, RaisingAttributes(error)),
+        lambda: rope.rotate_(x, positions=AsArray(raising(error), [1])),
+        lambda: rope.rotate_(x, num_threads=number),
+        lambda: rope.rotate(x, out=RaisingAttributes(error)),
+        lambda: rope.rotate(x, seq_axis=number),
+        lambda: rope.shift_(x, by=number),
+        lambda: rope.shift_(x, by=AsArray(raising(error), [1])),
+        lambda: rope.tables(number),
+        lambda: rope.tables([1], out=(RaisingAttributes(error), x)),
+        lambda: rope.tables([1], form=RaisingRepr(error)),
+        lambda: fastpe.rotate_(x, cos=odd, sin=x[0], interleaved=True),
+        lambda: fastpe.rotate_(x, cos=x[0], sin=x[0], interleaved=True, mask=AsArray(raising(error), [True])),
+        lambda: fastpe.RotaryEmbedding(2, interleaved=True, attention_factor=number),
+        lambda: fastpe.RotaryEmbedding(2, interleaved=True, max_len=number),
+        lambda: fastpe.RotaryEmbedding(2, interleaved=True, axes=AsArray(raising(error), [0])),
+        lambda: fastpe.RotaryEmbedding(2, interleaved=True, freqs=AsArray(raising(error), [1.0])),
     ]
     for at, call in enumerate(calls):
         with pytest.raises(type(error)) as caught:

@@ -17,6 +17,9 @@ large = np.zeros((16, 1024, 1024), np.float32)  # takes longer than the time bet
 ids = np.zeros((512, 64), np.int64).T
 encoding = fastpe.PositionalEncoding(768)
 
+def new_rope():
+    return fastpe.RotaryEmbedding(96, interleaved=True, max_len=4096)
+
 class Scale:
     def __float__(self):
         time.sleep(0)  # Another thread runs, and at the end this one does no more.
@@ -61,6 +64,7 @@ CALLS = {
     "array": "encoding.add_(x, offset=Offset(), num_threads=threads)",
     "finaliser": "encoding.add_(x, offset=Deleting(), num_threads=threads)",
     "error": "encoding.add_(x, scale='1', alpha=Scale(), num_threads=threads)",
+    "rotary": "new_rope().rotate_(x.reshape(8, 512, 8, 96), offset=Offset(), seq_axis=1, num_threads=threads)",
 }
 
 

@@ -41,6 +41,7 @@ def with_others(packages: str, order: str) -> object:
         ["fork"],
         ["fork_from_thread"],
         ["fork_during_calls"],
+        ["fork_while_rows_are_kept"],
         ["unused_before"],
         ["pool", "fork"],
         pytest.param(["pool", "forkserver"], marks=pytest.mark.slow),

@@ -62,6 +62,16 @@ CALLS = {
         changed = np.full(len(x), 3)
         call = lambda: encoding.add_(x, lengths=changed, table=table[:3], positions=np.arange(16), num_threads=1)
     """,
+    "coordinates": """
+        spatial = fastpe.RotaryEmbedding(8, interleaved=False, axes=[0, 1, 0, 1], max_len=16)
+        changed = np.arange(2 * rows).reshape(rows, 2) % 16
+        call = lambda: spatial.rotate_(x, positions=changed, num_threads=1)
+    """,
+    "positions-of-given-cosines": """
+        changed = np.arange(rows)[::-1] % 16
+        halves = {"cos": table[:, :4], "sin": table[:, 4:], "interleaved": True}
+        call = lambda: fastpe.rotate_(x, positions=changed, num_threads=1, **halves)
+    """,
 }
 
 
@@ -109,6 +119,7 @@ def test_sixteen_first_calls_at_once(run_script: Callable[..., str]) -> None:
         import ml_dtypes, numpy as np, fastpe
         sys.setswitchinterval(1e-6)
         encoding, start, results = fastpe.PositionalEncoding(64, max_len=32), threading.Barrier(16), []
+        rope = fastpe.RotaryEmbedding(64, interleaved=False, attention_factor=1.5, max_len=32)
         def call():
             start.wait()
             results.append([
@@ -118,6 +129,10 @@ def test_sixteen_first_calls_at_once(run_script: Callable[..., str]) -> None:
                 encoding.embed([3, 1], np.ones((4, 64), np.float32)),
                 fastpe.encode(8, 64, convention="fairseq"),
                 fastpe.timestep_embedding([0.5, 2.0], 64),
+                rope.rotate(np.ones((8, 64), np.float32)),
+                rope.rotate(np.ones((8, 64), np.float32), inverse=True),
+                rope.shift_(np.ones((8, 64), ml_dtypes.bfloat16), by=-3),
+                rope.tables(8, form="cos_sin", dtype="float64"),
             ])
         threads = [threading.Thread(target=call) for _ in range(16)]
         for thread in threads: thread.start()
@@ -135,6 +150,8 @@ def test_arguments_changed_by_other_threads(run_script: Callable[..., str]) -> N
         import threading
         import numpy as np, fastpe
         encoding, start = fastpe.PositionalEncoding(32, max_len=64), threading.Barrier(16)
+        rope = fastpe.RotaryEmbedding(32, interleaved=True, max_len=64)
+        spatial = fastpe.RotaryEmbedding(32, interleaved=True, axes=[0, 1] * 8, max_len=64)
         expected = encoding.encode(64)
         table = np.ones((64, 32), np.float32)
         ids, positions, starts = np.zeros(200, np.int64), np.arange(200) % 64, np.arange(0, 201, 10)
@@ -156,6 +173,15 @@ def test_arguments_changed_by_other_threads(run_script: Callable[..., str]) -> N
                 lambda: encoding.encode(50, offset=offset),
                 lambda: encoding.add(x, out=shared),
                 lambda: encoding.add_(shared),
+                lambda: rope.rotate_(packed, positions=positions),
+                lambda: rope.rotate_(x, offset=offset, lengths=lengths),
+                lambda: rope.rotate_(packed, cu_seqlens=starts),
+                lambda: rope.rotate(x, out=shared),
+                lambda: rope.shift_(packed, by=positions),
+                lambda: spatial.rotate_(packed, positions=positions.repeat(2).reshape(200, 2)[:, ::-1]),
+                lambda: rope.tables(positions, form="pairs"),
+                lambda: fastpe.rotate_(packed, positions=positions, cos=table[:, :16], sin=table[:, 16:],
+                                       interleaved=False),
                 lambda: fastpe.encode(4, width, base=100.0 + width),
                 lambda: fastpe.add_(x[..., :width], freq_scale=1.0 + width),
             ]

@@ -49,6 +49,9 @@ LONG_CALLS = {
     "positions-to-check": "fastpe.encode(same_positions, 2, out=pairs, num_threads=threads)",
     # Few values are asked for, and all rows between them are made, to be kept.
     "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(far_apart, num_threads=threads)",
+    "rotate_": "rope.rotate_(out[:, :512], out[:, 512:], num_threads=threads)",
+    "tables": "rope.tables(200_000, form='halves', out=halves, num_threads=threads)",
+    "rotary-rows-to-keep": "new_rope(300_000).rotate_(out[:2], positions=far_apart, num_threads=threads)",
 }
 
 QUICK = [
@@ -72,6 +75,10 @@ second_half = positions > 100_000
 same_positions = np.zeros(10**8, np.int8)
 far_apart = np.array([0, 299_999])
 pairs = np.empty((10**8, 2), np.float32)
+halves = out[:, :256], out[:, 256:512]
+def new_rope(max_len=0):
+    return fastpe.RotaryEmbedding(512, interleaved=False, max_len=max_len)
+rope = new_rope()
 """
     script = PREAMBLE + arrays + f"interrupted(lambda: {LONG_CALLS[call]})"
     seconds, message = run_script(script, str(threads)).split(maxsplit=1)

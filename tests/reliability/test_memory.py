@@ -22,29 +22,41 @@ def zero_strided(shape: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype
 def test_sizes_beyond_63_bits_are_refused(count: int) -> None:
     with pytest.raises(ValueError, match=r"positions|2\*\*63"):
         fastpe.encode(count, 16, dtype=np.float64)
+    with pytest.raises(ValueError, match=r"positions|2\*\*63"):
+        fastpe.RotaryEmbedding(16, interleaved=False).tables(count, form="tile", dtype=np.float64)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_sizes_that_no_memory_holds(dtype: type) -> None:
     with pytest.raises(MemoryError):
         fastpe.encode(2**50, 4, dtype=dtype)
+    with pytest.raises(MemoryError):
+        fastpe.RotaryEmbedding(4, interleaved=False).tables(2**50, dtype=dtype)
 
 
 def test_kept_rows_that_no_memory_holds() -> None:
     with pytest.raises(MemoryError):
         fastpe.PositionalEncoding(16, max_len=2**50).encode(3)
+    x = np.ones((3, 16), np.float32)
+    with pytest.raises(MemoryError):
+        fastpe.RotaryEmbedding(16, interleaved=False, max_len=2**50).rotate_(x)
+    assert (x == 1).all()
 
 
 @pytest.mark.parametrize("shape", [(HUGE, 4), (1, HUGE, 4), (HUGE, 1, 4), (2**20, 2**20, 4)])
 def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="share memory"):
         fastpe.add_(zero_strided(shape))
+    with pytest.raises(ValueError, match="share memory"):
+        fastpe.RotaryEmbedding(4, interleaved=False).rotate_(zero_strided(shape))
 
 
 def test_more_than_31_bits_of_rows_without_columns() -> None:
     x = np.zeros((HUGE, 0), np.float32)
     assert fastpe.add_(x) is x
     assert fastpe.add_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
+    rope = fastpe.RotaryEmbedding(4, interleaved=False)
+    assert rope.rotate_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
 
 
 def test_more_than_31_bits_of_elements_behind_a_mask() -> None:
@@ -71,7 +83,9 @@ def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
                 return int(file.read().split()[1]) * resource.getpagesize()
 
         x = np.zeros((64, 1024), np.float32)
+        rope = fastpe.RotaryEmbedding(1024, interleaved=True)
         fastpe.add_(x)
+        rope.rotate_(x)
         with open("/proc/self/statm") as file:
             now = int(file.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + 64 * 2**20, -1))
@@ -82,6 +96,10 @@ def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
             lambda: fastpe.PositionalEncoding(2**18).encode(4),
             lambda: fastpe.PositionalEncoding(1024, max_len=200_000).add_(x),
             lambda: fastpe.add(np.broadcast_to(x[:1], (100_000, 1024))),
+            lambda: rope.tables(200_000),
+            lambda: fastpe.RotaryEmbedding(1024, interleaved=True, max_len=200_000).rotate_(x),
+            lambda: fastpe.RotaryEmbedding(2**18, interleaved=True).tables(4),
+            lambda: rope.rotate(np.broadcast_to(x[:1], (100_000, 1024))),
         ]
         def fail():
             for call in calls:
@@ -110,13 +128,21 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
             with open("/proc/self/statm") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-        encoding = fastpe.PositionalEncoding(64)
+        encoding, rope = fastpe.PositionalEncoding(64), fastpe.RotaryEmbedding(64, interleaved=True)
         x = np.zeros((8, 64), np.float32)
         def wrong():
             for keywords in ({"offset": [1, 2]}, {"positions": [np.nan] * 8}, {"mask": [1]}, {"nonsense": 1},
                              {"lengths": 9}, {"channels": (0, 1)}, {"offset": [[1], [1, 2]]}):
                 with contextlib.suppress(ValueError, TypeError):
                     encoding.add_(x, **keywords)
+                with contextlib.suppress(ValueError, TypeError):
+                    rope.rotate_(x, x.copy(), **keywords)
+                with contextlib.suppress(ValueError, TypeError):
+                    rope.shift_(x, by=keywords)
+                with contextlib.suppress(ValueError, TypeError):
+                    rope.tables([1.5], out=(x, keywords))
+            rope.tables([1, 2, 3], form="tile")
+            rope.rotate_(x, x.copy())
             encoding.encode([1, 2, 3])
             encoding.embed([1, 2], x)
         for _ in range(500):

@@ -27,12 +27,16 @@ needs_openmp = pytest.mark.skipif(not fastpe.show_config()["openmp"], reason="bu
 def test_sixteen_callers(shared: bool) -> None:
     callers, rows, d_model = 16, 1024, 512
     encoding = fastpe.PositionalEncoding(d_model, max_len=64)
+    rope = fastpe.RotaryEmbedding(d_model, interleaved=True, max_len=rows)
     expected = fastpe.encode(rows, d_model, num_threads=1)
+    unkept = fastpe.RotaryEmbedding(d_model, interleaved=True)
+    rotated = unkept.rotate(np.ones((rows, d_model), np.float32), num_threads=1)
     start = threading.Barrier(callers)
     wrong: list[int] = []
 
     def call(caller: int) -> None:
         own = encoding if shared else fastpe.PositionalEncoding(d_model, max_len=64)
+        own_rope = rope if shared else fastpe.RotaryEmbedding(d_model, interleaved=True, max_len=rows)
         x = np.ones((rows, d_model), np.float32)
         start.wait()
         for _ in range(4):
@@ -40,6 +44,10 @@ def test_sixteen_callers(shared: bool) -> None:
             own.add_(x, num_threads=2)
             short = own.encode([3, 5], dtype=np.float16)
             if not ((x == expected + 1).all() and (short == expected[[3, 5]].astype(np.float16)).all()):
+                wrong.append(caller)
+            x[...] = 1
+            own_rope.rotate_(x, num_threads=2)
+            if not (x == rotated).all():
                 wrong.append(caller)
 
     threads = [threading.Thread(target=call, args=(caller,)) for caller in range(callers)]
