@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rotary embeddings beside the projects that rotate queries and keys, and under ONNX's own tests of its operator.
+
+Run it with ``pytest -m peers tests/peers/test_rotary.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+
+from .conftest import Measured
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+Array = npt.NDArray[Any]
+
+# A float32 angle p * w, rounded twice, is off by about 2**-23 of itself.
+LENGTH = 64
+ROUNDING = LENGTH * 2.0**-22 + 2.0**-22
+
+
+def imported(module: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(module)
+
+
+def normal(*shape: int, seed: int = 1) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def compare(measured: Measured, name: str, ours: Array, theirs: Any, bound: float) -> None:
+    theirs = np.asarray(theirs, np.float64)
+    assert ours.shape == theirs.shape
+    difference = float(np.abs(ours.astype(np.float64) - theirs).max())
+    measured.append((name, str(list(ours.shape)), difference, bound))
+    assert difference <= bound
+
+
+# transformers: (module, class prefix, configuration, pairs side by side, form of its module)
+
+MODELS: dict[str, tuple[str, str, dict[str, Any], bool, str]] = {
+    "llama": ("llama", "Llama", {}, False, "tile"),
+    "qwen2": ("qwen2", "Qwen2", {}, False, "tile"),
+    "gpt_neox": ("gpt_neox", "GPTNeoX", {"rotary_pct": 0.25}, False, "tile"),
+    "glm": ("glm", "Glm", {"head_dim": 64}, True, "tile"),
+    "cohere": ("cohere", "Cohere", {}, True, "repeat"),
+    "gpt_oss": ("gpt_oss", "GptOss", {"head_dim": 64}, False, "halves"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tables_and_rotation_are_those_of_transformers(name: str, measured: Measured) -> None:
+    torch, transformers = imported("torch"), imported("transformers")
+    module_name, prefix, arguments, interleaved, form = MODELS[name]
+    module = importlib.import_module(f"transformers.models.{module_name}.modeling_{module_name}")
+    config = getattr(transformers, f"{prefix}Config")(
+        hidden_size=256, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=1, **arguments
+    )
+    rotary = getattr(module, f"{prefix}RotaryEmbedding")(config)
+    positions = torch.arange(LENGTH)[None]
+    cos, sin = (each[0].numpy() for each in rotary(torch.zeros(1), positions))
+    scaling = {key: value for key, value in config.rope_parameters.items() if key != "partial_rotary_factor"}
+    width = 2 * cos.shape[-1] if form == "halves" else cos.shape[-1]
+    rope = fastpe.RotaryEmbedding(width, interleaved=interleaved, scaling=scaling, form=form)
+    for part, ours, theirs in zip(("cos", "sin"), rope.tables(LENGTH), (cos, sin), strict=True):
+        compare(measured, f"transformers {name} {part}", ours, theirs, ROUNDING * rope.attention_factor)
+
+    q, k = normal(2, 4, LENGTH, 64), normal(2, 2, LENGTH, 64, seed=2)
+    tables = (torch.from_numpy(each)[None] for each in (cos, sin))
+    tensors = (torch.from_numpy(each.copy()) for each in (q, k))
+    if name == "gpt_neox":
+        # Its layers rotate the first columns of a head and leave the rest.
+        parts = [(each[..., :width], each[..., width:]) for each in tensors]
+        turned = module.apply_rotary_pos_emb(parts[0][0], parts[1][0], *tables)
+        expected = [torch.cat([new, rest], -1) for new, (_, rest) in zip(turned, parts, strict=True)]
+    else:
+        expected = module.apply_rotary_pos_emb(*tensors, *tables)
+    for ours, theirs in zip(rope.rotate_(q, k), expected, strict=True):
+        compare(measured, f"transformers {name} rotation", ours, theirs, 8 * ROUNDING)
+
+
+# ONNX
+
+
+ONNX_CASES = [
+    f"test_rotary_embedding{suffix}"
+    for suffix in (
+        "",
+        "_3d_input",
+        "_interleaved",
+        "_no_position_ids",
+        "_no_position_ids_interleaved",
+        "_no_position_ids_rotary_dim",
+        "_with_interleaved_rotary_dim",
+        "_with_rotary_dim",
+    )
+]
+
+
+@functools.cache
+def onnx_cases() -> dict[str, Any]:
+    node = imported("onnx.backend.test.case.node")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return {case.name: case for case in node.collect_testcases("RotaryEmbedding")}
+
+
+def test_all_of_onnx_own_cases_are_here() -> None:
+    names = {name for name in onnx_cases() if not name.endswith("_expanded")}
+    assert names == set(ONNX_CASES)
+
+
+@pytest.mark.parametrize("name", ONNX_CASES)
+def test_onnx_own_cases_of_rotary_embedding(name: str, measured: Measured) -> None:
+    onnx = imported("onnx")
+    case = onnx_cases()[name]
+    node = case.model.graph.node[0]
+    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    (inputs, (expected,)), *_ = case.data_sets
+    x, cos, sin, *ids = (np.array(each, copy=True) for each in inputs)
+    if x.ndim == 3:
+        x = x.reshape(*x.shape[:2], attributes["num_heads"], -1)
+    # [B, heads, L, D], or [B, L, heads, D].
+    seq_axis = -2 if np.asarray(inputs[0]).ndim == 4 else -3
+    if ids:
+        positions = ids[0]
+    else:
+        # Tables [B, L, pairs] have a row for each row of x.
+        cos, sin = (each.reshape(-1, each.shape[-1]) for each in (cos, sin))
+        positions = np.arange(len(cos)).reshape(x.shape[0], -1)
+    interleaved = bool(attributes.get("interleaved", 0))
+    fastpe.rotate_(x, cos=cos, sin=sin, interleaved=interleaved, positions=positions, seq_axis=seq_axis)
+    compare(measured, name, x.reshape(expected.shape), expected, 1e-6)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("rotary_dim", [64, 32])
+@pytest.mark.parametrize("start", ["offset", "positions"])
+def test_onnxruntime_kernel(interleaved: bool, rotary_dim: int, start: str, measured: Measured) -> None:
+    onnx, runtime = imported("onnx"), imported("onnxruntime")
+    batch, heads, columns, rows = 2, 4, 64, 200
+    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved)
+    cos, sin = rope.tables(rows)
+    # [B, L, heads * D] goes with a part of the head, [B, heads, L, D] with all of it.
+    is_flat = rotary_dim < columns
+    x = normal(batch, LENGTH, heads, columns) if is_flat else normal(batch, heads, LENGTH, columns)
+    positions = np.array([17]) if start == "offset" else np.stack([np.arange(LENGTH), 100 + np.arange(LENGTH)])
+    names, helper = ["x", "ids", "cos", "sin"], onnx.helper
+    attributes = {"interleaved": int(interleaved)}
+    if is_flat:
+        attributes |= {"num_heads": heads, "rotary_embedding_dim": rotary_dim}
+    node = helper.make_node("RotaryEmbedding", names, ["y"], domain="com.microsoft", **attributes)
+    kinds = [onnx.TensorProto.INT64 if name == "ids" else onnx.TensorProto.FLOAT for name in names]
+    graph = helper.make_graph(
+        [node],
+        "rotary",
+        [helper.make_tensor_value_info(name, kind, None) for name, kind in zip(names, kinds, strict=True)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+    )
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=versions, ir_version=9)
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    given = x.reshape(batch, LENGTH, -1) if is_flat else x
+    (expected,) = session.run(None, {"x": given, "ids": positions.astype(np.int64), "cos": cos, "sin": sin})
+    where = {"offset": 17} if start == "offset" else {"positions": positions}
+    rope.rotate_(x, seq_axis=-3 if is_flat else -2, **where)
+    # Its AVX2 kernel fuses a product and a sum.
+    compare(measured, "onnxruntime", x.reshape(expected.shape), expected, 1e-6)
+
+
+# Other projects
+
+
+def test_diffusers_tables_and_rotation(measured: Measured) -> None:
+    torch, embeddings = imported("torch"), imported("diffusers.models.embeddings")
+    width = 64
+    rope = fastpe.RotaryEmbedding(width, interleaved=True)
+    angles = {"use_real": True, "repeat_interleave_real": True, "freqs_dtype": torch.float64}
+    cos, sin = embeddings.get_1d_rotary_pos_embed(width, LENGTH, **angles)
+    for ours, theirs in zip(rope.tables(LENGTH, form="repeat"), (cos, sin), strict=True):
+        compare(measured, "diffusers repeat", ours, theirs, 2.0**-23)
+    halves = embeddings.get_1d_rotary_pos_embed(
+        width, LENGTH, use_real=True, repeat_interleave_real=False, freqs_dtype=torch.float64
+    )
+    for ours, theirs in zip(rope.tables(LENGTH, form="tile"), halves, strict=True):
+        compare(measured, "diffusers tile", ours, theirs, 2.0**-23)
+    numbers = embeddings.get_1d_rotary_pos_embed(width, LENGTH, use_real=False, freqs_dtype=torch.float64)
+    ours = rope.tables(LENGTH, form="complex").view(np.float32)
+    compare(measured, "diffusers complex", ours, torch.view_as_real(numbers).flatten(-2), 2.0**-23)
+    x = normal(2, 3, LENGTH, width)
+    expected = embeddings.apply_rotary_emb(torch.from_numpy(x.copy()), (cos, sin))
+    compare(measured, "diffusers rotation", rope.rotate_(x), expected, 4e-6)
+
+
+def test_x_transformers_rotation(measured: Measured) -> None:
+    torch, module = imported("torch"), imported("x_transformers.x_transformers")
+    rotary = module.RotaryEmbedding(32)
+    angles, _ = rotary.forward_from_seq_len(LENGTH)
+    x = normal(2, 4, LENGTH, 64)
+    expected = module.apply_rotary_pos_emb(torch.from_numpy(x.copy()), angles)
+    ours = fastpe.RotaryEmbedding(32, interleaved=True).rotate_(x)
+    compare(measured, "x-transformers rotation", ours, expected, 8 * ROUNDING)
+
+
+def test_keras_hub_rotation(measured: Measured) -> None:
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    torch, layers = imported("torch"), imported("keras_hub.layers")
+    x = normal(2, LENGTH, 4, 64)
+    expected = layers.RotaryEmbedding()(torch.from_numpy(x.copy()), start_index=5).cpu()
+    ours = fastpe.RotaryEmbedding(64, interleaved=False).rotate_(x, offset=5, seq_axis=-3)
+    compare(measured, "keras-hub rotation", ours, expected, 8 * ROUNDING)
