@@ -18,7 +18,7 @@ Speed of fastpe, beside what the machine allows and what people use instead. Eve
 with one thread and with all; contenders take turns, and every answer is checked before it is timed.
 
 python -m benchmarks                measures for about 5 minutes and prints tables
-python -m benchmarks record         measures for about 15 minutes and keeps the results: benchmarks/results/MACHINE.json
+python -m benchmarks record         measures for about 10 minutes and keeps the results: benchmarks/results/MACHINE.json
 python -m benchmarks report         writes benchmarks/RESULTS.md, benchmarks/encode.svg and README.md's table from them
 python -m benchmarks compare A B    two installations, taking turns, for less than 3 minutes
 python -m benchmarks.instruction_counts --help    a measure without noise, for the tests
@@ -31,7 +31,7 @@ it: python -m pip install torch.
 """
 
 _quick = Effort(rounds=11, batch_seconds=0.002, contender_seconds=0.1)
-_thorough = Effort(rounds=41, batch_seconds=0.004, contender_seconds=0.5)
+_thorough = Effort(rounds=25, batch_seconds=0.004, contender_seconds=0.22)
 _noise_allowed = 0.05
 _others_allowed = 0.05
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,44 @@ class Answers:
         return self.within(float(self.positions.max(initial=0)) * 2e-15)
 
 
+@dataclasses.dataclass(frozen=True)
+class Rotated:
+    """What rows of an answer must be: those of x [rows, columns], each rotated by its position's angles."""
+
+    positions: Array  # one per row
+    x: Array
+    interleaved: bool
+
+    def check(self, answer: Any) -> float:
+        columns = self.x.shape[-1]
+        rows = np.asarray(answer).reshape(-1, columns)
+        assert rows.shape == self.x.shape, f"shape {rows.shape}, expected {self.x.shape}"
+        chosen = np.unique(np.linspace(0, len(rows) - 1, 4 * _rows_sampled).astype(np.int64))
+        x = self.x[chosen].astype(np.float64)
+        sines, cosines = np.split(oracle.encoding(self.positions[chosen], columns, concatenated=True), 2, axis=-1)
+        first, second = pair_columns(columns, interleaved=self.interleaved)
+        exact = np.empty_like(x)
+        exact[:, first] = x[:, first] * cosines - x[:, second] * sines
+        exact[:, second] = x[:, second] * cosines + x[:, first] * sines
+        # Cosine and sine, two products and their sum are rounded, and the result in the array's own dtype.
+        largest = np.abs(x[:, first]) + np.abs(x[:, second])
+        computed = np.dtype(np.float32)
+        allowed = np.empty_like(x)
+        allowed[:, first] = allowed[:, second] = 6 * oracle.half_ulp(largest, computed)
+        if rows.dtype != computed:
+            allowed += oracle.half_ulp(np.abs(exact) + allowed, rows.dtype)
+        error = np.abs(rows[chosen].astype(np.float64) - exact)
+        assert (error <= allowed).all(), f"off by {error.max():.3g}"
+        return float(error.max(initial=0.0))
+
+
+def pair_columns(columns: int, *, interleaved: bool) -> tuple[slice, slice]:
+    """The columns of pairs' first and second members."""
+    if interleaved:
+        return slice(0, None, 2), slice(1, None, 2)
+    return slice(0, columns // 2), slice(columns // 2, None)
+
+
 def is_constant(value: float) -> Check:
     def check(answer: Any) -> float:
         assert (answer == value).all(), f"expected {value} everywhere"
@@ -126,6 +165,16 @@ def embeddings(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Arr
         part = flat[start : start + pattern.size]
         part[:] = pattern[: part.size]
     return x
+
+
+def dtype_owners() -> dict[np.dtype[Any], str]:
+    """The dtypes of arrays that are changed in place, and who adds them up otherwise."""
+    found: dict[np.dtype[Any], str] = {np.dtype(np.float32): "NumPy", np.dtype(np.float16): "NumPy"}
+    if importlib.util.find_spec("ml_dtypes") is not None:
+        import ml_dtypes
+
+        found[np.dtype(ml_dtypes.bfloat16)] = "ml_dtypes"
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

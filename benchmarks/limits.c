@@ -197,6 +197,62 @@ void add_table(void* x, const float* table, int dtype, size_t batch_count, size_
   repeat(add_table_of_thread, &sum, threads, calls);
 }
 
+// Pairs (k, k + columns / 2), or (2k, 2k + 1), of a row turned by its cosines and sines.
+__attribute__((always_inline)) static inline void turn_row(float* restrict x, const float* restrict cosines,
+                                                           const float* restrict sines, size_t pairs, int interleaved) {
+  if (interleaved) {
+    for (size_t k = 0; k < pairs; ++k) {
+      const float first = x[2 * k], second = x[2 * k + 1];
+      x[2 * k] = first * cosines[k] - second * sines[k];
+      x[2 * k + 1] = second * cosines[k] + first * sines[k];
+    }
+  } else {
+    for (size_t k = 0; k < pairs; ++k) {
+      const float first = x[k], second = x[k + pairs];
+      x[k] = first * cosines[k] - second * sines[k];
+      x[k + pairs] = second * cosines[k] + first * sines[k];
+    }
+  }
+}
+// x [item_count, row_count, heads, 2 * pairs]: heads lie inside of the sequence, or are items and one inside.
+typedef struct {
+  float* x;
+  const float* cosines;
+  const float* sines;
+  size_t item_count, row_count, heads, pairs;
+  int interleaved;
+} Turn;
+static void turn_of_thread(const void* work, size_t thread, size_t threads) {
+  const Turn* t = work;
+  const Part rows = part_of(t->row_count, 1, thread, threads);
+  const size_t columns = 2 * t->pairs, row_values = t->heads * columns;
+  const size_t rows_at_once = SEGMENT_BYTES / (row_values * sizeof(float));
+  const size_t segment_rows = rows_at_once > 0 ? rows_at_once : 1;
+  for (size_t row = rows.begin; row < rows.end; row += segment_rows) {
+    const size_t end = row + segment_rows < rows.end ? row + segment_rows : rows.end;
+    for (size_t item = 0; item < t->item_count; ++item) {
+      float* x = t->x + (item * t->row_count + row) * row_values;
+      const float* next = item + 1 < t->item_count ? x + t->row_count * row_values
+                                                   : t->x + (row + segment_rows) * row_values;
+      for (size_t at = row; at < end; ++at) {
+        for (size_t head = 0; head < t->heads; ++head, x += columns, next += columns) {
+          fetch(next, columns * sizeof(float));
+          if (t->interleaved) {
+            turn_row(x, t->cosines + at * t->pairs, t->sines + at * t->pairs, t->pairs, 1);
+          } else {
+            turn_row(x, t->cosines + at * t->pairs, t->sines + at * t->pairs, t->pairs, 0);
+          }
+        }
+      }
+    }
+  }
+}
+void turn_rows(float* x, const float* cosines, const float* sines, size_t item_count, size_t row_count, size_t heads,
+               size_t pairs, int interleaved, int threads, size_t calls) {
+  const Turn turn = {x, cosines, sines, item_count, row_count, heads, pairs, interleaved};
+  repeat(turn_of_thread, &turn, threads, calls);
+}
+
 // out[row] = embeddings[ids[row]] * scale + table[row % row_count].
 typedef struct {
   float* out;

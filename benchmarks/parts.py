@@ -35,6 +35,7 @@ _functions = {
     "add_constant": (_pointer, _size, _float, _int),
     "add_table": (_pointer, _pointer, _int, _size, _size, _size, _int),
     "gather_and_add": (_pointer, _pointer, _pointer, _pointer, _size, _size, _size, _float, _int),
+    "turn_rows": (_pointer, _pointer, _pointer, _size, _size, _size, _size, _int, _int),
     "add_table_rows": (_pointer, _pointer, _pointer, _size, _size),
 }
 
@@ -124,3 +125,13 @@ def careful_rows(x: Array, table: Array, positions: Array, check: Check) -> list
     assert x.shape[-1] % 32 == 0
     arguments = (table, positions, positions.size, table.shape[1])
     return _native(careful, "add_table_rows", check, x, *arguments, encoding="cached", output="in place")
+
+
+def careful_rotation(
+    x: Array, cosines: Array, sines: Array, check: Check, *, interleaved: bool, heads_inside: bool
+) -> list[Contender]:
+    """x [B, heads, L, D], or [B, L, heads, D] with `heads_inside`, turned by tables [L, pairs]."""
+    batch, second, third, columns = x.shape
+    items, rows, heads = (batch, second, third) if heads_inside else (batch * second, third, 1)
+    arguments = (cosines, sines, items, rows, heads, columns // 2, int(interleaved), _threads())
+    return _native(careful, "turn_rows", check, x, *arguments, encoding="cached", output="in place")

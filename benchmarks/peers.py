@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import fastpe
 from benchmarks.answers import Answers
 from benchmarks.harness import Check, Contender
 
@@ -92,6 +93,82 @@ def rebuilt_chunk(position: int, chunk: Array) -> Array:
     return np.asarray(chunk + np.concatenate([np.sin(angle), np.cos(angle)], axis=1)[position:])
 
 
+numpy_rotary, torch_rotary, onnx_rotary = "NumPy idiom", "torch eager", "onnxruntime"
+
+
+def rotators(
+    x: Array, cosines: Array, sines: Array, check: Check, *, interleaved: bool, heads_inside: bool
+) -> list[Contender]:
+    """Rotation of x with tables [L, pairs] at hand: [B, heads, L, D], or [B, L, heads, D] with `heads_inside`."""
+    cos, sin = (_widened(table, interleaved=interleaved) for table in (cosines, sines))
+    if heads_inside:
+        cos, sin = cos[:, None], sin[:, None]
+
+    def contender(name: str, work: Callable[[], Any]) -> Contender:
+        return Contender(name=name, work=work, check=check, encoding="cached", output="fresh")
+
+    found = [contender(numpy_rotary, lambda: x * cos + _numpy_turned(x, interleaved=interleaved) * sin)]
+    torch = module("torch")
+    if torch is not None:
+        tensor, torch_cos, torch_sin = (torch.from_numpy(each) for each in (x, cos, sin))
+        turned = functools.partial(_torch_turned, torch, tensor, interleaved=interleaved)
+        found.append(contender(torch_rotary, lambda: (tensor * torch_cos + turned() * torch_sin).numpy()))
+    if not heads_inside and module("onnxruntime") is not None and module("onnx") is not None:
+        found.append(_onnx_rotator(x, cosines, sines, check, interleaved=interleaved))
+    return found
+
+
+def _widened(table: Array, *, interleaved: bool) -> Array:
+    """One value for each column."""
+    return np.repeat(table, 2, axis=-1) if interleaved else np.tile(table, (1, 2))
+
+
+def _numpy_turned(x: Array, *, interleaved: bool) -> Array:
+    if interleaved:
+        return np.stack([-x[..., 1::2], x[..., 0::2]], axis=-1).reshape(x.shape)
+    half = x.shape[-1] // 2
+    return np.concatenate([-x[..., half:], x[..., :half]], axis=-1)
+
+
+def _torch_turned(torch: Any, x: Any, *, interleaved: bool) -> Any:
+    if interleaved:
+        return torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)
+    half = x.shape[-1] // 2
+    return torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+
+
+def _onnx_rotator(x: Array, cosines: Array, sines: Array, check: Check, *, interleaved: bool) -> Contender:
+    """A graph of one node, whose inputs and output are bound."""
+    onnx, runtime = module("onnx"), module("onnxruntime")
+    assert onnx is not None
+    assert runtime is not None
+    helper, names = onnx.helper, ["x", "positions", "cos", "sin"]
+    kinds = [onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT]
+    node = helper.make_node("RotaryEmbedding", names, ["y"], domain="com.microsoft", interleaved=int(interleaved))
+    inputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in zip(names, kinds, strict=True)]
+    outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(
+        helper.make_graph([node], "rotary", inputs, outputs), opset_imports=versions, ir_version=9
+    )
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = int(fastpe.show_config()["threads"])
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    binding, y = session.io_binding(), np.empty_like(x)
+    values = dict(zip(names, (x, np.zeros(1, np.int64), cosines, sines), strict=True))
+    bound = {name: runtime.OrtValue.ortvalue_from_numpy(value) for name, value in values.items()}
+    for name, value in bound.items():
+        binding.bind_ortvalue_input(name, value)
+    # It shares y's memory.
+    binding.bind_ortvalue_output("y", runtime.OrtValue.ortvalue_from_numpy(y))
+
+    def work() -> Array:
+        session.run_with_iobinding(binding)
+        return y
+
+    return Contender(name=onnx_rotary, work=work, check=check, encoding="cached")
+
+
 def _torch_encode(function: Callable[[Any], Any], tensor: Any) -> Any:
     return function(tensor).numpy()
 
@@ -138,7 +215,7 @@ def versions() -> dict[str, str]:
     from importlib import metadata
 
     found = {}
-    for name in ("numpy", "ml_dtypes", "torch", "numba"):
+    for name in ("numpy", "ml_dtypes", "torch", "numba", "onnxruntime"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from benchmarks import chart, results, tables
-from benchmarks.cases import embed, encode
-from benchmarks.peers import float32_idiom, float64_idiom, numpy_add, torch_add
+from benchmarks.cases import embed, encode, rotary
+from benchmarks.peers import float32_idiom, float64_idiom, numpy_add, numpy_rotary, onnx_rotary, torch_add, torch_rotary
 from benchmarks.results import BarResult, CaseResult, MachineResult, SettingResult
 from benchmarks.tables import seconds_text
 
@@ -159,6 +159,11 @@ _decode_rivals: tuple[_Rival, ...] = (
     ("NumPy x += table[offset]", "NumPy with a table", False),
     ("torch tensor.add_(table[offset])", "torch with a table", False),
 )
+_rotary_rivals: tuple[_Rival, ...] = (
+    (numpy_rotary, "usual NumPy code", False),
+    (torch_rotary, "usual torch code", False),
+    (onnx_rotary, "onnxruntime", False),
+)
 # Case, how README.md calls it, fastpe's contender, its rivals.
 _readme_rows = (
     ("encode [512, 768]", "`encode` [512, 768]", "fastpe", _encode_rivals),
@@ -169,6 +174,8 @@ _readme_rows = (
     ("add_ 16 bits [8, 512, 768]", "`add_` float16 [8, 512, 768]", "fastpe float16", _float16_rivals),
     ("embed [32, 512, 768] of 30522", "`embed` [32, 512, 768], scaled", "fastpe", _embed_rivals),
     ("decode [1, 1, 768]", "`add_` one token [1, 1, 768], `max_len`", "fastpe, max_len", _decode_rivals),
+    ("rotate_ [1, 32, 2048, 128], halves", "`rotate_` [1, 32, 2048, 128]", "fastpe", _rotary_rivals),
+    (rotary.one_token, "`rotate_` q and k, one token, `max_len`", "fastpe, max_len", _rotary_rivals[:1]),
 )
 
 
@@ -197,7 +204,7 @@ def readme_text(result: MachineResult) -> str:
         f"{machine['processor']} ({machine['family, model, stepping']}), processors: {machine['processors']}, caches: "
         f"{machine['caches']}; {instruction_set}; fastpe {machine['fastpe']}; {machine['beside it']}; {machine['date']}. torch "
         f"has as many threads as fastpe, NumPy one. {sum(bar.holds for bar in bars)} of {len(bars)} bars hold; those that do "
-        "not, and all rows, are in [the results](benchmarks/RESULTS.md)."
+        "not, and all rows, are in [the results](https://github.com/fastpe/fastpe/blob/main/benchmarks/RESULTS.md)."
     )
     return f"{tables.table(header, rows, (1, 2))}\n\n{textwrap.fill(caption, 120)}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 import fastpe
 from benchmarks import machine, oracle, parts, peers
-from benchmarks.answers import Answers, InPlace
+from benchmarks.answers import Answers, InPlace, dtype_owners
 from benchmarks.harness import Bar, Case, Check, Contender, Factory, Selection
 
 Array = npt.NDArray[Any]
@@ -86,7 +85,7 @@ def _sixteen_bits(selection: Selection, *, shape: tuple[int, int, int]) -> Case:
     buffers: list[InPlace] = []
     contenders: list[Contender] = []
     table = fastpe.encode(seq_len, d_model)
-    for dtype, owner in _dtypes().items():
+    for dtype, owner in dtype_owners().items():
         buffer = InPlace.of(shape, dtype)
         x = buffer.x
         answers = buffer.answers(positions)
@@ -115,15 +114,6 @@ def _sixteen_bits(selection: Selection, *, shape: tuple[int, int, int]) -> Case:
     )
 
 
-def _dtypes() -> dict[np.dtype[Any], str]:
-    found: dict[np.dtype[Any], str] = {np.dtype(np.float32): "NumPy", np.dtype(np.float16): "NumPy"}
-    if importlib.util.find_spec("ml_dtypes") is not None:
-        import ml_dtypes
-
-        found[np.dtype(ml_dtypes.bfloat16)] = "ml_dtypes"
-    return found
-
-
 def _careful(dtype: np.dtype[Any]) -> str:
     return f"{parts.careful} {dtype}"
 
@@ -132,7 +122,7 @@ def _bars_of_sixteen_bits(*, in_cache: bool) -> list[Bar]:
     config = fastpe.show_config()
     one_thread, is_avx512 = config["threads"] == 1, config["instruction_set"] == "avx512"
     bars = []
-    for dtype, owner in _dtypes().items():
+    for dtype, owner in dtype_owners().items():
         bar = functools.partial(Bar, contender=f"fastpe {dtype}", limits=[_careful(dtype)])
         if dtype == np.float32:
             continue
