@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The calls of docs/conventions.md, and the recipes of docs/guide.md."""
+"""The calls of docs/conventions.md, and the recipes of other pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 import fastpe
 
-GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "conventions.md"
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "conventions.md"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +42,9 @@ def rows() -> dict[str, Row]:
     return result
 
 
-def guide_recipe(library: str) -> str:
-    """The guide's snippet that the default tests leave out because it needs this library."""
-    found = re.findall(
-        rf'^```python title="needs {library}"\n(.*?)^```$', GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
+def recipe(page: str, library: str) -> str:
+    """The page's snippet that the default tests leave out because it needs this library."""
+    text = (DOCS / page).read_text("utf-8")
+    found = re.findall(rf'^```python title="needs {library}"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
     assert len(found) == 1, library
     return str(found[0])

@@ -18,7 +18,7 @@ import pytest
 
 import fastpe
 
-from ..oracles.docs_pages import guide_recipe
+from ..oracles.docs_pages import recipe
 
 pytestmark = [
     pytest.mark.clusters,
@@ -49,7 +49,7 @@ def ray() -> Iterator[Any]:
 
 def test_ray_data(ray: Any, names: Names) -> None:
     before = names["x"].copy()
-    exec(guide_recipe("ray"), names)  # noqa: S102
+    exec(recipe("guide.md", "ray"), names)  # noqa: S102
     rows = {row["id"]: row["embeddings"] for row in names["rows"]}
     result = np.stack([rows[index] for index in range(len(before))])
     assert result.tobytes() == fastpe.add(before).tobytes()
@@ -91,6 +91,6 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_spark(spark: Any, names: Names) -> None:
-    exec(guide_recipe("pyspark"), names)  # noqa: S102
+    exec(recipe("guide.md", "pyspark"), names)  # noqa: S102
     result = np.array(names["rows"], np.float32)
     assert result.tobytes() == fastpe.add(names["x"]).tobytes()

@@ -91,14 +91,15 @@ def test_recipes_are_python(page: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is in no extra but peers")
-def test_the_recipe_for_torch() -> None:
-    exec(docs_pages.guide_recipe("torch"), {"fastpe": fastpe, "np": np})  # noqa: S102
+@pytest.mark.parametrize("page", ["guide.md", "rotary.md"])
+def test_the_recipes_for_torch(page: str) -> None:
+    exec(docs_pages.recipe(page, "torch"), {"fastpe": fastpe, "np": np})  # noqa: S102
 
 
 def test_the_pages_have_snippets() -> None:
     found = [snippet for page in PAGES for snippet in snippets(page)]
     assert sum(snippet.language == "python" and not is_a_recipe(snippet) for snippet in found) > 20
-    assert sum(is_a_recipe(snippet) for snippet in found) == 3
+    assert sum(is_a_recipe(snippet) for snippet in found) == 4
 
 
 def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,5 +142,6 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")
-    for name in ("fastpe.add_", "fastpe.plotting.float32_error", "cu_seqlens"):
+    docstring = "Rotate queries and keys, in place."  # of the compiled module
+    for name in ("fastpe.add_", "fastpe.plotting.float32_error", "fastpe.RotaryEmbedding.rotate_", docstring):
         assert name in reference

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fastpe import _core
+
 from ..oracles import weak_spots
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +59,10 @@ def test_bounds_elsewhere_are_those_of_the_accuracy_page() -> None:
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
 def test_the_search_for_weak_spots_allows_what_is_promised(name: str) -> None:
     assert weak_spots.allowed(np.dtype(name)) == promised()[name]
+
+
+def test_the_rotary_page_names_every_form_of_tables() -> None:
+    assert tuple(re.findall(r'^\| `"(\w+)"` \|', read("docs/rotary.md"), re.MULTILINE)) == _core.table_forms
 
 
 def supported_versions() -> list[str]:
