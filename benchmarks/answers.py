@@ -150,7 +150,7 @@ def is_incremented(before: Array) -> Check:
 
 def equals(expected: Array) -> Check:
     def check(answer: Any) -> float:
-        assert np.array_equal(answer, expected), "expected the gathered rows"
+        assert np.array_equal(answer, expected), "expected other values"
         return 0.0
 
     return check

@@ -50,10 +50,10 @@ constexpr Form forms[] = {
 
 const Form& form_named(PyObject* name) {
   if (!PyUnicode_Check(name)) throw py::type_error("form is " + repr_of(name) + ", expected a str");
-  std::string names;
   for (const Form& form : forms) {
     if (PyUnicode_CompareWithASCIIString(name, form.name) == 0) return form;
   }
+  std::string names;
   for (const Form& form : forms) names += (names.empty() ? "'" : ", '") + std::string(form.name) + "'";
   throw py::value_error("form is " + repr_of(name) + ", expected one of " + names);
 }
@@ -71,7 +71,7 @@ Spec spec_of(const FrequencySpec& frequencies, double factor) {
   return spec;
 }
 
-// Pairs that a factor of 1 and a frequency of 0 leave as they are are not among them.
+// The pairs that turn. Those of frequency 0 keep their bits where the factor is 1.
 std::vector<Columns> turning_pairs(const Encoder& encoder) {
   std::vector<Columns> turning;
   const std::vector<double>& radians = encoder.frequencies().radians.high;
@@ -105,7 +105,7 @@ struct BoundRotary {
     for (const int axis : axes.of_frequency) axes.count = std::max(axes.count, axis + 1);
   }
 
-  // Rows of the embedding's own factor, of 1, or of the inverse; the own ones alone are kept.
+  // The encoder whose rows have this factor: the embedding's own, 1, or the inverse. Only rows of the own one are kept.
   const Encoder& encoder(double factor) const {
     if (factor == attention_factor) return core;
     const auto make = [&] { return std::make_unique<Encoder>(spec_of(core.spec().frequencies, factor)); };

@@ -113,11 +113,25 @@ class Walk {
     if (sinks == 1) return expand_into_sink(0, item, run);
     // Rows that consist of pieces are made some at a time, so that a piece finds the lines of the one before it in the
     // cache.
-    const std::int64_t rows_at_once = call_.source.blocks.rows * call_.source.blocks.at_once;
-    for (std::int64_t done = 0; done < run.count; done += rows_at_once) {
-      Run part{run.l + done, std::min(rows_at_once, run.count - done), run.position, false, run.coordinates};
-      if (run.position.is_integer) part.position = number_of(run.position.integer + done);
+    for_each_part(run, run.count, [&](const Run& part) {
       for (int number = 0; number < sinks; ++number) expand_into_sink(number, item, part);
+    });
+  }
+
+  // Calls on_part over a run's rows, at most `most_rows` at a time, and at most those that the source makes together.
+  template <class OnPart>
+  void for_each_part(const Run& run, std::int64_t most_rows, const OnPart& on_part) const {
+    const BlockShape& blocks = call_.source.blocks;
+    for (std::int64_t done = 0; done < run.count;) {
+      Run part{run.l + done, 1, run.position, false, run.coordinates};
+      if (run.position.is_integer) {
+        part.position = number_of(run.position.integer + done);
+        const std::int64_t at_once =
+            call_.source.rows_to_block_end(part.position.integer) + (blocks.at_once - 1) * blocks.rows;
+        part.count = std::min({run.count - done, most_rows, at_once});
+      }
+      on_part(part);
+      done += part.count;
     }
   }
 
@@ -140,19 +154,10 @@ class Walk {
       apply({tile_, 0, dtype, run.l, run.count, columns_}, items);
       return;
     }
-    const BlockShape& blocks = call_.source.blocks;
-    for (std::int64_t done = 0; done < run.count;) {
-      Run part{run.l + done, 1, run.position, false, run.coordinates};
-      if (run.position.is_integer) {
-        part.position = number_of(run.position.integer + done);
-        const std::int64_t at_once =
-            call_.source.rows_to_block_end(part.position.integer) + (blocks.at_once - 1) * blocks.rows;
-        part.count = std::min({run.count - done, plan_.tile.rows, at_once});
-      }
+    for_each_part(run, plan_.tile.rows, [&](const Run& part) {
       call_.source.expand(part, sink, source_scratch_);
       apply({tile_, plan_.tile.row_stride_bytes, dtype, part.l, part.count, columns_}, items);
-      done += part.count;
-    }
+    });
   }
 
   void apply(const Tile& tile, Items items) {

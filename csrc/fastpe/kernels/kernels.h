@@ -129,7 +129,7 @@ struct Interleaving {
 struct Angles {
   char* out;
   double position;
-  const double* radians_high;  // padded with zeros to a multiple of column_padding
+  const double* radians_high;  // column_padding more than `count` may be read
   const double* radians_low;
   std::int64_t count;
 };

@@ -13,7 +13,6 @@
 // overlap them (rows of 128 float32 in the cache: 4 % faster with AVX-512, 1 to 18 % slower with AVX2).
 #pragma once
 
-#include "combine.inl"
 #include "elements.inl"
 #include "memory.inl"
 

@@ -11,24 +11,11 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import choice, flag, integer, number, numbers
+from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
 
-_parameters = (
-    "rotary_dim",
-    "interleaved",
-    "base",
-    "freqs",
-    "scaling",
-    "seq_len",
-    "attention_factor",
-    "axes",
-    "conjugate",
-    "form",
-    "max_len",
-)
 
-
-class RotaryEmbedding(_core.Rotary):
+class RotaryEmbedding(Immutable, _core.Rotary):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
     Thread-safe, hashable by value, and picklable. Results do not depend on `max_len`: it buys speed alone.
@@ -228,28 +215,14 @@ class RotaryEmbedding(_core.Rotary):
             self.max_len,
         )
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RotaryEmbedding):
-            return NotImplemented
-        return self._value() == other._value()
-
-    def __hash__(self) -> int:
-        return hash(self._value())
-
     def __repr__(self) -> str:
         defaults = {"conjugate": False, "form": "halves", "max_len": 0}
-        shown = [repr(self.rotary_dim)]
-        for name in _parameters[1:]:
-            value = self._arguments[name]
-            if value != defaults.get(name):
-                shown.append(f"{name}={value!r}")
+        shown = [
+            repr(value) if name == "rotary_dim" else f"{name}={value!r}"
+            for name, value in self._arguments.items()
+            if value != defaults.get(name)
+        ]
         return f"RotaryEmbedding({', '.join(shown)})"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"RotaryEmbedding is immutable: cannot set {name!r}; make a new one")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"RotaryEmbedding is immutable: cannot delete {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made with; tables are made again."""

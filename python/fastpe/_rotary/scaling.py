@@ -6,6 +6,7 @@ The keys are read here; the numbers are computed in the core.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -446,11 +447,15 @@ def _length(name: str, value: Any, least: int) -> int:
 
 
 def _integer(name: str, value: Any, least: int, greatest: int, bounds: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+    try:
+        result = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}, expected an int") from None
+    if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r}, expected an int")
-    if not least <= value <= greatest:
+    if not least <= result <= greatest:
         raise ValueError(f"{name} is {value!r}, expected {bounds}")
-    return int(value)
+    return result
 
 
 def _type_hint(rope_type: Any) -> str:

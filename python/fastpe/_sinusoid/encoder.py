@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import integer, number, numbers
+from fastpe._immutable import Immutable
 from fastpe._sinusoid.convention import Convention, with_overrides
 from fastpe._sinusoid.presets import conventions
 
 
-class PositionalEncoding(_core.Encoder):
+class PositionalEncoding(Immutable, _core.Encoder):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
     Thread-safe, hashable by value, and picklable. Results do not depend on `max_len`: it buys speed alone.
@@ -188,23 +189,9 @@ class PositionalEncoding(_core.Encoder):
     def _value(self) -> tuple[Any, ...]:
         return (self.d_model, self.max_len, self.convention, self._freqs)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PositionalEncoding):
-            return NotImplemented
-        return self._value() == other._value()
-
-    def __hash__(self) -> int:
-        return hash(self._value())
-
     def __repr__(self) -> str:
         freqs = f", freqs=<{len(self._freqs)} values>" if self._freqs else ""
         return f"PositionalEncoding({self.d_model}, max_len={self.max_len}, convention={self.convention!r}{freqs})"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"PositionalEncoding is immutable: cannot set {name!r}; make a new one")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"PositionalEncoding is immutable: cannot delete {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made with; tables are made again."""

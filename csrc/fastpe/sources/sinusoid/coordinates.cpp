@@ -8,7 +8,10 @@
 namespace fastpe {
 namespace {
 
-constexpr std::int64_t most_element_bytes = 8;
+// Of whole cache lines, in the widest dtype.
+std::int64_t held_row_bytes(const Encoder& encoder) {
+  return (encoder.spec().d_model * element_bytes(DType::float64) + 63) / 64 * 64;
+}
 
 }  // namespace
 
@@ -30,15 +33,14 @@ void CoordinateSinusoids::prepare(DType dtype, const PositionBounds& bounds, int
 }
 
 std::int64_t CoordinateSinusoids::scratch_bytes(DType dtype, bool in_any_order) const {
-  const std::int64_t row_bytes = (expander_.encoder().spec().d_model * most_element_bytes + 63) / 64 * 64;
-  return static_cast<std::int64_t>(sizeof(HeldRows)) + axes_.count * row_bytes +
+  return static_cast<std::int64_t>(sizeof(HeldRows)) + axes_.count * held_row_bytes(expander_.encoder()) +
          expander_.scratch_bytes(dtype, in_any_order);
 }
 
 void CoordinateSinusoids::start(char* scratch, DType dtype, bool in_any_order) const {
   HeldRows& held = *new (scratch) HeldRows;
   std::fill(std::begin(held.is_held), std::end(held.is_held), false);
-  held.row_bytes = (expander_.encoder().spec().d_model * most_element_bytes + 63) / 64 * 64;
+  held.row_bytes = held_row_bytes(expander_.encoder());
   held.count = axes_.count;
   expander_.start(held.of_expander(), dtype, in_any_order);
 }

@@ -89,7 +89,8 @@ TableView KeptRows::rows(DType dtype, const PositionBounds& bounds, int max_thre
 const char* KeptRows::row_if_full(DType dtype, const Number& position) const {
   PositionBounds bounds;
   bounds.add(position);
-  if (!keeps(dtype, bounds)) return nullptr;
+  const bool is_made = (dtype == DType::float64 ? float64_ : float32_).is_made();
+  if (!is_made || !keeps(dtype, bounds)) return nullptr;
   const Memory& kept = memory(dtype);
   const auto block = static_cast<std::size_t>(position.integer >> block_shift_);
   if (kept.states[block].load(std::memory_order_acquire) != State::full) return nullptr;

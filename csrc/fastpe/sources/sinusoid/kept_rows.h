@@ -39,7 +39,7 @@ class KeptRows {
   // data is null. Throws Interrupted.
   TableView rows(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const;
 
-  // The row of one position; null where it is not kept, or not filled yet.
+  // The row of one position; null where it is not kept, or not filled yet. It allocates nothing.
   const char* row_if_full(DType dtype, const Number& position) const;
 
  private:
