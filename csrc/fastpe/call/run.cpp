@@ -51,7 +51,7 @@ class Walk {
   }
 
  private:
-  void go_along_row(std::int64_t row, Items items, std::int64_t l_begin, std::int64_t l_end) {
+  void go_along_row(std::int64_t row, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
     const Validity& validity = call_.validity;
     std::int64_t before = call_.positions.count_valid_only ? valid_before(validity, row, l_begin) : 0;
     for_each_validity(
@@ -80,15 +80,16 @@ class Walk {
     return run.is_one_position && existing > 0 ? run.count : std::min(existing, run.count);
   }
 
-  void each_run(std::int64_t row, Items items, std::int64_t l, std::int64_t count, std::int64_t before) {
+  void each_run(std::int64_t row, const Items& items, std::int64_t l, std::int64_t count, std::int64_t before) {
     for_each_run(call_.positions, row, l, count, before, [&](const Run& run) {
       const std::int64_t existing = rows_that_exist(run);
+      if (existing == run.count) return do_run(items, run);
       if (existing > 0) do_run(items, {run.l, existing, run.position, run.is_one_position, run.coordinates});
-      if (existing < run.count) leave(items, run.l + existing, run.count - existing);
+      leave(items, run.l + existing, run.count - existing);
     });
   }
 
-  void do_run(Items items, const Run& run) {
+  void do_run(const Items& items, const Run& run) {
     switch (plan_.strategy) {
       case Strategy::read_rows:
         apply({plan_.ready.row(run.position.integer) + columns_.first * element_bytes(plan_.ready.dtype),
@@ -142,7 +143,7 @@ class Walk {
     call_.source.expand(run, sink, source_scratch_);
   }
 
-  void expand_by_tiles(Items items, const Run& run) {
+  void expand_by_tiles(const Items& items, const Run& run) {
     const DType dtype = operation_.shape().tile_dtype;
     Sink sink{};
     sink.dtype = dtype;
@@ -160,7 +161,7 @@ class Walk {
     });
   }
 
-  void apply(const Tile& tile, Items items) {
+  void apply(const Tile& tile, const Items& items) {
     // Where rows have different positions, only valid rows come here.
     const bool are_all_valid = !plan_.shares_rows || call_.validity.are_all_valid();
     if (items.count() == 1 && are_all_valid) {
@@ -180,7 +181,7 @@ class Walk {
     }
   }
 
-  void apply_where_valid(const Tile& tile, Items items, std::int64_t first, std::int64_t end) {
+  void apply_where_valid(const Tile& tile, const Items& items, std::int64_t first, std::int64_t end) {
     const std::int64_t items_per_row = operation_.shape().items_per_row;
     for (std::int64_t item = items.begin; item < items.end; ++item) {
       const bool is_last = item + 1 == items.end;
@@ -196,7 +197,7 @@ class Walk {
     }
   }
 
-  void leave(Items items, std::int64_t l, std::int64_t count) {
+  void leave(const Items& items, std::int64_t l, std::int64_t count) {
     for (std::int64_t item = items.begin; item < items.end; ++item) operation_.leave(item, l, count, columns_);
   }
 

@@ -26,23 +26,24 @@ OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows) 
 Add::Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors)
     : Operation(shape_of(x, out, rows)), x_(x), out_(out), factors_(factors) {}
 
-const char* Add::x_at(Place place, const Columns& columns) const {
+const char* Add::x_at(const Place& place, const Columns& columns) const {
   if (place.l >= x_.seq_len || place.item >= x_.item_count) return nullptr;
   return x_.row(place.item, place.l, columns.first);
 }
 
-void Add::apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const {
+void Add::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
   if (items.count() > 1 && shape_.has_contiguous_rows && out_.inner_count > 1 && out_.inner_count == x_.inner_count) {
     return add_to_inner_items(tile, items, next, workspace);
   }
   for (std::int64_t item = items.begin; item < items.end; ++item) {
-    const Place after = item + 1 < items.end ? Place{item + 1, tile.l} : next;
+    const Place next_item{item + 1, tile.l};
+    const Place& after = item + 1 < items.end ? next_item : next;
     shape_.has_contiguous_rows ? add_to_item(tile, item, after, workspace)
                                : add_to_item_by_rows(tile, item, after, workspace);
   }
 }
 
-void Add::add_to_item(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const {
+void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   Combination c = combination_of(tile, tile.l, tile.count, factors_, workspace.memory);
   c.out = out_.row(item, tile.l, tile.columns.first);
   c.out_row_stride_bytes = out_.seq_stride_bytes;
@@ -52,11 +53,12 @@ void Add::add_to_item(const Tile& tile, std::int64_t item, Place next, const Wor
   combine(c, out_.dtype, tile.dtype);
 }
 
-void Add::add_to_inner_items(const Tile& tile, Items items, Place next, const Workspace& workspace) const {
+void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
   const std::int64_t end_l = tile.l + tile.count;
   for (std::int64_t first = items.begin; first < items.end;) {
     const std::int64_t end = std::min(items.end, (first / out_.inner_count + 1) * out_.inner_count);
-    const Place after = end < items.end ? Place{end, tile.l} : next;
+    const Place next_items{end, tile.l};
+    const Place& after = end < items.end ? next_items : next;
     for (std::int64_t l = tile.l; l < end_l; ++l) {
       Combination c = combination_of(tile, l, end - first, factors_, workspace.memory);
       c.addend_row_stride_bytes = 0;
@@ -72,7 +74,7 @@ void Add::add_to_inner_items(const Tile& tile, Items items, Place next, const Wo
   }
 }
 
-void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const {
+void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   char* const whole_row = workspace.scratch;
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {

@@ -17,16 +17,16 @@ class Add final : public Operation {
   // In place.
   Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors) {}
 
-  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
-  const char* x_at(Place place, const Columns& columns) const;
-  void add_to_item(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const;
-  void add_to_item_by_rows(const Tile& tile, std::int64_t item, Place next, const Workspace& workspace) const;
+  const char* x_at(const Place& place, const Columns& columns) const;
+  void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
+  void add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.
-  void add_to_inner_items(const Tile& tile, Items items, Place next, const Workspace& workspace) const;
+  void add_to_inner_items(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const;
 
   ConstRows x_;
   Rows out_;

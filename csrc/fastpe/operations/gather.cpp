@@ -44,19 +44,20 @@ void Gather::check(Lookout& lookout) const {
   }
 }
 
-const char* Gather::embedding_at(Place place, const Columns& columns) const {
+const char* Gather::embedding_at(const Place& place, const Columns& columns) const {
   if (place.l >= out_.seq_len || place.item >= out_.item_count) return nullptr;
   const std::int64_t id = std::clamp<std::int64_t>(ids_.integer_at(place.item, place.l), 0, vocabulary_.rows - 1);
   return vocabulary_.row(id) + columns.first * element_bytes(vocabulary_.dtype);
 }
 
-void Gather::apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const {
+void Gather::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   const bool is_strided = !out_.has_contiguous_rows();
   Memory memory = workspace.memory;
   memory.streaming = memory.streaming && !is_strided;
   for (std::int64_t item = items.begin; item < items.end; ++item) {
-    const Place after = item + 1 < items.end ? Place{item + 1, tile.l} : next;
+    const Place next_item{item + 1, tile.l};
+    const Place& after = item + 1 < items.end ? next_item : next;
     for (std::int64_t i = 0; i < tile.count; ++i) {
       const std::int64_t l = tile.l + i;
       char* const out = out_.row(item, l, tile.columns.first);

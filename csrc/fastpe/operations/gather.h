@@ -13,12 +13,12 @@ class Gather final : public Operation {
          const Factors& factors);
 
   void check(Lookout& lookout) const override;
-  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
   // Null beyond the last row. The address is in the vocabulary even if the id has changed since it was checked.
-  const char* embedding_at(Place place, const Columns& columns) const;
+  const char* embedding_at(const Place& place, const Columns& columns) const;
 
   TableView vocabulary_;
   NumbersView ids_;

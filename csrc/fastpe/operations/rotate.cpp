@@ -50,7 +50,7 @@ Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
   return {*array, row * heads_per_row + head, std::min(most, heads_per_row - head)};
 }
 
-const char* Rotate::x_at(Place place) const {
+const char* Rotate::x_at(const Place& place) const {
   if (place.l >= shape_.seq_len || place.item >= shape_.items()) return nullptr;
   const Heads heads = heads_at(place.item, 1);
   return heads.array.x.row(heads.first, place.l);
@@ -82,7 +82,7 @@ bool Rotate::are_inner_heads(const Heads& heads) {
          heads.first % heads.count == 0;
 }
 
-void Rotate::apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const {
+void Rotate::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
   for (std::int64_t item = items.begin; item < items.end;) {
     const Heads heads = heads_at(item, items.end - item);
     item += heads.count;
@@ -93,7 +93,8 @@ void Rotate::apply(const Tile& tile, Items items, Place next, const Workspace& w
     }
     for (std::int64_t i = 0; i < heads.count; ++i) {
       const std::int64_t at = item - heads.count + i;
-      const Place after = at + 1 < items.end ? Place{at + 1, tile.l} : next;
+      const Place next_item{at + 1, tile.l};
+      const Place& after = at + 1 < items.end ? next_item : next;
       if (is_contiguous) {
         rotate_head(tile, heads.array, heads.first + i, after, workspace);
         continue;
@@ -105,7 +106,7 @@ void Rotate::apply(const Tile& tile, Items items, Place next, const Workspace& w
   }
 }
 
-void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, Place next,
+void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, const Place& next,
                          const Workspace& workspace) const {
   copy_rest(array, item, tile.l, tile.count);
   Rotation rotation{};

@@ -30,7 +30,7 @@ class Rotate final : public Operation {
   // Each array has the same seq_len and dtype, and items that `rows` of arguments divide evenly.
   Rotate(std::vector<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing);
 
-  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
@@ -42,8 +42,8 @@ class Rotate final : public Operation {
   // Those from `item` on, which belong to one array and one row, and at most `most`.
   Heads heads_at(std::int64_t item, std::int64_t most) const;
   static bool are_inner_heads(const Heads& heads);
-  const char* x_at(Place place) const;
-  void rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, Place next,
+  const char* x_at(const Place& place) const;
+  void rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, const Place& next,
                    const Workspace& workspace) const;
   void rotate_inner_heads(const Tile& tile, const Heads& heads, const Workspace& workspace) const;
   void rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,

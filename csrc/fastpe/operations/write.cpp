@@ -18,7 +18,7 @@ OperationShape shape_of(const Rows& out) {
 
 Write::Write(const Rows& out) : Operation(shape_of(out)), out_(out) {}
 
-void Write::apply(const Tile& tile, Items items, Place /*next*/, const Workspace& /*workspace*/) const {
+void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& /*workspace*/) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   for (std::int64_t item = items.begin; item < items.end; ++item) {
     for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {

@@ -10,7 +10,7 @@ class Write final : public Operation {
  public:
   explicit Write(const Rows& out);
 
-  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 

@@ -59,7 +59,7 @@ Sink WriteTables::sink(int number, std::int64_t item, std::int64_t l, Columns /*
   return sink;
 }
 
-void WriteTables::apply(const Tile& tile, Items items, Place /*next*/, const Workspace& workspace) const {
+void WriteTables::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& workspace) const {
   const Columns cosines{0, pairs_}, sines{pairs_, pairs_};
   const bool streaming = workspace.memory.streaming;
   const std::int64_t bytes = element_bytes(shape_.dtype);

@@ -27,7 +27,7 @@ class WriteTables final : public Operation {
   // As many arrays as the form has, of the same shape but for their strides.
   WriteTables(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs);
 
-  void apply(const Tile& tile, Items items, Place next, const Workspace& workspace) const override;
+  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
   // No row is left out: tables have neither mask nor lengths.
   void leave(std::int64_t, std::int64_t, std::int64_t, Columns) const override {}
