@@ -112,6 +112,15 @@ struct BoundRotary {
     return *(factor == 1.0 ? unscaled : inverse).get(make);
   }
 
+  // The encoder whose rows have each pair's cosine and sine side by side.
+  const Encoder& alternating_encoder() const {
+    return *alternating.get([&] {
+      Spec spec = core.spec();
+      spec.interleaved = true;
+      return std::make_unique<Encoder>(std::move(spec));
+    });
+  }
+
   Encoder core;
   KeptRows kept;
   std::int64_t pairs;
@@ -120,7 +129,7 @@ struct BoundRotary {
   Directions all, turning;
   FrequencyAxes axes;
   const Form& form;
-  Lazy<std::unique_ptr<Encoder>> unscaled, inverse;
+  Lazy<std::unique_ptr<Encoder>> unscaled, inverse, alternating;
 };
 
 // Calls use(source) with rows of this factor at the call's positions.
@@ -253,6 +262,8 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   }
   if (form.is_angles) {
     finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0]));
+  } else if (form.table == TableForm::pairs && self.axes.count == 0 && !self.kept.keeps_any()) {
+    finish(call, Sinusoids(self.alternating_encoder(), nullptr, 0), Write(written[0]));
   } else {
     const WriteTables write(written, form.table, self.pairs);
     with_rows(self, self.attention_factor, [&](const Source& source) { finish(call, source, write); });

@@ -35,6 +35,8 @@ struct Sink {
   Columns columns;
   char* out;
   std::int64_t out_row_stride_bytes;
+  // Columns from jump_column on, counted from the first one written, go jump_bytes further. Not with x.
+  std::int64_t jump_column = 0, jump_bytes = 0;
   const char* x = nullptr;  // null: the encoding alone
   std::int64_t x_row_stride_bytes = 0;
   double scale = 1.0, alpha = 1.0;

@@ -194,16 +194,24 @@ struct Span {
 enum class Work { write, add, scale_and_add, stream };
 constexpr Work every_work[] = {Work::write, Work::add, Work::scale_and_add, Work::stream};
 
+// Rows are `gap` elements apart. Columns from jump_column on are written into an array of their own.
+struct Arrangement {
+  std::int64_t gap, jump_column;
+};
+
 void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
-                                        Span span, Work work, bool is_turned) {
+                                        Span span, Work work, bool is_turned, const Arrangement& arrangement) {
   const std::int64_t stride = columns + 2 * column_padding;
   const auto cosines = numbers((block_radius + 1) * stride, 11), sines = numbers((block_radius + 1) * stride, 29);
   const std::vector<double> lows((block_radius + 1) * static_cast<std::size_t>(stride), 0.0);
   std::vector<double> values[blocks_at_once], slopes[blocks_at_once];
   const auto turn_cosines = numbers(stride, 61), turn_sines = numbers(stride, 83);
   const std::int64_t rows = span.last_row - span.first_row + 1;
-  const std::int64_t gap = work == Work::stream ? 0 : 3;
-  GuardedRows x(dtype, rows, columns, shift + 1, 5), out(dtype, rows, columns, shift, gap);
+  const std::int64_t jump_column = arrangement.jump_column;
+  const std::int64_t stride_elements = columns + arrangement.gap;
+  GuardedRows x(dtype, rows, columns, shift + 1, 5),
+      out(dtype, rows, jump_column, shift, stride_elements - jump_column),
+      after(dtype, rows, columns - jump_column, shift + 2, stride_elements - (columns - jump_column));
   Expansion e{};
   e.fine = {cosines.data(), sines.data(), lows.data(), lows.data(), stride};
   for (int i = 0; i < blocks_at_once; ++i) {
@@ -217,6 +225,11 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
   e.columns = columns;
   e.out = out.data();
   e.out_row_stride_bytes = out.row_stride_bytes;
+  e.jump_column = jump_column;
+  if (jump_column < columns) {
+    e.jump_bytes = reinterpret_cast<std::intptr_t>(after.data()) - reinterpret_cast<std::intptr_t>(out.data()) -
+                   jump_column * element_bytes(dtype);
+  }
   e.scale = work == Work::scale_and_add ? 1.75 : 1.0;
   e.alpha = work == Work::scale_and_add ? 0.625 : 1.0;
   e.bound = 1e9;
@@ -230,7 +243,7 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
     e.x_row_stride_bytes = x.row_stride_bytes;
   }
   kernels.expand[index_of(dtype)](e);
-  bool holds = out.guards_are_whole();
+  bool holds = out.guards_are_whole() && after.guards_are_whole();
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t from_first = span.first_row + row;
     const int anchor = from_first > block_radius ? 1 : 0;
@@ -258,10 +271,12 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
         const float sum = embedding * static_cast<float>(e.scale) + addend * static_cast<float>(e.alpha);
         expected = rounded_to(dtype, static_cast<double>(sum));
       }
-      holds = holds && out.at(row, column) == expected;
+      const double written = column < jump_column ? out.at(row, column) : after.at(row, column - jump_column);
+      holds = holds && written == expected;
     }
   }
-  report(holds, described("expand " + std::to_string(static_cast<int>(work)), dtype, columns, shift));
+  report(holds, described("expand " + std::to_string(static_cast<int>(work)), dtype, columns, shift) + ", gap " +
+                    std::to_string(arrangement.gap) + ", jump " + std::to_string(jump_column));
 }
 
 // ---- combine
@@ -488,8 +503,14 @@ void every_kernel(const Kernels& kernels) {
           const Span span = spans[static_cast<std::size_t>(columns + shift) % std::size(spans)];
           for (const bool is_turned : {false, true}) {
             if (is_turned && dtype == DType::float64) continue;  // its anchors have phasors of their own
-            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, work, is_turned);
+            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, work, is_turned,
+                                               {work == Work::stream ? 0 : 3, columns});
           }
+        }
+        for (const std::int64_t jump_column : {columns / 2, columns - 1}) {
+          const Span span = spans[static_cast<std::size_t>(columns + jump_column) % std::size(spans)];
+          expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, Work::write, false,
+                                             {3, jump_column});
         }
         for (int choice = 0; choice < 16; ++choice) {
           combining_is_the_scalar_arithmetic(kernels, dtype, (choice & 1) != 0, columns, shift, (choice & 2) != 0,
@@ -514,8 +535,22 @@ void every_kernel(const Kernels& kernels) {
       }
     }
     // More than one panel of columns, in blocks of both anchors.
+    const bool is_turned = dtype != DType::float64;
     for (const Work work : every_work) {
-      expanding_is_the_scalar_arithmetic(kernels, dtype, 603, 1, {-15, 46}, work, dtype != DType::float64);
+      expanding_is_the_scalar_arithmetic(kernels, dtype, 603, 1, {-15, 46}, work, is_turned,
+                                         {work == Work::stream ? 0 : 3, 603});
+    }
+    // Rows that are aligned alike, of which a vector at either end overlaps the others, in one array or in two.
+    for (const std::int64_t columns : {64, 127, 128, 140, 256, 270, 603}) {
+      const std::int64_t gap = 1024 - columns;
+      for (const std::int64_t shift : {0, 1, 4, 13}) {
+        for (const Span& span : spans) {
+          for (const std::int64_t jump_column : {columns, columns / 2, std::int64_t{48}, columns / 2 / 32 * 32}) {
+            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, Work::write, is_turned,
+                                               {gap, jump_column});
+          }
+        }
+      }
     }
   }
 }

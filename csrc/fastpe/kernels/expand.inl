@@ -8,6 +8,11 @@
 // alignment. Rows may have any stride, and out may be x.
 // Error: docs/accuracy.md has the bounds, and the largest errors that tests/oracles/weak_spots.py finds.
 //
+// NumPy's large arrays start 16 bytes behind a cache line, so that all stores of a row would straddle two lines. Rows
+// of float32 and float64 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the
+// others. On an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2
+// (10 to 15). On Zen 4 it had made 3 % of difference either way.
+//
 // Cost, in cycles for 16 float32 values (AVX-512). On Zen 4 the arithmetic alone takes 5.2 to 5.9, of which each
 // conversion of 8 values takes 1.3; storing to the second level takes 2 to 3, and both together 7 to 7.5. On Zen 5
 // these are 3.3, 2.1 and 5.6, so they overlap little.
@@ -17,9 +22,10 @@
 //   and each layout needs its own; tables of such pairs, spread as they are loaded (no change); one anchor at a time
 //   (20 % slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 % either
 //   way, for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the
-//   multipliers' ports; starting each row's stores on a cache line (the tables then straddle them; placing the tables
-//   to match, 3 % either way); halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for
-//   one store (no change).
+//   multipliers' ports; halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for one
+//   store (no change).
+// - stores on vectors' boundaries: one loop for all columns, so that there is less code (a quarter slower, for want of
+//   registers); in rows of 64 columns (a tenth slower).
 // - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
 //   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
 // - streaming: rows that are aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes,
@@ -48,20 +54,78 @@ void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double
   }
 }
 
-// An expansion's anchors for `columns` columns from `begin` on, at most a panel. They are turned just before they are
-// used, so they stay in the first-level cache, and earlier streaming stores drain meanwhile.
+// Columns of an expansion and where they are written. It is never passed by value: a copy in other pieces than those
+// that were written waits for every store before, which costs a tenth.
+struct Part {
+  template <class T>
+  static Part of(const Expansion& e, std::int64_t begin, std::int64_t columns);
+
+  char* out;  // column `begin` of the first row
+  std::int64_t out_row_stride_bytes;
+  std::int64_t begin, columns;
+  std::int64_t columns_to_jump, jump_bytes;  // columns from columns_to_jump on are written jump_bytes further
+  // From the first vector to the next one, which lies on a vector's boundary: 1 .. float_lanes. Then the same after the
+  // jump.
+  std::int64_t first_step, first_step_after_jump;
+  std::int64_t ahead_bytes = 0;  // fetches go to addresses ahead_bytes ahead
+};
+
+// Conversions to 16 bits take longer than stores that straddle two cache lines.
+template <class T>
+constexpr bool aligns_stores = sizeof(typename T::Element) >= sizeof(float);
+
+// How far it is from `out` to a vector's boundary, where it pays to go there: if all rows are aligned alike, are not
+// too short for one vector more, and out lies on no boundary. Else a vector.
+template <class T>
+inline std::int64_t first_step_from(const char* out, std::int64_t row_stride_bytes, std::int64_t columns) {
+  const bool pays = aligns_stores<T> && columns >= 8 * float_lanes && row_stride_bytes % vector_bytes<T> == 0;
+  const std::int64_t head = pays ? elements_to_alignment<T>(out) : 0;
+  return head == 0 ? float_lanes : head;
+}
+
+// The part ends early where columns jump within a vector.
+template <class T>
+inline Part Part::of(const Expansion& e, std::int64_t begin, std::int64_t columns) {
+  constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
+  Part part;
+  part.out = e.out + begin * element_size;
+  part.out_row_stride_bytes = e.out_row_stride_bytes;
+  part.begin = begin;
+  part.columns = part.columns_to_jump = columns;
+  part.jump_bytes = e.jump_bytes;
+  const std::int64_t columns_to_jump = e.jump_column - begin;
+  if (e.jump_bytes != 0 && columns_to_jump < columns) {
+    if (columns_to_jump <= 0) {
+      part.out += e.jump_bytes;
+    } else {
+      part.columns_to_jump = columns_to_jump;
+      if (columns_to_jump % float_lanes != 0) part.columns = columns_to_jump;
+    }
+  }
+  part.first_step = first_step_from<T>(part.out, e.out_row_stride_bytes, part.columns_to_jump);
+  part.first_step_after_jump = first_step_from<T>(part.out + part.columns_to_jump * element_size + e.jump_bytes,
+                                                  e.out_row_stride_bytes, part.columns - part.columns_to_jump);
+  return part;
+}
+
+// An expansion's anchors for a part's columns, at most a panel. They are turned just before they are used, so they stay
+// in the first-level cache, and earlier streaming stores drain meanwhile.
 struct TurnedAnchors {
-  TurnedAnchors(const Expansion& e, std::int64_t begin, std::int64_t columns) {
-    const std::int64_t padded = (columns + column_padding - 1) / column_padding * column_padding;
+  TurnedAnchors(const Expansion& e, const Part& part) {
+    const std::int64_t padded = (part.columns + column_padding - 1) / column_padding * column_padding;
+    // Columns that are stored on a vector's boundary are loaded from one, too.
+    const std::int64_t lead = float_lanes - part.first_step;
     const int count = e.last_row > block_radius ? 2 : 1;
     for (int i = 0; i < count; ++i) {
-      turn(e.anchors[i], begin, padded, values[i], slopes[i]);
-      anchors[i] = {values[i], slopes[i], {}};
+      turn(e.anchors[i], part.begin, padded, values[i] + lead, slopes[i] + lead);
+      anchors[i] = {values[i] + lead, slopes[i] + lead, {}};
     }
   }
 
-  alignas(64) double values[blocks_at_once][panel_columns + column_padding];
-  alignas(64) double slopes[blocks_at_once][panel_columns + column_padding];
+  // A panel, the columns before its first boundary, padding and the lead.
+  static constexpr std::int64_t room = panel_columns + 3 * column_padding;
+  alignas(64) double values[blocks_at_once][room];
+  alignas(64) double slopes[blocks_at_once][room];
   Anchor anchors[blocks_at_once] = {};
 };
 
@@ -75,15 +139,6 @@ constexpr int around_second = before_second | after_second;
 constexpr int anchors_alone = after_first | after_second;  // row 0
 
 constexpr int row_bit(int anchor, int side) { return 1 << (2 * anchor + side); }
-
-// Columns of an expansion and where they are written. Fetches go to addresses ahead_bytes ahead. It is never passed by
-// value: a copy in other pieces than those that were written waits for every store before, which costs a tenth.
-struct Part {
-  char* out;  // column `begin` of the first row
-  std::int64_t out_row_stride_bytes;
-  std::int64_t begin, columns;
-  std::int64_t ahead_bytes;
-};
 
 // What the loop over a part's columns needs, in locals, since a store could alias the Expansion's own fields. When all
 // is inlined, it is in registers. `row` is the distance from the anchors, `first_anchor` the first one's number; all
@@ -129,6 +184,14 @@ struct RowsAt {
       }
       if ((row_set & row_bit(anchor, 1)) != 0) {
         rows[anchor][1] = reinterpret_cast<AnyElement*>(first_row + (at + from_centre));
+      }
+    }
+  }
+
+  FASTPE_ALWAYS_INLINE void jump(std::int64_t bytes) {
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      for (int side = 0; side < 2; ++side) {
+        if ((row_set & row_bit(anchor, side)) != 0) out[anchor][side] = advance(out[anchor][side], bytes);
       }
     }
   }
@@ -217,7 +280,8 @@ FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::in
 template <class T, Mode mode, From from, int row_set>
 FASTPE_NEVER_INLINE void expand_tail(const Expansion& e, const Anchor* anchors, const Part& part,
                                      std::int64_t first_anchor, std::int64_t row, std::int64_t column) {
-  const RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
+  RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
+  if (part.columns_to_jump < part.columns) rows.jump(part.jump_bytes);
   expand_columns<T, mode, Access::plain, from, row_set, true>(rows, column, part.columns - column, 0);
 }
 
@@ -234,14 +298,32 @@ FASTPE_NEVER_INLINE void expand_tails(const Expansion& e, const Anchor* anchors,
 template <class T, Mode mode, Access access, From from, int row_set>
 inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part& part, std::int64_t first_anchor,
                            std::int64_t row) {
-  const RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
-  const std::int64_t end = part.columns;
+  RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
   const std::int64_t ahead_bytes = part.ahead_bytes;
+  // The rows of whole blocks are almost all there are. The vectors at both ends may overlap those between, which lie on
+  // their boundaries.
+  constexpr bool is_whole = row_set == (around_first | around_second) || row_set == anchors_alone;
+  constexpr bool may_overlap = is_whole && mode == Mode::write && access != Access::streaming && aligns_stores<T>;
   std::int64_t column = 0;
-  for (; column + float_lanes <= end; column += float_lanes) {
-    expand_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);
+  std::int64_t step = part.first_step;
+  for (std::int64_t end = part.columns_to_jump;; end = part.columns) {
+    const bool overlaps = may_overlap && step < float_lanes;
+    if (overlaps) {
+      expand_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);
+      column += step;
+    }
+    for (; column + float_lanes <= end; column += float_lanes) {
+      expand_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);
+    }
+    if (overlaps && column < end) {
+      expand_columns<T, mode, access, from, row_set, false>(rows, end - float_lanes, float_lanes, ahead_bytes);
+      column = end;
+    }
+    if (end == part.columns) break;
+    rows.jump(part.jump_bytes);
+    step = part.first_step_after_jump;
   }
-  if (column < end) expand_tails<T, mode, from>(e, anchors, part, first_anchor, row, column, row_set);
+  if (column < part.columns) expand_tails<T, mode, from>(e, anchors, part, first_anchor, row, column, row_set);
 }
 
 // A row alone, turned as it is written.
@@ -318,7 +400,7 @@ inline void expand_panel(const Expansion& e, const Part& part) {
   const bool is_turned = e.anchors[0].turn.cosines != nullptr;
   if constexpr (sizeof(typename T::Element) < sizeof(double)) {
     if (is_turned && e.first_row != e.last_row) {
-      const TurnedAnchors turned(e, part.begin, part.columns);
+      const TurnedAnchors turned(e, part);
       return expand_rows<T, mode, access>(e, turned.anchors, part);
     }
   }
@@ -336,16 +418,19 @@ template <class T, Mode mode, Access access>
 void expand_panels(const Expansion& e, std::int64_t first, std::int64_t last) {
   constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
   const std::int64_t rows = e.last_row - e.first_row + 1;
-  const std::int64_t columns = rows == 1 ? last - first : panel_columns;
   const std::int64_t row_stride_bytes = mode == Mode::write ? e.out_row_stride_bytes : e.x_row_stride_bytes;
-  for (std::int64_t begin = first; begin < last; begin += columns) {
+  std::int64_t columns = rows == 1 ? last - first : panel_columns;
+  if (mode == Mode::write && access != Access::streaming) {
+    // The panels after the first one begin on a vector's boundary.
+    columns += first_step_from<T>(e.out, e.out_row_stride_bytes, columns) % float_lanes;
+  }
+  for (std::int64_t begin = first; begin < last; columns = panel_columns) {
+    Part part = Part::of<T>(e, begin, begin + columns < last ? columns : last - begin);
     // The next call's rows begin after the last panel.
-    const bool is_last = begin + columns >= last;
-    const std::int64_t ahead =
-        is_last ? rows * row_stride_bytes - (begin - first) * element_size : columns * element_size;
-    const Part part{e.out + begin * element_size, e.out_row_stride_bytes, begin, is_last ? last - begin : columns,
-                    ahead};
+    const bool is_last = begin + part.columns == last;
+    part.ahead_bytes = is_last ? rows * row_stride_bytes - (begin - first) * element_size : part.columns * element_size;
     expand_panel<T, mode, access>(e, part);
+    begin += part.columns;
   }
 }
 
@@ -363,7 +448,9 @@ void expand_seams(const Expansion& e, std::int64_t head) {
   // whole vector, whose other columns go into the room between two seams.
   alignas(64) Element seams[(most_rows + 1) * seam];
   const auto expand_to = [&e](Element* to, std::int64_t column) {
-    const Part part{reinterpret_cast<char*>(to), seam * element_size, column, float_lanes, 0};
+    Part part = Part::of<T>(e, column, float_lanes);
+    part.out = reinterpret_cast<char*>(to);
+    part.out_row_stride_bytes = seam * element_size;
     expand_panel<T, mode, Access::plain>(e, part);
   };
   expand_to(seams + tail, 0);
@@ -386,7 +473,7 @@ void expand_streaming(const Expansion& e) {
   if (has_seams) {
     expand_seams<T, mode>(e, head);
   } else if (head != 0) {
-    expand_panel<T, mode, Access::plain>(e, {e.out, e.out_row_stride_bytes, 0, head, 0});
+    expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, head));
   }
   expand_panels<T, mode, Access::streaming>(e, head, has_seams ? e.columns - float_lanes + head : e.columns);
   streaming_fence();
@@ -396,7 +483,7 @@ template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
   if constexpr (can_stream(T::dtype)) {
     const bool same_alignment = e.out_row_stride_bytes % vector_bytes<T> == 0;
-    if (e.streaming && same_alignment) return expand_streaming<T, mode>(e);
+    if (e.streaming && same_alignment && e.jump_bytes == 0) return expand_streaming<T, mode>(e);
   }
   if (e.fetches_ahead) {
     expand_panels<T, mode, Access::fetching>(e, 0, e.columns);

@@ -76,7 +76,8 @@ struct Expansion {
   std::int64_t columns;
   char* out;  // of first_row
   std::int64_t out_row_stride_bytes;
-  const char* x;  // of first_row; null: write the encoding alone
+  std::int64_t jump_column, jump_bytes;  // where x is null: columns from jump_column on are written jump_bytes further
+  const char* x;                         // of first_row; null: write the encoding alone
   std::int64_t x_row_stride_bytes;
   double scale, alpha;
   double bound;        // of the encoding's magnitude: the output scale's

@@ -7,13 +7,13 @@
 namespace fastpe {
 namespace {
 
-// How many pieces of whole columns a form consists of; 0: its columns alternate.
-int pieces_of(TableForm form) {
+// How often a form has the cosines and the sines, each as adjacent columns; 0: its columns alternate.
+int copies_of(TableForm form) {
   switch (form) {
-    case TableForm::cos_sin: return 1;
+    case TableForm::cos_sin:
     case TableForm::halves:
-    case TableForm::sin_cos: return 2;
-    case TableForm::tile: return 4;
+    case TableForm::sin_cos: return 1;
+    case TableForm::tile: return 2;
     case TableForm::repeat:
     case TableForm::pairs: return 0;
   }
@@ -28,7 +28,9 @@ OperationShape shape_of(const std::array<Rows, 2>& out, TableForm form, std::int
   for (int i = 0; i < arrays_of(form); ++i) {
     shape.has_contiguous_rows = shape.has_contiguous_rows && out[static_cast<std::size_t>(i)].has_contiguous_rows();
   }
-  shape.sinks = shape.has_contiguous_rows ? pieces_of(form) : 0;
+  // A sink jumps equally far in each row.
+  const bool are_rows_alike = arrays_of(form) == 1 || out[0].seq_stride_bytes == out[1].seq_stride_bytes;
+  shape.sinks = shape.has_contiguous_rows && are_rows_alike ? copies_of(form) : 0;
   return shape;
 }
 
@@ -37,25 +39,21 @@ OperationShape shape_of(const std::array<Rows, 2>& out, TableForm form, std::int
 WriteTables::WriteTables(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs)
     : Operation(shape_of(out, form, pairs)), out_(out), form_(form), pairs_(pairs) {}
 
-WriteTables::Piece WriteTables::piece(int number) const {
-  const Columns cosines{0, pairs_}, sines{pairs_, pairs_};
-  const Piece halves[] = {{0, cosines, 0}, {1, sines, 0}};
-  const Piece tile[] = {{0, cosines, 0}, {0, cosines, pairs_}, {1, sines, 0}, {1, sines, pairs_}};
-  const Piece sin_cos[] = {{0, sines, 0}, {0, cosines, pairs_}};
-  if (form_ == TableForm::halves) return halves[number];
-  if (form_ == TableForm::tile) return tile[number];
-  if (form_ == TableForm::sin_cos) return sin_cos[number];
-  return {0, {0, 2 * pairs_}, 0};
+char* WriteTables::place_of(bool is_sine, int copy, std::int64_t item, std::int64_t l) const {
+  const bool is_second_array = is_sine && arrays_of(form_) == 2;
+  const bool is_second_half = form_ == TableForm::sin_cos ? !is_sine : form_ == TableForm::cos_sin && is_sine;
+  return out_[is_second_array ? 1 : 0].row(item, l, (is_second_half ? 1 : copy) * pairs_);
 }
 
-Sink WriteTables::sink(int number, std::int64_t item, std::int64_t l, Columns /*columns*/) const {
-  const Piece p = piece(number);
-  const Rows& out = out_[static_cast<std::size_t>(p.array)];
+Sink WriteTables::sink(int number, std::int64_t item, std::int64_t l, Columns columns) const {
   Sink sink{};
-  sink.dtype = out.dtype;
-  sink.columns = p.columns;
-  sink.out = out.row(item, l, p.out_column);
-  sink.out_row_stride_bytes = out.seq_stride_bytes;
+  sink.dtype = shape_.dtype;
+  sink.columns = columns;
+  sink.out = place_of(false, number, item, l);
+  sink.out_row_stride_bytes = out_[0].seq_stride_bytes;
+  sink.jump_column = pairs_;
+  const auto address = [](const char* p) { return reinterpret_cast<std::intptr_t>(p); };
+  sink.jump_bytes = address(place_of(true, number, item, l)) - address(sink.out) - pairs_ * element_bytes(shape_.dtype);
   return sink;
 }
 
@@ -63,6 +61,7 @@ void WriteTables::apply(const Tile& tile, const Items& items, const Place& /*nex
   const Columns cosines{0, pairs_}, sines{pairs_, pairs_};
   const bool streaming = workspace.memory.streaming;
   const std::int64_t bytes = element_bytes(shape_.dtype);
+  const Rows& sines_out = out_[arrays_of(form_) == 2 ? 1 : 0];
   for (std::int64_t item = items.begin; item < items.end; ++item) {
     if (form_ == TableForm::repeat) {
       interleave(tile, out_[0], item, cosines, cosines, streaming);
@@ -73,12 +72,11 @@ void WriteTables::apply(const Tile& tile, const Items& items, const Place& /*nex
       interleave(tile, out_[0], item, cosines, sines, streaming);
       continue;
     }
-    for (int number = 0; number < pieces_of(form_); ++number) {
-      const Piece p = piece(number);
-      const Rows& out = out_[static_cast<std::size_t>(p.array)];
+    for (int copy = 0; copy < copies_of(form_); ++copy) {
       for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-        copy_row(out.row(item, l, p.out_column), out.column_stride_bytes, tile.row(l) + p.columns.first * bytes, bytes,
-                 p.columns.count, bytes);
+        copy_row(place_of(false, copy, item, l), out_[0].column_stride_bytes, tile.row(l), bytes, pairs_, bytes);
+        copy_row(place_of(true, copy, item, l), sines_out.column_stride_bytes, tile.row(l) + pairs_ * bytes, bytes,
+                 pairs_, bytes);
       }
     }
   }

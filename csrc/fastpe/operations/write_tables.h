@@ -33,13 +33,8 @@ class WriteTables final : public Operation {
   void leave(std::int64_t, std::int64_t, std::int64_t, Columns) const override {}
 
  private:
-  // Columns of the encoding, and their place in an array.
-  struct Piece {
-    int array;
-    Columns columns;
-    std::int64_t out_column;
-  };
-  Piece piece(int number) const;
+  // Where a row's cosines or sines are written, in forms in which they do not alternate.
+  char* place_of(bool is_sine, int copy, std::int64_t item, std::int64_t l) const;
   void interleave(const Tile& tile, const Rows& out, std::int64_t item, const Columns& first, const Columns& second,
                   bool streaming) const;
 

@@ -75,10 +75,11 @@ void CoordinateSinusoids::expand(const Run& run, const Sink& sink, char* scratch
   const std::int64_t end_column = sink.columns.first + sink.columns.count;
   for (std::int64_t begin = sink.columns.first; begin < end_column;) {
     const int axis = axis_of(begin);
+    const std::int64_t jump_column = sink.columns.first + sink.jump_column;
     std::int64_t end = begin + 1;
-    while (end < end_column && axis_of(end) == axis) ++end;
-    std::memcpy(sink.out + (begin - sink.columns.first) * bytes, rows[axis] + begin * bytes,
-                static_cast<std::size_t>((end - begin) * bytes));
+    while (end < end_column && end != jump_column && axis_of(end) == axis) ++end;
+    char* const out = sink.out + (begin - sink.columns.first) * bytes + (begin < jump_column ? 0 : sink.jump_bytes);
+    std::memcpy(out, rows[axis] + begin * bytes, static_cast<std::size_t>((end - begin) * bytes));
     begin = end;
   }
 }

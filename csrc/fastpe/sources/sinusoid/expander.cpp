@@ -78,6 +78,8 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   expansion.fine = encoder_.fine_tables(sink.dtype, first_column_ + sink.columns.first);
   expansion.columns = sink.columns.count;
   expansion.out_row_stride_bytes = sink.out_row_stride_bytes;
+  expansion.jump_column = sink.jump_column;
+  expansion.jump_bytes = sink.jump_bytes;
   expansion.x_row_stride_bytes = sink.x_row_stride_bytes;
   expansion.scale = sink.scale;
   expansion.alpha = sink.alpha;

@@ -32,8 +32,9 @@ class KeptRows {
 
   // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
   bool keeps(DType dtype, const PositionBounds& bounds) const {
-    return policy_.max_len > 0 && dtype == row_dtype(dtype) && policy_.keeps(bounds);
+    return keeps_any() && dtype == row_dtype(dtype) && policy_.keeps(bounds);
   }
+  bool keeps_any() const { return policy_.max_len > 0; }
 
   // Rows from position 0 on, of which those within the bounds are filled. If another thread is filling some of them,
   // data is null. Throws Interrupted.
