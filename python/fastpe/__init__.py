@@ -17,6 +17,8 @@ from fastpe._sinusoid.timestep import timestep_embedding
 
 if TYPE_CHECKING:
     from fastpe._rotary.embedding import RotaryEmbedding
+    from fastpe._rotary.layout import RotaryLayout
+    from fastpe._rotary.layout_presets import rotary_layouts
     from fastpe._rotary.rotation import rotate_
     from fastpe._rotary.scaling import rotary_frequencies
     from fastpe._sinusoid.identify import Identification, identify
@@ -27,6 +29,7 @@ __all__ = [
     "Identification",
     "PositionalEncoding",
     "RotaryEmbedding",
+    "RotaryLayout",
     "__version__",
     "add",
     "add_",
@@ -38,6 +41,7 @@ __all__ = [
     "grid_conventions",
     "identify",
     "rotary_frequencies",
+    "rotary_layouts",
     "rotate_",
     "show_config",
     "timestep_embedding",
@@ -69,6 +73,11 @@ def __getattr__(name: str) -> Any:
         for module in (embedding, rotation, scaling):
             if hasattr(module, name):
                 return _publish(getattr(module, name))
+    if name in ("RotaryLayout", "rotary_layouts"):
+        from fastpe._rotary import layout, layout_presets
+
+        _publish(layout.RotaryLayout)
+        return layout.RotaryLayout if name == "RotaryLayout" else layout_presets.rotary_layouts
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,0 +1,618 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a layout says: how the coordinates of a position share the columns of a head."""
+
+# Annotations are evaluated here: libraries that build dataclasses from configurations read them.
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe import _core
+from fastpe._arguments import choice, flag, integer, integers, number, text, texts
+from fastpe._registry import Preset
+from fastpe._rotary.embedding import RotaryEmbedding
+from fastpe._rotary.position_ids import position_ids, rules
+from fastpe._rotary.scaling import rotary_frequencies
+
+Division = Literal["runs", "strides", "turns", "parity", "blocks", "parts"]
+Frequencies = Literal["geometric", "linear"]
+Remainder = Literal["error", "first"]
+
+# Divisions of one sequence of frequencies that keep its order, and those with frequencies over a coordinate's own columns.
+_shared_frequencies = ("runs", "strides", "turns")
+_own_frequencies = ("blocks", "parts")
+
+# The forms of timm: one array, all sines and then all cosines, as wide as the columns each.
+_sines_first = {"sin_cos_tile": "tile", "sin_cos_repeat": "repeat"}
+_forms = (*_core.table_forms, *_sines_first)
+
+
+class RotaryPart(NamedTuple):
+    """Columns of a head that are a rotary embedding of their own.
+
+    Attributes
+    ----------
+    columns : slice
+        Where they are.
+    rope : RotaryEmbedding
+        What rotates them.
+    coordinates : tuple of int
+        The coordinates of a position that it takes.
+    """
+
+    columns: slice
+    rope: RotaryEmbedding
+    coordinates: tuple[int, ...]
+
+
+class _Plan(NamedTuple):
+    """A layout for one width: its parts, and what serves all of them at once.
+
+    `whole` has the frequencies of all parts, in their order. `checker` takes what `whole` takes, and rotates nothing.
+    `tiled` are the frequencies of the columns where each part is tiled.
+    """
+
+    parts: tuple[RotaryPart, ...]
+    whole: RotaryEmbedding
+    checker: RotaryEmbedding
+    tiled: npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class RotaryLayout(Preset):
+    """A rotary embedding of several coordinates: how an image, video or diffusion model rotates its heads.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in `rotary_layouts`.
+    coordinates : tuple of str
+        What the coordinates of a position are, in their order.
+    division : {"runs", "strides", "turns", "parity", "blocks", "parts"}
+        Which frequencies belong to which coordinate. Of one sequence of frequencies, ``theta**(-2k / d)`` over all
+        ``d`` columns: "runs" of neighbours, one per coordinate; "strides", where the second and third coordinate have
+        every third frequency and the first one has the others; "turns", where the second and third coordinate
+        alternate, and the first one has the rest; "parity", the even ones and then the odd ones. With frequencies over
+        each coordinate's own columns: "blocks", one after the other, and paired across the head; "parts", each of them
+        paired in itself.
+    interleaved : bool
+        Which columns are pairs: neighbours, or columns that are half of the width apart.
+    form : str
+        The form of the tables that the project's own module gives: a form of `RotaryEmbedding.tables`, or
+        "sin_cos_tile" or "sin_cos_repeat": one array with all sines in front, and tiled or repeated.
+    ids : str
+        How `positions` counts.
+    theta : float, optional
+        The base of the frequencies; of linear ones, the resolution in pixels. None where models differ, and a call has
+        to say it.
+    sections : tuple of int, optional
+        Frequencies of each coordinate, in the order of the project's ``mrope_section``, half of its ``axes_dim``.
+    proportions : tuple of int, optional
+        Shares of the frequencies where there are no sections; equal by default.
+    remainder : {"error", "first"}
+        Frequencies that cannot be shared so: refuse, or give them to the first coordinate.
+    frequencies : {"geometric", "linear"}
+        ``theta**(-2k / d)``, or evenly spaced from pi to ``pi * theta / 2``.
+    freq_scale : float
+        Multiplies the frequencies.
+    partial : bool
+        Whether a head may have more columns than are rotated.
+    serves : tuple of str
+        Systems that use it. Not compared.
+    source : str
+        Where it was read. Not compared.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a field of another type, a text that is not one of the above, and numbers that are not one per coordinate.
+
+    Notes
+    -----
+    Values are exact, as those of `RotaryEmbedding`. Frequencies over all columns are the ideal ones, all others are
+    float64 numbers that are taken at face value.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> print(fastpe.rotary_layouts["flux"])
+    flux: 8 + 28 + 28 frequencies of 10000^(-2k / d), d per coordinate; pairs (2k, 2k + 1); form "repeat"
+        coordinates: image, height, width
+        serves: Flux in diffusers, and Chroma, Bria, LongCat-Image and Ovis-Image
+        source: huggingface/diffusers:models/transformers/transformer_flux.py, version 0.42.1
+    >>> flux = fastpe.rotary_layouts["flux"]
+    >>> ids = flux.positions(512, (64, 64))  # 512 tokens of text, and an image of 64 x 64 latent cells
+    >>> cos, sin = flux.tables(ids, 128)
+    >>> cos.shape
+    (4608, 128)
+    """
+
+    name: str
+    coordinates: tuple[str, ...]
+    division: Division
+    interleaved: bool
+    form: str
+    ids: str
+    theta: float | None = 10000.0
+    sections: tuple[int, ...] | None = None
+    proportions: tuple[int, ...] | None = None
+    remainder: Remainder = "error"
+    frequencies: Frequencies = "geometric"
+    freq_scale: float = 1.0
+    partial: bool = False
+    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    source: str = dataclasses.field(default="", compare=False, repr=False)
+
+    def _checked_fields(self) -> dict[str, Any]:
+        coordinates = texts("coordinates", self.coordinates)
+        if not 2 <= len(coordinates) <= _core.max_coordinates:
+            raise ValueError(f"coordinates is {coordinates}, expected 2 to {_core.max_coordinates} of them")
+        division = choice("division", self.division, get_args(Division))
+        if division in ("strides", "turns") and len(coordinates) != 3:
+            raise ValueError(f"coordinates is {coordinates}, expected 3 of them for division {division!r}")
+        if division == "parity" and len(coordinates) != 2:
+            raise ValueError(f"coordinates is {coordinates}, expected 2 of them for division 'parity'")
+        frequencies = choice("frequencies", self.frequencies, get_args(Frequencies))
+        freq_scale = number("freq_scale", self.freq_scale, above_zero=True)
+        if (frequencies != "geometric" or freq_scale != 1.0) and division not in _own_frequencies:
+            raise ValueError(
+                f"frequencies is {frequencies!r} and freq_scale {freq_scale!r}, expected 'geometric' and 1.0 for division "
+                f"{division!r}, whose frequencies are those of one sequence"
+            )
+        sections = self._one_per_coordinate("sections", self.sections)
+        if sections is not None and division in ("turns", "parity") and sections[0] != sections[1]:
+            raise ValueError(f"sections is {sections}, expected the first two to be equal for division {division!r}")
+        return {
+            "name": text("name", self.name),
+            "coordinates": coordinates,
+            "division": division,
+            "interleaved": flag("interleaved", self.interleaved),
+            "form": choice("form", self.form, _forms),
+            "ids": choice("ids", self.ids, tuple(rules)),
+            "theta": None if self.theta is None else _theta(self.theta),
+            "sections": sections,
+            "proportions": self._one_per_coordinate("proportions", self.proportions),
+            "remainder": choice("remainder", self.remainder, get_args(Remainder)),
+            "frequencies": frequencies,
+            "freq_scale": freq_scale,
+            "partial": flag("partial", self.partial),
+            "serves": texts("serves", self.serves),
+            "source": text("source", self.source),
+        }
+
+    def _one_per_coordinate(self, name: str, values: Any) -> tuple[int, ...] | None:
+        if values is None:
+            return None
+        result = integers(name, values, "(16, 24, 24)")
+        if len(result) != len(self.coordinates) or min(result) < 1:
+            raise ValueError(
+                f"{name} is {result}, expected {len(self.coordinates)} numbers from 1: one per coordinate of layout "
+                f"{self.name!r}, {', '.join(self.coordinates)}"
+            )
+        return result
+
+    def parts(
+        self, head_dim: int, *, theta: float | None = None, sections: Sequence[int] | None = None
+    ) -> tuple[RotaryPart, ...]:
+        """Get the rotary embeddings that the layout consists of.
+
+        Parameters
+        ----------
+        head_dim : int
+            Columns of a head.
+        theta, sections : optional
+            Those of your model, in place of the layout's.
+
+        Returns
+        -------
+        tuple of (columns, rope, coordinates)
+            Mostly one: a slice of the columns, the `RotaryEmbedding` of them, and the coordinates that it takes, a
+            tuple of int. There are several where pairs lie inside parts of the head.
+
+        Raises
+        ------
+        ValueError
+            For a width that the coordinates cannot share, and a theta that is missing.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> [(part.columns, part.coordinates) for part in fastpe.rotary_layouts["gemma4_vision"].parts(64)]
+        [(slice(0, 32, None), (0,)), (slice(32, 64, None), (1,))]
+        """
+        return self._plan(head_dim, theta, sections).parts
+
+    def positions(
+        self,
+        *segments: int | Sequence[int],
+        merge_size: int | None = None,
+        start: int | None = None,
+        time_interval: float | None = None,
+        trained_shape: Sequence[int] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Give the position ids of a sequence, as the project counts them.
+
+        Parameters
+        ----------
+        *segments : int or tuple of int
+            What the sequence consists of, in its order: so many tokens of text, or the lengths of a grid, (height,
+            width) or (time, height, width), in patches.
+        merge_size : int, optional
+            Patches along each side of a block that is merged into one token, where the project merges them; 2 by
+            default.
+        start : int, optional
+            The first position of text, for a sequence that is continued; 0 by default.
+        time_interval : float, optional
+            Distance between the frames of a video (Qwen2.5-VL: ``tokens_per_second`` times the seconds per frame).
+        trained_shape : (int, int), optional
+            Height and width of the grid that the model was trained with, into which grids are resized.
+
+        Returns
+        -------
+        ndarray [N, coordinates]
+            int64, or float64 where coordinates are fractional.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For segments and options that the layout does not have, and a grid that its blocks do not divide.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> fastpe.rotary_layouts["qwen2_vl"].positions(2, (1, 4, 4), 1).T  # an image of 4 x 4 patches, 2 x 2 tokens
+        array([[0, 1, 2, 2, 2, 2, 4],
+               [0, 1, 2, 2, 3, 3, 4],
+               [0, 1, 2, 3, 2, 3, 4]])
+        """
+        options = {
+            "merge_size": merge_size,
+            "start": start,
+            "time_interval": time_interval,
+            "trained_shape": trained_shape,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        return position_ids(self.name, self.ids, segments, given)
+
+    def tables(
+        self,
+        positions: npt.ArrayLike,
+        head_dim: int,
+        *,
+        theta: float | None = None,
+        sections: Sequence[int] | None = None,
+        form: str | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: Any = None,
+        num_threads: int | None = None,
+    ) -> Any:
+        """Give cosines and sines as the project's own module does.
+
+        Parameters
+        ----------
+        positions : array_like [.., coordinates]
+            Any shape S, and the coordinates: `positions` of the layout, or your own.
+        head_dim : int
+            Columns of a head.
+        theta, sections : optional
+            Those of your model, in place of the layout's.
+        form : str, optional
+            Another form than the layout's.
+        dtype, out, num_threads : optional
+            As in `RotaryEmbedding.tables`; "sin_cos_tile" and "sin_cos_repeat" have one array, of S + [2 d] for d columns.
+
+        Returns
+        -------
+        tuple of ndarrays, or ndarray
+            As `RotaryEmbedding.tables`. Axes of length one that a project adds are left out.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `parts` and `RotaryEmbedding.tables`. Nothing has been written then.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> vision = fastpe.rotary_layouts["qwen2_vl_vision"]
+        >>> cos, sin = vision.tables(vision.positions((1, 16, 24)), 80)
+        >>> cos.shape
+        (384, 80)
+        """
+        plan = self._plan(head_dim, theta, sections)
+        name = self.form if form is None else choice("form", form, _forms)
+        options: dict[str, Any] = {"dtype": dtype, "num_threads": num_threads}
+        if name in _sines_first:
+            width = plan.whole.rotary_dim
+            result = _core.output(out, dtype, (*np.shape(positions)[:-1], 2 * width))
+            options["dtype"] = None
+            self._tables(
+                plan, positions, _sines_first[name], (result[..., width:], result[..., :width]), options
+            )
+            return result if out is None else out
+        return self._tables(plan, positions, name, out, options)
+
+    def _tables(self, plan: _Plan, positions: npt.ArrayLike, form: str, out: Any, options: dict[str, Any]) -> Any:
+        result = plan.whole.tables(positions, form=form, out=out, **options)
+        if form == "tile" and len(plan.parts) > 1:
+            for table in map(np.asarray, result):
+                table[...] = table[..., plan.tiled]
+        return result
+
+    def rotate_(
+        self,
+        x: npt.NDArray[Any],
+        *others: npt.NDArray[Any],
+        positions: npt.ArrayLike,
+        theta: float | None = None,
+        sections: Sequence[int] | None = None,
+        mask: npt.ArrayLike | None = None,
+        lengths: npt.ArrayLike | None = None,
+        seq_axis: int = -2,
+        inverse: bool = False,
+        num_threads: int | None = None,
+    ) -> Any:
+        """Rotate queries and keys in place, all parts of their heads.
+
+        Parameters
+        ----------
+        x, *others : ndarray [.., L, .., head_dim]
+            One array or several of the same positions and the same width.
+        positions : array_like [L, coordinates] or [B, L, coordinates]
+            The coordinates of each row.
+        theta, sections : optional
+            Those of your model, in place of the layout's.
+        mask, lengths, seq_axis, inverse, num_threads : optional
+            As in `RotaryEmbedding.rotate_`.
+
+        Returns
+        -------
+        ndarray or tuple of ndarrays
+            The arrays themselves.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `parts` and `RotaryEmbedding.rotate_`. Nothing has been written then.
+
+        Examples
+        --------
+        >>> import numpy as np, fastpe
+        >>> layout = fastpe.rotary_layouts["gemma4_vision"]
+        >>> q = np.ones((1, 4, 6, 64), np.float32)  # [B, heads, L, D]
+        >>> rotated = layout.rotate_(q, positions=layout.positions((2, 3)))
+        >>> bool(np.isclose(q[0, 0, 1, 0], np.cos(1) - np.sin(1)))  # the second patch is at x = 1
+        True
+        """
+        arrays = (x, *others)
+        plan = self._plan(self._width_of(arrays), theta, sections)
+        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
+        if len(plan.parts) == 1:
+            return plan.whole.rotate_(*arrays, positions=positions, inverse=inverse, **options)
+        result = plan.checker.rotate_(*arrays, positions=positions, inverse=inverse, **options)
+        _rotate_parts(plan, arrays, positions, inverse, options)
+        return result
+
+    def rotate(
+        self,
+        x: npt.NDArray[Any],
+        *,
+        positions: npt.ArrayLike,
+        theta: float | None = None,
+        sections: Sequence[int] | None = None,
+        mask: npt.ArrayLike | None = None,
+        lengths: npt.ArrayLike | None = None,
+        seq_axis: int = -2,
+        inverse: bool = False,
+        num_threads: int | None = None,
+        out: npt.NDArray[Any] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Rotate one array into a new one, or into `out`.
+
+        Parameters
+        ----------
+        x : ndarray [.., L, .., head_dim]
+            Queries or keys.
+        positions, theta, sections, mask, lengths, seq_axis, inverse, num_threads
+            As in `rotate_`.
+        out : ndarray, optional
+            Where to write: `x` itself, or an array apart from it.
+
+        Returns
+        -------
+        ndarray
+            The rotated array.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `rotate_`. Nothing has been written then.
+
+        Examples
+        --------
+        >>> import numpy as np, fastpe
+        >>> layout = fastpe.rotary_layouts["wan"]
+        >>> q = np.ones((1, 4, 24, 128), np.float32)
+        >>> layout.rotate(q, positions=layout.positions((2, 3, 4))).shape
+        (1, 4, 24, 128)
+        """
+        plan = self._plan(self._width_of((x,)), theta, sections)
+        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
+        if len(plan.parts) == 1:
+            return plan.whole.rotate(x, positions=positions, inverse=inverse, out=out, **options)
+        result = plan.checker.rotate(x, positions=positions, inverse=inverse, out=out, **options)
+        _rotate_parts(plan, (result,), positions, inverse, options)
+        return result
+
+    def _width_of(self, arrays: tuple[Any, ...]) -> int:
+        """The columns that the arrays have in common."""
+        for i, array in enumerate(arrays):
+            name = f"others[{i - 1}]" if i else "x"
+            if not isinstance(array, np.ndarray):
+                raise TypeError(
+                    f"{name} is a {type(array).__name__}, expected a numpy.ndarray; pass np.asarray(..) and keep that array"
+                )
+            if array.ndim < 2:
+                raise ValueError(f"{name} has shape {list(array.shape)}, expected [.., L, .., head_dim]")
+            if array.shape[-1] != arrays[0].shape[-1]:
+                raise ValueError(
+                    f"{name} has {array.shape[-1]} columns, expected {arrays[0].shape[-1]} as x has; rotate arrays of "
+                    f"other widths in a call of their own"
+                )
+        return int(arrays[0].shape[-1])
+
+    def _plan(self, head_dim: Any, theta: Any, sections: Any) -> _Plan:
+        return _planned(
+            self,
+            integer("head_dim", head_dim, 2),
+            None if theta is None else _theta(theta),
+            None if sections is None else integers("sections", sections, "(16, 24, 24)"),
+        )
+
+    @property
+    def formula(self) -> str:
+        """Frequencies, pairs and form in one line.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> fastpe.rotary_layouts["wan"].formula
+        '(1 : 1 : 1) frequencies of 10000^(-2k / d), d per coordinate; pairs (2k, 2k + 1); form "repeat"'
+        """
+        if self.sections is None:
+            shares = self.proportions or (1,) * len(self.coordinates)
+            counts = f"({' : '.join(map(str, shares))})"
+        else:
+            counts = " + ".join(map(str, self.sections))
+        own = self.division in _own_frequencies
+        half = "d / 2 columns of their own part" if self.division == "parts" else "d / 2"
+        pairs = "(2k, 2k + 1)" if self.interleaved else f"(k, k + {half})"
+        where = "d per coordinate" if own else f"d for all, divided in {self.division}"
+        return f'{counts} frequencies of {self._frequency_text()}, {where}; pairs {pairs}; form "{self.form}"'
+
+    def _frequency_text(self) -> str:
+        scale = "" if self.freq_scale == 1.0 else f"{self.freq_scale:g} * "
+        theta = "theta" if self.theta is None else f"{self.theta:g}"
+        if self.frequencies == "linear":
+            return f"{scale}pi * linspace(1, {theta} / 2)"
+        return f"{scale}{theta}^(-2k / d)"
+
+    def _counting(self) -> str:
+        return f"coordinates: {', '.join(self.coordinates)}"
+
+    def __str__(self) -> str:
+        """Describe the frequencies, the coordinates, the systems it serves and its source."""
+        from fastpe._rotary.layout_presets import rotary_layouts  # a file that needs this one
+
+        return self._described(rotary_layouts)
+
+
+def _theta(value: Any) -> float:
+    theta = number("theta", value)
+    if theta < 1.0:
+        raise ValueError(f"theta is {value!r}, expected at least 1")
+    return theta
+
+
+def _rotate_parts(
+    plan: _Plan, arrays: tuple[Any, ...], positions: npt.ArrayLike, inverse: bool, options: dict[str, Any]
+) -> None:
+    """Rotate the columns of each part; `plan.checker` has taken the same arguments, so no part refuses any."""
+    coordinates = np.asarray(positions)
+    for part in plan.parts:
+        part.rope.rotate_(
+            *(array[..., part.columns] for array in arrays),
+            positions=coordinates[..., list(part.coordinates)],
+            inverse=inverse,
+            **options,
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _planned(
+    preset: RotaryLayout, head_dim: int, theta: float | None, sections: tuple[int, ...] | None
+) -> _Plan:
+    wanted = {"theta": theta, "sections": sections}
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    layout = dataclasses.replace(preset, **given)
+    counts = _counts(layout, head_dim)
+    if layout.theta is None:
+        raise ValueError(
+            f"theta is missing, expected the rope_theta of your model's config.json: the models of layout "
+            f"{layout.name!r} differ; give theta="
+        )
+    width = 2 * sum(counts)
+    freqs, axes = _frequencies_and_axes(layout, layout.theta, counts)
+    chosen: dict[str, Any] = {"base": layout.theta} if freqs is None else {"freqs": freqs}
+    whole = RotaryEmbedding(width, interleaved=layout.interleaved, axes=axes, **chosen)
+    checker = RotaryEmbedding(width, interleaved=layout.interleaved, axes=axes, freqs=np.zeros(width // 2))
+    if layout.division != "parts":
+        part = RotaryPart(slice(0, width), whole, tuple(range(len(counts))))
+        return _Plan((part,), whole, checker, np.tile(np.arange(width // 2), 2))
+    assert freqs is not None
+    parts, tiled, first = [], [], 0
+    for coordinate, count in enumerate(counts):
+        own = slice(first, first + count)
+        rope = RotaryEmbedding(
+            2 * count, interleaved=layout.interleaved, freqs=freqs[own], axes=np.zeros(count, np.int64)
+        )
+        parts.append(RotaryPart(slice(2 * own.start, 2 * own.stop), rope, (coordinate,)))
+        tiled.append(np.tile(np.arange(own.start, own.stop), 2))
+        first += count
+    return _Plan(tuple(parts), whole, checker, np.concatenate(tiled))
+
+
+def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
+    """Frequencies of each section."""
+    if layout.sections is not None:
+        width = 2 * sum(layout.sections)
+        if width == head_dim or (layout.partial and width < head_dim):
+            return layout.sections
+        least = "at least " if layout.partial else ""
+        raise ValueError(
+            f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, and "
+            f"each of their frequencies turns two columns; give sections= of your model"
+        )
+    shares = layout.proportions or (1,) * len(layout.coordinates)
+    if layout.remainder == "error" and head_dim % (2 * sum(shares) // math.gcd(*shares)):
+        raise ValueError(
+            f"head_dim is {head_dim}, expected a multiple of {2 * sum(shares) // math.gcd(*shares)}: layout "
+            f"{layout.name!r} shares the columns among {', '.join(layout.coordinates)} in pairs"
+        )
+    if head_dim % 2:
+        raise ValueError(f"head_dim is {head_dim}, expected an even number: columns are rotated in pairs")
+    pairs = head_dim // 2
+    counts = [pairs * share // sum(shares) for share in shares]
+    counts[0] += pairs - sum(counts)
+    if min(counts) < 1:
+        raise ValueError(
+            f"head_dim is {head_dim}, expected more: a coordinate of layout {layout.name!r} has no columns"
+        )
+    return tuple(counts)
+
+
+def _frequencies_and_axes(
+    layout: RotaryLayout, theta: float, counts: tuple[int, ...]
+) -> tuple[npt.NDArray[np.float64] | None, npt.NDArray[np.int64]]:
+    """The frequencies, None for the ideal ones over all columns, and the coordinate of each."""
+    axes = np.repeat(np.arange(len(counts)), counts)
+    if layout.division == "strides":
+        axes[:] = 0
+        axes[1 : 3 * counts[1] : 3] = 1
+        axes[2 : 3 * counts[2] : 3] = 2
+    elif layout.division == "turns":
+        axes = np.concatenate([np.tile([1, 2], counts[0]), np.zeros(counts[2], np.int64)])
+    if layout.division in _shared_frequencies:
+        return None, axes
+    if layout.division == "parity":
+        shared, _ = rotary_frequencies(2 * sum(counts), base=theta)
+        return np.concatenate([shared[0::2], shared[1::2]]), axes
+    if layout.frequencies == "linear":
+        own = [np.pi * np.linspace(1.0, theta / 2.0, count) for count in counts]
+    else:
+        own = [rotary_frequencies(2 * count, base=theta)[0] for count in counts]
+    return layout.freq_scale * np.concatenate(own), axes

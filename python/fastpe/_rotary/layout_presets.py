@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The layouts. A new one is an entry here: data, with the project's file and version as its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fastpe._registry import Registry
+from fastpe._rotary.layout import RotaryLayout
+
+_volume = ("time", "height", "width")
+
+
+class LayoutRegistry(Registry[RotaryLayout]):
+    """Layouts by name, read-only; printed as one line each.
+
+    Attributes
+    ----------
+    not_expressible : mapping of str to str
+        What models need that is no layout: why, and what to do.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> "flux" in fastpe.rotary_layouts
+    True
+    >>> fastpe.rotary_layouts["flux3"]
+    Traceback (most recent call last):
+    KeyError: "'flux3' is not a layout; did you mean 'flux'?"
+    """
+
+    def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
+        self.not_expressible = dict(not_expressible)
+        super().__init__(RotaryLayout, layouts)
+
+    def __getitem__(self, name: str) -> RotaryLayout:
+        """Look a layout up by its exact name."""
+        if name in self._presets:
+            return self._presets[name]
+        if name in self.not_expressible:
+            raise KeyError(f"{name!r} is not a layout: {self.not_expressible[name]}")
+        raise KeyError(f"{name!r} is not a layout; {self._hint(str(name))}")
+
+
+def _transformers(*models: str) -> str:
+    return "; ".join(f"huggingface/transformers:models/{name}/modeling_{name}.py" for name in models) + ", version 5.23"
+
+
+def _diffusers(path: str) -> str:
+    return f"huggingface/diffusers:{path}, version 0.42.1"
+
+
+_timm = "huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py, version 1.0.31"
+
+rotary_layouts = LayoutRegistry(
+    (
+        # Text among images and videos
+        RotaryLayout(
+            "qwen2_vl",
+            coordinates=_volume,
+            division="runs",
+            interleaved=False,
+            form="tile",
+            ids="mrope",
+            theta=None,
+            sections=(16, 24, 24),
+            serves=("Qwen2-VL, Qwen2.5-VL, Qwen2.5-Omni and PaddleOCR-VL, text",),
+            source=_transformers("qwen2_vl", "qwen2_5_vl"),
+        ),
+        RotaryLayout(
+            "qwen3_vl",
+            coordinates=_volume,
+            division="strides",
+            interleaved=False,
+            form="tile",
+            ids="mrope_frames",
+            theta=None,
+            sections=(24, 20, 20),
+            serves=("Qwen3-VL, Qwen3-VL-MoE and Cosmos 3 Edge, text",),
+            source=_transformers("qwen3_vl"),
+        ),
+        RotaryLayout(
+            "qwen3_5",
+            coordinates=_volume,
+            division="strides",
+            interleaved=False,
+            form="tile",
+            ids="mrope_frames",
+            theta=None,
+            sections=(11, 11, 10),
+            partial=True,
+            serves=("Qwen3.5 and Qwen3.5-MoE, text",),
+            source=_transformers("qwen3_5"),
+        ),
+        RotaryLayout(
+            "glm4v",
+            coordinates=_volume,
+            division="runs",
+            interleaved=True,
+            form="repeat",
+            ids="mrope_frames",
+            theta=None,
+            sections=(8, 12, 12),
+            partial=True,
+            serves=("GLM-4V (GLM-4.1V) and GLM-OCR, text",),
+            source=_transformers("glm4v", "glm_ocr"),
+        ),
+        RotaryLayout(
+            "glm4v_moe",
+            coordinates=_volume,
+            division="runs",
+            interleaved=False,
+            form="tile",
+            ids="mrope_frames",
+            theta=None,
+            sections=(8, 12, 12),
+            partial=True,
+            serves=("GLM-4V-MoE (GLM-4.5V), text",),
+            source=_transformers("glm4v_moe"),
+        ),
+        RotaryLayout(
+            "ernie4_5_vl",
+            coordinates=_volume,
+            division="turns",
+            interleaved=True,
+            form="repeat",
+            ids="mrope",
+            theta=None,
+            sections=(22, 22, 20),
+            serves=("Ernie 4.5 VL, text; the time of its videos is what is left after they are merged",),
+            source=_transformers("ernie4_5_vl_moe"),
+        ),
+        # Images
+        RotaryLayout(
+            "qwen2_vl_vision",
+            coordinates=("height", "width"),
+            division="blocks",
+            interleaved=False,
+            form="tile",
+            ids="merge_blocks",
+            serves=(
+                "Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, GLM-4V, GLM-OCR and Ernie 4.5 VL, vision",
+                "about 15 more models in transformers, such as MLCD, PaddleOCR-VL and VideoLLaMA 3, vision",
+            ),
+            source=_transformers("qwen2_vl") + "; vision_utils.py, get_vision_position_ids",
+        ),
+        RotaryLayout(
+            "pixtral",
+            coordinates=("height", "width"),
+            division="parity",
+            interleaved=False,
+            form="tile",
+            ids="plane",
+            serves=("Pixtral, and vision in Mistral 3",),
+            source=_transformers("pixtral"),
+        ),
+        RotaryLayout(
+            "llama4_vision",
+            coordinates=("width", "height"),
+            division="blocks",
+            interleaved=True,
+            form="complex",
+            ids="llama4",
+            serves=("Llama 4, vision",),
+            source=_transformers("llama4"),
+        ),
+        RotaryLayout(
+            "gemma4_vision",
+            coordinates=("width", "height"),
+            division="parts",
+            interleaved=False,
+            form="tile",
+            ids="plane_columns_first",
+            theta=100.0,
+            serves=("Gemma 4, vision",),
+            source=_transformers("gemma4"),
+        ),
+        RotaryLayout(
+            "dinov3",
+            coordinates=("height", "width"),
+            division="blocks",
+            interleaved=False,
+            form="tile",
+            ids="centres",
+            theta=100.0,
+            freq_scale=6.283185307179586,
+            serves=("DINOv3 in transformers",),
+            source=_transformers("dinov3_vit"),
+        ),
+        RotaryLayout(
+            "timm_dinov3",
+            coordinates=("height", "width"),
+            division="blocks",
+            interleaved=False,
+            form="sin_cos_tile",
+            ids="centres",
+            theta=100.0,
+            freq_scale=6.283185307179586,
+            serves=("timm RotaryEmbeddingDinoV3",),
+            source=_timm,
+        ),
+        RotaryLayout(
+            "timm",
+            coordinates=("height", "width"),
+            division="blocks",
+            interleaved=True,
+            form="sin_cos_repeat",
+            ids="rescaled",
+            serves=("timm RotaryEmbeddingCat, in_pixels=False: EVA-02, and the Perception Encoder",),
+            source=_timm,
+        ),
+        RotaryLayout(
+            "timm_pixel",
+            coordinates=("height", "width"),
+            division="blocks",
+            interleaved=True,
+            form="sin_cos_repeat",
+            ids="from_minus_one_to_one",
+            theta=224.0,
+            frequencies="linear",
+            serves=("timm RotaryEmbeddingCat, in_pixels=True and linear_bands=True",),
+            source=_timm,
+        ),
+        RotaryLayout(
+            "sam2",
+            coordinates=("width", "height"),
+            division="blocks",
+            interleaved=True,
+            form="repeat",
+            ids="rescaled_columns_first",
+            serves=("SAM 2, SAM 3 and EdgeTAM, memory attention", "SAM 3, vision"),
+            source=_transformers("sam2_video", "sam3"),
+        ),
+        # Diffusion
+        RotaryLayout(
+            "flux",
+            coordinates=("image", "height", "width"),
+            division="blocks",
+            interleaved=True,
+            form="repeat",
+            ids="flux",
+            sections=(8, 28, 28),
+            serves=("Flux in diffusers, and Chroma, Bria, LongCat-Image and Ovis-Image",),
+            source=_diffusers("models/transformers/transformer_flux.py"),
+        ),
+        RotaryLayout(
+            "flux2",
+            coordinates=("image", "height", "width", "text"),
+            division="blocks",
+            interleaved=True,
+            form="repeat",
+            ids="flux2",
+            theta=2000.0,
+            sections=(16, 16, 16, 16),
+            serves=("Flux 2 in diffusers",),
+            source=_diffusers("models/transformers/transformer_flux2.py, pipelines/flux2/pipeline_flux2.py"),
+        ),
+        RotaryLayout(
+            "qwen_image",
+            coordinates=("image", "height", "width"),
+            division="blocks",
+            interleaved=True,
+            form="complex",
+            ids="qwen_image",
+            sections=(8, 28, 28),
+            serves=("Qwen-Image in diffusers, with scale_rope=True",),
+            source=_diffusers("models/transformers/transformer_qwenimage.py"),
+        ),
+        RotaryLayout(
+            "hunyuan_video",
+            coordinates=_volume,
+            division="blocks",
+            interleaved=True,
+            form="repeat",
+            ids="volume",
+            theta=256.0,
+            sections=(8, 28, 28),
+            serves=("HunyuanVideo in diffusers; its text is not rotated",),
+            source=_diffusers("models/transformers/transformer_hunyuan_video.py"),
+        ),
+        RotaryLayout(
+            "wan",
+            coordinates=_volume,
+            division="blocks",
+            interleaved=True,
+            form="repeat",
+            ids="volume",
+            remainder="first",
+            serves=("Wan in diffusers",),
+            source=_diffusers("models/transformers/transformer_wan.py"),
+        ),
+        RotaryLayout(
+            "cogvideox",
+            coordinates=_volume,
+            division="blocks",
+            interleaved=True,
+            form="repeat",
+            ids="cogvideox",
+            proportions=(2, 3, 3),
+            serves=("CogVideoX in diffusers, 1.0 with trained_shape and 1.5 without; its text is not rotated",),
+            source=_diffusers(
+                "models/embeddings.py, get_3d_rotary_pos_embed; pipelines/cogvideo/pipeline_cogvideox.py"
+            ),
+        ),
+        RotaryLayout(
+            "lumina2",
+            coordinates=("text", "height", "width"),
+            division="blocks",
+            interleaved=True,
+            form="complex",
+            ids="lumina2",
+            serves=("Lumina 2 in diffusers, whose tables are float64",),
+            source=_diffusers("models/transformers/transformer_lumina2.py"),
+        ),
+        RotaryLayout(
+            "z_image",
+            coordinates=("text", "height", "width"),
+            division="blocks",
+            interleaved=True,
+            form="complex",
+            ids="z_image",
+            theta=256.0,
+            sections=(16, 24, 24),
+            serves=("Z-Image in diffusers",),
+            source=_diffusers("models/transformers/transformer_z_image.py"),
+        ),
+    ),
+    not_expressible={
+        "vjepa2": (
+            "V-JEPA 2 pairs neighbours, but its tables are tiled, so the two columns of a pair have different angles. "
+            "That is no rotation; write x * cos + y * sin in NumPy, as modeling_vjepa2.py does"
+        ),
+        "hunyuan_vl": (
+            "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
+            "pair have different angles. That is no rotation for images; text is RotaryEmbedding.from_config's"
+        ),
+        "ltx2": (
+            'LTX-2 in the form "split" divides its frequencies among the heads. Rotate each head by tables of its own: '
+            "fastpe.rotate_(q[:, h], cos=cos[h], sin=sin[h], interleaved=False)"
+        ),
+        "timm_mixed": (
+            "timm's RotaryEmbeddingMixed learns frequencies for each layer and head. Rotate each head by tables of its "
+            "own: fastpe.rotate_(q[:, h], cos=cos[h], sin=sin[h], interleaved=True)"
+        ),
+        "lightglue": (
+            "LightGlue's angles are a learned projection of its points. Rotate by tables of them: "
+            "fastpe.rotate_(q, cos=np.cos(angles), sin=np.sin(angles), interleaved=True)"
+        ),
+    },
+)

@@ -1,0 +1,547 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Layouts of several coordinates beside the modules that they are named after: ids, tables and rotations.
+
+Run it with ``pytest -m peers tests/peers/test_rotary_layouts.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+
+from .conftest import Measured
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+Array = npt.NDArray[Any]
+
+
+def imported(module: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip(module.split(".")[0])
+        return importlib.import_module(module)
+
+
+def modeling(name: str) -> Any:
+    return imported(f"transformers.models.{name}.modeling_{name}")
+
+
+def transformer(name: str) -> Any:
+    return imported(f"diffusers.models.transformers.transformer_{name}")
+
+
+def numpy_of(value: Any) -> Any:
+    """Tensors as arrays; tuples of them as tuples."""
+    return tuple(map(numpy_of, value)) if isinstance(value, tuple) else np.asarray(value.detach().cpu())
+
+
+class Peer(NamedTuple):
+    """What a project has of its own for one sequence."""
+
+    # The arguments of the layout.
+    layout: str
+    head_dim: int
+    segments: tuple[Any, ...]
+    # Cosines and sines, or what the layout's form is.
+    tables: Any
+    # From arrays [1, heads, N, head_dim] to such arrays.
+    rotate: Callable[..., Any]
+    options: dict[str, Any] = {}
+    id_options: dict[str, Any] = {}
+    ids: Any = None
+    # Roundings of an angle to float32, or float64, before its cosine is taken.
+    angle_dtype: Any = np.float32
+
+
+def check(peer: Peer, measured: Measured, name: str) -> None:
+    torch = imported("torch")
+    layout = fastpe.rotary_layouts[peer.layout]
+    ids = layout.positions(*peer.segments, **peer.id_options)
+    assert ids.shape[1] == len(layout.coordinates)
+    if peer.ids is not None:
+        theirs = np.asarray(peer.ids)
+        if ids.dtype.kind == "i":
+            np.testing.assert_array_equal(ids, theirs)
+        else:
+            # A few roundings to float32.
+            np.testing.assert_allclose(ids, theirs, rtol=0, atol=2.0**-22 * max(1.0, np.abs(ids).max()))
+
+    angles = layout.tables(ids, peer.head_dim, form="angles", dtype=np.float64, **peer.options)
+    # The frequency, the coordinate and their product are rounded, some of them twice; then the table itself.
+    unit = float(np.finfo(peer.angle_dtype).eps)
+    expected = numpy_of(peer.tables)
+    parts = expected if isinstance(expected, tuple) else (expected,)
+    wide = parts[0].dtype in (np.float64, np.complex128)
+    bound = 2 * unit * float(np.abs(angles).max()) + 2.0 ** (-51 if wide else -23)
+    ours = layout.tables(ids, peer.head_dim, dtype=np.float64 if wide else np.float32, **peer.options)
+    for own, other in zip(ours if isinstance(ours, tuple) else (ours,), parts, strict=True):
+        assert own.dtype == other.dtype
+        assert own.shape == other.shape
+        difference = float(np.abs(own - other).max())
+        measured.append((f"{name} tables", str(list(own.shape)), difference, bound))
+        assert difference <= bound
+
+    rng = np.random.default_rng(1)
+    q = rng.standard_normal((1, 4, len(ids), peer.head_dim), dtype=np.float32)
+    k = rng.standard_normal((1, 2, len(ids), peer.head_dim), dtype=np.float32)
+    # Two products of a value and its table, and three roundings of the result.
+    bound = float(np.abs(q).max() + np.abs(k).max()) * (2 * bound + 3 * 2.0**-23)
+    rotated = numpy_of(tuple(peer.rotate(torch.from_numpy(q.copy()), torch.from_numpy(k.copy()))))
+    copies = [layout.rotate(x, positions=ids, **peer.options) for x in (q, k)]
+    for own, copy, other in zip(layout.rotate_(q, k, positions=ids, **peer.options), copies, rotated, strict=True):
+        np.testing.assert_array_equal(own, copy)
+        difference = float(np.abs(own - other.reshape(own.shape)).max())
+        measured.append((f"{name} rotation", str(list(own.shape)), difference, bound))
+        assert difference <= bound
+
+
+def each(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function of one array for queries and keys; `rotated_by` (x, tables) with rows before heads."""
+    return lambda q, k: (function(q), function(k))
+
+
+def rows_first(function: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions that take [1, N, heads, D]."""
+    return lambda q, k: [result.transpose(1, 2) for result in function(q.transpose(1, 2), k.transpose(1, 2))]
+
+
+def inner_function(method: Callable[..., Any], name: str, module: Any) -> Callable[..., Any]:
+    """A function that is defined inside of a method and uses nothing of it."""
+    (code,) = (
+        constant
+        for constant in inspect.unwrap(method).__code__.co_consts
+        if inspect.iscode(constant) and constant.co_name == name
+    )
+    return types.FunctionType(code, vars(module))
+
+
+# Text among images and videos: (layout, model, prefix of its classes, sections, columns that are rotated, head_dim).
+
+TEXT = {
+    "qwen2_vl": ("qwen2_vl", "Qwen2VL", [16, 24, 24], 1.0, 128),
+    "qwen2_5_vl": ("qwen2_vl", "Qwen2_5_VL", [16, 24, 24], 1.0, 128),
+    "qwen2_5_omni": ("qwen2_vl", "Qwen2_5Omni", [16, 24, 24], 1.0, 128),
+    "paddleocr_vl": ("qwen2_vl", "PaddleOCR", [16, 24, 24], 1.0, 128),
+    "qwen3_vl": ("qwen3_vl", "Qwen3VLText", [24, 20, 20], 1.0, 128),
+    "qwen3_vl_moe": ("qwen3_vl", "Qwen3VLMoeText", [24, 20, 20], 1.0, 128),
+    "cosmos3_edge": ("qwen3_vl", "Cosmos3EdgeText", [24, 20, 20], 1.0, 128),
+    "qwen3_5": ("qwen3_5", "Qwen3_5Text", [11, 11, 10], 0.25, 256),
+    "qwen3_5_moe": ("qwen3_5", "Qwen3_5MoeText", [11, 11, 10], 0.25, 256),
+    "glm4v": ("glm4v", "Glm4vText", [8, 12, 12], 0.5, 128),
+    "glm_ocr": ("glm4v", "GlmOcrText", [16, 24, 24], 1.0, 128),
+    "glm4v_moe": ("glm4v_moe", "Glm4vMoeText", [8, 12, 12], 0.5, 128),
+    "ernie4_5_vl_moe": ("ernie4_5_vl", "Ernie4_5_VLMoeText", [22, 22, 20], 1.0, 128),
+}
+
+
+@pytest.mark.parametrize("model", TEXT)
+def test_text_among_images(model: str, measured: Measured) -> None:
+    torch, module = imported("torch"), modeling(model)
+    layout, prefix, sections, share, head_dim = TEXT[model]
+    config = types.SimpleNamespace(
+        max_position_embeddings=4096,
+        head_dim=head_dim,
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": 500000.0,
+            "mrope_section": sections,
+            "partial_rotary_factor": share,
+        },
+    )
+    segments = (9, (1, 8, 12), 4, (1, 12, 6), 20)
+    ids = fastpe.rotary_layouts[layout].positions(*segments)
+    rotary = getattr(module, f"{prefix}RotaryEmbedding")(config)
+    cos, sin = rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(ids, -1, 0)[:, None]))
+    check(
+        Peer(
+            layout,
+            head_dim,
+            segments,
+            (cos[0], sin[0]),
+            functools.partial(module.apply_rotary_pos_emb, cos=cos, sin=sin),
+            options={"theta": 500000.0, "sections": sections},
+        ),
+        measured,
+        f"transformers {model}",
+    )
+
+
+INDEXED = {
+    "qwen2_vl": ("Qwen2VLModel", (1, 2)),
+    "qwen2_5_vl": ("Qwen2_5_VLModel", (1, 2)),
+    "paddleocr_vl": ("PaddleOCRVLModel", (1, 2)),
+    "qwen3_vl": ("Qwen3VLModel", (1,)),
+    "qwen3_5": ("Qwen3_5Model", (1,)),
+    "glm4v": ("Glm4vModel", (1,)),
+    "glm4v_moe": ("Glm4vMoeModel", (1,)),
+    "glm_ocr": ("GlmOcrModel", (1,)),
+    "ernie4_5_vl_moe": ("Ernie4_5_VLMoeModel", (1,)),
+}
+
+
+@pytest.mark.parametrize("model", INDEXED)
+def test_ids_of_text_among_images_and_videos(model: str) -> None:
+    torch, module = imported("torch"), modeling(model)
+    class_name, kinds = INDEXED[model]
+    owner = getattr(module, class_name)
+    vision = types.SimpleNamespace(spatial_merge_size=2, temporal_merge_size=1, tokens_per_second=4)
+    fake = types.SimpleNamespace(config=types.SimpleNamespace(vision_config=vision))
+    fake.get_vision_position_ids = functools.partial(owner.get_vision_position_ids, fake)
+    layout = fastpe.rotary_layouts[TEXT[model][0]]
+    for kind in kinds:
+        grids = [(1, 8, 12), (1, 16, 4)] if kind == 1 else [(3, 4, 6), (5, 4, 4)]
+        segments = (7, grids[0], 5, grids[1], 11)
+        token_types = [0] * 7 + [kind] * (np.prod(grids[0]) // 4) + [0] * 5 + [kind] * (np.prod(grids[1]) // 4) + [0] * 11
+        tokens = torch.zeros(1, len(token_types), dtype=torch.long)
+        name = "image_grid_thw" if kind == 1 else "video_grid_thw"
+        extra, options = {}, {}
+        if model == "qwen2_5_vl" and kind == 2:
+            extra, options = {"second_per_grid_ts": [0.6, 0.6]}, {"time_interval": 4 * 0.6}
+        expected, _ = owner.get_rope_index(
+            fake, tokens, torch.tensor([token_types]), **{name: torch.tensor(grids)}, **extra
+        )
+        ids = layout.positions(*segments, **options)
+        np.testing.assert_array_equal(np.moveaxis(ids, -1, 0), expected[:, 0])
+        # The text of a later call continues behind the largest coordinate of the last text.
+        np.testing.assert_array_equal(ids[-3:], layout.positions(3, start=int(ids[-3, 0])))
+
+
+# Images
+
+VISION = {
+    "qwen2_vl": "Qwen2VLVisionRotaryEmbedding",
+    "qwen2_5_vl": "Qwen2_5_VLVisionRotaryEmbedding",
+    "qwen2_5_omni": "Qwen2_5OmniVisionRotaryEmbedding",
+    "qwen3_vl": "Qwen3VLVisionRotaryEmbedding",
+    "qwen3_vl_moe": "Qwen3VLMoeVisionRotaryEmbedding",
+    "qwen3_omni_moe": "Qwen3OmniMoeVisionRotaryEmbedding",
+    "qwen3_5": "Qwen3_5VisionRotaryEmbedding",
+    "qwen3_5_moe": "Qwen3_5MoeVisionRotaryEmbedding",
+    "glm4v": "Glm4vVisionRotaryEmbedding",
+    "glm4v_moe": "Glm4vMoeVisionRotaryEmbedding",
+    "glm_ocr": "GlmOcrVisionRotaryEmbedding",
+    "ernie4_5_vl_moe": "Ernie4_5_VLMoeVisionRotaryEmbedding",
+    "exaone4_5": "Exaone4_5_VisionRotaryEmbedding",
+    "paddleocr_vl": "PaddleOCRVisionRotaryEmbedding",
+    "video_llama_3": "VideoLlama3VisionRotaryEmbedding",
+}
+
+
+@pytest.mark.parametrize("model", VISION)
+def test_vision_with_merge_blocks(model: str, measured: Measured) -> None:
+    torch, module = imported("torch"), modeling(model)
+    utilities = imported("transformers.vision_utils")
+    grids = ((1, 8, 12), (3, 4, 6))
+    position_ids = utilities.get_vision_position_ids(torch.tensor(grids), 2)
+    config = types.SimpleNamespace(head_dim=80, rope_parameters={"rope_type": "axial", "rope_theta": 10000.0})
+    cos, sin = getattr(module, VISION[model])(config)(torch.zeros(1), position_ids)
+
+    def rotate(q: Any, k: Any) -> Any:
+        # [N, heads, D]
+        rotated = module.apply_rotary_pos_emb_vision(q[0].transpose(0, 1), k[0].transpose(0, 1), cos, sin)
+        return [each.transpose(0, 1) for each in rotated]
+
+    check(
+        Peer("qwen2_vl_vision", 80, grids, (cos, sin), rotate, ids=position_ids), measured, f"transformers {model} vision"
+    )
+
+
+def test_blocks_of_another_size() -> None:
+    torch, utilities = imported("torch"), imported("transformers.vision_utils")
+    for merge_size in (1, 3):
+        expected = utilities.get_vision_position_ids(torch.tensor([[2, 6, 9]]), merge_size)
+        ids = fastpe.rotary_layouts["qwen2_vl_vision"].positions((2, 6, 9), merge_size=merge_size)
+        np.testing.assert_array_equal(ids, expected)
+
+
+def test_pixtral(measured: Measured) -> None:
+    torch, transformers, module = imported("torch"), imported("transformers"), modeling("pixtral")
+    config = transformers.PixtralVisionConfig(
+        hidden_size=128, num_attention_heads=2, num_hidden_layers=1, intermediate_size=8, image_size=96, patch_size=8
+    )
+    model = module.PixtralVisionModel(config).eval()
+    seen: list[Any] = []
+    model.patch_positional_embedding.register_forward_hook(lambda module, inputs, result: seen.append((inputs, result)))
+    with torch.no_grad():
+        model(torch.zeros(2, 3, 96, 80), image_sizes=[(96, 80), (40, 64)])
+    (_, position_ids), (cos, sin) = seen[0]
+    rotate = functools.partial(module.apply_rotary_pos_emb, cos=cos[None], sin=sin[None])
+    check(Peer("pixtral", 64, ((12, 10), (5, 8)), (cos, sin), rotate, ids=position_ids), measured, "transformers pixtral")
+
+
+def test_llama4_vision(measured: Measured) -> None:
+    torch, transformers, module = imported("torch"), imported("transformers"), modeling("llama4")
+    config = transformers.Llama4VisionConfig(hidden_size=176, num_attention_heads=2, image_size=84, patch_size=14)
+    frequencies = module.Llama4VisionRotaryEmbedding(config)(torch.zeros(1))
+    rotate = rows_first(functools.partial(module.vision_apply_rotary_emb, freqs_ci=frequencies))
+    check(Peer("llama4_vision", 88, ((6, 6),), frequencies[:, 0], rotate), measured, "transformers llama4 vision")
+
+
+def test_gemma4_vision(measured: Measured) -> None:
+    torch, module = imported("torch"), modeling("gemma4")
+    processing = imported("transformers.models.gemma4.image_processing_gemma4")
+    config = types.SimpleNamespace(head_dim=72, rope_parameters={"rope_type": "axial", "rope_theta": 100.0})
+    grid = torch.meshgrid(torch.arange(10), torch.arange(6), indexing="xy")
+    position_ids = torch.stack(grid, dim=-1).reshape(1, -1, 2)
+    # The lines of Gemma4ImageProcessor._preprocess.
+    assert 'indexing="xy"' in inspect.getsource(processing)
+    cos, sin = module.Gemma4VisionRotaryEmbedding(config)(torch.zeros(1), position_ids)
+
+    def turned(x: Any) -> Any:
+        return module.apply_multidimensional_rope(x.transpose(1, 2), cos, sin, position_ids).transpose(1, 2)
+
+    check(
+        Peer("gemma4_vision", 72, ((6, 10),), (cos[0], sin[0]), each(turned), ids=position_ids[0]),
+        measured,
+        "transformers gemma4 vision",
+    )
+
+
+def test_dinov3(measured: Measured) -> None:
+    torch, transformers, module = imported("torch"), imported("transformers"), modeling("dinov3_vit")
+    config = transformers.DINOv3ViTConfig(hidden_size=128, num_attention_heads=2, patch_size=16)
+    cos, sin = module.DINOv3ViTRopePositionEmbedding(config).eval()(torch.zeros(1, 3, 96, 160))
+    centres = module.get_patches_center_coordinates(6, 10, torch.float32, torch.device("cpu"))
+    rotate = functools.partial(module.apply_rotary_pos_emb, cos=cos, sin=sin)
+    peer = Peer("dinov3", 64, ((6, 10),), (cos, sin), rotate, ids=centres)
+    check(peer, measured, "transformers dinov3")
+
+
+def test_dinov3_leaves_prefix_tokens(measured: Measured) -> None:
+    torch, module = imported("torch"), modeling("dinov3_vit")
+    layout = fastpe.rotary_layouts["dinov3"]
+    ids = layout.positions((3, 4))
+    cos, sin = map(torch.from_numpy, layout.tables(ids, 64))
+    x = np.random.default_rng(3).standard_normal((1, 2, 5 + 12, 64), dtype=np.float32)
+    expected, _ = module.apply_rotary_pos_emb(torch.from_numpy(x.copy()), torch.from_numpy(x.copy()), cos, sin)
+    layout.rotate_(x[:, :, 5:], positions=ids)
+    np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)
+
+
+TIMM = {
+    "lang": ("timm", {"in_pixels": False}, {}),
+    "eva02": ("timm", {"in_pixels": False, "ref_feat_shape": [16, 16]}, {"trained_shape": (16, 16)}),
+    "pixel": ("timm_pixel", {"in_pixels": True, "linear_bands": True}, {}),
+    "pixel, max_res": ("timm_pixel", {"in_pixels": True, "linear_bands": True, "max_res": 64}, {}),
+}
+
+
+@pytest.mark.parametrize("kind", TIMM)
+def test_timm_rotary_embedding_cat(kind: str, measured: Measured) -> None:
+    module = imported("timm.layers.pos_embed_sincos")
+    layout, arguments, id_options = TIMM[kind]
+    rotary = module.RotaryEmbeddingCat(64, **arguments).eval()
+    table = rotary.get_embed([6, 9])
+    grid = module._build_grid([6, 9], grid_type=rotary.grid_type, ref_feat_shape=rotary.ref_feat_shape).flatten(0, 1)
+    rotate = each(lambda x: module.apply_rot_embed_cat(x, table))
+    options = {"theta": 64} if "max_res" in arguments else {}
+    peer = Peer(layout, 64, ((6, 9),), table, rotate, ids=grid, id_options=id_options, options=options)
+    check(peer, measured, f"timm {kind}")
+
+
+def test_timm_dinov3(measured: Measured) -> None:
+    module = imported("timm.layers.pos_embed_sincos")
+    table = module.RotaryEmbeddingDinoV3(64).eval().get_embed([6, 9])
+    rotate = each(lambda x: module.apply_rot_embed_cat(x, table, half=True))
+    check(Peer("timm_dinov3", 64, ((6, 9),), table, rotate), measured, "timm dinov3")
+
+
+SAM = {
+    "sam2_video": "Sam2VideoVisionRotaryEmbedding",
+    "sam3_tracker_video": "Sam3TrackerVideoVisionRotaryEmbedding",
+    "edgetam_video": "EdgeTamVideoVisionRotaryEmbedding",
+}
+
+
+@pytest.mark.parametrize("model", SAM)
+def test_memory_attention_of_sam(model: str, measured: Measured) -> None:
+    torch, module = imported("torch"), modeling(model)
+    config = types.SimpleNamespace(
+        memory_attention_hidden_size=256,
+        memory_attention_downsample_rate=1,
+        memory_attention_num_attention_heads=1,
+        memory_attention_rope_feat_sizes=(10, 7),
+        rope_parameters={"rope_type": "axial", "rope_theta": 10000.0},
+    )
+    (owner,) = (
+        value
+        for name, value in vars(module).items()
+        if name.endswith("MemoryAttention") and hasattr(value, "precompute_positions")
+    )
+    position_ids = owner.precompute_positions(config)
+    cos, sin = getattr(module, SAM[model])(config)(torch.zeros(1), position_ids)
+    if model == "edgetam_video":
+        rotate = functools.partial(module.apply_rotary_pos_emb_2d_self_attn, cos=cos, sin=sin)
+    else:
+        rotate = functools.partial(module.apply_rotary_pos_emb_2d, cos=cos, sin=sin)
+    check(Peer("sam2", 256, ((7, 10),), (cos[0], sin[0]), rotate, ids=position_ids), measured, f"transformers {model}")
+
+
+def test_vision_of_sam3(measured: Measured) -> None:
+    torch, module = imported("torch"), modeling("sam3")
+    config = types.SimpleNamespace(
+        head_dim=64,
+        image_size=336,
+        patch_size=14,
+        window_size=9,
+        rope_parameters={"rope_type": "axial", "rope_theta": 10000.0},
+    )
+    rotary = module.Sam3ViTRotaryEmbedding(config)
+    for window_size, segments, id_options in (
+        (9, ((9, 9),), {}),
+        (0, ((24, 24),), {"trained_shape": (9, 9)}),
+    ):
+        position_ids = module.Sam3ViTLayer.precompute_positions(config, window_size)
+        cos, sin = rotary(torch.zeros(1), position_ids)
+        rotate = functools.partial(module.apply_rotary_pos_emb_2d, cos=cos, sin=sin)
+        peer = Peer("sam2", 64, segments, (cos[0], sin[0]), rotate, ids=position_ids, id_options=id_options)
+        check(peer, measured, f"transformers sam3, window {window_size}")
+
+
+# Diffusion
+
+
+def diffusers_rotate(tables: Any, **options: Any) -> Callable[..., Any]:
+    embeddings = imported("diffusers.models.embeddings")
+    return each(lambda x: embeddings.apply_rotary_emb(x, tables, **options))
+
+
+def test_flux(measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("flux")
+    pipeline = imported("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
+    image = pipeline._prepare_latent_image_ids(1, 6, 9, torch.device("cpu"), torch.float32)
+    # The ids of text are written so in encode_prompt.
+    ids = torch.cat([torch.zeros(11, 3), image])
+    tables = module.FluxPosEmbed(10000, [16, 56, 56])(ids)
+    peer = Peer("flux", 128, (11, (6, 9)), tables, diffusers_rotate(tables), ids=ids, angle_dtype=np.float64)
+    check(peer, measured, "diffusers Flux")
+
+
+def test_flux2(measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("flux2")
+    pipeline = imported("diffusers.pipelines.flux2.pipeline_flux2").Flux2Pipeline
+    text = pipeline._prepare_text_ids(torch.zeros(1, 11, 4))[0]
+    image = pipeline._prepare_latent_ids(torch.zeros(1, 4, 6, 9))[0]
+    references = pipeline._prepare_image_ids([torch.zeros(1, 4, 3, 5), torch.zeros(1, 4, 2, 7)])[0]
+    ids = torch.cat([text, image, references])
+    tables = module.Flux2PosEmbed(2000, [32, 32, 32, 32])(ids)
+    segments = (11, (6, 9), (3, 5), (2, 7))
+    peer = Peer("flux2", 128, segments, tables, diffusers_rotate(tables), ids=ids, angle_dtype=np.float64)
+    check(peer, measured, "diffusers Flux 2")
+
+
+@pytest.mark.parametrize("grids", [[(1, 6, 9)], [(1, 7, 4), (1, 5, 12)]])
+def test_qwen_image(grids: list[tuple[int, int, int]], measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("qwenimage")
+    rotary = module.QwenEmbedRope(10000, [16, 56, 56], scale_rope=True)
+    video, text = rotary([grids], max_txt_seq_len=11, device=torch.device("cpu"))
+    # The joint attention has text in front.
+    table = torch.cat([text, video])
+    rotate = rows_first(
+        each(functools.partial(module.apply_rotary_emb_qwen, freqs_cis=table, use_real=False))
+    )
+    check(Peer("qwen_image", 128, (11, *grids), table, rotate), measured, "diffusers Qwen-Image")
+
+
+def test_hunyuan_video(measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("hunyuan_video")
+    tables = module.HunyuanVideoRotaryPosEmbed(2, 1, [16, 56, 56], 256.0)(torch.zeros(1, 4, 3, 8, 10))
+    check(Peer("hunyuan_video", 128, ((3, 4, 5),), tables, diffusers_rotate(tables)), measured, "diffusers HunyuanVideo")
+
+
+@pytest.mark.parametrize("head_dim", [128, 64])
+def test_wan(head_dim: int, measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("wan")
+    cos, sin = module.WanRotaryPosEmbed(head_dim, (1, 2, 2), 64)(torch.zeros(1, 4, 3, 8, 10))
+    function = inner_function(module.WanAttnProcessor.__call__, "apply_rotary_emb", module)
+    rotate = rows_first(each(lambda x: function(x, cos, sin)))
+    tables = (cos[0, :, 0], sin[0, :, 0])
+    check(Peer("wan", head_dim, ((3, 4, 5),), tables, rotate, angle_dtype=np.float64), measured, "diffusers Wan")
+
+
+@pytest.mark.parametrize("grid", [(4, 6), (6, 4), (5, 12), (8, 12)])
+def test_cogvideox(grid: tuple[int, int], measured: Measured) -> None:
+    embeddings = imported("diffusers.models.embeddings")
+    crop = imported("diffusers.pipelines.cogvideo.pipeline_cogvideox").get_resize_crop_region_for_grid
+    tables = embeddings.get_3d_rotary_pos_embed(64, crop(grid, 12, 8), grid, 3)
+    rotate = diffusers_rotate(tables)
+    peer = Peer("cogvideox", 64, ((3, *grid),), tables, rotate, id_options={"trained_shape": (8, 12)})
+    check(peer, measured, "diffusers CogVideoX 1.0")
+    tables = embeddings.get_3d_rotary_pos_embed(64, None, grid, 3, grid_type="slice", max_size=(8, 12))
+    check(Peer("cogvideox", 64, ((3, *grid),), tables, diffusers_rotate(tables)), measured, "diffusers CogVideoX 1.5")
+
+
+def test_lumina2(measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("lumina2")
+    rotary = module.Lumina2RotaryPosEmbed(10000, [32, 32, 32], [300, 64, 64])
+    *_, table, _, _ = rotary(torch.zeros(1, 4, 12, 10), torch.ones(1, 9, dtype=torch.int32))
+    rotate = rows_first(diffusers_rotate(table, use_real=False))
+    peer = Peer("lumina2", 96, (9, (6, 5)), table[0], rotate, angle_dtype=np.float64)
+    check(peer, measured, "diffusers Lumina 2")
+
+
+@pytest.mark.parametrize("tokens", [9, 64])
+def test_z_image(tokens: int, measured: Measured) -> None:
+    torch, module = imported("torch"), transformer("z_image")
+    model = module.ZImageTransformer2DModel
+    fake = types.SimpleNamespace()
+    for name in ("create_coordinate_grid", "_patchify_image", "_pad_with_ids"):
+        value = inspect.getattr_static(model, name)
+        setattr(fake, name, value.__func__ if isinstance(value, staticmethod) else functools.partial(value, fake))
+    image, text = torch.zeros(4, 1, 10, 14), torch.zeros(tokens, 8)
+    result = model.patchify_and_embed(fake, [image], [text], 2, 1)
+    id_lists = [each[0] for each in result if isinstance(each, list) and torch.is_tensor(each[0]) and each[0].shape[-1:] == (3,)]
+    image_ids, text_ids = sorted(id_lists, key=lambda ids: bool(ids[0, 0] == 1))
+    # The text's ids are longer than its features, and are cut to them before they are used.
+    ids = torch.cat([image_ids, text_ids[: tokens + -tokens % 32]])
+    table = module.RopeEmbedder(256.0, [32, 48, 48], [512, 64, 64])(ids)
+    function = inner_function(module.ZSingleStreamAttnProcessor.__call__, "apply_rotary_emb", module)
+    rotate = rows_first(each(lambda x: function(x, table[None])))
+    peer = Peer("z_image", 128, ((1, 5, 7), tokens), table, rotate, ids=ids)
+    check(peer, measured, "diffusers Z-Image")
+
+
+# What is no layout
+
+
+def test_what_is_no_rotation_changes_lengths() -> None:
+    torch, module = imported("torch"), modeling("vjepa2")
+    x = torch.randn(1, 1, 4, 8)
+    turned = module.rotate_queries_or_keys(x, torch.arange(4.0))
+    assert not torch.allclose(turned.norm(dim=-1), x.norm(dim=-1), rtol=1e-3)
+
+    module = modeling("hunyuan_vl")
+    config = types.SimpleNamespace(
+        max_position_embeddings=64,
+        head_dim=128,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [16, 16, 16, 16]},
+    )
+    (owner,) = (value for name, value in vars(module).items() if name == "HunYuanVLRotaryEmbedding")
+    cos, _ = owner(config)(torch.zeros(1), torch.arange(4)[:, None, None] * torch.arange(5)[None, None])
+    # The two columns of a pair have different angles.
+    assert not torch.allclose(cos[..., :64], cos[..., 64:])
+
+
+def test_ltx2_rotates_each_head_by_tables_of_its_own() -> None:
+    torch, module = imported("torch"), transformer("ltx2")
+    rotary = module.LTX2AudioVideoRotaryPosEmbed(dim=128, num_attention_heads=4, rope_type="split", modality="video")
+    cos, sin = rotary(rotary.prepare_video_coords(1, 2, 3, 4, torch.device("cpu")))
+    x = np.random.default_rng(5).standard_normal((1, 4, 24, 32), dtype=np.float32)
+    expected = module.apply_split_rotary_emb(torch.from_numpy(x.copy()), (cos, sin))
+    assert not torch.allclose(cos[:, 0], cos[:, 1])
+    for h in range(4):
+        tables = (np.ascontiguousarray(each[0, h]) for each in (cos, sin))
+        fastpe.rotate_(x[:, h], **dict(zip(("cos", "sin"), tables, strict=True)), interleaved=False)
+    np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)
