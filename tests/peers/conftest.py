@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import pathlib
+import sys
+import types
+from typing import Any
+
 import pytest
 
 Measured = list[tuple[str, str, float, float]]
@@ -12,6 +19,17 @@ _measured: Measured = []
 def measured() -> Measured:
     """Where a test notes (system, shape, largest difference, bound)."""
     return _measured
+
+
+def timm_sincos() -> Any:
+    """timm's module of encodings, without the rest of timm, which needs a torchvision that matches torch."""
+    package = importlib.util.find_spec("timm")
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("timm is not installed; see the head of test_peers.py")
+    layers = types.ModuleType("timm_layers")
+    layers.__path__ = [str(pathlib.Path(package.submodule_search_locations[0], "layers"))]
+    sys.modules[layers.__name__] = layers
+    return importlib.import_module("timm_layers.pos_embed_sincos")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,11 +12,7 @@ With torch installed first, so that nothing else picks its build:
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
-import pathlib
-import sys
-import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +24,7 @@ import pytest
 import fastpe
 
 from ..oracles import docs_pages
-from .conftest import Measured
+from .conftest import Measured, timm_sincos
 
 pytestmark = [
     pytest.mark.peers,
@@ -185,21 +181,10 @@ def _vit_mae(H: int, W: int, d: int) -> Any:
 
 def _timm(**knobs: Any) -> Callable[..., Any]:
     def encode(H: int, W: int, d: int) -> Any:
-        return _sincos2d()([H, W], d, **knobs)
+        _imported("torch")
+        return timm_sincos().build_sincos2d_pos_embed([H, W], d, **knobs)
 
     return encode
-
-
-def _sincos2d() -> Any:
-    """timm's function, without the rest of timm, which needs a torchvision that matches torch."""
-    _imported("torch")
-    package = importlib.util.find_spec("timm")
-    if package is None or not package.submodule_search_locations:
-        pytest.skip("timm is not installed; see the head of this file")
-    layers = types.ModuleType("timm_layers")
-    layers.__path__ = [str(pathlib.Path(package.submodule_search_locations[0], "layers"))]
-    sys.modules[layers.__name__] = layers
-    return importlib.import_module("timm_layers.pos_embed_sincos").build_sincos2d_pos_embed
 
 
 def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ import pytest
 
 import fastpe
 
-from .conftest import Measured
+from .conftest import Measured, timm_sincos
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -58,10 +58,10 @@ class Peer(NamedTuple):
     tables: Any
     # From arrays [1, heads, N, head_dim] to such arrays.
     rotate: Callable[..., Any]
-    options: dict[str, Any] = {}
-    id_options: dict[str, Any] = {}
+    options: Mapping[str, Any] = types.MappingProxyType({})
+    id_options: Mapping[str, Any] = types.MappingProxyType({})
     ids: Any = None
-    # Roundings of an angle to float32, or float64, before its cosine is taken.
+    # In which angles are computed.
     angle_dtype: Any = np.float32
 
 
@@ -79,7 +79,7 @@ def check(peer: Peer, measured: Measured, name: str) -> None:
             np.testing.assert_allclose(ids, theirs, rtol=0, atol=2.0**-22 * max(1.0, np.abs(ids).max()))
 
     angles = layout.tables(ids, peer.head_dim, form="angles", dtype=np.float64, **peer.options)
-    # The frequency, the coordinate and their product are rounded, some of them twice; then the table itself.
+    # A power, its inverse and the angle are rounded (the power is off by up to one unit), and then the table itself.
     unit = float(np.finfo(peer.angle_dtype).eps)
     expected = numpy_of(peer.tables)
     parts = expected if isinstance(expected, tuple) else (expected,)
@@ -96,8 +96,8 @@ def check(peer: Peer, measured: Measured, name: str) -> None:
     rng = np.random.default_rng(1)
     q = rng.standard_normal((1, 4, len(ids), peer.head_dim), dtype=np.float32)
     k = rng.standard_normal((1, 2, len(ids), peer.head_dim), dtype=np.float32)
-    # Two products of a value and its table, and three roundings of the result.
-    bound = float(np.abs(q).max() + np.abs(k).max()) * (2 * bound + 3 * 2.0**-23)
+    # Two products of a value and its table, and the roundings of both results.
+    bound = float(max(np.abs(q).max(), np.abs(k).max())) * (2 * bound + 4 * 2.0**-23)
     rotated = numpy_of(tuple(peer.rotate(torch.from_numpy(q.copy()), torch.from_numpy(k.copy()))))
     copies = [layout.rotate(x, positions=ids, **peer.options) for x in (q, k)]
     for own, copy, other in zip(layout.rotate_(q, k, positions=ids, **peer.options), copies, rotated, strict=True):
@@ -108,7 +108,7 @@ def check(peer: Peer, measured: Measured, name: str) -> None:
 
 
 def each(function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A function of one array for queries and keys; `rotated_by` (x, tables) with rows before heads."""
+    """A function of one array, for queries and keys."""
     return lambda q, k: (function(q), function(k))
 
 
@@ -203,10 +203,13 @@ def test_ids_of_text_among_images_and_videos(model: str) -> None:
     for kind in kinds:
         grids = [(1, 8, 12), (1, 16, 4)] if kind == 1 else [(3, 4, 6), (5, 4, 4)]
         segments = (7, grids[0], 5, grids[1], 11)
-        token_types = [0] * 7 + [kind] * (np.prod(grids[0]) // 4) + [0] * 5 + [kind] * (np.prod(grids[1]) // 4) + [0] * 11
+        token_types = (
+            [0] * 7 + [kind] * (np.prod(grids[0]) // 4) + [0] * 5 + [kind] * (np.prod(grids[1]) // 4) + [0] * 11
+        )
         tokens = torch.zeros(1, len(token_types), dtype=torch.long)
         name = "image_grid_thw" if kind == 1 else "video_grid_thw"
-        extra, options = {}, {}
+        extra: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if model == "qwen2_5_vl" and kind == 2:
             extra, options = {"second_per_grid_ts": [0.6, 0.6]}, {"time_interval": 4 * 0.6}
         expected, _ = owner.get_rope_index(
@@ -251,10 +254,12 @@ def test_vision_with_merge_blocks(model: str, measured: Measured) -> None:
     def rotate(q: Any, k: Any) -> Any:
         # [N, heads, D]
         rotated = module.apply_rotary_pos_emb_vision(q[0].transpose(0, 1), k[0].transpose(0, 1), cos, sin)
-        return [each.transpose(0, 1) for each in rotated]
+        return [turned.transpose(0, 1) for turned in rotated]
 
     check(
-        Peer("qwen2_vl_vision", 80, grids, (cos, sin), rotate, ids=position_ids), measured, f"transformers {model} vision"
+        Peer("qwen2_vl_vision", 80, grids, (cos, sin), rotate, ids=position_ids),
+        measured,
+        f"transformers {model} vision",
     )
 
 
@@ -278,7 +283,9 @@ def test_pixtral(measured: Measured) -> None:
         model(torch.zeros(2, 3, 96, 80), image_sizes=[(96, 80), (40, 64)])
     (_, position_ids), (cos, sin) = seen[0]
     rotate = functools.partial(module.apply_rotary_pos_emb, cos=cos[None], sin=sin[None])
-    check(Peer("pixtral", 64, ((12, 10), (5, 8)), (cos, sin), rotate, ids=position_ids), measured, "transformers pixtral")
+    check(
+        Peer("pixtral", 64, ((12, 10), (5, 8)), (cos, sin), rotate, ids=position_ids), measured, "transformers pixtral"
+    )
 
 
 def test_llama4_vision(measured: Measured) -> None:
@@ -291,12 +298,21 @@ def test_llama4_vision(measured: Measured) -> None:
 
 def test_gemma4_vision(measured: Measured) -> None:
     torch, module = imported("torch"), modeling("gemma4")
-    processing = imported("transformers.models.gemma4.image_processing_gemma4")
+    processor = imported("transformers.models.gemma4.image_processing_pil_gemma4").Gemma4ImageProcessorPil
     config = types.SimpleNamespace(head_dim=72, rope_parameters={"rope_type": "axial", "rope_theta": 100.0})
-    grid = torch.meshgrid(torch.arange(10), torch.arange(6), indexing="xy")
-    position_ids = torch.stack(grid, dim=-1).reshape(1, -1, 2)
-    # The lines of Gemma4ImageProcessor._preprocess.
-    assert 'indexing="xy"' in inspect.getsource(processing)
+    steps = dict.fromkeys(("do_resize", "do_rescale", "do_normalize"), False)
+    unused = dict.fromkeys(("resample", "rescale_factor", "image_mean", "image_std", "return_tensors"))
+    batch = processor._preprocess(
+        None,
+        [np.zeros((3, 6 * 16, 10 * 16))],
+        patch_size=16,
+        max_soft_tokens=70,
+        pooling_kernel_size=3,
+        **steps,
+        **unused,
+    )
+    # It pads with -1.
+    position_ids = torch.from_numpy(batch["image_position_ids"][:, :60])
     cos, sin = module.Gemma4VisionRotaryEmbedding(config)(torch.zeros(1), position_ids)
 
     def turned(x: Any) -> Any:
@@ -330,7 +346,7 @@ def test_dinov3_leaves_prefix_tokens(measured: Measured) -> None:
     np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)
 
 
-TIMM = {
+TIMM: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "lang": ("timm", {"in_pixels": False}, {}),
     "eva02": ("timm", {"in_pixels": False, "ref_feat_shape": [16, 16]}, {"trained_shape": (16, 16)}),
     "pixel": ("timm_pixel", {"in_pixels": True, "linear_bands": True}, {}),
@@ -340,7 +356,8 @@ TIMM = {
 
 @pytest.mark.parametrize("kind", TIMM)
 def test_timm_rotary_embedding_cat(kind: str, measured: Measured) -> None:
-    module = imported("timm.layers.pos_embed_sincos")
+    imported("torch")
+    module = timm_sincos()
     layout, arguments, id_options = TIMM[kind]
     rotary = module.RotaryEmbeddingCat(64, **arguments).eval()
     table = rotary.get_embed([6, 9])
@@ -352,7 +369,8 @@ def test_timm_rotary_embedding_cat(kind: str, measured: Measured) -> None:
 
 
 def test_timm_dinov3(measured: Measured) -> None:
-    module = imported("timm.layers.pos_embed_sincos")
+    imported("torch")
+    module = timm_sincos()
     table = module.RotaryEmbeddingDinoV3(64).eval().get_embed([6, 9])
     rotate = each(lambda x: module.apply_rot_embed_cat(x, table, half=True))
     check(Peer("timm_dinov3", 64, ((6, 9),), table, rotate), measured, "timm dinov3")
@@ -449,16 +467,16 @@ def test_qwen_image(grids: list[tuple[int, int, int]], measured: Measured) -> No
     video, text = rotary([grids], max_txt_seq_len=11, device=torch.device("cpu"))
     # The joint attention has text in front.
     table = torch.cat([text, video])
-    rotate = rows_first(
-        each(functools.partial(module.apply_rotary_emb_qwen, freqs_cis=table, use_real=False))
-    )
+    rotate = rows_first(each(functools.partial(module.apply_rotary_emb_qwen, freqs_cis=table, use_real=False)))
     check(Peer("qwen_image", 128, (11, *grids), table, rotate), measured, "diffusers Qwen-Image")
 
 
 def test_hunyuan_video(measured: Measured) -> None:
     torch, module = imported("torch"), transformer("hunyuan_video")
     tables = module.HunyuanVideoRotaryPosEmbed(2, 1, [16, 56, 56], 256.0)(torch.zeros(1, 4, 3, 8, 10))
-    check(Peer("hunyuan_video", 128, ((3, 4, 5),), tables, diffusers_rotate(tables)), measured, "diffusers HunyuanVideo")
+    check(
+        Peer("hunyuan_video", 128, ((3, 4, 5),), tables, diffusers_rotate(tables)), measured, "diffusers HunyuanVideo"
+    )
 
 
 @pytest.mark.parametrize("head_dim", [128, 64])
@@ -502,7 +520,9 @@ def test_z_image(tokens: int, measured: Measured) -> None:
         setattr(fake, name, value.__func__ if isinstance(value, staticmethod) else functools.partial(value, fake))
     image, text = torch.zeros(4, 1, 10, 14), torch.zeros(tokens, 8)
     result = model.patchify_and_embed(fake, [image], [text], 2, 1)
-    id_lists = [each[0] for each in result if isinstance(each, list) and torch.is_tensor(each[0]) and each[0].shape[-1:] == (3,)]
+    id_lists = [
+        each[0] for each in result if isinstance(each, list) and torch.is_tensor(each[0]) and each[0].shape[-1:] == (3,)
+    ]
     image_ids, text_ids = sorted(id_lists, key=lambda ids: bool(ids[0, 0] == 1))
     # The text's ids are longer than its features, and are cut to them before they are used.
     ids = torch.cat([image_ids, text_ids[: tokens + -tokens % 32]])
@@ -542,6 +562,5 @@ def test_ltx2_rotates_each_head_by_tables_of_its_own() -> None:
     expected = module.apply_split_rotary_emb(torch.from_numpy(x.copy()), (cos, sin))
     assert not torch.allclose(cos[:, 0], cos[:, 1])
     for h in range(4):
-        tables = (np.ascontiguousarray(each[0, h]) for each in (cos, sin))
-        fastpe.rotate_(x[:, h], **dict(zip(("cos", "sin"), tables, strict=True)), interleaved=False)
+        fastpe.rotate_(x[:, h], cos=cos[0, h].numpy(), sin=sin[0, h].numpy(), interleaved=False)
     np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)

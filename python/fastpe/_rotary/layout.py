@@ -330,9 +330,7 @@ class RotaryLayout(Preset):
             width = plan.whole.rotary_dim
             result = _core.output(out, dtype, (*np.shape(positions)[:-1], 2 * width))
             options["dtype"] = None
-            self._tables(
-                plan, positions, _sines_first[name], (result[..., width:], result[..., :width]), options
-            )
+            self._tables(plan, positions, _sines_first[name], (result[..., width:], result[..., :width]), options)
             return result if out is None else out
         return self._tables(plan, positions, name, out, options)
 
@@ -533,9 +531,7 @@ def _rotate_parts(
 
 
 @functools.lru_cache(maxsize=64)
-def _planned(
-    preset: RotaryLayout, head_dim: int, theta: float | None, sections: tuple[int, ...] | None
-) -> _Plan:
+def _planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: tuple[int, ...] | None) -> _Plan:
     wanted = {"theta": theta, "sections": sections}
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     layout = dataclasses.replace(preset, **given)

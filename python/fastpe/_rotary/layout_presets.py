@@ -206,7 +206,7 @@ rotary_layouts = LayoutRegistry(
             interleaved=True,
             form="sin_cos_repeat",
             ids="rescaled",
-            serves=("timm RotaryEmbeddingCat, in_pixels=False: EVA-02, and the Perception Encoder",),
+            serves=("timm RotaryEmbeddingCat, in_pixels=False; EVA-02 with trained_shape",),
             source=_timm,
         ),
         RotaryLayout(
@@ -335,7 +335,7 @@ rotary_layouts = LayoutRegistry(
             "pair have different angles. That is no rotation for images; text is RotaryEmbedding.from_config's"
         ),
         "ltx2": (
-            'LTX-2 in the form "split" divides its frequencies among the heads. Rotate each head by tables of its own: '
+            "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "
             "fastpe.rotate_(q[:, h], cos=cos[h], sin=sin[h], interleaved=False)"
         ),
         "timm_mixed": (

@@ -1,0 +1,538 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`rotary_layouts`: the formulas of the models, their position ids, and calls that several parts of a head share.
+
+The comparison with the models' own modules is tests/peers/test_rotary_layouts.py.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+
+import fastpe
+
+from .oracle import Array
+
+LAYOUTS: Any = fastpe.rotary_layouts
+
+
+# The formulas, as plainly as possible. A formula gives (coordinate, frequency) of each pair.
+
+
+def geometric(count: int, theta: float) -> list[Any]:
+    return [mpmath.power(theta, -mpmath.mpf(k) / count) for k in range(count)]
+
+
+def runs(*sections: int) -> Callable[..., Any]:
+    def formula(head_dim: int, theta: float) -> list[tuple[int, Any]]:
+        owners = [axis for axis, count in enumerate(sections) for _ in range(count)]
+        return list(zip(owners, geometric(sum(sections), theta), strict=True))
+
+    return formula
+
+
+def strides(*sections: int) -> Callable[..., Any]:
+    def owner(k: int) -> int:
+        return k % 3 if k % 3 and k < 3 * sections[k % 3] else 0
+
+    return lambda head_dim, theta: [(owner(k), w) for k, w in enumerate(geometric(sum(sections), theta))]
+
+
+def ernie(head_dim: int, theta: float) -> list[tuple[int, Any]]:
+    return [(0 if k >= 44 else 1 + k % 2, w) for k, w in enumerate(geometric(64, theta))]
+
+
+def pixtral(head_dim: int, theta: float) -> list[tuple[int, Any]]:
+    shared = geometric(head_dim // 2, theta)
+    return [(0, w) for w in shared[0::2]] + [(1, w) for w in shared[1::2]]
+
+
+def blocks(*counts: int, scale: Any = 1) -> Callable[..., Any]:
+    return lambda head_dim, theta: [
+        (axis, scale * w) for axis, count in enumerate(counts) for w in geometric(count, theta)
+    ]
+
+
+def pixels(head_dim: int, theta: float) -> list[tuple[int, Any]]:
+    count = head_dim // 4
+    bands = [mpmath.pi * (1 + (mpmath.mpf(theta) / 2 - 1) * k / (count - 1)) for k in range(count)]
+    return [(axis, w) for axis in (0, 1) for w in bands]
+
+
+class Case(NamedTuple):
+    head_dim: int
+    theta: float
+    formula: Callable[..., Any]
+    interleaved: bool
+    form: str
+    # Some row of a sequence.
+    position: tuple[float, ...]
+    width: int | None = None
+
+
+TURN = 2 * mpmath.pi
+CASES = {
+    "qwen2_vl": Case(128, 1e6, runs(16, 24, 24), False, "tile", (7, 19, 1033)),
+    "qwen3_vl": Case(128, 5e6, strides(24, 20, 20), False, "tile", (7, 19, 1033)),
+    "qwen3_5": Case(256, 1e7, strides(11, 11, 10), False, "tile", (7, 19, 1033), 64),
+    "glm4v": Case(128, 1e4, runs(8, 12, 12), True, "repeat", (7, 19, 1033), 64),
+    "glm4v_moe": Case(128, 1e4, runs(8, 12, 12), False, "tile", (7, 19, 1033), 64),
+    "ernie4_5_vl": Case(128, 5e5, ernie, True, "repeat", (7, 19, 1033)),
+    "qwen2_vl_vision": Case(80, 1e4, blocks(20, 20), False, "tile", (3, 250)),
+    "pixtral": Case(64, 1e4, pixtral, False, "tile", (3, 63)),
+    "llama4_vision": Case(88, 1e4, blocks(22, 22), True, "complex", (3, 24)),
+    "gemma4_vision": Case(72, 100, blocks(18, 18), False, "gemma4", (3, 250)),
+    "dinov3": Case(64, 100, blocks(16, 16, scale=TURN), False, "tile", (-0.75, 0.96875)),
+    "timm_dinov3": Case(64, 100, blocks(16, 16, scale=TURN), False, "sin_cos_tile", (-0.75, 0.96875)),
+    "timm": Case(64, 1e4, blocks(16, 16), True, "sin_cos_repeat", (3.25, 15)),
+    "timm_pixel": Case(64, 224, pixels, True, "sin_cos_repeat", (-0.75, 0.96875)),
+    "sam2": Case(256, 1e4, blocks(64, 64), True, "repeat", (3, 63)),
+    "flux": Case(128, 1e4, blocks(8, 28, 28), True, "repeat", (1, 3, 127)),
+    "flux2": Case(128, 2000, blocks(16, 16, 16, 16), True, "repeat", (10, 3, 127, 511)),
+    "qwen_image": Case(128, 1e4, blocks(8, 28, 28), True, "complex", (1, -32, 1031)),
+    "hunyuan_video": Case(128, 256, blocks(8, 28, 28), True, "repeat", (32, 3, 79)),
+    "wan": Case(128, 1e4, blocks(22, 21, 21), True, "repeat", (20, 3, 79)),
+    "cogvideox": Case(64, 1e4, blocks(8, 12, 12), True, "repeat", (12, 3.625, 44)),
+    "lumina2": Case(96, 1e4, blocks(16, 16, 16), True, "complex", (255, 3, 63)),
+    "z_image": Case(128, 256, blocks(16, 24, 24), True, "complex", (513, 3, 63)),
+}
+
+
+def arranged(form: str, cosines: Array, sines: Array) -> Array | tuple[Array, Array]:
+    """Cosines and sines [pairs], as the form puts them into columns."""
+    if form == "complex":
+        return np.array([complex(c, s) for c, s in zip(cosines, sines, strict=True)])
+    if form == "tile":
+        return np.tile(cosines, 2), np.tile(sines, 2)
+    if form == "repeat":
+        return np.repeat(cosines, 2), np.repeat(sines, 2)
+    if form == "gemma4":
+        order = np.concatenate([np.tile(np.arange(18), 2), 18 + np.tile(np.arange(18), 2)])
+        return cosines[order], sines[order]
+    assert form in ("sin_cos_tile", "sin_cos_repeat")
+    spread = np.tile if form == "sin_cos_tile" else np.repeat
+    return np.concatenate([spread(sines, 2), spread(cosines, 2)])
+
+
+def pair_columns(case: Case, name: str) -> tuple[Array, Array]:
+    k = np.arange((case.width or case.head_dim) // 2)
+    if case.interleaved:
+        return 2 * k, 2 * k + 1
+    if name == "gemma4_vision":
+        first = np.where(k < 18, k, k + 18)
+        return first, first + 18
+    return k, k + len(k)
+
+
+def options_of(name: str) -> dict[str, Any]:
+    return {"theta": CASES[name].theta} if LAYOUTS[name].theta is None else {}
+
+
+def test_every_layout_has_a_formula() -> None:
+    assert list(CASES) == list(LAYOUTS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tables_and_rotations_are_the_formula(name: str) -> None:
+    case, layout = CASES[name], LAYOUTS[name]
+    with mpmath.workdps(40):
+        angles = [mpmath.mpf(case.position[axis]) * w for axis, w in case.formula(case.head_dim, case.theta)]
+        exact = [mpmath.cos_sin(angle) for angle in angles]
+        cosines, sines = (np.array([float(pair[i]) for pair in exact]) for i in (0, 1))
+    # A frequency is rounded to float64, that of DINOv3 and of pixels a few times.
+    bound = float(max(map(abs, angles))) * 2.0**-51 + 2.0**-52
+    for dtype, rounding in ((np.float64, 2.0**-53), (np.float32, 2.0**-24)):
+        tables = layout.tables([case.position], case.head_dim, dtype=dtype, **options_of(name))
+        expected = arranged(case.form, cosines, sines)
+        assert isinstance(tables, tuple) == isinstance(expected, tuple)
+        for ours, truth in zip(
+            tables if isinstance(tables, tuple) else (tables,),
+            expected if isinstance(expected, tuple) else (expected,),
+            strict=True,
+        ):
+            assert ours.shape == (1, *truth.shape)
+            assert np.abs(ours[0] - truth).max() <= (bound + rounding) * (2 if case.form == "complex" else 1)
+
+    x = np.random.default_rng(0).standard_normal((2, 1, case.head_dim))
+    first, second = pair_columns(case, name)
+    expected_x = x.copy()
+    expected_x[..., first] = x[..., first] * cosines - x[..., second] * sines
+    expected_x[..., second] = x[..., second] * cosines + x[..., first] * sines
+    result = layout.rotate(x, positions=[case.position], **options_of(name))
+    np.testing.assert_allclose(result, expected_x, rtol=0, atol=5 * (2 * bound + 2.0**-51))
+    untouched = np.setdiff1d(np.arange(case.head_dim), np.concatenate([first, second]))
+    assert len(untouched) == case.head_dim - 2 * len(first)
+    np.testing.assert_array_equal(result[..., untouched], x[..., untouched])
+    again = layout.rotate(result, positions=[case.position], inverse=True, **options_of(name))
+    np.testing.assert_allclose(again, x, rtol=0, atol=1e-14)
+    assert layout.rotate_(x, positions=[case.position], **options_of(name)) is x
+    np.testing.assert_array_equal(x, result)
+
+
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen3_vl", "ernie4_5_vl"])
+def test_text_alone_has_the_bits_of_one_coordinate(name: str) -> None:
+    layout = LAYOUTS[name]
+    ids = layout.positions(9, start=100)
+    one = fastpe.RotaryEmbedding(128, interleaved=layout.interleaved, base=5e5, form=layout.form)
+    for ours, expected in zip(layout.tables(ids, 128, theta=5e5), one.tables(9, offset=100), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+# Options
+
+
+def test_other_sections_and_bases() -> None:
+    flux = LAYOUTS["flux"]
+    krea = dataclasses.replace(flux, name="krea", theta=1000.0, sections=(16, 24, 24))
+    ids = flux.positions((2, 3))
+    for called, replaced in zip(
+        flux.tables(ids, 128, theta=1000, sections=[16, 24, 24]), krea.tables(ids, 128), strict=True
+    ):
+        np.testing.assert_array_equal(called, replaced)
+    assert "changed from the preset" not in str(krea)
+    assert "sections=(16, 24, 24)" in str(dataclasses.replace(flux, sections=(16, 24, 24)))
+    (part,) = flux.parts(128, sections=(16, 24, 24))
+    assert part.rope.axes == (0,) * 16 + (1,) * 24 + (2,) * 24
+    assert (part.columns, part.coordinates) == (slice(0, 128), (0, 1, 2))
+    (narrow,) = LAYOUTS["glm4v"].parts(128, theta=1e4)
+    assert narrow.columns == slice(0, 64)
+
+
+def test_parts_rotate_their_columns() -> None:
+    layout = LAYOUTS["gemma4_vision"]
+    ids = layout.positions((3, 4))
+    x = np.random.default_rng(1).standard_normal((2, 12, 64), dtype=np.float32)
+    expected = x.copy()
+    for columns, rope, coordinates in layout.parts(64):
+        rope.rotate_(expected[..., columns], positions=ids[:, coordinates])
+    np.testing.assert_array_equal(layout.rotate(x, positions=ids), expected)
+    batched = np.stack([ids, ids[::-1]])
+    result = layout.rotate(x[:, None], positions=batched, lengths=[12, 5])
+    np.testing.assert_array_equal(result[0, 0], expected[0])
+    np.testing.assert_array_equal(result[1, 0, 5:], x[1, 5:])
+    assert layout.rotate(x, positions=ids, out=x) is x
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("name", ["gemma4_vision", "timm", "flux"])
+def test_tables_go_into_arrays_that_are_given(name: str) -> None:
+    layout, case = LAYOUTS[name], CASES[name]
+    ids = layout.positions((3, 4))
+    for dtype in (np.float16, np.float64):
+        expected = layout.tables(ids, case.head_dim, dtype=dtype)
+        pair = expected if isinstance(expected, tuple) else (expected,)
+        given = tuple(np.full_like(table, 7) for table in pair)
+        out = given if isinstance(expected, tuple) else given[0]
+        result = layout.tables(ids, case.head_dim, out=out)
+        for table, own, truth in zip(result if isinstance(result, tuple) else (result,), given, pair, strict=True):
+            assert table is own
+            np.testing.assert_array_equal(own, truth)
+    halves = layout.tables(ids, case.head_dim, form="halves")[0]
+    assert halves.shape == (12, case.head_dim // 2)
+
+
+@pytest.mark.parametrize("form", ["halves", "repeat", "cos_sin", "pairs", "complex", "angles", "sin_cos_repeat"])
+def test_other_forms_of_several_parts_have_the_frequencies_in_their_order(form: str) -> None:
+    layout = LAYOUTS["gemma4_vision"]
+    ids = layout.positions((2, 3))
+    frequencies = np.concatenate([part.rope.frequencies for part in layout.parts(64)])
+    whole = fastpe.RotaryEmbedding(64, interleaved=False, freqs=frequencies, axes=np.repeat([0, 1], 16))
+    if form == "sin_cos_repeat":
+        expected: Any = np.concatenate(whole.tables(ids, form="repeat")[::-1], axis=-1)
+    else:
+        expected = whole.tables(ids, form=form)
+    np.testing.assert_array_equal(layout.tables(ids, 64, form=form), expected)
+
+
+# Position ids: (layout, segments, options, one line per coordinate)
+
+
+IDS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
+    (
+        "qwen2_vl",
+        (2, (1, 4, 6), 2),
+        {},
+        [[0, 1, 2, 2, 2, 2, 2, 2, 5, 6], [0, 1, 2, 2, 2, 3, 3, 3, 5, 6], [0, 1, 2, 3, 4, 2, 3, 4, 5, 6]],
+    ),
+    ("qwen2_vl", ((3, 2, 2), 1), {"time_interval": 2.5}, [[0, 2, 5, 1], [0, 0, 0, 1], [0, 0, 0, 1]]),
+    ("qwen2_vl", (1, (1, 1, 2)), {"start": 7, "merge_size": 1}, [[7, 8, 8], [7, 8, 8], [7, 8, 9]]),
+    ("qwen3_vl", (1, (1, 2, 4), 1, (1, 2, 4)), {}, [[0, 1, 1, 3, 4, 4], [0, 1, 1, 3, 4, 4], [0, 1, 2, 3, 4, 5]]),
+    ("qwen2_vl_vision", ((1, 2, 4),), {}, [[0, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 1, 2, 3, 2, 3]]),
+    ("qwen2_vl_vision", ((2, 1, 2),), {"merge_size": 1}, [[0, 0, 0, 0], [0, 1, 0, 1]]),
+    ("pixtral", ((1, 2), (2, 1)), {}, [[0, 0, 0, 1], [0, 1, 0, 0]]),
+    ("llama4_vision", ((2, 2),), {}, [[1, 2, 1, 2, 0], [1, 1, 2, 2, 0]]),
+    ("gemma4_vision", ((2, 3),), {}, [[0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1]]),
+    ("dinov3", ((2, 4),), {}, [[-0.5] * 4 + [0.5] * 4, [-0.75, -0.25, 0.25, 0.75] * 2]),
+    ("timm", ((2, 4),), {"trained_shape": (1, 1)}, [[0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5], [0, 0.25, 0.5, 0.75] * 2]),
+    ("timm_pixel", ((2, 3),), {}, [[-1, -1, -1, 1, 1, 1], [-1, 0, 1, -1, 0, 1]]),
+    ("sam2", ((2, 4),), {"trained_shape": (1, 2)}, [[0, 0.5, 1, 1.5] * 2, [0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5]]),
+    ("flux", (1, (2, 2)), {}, [[0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]),
+    (
+        "flux2",
+        (2, (1, 2), (1, 1), (1, 1)),
+        {},
+        [[0, 0, 0, 0, 10, 20], [0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0]],
+    ),
+    (
+        "qwen_image",
+        (2, (1, 2, 3)),
+        {},
+        [[1, 2, 0, 0, 0, 0, 0, 0], [1, 2, -1, -1, -1, 0, 0, 0], [1, 2, -2, -1, 0, -2, -1, 0]],
+    ),
+    ("qwen_image", ((1, 1, 1), (1, 1, 2)), {}, [[0, 1, 1], [-1, -1, -1], [-1, -1, 0]]),
+    ("wan", ((2, 1, 2),), {}, [[0, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]),
+    ("cogvideox", ((1, 2, 2),), {"trained_shape": (4, 8)}, [[0, 0, 0, 0], [0, 0, 2, 2], [2, 3, 2, 3]]),
+    ("lumina2", (2, (1, 2)), {}, [[0, 1, 2, 2], [0, 0, 0, 0], [0, 0, 0, 1]]),
+]
+
+
+@pytest.mark.parametrize(("name", "segments", "options", "expected"), IDS)
+def test_position_ids(name: str, segments: Any, options: Any, expected: Any) -> None:
+    ids = LAYOUTS[name].positions(*segments, **options)
+    np.testing.assert_array_equal(ids.T, expected)
+    is_fractional = "trained_shape" in options or name in ("dinov3", "timm_pixel")
+    assert ids.dtype == (np.float64 if is_fractional else np.int64)
+    assert ids.shape[1] == len(LAYOUTS[name].coordinates)
+
+
+def test_z_image_fills_up_to_multiples_of_32() -> None:
+    ids = LAYOUTS["z_image"].positions((1, 5, 7), 33)
+    assert ids.shape == (64 + 64, 3)
+    np.testing.assert_array_equal(ids[:2], [[65, 0, 0], [65, 0, 1]])
+    np.testing.assert_array_equal(ids[34:65], [[65, 4, 6]] + [[0, 0, 0]] * 29 + [[1, 0, 0]])
+    np.testing.assert_array_equal(ids[64:, 0], np.arange(1, 65))
+
+
+# Wrong calls
+
+
+@pytest.mark.parametrize(
+    ("name", "segments", "options", "error", "message"),
+    [
+        (
+            "flux",
+            (),
+            {},
+            ValueError,
+            r"no segments were given, expected an int, tokens of text, or the lengths of a grid",
+        ),
+        (
+            "flux",
+            ((1, 2, 3),),
+            {},
+            ValueError,
+            r"segments\[0\] is \(1, 2, 3\), expected .* \(height, width\) for layout",
+        ),
+        (
+            "wan",
+            (5,),
+            {},
+            TypeError,
+            r"segments\[0\] is 5, expected the lengths of a grid, .*'wan' has no ids for text",
+        ),
+        ("flux", (2.5,), {}, TypeError, r"segments\[0\] is 2.5, expected an int"),
+        ("flux", (-1,), {}, ValueError, r"segments\[0\] is -1, expected at least 0"),
+        ("flux", (1, (0, 3)), {}, ValueError, r"segments\[1\]\[0\] is 0, expected at least 1"),
+        ("flux", (1,), {"merge_size": 2}, ValueError, r"merge_size was given, but the ids of layout 'flux' do not"),
+        ("qwen2_vl", ((1, 4, 5),), {}, ValueError, r"a grid is \(1, 4, 5\), expected .* multiples of merge_size, 2"),
+        ("qwen2_vl", (1,), {"time_interval": 0}, ValueError, r"time_interval is 0, expected a finite number above 0"),
+        ("qwen3_vl", ((3, 4, 4),), {}, ValueError, r"a grid is \(3, 4, 4\), expected a time of 1: a time stamp"),
+        (
+            "qwen3_vl",
+            (1,),
+            {"time_interval": 2.0},
+            ValueError,
+            r"time_interval was given, but .* takes merge_size, start",
+        ),
+        (
+            "timm",
+            ((2, 2),),
+            {"trained_shape": 3},
+            TypeError,
+            r"trained_shape is 3, expected two ints, \(height, width\)",
+        ),
+        ("lumina2", ((2, 2), 3), {}, ValueError, r"expected the tokens of one text, then one grid"),
+        ("z_image", (3, (1, 2, 2)), {}, ValueError, r"expected one grid, then the tokens of one text"),
+    ],
+)
+def test_wrong_segments(name: str, segments: Any, options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        LAYOUTS[name].positions(*segments, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "head_dim", "options", "error", "message"),
+    [
+        ("flux", 64, {}, ValueError, r"head_dim is 64, expected 128: layout 'flux' has sections \(8, 28, 28\)"),
+        ("flux", 128, {"sections": (16, 56, 56)}, ValueError, r"head_dim is 128, expected 256"),
+        (
+            "flux",
+            128,
+            {"sections": (32, 32)},
+            ValueError,
+            r"sections is \(32, 32\), expected 3 numbers from 1: .* image,",
+        ),
+        ("flux", 128, {"sections": 64}, TypeError, r"sections is 64, expected one int per axis"),
+        ("glm4v", 48, {"theta": 1e4}, ValueError, r"head_dim is 48, expected at least 64"),
+        (
+            "ernie4_5_vl",
+            128,
+            {"theta": 1e4, "sections": (24, 20, 20)},
+            ValueError,
+            r"expected the first two to be equal",
+        ),
+        ("qwen2_vl", 128, {}, ValueError, r"theta is missing, expected the rope_theta of your model's config.json"),
+        ("qwen2_vl", 128, {"theta": 0.5}, ValueError, r"theta is 0.5, expected at least 1"),
+        (
+            "sam2",
+            66,
+            {},
+            ValueError,
+            r"head_dim is 66, expected a multiple of 4: layout 'sam2' shares the columns among",
+        ),
+        ("cogvideox", 72, {}, ValueError, r"head_dim is 72, expected a multiple of 16"),
+        ("wan", 65, {}, ValueError, r"head_dim is 65, expected an even number"),
+        ("wan", 4, {}, ValueError, r"head_dim is 4, expected more: a coordinate of layout 'wan' has no columns"),
+        ("wan", 64.0, {}, TypeError, r"head_dim is 64.0, expected an int"),
+    ],
+)
+def test_wrong_widths_and_options(name: str, head_dim: Any, options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        LAYOUTS[name].parts(head_dim, **options)
+
+
+def two_heads() -> tuple[Array, Array]:
+    return np.ones((2, 6, 64), np.float32), np.ones((1, 6, 64), np.float32)
+
+
+def wrong_calls() -> dict[str, tuple[tuple[Array, ...], dict[str, Any], str]]:
+    """Calls that a check refuses; some of them only because of the second part of a head, or of the second array."""
+    ids = LAYOUTS["gemma4_vision"].positions((2, 3)).astype(float)
+    not_finite = ids.copy()
+    not_finite[5, 1] = np.nan
+    buffer = np.ones((6, 64 + 32), np.float32)
+    read_only = np.ones((1, 6, 64), np.float32)
+    read_only.flags.writeable = False
+    q, k = two_heads()
+    return {
+        "not finite": ((q, k), {"positions": not_finite}, r"positions\[5\]\[1\] is nan"),
+        "coordinates": ((q, k), {"positions": np.zeros((6, 3))}, r"positions has shape \[6, 3\], expected \[6, 2\]"),
+        "one coordinate": ((q, k), {"positions": np.arange(6)}, r"expected \[6, 2\]|last axis of 2"),
+        "rows": ((q, k), {"positions": ids[:5]}, r"positions has shape \[5, 2\], expected \[6, 2\]"),
+        "narrower": ((q, k[..., :60]), {"positions": ids}, r"others\[0\] has 60 columns, expected 64 as x has"),
+        "odd": ((q[..., :63],), {"positions": ids}, r"head_dim is 63, expected a multiple of 4"),
+        "read-only": ((q, read_only), {"positions": ids}, r"others\[0\] is read-only"),
+        # The parts of each array lie apart from each other; the arrays do not.
+        "overlap": ((buffer[:, :64], buffer[:, 32:]), {"positions": ids}, r"x shares memory with others\[0\]"),
+        "dtypes": ((q, k.astype(np.float64)), {"positions": ids}, r"dtype"),
+        "one row": ((q[0, 0],), {"positions": ids}, r"x has shape \[64\], expected \[.., L, .., head_dim\]"),
+        "list": ((q.tolist(),), {"positions": ids}, r"x is a list, expected a numpy.ndarray"),
+        "mask": ((q, k), {"positions": ids, "mask": np.ones((1, 5), bool)}, r"mask has shape"),
+    }
+
+
+@pytest.mark.parametrize("name", wrong_calls())
+def test_wrong_calls_write_nothing(name: str) -> None:
+    arrays, options, message = wrong_calls()[name]
+    with pytest.raises((ValueError, TypeError), match=message):
+        LAYOUTS["gemma4_vision"].rotate_(*arrays, **options)
+    assert all((np.asarray(array) == 1).all() for array in arrays)
+    if len(arrays) == 1:
+        with pytest.raises((ValueError, TypeError), match=message):
+            LAYOUTS["gemma4_vision"].rotate(*arrays, **options)
+
+
+def test_wrong_tables_write_nothing() -> None:
+    gemma, timm = LAYOUTS["gemma4_vision"], LAYOUTS["timm"]
+    ids = gemma.positions((2, 3)).astype(float)
+    pair = np.ones((6, 64), np.float32), np.ones((6, 64), np.float32)
+    with pytest.raises(ValueError, match=r"positions has shape \[6, 3\], expected a last axis of 2"):
+        gemma.tables(np.zeros((6, 3)), 64, out=pair)
+    ids[5, 1] = np.inf
+    for layout, out in ((gemma, pair), (timm, np.ones((6, 128), np.float32))):
+        with pytest.raises(ValueError, match=r"positions\[5\]\[1\] is inf"):
+            layout.tables(ids, 64, out=out)
+        assert (np.asarray(out) == 1).all()
+    with pytest.raises(ValueError, match=r"positions is 6, but rows of several coordinates have no order to count"):
+        timm.tables(6, 64)
+    with pytest.raises(ValueError, match=r"out has shape \[6, 64\], expected exactly \[6, 128\]"):
+        timm.tables(ids, 64, out=pair[0])
+    with pytest.raises(ValueError, match=r"form is 'tiles', expected .*'sin_cos_repeat'; did you mean 'tile'"):
+        gemma.tables(ids, 64, form="tiles")
+
+
+# The registry
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("flux1", "did you mean 'flux'?"),
+        ("pixtrl", "did you mean 'pixtral'?"),
+        ("qwen2.5-vl", "'qwen2_vl' serves Qwen2-VL, Qwen2.5-VL"),
+        ("EVA-02", "'timm' serves timm RotaryEmbeddingCat"),
+        ("", "expected one of qwen2_vl, "),
+    ],
+)
+def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
+    with pytest.raises(KeyError, match="is not a layout") as caught:
+        LAYOUTS[name]
+    assert hint in str(caught.value)
+    assert name not in LAYOUTS
+
+
+def test_what_cannot_be_expressed_says_why_and_what_to_do() -> None:
+    assert set(LAYOUTS.not_expressible) == {"vjepa2", "hunyuan_vl", "ltx2", "timm_mixed", "lightglue"}
+    for name, reason in LAYOUTS.not_expressible.items():
+        assert name not in LAYOUTS
+        with pytest.raises(KeyError, match=f"{name}' is not a layout: "):
+            LAYOUTS[name]
+        assert "fastpe.rotate_(" in reason or "That is no rotation" in reason
+
+
+def test_layouts_are_frozen_hashable_and_picklable() -> None:
+    for layout in LAYOUTS.values():
+        field = "theta"
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(layout, field, 1.0)
+        pickled = pickle.dumps(layout)
+        assert b"fastpe." not in pickled
+        assert pickle.loads(pickled) == layout
+        assert str(pickle.loads(pickled)) == str(layout) == layout.__doc__
+        assert hash(copy.deepcopy(layout)) == hash(layout)
+        assert eval(repr(layout), {"RotaryLayout": fastpe.RotaryLayout}) == layout
+        assert str(layout).startswith(f"{layout.name}: {layout.formula}")
+        assert all(system in str(layout) for system in layout.serves)
+        assert layout.serves
+        assert layout.source in str(layout)
+    assert [line.split()[0] for line in repr(LAYOUTS).splitlines()] == list(LAYOUTS)
+    with pytest.raises(TypeError):
+        LAYOUTS["mine"] = LAYOUTS["flux"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"division": "run"}, ValueError, r"division is 'run', expected .*; did you mean 'runs'"),
+        ({"form": "halfs"}, ValueError, r"form is 'halfs', expected"),
+        ({"ids": "grid"}, ValueError, r"ids is 'grid', expected"),
+        ({"coordinates": ("x",)}, ValueError, r"coordinates is \('x',\), expected 2 to 16"),
+        ({"coordinates": ("x", "y"), "division": "turns"}, ValueError, r"expected 3 of them for division 'turns'"),
+        ({"division": "parity"}, ValueError, r"expected 2 of them for division 'parity'"),
+        ({"division": "runs", "freq_scale": 2.0}, ValueError, r"freq_scale 2.0, expected 'geometric' and 1.0 for"),
+        ({"sections": (8, 28, 0)}, ValueError, r"sections is \(8, 28, 0\), expected 3 numbers from 1"),
+        ({"proportions": (1, 2)}, ValueError, r"proportions is \(1, 2\), expected 3 numbers from 1"),
+        ({"interleaved": 1}, TypeError, r"interleaved is 1, expected True or False"),
+        ({"theta": np.inf}, ValueError, r"theta is inf, expected a finite number"),
+    ],
+)
+def test_wrong_fields(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        dataclasses.replace(LAYOUTS["flux"], **changes)
