@@ -136,6 +136,7 @@ TEXT = {
     "paddleocr_vl": ("qwen2_vl", "PaddleOCR", [16, 24, 24], 1.0, 128),
     "qwen3_vl": ("qwen3_vl", "Qwen3VLText", [24, 20, 20], 1.0, 128),
     "qwen3_vl_moe": ("qwen3_vl", "Qwen3VLMoeText", [24, 20, 20], 1.0, 128),
+    "qwen3_omni_moe": ("qwen3_vl", "Qwen3OmniMoeThinkerText", [24, 20, 20], 1.0, 128),
     "cosmos3_edge": ("qwen3_vl", "Cosmos3EdgeText", [24, 20, 20], 1.0, 128),
     "qwen3_5": ("qwen3_5", "Qwen3_5Text", [11, 11, 10], 0.25, 256),
     "qwen3_5_moe": ("qwen3_5", "Qwen3_5MoeText", [11, 11, 10], 0.25, 256),
@@ -368,6 +369,17 @@ def test_timm_rotary_embedding_cat(kind: str, measured: Measured) -> None:
     check(peer, measured, f"timm {kind}")
 
 
+def test_timm_with_an_offset_and_columns_first() -> None:
+    imported("torch")
+    rotary = timm_sincos().RotaryEmbeddingCat(
+        64, in_pixels=False, grid_offset=1.0, grid_indexing="xy", ref_feat_shape=[24, 24]
+    )
+    layout = fastpe.rotary_layouts["timm"]
+    ids = layout.positions((6, 9), trained_shape=(24, 24)) + 1.0 / np.array([6, 9]) * 24
+    expected = rotary.eval().get_embed([6, 9]).numpy()
+    np.testing.assert_allclose(layout.tables(ids[:, ::-1], 64), expected, rtol=0, atol=24 * 2.0**-22)
+
+
 def test_timm_dinov3(measured: Measured) -> None:
     imported("torch")
     module = timm_sincos()
@@ -436,15 +448,25 @@ def diffusers_rotate(tables: Any, **options: Any) -> Callable[..., Any]:
     return each(lambda x: embeddings.apply_rotary_emb(x, tables, **options))
 
 
-def test_flux(measured: Measured) -> None:
-    torch, module = imported("torch"), transformer("flux")
+FLUX = {
+    "flux": ("flux", "FluxPosEmbed"),
+    "chroma": ("chroma", "FluxPosEmbed"),
+    "longcat": ("longcat_image", "LongCatImagePosEmbed"),
+    "ovis": ("ovis_image", "OvisImagePosEmbed"),
+}
+
+
+@pytest.mark.parametrize("model", FLUX)
+def test_flux(model: str, measured: Measured) -> None:
+    torch = imported("torch")
+    module_name, class_name = FLUX[model]
     pipeline = imported("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
     image = pipeline._prepare_latent_image_ids(1, 6, 9, torch.device("cpu"), torch.float32)
     # The ids of text are written so in encode_prompt.
     ids = torch.cat([torch.zeros(11, 3), image])
-    tables = module.FluxPosEmbed(10000, [16, 56, 56])(ids)
+    tables = getattr(transformer(module_name), class_name)(10000, [16, 56, 56])(ids)
     peer = Peer("flux", 128, (11, (6, 9)), tables, diffusers_rotate(tables), ids=ids, angle_dtype=np.float64)
-    check(peer, measured, "diffusers Flux")
+    check(peer, measured, f"diffusers {model}")
 
 
 def test_flux2(measured: Measured) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import pathlib
 import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -477,6 +478,7 @@ def test_wrong_tables_write_nothing() -> None:
         ("flux1", "did you mean 'flux'?"),
         ("pixtrl", "did you mean 'pixtral'?"),
         ("qwen2.5-vl", "'qwen2_vl' serves Qwen2-VL, Qwen2.5-VL"),
+        ("Chroma", "'flux' serves Flux and Chroma"),
         ("EVA-02", "'timm' serves timm RotaryEmbeddingCat"),
         ("", "expected one of qwen2_vl, "),
     ],
@@ -536,3 +538,22 @@ def test_layouts_are_frozen_hashable_and_picklable() -> None:
 def test_wrong_fields(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         dataclasses.replace(LAYOUTS["flux"], **changes)
+
+
+# The page
+
+
+PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "rotary-layouts.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_a_row_for_each_layout() -> None:
+    expected = []
+    for layout in LAYOUTS.values():
+        pairs = "neighbours" if layout.interleaved else "half of the width apart"
+        if layout.division == "parts":
+            pairs = "half of a part apart"
+        segments = str(layout).splitlines()[1].split("ids of ")[1]
+        cells = ["; ".join(layout.serves), ", ".join(layout.coordinates), segments, pairs, f"`{layout.form}`"]
+        expected.append(f"| `{layout.name}` | {' | '.join(cells)} |")
+    expected += [f"| `{name}` | {reason}. |" for name, reason in LAYOUTS.not_expressible.items()]
+    assert [line for line in PAGE.splitlines() if line.startswith("| `")] == expected

@@ -15,7 +15,7 @@ from fastpe import _core
 from fastpe._arguments import choice, flag, integer, integers, number, text, texts
 from fastpe._registry import Preset
 from fastpe._rotary.embedding import RotaryEmbedding
-from fastpe._rotary.position_ids import position_ids, rules
+from fastpe._rotary.position_ids import position_ids, rules, segments_text
 from fastpe._rotary.scaling import rotary_frequencies
 
 Division = Literal["runs", "strides", "turns", "parity", "blocks", "parts"]
@@ -121,8 +121,8 @@ class RotaryLayout(Preset):
     >>> import fastpe
     >>> print(fastpe.rotary_layouts["flux"])
     flux: 8 + 28 + 28 frequencies of 10000^(-2k / d), d per coordinate; pairs (2k, 2k + 1); form "repeat"
-        coordinates: image, height, width
-        serves: Flux in diffusers, and Chroma, Bria, LongCat-Image and Ovis-Image
+        coordinates: image, height, width; ids of tokens of text and grids (height, width)
+        serves: Flux and Chroma in diffusers; tables of LongCat-Image and Ovis-Image
         source: huggingface/diffusers:models/transformers/transformer_flux.py, version 0.42.1
     >>> flux = fastpe.rotary_layouts["flux"]
     >>> ids = flux.positions(512, (64, 64))  # 512 tokens of text, and an image of 64 x 64 latent cells
@@ -500,7 +500,7 @@ class RotaryLayout(Preset):
         return f"{scale}{theta}^(-2k / d)"
 
     def _counting(self) -> str:
-        return f"coordinates: {', '.join(self.coordinates)}"
+        return f"coordinates: {', '.join(self.coordinates)}; ids of {segments_text(self.ids)}"
 
     def __str__(self) -> str:
         """Describe the frequencies, the coordinates, the systems it serves and its source."""

@@ -64,7 +64,7 @@ rotary_layouts = LayoutRegistry(
             ids="mrope",
             theta=None,
             sections=(16, 24, 24),
-            serves=("Qwen2-VL, Qwen2.5-VL, Qwen2.5-Omni and PaddleOCR-VL, text",),
+            serves=("Qwen2-VL, Qwen2.5-VL and PaddleOCR-VL, text", "tables of Qwen2.5-Omni"),
             source=_transformers("qwen2_vl", "qwen2_5_vl"),
         ),
         RotaryLayout(
@@ -76,7 +76,7 @@ rotary_layouts = LayoutRegistry(
             ids="mrope_frames",
             theta=None,
             sections=(24, 20, 20),
-            serves=("Qwen3-VL, Qwen3-VL-MoE and Cosmos 3 Edge, text",),
+            serves=("Qwen3-VL and Qwen3-VL-MoE, text", "tables of Qwen3-Omni and Cosmos 3 Edge"),
             source=_transformers("qwen3_vl"),
         ),
         RotaryLayout(
@@ -139,8 +139,9 @@ rotary_layouts = LayoutRegistry(
             form="tile",
             ids="merge_blocks",
             serves=(
-                "Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, GLM-4V, GLM-OCR and Ernie 4.5 VL, vision",
-                "about 15 more models in transformers, such as MLCD, PaddleOCR-VL and VideoLLaMA 3, vision",
+                "Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni and Qwen3-Omni, vision",
+                "GLM-4V, GLM-OCR, Ernie 4.5 VL, EXAONE 4.5 and VideoLLaMA 3, vision",
+                "PaddleOCR-VL, vision, with merge_size=1",
             ),
             source=_transformers("qwen2_vl") + "; vision_utils.py, get_vision_position_ids",
         ),
@@ -240,7 +241,7 @@ rotary_layouts = LayoutRegistry(
             form="repeat",
             ids="flux",
             sections=(8, 28, 28),
-            serves=("Flux in diffusers, and Chroma, Bria, LongCat-Image and Ovis-Image",),
+            serves=("Flux and Chroma in diffusers", "tables of LongCat-Image and Ovis-Image"),
             source=_diffusers("models/transformers/transformer_flux.py"),
         ),
         RotaryLayout(

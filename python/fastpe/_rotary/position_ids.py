@@ -56,6 +56,12 @@ def position_ids(layout: str, rule_name: str, segments: Sequence[Any], options: 
     return rule.function(checked, **{name: _option(name, value) for name, value in options.items()})
 
 
+def segments_text(rule_name: str) -> str:
+    """What a sequence may consist of."""
+    rule = rules[rule_name]
+    return f"{'tokens of text and ' if rule.text else ''}grids ({', '.join(rule.grid)})"
+
+
 def _segment(name: str, segment: Any, rule: Rule, layout: str) -> int | Grid:
     if isinstance(segment, (tuple, list, np.ndarray)):
         if len(segment) != len(rule.grid):
