@@ -11,7 +11,7 @@ from fastpe._arguments import nearest
 
 
 class Preset:
-    """The base of `Convention` and `GridConvention`: frozen dataclasses whose fields are checked when one is made."""
+    """The base of `Convention`, `GridConvention` and `RotaryLayout`: frozen dataclasses whose fields are checked when one is made."""
 
     name: str
     serves: tuple[str, ...]
@@ -77,6 +77,9 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     True
     """
 
+    # What messages call a preset.
+    _word = "convention"
+
     def __init__(self, kind: type[_Preset], presets: Iterable[_Preset]) -> None:
         self._kind = kind
         self._presets = {preset.name: preset for preset in presets}
@@ -106,10 +109,10 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         if isinstance(convention, self._kind):
             return convention
         if not isinstance(convention, str):
-            raise TypeError(f"convention is {convention!r}, expected a name or a fastpe.{self._kind.__name__}")
+            raise TypeError(f"{self._word} is {convention!r}, expected a name or a fastpe.{self._kind.__name__}")
         if convention in self:
             return self[convention]
-        raise ValueError(f"convention is {convention!r}, which is not known; {self._hint(convention)}")
+        raise ValueError(f"{self._word} is {convention!r}, which is not known; {self._hint(convention)}")
 
     def _hint(self, name: str) -> str:
         serving = [

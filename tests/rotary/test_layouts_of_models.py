@@ -199,11 +199,11 @@ def test_other_sections_and_bases() -> None:
         np.testing.assert_array_equal(called, replaced)
     assert "changed from the preset" not in str(krea)
     assert "sections=(16, 24, 24)" in str(dataclasses.replace(flux, sections=(16, 24, 24)))
-    (part,) = flux.parts(128, sections=(16, 24, 24))
-    assert part.rope.axes == (0,) * 16 + (1,) * 24 + (2,) * 24
-    assert (part.columns, part.coordinates) == (slice(0, 128), (0, 1, 2))
-    (narrow,) = LAYOUTS["glm4v"].parts(128, theta=1e4)
-    assert narrow.columns == slice(0, 64)
+    ((columns, rope, coordinates),) = flux.parts(128, sections=(16, 24, 24))
+    assert rope.axes == (0,) * 16 + (1,) * 24 + (2,) * 24
+    assert (columns, coordinates, rope.form) == (slice(0, 128), (0, 1, 2), "repeat")
+    ((narrow, _, _),) = LAYOUTS["glm4v"].parts(128, theta=1e4)
+    assert narrow == slice(0, 64)
 
 
 def test_parts_rotate_their_columns() -> None:
@@ -243,7 +243,7 @@ def test_tables_go_into_arrays_that_are_given(name: str) -> None:
 def test_other_forms_of_several_parts_have_the_frequencies_in_their_order(form: str) -> None:
     layout = LAYOUTS["gemma4_vision"]
     ids = layout.positions((2, 3))
-    frequencies = np.concatenate([part.rope.frequencies for part in layout.parts(64)])
+    frequencies = np.concatenate([rope.frequencies for _, rope, _ in layout.parts(64)])
     whole = fastpe.RotaryEmbedding(64, interleaved=False, freqs=frequencies, axes=np.repeat([0, 1], 16))
     if form == "sin_cos_repeat":
         expected: Any = np.concatenate(whole.tables(ids, form="repeat")[::-1], axis=-1)
@@ -301,6 +301,11 @@ def test_position_ids(name: str, segments: Any, options: Any, expected: Any) -> 
     is_fractional = "trained_shape" in options or name in ("dinov3", "timm_pixel")
     assert ids.dtype == (np.float64 if is_fractional else np.int64)
     assert ids.shape[1] == len(LAYOUTS[name].coordinates)
+
+
+def test_times_of_frames_are_rounded_as_in_transformers() -> None:
+    # 45 * 1.4 is 63 in float32, and a little less in float64.
+    assert LAYOUTS["qwen2_vl"].positions((46, 2, 2), time_interval=1.4)[45, 0] == 63
 
 
 def test_z_image_fills_up_to_multiples_of_32() -> None:
@@ -372,6 +377,7 @@ def test_wrong_segments(name: str, segments: Any, options: Any, error: type[Exce
     ("name", "head_dim", "options", "error", "message"),
     [
         ("flux", 64, {}, ValueError, r"head_dim is 64, expected 128: layout 'flux' has sections \(8, 28, 28\)"),
+        ("flux", 256, {}, ValueError, r"head_dim is 256, expected 128"),
         ("flux", 128, {"sections": (16, 56, 56)}, ValueError, r"head_dim is 128, expected 256"),
         (
             "flux",
@@ -488,6 +494,13 @@ def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
         LAYOUTS[name]
     assert hint in str(caught.value)
     assert name not in LAYOUTS
+
+
+def test_a_layout_can_be_found_by_its_name_or_itself() -> None:
+    assert LAYOUTS.find("flux") is LAYOUTS["flux"]
+    assert LAYOUTS.find(LAYOUTS["wan"]) is LAYOUTS["wan"]
+    with pytest.raises(ValueError, match=r"layout is 'flx', which is not known; did you mean 'flux'"):
+        LAYOUTS.find("flx")
 
 
 def test_what_cannot_be_expressed_says_why_and_what_to_do() -> None:

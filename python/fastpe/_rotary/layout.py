@@ -30,23 +30,8 @@ _own_frequencies = ("blocks", "parts")
 _sines_first = {"sin_cos_tile": "tile", "sin_cos_repeat": "repeat"}
 _forms = (*_core.table_forms, *_sines_first)
 
-
-class RotaryPart(NamedTuple):
-    """Columns of a head that are a rotary embedding of their own.
-
-    Attributes
-    ----------
-    columns : slice
-        Where they are.
-    rope : RotaryEmbedding
-        What rotates them.
-    coordinates : tuple of int
-        The coordinates of a position that it takes.
-    """
-
-    columns: slice
-    rope: RotaryEmbedding
-    coordinates: tuple[int, ...]
+# Columns of a head, what rotates them, and the coordinates of a position that it takes.
+Part = tuple[slice, RotaryEmbedding, tuple[int, ...]]
 
 
 class _Plan(NamedTuple):
@@ -56,7 +41,7 @@ class _Plan(NamedTuple):
     `tiled` are the frequencies of the columns where each part is tiled.
     """
 
-    parts: tuple[RotaryPart, ...]
+    parts: tuple[Part, ...]
     whole: RotaryEmbedding
     checker: RotaryEmbedding
     tiled: npt.NDArray[Any]
@@ -85,7 +70,7 @@ class RotaryLayout(Preset):
         The form of the tables that the project's own module gives: a form of `RotaryEmbedding.tables`, or
         "sin_cos_tile" or "sin_cos_repeat": one array with all sines in front, and tiled or repeated.
     ids : str
-        How `positions` counts.
+        How `positions` counts: "plane" and "volume" count cells row by row, others are named after a project.
     theta : float, optional
         The base of the frequencies; of linear ones, the resolution in pixels. None where models differ, and a call has
         to say it.
@@ -197,7 +182,7 @@ class RotaryLayout(Preset):
 
     def parts(
         self, head_dim: int, *, theta: float | None = None, sections: Sequence[int] | None = None
-    ) -> tuple[RotaryPart, ...]:
+    ) -> tuple[Part, ...]:
         """Get the rotary embeddings that the layout consists of.
 
         Parameters
@@ -211,7 +196,8 @@ class RotaryLayout(Preset):
         -------
         tuple of (columns, rope, coordinates)
             Mostly one: a slice of the columns, the `RotaryEmbedding` of them, and the coordinates that it takes, a
-            tuple of int. There are several where pairs lie inside parts of the head.
+            tuple of int. There are several where pairs lie inside parts of the head. Its form is the layout's, or
+            that of its cosines and sines where the layout has them in one array.
 
         Raises
         ------
@@ -221,8 +207,10 @@ class RotaryLayout(Preset):
         Examples
         --------
         >>> import fastpe
-        >>> [(part.columns, part.coordinates) for part in fastpe.rotary_layouts["gemma4_vision"].parts(64)]
-        [(slice(0, 32, None), (0,)), (slice(32, 64, None), (1,))]
+        >>> for columns, rope, coordinates in fastpe.rotary_layouts["gemma4_vision"].parts(64):
+        ...     print(columns, rope.rotary_dim, coordinates)
+        slice(0, 32, None) 32 (0,)
+        slice(32, 64, None) 32 (1,)
         """
         return self._plan(head_dim, theta, sections).parts
 
@@ -329,7 +317,6 @@ class RotaryLayout(Preset):
         if name in _sines_first:
             width = plan.whole.rotary_dim
             result = _core.output(out, dtype, (*np.shape(positions)[:-1], 2 * width))
-            options["dtype"] = None
             self._tables(plan, positions, _sines_first[name], (result[..., width:], result[..., :width]), options)
             return result if out is None else out
         return self._tables(plan, positions, name, out, options)
@@ -521,10 +508,10 @@ def _rotate_parts(
 ) -> None:
     """Rotate the columns of each part; `plan.checker` has taken the same arguments, so no part refuses any."""
     coordinates = np.asarray(positions)
-    for part in plan.parts:
-        part.rope.rotate_(
-            *(array[..., part.columns] for array in arrays),
-            positions=coordinates[..., list(part.coordinates)],
+    for columns, rope, taken in plan.parts:
+        rope.rotate_(
+            *(array[..., columns] for array in arrays),
+            positions=coordinates[..., list(taken)],
             inverse=inverse,
             **options,
         )
@@ -541,24 +528,24 @@ def _planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections:
             f"theta is missing, expected the rope_theta of your model's config.json: the models of layout "
             f"{layout.name!r} differ; give theta="
         )
-    width = 2 * sum(counts)
+    pairs = sum(counts)
     freqs, axes = _frequencies_and_axes(layout, layout.theta, counts)
     chosen: dict[str, Any] = {"base": layout.theta} if freqs is None else {"freqs": freqs}
-    whole = RotaryEmbedding(width, interleaved=layout.interleaved, axes=axes, **chosen)
-    checker = RotaryEmbedding(width, interleaved=layout.interleaved, axes=axes, freqs=np.zeros(width // 2))
-    if layout.division != "parts":
-        part = RotaryPart(slice(0, width), whole, tuple(range(len(counts))))
-        return _Plan((part,), whole, checker, np.tile(np.arange(width // 2), 2))
-    assert freqs is not None
-    parts, tiled, first = [], [], 0
-    for coordinate, count in enumerate(counts):
-        own = slice(first, first + count)
-        rope = RotaryEmbedding(
-            2 * count, interleaved=layout.interleaved, freqs=freqs[own], axes=np.zeros(count, np.int64)
-        )
-        parts.append(RotaryPart(slice(2 * own.start, 2 * own.stop), rope, (coordinate,)))
-        tiled.append(np.tile(np.arange(own.start, own.stop), 2))
-        first += count
+    common: dict[str, Any] = {
+        "interleaved": layout.interleaved,
+        "form": _sines_first.get(layout.form, layout.form),
+    }
+    whole = RotaryEmbedding(2 * pairs, axes=axes, **chosen, **common)
+    checker = RotaryEmbedding(2 * pairs, axes=axes, freqs=np.zeros(pairs), **common)
+    if freqs is None or layout.division != "parts":
+        everything = slice(0, 2 * pairs), whole, tuple(range(len(counts)))
+        return _Plan((everything,), whole, checker, np.tile(np.arange(pairs), 2))
+    parts: list[Part] = []
+    ends = np.cumsum(counts).tolist()
+    for coordinate, (count, end) in enumerate(zip(counts, ends, strict=True)):
+        rope = RotaryEmbedding(2 * count, axes=np.zeros(count, int), freqs=freqs[end - count : end], **common)
+        parts.append((slice(2 * (end - count), 2 * end), rope, (coordinate,)))
+    tiled = [np.tile(np.arange(end - count, end), 2) for count, end in zip(counts, ends, strict=True)]
     return _Plan(tuple(parts), whole, checker, np.concatenate(tiled))
 
 
@@ -574,10 +561,11 @@ def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
             f"each of their frequencies turns two columns; give sections= of your model"
         )
     shares = layout.proportions or (1,) * len(layout.coordinates)
-    if layout.remainder == "error" and head_dim % (2 * sum(shares) // math.gcd(*shares)):
+    multiple = 2 * sum(shares) // math.gcd(*shares)
+    if layout.remainder == "error" and head_dim % multiple:
         raise ValueError(
-            f"head_dim is {head_dim}, expected a multiple of {2 * sum(shares) // math.gcd(*shares)}: layout "
-            f"{layout.name!r} shares the columns among {', '.join(layout.coordinates)} in pairs"
+            f"head_dim is {head_dim}, expected a multiple of {multiple}: layout {layout.name!r} shares the columns among "
+            f"{', '.join(layout.coordinates)} in pairs"
         )
     if head_dim % 2:
         raise ValueError(f"head_dim is {head_dim}, expected an even number: columns are rotated in pairs")

@@ -29,6 +29,8 @@ class LayoutRegistry(Registry[RotaryLayout]):
     KeyError: "'flux3' is not a layout; did you mean 'flux'?"
     """
 
+    _word = "layout"
+
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
         self.not_expressible = dict(not_expressible)
         super().__init__(RotaryLayout, layouts)
