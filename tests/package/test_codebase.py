@@ -38,7 +38,14 @@ def test_types_are_published() -> None:
 PUBLIC = [name for name in fastpe.__all__ if callable(getattr(fastpe, name))]
 METHODS = [
     (owner, name)
-    for owner in (fastpe.PositionalEncoding, fastpe.Convention, _core.Encoder, fastpe.RotaryEmbedding, _core.Rotary)
+    for owner in (
+        fastpe.PositionalEncoding,
+        fastpe.Convention,
+        _core.Encoder,
+        fastpe.RotaryEmbedding,
+        fastpe.RotaryLayout,
+        _core.Rotary,
+    )
     for name in dir(owner)
     if not name.startswith("_")
     and (callable(getattr(owner, name)) or isinstance(inspect.getattr_static(owner, name), property))
@@ -65,7 +72,7 @@ def test_public_names_belong_to_the_package_and_their_examples_run(name: str) ->
 
 
 def test_annotations_of_the_conventions_can_be_read() -> None:
-    for kind in (fastpe.Convention, fastpe.GridConvention):
+    for kind in (fastpe.Convention, fastpe.GridConvention, fastpe.RotaryLayout):
         assert set(typing.get_type_hints(kind)) >= {field.name for field in dataclasses.fields(kind)}
 
 
@@ -124,6 +131,7 @@ def test_rotation_by_given_tables_takes_what_an_embeddings_rotation_takes() -> N
         *(getattr(fastpe, name) for name in ("encode", "add_", "add", "embed", "rotate_")),
         fastpe.RotaryEmbedding,
         *(getattr(fastpe.RotaryEmbedding, name) for name in ROTARY_METHODS),
+        *(getattr(fastpe.RotaryLayout, name) for name in ("parts", "positions", "tables", "rotate_", "rotate")),
     ],
     ids=lambda value: value.__name__,
 )

@@ -272,6 +272,27 @@ def test_blocks_of_another_size() -> None:
         np.testing.assert_array_equal(ids, expected)
 
 
+@pytest.mark.parametrize("model", ["kimi_k25", "minimax_m3_vl"])
+def test_vision_with_layouts_of_its_own(model: str, measured: Measured) -> None:
+    torch, module = imported("torch"), modeling(model)
+    utilities = imported("transformers.vision_utils")
+    is_kimi = model == "kimi_k25"
+    class_name = "Kimi_K25VisionRotaryEmbedding" if is_kimi else "MiniMaxM3VLVisionRotaryEmbedding"
+    grids = ((1, 8, 12), (3, 4, 6))
+    position_ids = utilities.get_vision_position_ids(
+        torch.tensor(grids), 1 if is_kimi else 2, include_temporal=not is_kimi
+    )
+    config = types.SimpleNamespace(head_dim=80, rope_parameters={"rope_type": "axial", "rope_theta": 10000.0})
+    cos, sin = getattr(module, class_name)(config)(torch.zeros(1), position_ids)
+
+    def rotate(q: Any, k: Any) -> Any:
+        rotated = module.apply_rotary_pos_emb_vision(q[0].transpose(0, 1), k[0].transpose(0, 1), cos, sin)
+        return [turned.transpose(0, 1) for turned in rotated]
+
+    peer = Peer(f"{model}_vision", 80, grids, (cos, sin), rotate, ids=position_ids)
+    check(peer, measured, f"transformers {model} vision")
+
+
 def test_pixtral(measured: Measured) -> None:
     torch, transformers, module = imported("torch"), imported("transformers"), modeling("pixtral")
     config = transformers.PixtralVisionConfig(
@@ -467,6 +488,16 @@ def test_flux(model: str, measured: Measured) -> None:
     tables = getattr(transformer(module_name), class_name)(10000, [16, 56, 56])(ids)
     peer = Peer("flux", 128, (11, (6, 9)), tables, diffusers_rotate(tables), ids=ids, angle_dtype=np.float64)
     check(peer, measured, f"diffusers {model}")
+
+
+def test_krea2(measured: Measured) -> None:
+    pipeline = imported("diffusers.pipelines.krea2.pipeline_krea2").Krea2Pipeline
+    ids = pipeline.prepare_position_ids(11, 6, 9, imported("torch").device("cpu"))
+    tables = transformer("krea2").Krea2RotaryPosEmbed(1000, [32, 48, 48])(ids)
+    options = {"theta": 1000.0, "sections": (16, 24, 24)}
+    rotate = diffusers_rotate(tables)
+    peer = Peer("flux", 128, (11, (6, 9)), tables, rotate, options=options, ids=ids, angle_dtype=np.float64)
+    check(peer, measured, "diffusers Krea 2")
 
 
 def test_flux2(measured: Measured) -> None:

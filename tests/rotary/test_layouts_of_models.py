@@ -61,6 +61,10 @@ def blocks(*counts: int, scale: Any = 1) -> Callable[..., Any]:
     ]
 
 
+def kimi(head_dim: int, theta: float) -> list[tuple[int, Any]]:
+    return [(axis, w) for w in geometric(head_dim // 4, theta) for axis in (1, 0)]
+
+
 def pixels(head_dim: int, theta: float) -> list[tuple[int, Any]]:
     count = head_dim // 4
     bands = [mpmath.pi * (1 + (mpmath.mpf(theta) / 2 - 1) * k / (count - 1)) for k in range(count)]
@@ -87,6 +91,8 @@ CASES = {
     "glm4v_moe": Case(128, 1e4, runs(8, 12, 12), False, "tile", (7, 19, 1033), 64),
     "ernie4_5_vl": Case(128, 5e5, ernie, True, "repeat", (7, 19, 1033)),
     "qwen2_vl_vision": Case(80, 1e4, blocks(20, 20), False, "tile", (3, 250)),
+    "kimi_k25_vision": Case(72, 1e4, kimi, False, "tile", (3, 63)),
+    "minimax_m3_vl_vision": Case(80, 1e4, blocks(13, 13, 13), False, "tile", (3, 5, 63), 78),
     "pixtral": Case(64, 1e4, pixtral, False, "tile", (3, 63)),
     "llama4_vision": Case(88, 1e4, blocks(22, 22), True, "complex", (3, 24)),
     "gemma4_vision": Case(72, 100, blocks(18, 18), False, "gemma4", (3, 250)),
@@ -218,6 +224,12 @@ def test_parts_rotate_their_columns() -> None:
     result = layout.rotate(x[:, None], positions=batched, lengths=[12, 5])
     np.testing.assert_array_equal(result[0, 0], expected[0])
     np.testing.assert_array_equal(result[1, 0, 5:], x[1, 5:])
+    out = np.full_like(x, 7)
+    with pytest.raises(ValueError, match=r"positions\[11\]\[1\] is nan"):
+        layout.rotate(x, positions=np.where(np.arange(24).reshape(12, 2) == 23, np.nan, ids), out=out)
+    assert (out == 7).all()
+    assert layout.rotate(x, positions=ids, out=out) is out
+    np.testing.assert_array_equal(out, expected)
     assert layout.rotate(x, positions=ids, out=x) is x
     np.testing.assert_array_equal(x, expected)
 
@@ -267,6 +279,13 @@ IDS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     ("qwen3_vl", (1, (1, 2, 4), 1, (1, 2, 4)), {}, [[0, 1, 1, 3, 4, 4], [0, 1, 1, 3, 4, 4], [0, 1, 2, 3, 4, 5]]),
     ("qwen2_vl_vision", ((1, 2, 4),), {}, [[0, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 1, 2, 3, 2, 3]]),
     ("qwen2_vl_vision", ((2, 1, 2),), {"merge_size": 1}, [[0, 0, 0, 0], [0, 1, 0, 1]]),
+    ("kimi_k25_vision", ((2, 1, 2),), {}, [[0, 0, 0, 0], [0, 1, 0, 1]]),
+    (
+        "minimax_m3_vl_vision",
+        ((2, 2, 2), (1, 2, 2)),
+        {},
+        [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 1, 1] * 3, [0, 1, 0, 1] * 3],
+    ),
     ("pixtral", ((1, 2), (2, 1)), {}, [[0, 0, 0, 1], [0, 1, 0, 0]]),
     ("llama4_vision", ((2, 2),), {}, [[1, 2, 1, 2, 0], [1, 1, 2, 2, 0]]),
     ("gemma4_vision", ((2, 3),), {}, [[0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1]]),

@@ -18,13 +18,13 @@ from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
 from fastpe._rotary.scaling import rotary_frequencies
 
-Division = Literal["runs", "strides", "turns", "parity", "blocks", "parts"]
+Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts"]
 Frequencies = Literal["geometric", "linear"]
-Remainder = Literal["error", "first"]
+Remainder = Literal["error", "first", "keep"]
 
 # Divisions of one sequence of frequencies that keep its order, and those with frequencies over a coordinate's own columns.
 _shared_frequencies = ("runs", "strides", "turns")
-_own_frequencies = ("blocks", "parts")
+_own_frequencies = ("blocks", "mixed", "parts")
 
 # The forms of timm: one array, all sines and then all cosines, as wide as the columns each.
 _sines_first = {"sin_cos_tile": "tile", "sin_cos_repeat": "repeat"}
@@ -57,13 +57,13 @@ class RotaryLayout(Preset):
         What it is called in `rotary_layouts`.
     coordinates : tuple of str
         What the coordinates of a position are, in their order.
-    division : {"runs", "strides", "turns", "parity", "blocks", "parts"}
+    division : {"runs", "strides", "turns", "parity", "blocks", "mixed", "parts"}
         Which frequencies belong to which coordinate. Of one sequence of frequencies, ``theta**(-2k / d)`` over all
         ``d`` columns: "runs" of neighbours, one per coordinate; "strides", where the second and third coordinate have
         every third frequency and the first one has the others; "turns", where the second and third coordinate
         alternate, and the first one has the rest; "parity", the even ones and then the odd ones. With frequencies over
-        each coordinate's own columns: "blocks", one after the other, and paired across the head; "parts", each of them
-        paired in itself.
+        each coordinate's own columns: "blocks", one after the other, and paired across the head; "mixed", for each k
+        those of the last coordinate first; "parts", blocks that are each paired in themselves.
     interleaved : bool
         Which columns are pairs: neighbours, or columns that are half of the width apart.
     form : str
@@ -78,8 +78,8 @@ class RotaryLayout(Preset):
         Frequencies of each coordinate, in the order of the project's ``mrope_section``, half of its ``axes_dim``.
     proportions : tuple of int, optional
         Shares of the frequencies where there are no sections; equal by default.
-    remainder : {"error", "first"}
-        Frequencies that cannot be shared so: refuse, or give them to the first coordinate.
+    remainder : {"error", "first", "keep"}
+        Columns that cannot be shared so: refuse, give them to the first coordinate, or leave them as they are.
     frequencies : {"geometric", "linear"}
         ``theta**(-2k / d)``, or evenly spaced from pi to ``pi * theta / 2``.
     freq_scale : float
@@ -139,8 +139,8 @@ class RotaryLayout(Preset):
         division = choice("division", self.division, get_args(Division))
         if division in ("strides", "turns") and len(coordinates) != 3:
             raise ValueError(f"coordinates is {coordinates}, expected 3 of them for division {division!r}")
-        if division == "parity" and len(coordinates) != 2:
-            raise ValueError(f"coordinates is {coordinates}, expected 2 of them for division 'parity'")
+        if division in ("parity", "mixed") and len(coordinates) != 2:
+            raise ValueError(f"coordinates is {coordinates}, expected 2 of them for division {division!r}")
         frequencies = choice("frequencies", self.frequencies, get_args(Frequencies))
         freq_scale = number("freq_scale", self.freq_scale, above_zero=True)
         if (frequencies != "geometric" or freq_scale != 1.0) and division not in _own_frequencies:
@@ -149,7 +149,7 @@ class RotaryLayout(Preset):
                 f"{division!r}, whose frequencies are those of one sequence"
             )
         sections = self._one_per_coordinate("sections", self.sections)
-        if sections is not None and division in ("turns", "parity") and sections[0] != sections[1]:
+        if sections is not None and division in ("turns", "parity", "mixed") and sections[0] != sections[1]:
             raise ValueError(f"sections is {sections}, expected the first two to be equal for division {division!r}")
         return {
             "name": text("name", self.name),
@@ -567,11 +567,12 @@ def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
             f"head_dim is {head_dim}, expected a multiple of {multiple}: layout {layout.name!r} shares the columns among "
             f"{', '.join(layout.coordinates)} in pairs"
         )
-    if head_dim % 2:
+    if layout.remainder == "first" and head_dim % 2:
         raise ValueError(f"head_dim is {head_dim}, expected an even number: columns are rotated in pairs")
     pairs = head_dim // 2
     counts = [pairs * share // sum(shares) for share in shares]
-    counts[0] += pairs - sum(counts)
+    if layout.remainder == "first":
+        counts[0] += pairs - sum(counts)
     if min(counts) < 1:
         raise ValueError(
             f"head_dim is {head_dim}, expected more: a coordinate of layout {layout.name!r} has no columns"
@@ -599,4 +600,6 @@ def _frequencies_and_axes(
         own = [np.pi * np.linspace(1.0, theta / 2.0, count) for count in counts]
     else:
         own = [rotary_frequencies(2 * count, base=theta)[0] for count in counts]
+    if layout.division == "mixed":
+        own, axes = [np.stack(own[::-1], axis=1).ravel()], np.tile([1, 0], counts[0])
     return layout.freq_scale * np.concatenate(own), axes

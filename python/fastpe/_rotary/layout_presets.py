@@ -148,6 +148,27 @@ rotary_layouts = LayoutRegistry(
             source=_transformers("qwen2_vl") + "; vision_utils.py, get_vision_position_ids",
         ),
         RotaryLayout(
+            "kimi_k25_vision",
+            coordinates=("height", "width"),
+            division="mixed",
+            interleaved=False,
+            form="tile",
+            ids="frames",
+            serves=("Kimi K2.5, vision",),
+            source=_transformers("kimi_k25"),
+        ),
+        RotaryLayout(
+            "minimax_m3_vl_vision",
+            coordinates=_volume,
+            division="blocks",
+            interleaved=False,
+            form="tile",
+            ids="merge_blocks_with_time",
+            remainder="keep",
+            serves=("MiniMax-M3-VL, vision",),
+            source=_transformers("minimax_m3_vl"),
+        ),
+        RotaryLayout(
             "pixtral",
             coordinates=("height", "width"),
             division="parity",
@@ -335,7 +356,7 @@ rotary_layouts = LayoutRegistry(
         ),
         "hunyuan_vl": (
             "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
-            "pair have different angles. That is no rotation for images; text is RotaryEmbedding.from_config's"
+            "pair have different angles. That is no rotation; text alone is a RotaryEmbedding"
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "

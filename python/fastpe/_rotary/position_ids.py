@@ -144,6 +144,15 @@ def _merge_blocks(segments: Sequence[Grid], merge_size: int = 2) -> Array:
     return np.concatenate(rows)
 
 
+def _merge_blocks_with_time(segments: Sequence[Grid], merge_size: int = 2) -> Array:
+    times = [np.repeat(np.arange(segment[0]), segment[1] * segment[2]) for segment in segments]
+    return np.column_stack([np.concatenate(times), _merge_blocks(segments, merge_size)])
+
+
+def _frames(segments: Sequence[Grid]) -> Array:
+    return _grids(segments)[:, 1:]
+
+
 def _grids(segments: Sequence[Grid]) -> Array:
     return np.concatenate([_cells(segment) for segment in segments])
 
@@ -265,6 +274,8 @@ rules = {
     "mrope": Rule(_mrope, _volume, text=True, options=("merge_size", "start", "time_interval")),
     "mrope_frames": Rule(_mrope_frames, _volume, text=True, options=("merge_size", "start")),
     "merge_blocks": Rule(_merge_blocks, _volume, options=("merge_size",)),
+    "merge_blocks_with_time": Rule(_merge_blocks_with_time, _volume, options=("merge_size",)),
+    "frames": Rule(_frames, _volume),
     "plane": Rule(_grids, _plane),
     "plane_columns_first": Rule(_columns_first, _plane),
     "volume": Rule(_grids, _volume),
