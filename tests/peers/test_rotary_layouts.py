@@ -6,6 +6,7 @@ Run it with ``pytest -m peers tests/peers/test_rotary_layouts.py``.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -399,6 +400,13 @@ def test_timm_with_an_offset_and_columns_first() -> None:
     ids = layout.positions((6, 9), trained_shape=(24, 24)) + 1.0 / np.array([6, 9]) * 24
     expected = rotary.eval().get_embed([6, 9]).numpy()
     np.testing.assert_allclose(layout.tables(ids[:, ::-1], 64), expected, rtol=0, atol=24 * 2.0**-22)
+
+
+def test_timm_with_columns_that_are_half_of_the_width_apart() -> None:
+    imported("torch")
+    expected = timm_sincos().RotaryEmbeddingCat(64, in_pixels=False, rotate_half=True).eval().get_embed([6, 9]).numpy()
+    layout = dataclasses.replace(fastpe.rotary_layouts["timm"], interleaved=False, form="sin_cos_tile")
+    np.testing.assert_allclose(layout.tables(layout.positions((6, 9)), 64), expected, rtol=0, atol=9 * 2.0**-22)
 
 
 def test_timm_dinov3(measured: Measured) -> None:
