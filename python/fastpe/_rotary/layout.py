@@ -3,10 +3,8 @@
 
 # Annotations are evaluated here: libraries that build dataclasses from configurations read them.
 import dataclasses
-import functools
-import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,37 +12,14 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import choice, flag, integer, integers, number, text, texts
 from fastpe._registry import Preset
-from fastpe._rotary.embedding import RotaryEmbedding
+from fastpe._rotary.layout_plan import Part, Plan, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
-from fastpe._rotary.scaling import rotary_frequencies
 
 Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts"]
 Frequencies = Literal["geometric", "linear"]
 Remainder = Literal["error", "first", "keep"]
 
-# Divisions of one sequence of frequencies that keep its order, and those with frequencies over a coordinate's own columns.
-_shared_frequencies = ("runs", "strides", "turns")
-_own_frequencies = ("blocks", "mixed", "parts")
-
-# The forms of timm: one array, all sines and then all cosines, as wide as the columns each.
-_sines_first = {"sin_cos_tile": "tile", "sin_cos_repeat": "repeat"}
-_forms = (*_core.table_forms, *_sines_first)
-
-# Columns of a head, what rotates them, and the coordinates of a position that it takes.
-Part = tuple[slice, RotaryEmbedding, tuple[int, ...]]
-
-
-class _Plan(NamedTuple):
-    """A layout for one width: its parts, and what serves all of them at once.
-
-    `whole` has the frequencies of all parts, in their order. `checker` takes what `whole` takes, and rotates nothing.
-    `tiled` are the frequencies of the columns where each part is tiled.
-    """
-
-    parts: tuple[Part, ...]
-    whole: RotaryEmbedding
-    checker: RotaryEmbedding
-    tiled: npt.NDArray[Any]
+_forms = (*_core.table_forms, *sines_first)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +118,7 @@ class RotaryLayout(Preset):
             raise ValueError(f"coordinates is {coordinates}, expected 2 of them for division {division!r}")
         frequencies = choice("frequencies", self.frequencies, get_args(Frequencies))
         freq_scale = number("freq_scale", self.freq_scale, above_zero=True)
-        if (frequencies != "geometric" or freq_scale != 1.0) and division not in _own_frequencies:
+        if (frequencies != "geometric" or freq_scale != 1.0) and division not in own_frequencies:
             raise ValueError(
                 f"frequencies is {frequencies!r} and freq_scale {freq_scale!r}, expected 'geometric' and 1.0 for division "
                 f"{division!r}, whose frequencies are those of one sequence"
@@ -314,14 +289,14 @@ class RotaryLayout(Preset):
         plan = self._plan(head_dim, theta, sections)
         name = self.form if form is None else choice("form", form, _forms)
         options: dict[str, Any] = {"dtype": dtype, "num_threads": num_threads}
-        if name in _sines_first:
+        if name in sines_first:
             width = plan.whole.rotary_dim
             result = _core.output(out, dtype, (*np.shape(positions)[:-1], 2 * width))
-            self._tables(plan, positions, _sines_first[name], (result[..., width:], result[..., :width]), options)
+            self._tables(plan, positions, sines_first[name], (result[..., width:], result[..., :width]), options)
             return result if out is None else out
         return self._tables(plan, positions, name, out, options)
 
-    def _tables(self, plan: _Plan, positions: npt.ArrayLike, form: str, out: Any, options: dict[str, Any]) -> Any:
+    def _tables(self, plan: Plan, positions: npt.ArrayLike, form: str, out: Any, options: dict[str, Any]) -> Any:
         result = plan.whole.tables(positions, form=form, out=out, **options)
         if form == "tile" and len(plan.parts) > 1:
             for table in map(np.asarray, result):
@@ -379,7 +354,7 @@ class RotaryLayout(Preset):
         if len(plan.parts) == 1:
             return plan.whole.rotate_(*arrays, positions=positions, inverse=inverse, **options)
         result = plan.checker.rotate_(*arrays, positions=positions, inverse=inverse, **options)
-        _rotate_parts(plan, arrays, positions, inverse, options)
+        rotate_parts(plan, arrays, positions, inverse, options)
         return result
 
     def rotate(
@@ -430,7 +405,7 @@ class RotaryLayout(Preset):
         if len(plan.parts) == 1:
             return plan.whole.rotate(x, positions=positions, inverse=inverse, out=out, **options)
         result = plan.checker.rotate(x, positions=positions, inverse=inverse, out=out, **options)
-        _rotate_parts(plan, (result,), positions, inverse, options)
+        rotate_parts(plan, (result,), positions, inverse, options)
         return result
 
     def _width_of(self, arrays: tuple[Any, ...]) -> int:
@@ -450,8 +425,8 @@ class RotaryLayout(Preset):
                 )
         return int(arrays[0].shape[-1])
 
-    def _plan(self, head_dim: Any, theta: Any, sections: Any) -> _Plan:
-        return _planned(
+    def _plan(self, head_dim: Any, theta: Any, sections: Any) -> Plan:
+        return planned(
             self,
             integer("head_dim", head_dim, 2),
             None if theta is None else _theta(theta),
@@ -473,7 +448,7 @@ class RotaryLayout(Preset):
             counts = f"({' : '.join(map(str, shares))})"
         else:
             counts = " + ".join(map(str, self.sections))
-        own = self.division in _own_frequencies
+        own = self.division in own_frequencies
         half = "d / 2 columns of their own part" if self.division == "parts" else "d / 2"
         pairs = "(2k, 2k + 1)" if self.interleaved else f"(k, k + {half})"
         where = "d per coordinate" if own else f"d for all, divided in {self.division}"
@@ -501,105 +476,3 @@ def _theta(value: Any) -> float:
     if theta < 1.0:
         raise ValueError(f"theta is {value!r}, expected at least 1")
     return theta
-
-
-def _rotate_parts(
-    plan: _Plan, arrays: tuple[Any, ...], positions: npt.ArrayLike, inverse: bool, options: dict[str, Any]
-) -> None:
-    """Rotate the columns of each part; `plan.checker` has taken the same arguments, so no part refuses any."""
-    coordinates = np.asarray(positions)
-    for columns, rope, taken in plan.parts:
-        rope.rotate_(
-            *(array[..., columns] for array in arrays),
-            positions=coordinates[..., list(taken)],
-            inverse=inverse,
-            **options,
-        )
-
-
-@functools.lru_cache(maxsize=64)
-def _planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: tuple[int, ...] | None) -> _Plan:
-    wanted = {"theta": theta, "sections": sections}
-    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-    layout = dataclasses.replace(preset, **given)
-    counts = _counts(layout, head_dim)
-    if layout.theta is None:
-        raise ValueError(
-            f"theta is missing, expected the rope_theta of your model's config.json: the models of layout "
-            f"{layout.name!r} differ; give theta="
-        )
-    pairs = sum(counts)
-    freqs, axes = _frequencies_and_axes(layout, layout.theta, counts)
-    chosen: dict[str, Any] = {"base": layout.theta} if freqs is None else {"freqs": freqs}
-    common: dict[str, Any] = {
-        "interleaved": layout.interleaved,
-        "form": _sines_first.get(layout.form, layout.form),
-    }
-    whole = RotaryEmbedding(2 * pairs, axes=axes, **chosen, **common)
-    checker = RotaryEmbedding(2 * pairs, axes=axes, freqs=np.zeros(pairs), **common)
-    if freqs is None or layout.division != "parts":
-        everything = slice(0, 2 * pairs), whole, tuple(range(len(counts)))
-        return _Plan((everything,), whole, checker, np.tile(np.arange(pairs), 2))
-    parts: list[Part] = []
-    ends = np.cumsum(counts).tolist()
-    for coordinate, (count, end) in enumerate(zip(counts, ends, strict=True)):
-        rope = RotaryEmbedding(2 * count, axes=np.zeros(count, int), freqs=freqs[end - count : end], **common)
-        parts.append((slice(2 * (end - count), 2 * end), rope, (coordinate,)))
-    tiled = [np.tile(np.arange(end - count, end), 2) for count, end in zip(counts, ends, strict=True)]
-    return _Plan(tuple(parts), whole, checker, np.concatenate(tiled))
-
-
-def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
-    """Frequencies of each section."""
-    if layout.sections is not None:
-        width = 2 * sum(layout.sections)
-        if width == head_dim or (layout.partial and width < head_dim):
-            return layout.sections
-        least = "at least " if layout.partial else ""
-        raise ValueError(
-            f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, and "
-            f"each of their frequencies turns two columns; give sections= of your model"
-        )
-    shares = layout.proportions or (1,) * len(layout.coordinates)
-    multiple = 2 * sum(shares) // math.gcd(*shares)
-    if layout.remainder == "error" and head_dim % multiple:
-        raise ValueError(
-            f"head_dim is {head_dim}, expected a multiple of {multiple}: layout {layout.name!r} shares the columns among "
-            f"{', '.join(layout.coordinates)} in pairs"
-        )
-    if layout.remainder == "first" and head_dim % 2:
-        raise ValueError(f"head_dim is {head_dim}, expected an even number: columns are rotated in pairs")
-    pairs = head_dim // 2
-    counts = [pairs * share // sum(shares) for share in shares]
-    if layout.remainder == "first":
-        counts[0] += pairs - sum(counts)
-    if min(counts) < 1:
-        raise ValueError(
-            f"head_dim is {head_dim}, expected more: a coordinate of layout {layout.name!r} has no columns"
-        )
-    return tuple(counts)
-
-
-def _frequencies_and_axes(
-    layout: RotaryLayout, theta: float, counts: tuple[int, ...]
-) -> tuple[npt.NDArray[np.float64] | None, npt.NDArray[np.int64]]:
-    """The frequencies, None for the ideal ones over all columns, and the coordinate of each."""
-    axes = np.repeat(np.arange(len(counts)), counts)
-    if layout.division == "strides":
-        axes[:] = 0
-        axes[1 : 3 * counts[1] : 3] = 1
-        axes[2 : 3 * counts[2] : 3] = 2
-    elif layout.division == "turns":
-        axes = np.concatenate([np.tile([1, 2], counts[0]), np.zeros(counts[2], np.int64)])
-    if layout.division in _shared_frequencies:
-        return None, axes
-    if layout.division == "parity":
-        shared, _ = rotary_frequencies(2 * sum(counts), base=theta)
-        return np.concatenate([shared[0::2], shared[1::2]]), axes
-    if layout.frequencies == "linear":
-        own = [np.pi * np.linspace(1.0, theta / 2.0, count) for count in counts]
-    else:
-        own = [rotary_frequencies(2 * count, base=theta)[0] for count in counts]
-    if layout.division == "mixed":
-        own, axes = [np.stack(own[::-1], axis=1).ravel()], np.tile([1, 0], counts[0])
-    return layout.freq_scale * np.concatenate(own), axes

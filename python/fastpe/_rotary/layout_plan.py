@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A layout for one width: frequencies, and the rotary embeddings that they make."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._rotary.embedding import RotaryEmbedding
+from fastpe._rotary.scaling import rotary_frequencies
+
+if TYPE_CHECKING:
+    from fastpe._rotary.layout import RotaryLayout
+
+# Divisions of one sequence of frequencies that keep its order, and those with frequencies over a coordinate's own columns.
+_shared_frequencies = ("runs", "strides", "turns")
+own_frequencies = ("blocks", "mixed", "parts")
+
+# The forms of timm: one array, all sines and then all cosines, as wide as the columns each.
+sines_first = {"sin_cos_tile": "tile", "sin_cos_repeat": "repeat"}
+
+# Columns of a head, what rotates them, and the coordinates of a position that it takes.
+Part = tuple[slice, RotaryEmbedding, tuple[int, ...]]
+
+
+class Plan(NamedTuple):
+    """A layout for one width: its parts, and what serves all of them at once.
+
+    `whole` has the frequencies of all parts, in their order. `checker` takes what `whole` takes, and rotates nothing.
+    `tiled` are the frequencies of the columns where each part is tiled.
+    """
+
+    parts: tuple[Part, ...]
+    whole: RotaryEmbedding
+    checker: RotaryEmbedding
+    tiled: npt.NDArray[Any]
+
+
+@functools.lru_cache(maxsize=64)
+def planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: tuple[int, ...] | None) -> Plan:
+    """The plan of a preset, with a theta and sections of the call's where they are given."""
+    wanted = {"theta": theta, "sections": sections}
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    layout = dataclasses.replace(preset, **given)
+    counts = _counts(layout, head_dim)
+    if layout.theta is None:
+        raise ValueError(
+            f"theta is missing, expected the rope_theta of your model's config.json: the models of layout "
+            f"{layout.name!r} differ; give theta="
+        )
+    pairs = sum(counts)
+    freqs, axes = _frequencies_and_axes(layout, layout.theta, counts)
+    chosen: dict[str, Any] = {"base": layout.theta} if freqs is None else {"freqs": freqs}
+    common: dict[str, Any] = {"interleaved": layout.interleaved, "form": sines_first.get(layout.form, layout.form)}
+    whole = RotaryEmbedding(2 * pairs, axes=axes, **chosen, **common)
+    checker = RotaryEmbedding(2 * pairs, axes=axes, freqs=np.zeros(pairs), **common)
+    if freqs is None or layout.division != "parts":
+        everything = slice(0, 2 * pairs), whole, tuple(range(len(counts)))
+        return Plan((everything,), whole, checker, np.tile(np.arange(pairs), 2))
+    parts: list[Part] = []
+    ends = np.cumsum(counts).tolist()
+    for coordinate, (count, end) in enumerate(zip(counts, ends, strict=True)):
+        rope = RotaryEmbedding(2 * count, axes=np.zeros(count, int), freqs=freqs[end - count : end], **common)
+        parts.append((slice(2 * (end - count), 2 * end), rope, (coordinate,)))
+    tiled = [np.tile(np.arange(end - count, end), 2) for count, end in zip(counts, ends, strict=True)]
+    return Plan(tuple(parts), whole, checker, np.concatenate(tiled))
+
+
+def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
+    """Frequencies of each section."""
+    if layout.sections is not None:
+        width = 2 * sum(layout.sections)
+        if width == head_dim or (layout.partial and width < head_dim):
+            return layout.sections
+        least = "at least " if layout.partial else ""
+        raise ValueError(
+            f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, and "
+            f"each of their frequencies turns two columns; give sections= of your model"
+        )
+    shares = layout.proportions or (1,) * len(layout.coordinates)
+    multiple = 2 * sum(shares) // math.gcd(*shares)
+    if layout.remainder == "error" and head_dim % multiple:
+        raise ValueError(
+            f"head_dim is {head_dim}, expected a multiple of {multiple}: layout {layout.name!r} shares the columns among "
+            f"{', '.join(layout.coordinates)} in pairs"
+        )
+    if layout.remainder == "first" and head_dim % 2:
+        raise ValueError(f"head_dim is {head_dim}, expected an even number: columns are rotated in pairs")
+    pairs = head_dim // 2
+    counts = [pairs * share // sum(shares) for share in shares]
+    if layout.remainder == "first":
+        counts[0] += pairs - sum(counts)
+    if min(counts) < 1:
+        raise ValueError(
+            f"head_dim is {head_dim}, expected more: a coordinate of layout {layout.name!r} has no columns"
+        )
+    return tuple(counts)
+
+
+def _frequencies_and_axes(
+    layout: RotaryLayout, theta: float, counts: tuple[int, ...]
+) -> tuple[npt.NDArray[np.float64] | None, npt.NDArray[np.int64]]:
+    """The frequencies, None for the ideal ones over all columns, and the coordinate of each."""
+    axes = np.repeat(np.arange(len(counts)), counts)
+    if layout.division == "strides":
+        axes[:] = 0
+        axes[1 : 3 * counts[1] : 3] = 1
+        axes[2 : 3 * counts[2] : 3] = 2
+    elif layout.division == "turns":
+        axes = np.concatenate([np.tile([1, 2], counts[0]), np.zeros(counts[2], np.int64)])
+    if layout.division in _shared_frequencies:
+        return None, axes
+    if layout.division == "parity":
+        shared, _ = rotary_frequencies(2 * sum(counts), base=theta)
+        return np.concatenate([shared[0::2], shared[1::2]]), axes
+    if layout.frequencies == "linear":
+        own = [np.pi * np.linspace(1.0, theta / 2.0, count) for count in counts]
+    else:
+        own = [rotary_frequencies(2 * count, base=theta)[0] for count in counts]
+    if layout.division == "mixed":
+        own, axes = [np.stack(own[::-1], axis=1).ravel()], np.tile([1, 0], counts[0])
+    return layout.freq_scale * np.concatenate(own), axes
+
+
+def rotate_parts(
+    plan: Plan, arrays: tuple[Any, ...], positions: npt.ArrayLike, inverse: bool, options: dict[str, Any]
+) -> None:
+    """Rotate the columns of each part; `plan.checker` has taken the same arguments, so no part refuses any."""
+    coordinates = np.asarray(positions)
+    for columns, rope, taken in plan.parts:
+        rope.rotate_(
+            *(array[..., columns] for array in arrays),
+            positions=coordinates[..., list(taken)],
+            inverse=inverse,
+            **options,
+        )
