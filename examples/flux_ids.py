@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rotary tables of Flux for a host whose compiled graph takes cosines and sines: ids first, then tables.
 
-The graph is compiled for one size of images, and its inputs are buffers that stay where they are. The tables depend on the
-size alone, so they are made once for it, and not once for each denoising step.
+The graph is compiled for one size of images, and its inputs are buffers that stay where they are. The tables depend on
+the size alone, so they are made once for it, and not once for each denoising step.
 
     python examples/flux_ids.py
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rotary inputs of Qwen2-VL for one image and text: of its vision part, of the prompt, and of the tokens that follow.
+"""The rotary inputs of Qwen2-VL for one image and text: its vision part, the prompt, and the tokens that follow.
 
 python examples/qwen2_vl_ids.py
 """
@@ -34,7 +34,7 @@ def main() -> None:
     position_ids = np.moveaxis(ids, -1, 0)[:, None]  # [3, B, L], as a graph by Hugging Face's names takes them
     assert position_ids.shape == (3, 1, len(ids))
 
-    # One token per step: its three ids are equal, so an embedding of one coordinate has the same bits, and keeps its rows.
+    # One token per step: its three ids are equal, so an embedding of one coordinate has the same bits. It keeps rows.
     following = int(ids.max()) + 1
     decoder = fastpe.RotaryEmbedding(TEXT_HEAD_DIM, interleaved=False, base=THETA, form="tile", max_len=4096)
     for step in range(3):

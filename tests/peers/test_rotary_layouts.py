@@ -128,7 +128,7 @@ def inner_function(method: Callable[..., Any], name: str, module: Any) -> Callab
     return types.FunctionType(code, vars(module))
 
 
-# Text among images and videos: (layout, model, prefix of its classes, sections, columns that are rotated, head_dim).
+# Text among images and videos. For each model: layout, prefix of its class, sections, rotated share of a head, head_dim.
 
 TEXT = {
     "qwen2_vl": ("qwen2_vl", "Qwen2VL", [16, 24, 24], 1.0, 128),

@@ -120,8 +120,8 @@ class RotaryLayout(Preset):
         freq_scale = number("freq_scale", self.freq_scale, above_zero=True)
         if (frequencies != "geometric" or freq_scale != 1.0) and division not in own_frequencies:
             raise ValueError(
-                f"frequencies is {frequencies!r} and freq_scale {freq_scale!r}, expected 'geometric' and 1.0 for division "
-                f"{division!r}, whose frequencies are those of one sequence"
+                f"frequencies is {frequencies!r} and freq_scale {freq_scale!r}, expected 'geometric' and 1.0 for "
+                f"division {division!r}, whose frequencies are those of one sequence"
             )
         sections = self._one_per_coordinate("sections", self.sections)
         if sections is not None and division in ("turns", "parity", "mixed") and sections[0] != sections[1]:
@@ -266,7 +266,7 @@ class RotaryLayout(Preset):
         form : str, optional
             Another form than the layout's.
         dtype, out, num_threads : optional
-            As in `RotaryEmbedding.tables`; "sin_cos_tile" and "sin_cos_repeat" have one array, of S + [2 d] for d columns.
+            As in `RotaryEmbedding.tables`; "sin_cos_tile" and "sin_cos_repeat" have one array, S + [2 d] for d columns.
 
         Returns
         -------
@@ -414,7 +414,7 @@ class RotaryLayout(Preset):
             name = f"others[{i - 1}]" if i else "x"
             if not isinstance(array, np.ndarray):
                 raise TypeError(
-                    f"{name} is a {type(array).__name__}, expected a numpy.ndarray; pass np.asarray(..) and keep that array"
+                    f"{name} is a {type(array).__name__}, expected a numpy.ndarray; pass np.asarray(..) and keep it"
                 )
             if array.ndim < 2:
                 raise ValueError(f"{name} has shape {list(array.shape)}, expected [.., L, .., head_dim]")

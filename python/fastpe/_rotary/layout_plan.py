@@ -17,7 +17,7 @@ from fastpe._rotary.scaling import rotary_frequencies
 if TYPE_CHECKING:
     from fastpe._rotary.layout import RotaryLayout
 
-# Divisions of one sequence of frequencies that keep its order, and those with frequencies over a coordinate's own columns.
+# Divisions that keep the order of one sequence of frequencies, and those with frequencies over a coordinate's columns.
 _shared_frequencies = ("runs", "strides", "turns")
 own_frequencies = ("blocks", "mixed", "parts")
 
@@ -79,15 +79,15 @@ def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
             return layout.sections
         least = "at least " if layout.partial else ""
         raise ValueError(
-            f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, and "
-            f"each of their frequencies turns two columns; give sections= of your model"
+            f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, "
+            f"and each of their frequencies turns two columns; give sections= of your model"
         )
     shares = layout.proportions or (1,) * len(layout.coordinates)
     multiple = 2 * sum(shares) // math.gcd(*shares)
     if layout.remainder == "error" and head_dim % multiple:
         raise ValueError(
-            f"head_dim is {head_dim}, expected a multiple of {multiple}: layout {layout.name!r} shares the columns among "
-            f"{', '.join(layout.coordinates)} in pairs"
+            f"head_dim is {head_dim}, expected a multiple of {multiple}: layout {layout.name!r} shares the columns "
+            f"among {', '.join(layout.coordinates)} in pairs"
         )
     if layout.remainder == "first" and head_dim % 2:
         raise ValueError(f"head_dim is {head_dim}, expected an even number: columns are rotated in pairs")
