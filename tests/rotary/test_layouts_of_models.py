@@ -555,7 +555,7 @@ def test_layouts_are_frozen_hashable_and_picklable() -> None:
     ("changes", "error", "message"),
     [
         ({"division": "run"}, ValueError, r"division is 'run', expected .*; did you mean 'runs'"),
-        ({"form": "halfs"}, ValueError, r"form is 'halfs', expected"),
+        ({"form": "tiles"}, ValueError, r"form is 'tiles', expected .*; did you mean 'tile'"),
         ({"ids": "grid"}, ValueError, r"ids is 'grid', expected"),
         ({"coordinates": ("x",)}, ValueError, r"coordinates is \('x',\), expected 2 to 16"),
         ({"coordinates": ("x", "y"), "division": "turns"}, ValueError, r"expected 3 of them for division 'turns'"),
