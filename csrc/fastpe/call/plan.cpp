@@ -33,15 +33,14 @@ std::int64_t whole_cache_lines(std::int64_t bytes) {
   return (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
 }
 
-bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written < streaming_threshold_bytes() / 8; }
+bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= cache_share_bytes() / 2; }
 
 Memory memory_of(const OperationShape& shape) {
   Memory memory;
   memory.streaming = can_stream(shape.dtype) && !shape.is_in_place && shape.bytes_written > streaming_threshold_bytes();
-  // Neighbours on the machine may hold most of the last-level cache. To fetch ahead from it costs a sum half of its
-  // speed and a rotation up to a tenth (Zen 5, AVX2; nothing with AVX-512). Not to fetch from memory makes a
-  // rotation up to 5 times slower, and a sum up to twice.
-  memory.fetches_ahead = shape.bytes_written > streaming_threshold_bytes() / (shape.hides_fetches ? 8 : 2);
+  // Not to fetch ahead from memory makes a rotation up to 5 times slower, and a sum twice. To fetch from a last-level
+  // cache that does hold the array costs a sum half of its speed (Zen 5, AVX2; nothing with AVX-512).
+  memory.fetches_ahead = !fits_in_cache(shape);
   return memory;
 }
 

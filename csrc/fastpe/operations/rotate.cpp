@@ -20,7 +20,7 @@ OperationShape shape_of(const std::vector<RotatedArray>& arrays, std::int64_t ro
   OperationShape shape = shape_of_writing(arrays.front().out, rows);
   shape.columns = shape.columns_at_once = 2 * pairing.pairs;
   shape.items_per_row = shape.bytes_written = 0;
-  shape.reads_items = shape.hides_fetches = true;
+  shape.reads_items = true;
   shape.is_in_place = true;
   for (const RotatedArray& array : arrays) {
     shape.items_per_row += rows > 0 ? array.out.item_count / rows : 0;
