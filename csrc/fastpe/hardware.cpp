@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
-
-#include "dispatch.h"
 
 namespace fastpe {
 namespace {
@@ -38,19 +35,6 @@ std::int64_t last_level_cache_bytes() {
 // Of the last level, server processors have 1.9 to 4 MiB for each core.
 constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 
-// Throws std::invalid_argument.
-std::optional<std::int64_t> asked_streaming_bytes() {
-  const char* text = std::getenv("FASTPE_STREAMING_BYTES");
-  if (text == nullptr || *text == '\0') return std::nullopt;
-  char* end = nullptr;
-  const long long value = std::strtoll(text, &end, 10);
-  if (*end != '\0' || value < 0) {
-    throw std::invalid_argument("FASTPE_STREAMING_BYTES is '" + std::string(text) +
-                                "', expected a number of bytes; correct it or unset it");
-  }
-  return static_cast<std::int64_t>(value);
-}
-
 }  // namespace
 
 std::int64_t first_level_cache_bytes() {
@@ -58,20 +42,22 @@ std::int64_t first_level_cache_bytes() {
   return bytes;
 }
 
-std::int64_t cache_share_bytes() {
+std::int64_t streaming_threshold_bytes() {
   static const std::int64_t bytes = [] {
-    if (const auto asked = asked_streaming_bytes()) return *asked;
-    const std::int64_t processors = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
-    return std::min(last_level_cache_bytes(), processors * processor_share_bytes);
+    const char* text = std::getenv("FASTPE_STREAMING_BYTES");
+    if (text == nullptr || *text == '\0') {
+      const std::int64_t processors = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+      return std::min(last_level_cache_bytes(), processors * processor_share_bytes);
+    }
+    char* end = nullptr;
+    const long long value = std::strtoll(text, &end, 10);
+    if (*end != '\0' || value < 0) {
+      throw std::invalid_argument("FASTPE_STREAMING_BYTES is '" + std::string(text) +
+                                  "', expected a number of bytes; correct it or unset it");
+    }
+    return static_cast<std::int64_t>(value);
   }();
   return bytes;
-}
-
-// Stores of half a line leave the processor apart: with AVX2, streaming [4096, 1024] on an Intel server has 0.7 of the
-// speed of plain stores, with AVX-512 twice the speed.
-std::int64_t streaming_threshold_bytes() {
-  static const std::int64_t bytes = asked_streaming_bytes().value_or(last_level_cache_bytes());
-  return active_kernels().stores_whole_lines ? cache_share_bytes() : bytes;
 }
 
 }  // namespace fastpe

@@ -9,11 +9,8 @@ namespace fastpe {
 // The size of one processor's first-level data cache.
 std::int64_t first_level_cache_bytes();
 
-// What a call may expect of the last-level cache, which processors share, also those of other virtual machines; or
-// FASTPE_STREAMING_BYTES.
-std::int64_t cache_share_bytes();
-
-// Outputs larger than this bypass the cache.
+// Outputs larger than this bypass the cache: what a call may expect of the last level, which processors share, also those
+// of other virtual machines; or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
 
 }  // namespace fastpe

@@ -33,7 +33,7 @@ std::int64_t whole_cache_lines(std::int64_t bytes) {
   return (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
 }
 
-bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= cache_share_bytes() / 2; }
+bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= streaming_threshold_bytes() / 2; }
 
 Memory memory_of(const OperationShape& shape) {
   Memory memory;

@@ -28,8 +28,9 @@
 //   registers); in rows of 64 columns (a tenth slower).
 // - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
 //   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
-// - streaming: rows that are aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes,
-//   so as not to peel (half the speed); a row's ends by plain stores (a sixth slower than whole seams).
+// - streaming: halves of a line apart from each other (AVX2 on an Intel server, 4.7 GB/s for 12.5); rows that are
+//   aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes, so as not to peel (half
+//   the speed); a row's ends by plain stores (a sixth slower than whole seams).
 #pragma once
 
 #include "elements.inl"
@@ -228,10 +229,11 @@ inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, Doubl
   return mode == Mode::write ? T::once(first, second) : T::addend(first, second);
 }
 
-// float_lanes columns, or the first `count` of them, of a set of rows: they share each load of the fine tables.
-template <class T, Mode mode, Access access, From from, int row_set, bool partial>
-FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
-                                         std::int64_t ahead_bytes) {
+// Calls on_row(anchor, side, result) for float_lanes columns, or the first `count` of them, of each row of a set. The
+// rows share each load of the fine tables.
+template <class T, Mode mode, From from, int row_set, bool partial, class OnRow>
+FASTPE_ALWAYS_INLINE void for_each_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
+                                       const OnRow& on_row) {
   constexpr bool compensated = sizeof(typename T::Element) == sizeof(double);
   const DoublePair c = Float64::load(rows.cosines + column);
   const DoublePair s = Float64::load(rows.sines + column);
@@ -262,15 +264,50 @@ FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::in
         const auto embedding = partial ? load_partial<T>(x, count) : T::load(x);
         result = mode == Mode::add ? embedding + result : embedding * rows.scale + result * rows.alpha;
       }
-      auto* out = rows.out[anchor][side] + column;
-      if constexpr (access == Access::fetching) {
-        const auto* read = mode == Mode::write ? rows.out[anchor][side] : rows.x[anchor][side];
-        prefetch_columns<T, access>(reinterpret_cast<const char*>(read) + ahead_bytes, column);
-      }
-      if constexpr (partial) {
-        store_partial<T>(out, result, count);
-      } else {
-        put<T, access>(out, result);
+      on_row(anchor, side, result);
+    }
+  }
+}
+
+template <class T, Mode mode, Access access, From from, int row_set, bool partial>
+FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
+                                         std::int64_t ahead_bytes) {
+  for_each_row<T, mode, from, row_set, partial>(
+      rows, column, count, [&](int anchor, int side, const typename T::Vector& result) {
+        auto* out = rows.out[anchor][side] + column;
+        if constexpr (access == Access::fetching) {
+          const auto* read = mode == Mode::write ? rows.out[anchor][side] : rows.x[anchor][side];
+          prefetch_columns<T, access>(reinterpret_cast<const char*>(read) + ahead_bytes, column);
+        }
+        if constexpr (partial) {
+          store_partial<T>(out, result, count);
+        } else {
+          put<T, access>(out, result);
+        }
+      });
+}
+
+// A streaming store's unit: a cache line, or a vector where that is longer.
+template <class T>
+constexpr std::int64_t line_bytes = vector_bytes<T> < 64 ? 64 : vector_bytes<T>;
+template <class T>
+constexpr std::int64_t line_columns = line_bytes<T> / static_cast<std::int64_t>(sizeof(typename T::Element));
+
+// line_columns columns, of each row all at once: the halves of a line would leave the processor apart.
+template <class T, Mode mode, From from, int row_set>
+FASTPE_ALWAYS_INLINE void stream_lines(const RowsAt<T, row_set>& rows, std::int64_t column) {
+  constexpr int vectors = static_cast<int>(line_columns<T> / float_lanes);
+  typename T::Vector lines[blocks_at_once][2][vectors];
+  for (int i = 0; i < vectors; ++i) {
+    for_each_row<T, mode, from, row_set, false>(
+        rows, column + i * float_lanes, float_lanes,
+        [&](int anchor, int side, const typename T::Vector& result) { lines[anchor][side][i] = result; });
+  }
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+    for (int side = 0; side < 2; ++side) {
+      if ((row_set & row_bit(anchor, side)) == 0) continue;
+      for (int i = 0; i < vectors; ++i) {
+        T::stream(rows.out[anchor][side] + column + i * float_lanes, lines[anchor][side][i]);
       }
     }
   }
@@ -311,6 +348,11 @@ inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part
     if (overlaps) {
       expand_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);
       column += step;
+    }
+    if constexpr (access == Access::streaming && line_columns<T> > float_lanes) {
+      for (; column + line_columns<T> <= end; column += line_columns<T>) {
+        stream_lines<T, mode, from, row_set>(rows, column);
+      }
     }
     for (; column + float_lanes <= end; column += float_lanes) {
       expand_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);
@@ -441,24 +483,27 @@ void expand_seams(const Expansion& e, std::int64_t head) {
   using Element = typename T::Element;
   constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
   constexpr std::int64_t most_rows = blocks_at_once * block_rows;
-  constexpr std::int64_t seam = 2 * float_lanes;
-  const std::int64_t tail = float_lanes - head;
+  constexpr std::int64_t line = line_columns<T>;
+  constexpr std::int64_t seam = 2 * line;
+  const std::int64_t tail = line - head;
   const std::int64_t rows = e.last_row - e.first_row + 1;
   // From k * seam on, there are `tail` columns of row k - 1 and then `head` columns of row k. Each is written by a
-  // whole vector, whose other columns go into the room between two seams.
+  // whole line, whose other columns go into the room between two seams.
   alignas(64) Element seams[(most_rows + 1) * seam];
   const auto expand_to = [&e](Element* to, std::int64_t column) {
-    Part part = Part::of<T>(e, column, float_lanes);
+    Part part = Part::of<T>(e, column, line);
     part.out = reinterpret_cast<char*>(to);
     part.out_row_stride_bytes = seam * element_size;
     expand_panel<T, mode, Access::plain>(e, part);
   };
   expand_to(seams + tail, 0);
-  expand_to(seams + seam + tail - float_lanes, e.columns - float_lanes);
+  expand_to(seams + seam + tail - line, e.columns - line);
   auto* const out = reinterpret_cast<Element*>(e.out);
   copy_elements(out, seams + tail, head);
   for (std::int64_t row = 1; row < rows; ++row) {
-    T::stream(advance(out, row * e.out_row_stride_bytes) - tail, T::load(seams + row * seam));
+    for (std::int64_t i = 0; i < line; i += float_lanes) {
+      T::stream(advance(out, row * e.out_row_stride_bytes) - tail + i, T::load(seams + row * seam + i));
+    }
   }
   copy_elements(advance(out, rows * e.out_row_stride_bytes) - tail, seams + rows * seam, tail);
 }
@@ -466,7 +511,7 @@ void expand_seams(const Expansion& e, std::int64_t head) {
 // Rows of the same alignment: the columns before the first aligned one are peeled.
 template <class T, Mode mode>
 void expand_streaming(const Expansion& e) {
-  const std::int64_t aligned = elements_to_alignment<T>(e.out);
+  const std::int64_t aligned = elements_to_alignment<T, line_bytes<T>>(e.out);
   const std::int64_t head = aligned < e.columns ? aligned : e.columns;
   const bool has_seams =
       head != 0 && e.out_row_stride_bytes == e.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
@@ -475,14 +520,14 @@ void expand_streaming(const Expansion& e) {
   } else if (head != 0) {
     expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, head));
   }
-  expand_panels<T, mode, Access::streaming>(e, head, has_seams ? e.columns - float_lanes + head : e.columns);
+  expand_panels<T, mode, Access::streaming>(e, head, has_seams ? e.columns - line_columns<T> + head : e.columns);
   streaming_fence();
 }
 
 template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
   if constexpr (can_stream(T::dtype)) {
-    const bool same_alignment = e.out_row_stride_bytes % vector_bytes<T> == 0;
+    const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
     if (e.streaming && same_alignment && e.jump_bytes == 0) return expand_streaming<T, mode>(e);
   }
   if (e.fetches_ahead) {

@@ -136,7 +136,6 @@ struct Angles {
 };
 
 struct Kernels {
-  bool stores_whole_lines = false;  // a vector of float32 is a cache line
   void (*phasors)(const Phasors&) = nullptr;
   void (*expand[dtype_count])(const Expansion&) = {};
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype

@@ -31,7 +31,6 @@ constexpr void add_dtype(Kernels& kernels) {
 
 constexpr Kernels make_kernels() {
   Kernels kernels;
-  kernels.stores_whole_lines = vector_bytes<Float32> >= 64;
   kernels.phasors = phasors;
   add_dtype<Float32, WideFloat32, WideFloat32>(kernels);
   add_dtype<Float64, Float64, Float64>(kernels);

@@ -22,10 +22,10 @@ namespace {
 template <class T>
 constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;
 
-// How many elements lie between p and the next address that is aligned for streaming stores.
-template <class T>
+// How many elements lie between p and the next multiple of `alignment` bytes: by default, one for streaming stores.
+template <class T, std::int64_t alignment_bytes = vector_bytes<T>>
 inline std::int64_t elements_to_alignment(const void* p) {
-  constexpr auto alignment = static_cast<std::uintptr_t>(vector_bytes<T>);
+  constexpr auto alignment = static_cast<std::uintptr_t>(alignment_bytes);
   const std::uintptr_t beyond = reinterpret_cast<std::uintptr_t>(p) % alignment;
   return static_cast<std::int64_t>((beyond == 0 ? 0 : alignment - beyond) / sizeof(typename T::Element));
 }
