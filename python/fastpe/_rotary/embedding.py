@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -177,6 +178,81 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             ("_arguments", arguments),
         ):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Mapping[str, Any] | str | os.PathLike[str],
+        *,
+        layer_type: str | None = None,
+        seq_len: int | None = None,
+        interleaved: bool | None = None,
+        axes: bool = False,
+        max_len: int | None = None,
+    ) -> RotaryEmbedding:
+        """Make the embedding of a model from its config.json.
+
+        Its tables are those of the model's own module in transformers, in its form, and its rotation is that of the
+        model's attention. Nothing is guessed: what neither the config nor the table of model types says is an error.
+
+        Parameters
+        ----------
+        config : mapping or path
+            What config.json has, or the path of this file. A model with other parts beside the text has its text described
+            in ``text_config``, which is found.
+        layer_type : str, optional
+            Which layers are meant, where a model has several types with rotations of their own, such as
+            "full_attention" and "sliding_attention".
+        seq_len : int, optional
+            Length of the sequences, for the scalings that depend on it; ignored elsewhere.
+        interleaved : bool, optional
+            Which columns are pairs, as in the constructor. By default the model's own in transformers; a GGUF file of
+            Llama has the other ones. Needed where ``model_type`` is not known.
+        axes : bool, optional
+            Several coordinates, time, height and width, as the model's ``mrope_section`` divides its frequencies. By
+            default one coordinate, which is the same for text.
+        max_len : int, optional
+            As in the constructor.
+
+        Returns
+        -------
+        RotaryEmbedding
+            Its repr shows the arguments that the config stands for.
+
+        Raises
+        ------
+        ValueError
+            For a ``model_type`` that is not known where `interleaved` is missing, a model without rotary embedding, a
+            missing, unknown or unrotated layer type, a missing base or width, and what the constructor refuses.
+        TypeError
+            For a value of another type.
+        OSError
+            For a file that cannot be read.
+
+        Notes
+        -----
+        Keys mean what they mean in transformers 5.23 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and the
+        defaults of a missing key are those of the model's configuration class there. The page about rotary embeddings says
+        where other systems read the same keys otherwise.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> config = {"model_type": "qwen3", "head_dim": 128, "rope_theta": 1000000, "rope_scaling": None}
+        >>> fastpe.RotaryEmbedding.from_config(config)
+        RotaryEmbedding(128, interleaved=False, base=1000000.0, form='tile')
+        >>> gemma = {"model_type": "gemma3_text", "head_dim": 256, "rope_theta": 1000000, "rope_local_base_freq": 10000}
+        >>> fastpe.RotaryEmbedding.from_config(gemma, layer_type="sliding_attention").attention_factor
+        1.0
+        >>> fastpe.RotaryEmbedding.from_config(gemma)
+        Traceback (most recent call last):
+        ValueError: layer_type is None, but this model has several types of layers; give one of 'full_attention', \
+'sliding_attention'
+        """
+        from fastpe._rotary.config import read_config  # most programs that rotate never need it
+
+        arguments = read_config(config, layer_type=layer_type, seq_len=seq_len, interleaved=interleaved, axes=axes)
+        return cls(**arguments, max_len=0 if max_len is None else max_len)
 
     @property
     def frequencies(self) -> npt.NDArray[np.float64]:

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a model's config.json says about its rotary embedding.
+
+The file alone does not say it: which columns are pairs, and the defaults of keys that it leaves out, follow from its
+`model_type`. models.json has one row for each, read from the classes of transformers, whose reading of a key decides here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fastpe._arguments import flag, nearest
+from fastpe._rotary.scaling import rotary_frequencies
+
+Json = Mapping[str, Any]
+
+# Where a row says nothing else: the width of a head, and the keys of the same meaning in every rope mapping.
+_head_width = ("head_dim", "hidden_size // num_attention_heads")
+_read_here = (
+    "rope_type",
+    "type",
+    "rope_theta",
+    "partial_rotary_factor",
+    "original_max_position_embeddings",
+    "max_position_embeddings",
+)
+_other_names = {"su": "longrope", "mrope": "default"}
+# "dynamic" with an alpha: HunYuan's files have these beside it, and nothing reads them.
+_unused_beside_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
+
+
+def read_config(
+    config: Json | str | os.PathLike[str],
+    *,
+    layer_type: str | None,
+    seq_len: int | None,
+    interleaved: bool | None,
+    axes: bool,
+) -> dict[str, Any]:
+    """The arguments of the `RotaryEmbedding` that `config` means."""
+    model = _Model(*_text_part(_loaded(config), interleaved))
+    layer = _Layer(model, layer_type)
+    width = layer.width()
+    pairing = model.pairing() if interleaved is None else flag("interleaved", interleaved)
+    result: dict[str, Any] = {"rotary_dim": width + width % 2, "interleaved": pairing, "form": model.row["form"]}
+    if model.row.get("conjugate"):
+        result["conjugate"] = True
+    if flag("axes", axes):
+        result["axes"] = layer.axes(width)
+    scaling = layer.scaling(seq_len)
+    if width % 2:
+        result["freqs"] = _odd_frequencies(width, layer.base(), scaling)
+    elif scaling == {"rope_type": "default"}:
+        result["base"] = layer.base()
+    else:
+        result["scaling"] = {**scaling, "rope_theta": layer.base()}
+        result["seq_len"] = seq_len
+    return result
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    """models.json."""
+    text = importlib.resources.files("fastpe").joinpath("_rotary/models.json").read_text("utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table
+
+
+def _loaded(config: Json | str | os.PathLike[str]) -> Json:
+    """`config` itself, or what the file of this name has."""
+    if isinstance(config, Mapping):
+        return config
+    if not isinstance(config, (str, os.PathLike)):
+        raise TypeError(f"config is {config!r}, expected a mapping or the path of a config.json")
+    if os.path.isdir(config):
+        raise IsADirectoryError(
+            f"config is {os.fspath(config)!r}, a directory, expected a file; give {os.path.join(config, 'config.json')!r}"
+        )
+    with open(config, encoding="utf-8") as file:
+        try:
+            loaded = json.load(file)
+        except ValueError as error:
+            raise ValueError(f"config is {os.fspath(config)!r}, which is no JSON: {error}") from None
+    if not isinstance(loaded, dict):
+        raise TypeError(f"config is {os.fspath(config)!r}, which has a {type(loaded).__name__}, expected a JSON object")
+    return loaded
+
+
+def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
+    """The part of `config` that describes the model of text, and its row."""
+    table = _table()
+    while True:
+        model_type = table["other_names"].get(config.get("model_type"), config.get("model_type"))
+        if model_type in table["models"]:
+            return config, table["models"][model_type]
+        if model_type in table["parts"]:
+            key, part_type = table["parts"][model_type]
+            part = config.get(key)
+            if isinstance(part, Mapping):
+                config = {**part, "model_type": part.get("model_type") or part_type}
+            elif "hidden_size" in config:
+                # Files from before the part had a key of its own, as of Qwen2-VL.
+                config = {**config, "model_type": part_type}
+            else:
+                raise ValueError(f'config has no "{key}", which a model_type of {model_type!r} keeps its sizes in')
+        elif isinstance(config.get("text_config"), Mapping):
+            config = config["text_config"]
+        else:
+            break
+    if model_type in table["without"]:
+        raise ValueError(f"model_type is {model_type!r}, a model that has no rotary embedding")
+    if interleaved is None:
+        near = nearest(model_type, table["models"]) if isinstance(model_type, str) else None
+        raise ValueError(
+            f"model_type is {model_type!r}, which is not known, and a config does not say which columns are pairs; give "
+            f"interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart"
+            + (f'; did you mean "{near}"?' if near else "")
+        )
+    return config, {"form": "halves", "partial": True}
+
+
+class _Model:
+    """A config and its row."""
+
+    def __init__(self, config: Json, row: Json) -> None:
+        self.config = config
+        self.row = row
+        for key, allowed in row.get("requires", {}).items():
+            if config.get(key) not in allowed:
+                raise ValueError(
+                    f'config has a "{key}" of {config.get(key)!r}: this model has no rotary embedding; those with '
+                    f"{' or '.join(map(repr, allowed))} have one"
+                )
+
+    def pairing(self) -> bool:
+        """Whether pairs are neighbours."""
+        key = self.row.get("pairing_key")
+        given = None if key is None else self.config.get(key)
+        return flag(str(key), self.row["interleaved"] if given is None else given)
+
+
+class _Layer:
+    """The keys that count for one type of layers: the rope mapping's, then the config's, then the row's."""
+
+    def __init__(self, model: _Model, layer_type: str | None) -> None:
+        self._layer_type = layer_type
+        self._config = model.config
+        self._row = dict(model.row)
+        self._usual_width = model.row.get("width", _head_width)
+        key = "rope_scaling" if model.config.get("rope_scaling") else "rope_parameters"
+        given = model.config.get(key) or {}
+        if not isinstance(given, Mapping):
+            raise TypeError(f'config has a "{key}" of {given!r}, expected a mapping')
+        known = self._row.get("layers", {})
+        types = self._config.get("layer_types") or ()
+        nested = [
+            name
+            for name, value in given.items()
+            if isinstance(value, Mapping) or (value is None and name in (*known, *types))
+        ]
+        self._is_nested = bool(nested)
+        self._is_given = bool(given)
+        if nested:
+            self._choose({**known, **{name: given[name] for name in nested}})
+            stray = [name for name in given if name not in (*nested, *_read_here)]
+            if stray:
+                raise ValueError(
+                    f'config has a "{key}" with {stray[0]!r} beside {", ".join(nested)}, expected types of layers alone; '
+                    f"move it into the types that it is for"
+                )
+            mapping = given.get(layer_type, {})
+            self._row |= known.get(layer_type) or {}
+        elif known or self._row.get("nested"):
+            self._choose(known)
+            if given and (key == "rope_parameters" or self._row.get("nested")):
+                raise ValueError(
+                    f'config has a "{key}" of {dict(given)!r}, expected one for each type of layers: {", ".join(known)}; '
+                    f'write {{"{layer_type}": {{..}}, ..}}'
+                )
+            self._row |= known[layer_type]
+            mapping = given if self._row.get("scaled") else self._row.get("rope", {})
+            self._is_given = bool(given) and bool(self._row.get("scaled"))
+        else:
+            if layer_type is not None and layer_type not in types:
+                raise ValueError(f"layer_type is {layer_type!r}, but all layers of this model are alike; leave it out")
+            mapping = given or self._row.get("rope", {})
+        self._mapping = {name: value for name, value in mapping.items() if value is not None}
+        self._own = self._own_values()
+
+    def _choose(self, layers: Json) -> None:
+        """Check that `layer_type` is one of `layers`, and has positions."""
+        names = ", ".join(map(repr, layers))
+        if self._layer_type is None:
+            raise ValueError(f"layer_type is None, but this model has several types of layers; give one of {names}")
+        if self._layer_type not in layers:
+            raise ValueError(f"layer_type is {self._layer_type!r}, expected one of {names}")
+        if layers[self._layer_type] is None:
+            raise ValueError(f"layer_type is {self._layer_type!r}: these layers are not rotated, their entry is null")
+
+    def _own_values(self) -> Json:
+        """What the config says of the first layer of this type alone, as transformers 5 writes it."""
+        types = list(self._config.get("layer_types") or ())
+        each = self._config.get("per_layer_config") or {}
+        if self._layer_type not in types:
+            return {}
+        first = types.index(self._layer_type)
+        return next((values for index, values in each.items() if int(index) == first), {})
+
+    def value(self, key: str) -> Any:
+        """What the config says under any name of `key`, or else the row; None where neither does."""
+        names = self._row.get("names", {}).get(key, [key])
+        for name in names:
+            outer, _, inner = name.partition(".")
+            found = self._own.get(name, self._config.get(outer))
+            if inner and isinstance(found, Mapping):
+                found = found.get(inner)
+            if isinstance(found, (list, tuple)):
+                found = self._of_layer(name, found)
+            if found is not None:
+                return found
+        return next((self._row["defaults"][name] for name in names if name in self._row.get("defaults", {})), None)
+
+    def _of_layer(self, name: str, values: list[Any] | tuple[Any, ...]) -> Any:
+        """The value of a list with one for each layer; 0 stands for layers that are not rotated."""
+        types = self._config.get("layer_types") or ()
+        if self._layer_type in types:
+            values = [value for value, kind in zip(values, types, strict=False) if kind == self._layer_type]
+        different = sorted({value for value in values if value})
+        if len(different) != 1:
+            raise ValueError(
+                f'config has a "{name}" with {different}, expected one number for the layers that are meant; '
+                f"write this number in place of the list"
+            )
+        return different[0]
+
+    def base(self) -> float:
+        """The base of the frequencies."""
+        inner = self._mapping.get("rope_theta")
+        for found in (inner if self._is_given else None, self.value("rope_theta"), inner, self._row.get("rope_theta")):
+            if found is not None:
+                return found  # type: ignore[no-any-return]  # the constructor checks it
+        raise ValueError(
+            "config has no rope_theta, and the default of its model_type is not known; write it into the config, or use "
+            "RotaryEmbedding(.., base=..)"
+        )
+
+    def _share(self) -> float:
+        """The part of the head that is rotated."""
+        inner = self._mapping.get("partial_rotary_factor")
+        row = self._row.get("partial_rotary_factor", 1.0)
+        for found in (inner if self._is_given else None, self.value("partial_rotary_factor"), inner, row):
+            if found is not None:
+                return _number("partial_rotary_factor", found)
+        return 1.0
+
+    def width(self) -> int:
+        """Columns that are rotated; odd ones have as many frequencies as the next even number."""
+        exact = self._row.get("rotary_dim")
+        if (
+            exact
+            and self._config.get(exact) is not None
+            and "partial_rotary_factor" not in {**self._mapping, **self._config}
+        ):
+            return _size(exact, self._config[exact])
+        # Files write another width in one type of layers under a key of its own, or under the usual key of these layers.
+        usual = [self._own[term] for term in self._usual_width if term in self._own]
+        terms = self._row.get("width", _head_width)
+        head = next((size for size in (*usual, *map(self._term, terms)) if size), None)
+        if head is None:
+            raise ValueError(
+                f"config has no {' and no '.join(terms)}, expected one: how wide the rotated part is; write it into the "
+                f"config, or use RotaryEmbedding(rotary_dim, ..)"
+            )
+        share = self._share()
+        if self._rope_type() == "proportional" or self._row.get("partial") == "no" or share == 1.0:
+            return _size("head_dim", head)
+        if not self._row.get("partial"):
+            raise ValueError(
+                f"config has a partial_rotary_factor of {share!r}, but models of this type rotate whole heads in "
+                f"transformers; leave it out for its reading, or use RotaryEmbedding({int(head * share)}, ..)"
+            )
+        return _size("partial_rotary_factor", int(head * share))
+
+    def _term(self, term: str) -> int | None:
+        """The value of a key, or of a quotient such as "2 * hidden_size // num_attention_heads"."""
+        dividend, _, divisor = term.partition(" // ")
+        factors = [int(word) if word.isdigit() else self.value(word) for word in dividend.split(" * ")]
+        below = self.value(divisor) if divisor else 1
+        if not all(factors) or not below:
+            return None
+        return math.prod(_size(term, each) for each in factors) // _size(divisor, below)
+
+    def _rope_type(self) -> Any:
+        given = self._mapping.get("rope_type", self._mapping.get("type", "default"))
+        names = {**_other_names, **self._row.get("types", {})}
+        return names.get(given, given) if isinstance(given, str) else given
+
+    def scaling(self, seq_len: int | None) -> dict[str, Any]:
+        """The rope mapping as `RotaryEmbedding` takes it, without the base."""
+        rope_type = self._rope_type()
+        dropped = (*_read_here, *_table()["unused_keys"])
+        result = {key: value for key, value in self._mapping.items() if key not in dropped}
+        result = {"rope_type": rope_type, **result}
+        if rope_type in ("yarn", "llama3", "longrope"):
+            result["original_max_position_embeddings"] = self._trained_length()
+        if rope_type == "yarn":
+            result = {**self._row.get("yarn", {}), **result}
+            # 0 stands for the default.
+            result = {key: value for key, value in result.items() if value or key not in ("beta_fast", "beta_slow")}
+        if rope_type == "proportional":
+            result["partial_rotary_factor"] = self._share()
+        if rope_type == "dynamic" and result.get("alpha"):
+            result = {key: value for key, value in result.items() if key not in _unused_beside_alpha}
+        elif rope_type == "dynamic" or (rope_type in ("yarn", "longrope") and "factor" not in result):
+            result["max_position_embeddings"] = self._longest_length()
+        if rope_type == "longrope" and self._row.get("longrope") == "mscale":
+            result = _with_mscale(result, seq_len)
+        return {key: value for key, value in result.items() if value is not None}
+
+    def _longest_length(self) -> Any:
+        found = self.value("max_position_embeddings")
+        return self._mapping.get("max_position_embeddings") if found is None else found
+
+    def _trained_length(self) -> Any:
+        """Beside one mapping for all layers, the config's own key wins; beside nested ones, it does not count."""
+        outer = None if self._is_nested else self.value("original_max_position_embeddings")
+        inner = self._mapping.get("original_max_position_embeddings")
+        return next((each for each in (outer, inner, self._longest_length()) if each is not None), None)
+
+    def axes(self, width: int) -> Any:
+        """Which coordinate turns each frequency: time 0, height 1, width 2."""
+        if "mrope" not in self._row:
+            raise ValueError("axes is True, but models of this type have one coordinate; leave it out")
+        kind, default = self._row["mrope"]
+        if kind == "doubled":
+            raise ValueError(
+                "axes is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
+                "different angles, which is no rotation; leave it out for text"
+            )
+        sections = self._mapping.get("mrope_section", default)
+        if len(sections) != 3 or sum(sections) != width // 2:
+            raise ValueError(
+                f"config has an mrope_section of {sections!r}, expected 3 numbers whose sum is {width // 2}"
+            )
+        if kind == "sections":
+            return np.repeat([0, 1, 2], sections)
+        result = np.zeros(width // 2, np.int64)
+        if kind == "interleaved":
+            for axis in (1, 2):
+                result[axis : 3 * sections[axis] : 3] = axis
+        else:
+            # Ernie 4.5 VL: height and width take turns; its sections are for height, width and time.
+            result[: sections[0] + sections[1]] = np.tile([1, 2], sections[0])
+        return result
+
+
+def _odd_frequencies(width: int, base: float, scaling: dict[str, Any]) -> Any:
+    """base**(-2k / width) for an odd width: every second frequency of the double width."""
+    if scaling["rope_type"] not in ("default", "linear"):
+        raise ValueError(
+            f"the rotated part has {width} columns, expected an even number for {scaling['rope_type']!r}; correct "
+            f"partial_rotary_factor"
+        )
+    return rotary_frequencies(2 * width, base=base, scaling=scaling)[0][::2]
+
+
+def _with_mscale(scaling: dict[str, Any], seq_len: int | None) -> dict[str, Any]:
+    """PhiMoE: the length chooses between two attention factors, and the short factors serve every length."""
+    result = {key: value for key, value in scaling.items() if key not in ("short_mscale", "long_mscale")}
+    if seq_len is None:
+        return result  # RotaryEmbedding says that it needs the length
+    is_long = seq_len > scaling["original_max_position_embeddings"]
+    result["long_factor"] = scaling.get("short_factor")
+    result["attention_factor"] = scaling.get("long_mscale" if is_long else "short_mscale")
+    return result
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f'config has a "{name}" of {value!r}, expected a number')
+    return float(value)
+
+
+def _size(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f'config has a "{name}" of {value!r}, expected an int')
+    if value < 1:
+        raise ValueError(f'config has a "{name}" of {value!r}, expected at least 1')
+    return value
