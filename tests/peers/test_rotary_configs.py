@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Embeddings of model configurations beside the modules of transformers that those configurations are for.
+
+Run it with ``pytest -m peers tests/peers/test_rotary_configs.py``. A release of transformers that has more models shows them
+in ``python tools/rotary_models.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+
+from .conftest import Measured
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+Array = npt.NDArray[Any]
+
+CLASSES = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_classes.json").read_text("utf-8"))
+# Their forward takes positions of several coordinates, or returns complex numbers.
+OTHER_CLASSES: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("llama4", "Llama4TextRotaryEmbedding", "Llama4TextConfig", {}),
+    ("deepseek_v2", "DeepseekV2RotaryEmbedding", "DeepseekV2Config", {}),
+    ("esm", "EsmRotaryEmbedding", "EsmConfig", {"position_embedding_type": "rotary"}),
+    ("t5gemma", "T5GemmaRotaryEmbedding", "T5GemmaModuleConfig", {}),
+    ("voxtral_realtime", "VoxtralRealtimeRotaryEmbedding", "VoxtralRealtimeTextConfig", {}),
+    ("emu3", "Emu3RotaryEmbedding", "Emu3TextConfig", {}),
+    ("muse_glimmer", "MuseGlimmerTextRotaryEmbedding", "MuseGlimmerTextConfig", {}),
+    ("hunyuan_vl", "HunYuanVLRotaryEmbedding", "HunYuanVLTextConfig", {"xdrope_section": [16, 16, 16, 16]}),
+    (
+        "hunyuan_vl",
+        "HunYuanVLRotaryEmbedding",
+        "HunYuanVLTextConfig",
+        {"head_dim": 128, "type": "xdrope", "alpha": 1000.0, "factor": 1.0, "xdrope_section": [16, 16, 16, 16]},
+    ),
+]
+# (folder, class, configuration, sections that fit its default width, width of a head)
+MROPE_CLASSES: list[tuple[str, str, str, list[int], dict[str, Any]]] = [
+    ("qwen2_vl", "Qwen2VLRotaryEmbedding", "Qwen2VLTextConfig", [16, 24, 24], {}),
+    ("qwen2_5_vl", "Qwen2_5_VLRotaryEmbedding", "Qwen2_5_VLTextConfig", [20, 24, 20], {}),
+    ("qwen2_5_omni", "Qwen2_5OmniRotaryEmbedding", "Qwen2_5OmniTextConfig", [16, 24, 24], {}),
+    ("paddleocr_vl", "PaddleOCRRotaryEmbedding", "PaddleOCRTextConfig", [16, 24, 24], {}),
+    ("glm4v", "Glm4vTextRotaryEmbedding", "Glm4vTextConfig", [8, 12, 12], {"partial_rotary_factor": 0.5}),
+    ("glm4v_moe", "Glm4vMoeTextRotaryEmbedding", "Glm4vMoeTextConfig", [8, 12, 12], {"head_dim": 128}),
+    ("glm_ocr", "GlmOcrTextRotaryEmbedding", "GlmOcrTextConfig", [8, 12, 12], {}),
+    ("glm_image", "GlmImageTextRotaryEmbedding", "GlmImageTextConfig", [8, 12, 12], {"partial_rotary_factor": 0.5}),
+    ("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextRotaryEmbedding", "Ernie4_5_VLMoeTextConfig", [22, 22, 20], {}),
+    ("qwen3_vl", "Qwen3VLTextRotaryEmbedding", "Qwen3VLTextConfig", [24, 20, 20], {}),
+    ("qwen3_vl_moe", "Qwen3VLMoeTextRotaryEmbedding", "Qwen3VLMoeTextConfig", [22, 22, 20], {}),
+    (
+        "qwen3_omni_moe",
+        "Qwen3OmniMoeThinkerTextRotaryEmbedding",
+        "Qwen3OmniMoeTextConfig",
+        [24, 20, 20],
+        {"head_dim": 128},
+    ),
+    ("qwen3_5", "Qwen3_5TextRotaryEmbedding", "Qwen3_5TextConfig", [11, 11, 10], {}),
+    ("qwen3_5_moe", "Qwen3_5MoeTextRotaryEmbedding", "Qwen3_5MoeTextConfig", [11, 11, 10], {}),
+    ("cosmos3_edge", "Cosmos3EdgeTextRotaryEmbedding", "Cosmos3EdgeTextConfig", [24, 20, 20], {}),
+]
+POSITIONS = np.array([0, 1, 2, 3, 7, 63, 1000])
+
+
+def tool() -> Any:
+    """The script that measures models: it knows how to call each module's own rotation."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    logging.disable(logging.WARNING)
+    return importlib.import_module("tools.rotary_models")
+
+
+def made(folder: str, kind: str, config: str, **given: Any) -> tuple[Any, Any, Any]:
+    """The module, its configuration, and the object that makes its tables."""
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    configuration = importlib.import_module(f"transformers.models.{folder}.configuration_{folder}")
+    chosen = getattr(configuration, config)(**given)
+    return module, chosen, getattr(module, kind)(chosen)
+
+
+def angle_bounds(rope: fastpe.RotaryEmbedding, positions: Array, base: float) -> Array:
+    """How far the float32 angles of transformers may be from the exact ones, [.., d/2].
+
+    The exponent of ``base`` is rounded to float32, which counts log(base) times in the frequency; a power, a quotient, a
+    blend of two frequencies and the product with the position round once or twice each.
+    """
+    exact = rope.tables(positions, form="angles", dtype=np.float64)
+    bounds: Array = np.abs(exact) * (math.log(base) + 6.0) * 2.0**-24
+    return bounds
+
+
+def table_bounds(rope: fastpe.RotaryEmbedding, positions: Array, base: float) -> Array:
+    """How far a cosine or a sine may be: its angle, and 2 ulps of 1 for torch's own cosine, the factor and ours."""
+    bounds: Array = (angle_bounds(rope, positions, base) + 2.0**-22) * rope.attention_factor
+    return bounds
+
+
+def spread(bounds: Array, form: str) -> Array:
+    """One bound for each column of a table."""
+    if form == "tile":
+        return np.concatenate([bounds, bounds], -1)
+    return np.repeat(bounds, 2, -1) if form == "repeat" else bounds
+
+
+def compare_tables(
+    measured: Measured, name: str, rope: fastpe.RotaryEmbedding, theirs: tuple[Array, ...], bounds: Array
+) -> None:
+    given = rope.tables(POSITIONS)
+    ours = given if isinstance(given, tuple) else (given,)
+    assert len(ours) == len(theirs)
+    for our, their in zip(ours, theirs, strict=True):
+        assert our.shape == their.shape
+        difference = np.abs(our.astype(np.complex128) - their)
+        allowed = spread(bounds, rope.form) * (math.sqrt(2.0) if rope.form == "complex" else 1.0)
+        assert (difference <= allowed).all()
+        worst = np.unravel_index((difference / allowed).argmax(), allowed.shape)
+        measured.append((name, rope.form, float(difference[worst]), float(allowed[worst])))
+
+
+def compare_rotation(
+    name: str, rope: fastpe.RotaryEmbedding, module: Any, config: Any, theirs: tuple[Array, ...], bounds: Array
+) -> None:
+    """The module's own rotation of a query with its own tables, and ours."""
+    data = json.loads((pathlib.Path(fastpe.__file__).parent / "_rotary" / "models.json").read_text("utf-8"))
+    x = np.random.default_rng(2).standard_normal((1, 3, len(POSITIONS), rope.rotary_dim)).astype(np.float32)
+    expected = tool().apply(module, config, theirs, x)
+    ours = rope.rotate(x, positions=POSITIONS)
+    half = rope.rotary_dim // 2
+    sizes = (
+        np.abs(x[..., 0::2]) + np.abs(x[..., 1::2])
+        if rope.interleaved
+        else np.abs(x[..., :half]) + np.abs(x[..., half:])
+    )
+    # Two products and a sum round besides, in theirs and in ours.
+    bound = sizes * (bounds + 3 * 2.0**-23 * rope.attention_factor)
+    if data["models"][config.model_type].get("reorders") and rope.interleaved:
+        # It reads neighbours and writes columns that are half of the width apart.
+        ours = np.concatenate([ours[..., 0::2], ours[..., 1::2]], -1)
+        allowed = spread(bound, "tile")
+    else:
+        allowed = spread(bound, "repeat" if rope.interleaved else "tile")
+    assert (np.abs(ours.astype(np.float64) - expected) <= allowed).all(), name
+
+
+def base_of(config: Any, layer_type: str | None) -> float:
+    rope = getattr(config, "rope_parameters", None) or {"rope_theta": config.rope_theta}
+    base: float = (rope if layer_type is None else rope[layer_type])["rope_theta"]
+    return base
+
+
+def ids(rows: int | None = None) -> Any:
+    torch = importlib.import_module("torch")
+    positions = torch.from_numpy(POSITIONS)[None]
+    return positions if rows is None else positions.expand(rows, 1, -1)
+
+
+def arrays(result: Any) -> tuple[Array, ...]:
+    """What a forward returned, without the batch."""
+    parts = result if isinstance(result, tuple) else (result,)
+    return tuple(part.detach().numpy().reshape(len(POSITIONS), -1) for part in parts)
+
+
+def test_the_list_has_every_class() -> None:
+    assert len(CLASSES) == 172
+    assert len({tuple(row[:2]) for row in CLASSES}) == 156
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind", "config", "layer_type"), CLASSES, ids=["-".join(map(str, row[1::2])) for row in CLASSES]
+)
+def test_default_configuration(folder: str, kind: str, config: str, layer_type: str | None, measured: Measured) -> None:
+    torch = pytest.importorskip("torch")
+    tool()
+    module, chosen, rotary = made(folder, kind, config)
+    theirs = arrays(rotary(torch.zeros(1), ids(), **({} if layer_type is None else {"layer_type": layer_type})))
+    rope = fastpe.RotaryEmbedding.from_config(json.loads(chosen.to_json_string(use_diff=False)), layer_type=layer_type)
+    bounds = table_bounds(rope, POSITIONS, base_of(chosen, layer_type))
+    compare_tables(measured, kind, rope, theirs, bounds)
+    compare_rotation(kind, rope, module, chosen, theirs, bounds)
+    # The data has the same defaults.
+    assert fastpe.RotaryEmbedding.from_config({"model_type": chosen.model_type}, layer_type=layer_type) == rope
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind", "config", "given"), OTHER_CLASSES, ids=[f"{row[1]}-{len(row[3])}" for row in OTHER_CLASSES]
+)
+def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any], measured: Measured) -> None:
+    torch = pytest.importorskip("torch")
+    tool()
+    scaling = {
+        key: given.pop(key) for key in ("type", "alpha", "factor", "xdrope_section") if key in (given := dict(given))
+    }
+    arguments = {**given, **({"rope_scaling": scaling} if scaling else {})}
+    module, chosen, rotary = made(folder, kind, config, **json.loads(json.dumps(arguments)))
+    theirs = arrays(rotary(torch.zeros(1), ids(1 if scaling else None)))
+    rope = fastpe.RotaryEmbedding.from_config({"model_type": chosen.model_type, **arguments})
+    base = base_of(chosen, None) * scaling.get("alpha", 1.0)
+    bounds = table_bounds(rope, POSITIONS, base)
+    compare_tables(measured, kind, rope, theirs, bounds)
+    compare_rotation(kind, rope, module, chosen, theirs, bounds)
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind", "config", "sections", "given"), MROPE_CLASSES, ids=[row[1] for row in MROPE_CLASSES]
+)
+def test_sections_of_several_coordinates(
+    folder: str, kind: str, config: str, sections: list[int], given: dict[str, Any], measured: Measured
+) -> None:
+    torch = pytest.importorskip("torch")
+    tool()
+    scaling = {"rope_type": "default", "mrope_section": sections}
+    module, chosen, rotary = made(folder, kind, config, **given, rope_parameters=dict(scaling))
+    written = {"model_type": chosen.model_type, **given, "rope_parameters": scaling}
+    # Text: the coordinates are equal.
+    theirs = arrays(rotary(torch.zeros(1), ids(3)))
+    rope = fastpe.RotaryEmbedding.from_config(written)
+    bounds = table_bounds(rope, POSITIONS, base_of(chosen, None))
+    compare_tables(measured, kind, rope, theirs, bounds)
+    compare_rotation(kind, rope, module, chosen, theirs, bounds)
+    # An image: they are not.
+    points = np.stack([POSITIONS, POSITIONS[::-1], 3 * POSITIONS + 1], -1)
+    axial = fastpe.RotaryEmbedding.from_config(written, axes=True)
+    made_there = arrays(rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(points, -1, 0)[:, None].copy())))
+    bounds = spread(table_bounds(axial, points, base_of(chosen, None)), axial.form)
+    for our, their in zip(axial.tables(points), made_there, strict=True):
+        assert (np.abs(our.astype(np.float64) - their) <= bounds).all()
+
+
+@pytest.mark.parametrize(("folder", "kind"), [("gptj", "GPTJ"), ("codegen", "CodeGen")])
+def test_sines_before_cosines(folder: str, kind: str, measured: Measured) -> None:
+    torch = pytest.importorskip("torch")
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    rope = fastpe.RotaryEmbedding.from_config({"model_type": folder})
+    theirs = module.create_sinusoidal_positions(1001, 64)[POSITIONS]
+    bounds = table_bounds(rope, POSITIONS, 10000.0)
+    difference = np.abs(np.asarray(rope.tables(POSITIONS), np.float64) - theirs.numpy())
+    assert (difference <= np.concatenate([bounds, bounds], -1)).all()
+    # Its heads come after the sequence.
+    x = np.random.default_rng(3).standard_normal((1, len(POSITIONS), 2, 64)).astype(np.float32)
+    sin, cos = torch.split(theirs[None], 32, dim=-1)
+    expected = module.apply_rotary_pos_emb(torch.from_numpy(x), sin, cos).numpy()
+    ours = rope.rotate(x, positions=POSITIONS, seq_axis=-3)
+    assert np.abs(ours - expected).max() <= 2 * np.abs(x).max() * (bounds.max() + 3 * 2.0**-23)
+
+
+def test_roformer_sines_before_cosines() -> None:
+    module = importlib.import_module("transformers.models.roformer.modeling_roformer")
+    rope = fastpe.RotaryEmbedding.from_config({"model_type": "roformer"})
+    table = module.RoFormerSinusoidalPositionalEmbedding(64, 64).create_weight().numpy()
+    # Its table is computed in float64, and rounded once.
+    assert np.abs(np.asarray(rope.tables(64), np.float64) - table).max() <= 2.0**-23
