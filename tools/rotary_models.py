@@ -219,6 +219,8 @@ def row(rotary: Rotary) -> dict[str, Any]:
         keys = [*LENGTHS, "qk_rope_head_dim"]
     elif result.get("width") == WIDTH[1:]:
         keys.remove("head_dim")
+    elif getattr(rotary.config.__dataclass_fields__.get(names["head_dim"]), "default", None) is None:
+        keys.remove("head_dim")  # computed from the others
     defaults = {names.get(key, key): getattr(config, key, None) for key in keys}
     result["defaults"] = {key: value for key, value in defaults.items() if isinstance(value, int)}
     return {key: value for key, value in result.items() if value is not False or key == "interleaved"}

@@ -7,6 +7,7 @@ in ``python tools/rotary_models.py``.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import logging
@@ -26,7 +27,9 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 Array = npt.NDArray[Any]
 
-CLASSES = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_classes.json").read_text("utf-8"))
+DATA = pathlib.Path(__file__).parents[1] / "data"
+CLASSES = json.loads((DATA / "rotary_classes.json").read_text("utf-8"))
+PUBLISHED = json.loads((DATA / "rotary_configs.json").read_text("utf-8"))["models"]
 # Their forward takes positions of several coordinates, or returns complex numbers.
 OTHER_CLASSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("llama4", "Llama4TextRotaryEmbedding", "Llama4TextConfig", {}),
@@ -190,6 +193,80 @@ def test_default_configuration(folder: str, kind: str, config: str, layer_type: 
     assert fastpe.RotaryEmbedding.from_config({"model_type": chosen.model_type}, layer_type=layer_type) == rope
 
 
+# Keys that a file may have, and what they would be in it.
+OTHER_KEYS: list[dict[str, Any]] = [
+    {"hidden_size": 2},
+    {"num_attention_heads": 2},
+    {"head_dim": 2},
+    {"head_dim": None},
+    {"qk_rope_head_dim": 2},
+    {"rope_theta": 30000.0},
+    {"rope_theta": 30000.0, "rope_scaling": {"type": "linear", "factor": 4.0}},
+    {"rope_scaling": {"rope_type": "yarn", "rope_theta": 30000.0, "factor": 4.0}},
+    {"partial_rotary_factor": 0.5},
+    {"rope_parameters": {"rope_type": "default", "rope_theta": 30000.0, "partial_rotary_factor": 0.25}},
+]
+
+
+def is_known_to_differ(model_type: str, keys: dict[str, Any]) -> bool:
+    """What transformers makes of these keys fits its own attention no more, or drops a scaling."""
+    latent = model_type in ("axk1", "deepseek_v3", "glm4_moe_lite", "mistral4", "youtu")
+    return (
+        (latent and "head_dim" in keys)  # attention rotates qk_rope_head_dim columns all the same
+        or (model_type == "mistral4" and ("rope_scaling" in keys or "rope_parameters" in keys))  # so here
+        or (model_type == "cohere2_moe" and "rope_scaling" in keys)  # a field that nothing reads
+        or (model_type == "zamba2" and keys == {"head_dim": None})  # its heads are twice as wide
+    )
+
+
+def their_tables(
+    folder: str, kind: str, config: str, layer_type: str | None, given: dict[str, Any]
+) -> tuple[tuple[Array, ...], Any] | None:
+    """The tables of another configuration, and the configuration; None where they refuse it."""
+    torch = importlib.import_module("torch")
+    try:
+        _, chosen, rotary = made(folder, kind, config, **json.loads(json.dumps(given)))
+        layer = {} if layer_type is None else {"layer_type": layer_type}
+        return arrays(rotary(torch.zeros(1), ids(), **layer)), chosen
+    except Exception:  # noqa: BLE001  # their validators and modules refuse in many ways
+        return None
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind", "config", "layer_type"), CLASSES, ids=["-".join(map(str, row[1::2])) for row in CLASSES]
+)
+def test_other_configurations(folder: str, kind: str, config: str, layer_type: str | None) -> None:
+    """One key after the other has another value: both sides read it, or we refuse it with words."""
+    tool()
+    _, usual, _ = made(folder, kind, config)
+    usual.allow_global_per_layer_attribute_access = True
+    for keys in OTHER_KEYS:
+        # An int stands for a multiple of the default.
+        given = {
+            key: value * getattr(usual, key, None) if isinstance(value, int) and getattr(usual, key, None) else value
+            for key, value in keys.items()
+        }
+        if 2 in given.values() or is_known_to_differ(usual.model_type, keys):
+            continue  # it has no such key
+        given = {usual.attribute_map.get(key, key): value for key, value in given.items()}
+        written = {"model_type": usual.model_type, **given}
+        made_there = their_tables(folder, kind, config, layer_type, given)
+        if made_there is None:
+            continue
+        theirs, chosen = made_there
+        try:
+            rope = fastpe.RotaryEmbedding.from_config(written, layer_type=layer_type)
+        except ValueError as error:
+            words = ("rotate whole heads", "one for each type of layers", "without a rope_type", "does not read here")
+            assert any(each in str(error) for each in words), error  # noqa: PT017
+            continue
+        bounds = table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 30000.0))
+        given_tables = rope.tables(POSITIONS)
+        for our, their in zip(given_tables, theirs, strict=True):
+            assert our.shape == their.shape, keys
+            assert (np.abs(our.astype(np.float64) - their) <= spread(bounds, rope.form)).all(), keys
+
+
 @pytest.mark.parametrize(
     ("folder", "kind", "config", "given"), OTHER_CLASSES, ids=[f"{row[1]}-{len(row[3])}" for row in OTHER_CLASSES]
 )
@@ -258,3 +335,81 @@ def test_roformer_sines_before_cosines() -> None:
     table = module.RoFormerSinusoidalPositionalEmbedding(64, 64).create_weight().numpy()
     # Its table is computed in float64, and rounded once.
     assert np.abs(np.asarray(rope.tables(64), np.float64) - table).max() <= 2.0**-23
+
+
+@pytest.mark.parametrize("seq_len", [1001, 4096, 4097])
+def test_phimoe_has_two_factors_and_one_set_of_frequencies(seq_len: int, measured: Measured) -> None:
+    torch = pytest.importorskip("torch")
+    tool()
+    scaling = {
+        "type": "longrope",
+        "short_factor": [1.0 + k / 64 for k in range(64)],
+        "long_factor": [2.0 + k / 64 for k in range(64)],
+        "short_mscale": 1.2429,
+        "long_mscale": 1.5,
+        "original_max_position_embeddings": 4096,
+    }
+    config = {"model_type": "phimoe", "hidden_size": 512, "num_attention_heads": 4, "rope_scaling": scaling}
+    _, chosen, rotary = made("phimoe", "PhimoeRotaryEmbedding", "PhimoeConfig", **json.loads(json.dumps(config)))
+    length = torch.tensor([[*POSITIONS[:-1], seq_len - 1]])
+    cos, _ = arrays(rotary(torch.zeros(1), length))
+    rope = fastpe.RotaryEmbedding.from_config(config, seq_len=seq_len)
+    assert rope.attention_factor == (1.5 if seq_len > 4096 else 1.2429)
+    bounds = table_bounds(rope, length.numpy()[0], base_of(chosen, None))
+    assert (np.abs(rope.tables(length.numpy()[0])[0] - cos) <= spread(bounds, rope.form)).all()
+
+
+# Files of published models
+
+
+@functools.cache
+def rotaries() -> dict[str, Any]:
+    """The class that makes the tables of each model_type."""
+    return {rotary.config.model_type: rotary for rotary in reversed(list(tool().classes()))}
+
+
+def text_configuration(config: dict[str, Any]) -> Any:
+    """What transformers makes of a file; the data names each type of layers once."""
+    transformers = importlib.import_module("transformers")
+    written = json.loads(json.dumps(config))
+    for part in (written, written.get("text_config", {})):
+        if "layer_types" in part:
+            part["num_hidden_layers"] = len(part["layer_types"])
+    return transformers.CONFIG_MAPPING[written["model_type"]](**written).get_text_config()
+
+
+def frequencies(rotary: Any, layer_type: str | None, seq_len: int | None) -> tuple[Array, float]:
+    """Frequencies and factor of a module that has just seen a sequence of this length."""
+    torch = importlib.import_module("torch")
+    last = torch.tensor([[0 if seq_len is None else seq_len - 1]])
+    rotary(torch.zeros(1), last, **({} if layer_type is None else {"layer_type": layer_type}))
+    prefix = "" if layer_type is None else f"{layer_type}_"
+    factor = getattr(rotary, f"{prefix}attention_scaling")
+    return getattr(rotary, f"{prefix}inv_freq").numpy(), float(factor)
+
+
+@pytest.mark.parametrize(
+    ("model", "case"),
+    [(model, case) for model in PUBLISHED for case in model["expected"] if model["config"]["model_type"] != "gptj"],
+    ids=lambda each: each["model"] if "model" in each else f"{each['layer_type']}-{each['seq_len']}",
+)
+def test_published_configuration(model: dict[str, Any], case: dict[str, Any], measured: Measured) -> None:
+    torch = pytest.importorskip("torch")
+    tool()
+    layer_type, seq_len = case["layer_type"], case["seq_len"]
+    config = text_configuration(model["config"])
+    found = rotaries()[config.model_type]
+    config.allow_global_per_layer_attribute_access = True
+    rotary = found.kind(config)
+    inv_freq, factor = frequencies(rotary, layer_type, seq_len)
+    # What the quick test compares with.
+    assert [float(each) for each in inv_freq[case["indices"]]] == case["frequencies"]
+    assert factor == case["attention_factor"]
+    rope = fastpe.RotaryEmbedding.from_config(model["config"], layer_type=layer_type, seq_len=seq_len)
+    coordinates = ids(3) if config.model_type.startswith("qwen2_5_vl") else ids()
+    if seq_len is None or seq_len <= POSITIONS.max() + 1:
+        layer = {} if layer_type is None else {"layer_type": layer_type}
+        theirs = arrays(rotary(torch.zeros(1), coordinates, **layer))
+        bounds = table_bounds(rope, POSITIONS, base_of(config, layer_type))
+        compare_tables(measured, model["model"], rope, theirs, bounds)
+        compare_rotation(model["model"], rope, found.module, config, theirs, bounds)

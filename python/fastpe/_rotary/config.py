@@ -99,8 +99,7 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
     table = _table()
     while True:
         model_type = table["other_names"].get(config.get("model_type"), config.get("model_type"))
-        if model_type in table["models"]:
-            return config, table["models"][model_type]
+        text = config.get("text_config")
         if model_type in table["parts"]:
             key, part_type = table["parts"][model_type]
             part = config.get(key)
@@ -111,8 +110,10 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
                 config = {**config, "model_type": part_type}
             else:
                 raise ValueError(f'config has no "{key}", which a model_type of {model_type!r} keeps its sizes in')
-        elif isinstance(config.get("text_config"), Mapping):
-            config = config["text_config"]
+        elif isinstance(text, Mapping):
+            config = text
+        elif model_type in table["models"]:
+            return config, table["models"][model_type]
         else:
             break
     if model_type in table["without"]:
@@ -186,8 +187,16 @@ class _Layer:
                     f'write {{"{layer_type}": {{..}}, ..}}'
                 )
             self._row |= known[layer_type]
-            mapping = given if self._row.get("scaled") else self._row.get("rope", {})
-            self._is_given = bool(given) and bool(self._row.get("scaled"))
+            scaled = self._row.get("scaled")
+            if given and scaled == "rope_type" and "rope_type" not in given:
+                raise ValueError(
+                    f'config has a "{key}" of {dict(given)!r} without a rope_type, which transformers takes for no scaling '
+                    f"in models of this type, and other systems do not; write rope_type"
+                )
+            mapping = given if scaled else self._row.get("rope", {})
+            self._is_given = bool(given) and bool(scaled)
+            if self._row.get("own_theta"):
+                mapping = {name: value for name, value in mapping.items() if name != "rope_theta"}
         else:
             if layer_type is not None and layer_type not in types:
                 raise ValueError(f"layer_type is {layer_type!r}, but all layers of this model are alike; leave it out")
@@ -214,9 +223,12 @@ class _Layer:
         first = types.index(self._layer_type)
         return next((values for index, values in each.items() if int(index) == first), {})
 
-    def value(self, key: str) -> Any:
-        """What the config says under any name of `key`, or else the row; None where neither does."""
-        names = self._row.get("names", {}).get(key, [key])
+    def value(self, key: str, *, null_counts: bool = False) -> Any:
+        """What the config says under any name of `key`, or else the row; None where neither does.
+
+        With `null_counts`, null in the config is a value, not a missing key.
+        """
+        names = self._names(key)
         for name in names:
             outer, _, inner = name.partition(".")
             found = self._own.get(name, self._config.get(outer))
@@ -226,7 +238,13 @@ class _Layer:
                 found = self._of_layer(name, found)
             if found is not None:
                 return found
+        if null_counts and any(name in self._config for name in names):
+            return None
         return next((self._row["defaults"][name] for name in names if name in self._row.get("defaults", {})), None)
+
+    def _names(self, key: str) -> list[str]:
+        found: list[str] = self._row.get("names", {}).get(key, [key])
+        return found
 
     def _of_layer(self, name: str, values: list[Any] | tuple[Any, ...]) -> Any:
         """The value of a list with one for each layer; 0 stands for layers that are not rotated."""
@@ -243,23 +261,38 @@ class _Layer:
 
     def base(self) -> float:
         """The base of the frequencies."""
-        inner = self._mapping.get("rope_theta")
-        for found in (inner if self._is_given else None, self.value("rope_theta"), inner, self._row.get("rope_theta")):
-            if found is not None:
-                return found  # type: ignore[no-any-return]  # the constructor checks it
-        raise ValueError(
-            "config has no rope_theta, and the default of its model_type is not known; write it into the config, or use "
-            "RotaryEmbedding(.., base=..)"
-        )
+        found = self._number("rope_theta")
+        if found is None:
+            raise ValueError(
+                "config has no rope_theta, and the default of its model_type is not known; write it into the config, or "
+                "use RotaryEmbedding(.., base=..)"
+            )
+        return found
 
     def _share(self) -> float:
         """The part of the head that is rotated."""
-        inner = self._mapping.get("partial_rotary_factor")
-        row = self._row.get("partial_rotary_factor", 1.0)
-        for found in (inner if self._is_given else None, self.value("partial_rotary_factor"), inner, row):
-            if found is not None:
-                return _number("partial_rotary_factor", found)
-        return 1.0
+        found = self._number("partial_rotary_factor")
+        return 1.0 if found is None else found
+
+    def _number(self, key: str) -> float | None:
+        """A number of the rope mapping, or else of the config, or else of the row.
+
+        If the config has no rope mapping, transformers takes the row's, and does not look at the config's own key then.
+        """
+        inner, outer, default = self._mapping.get(key), self.value(key), self._row.get(key)
+        if self._is_given and inner is not None:
+            return _number(key, inner)
+        chosen = next((each for each in (inner, outer, default) if each is not None), None)
+        # The key itself, where models of this type have another name for it.
+        has_other_name = self._layer_type is None and key not in self._names(key)
+        unread = self._config.get(key) if has_other_name else None
+        for written in (outer, unread):
+            if written is not None and written != chosen:
+                raise ValueError(
+                    f'config has a "{key}" of {written!r}, which transformers does not read here: it takes {chosen!r}; '
+                    f'write {chosen!r}, or {{"rope_parameters": {{"{key}": {written!r}, ..}}}}'
+                )
+        return None if chosen is None else _number(key, chosen)
 
     def width(self) -> int:
         """Columns that are rotated; odd ones have as many frequencies as the next even number."""
@@ -292,7 +325,9 @@ class _Layer:
     def _term(self, term: str) -> int | None:
         """The value of a key, or of a quotient such as "2 * hidden_size // num_attention_heads"."""
         dividend, _, divisor = term.partition(" // ")
-        factors = [int(word) if word.isdigit() else self.value(word) for word in dividend.split(" * ")]
+        factors = [
+            int(word) if word.isdigit() else self.value(word, null_counts=True) for word in dividend.split(" * ")
+        ]
         below = self.value(divisor) if divisor else 1
         if not all(factors) or not below:
             return None

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Embeddings from a model's config.json: what each key means, and which files are refused.
+
+tests/peers/test_rotary_configs.py compares the same files, and every model type, with transformers itself.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+from fastpe._rotary.config import _table
+
+DATA = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))["models"]
+CLASSES = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_classes.json").read_text("utf-8"))
+
+from_config = fastpe.RotaryEmbedding.from_config
+
+LLAMA = {"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "rope_theta": 500000.0}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
+
+
+# Published files
+
+
+def test_there_are_enough_published_files() -> None:
+    assert len(DATA) >= 40
+    assert len({model["model"] for model in DATA}) == len(DATA)
+    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+ @[0-9a-f]{8}: \S+.*", model["source"]) for model in DATA)
+
+
+@pytest.mark.parametrize("model", DATA, ids=lambda model: model["model"])
+def test_published_file(model: dict[str, Any]) -> None:
+    for case in model["expected"]:
+        rope = from_config(model["config"], layer_type=case["layer_type"], seq_len=case["seq_len"])
+        assert (rope.rotary_dim, rope.interleaved, rope.form) == (case["rotary_dim"], case["interleaved"], case["form"])
+        assert rope.attention_factor == pytest.approx(case["attention_factor"], rel=1e-15)
+        expected = np.array(case["frequencies"])
+        ours = rope.frequencies[case["indices"]]
+        # Theirs are float32: the exponent's rounding counts log(base) times, and there are a few operations besides.
+        base = rope._arguments["base"] or rope._arguments["scaling"]["rope_theta"]
+        assert (np.abs(ours - expected) <= expected * (math.log(base) + 6.0) * 2.0**-24).all()
+
+
+# The table of model types
+
+
+@pytest.mark.parametrize("model_type", _table()["models"])
+def test_every_model_type_makes_an_embedding_of_its_defaults(model_type: str) -> None:
+    row = _table()["models"][model_type]
+    config = {"model_type": model_type, **{key: words[0] for key, words in row.get("requires", {}).items()}}
+    layers = [name for name, layer in row.get("layers", {None: {}}).items() if layer is not None]
+    if not layers or (row.get("nested") and not row.get("layers")):
+        config["rope_parameters"] = {"full_attention": {"rope_theta": 10000.0}}
+        layers = ["full_attention"]
+    for layer_type in layers:
+        rope = from_config(config, layer_type=layer_type)
+        assert (rope.interleaved, rope.form) == (row["interleaved"], row["form"])
+        assert rope.conjugate == row.get("conjugate", False)
+        assert 16 <= rope.rotary_dim <= 512
+        assert len(rope.tables([3])) == (1 if rope.form == "complex" else 2) or rope.form == "sin_cos"
+    assert row["source"].startswith("models/")
+
+
+def test_rows_have_known_fields_only() -> None:
+    fields = collections.Counter(field for row in _table()["models"].values() for field in row)
+    layer_fields = {
+        field
+        for row in _table()["models"].values()
+        for layer in row.get("layers", {}).values()
+        for field in (layer or {})
+    }
+    assert {*fields} == {
+        "interleaved",
+        "pairing_key",
+        "conjugate",
+        "reorders",
+        "form",
+        "width",
+        "partial",
+        "partial_rotary_factor",
+        "rotary_dim",
+        "rope_theta",
+        "rope",
+        "nested",
+        "layers",
+        "types",
+        "longrope",
+        "mrope",
+        "requires",
+        "names",
+        "defaults",
+        "hand",
+        "source",
+    }
+    assert layer_fields == {"rope", "rope_theta", "names", "scaled", "own_theta", "yarn", "width"}
+
+
+def test_parts_and_other_names_lead_to_rows() -> None:
+    table = _table()
+    for name, (key, part) in table["parts"].items():
+        assert key != name
+        assert part in table["models"] or part in table["parts"] or part in table["without"], part
+    assert all(name in table["models"] for name in table["other_names"].values())
+    assert not {*table["without"]} & {*table["models"]}
+
+
+def test_the_table_is_read_on_first_use() -> None:
+    code = (
+        "import sys, fastpe; rope = fastpe.RotaryEmbedding(8, interleaved=True);"
+        "assert 'fastpe._rotary.config' not in sys.modules;"
+        "fastpe.RotaryEmbedding.from_config({'model_type': 'llama'});"
+        "assert 'fastpe._rotary.config' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Forms of a config
+
+
+def test_old_new_and_nested_forms_mean_the_same() -> None:
+    flat = {"rope_type": "linear", "factor": 8.0}
+    sizes = {"model_type": "llama", "head_dim": 64}
+    old = from_config({**sizes, "rope_theta": 1e6, "rope_scaling": flat})
+    assert from_config({**sizes, "rope_parameters": {**flat, "rope_theta": 1e6}}) == old
+    assert from_config({**sizes, "rope_theta": 1e6, "rope_parameters": flat}) == old
+    assert from_config({**sizes, "rope_theta": 1e6, "rope_scaling": {"type": "linear", "factor": 8.0}}) == old
+    gemma = {"model_type": "gemma3_text", "head_dim": 64}
+    old = from_config({**gemma, "rope_theta": 1e6, "rope_scaling": flat}, layer_type="full_attention")
+    nested = {"full_attention": {**flat, "rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}
+    assert from_config({**gemma, "rope_parameters": nested}, layer_type="full_attention") == old
+    local = from_config({**gemma, "rope_local_base_freq": 1e4, "rope_scaling": flat}, layer_type="sliding_attention")
+    assert from_config({**gemma, "rope_parameters": nested}, layer_type="sliding_attention") == local
+
+
+def test_scaling_comes_before_parameters_and_inner_keys_before_outer_ones() -> None:
+    config = {**LLAMA, "rope_scaling": {"rope_type": "linear", "factor": 2.0}, "rope_parameters": YARN}
+    assert from_config(config)._arguments["scaling"] == {"rope_type": "linear", "factor": 2.0, "rope_theta": 500000.0}
+    inner = {**LLAMA, "rope_parameters": {"rope_theta": 3e4}}
+    assert from_config(inner)._arguments["base"] == 3e4
+    empty = {**LLAMA, "rope_scaling": {}, "rope_parameters": {"rope_theta": 3e4}}
+    assert from_config(empty)._arguments["base"] == 3e4
+
+
+def test_rope_type_comes_before_type() -> None:
+    scaling = {"rope_type": "linear", "type": "dynamic", "factor": 2.0}
+    assert from_config({**LLAMA, "rope_scaling": scaling})._arguments["scaling"]["rope_type"] == "linear"
+    scaling = {"rope_type": None, "type": "linear", "factor": 2.0}
+    assert from_config({**LLAMA, "rope_scaling": scaling})._arguments["scaling"]["rope_type"] == "linear"
+
+
+@pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters", "head_dim", "partial_rotary_factor", "layer_types"])
+def test_null_counts_as_missing(key: str) -> None:
+    assert from_config({**LLAMA, key: None}) == from_config(LLAMA)
+
+
+def test_null_for_the_width_of_a_head_is_no_default() -> None:
+    gemma = {"model_type": "gemma2", "hidden_size": 512, "num_attention_heads": 8}
+    assert from_config(gemma).rotary_dim == 256
+    assert from_config({**gemma, "head_dim": None}).rotary_dim == 64
+
+
+def test_a_path_is_read(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA), encoding="utf-8")
+    assert from_config(path) == from_config(str(path)) == from_config(LLAMA)
+
+
+def test_the_text_of_a_model_with_other_parts() -> None:
+    text = {key: value for key, value in LLAMA.items() if key != "model_type"}
+    vision = {"model_type": "siglip_vision_model", "hidden_size": 64}
+    expected = from_config(LLAMA)
+    assert from_config({"model_type": "llava", "text_config": text, "vision_config": vision}) == expected
+    assert from_config({"model_type": "llava", "text_config": LLAMA}) == expected
+    assert from_config({"model_type": "unheard_of", "text_config": LLAMA}) == expected
+    thinker = {"thinker_config": {"text_config": {"head_dim": 64, "rope_theta": 1e6}}}
+    assert from_config({"model_type": "qwen3_omni_moe", **thinker}).rotary_dim == 64
+    flat = {"model_type": "qwen2_vl", "hidden_size": 512, "num_attention_heads": 8}
+    assert from_config(flat).rotary_dim == 64
+    kimi = {"model_type": "kimi_k25", "text_config": {"model_type": "kimi_k2", "qk_rope_head_dim": 64}}
+    assert from_config(kimi).interleaved
+
+
+@pytest.mark.parametrize(
+    ("config", "width", "base"),
+    [
+        ({"model_type": "gpt_neox", "rotary_pct": 0.5, "rotary_emb_base": 5000}, 48, 5000),
+        ({"model_type": "jetmoe", "kv_channels": 64}, 64, 10000),
+        ({"model_type": "dbrx", "d_model": 512, "n_heads": 8, "attn_config": {"rope_theta": 500000}}, 64, 500000),
+        ({"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64}, 64, 5e6),
+        ({"model_type": "gptj", "rotary_dim": 32}, 32, 10000),
+        ({"model_type": "deepseek_v3", "qk_rope_head_dim": 32, "head_dim": 192}, 32, 10000),
+        ({"model_type": "zamba2", "hidden_size": 512, "num_attention_heads": 8}, 128, 10000),
+        ({"model_type": "moonshine", "hidden_size": 320, "decoder_num_attention_heads": 8}, 36, 10000),
+        (
+            {"model_type": "phi", "partial_rotary_factor": 0.4, "hidden_size": 2560, "num_attention_heads": 32},
+            32,
+            10000,
+        ),
+        ({"model_type": "granite_swa", "layer_rope_theta": [0, 5e5, 5e5], "rope_theta": 1e4}, 128, 5e5),
+    ],
+    ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
+)
+def test_aliases_of_keys(config: dict[str, Any], width: int, base: float) -> None:
+    rope = from_config(config)
+    assert (rope.rotary_dim, rope._arguments["base"]) == (width, base)
+
+
+def test_an_odd_width_has_the_frequencies_of_the_odd_number() -> None:
+    # GLM-4.5's default: half of 42 columns.
+    rope = from_config({"model_type": "glm4_moe"})
+    assert rope.rotary_dim == 22
+    assert rope.frequencies == pytest.approx(10000.0 ** (-2 * np.arange(11) / 21), rel=1e-15)
+
+
+@pytest.mark.parametrize("layer_type", ["full_attention", "sliding_attention"])
+def test_a_layer_of_its_own_width(layer_type: str) -> None:
+    expected = 512 if layer_type == "full_attention" else 256
+    assert from_config({"model_type": "gemma4_text"}, layer_type=layer_type).rotary_dim == expected
+    own = {"layer_types": ["sliding_attention", "full_attention"], "per_layer_config": {"01": {"head_dim": 128}}}
+    expected = 128 if layer_type == "full_attention" else 256
+    assert from_config({"model_type": "gemma4_text", **own}, layer_type=layer_type).rotary_dim == expected
+
+
+def test_numbers_for_each_layer() -> None:
+    config = {"model_type": "step3p5", "rope_theta": [5e6, 1e4, 5e6], "partial_rotary_factors": [0.5, 1.0, 0.5]}
+    config["layer_types"] = ["full_attention", "sliding_attention", "full_attention"]
+    full = from_config(config, layer_type="full_attention")
+    local = from_config(config, layer_type="sliding_attention")
+    assert (full.rotary_dim, full._arguments["base"]) == (64, 5e6)
+    assert (local.rotary_dim, local._arguments["base"]) == (128, 1e4)
+
+
+# Scalings
+
+
+def test_the_trained_length() -> None:
+    yarn = {"rope_type": "yarn", "factor": 4.0}
+
+    def trained(config: dict[str, Any], **layer: Any) -> Any:
+        return from_config(config, **layer)._arguments["scaling"]["original_max_position_embeddings"]
+
+    inner = {**yarn, "original_max_position_embeddings": 100}
+    assert trained({**LLAMA, "rope_scaling": inner}) == 100
+    # Beside one mapping, the outer one wins; beside nested ones, it does not count.
+    assert trained({**LLAMA, "rope_scaling": inner, "original_max_position_embeddings": 200}) == 200
+    nested = {"model_type": "gemma3_text", "rope_parameters": {"full_attention": inner}}
+    assert trained({**nested, "original_max_position_embeddings": 200}, layer_type="full_attention") == 100
+    assert trained({**LLAMA, "rope_scaling": yarn, "max_position_embeddings": 300}) == 300
+
+
+@pytest.mark.parametrize(
+    ("model_type", "name", "read"),
+    [("phi3", "su", "longrope"), ("phi3", "yarn", "longrope"), ("llama", "su", "longrope")],
+)
+def test_longrope_by_other_names(model_type: str, name: str, read: str) -> None:
+    scaling = {"type": name, "short_factor": [1.0] * 32, "long_factor": [2.0] * 32}
+    config = {**LLAMA, "model_type": model_type, "rope_scaling": scaling}
+    config |= {"max_position_embeddings": 8192, "original_max_position_embeddings": 4096}
+    short, long = (from_config(config, seq_len=length) for length in (4096, 4097))
+    assert short._arguments["scaling"]["rope_type"] == read
+    assert np.array_equal(short.frequencies, 2 * long.frequencies)
+    assert short.attention_factor == pytest.approx(math.sqrt(1 + math.log(2) / math.log(4096)), rel=1e-15)
+
+
+def test_hunyuan_counts_alpha_alone() -> None:
+    scaling = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
+    rope = from_config({"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_scaling": scaling})
+    expected, _ = fastpe.rotary_frequencies(128, scaling={"rope_type": "dynamic", "alpha": 1000.0})
+    assert np.array_equal(rope.frequencies, expected)
+
+
+def test_keys_without_effect_on_tables_are_dropped_and_others_refused() -> None:
+    scaling = {**YARN, "llama_4_scaling_beta": 0.1, "finetuned": True, "mrope_section": [1, 2], "beta_fast": 0}
+    assert from_config({**LLAMA, "rope_scaling": scaling}) == from_config({**LLAMA, "rope_scaling": YARN})
+    with pytest.raises(ValueError, match=r'scaling\["attn_factor"\] is 1.0, a key that "yarn" does not know'):
+        from_config({**LLAMA, "rope_scaling": {**YARN, "attn_factor": 1.0}})
+
+
+def test_a_length_counts_where_it_is_needed() -> None:
+    assert from_config(LLAMA, seq_len=77) == from_config(LLAMA)
+    dynamic = {**LLAMA, "rope_scaling": {"type": "dynamic", "factor": 2.0}, "max_position_embeddings": 2048}
+    assert from_config(dynamic, seq_len=4096) != from_config(dynamic, seq_len=2048)
+    with pytest.raises(ValueError, match="seq_len is None, expected a length"):
+        from_config(dynamic)
+
+
+# Pairings
+
+
+def test_interleaved_may_be_another_one_than_the_models() -> None:
+    assert not from_config(LLAMA).interleaved
+    gguf = from_config(LLAMA, interleaved=True)
+    assert gguf.interleaved
+    assert gguf.form == "tile"
+    assert from_config({"model_type": "deepseek_v3"}).interleaved
+    assert not from_config({"model_type": "deepseek_v3", "rope_interleave": False}).interleaved
+    assert from_config({"model_type": "nanochat"}).conjugate
+
+
+def test_an_unknown_model_type_with_a_pairing() -> None:
+    config = {**LLAMA, "model_type": "unheard_of", "partial_rotary_factor": 0.5}
+    rope = from_config(config, interleaved=True, max_len=16)
+    assert rope == fastpe.RotaryEmbedding(32, interleaved=True, base=500000.0, max_len=16)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "section", "expected"),
+    [
+        ("qwen2_vl_text", [1, 2, 1], [0, 1, 1, 2]),
+        ("qwen3_vl_text", [2, 1, 1], [0, 1, 2, 0]),
+        ("qwen3_vl_text", [4, 2, 2], [0, 1, 2, 0, 1, 2, 0, 0]),
+        ("ernie4_5_vl_moe_text", [1, 1, 2], [1, 2, 0, 0]),
+    ],
+)
+def test_sections(model_type: str, section: list[int], expected: list[int]) -> None:
+    config = {"model_type": model_type, "head_dim": 2 * len(expected), "rope_scaling": {"mrope_section": section}}
+    assert from_config(config, axes=True).axes == tuple(expected)
+    assert from_config(config).axes is None
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "words"),
+    [
+        ({"model_type": "bert"}, {}, "model_type is 'bert', a model that has no rotary embedding"),
+        ({"model_type": "lama"}, {}, "model_type is 'lama', which is not known.*give interleaved=True.*mean \"llama\""),
+        ({}, {}, "model_type is None, which is not known"),
+        (
+            {"model_type": "x", "rope_theta": 1e4},
+            {"interleaved": True},
+            "config has no head_dim and no hidden_size // num_attention_heads, expected one.*RotaryEmbedding",
+        ),
+        ({"model_type": "x", "head_dim": 64}, {"interleaved": True}, "config has no rope_theta.*base="),
+        ({"model_type": "gemma3_text"}, {}, "layer_type is None.*give one of 'full_attention', 'sliding_attention'"),
+        (
+            {"model_type": "gemma3_text"},
+            {"layer_type": "full"},
+            "layer_type is 'full', expected one of 'full_attention'",
+        ),
+        ({"model_type": "beam"}, {"layer_type": "full_attention"}, "these layers are not rotated, their entry is null"),
+        ({"model_type": "llama"}, {"layer_type": "full_attention"}, "all layers of this model are alike; leave it out"),
+        (
+            {"model_type": "gemma3_text", "rope_parameters": {"rope_theta": 1e4}},
+            {"layer_type": "full_attention"},
+            'expected one for each type of layers: full_attention, sliding_attention; write {"full_attention"',
+        ),
+        (
+            {"model_type": "gemma3_text", "rope_scaling": {"type": "linear", "factor": 8.0}},
+            {"layer_type": "full_attention"},
+            "without a rope_type, which transformers takes for no scaling",
+        ),
+        (
+            {"model_type": "llama", "rope_parameters": {"a": {"rope_theta": 1e4}, "truncate": False}},
+            {"layer_type": "a"},
+            "with 'truncate' beside a, expected types of layers alone",
+        ),
+        (
+            {"model_type": "llama", "partial_rotary_factor": 0.5},
+            {},
+            "models of this type rotate whole heads in transformers; leave it out.*RotaryEmbedding\\(64, ..\\)",
+        ),
+        ({"model_type": "gpt_neox", "rope_theta": 5e5}, {}, "which transformers does not read here: it takes 10000.0"),
+        ({"model_type": "gpt_oss", "rope_theta": 1e4}, {}, "does not read here: it takes 150000.0"),
+        (
+            {"model_type": "falcon", "alibi": True},
+            {},
+            'config has a "alibi" of True: this model has no rotary embedding',
+        ),
+        ({"model_type": "esm"}, {}, "a \"position_embedding_type\" of None.*those with 'rotary' have one"),
+        ({"model_type": "llava"}, {}, 'config has no "text_config"'),
+        ({"model_type": "llama"}, {"axes": True}, "axes is True, but models of this type have one coordinate"),
+        ({"model_type": "hunyuan_vl_text"}, {"axes": True}, "sections from the doubled width"),
+        (
+            {"model_type": "qwen2_vl_text", "rope_scaling": {"type": "mrope", "mrope_section": [1, 2, 3]}},
+            {"axes": True},
+            "mrope_section of \\[1, 2, 3\\], expected 3 numbers whose sum is 64",
+        ),
+        (
+            {"model_type": "glm4_moe", "rope_scaling": YARN},
+            {},
+            "the rotated part has 21 columns, expected an even number",
+        ),
+        (
+            {"model_type": "granite_swa", "layer_rope_theta": [1e4, 1e5]},
+            {},
+            '"layer_rope_theta" with \\[10000.0, 100000.0\\]',
+        ),
+        ({"model_type": "llama", "head_dim": -64}, {}, 'config has a "head_dim" of -64, expected at least 1'),
+        ({"model_type": "cohere_compass_text"}, {"layer_type": "a"}, "layer_type is 'a'"),
+    ],
+)
+def test_refused_with_words(config: dict[str, Any], arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        from_config(config, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "words"),
+    [
+        ({"model_type": "llama", "rope_scaling": 4}, {}, 'config has a "rope_scaling" of 4, expected a mapping'),
+        (4, {}, "config is 4, expected a mapping or the path of a config.json"),
+        ({"model_type": "llama", "head_dim": "64"}, {}, "config has a \"head_dim\" of '64', expected an int"),
+        ({"model_type": "llama", "rope_theta": "1e4"}, {}, "config has a \"rope_theta\" of '1e4', expected a number"),
+        ({"model_type": "llama"}, {"interleaved": 1}, "interleaved is 1, expected True or False"),
+        ({"model_type": "qwen2_vl_text"}, {"axes": 1}, "axes is 1, expected True or False"),
+    ],
+)
+def test_wrong_types(config: Any, arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(words)):
+        from_config(config, **arguments)
+
+
+def test_wrong_files(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        from_config(tmp_path / "missing.json")
+    with pytest.raises(IsADirectoryError, match=r"a directory, expected a file; give .*config\.json"):
+        from_config(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="which is no JSON"):
+        from_config(path)
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(TypeError, match="which has a list, expected a JSON object"):
+        from_config(path)
+
+
+def test_a_config_is_not_changed() -> None:
+    config = json.loads(json.dumps(DATA[0]["config"]))
+    from_config(config)
+    assert config == DATA[0]["config"]
