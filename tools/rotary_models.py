@@ -7,8 +7,8 @@ configuration change the width, and the defaults. The rows that are missing in t
 printed. ``--rows`` prints every measured row, in the form of the data.
 
 Names of keys that only old files have, sections of M-RoPE and types of layers in old files cannot be measured. They are
-written by hand, from the configuration's source; ``hand`` names those fields of a row that would be measured otherwise. Some
-whole rows are written so, too. tests/peers/test_rotary_configs.py proves every row by its tables.
+written by hand, from the configuration's source; ``hand`` names those fields of a row that would be measured otherwise.
+Some whole rows are written so, too. tests/peers/test_rotary_configs.py compares tables and rotations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Embeddings of model configurations beside the modules of transformers that those configurations are for.
 
-Run it with ``pytest -m peers tests/peers/test_rotary_configs.py``. A release of transformers that has more models shows them
-in ``python tools/rotary_models.py``.
+Run it with ``pytest -m peers tests/peers/test_rotary_configs.py``. If a release of transformers has more models,
+``python tools/rotary_models.py`` shows them.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def made(folder: str, kind: str, config: str, **given: Any) -> tuple[Any, Any, A
 def angle_bounds(rope: fastpe.RotaryEmbedding, positions: Array, base: float) -> Array:
     """How far the float32 angles of transformers may be from the exact ones, [.., d/2].
 
-    The exponent of ``base`` is rounded to float32, which counts log(base) times in the frequency; a power, a quotient, a
-    blend of two frequencies and the product with the position round once or twice each.
+    The exponent of ``base`` is rounded to float32, which counts log(base) times in the frequency. A power, a quotient,
+    a blend of two frequencies and the product with the position round once or twice each.
     """
     exact = rope.tables(positions, form="angles", dtype=np.float64)
     bounds: Array = np.abs(exact) * (math.log(base) + 6.0) * 2.0**-24
@@ -242,10 +242,8 @@ def test_other_configurations(folder: str, kind: str, config: str, layer_type: s
     usual.allow_global_per_layer_attribute_access = True
     for keys in OTHER_KEYS:
         # An int stands for a multiple of the default.
-        given = {
-            key: value * getattr(usual, key, None) if isinstance(value, int) and getattr(usual, key, None) else value
-            for key, value in keys.items()
-        }
+        usually = {key: getattr(usual, key, None) for key in keys}
+        given = {key: value * usually[key] if value == 2 and usually[key] else value for key, value in keys.items()}
         if 2 in given.values() or is_known_to_differ(usual.model_type, keys):
             continue  # it has no such key
         given = {usual.attribute_map.get(key, key): value for key, value in given.items()}

@@ -399,7 +399,7 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
             '"layer_rope_theta" with \\[10000.0, 100000.0\\]',
         ),
         ({"model_type": "llama", "head_dim": -64}, {}, 'config has a "head_dim" of -64, expected at least 1'),
-        ({"model_type": "cohere_compass_text"}, {"layer_type": "a"}, "layer_type is 'a'"),
+        ({"model_type": "cohere_compass_text"}, {}, 'config has no "rope_parameters" for each type of layers'),
     ],
 )
 def test_refused_with_words(config: dict[str, Any], arguments: dict[str, Any], words: str) -> None:

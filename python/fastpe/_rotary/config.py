@@ -2,7 +2,7 @@
 """What a model's config.json says about its rotary embedding.
 
 The file alone does not say it: which columns are pairs, and the defaults of keys that it leaves out, follow from its
-`model_type`. models.json has one row for each, read from the classes of transformers, whose reading of a key decides here.
+`model_type`. models.json has one row for each, read from the classes of transformers. Their reading of a key decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._arguments import flag, nearest
+from fastpe._arguments import flag, nearest, text
 from fastpe._rotary.scaling import rotary_frequencies
 
 Json = Mapping[str, Any]
@@ -69,8 +69,9 @@ def read_config(
 @functools.cache
 def _table() -> dict[str, Any]:
     """models.json."""
-    text = importlib.resources.files("fastpe").joinpath("_rotary/models.json").read_text("utf-8")
-    table: dict[str, Any] = json.loads(text)
+    table: dict[str, Any] = json.loads(
+        importlib.resources.files("fastpe").joinpath("_rotary/models.json").read_text("utf-8")
+    )
     return table
 
 
@@ -82,7 +83,8 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
         raise TypeError(f"config is {config!r}, expected a mapping or the path of a config.json")
     if os.path.isdir(config):
         raise IsADirectoryError(
-            f"config is {os.fspath(config)!r}, a directory, expected a file; give {os.path.join(config, 'config.json')!r}"
+            f"config is {os.fspath(config)!r}, a directory, expected a file; give "
+            f"{os.path.join(config, 'config.json')!r}"
         )
     with open(config, encoding="utf-8") as file:
         try:
@@ -99,7 +101,7 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
     table = _table()
     while True:
         model_type = table["other_names"].get(config.get("model_type"), config.get("model_type"))
-        text = config.get("text_config")
+        inner = config.get("text_config")
         if model_type in table["parts"]:
             key, part_type = table["parts"][model_type]
             part = config.get(key)
@@ -110,8 +112,8 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
                 config = {**config, "model_type": part_type}
             else:
                 raise ValueError(f'config has no "{key}", which a model_type of {model_type!r} keeps its sizes in')
-        elif isinstance(text, Mapping):
-            config = text
+        elif isinstance(inner, Mapping):
+            config = inner
         elif model_type in table["models"]:
             return config, table["models"][model_type]
         else:
@@ -121,8 +123,8 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
     if interleaved is None:
         near = nearest(model_type, table["models"]) if isinstance(model_type, str) else None
         raise ValueError(
-            f"model_type is {model_type!r}, which is not known, and a config does not say which columns are pairs; give "
-            f"interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart"
+            f"model_type is {model_type!r}, which is not known, and a config does not say which columns are pairs; "
+            f"give interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart"
             + (f'; did you mean "{near}"?' if near else "")
         )
     return config, {"form": "halves", "partial": True}
@@ -152,60 +154,73 @@ class _Layer:
     """The keys that count for one type of layers: the rope mapping's, then the config's, then the row's."""
 
     def __init__(self, model: _Model, layer_type: str | None) -> None:
-        self._layer_type = layer_type
         self._config = model.config
         self._row = dict(model.row)
         self._usual_width = model.row.get("width", _head_width)
-        key = "rope_scaling" if model.config.get("rope_scaling") else "rope_parameters"
-        given = model.config.get(key) or {}
+        self._layer_type = None if layer_type is None else text("layer_type", layer_type)
+        key = "rope_scaling" if self._config.get("rope_scaling") else "rope_parameters"
+        given = self._config.get(key) or {}
         if not isinstance(given, Mapping):
             raise TypeError(f'config has a "{key}" of {given!r}, expected a mapping')
-        known = self._row.get("layers", {})
-        types = self._config.get("layer_types") or ()
-        nested = [
-            name
+        names = (*self._row.get("layers", {}), *(self._config.get("layer_types") or ()))
+        nested = {
+            name: value
             for name, value in given.items()
-            if isinstance(value, Mapping) or (value is None and name in (*known, *types))
-        ]
+            if isinstance(value, Mapping) or (value is None and name in names)
+        }
         self._is_nested = bool(nested)
-        self._is_given = bool(given)
+        self._is_given = bool(given)  # by the config, not by the row
         if nested:
-            self._choose({**known, **{name: given[name] for name in nested}})
-            stray = [name for name in given if name not in (*nested, *_read_here)]
-            if stray:
-                raise ValueError(
-                    f'config has a "{key}" with {stray[0]!r} beside {", ".join(nested)}, expected types of layers alone; '
-                    f"move it into the types that it is for"
-                )
-            mapping = given.get(layer_type, {})
-            self._row |= known.get(layer_type) or {}
-        elif known or self._row.get("nested"):
-            self._choose(known)
-            if given and (key == "rope_parameters" or self._row.get("nested")):
-                raise ValueError(
-                    f'config has a "{key}" of {dict(given)!r}, expected one for each type of layers: {", ".join(known)}; '
-                    f'write {{"{layer_type}": {{..}}, ..}}'
-                )
-            self._row |= known[layer_type]
-            scaled = self._row.get("scaled")
-            if given and scaled == "rope_type" and "rope_type" not in given:
-                raise ValueError(
-                    f'config has a "{key}" of {dict(given)!r} without a rope_type, which transformers takes for no scaling '
-                    f"in models of this type, and other systems do not; write rope_type"
-                )
-            mapping = given if scaled else self._row.get("rope", {})
-            self._is_given = bool(given) and bool(scaled)
-            if self._row.get("own_theta"):
-                mapping = {name: value for name, value in mapping.items() if name != "rope_theta"}
+            mapping = self._of_nested(key, given, nested)
+        elif self._row.get("layers") or self._row.get("nested"):
+            mapping = self._of_known_layers(key, given)
         else:
-            if layer_type is not None and layer_type not in types:
+            if self._layer_type not in (None, *names):
                 raise ValueError(f"layer_type is {layer_type!r}, but all layers of this model are alike; leave it out")
             mapping = given or self._row.get("rope", {})
         self._mapping = {name: value for name, value in mapping.items() if value is not None}
         self._own = self._own_values()
 
-    def _choose(self, layers: Json) -> None:
-        """Check that `layer_type` is one of `layers`, and has positions."""
+    def _of_nested(self, key: str, given: Json, nested: Json) -> Json:
+        """The mapping of this type, where the config has one for each."""
+        known = self._row.get("layers", {})
+        layer_type = self._chosen({**known, **nested})
+        for name in given:
+            if name not in nested and name not in _read_here:
+                raise ValueError(
+                    f'config has a "{key}" with {name!r} beside {", ".join(nested)}, expected types of layers alone; '
+                    f"move it into the types that it is for"
+                )
+        self._row |= known.get(layer_type) or {}
+        return nested.get(layer_type, {})  # type: ignore[no-any-return]
+
+    def _of_known_layers(self, key: str, given: Json) -> Json:
+        """The mapping of this type, where the config has one or none, and the row says what that means for it."""
+        known = self._row.get("layers")
+        if not known:
+            raise ValueError(
+                'config has no "rope_parameters" for each type of layers, expected {"full_attention": {..}, ..}'
+            )
+        layer_type = self._chosen(known)
+        if given and (key == "rope_parameters" or self._row.get("nested")):
+            raise ValueError(
+                f'config has a "{key}" of {dict(given)!r}, expected one for each type of layers: {", ".join(known)}; '
+                f'write {{"{layer_type}": {{..}}, ..}}'
+            )
+        self._row |= known[layer_type]
+        scaled = self._row.get("scaled")
+        if not (given and scaled):
+            self._is_given = False
+            return self._row.get("rope", {})  # type: ignore[no-any-return]
+        if scaled == "rope_type" and "rope_type" not in given:
+            raise ValueError(
+                f'config has a "{key}" of {dict(given)!r} without a rope_type, which transformers takes for no scaling '
+                f"in models of this type, and other systems do not; write rope_type"
+            )
+        return {name: value for name, value in given.items() if name != "rope_theta" or not self._row.get("own_theta")}
+
+    def _chosen(self, layers: Json) -> str:
+        """`layer_type`, if it is one of `layers` and has positions."""
         names = ", ".join(map(repr, layers))
         if self._layer_type is None:
             raise ValueError(f"layer_type is None, but this model has several types of layers; give one of {names}")
@@ -213,6 +228,7 @@ class _Layer:
             raise ValueError(f"layer_type is {self._layer_type!r}, expected one of {names}")
         if layers[self._layer_type] is None:
             raise ValueError(f"layer_type is {self._layer_type!r}: these layers are not rotated, their entry is null")
+        return self._layer_type
 
     def _own_values(self) -> Json:
         """What the config says of the first layer of this type alone, as transformers 5 writes it."""
@@ -264,8 +280,8 @@ class _Layer:
         found = self._number("rope_theta")
         if found is None:
             raise ValueError(
-                "config has no rope_theta, and the default of its model_type is not known; write it into the config, or "
-                "use RotaryEmbedding(.., base=..)"
+                "config has no rope_theta, and the default of its model_type is not known; write it into the config, "
+                "or use RotaryEmbedding(.., base=..)"
             )
         return found
 
@@ -303,14 +319,14 @@ class _Layer:
             and "partial_rotary_factor" not in {**self._mapping, **self._config}
         ):
             return _size(exact, self._config[exact])
-        # Files write another width in one type of layers under a key of its own, or under the usual key of these layers.
+        # Files write another width of one type of layers under a key of its own, or under the usual key of these.
         usual = [self._own[term] for term in self._usual_width if term in self._own]
         terms = self._row.get("width", _head_width)
         head = next((size for size in (*usual, *map(self._term, terms)) if size), None)
         if head is None:
             raise ValueError(
-                f"config has no {' and no '.join(terms)}, expected one: how wide the rotated part is; write it into the "
-                f"config, or use RotaryEmbedding(rotary_dim, ..)"
+                f"config has no {' and no '.join(terms)}, expected one: how wide the rotated part is; write it into "
+                f"the config, or use RotaryEmbedding(rotary_dim, ..)"
             )
         share = self._share()
         if self._rope_type() == "proportional" or self._row.get("partial") == "no" or share == 1.0:
@@ -377,8 +393,8 @@ class _Layer:
         kind, default = self._row["mrope"]
         if kind == "doubled":
             raise ValueError(
-                "axes is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
-                "different angles, which is no rotation; leave it out for text"
+                "axes is True, but this model cuts its sections from the doubled width: the partners of a pair may "
+                "have different angles, which is no rotation; leave it out for text"
             )
         sections = self._mapping.get("mrope_section", default)
         if len(sections) != 3 or sum(sections) != width // 2:

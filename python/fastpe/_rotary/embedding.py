@@ -198,8 +198,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Parameters
         ----------
         config : mapping or path
-            What config.json has, or the path of this file. A model with other parts beside the text has its text described
-            in ``text_config``, which is found.
+            What config.json has, or the path of this file. If a model has other parts beside the text, the text is
+            described in ``text_config``, which is found.
         layer_type : str, optional
             Which layers are meant, where a model has several types with rotations of their own, such as
             "full_attention" and "sliding_attention".
@@ -231,9 +231,13 @@ class RotaryEmbedding(Immutable, _core.Rotary):
 
         Notes
         -----
-        Keys mean what they mean in transformers 5.23 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and the
-        defaults of a missing key are those of the model's configuration class there. The page about rotary embeddings says
-        where other systems read the same keys otherwise.
+        Keys mean what they mean in transformers 5.23 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
+        the defaults of missing keys are those of the model's configuration class there. The page about rotary embeddings
+        says where other systems read the same keys otherwise.
+
+        Where a model rotates the tail of a head, as in multi-head latent attention, ``rotary_dim`` is the width of the
+        tail, and the array to rotate is a slice. Some of these models, such as DeepSeek V3, take neighbours as pairs and
+        leave them half of the width apart in transformers; `rotate_` leaves every column in its place.
 
         Examples
         --------
