@@ -372,6 +372,11 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
             {},
             "models of this type rotate whole heads in transformers; leave it out.*RotaryEmbedding\\(64, ..\\)",
         ),
+        (
+            {"model_type": "minimax", "rotary_dim": 64},
+            {},
+            "a rotary_dim of 64, which transformers does not read in models",
+        ),
         ({"model_type": "gpt_neox", "rope_theta": 5e5}, {}, "which transformers does not read here: it takes 10000.0"),
         ({"model_type": "gpt_oss", "rope_theta": 1e4}, {}, "does not read here: it takes 150000.0"),
         (

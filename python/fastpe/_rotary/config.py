@@ -328,6 +328,12 @@ class _Layer:
                 f"config has no {' and no '.join(terms)}, expected one: how wide the rotated part is; write it into "
                 f"the config, or use RotaryEmbedding(rotary_dim, ..)"
             )
+        unread = self._config.get("rotary_dim")
+        if unread not in (None, head) and "rotary_dim" not in (*terms, exact):
+            raise ValueError(
+                f"config has a rotary_dim of {unread!r}, which transformers does not read in models of this type: it takes "
+                f"{head}; leave it out for its reading, or use RotaryEmbedding({unread!r}, ..)"
+            )
         share = self._share()
         if self._rope_type() == "proportional" or self._row.get("partial") == "no" or share == 1.0:
             return _size("head_dim", head)

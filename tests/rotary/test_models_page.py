@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""docs/models.md: every call runs, and gives what the row says."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any, NamedTuple
+
+import pytest
+
+import fastpe
+from fastpe._rotary.config import _table
+
+from ..oracles import docs_pages
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "models.md"
+
+
+class Row(NamedTuple):
+    model_types: list[str]
+    call: str
+    pairs: str = ""
+    form: str = ""
+    remark: str = ""
+
+
+def rows(columns: int) -> list[Row]:
+    """The rows of the table with this number of columns."""
+    result = []
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and len(cells) == columns and cells[0] != "Model":
+            types = [word.strip("`") for word in cells[1].split(", ") if word]
+            result.append(Row(types, cells[2].strip("`"), *cells[3:]))
+    return result
+
+
+ROTARY = [(model_type, row) for row in rows(6) for model_type in row.model_types]
+
+
+def made(model_type: str, call: str) -> fastpe.RotaryEmbedding:
+    data = _table()["models"][model_type]
+    config: dict[str, Any] = {key: words[0] for key, words in data.get("requires", {}).items()}
+    config["model_type"] = model_type
+    if data.get("nested") and "layers" not in data:
+        config["rope_parameters"] = {"full_attention": {"rope_theta": 10000.0}}
+    if "axes=True" in call:
+        config["head_dim"] = 128
+    result = eval(call, {"fastpe": fastpe, "config": config, "seq_len": 4096})
+    assert isinstance(result, fastpe.RotaryEmbedding)
+    return result
+
+
+@pytest.mark.parametrize(("model_type", "row"), ROTARY, ids=[f"{name}-{row.call[36:]}" for name, row in ROTARY])
+def test_the_documented_call_gives_what_the_row_says(model_type: str, row: Row) -> None:
+    rope = made(model_type, row.call)
+    assert row.pairs == ("neighbours" if rope.interleaved else "halves apart")
+    assert row.form == rope.form
+    assert ("conjugate" in row.remark) == rope.conjugate
+    assert (rope.axes is not None) == ("axes=True" in row.call)
+    # Some rows name the whole family, of which one model does this.
+    reorders = _table()["models"][model_type].get("reorders", False)
+    assert reorders == ("another order" in row.remark or "As DeepSeek V3" in row.remark)
+
+
+def test_every_model_type_is_on_the_page() -> None:
+    assert {model_type for model_type, _ in ROTARY} == {*_table()["models"]}
+
+
+def test_sinusoidal_calls_are_those_of_the_conventions_page() -> None:
+    proven = {row.call for row in docs_pages.rows().values()}
+    found = rows(3)
+    assert len(found) > 10
+    for row in found:
+        assert row.call in proven
+        for model_type in row.model_types:
+            with pytest.raises(ValueError, match="has no rotary embedding"):
+                fastpe.RotaryEmbedding.from_config({"model_type": model_type})
