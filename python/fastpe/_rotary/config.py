@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._arguments import flag, nearest, text
+from fastpe._arguments import flag, integer, nearest, text
 from fastpe._rotary.scaling import rotary_frequencies
 
 Json = Mapping[str, Any]
@@ -80,7 +80,10 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
     if isinstance(config, Mapping):
         return config
     if not isinstance(config, (str, os.PathLike)):
-        raise TypeError(f"config is {config!r}, expected a mapping or the path of a config.json")
+        raise TypeError(
+            f"config is {config!r}, expected a mapping or the path of a config.json; give config.to_dict() of an object "
+            f"of transformers"
+        )
     if os.path.isdir(config):
         raise IsADirectoryError(
             f"config is {os.fspath(config)!r}, a directory, expected a file; give "
@@ -100,7 +103,9 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
     """The part of `config` that describes the model of text, and its row."""
     table = _table()
     while True:
-        model_type = table["other_names"].get(config.get("model_type"), config.get("model_type"))
+        model_type = config.get("model_type")
+        if model_type is not None:
+            model_type = table["other_names"].get(text("model_type", model_type), model_type)
         inner = config.get("text_config")
         if model_type in table["parts"]:
             key, part_type = table["parts"][model_type]
@@ -121,7 +126,7 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
     if model_type in table["without"]:
         raise ValueError(f"model_type is {model_type!r}, a model that has no rotary embedding")
     if interleaved is None:
-        near = nearest(model_type, table["models"]) if isinstance(model_type, str) else None
+        near = None if model_type is None else nearest(model_type, table["models"])
         raise ValueError(
             f"model_type is {model_type!r}, which is not known, and a config does not say which columns are pairs; "
             f"give interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart"
@@ -162,7 +167,8 @@ class _Layer:
         given = self._config.get(key) or {}
         if not isinstance(given, Mapping):
             raise TypeError(f'config has a "{key}" of {given!r}, expected a mapping')
-        names = (*self._row.get("layers", {}), *(self._config.get("layer_types") or ()))
+        self._layer_types = self._texts("layer_types")
+        names = (*self._row.get("layers", {}), *self._layer_types)
         nested = {
             name: value
             for name, value in given.items()
@@ -230,14 +236,24 @@ class _Layer:
             raise ValueError(f"layer_type is {self._layer_type!r}: these layers are not rotated, their entry is null")
         return self._layer_type
 
+    def _texts(self, key: str) -> list[str]:
+        """A list of names in the config, empty where it is missing."""
+        found = self._config.get(key) or []
+        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
+            raise TypeError(f'config has a "{key}" of {found!r}, expected a list of names')
+        return list(found)
+
     def _own_values(self) -> Json:
         """What the config says of the first layer of this type alone, as transformers 5 writes it."""
-        types = list(self._config.get("layer_types") or ())
-        each = self._config.get("per_layer_config") or {}
-        if self._layer_type not in types:
+        layers = self._config.get("per_layer_config") or {}
+        if not isinstance(layers, Mapping) or not all(
+            str(index).isdecimal() and isinstance(values, Mapping) for index, values in layers.items()
+        ):
+            raise TypeError(f'config has a "per_layer_config" of {layers!r}, expected mappings by the layer\'s number')
+        if self._layer_type not in self._layer_types:
             return {}
-        first = types.index(self._layer_type)
-        return next((values for index, values in each.items() if int(index) == first), {})
+        first = self._layer_types.index(self._layer_type)
+        return next((values for index, values in layers.items() if int(index) == first), {})
 
     def value(self, key: str, *, null_counts: bool = False) -> Any:
         """What the config says under any name of `key`, or else the row; None where neither does.
@@ -264,10 +280,10 @@ class _Layer:
 
     def _of_layer(self, name: str, values: list[Any] | tuple[Any, ...]) -> Any:
         """The value of a list with one for each layer; 0 stands for layers that are not rotated."""
-        types = self._config.get("layer_types") or ()
-        if self._layer_type in types:
-            values = [value for value, kind in zip(values, types, strict=False) if kind == self._layer_type]
-        different = sorted({value for value in values if value})
+        if self._layer_type in self._layer_types:
+            kinds = zip(values, self._layer_types, strict=False)
+            values = [value for value, kind in kinds if kind == self._layer_type]
+        different = sorted({_number(name, value) for value in values if value})
         if len(different) != 1:
             raise ValueError(
                 f'config has a "{name}" with {different}, expected one number for the layers that are meant; '
@@ -288,6 +304,8 @@ class _Layer:
     def _share(self) -> float:
         """The part of the head that is rotated."""
         found = self._number("partial_rotary_factor")
+        if found is not None and not 0.0 < found <= 1.0:
+            raise ValueError(f"config has a partial_rotary_factor of {found!r}, expected a number above 0, at most 1")
         return 1.0 if found is None else found
 
     def _number(self, key: str) -> float | None:
@@ -403,7 +421,9 @@ class _Layer:
                 "have different angles, which is no rotation; leave it out for text"
             )
         sections = self._mapping.get("mrope_section", default)
-        if len(sections) != 3 or sum(sections) != width // 2:
+        if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:
+            raise TypeError(f"config has an mrope_section of {sections!r}, expected a list of 3 ints")
+        if sum(sections) != width // 2 or min(sections) < 0:
             raise ValueError(
                 f"config has an mrope_section of {sections!r}, expected 3 numbers whose sum is {width // 2}"
             )
@@ -415,7 +435,9 @@ class _Layer:
                 result[axis : 3 * sections[axis] : 3] = axis
         else:
             # Ernie 4.5 VL: height and width take turns; its sections are for height, width and time.
-            result[: sections[0] + sections[1]] = np.tile([1, 2], sections[0])
+            if sections[0] != sections[1]:
+                raise ValueError(f"config has an mrope_section of {sections!r}, expected the first two to be equal")
+            result[: 2 * sections[0]] = np.tile([1, 2], sections[0])
         return result
 
 
@@ -434,7 +456,7 @@ def _with_mscale(scaling: dict[str, Any], seq_len: int | None) -> dict[str, Any]
     result = {key: value for key, value in scaling.items() if key not in ("short_mscale", "long_mscale")}
     if seq_len is None:
         return result  # RotaryEmbedding says that it needs the length
-    is_long = seq_len > scaling["original_max_position_embeddings"]
+    is_long = integer("seq_len", seq_len, 0) > scaling["original_max_position_embeddings"]
     result["long_factor"] = scaling.get("short_factor")
     result["attention_factor"] = scaling.get("long_mscale" if is_long else "short_mscale")
     return result
