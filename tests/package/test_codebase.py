@@ -130,6 +130,7 @@ def test_rotation_by_given_tables_takes_what_an_embeddings_rotation_takes() -> N
     [
         *(getattr(fastpe, name) for name in ("encode", "add_", "add", "embed", "rotate_")),
         fastpe.RotaryEmbedding,
+        fastpe.RotaryEmbedding.from_config,
         *(getattr(fastpe.RotaryEmbedding, name) for name in ROTARY_METHODS),
         *(getattr(fastpe.RotaryLayout, name) for name in ("parts", "positions", "tables", "rotate_", "rotate")),
     ],

@@ -28,7 +28,8 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 Array = npt.NDArray[Any]
 
 DATA = pathlib.Path(__file__).parents[1] / "data"
-CLASSES = json.loads((DATA / "rotary_classes.json").read_text("utf-8"))
+STORED = json.loads((DATA / "rotary_classes.json").read_text("utf-8"))["classes"]
+CLASSES = [tuple(row[key] for key in ("folder", "kind", "config", "layer_type")) for row in STORED]
 PUBLISHED = json.loads((DATA / "rotary_configs.json").read_text("utf-8"))["models"]
 # Their forward takes positions of several coordinates, or returns complex numbers.
 OTHER_CLASSES: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -174,7 +175,19 @@ def arrays(result: Any) -> tuple[Array, ...]:
 
 def test_the_list_has_every_class() -> None:
     assert len(CLASSES) == 172
-    assert len({tuple(row[:2]) for row in CLASSES}) == 156
+    assert len({row[:2] for row in CLASSES}) == 156
+
+
+@pytest.mark.parametrize("stored", STORED, ids=lambda row: f"{row['kind']}-{row['layer_type']}")
+def test_stored_values_are_those_of_the_classes(stored: dict[str, Any]) -> None:
+    tool()
+    module, chosen, rotary = made(stored["folder"], stored["kind"], stored["config"])
+    chosen.allow_global_per_layer_attribute_access = True
+    inv_freq, factor = frequencies(rotary, stored["layer_type"], None)
+    assert [float(each) for each in inv_freq[stored["indices"]]] == stored["frequencies"]
+    assert (factor, chosen.model_type) == (stored["attention_factor"], stored["model_type"])
+    found = tool().Rotary(stored["folder"], module, type(rotary), type(chosen))
+    assert tool().pairing(found, chosen, stored["layer_type"])["interleaved"] == stored["interleaved"]
 
 
 @pytest.mark.parametrize(

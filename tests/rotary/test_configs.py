@@ -22,7 +22,7 @@ import fastpe
 from fastpe._rotary.config import _table
 
 DATA = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))["models"]
-CLASSES = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_classes.json").read_text("utf-8"))
+CLASSES = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_classes.json").read_text("utf-8"))["classes"]
 
 from_config = fastpe.RotaryEmbedding.from_config
 
@@ -39,17 +39,28 @@ def test_there_are_enough_published_files() -> None:
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+ @[0-9a-f]{8}: \S+.*", model["source"]) for model in DATA)
 
 
+def compare(rope: fastpe.RotaryEmbedding, case: dict[str, Any]) -> None:
+    """Compare with the numbers of transformers, which are float32."""
+    assert (rope.rotary_dim, rope.interleaved, rope.form) == (case["rotary_dim"], case["interleaved"], case["form"])
+    assert rope.attention_factor == pytest.approx(case["attention_factor"], rel=1e-15)
+    expected = np.array(case["frequencies"])
+    scaling = rope._arguments["scaling"] or {}
+    base = rope._arguments["base"] or scaling.get("rope_theta", 10000.0)
+    # The exponent's rounding counts log(base) times, and there are a few operations besides.
+    bounds = expected * (math.log(base) + 6.0) * 2.0**-24
+    assert (np.abs(rope.frequencies[case["indices"]] - expected) <= bounds).all()
+
+
 @pytest.mark.parametrize("model", DATA, ids=lambda model: model["model"])
 def test_published_file(model: dict[str, Any]) -> None:
     for case in model["expected"]:
-        rope = from_config(model["config"], layer_type=case["layer_type"], seq_len=case["seq_len"])
-        assert (rope.rotary_dim, rope.interleaved, rope.form) == (case["rotary_dim"], case["interleaved"], case["form"])
-        assert rope.attention_factor == pytest.approx(case["attention_factor"], rel=1e-15)
-        expected = np.array(case["frequencies"])
-        ours = rope.frequencies[case["indices"]]
-        # Theirs are float32: the exponent's rounding counts log(base) times, and there are a few operations besides.
-        base = rope._arguments["base"] or rope._arguments["scaling"]["rope_theta"]
-        assert (np.abs(ours - expected) <= expected * (math.log(base) + 6.0) * 2.0**-24).all()
+        compare(from_config(model["config"], layer_type=case["layer_type"], seq_len=case["seq_len"]), case)
+
+
+@pytest.mark.parametrize("case", CLASSES, ids=lambda case: f"{case['kind']}-{case['layer_type']}")
+def test_defaults_of_a_class(case: dict[str, Any]) -> None:
+    rope = from_config({"model_type": case["model_type"]}, layer_type=case["layer_type"])
+    compare(rope, case)
 
 
 # The table of model types
@@ -271,6 +282,11 @@ def test_longrope_by_other_names(model_type: str, name: str, read: str) -> None:
     assert short._arguments["scaling"]["rope_type"] == read
     assert np.array_equal(short.frequencies, 2 * long.frequencies)
     assert short.attention_factor == pytest.approx(math.sqrt(1 + math.log(2) / math.log(4096)), rel=1e-15)
+
+
+def test_mrope_scales_nothing() -> None:
+    config = {"model_type": "qwen2_vl_text", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": {"type": "mrope"}}
+    assert from_config(config) == fastpe.RotaryEmbedding(128, interleaved=False, base=1e6, form="tile")
 
 
 def test_hunyuan_counts_alpha_alone() -> None:
