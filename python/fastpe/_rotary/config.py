@@ -3,6 +3,22 @@
 
 The file alone does not say it: which columns are pairs, and the defaults of keys that it leaves out, follow from its
 `model_type`. models.json has one row for each, read from the classes of transformers. Their reading of a key decides.
+
+What the fields of a row mean:
+
+* interleaved, conjugate, form: as in `RotaryEmbedding`. pairing_key: a key of the config that decides the pairing.
+* reorders: transformers leaves pairs of neighbours half of the width apart. Tests and documentation read it.
+* width: keys of the config, or quotients of them; the first one that is there is the width of the head.
+* partial: whether partial_rotary_factor is read; where it is "ignored", the width is that of the part already.
+* rotary_dim: a key of the config that is the width of the part itself.
+* rope_theta, partial_rotary_factor: defaults. rope: the mapping that counts if the config has none.
+* layers: what differs for types of layers; null for layers that are not rotated. nested: there is no old form.
+* scaled (of a layer): whether one mapping for all layers counts for this type; "rope_type": only if it has this key.
+* own_theta (of a layer): a base in such a mapping does not count. yarn (of a layer): defaults of this scaling.
+* types: other names of scalings. longrope: "mscale", the attention factor follows from the length.
+* mrope: how sections divide the frequencies, and the default sections.
+* requires: values of a key without which the model is not rotated. names: what a key is called. defaults: of its class.
+* hand: fields that tools/rotary_models.py cannot measure. source: the folder in transformers.
 """
 
 from __future__ import annotations
@@ -81,8 +97,8 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
         return config
     if not isinstance(config, (str, os.PathLike)):
         raise TypeError(
-            f"config is {config!r}, expected a mapping or the path of a config.json; give config.to_dict() of an object "
-            f"of transformers"
+            f"config is {config!r}, expected a mapping or the path of a config.json; give config.to_dict() of an "
+            f"object of transformers"
         )
     if os.path.isdir(config):
         raise IsADirectoryError(
@@ -349,11 +365,11 @@ class _Layer:
         unread = self._config.get("rotary_dim")
         if unread not in (None, head) and "rotary_dim" not in (*terms, exact):
             raise ValueError(
-                f"config has a rotary_dim of {unread!r}, which transformers does not read in models of this type: it takes "
-                f"{head}; leave it out for its reading, or use RotaryEmbedding({unread!r}, ..)"
+                f"config has a rotary_dim of {unread!r}, which transformers does not read in models of this type: it "
+                f"takes {head}; leave it out for its reading, or use RotaryEmbedding({unread!r}, ..)"
             )
         share = self._share()
-        if self._rope_type() == "proportional" or self._row.get("partial") == "no" or share == 1.0:
+        if self._rope_type() == "proportional" or self._row.get("partial") == "ignored" or share == 1.0:
             return _size("head_dim", head)
         if not self._row.get("partial"):
             raise ValueError(
