@@ -7,7 +7,6 @@ Run it with ``pytest -m peers tests/peers/test_rotary_configs.py``. If a release
 
 from __future__ import annotations
 
-import functools
 import importlib
 import json
 import logging
@@ -373,10 +372,17 @@ def test_phimoe_has_two_factors_and_one_set_of_frequencies(seq_len: int, measure
 # Files of published models
 
 
-@functools.cache
-def rotaries() -> dict[str, Any]:
-    """The class that makes the tables of each model_type."""
-    return {rotary.config.model_type: rotary for rotary in reversed(list(tool().classes()))}
+def rotary_class(model_type: str) -> tuple[Any, Any]:
+    """The module of a model_type, and its class that makes tables."""
+    known = {row["model_type"]: (row["folder"], row["kind"]) for row in STORED}
+    known |= {
+        "llama4_text": ("llama4", "Llama4TextRotaryEmbedding"),
+        "deepseek_v2": ("deepseek_v2", "DeepseekV2RotaryEmbedding"),
+        "qwen2_5_vl_text": ("qwen2_5_vl", "Qwen2_5_VLRotaryEmbedding"),
+    }
+    folder, kind = known[model_type]
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    return module, getattr(module, kind)
 
 
 def text_configuration(config: dict[str, Any]) -> Any:
@@ -409,9 +415,9 @@ def test_published_configuration(model: dict[str, Any], case: dict[str, Any], me
     tool()
     layer_type, seq_len = case["layer_type"], case["seq_len"]
     config = text_configuration(model["config"])
-    found = rotaries()[config.model_type]
+    module, kind = rotary_class(config.model_type)
     config.allow_global_per_layer_attribute_access = True
-    rotary = found.kind(config)
+    rotary = kind(config)
     inv_freq, factor = frequencies(rotary, layer_type, seq_len)
     # What the quick test compares with.
     assert [float(each) for each in inv_freq[case["indices"]]] == case["frequencies"]
@@ -423,4 +429,4 @@ def test_published_configuration(model: dict[str, Any], case: dict[str, Any], me
         theirs = arrays(rotary(torch.zeros(1), coordinates, **layer))
         bounds = table_bounds(rope, POSITIONS, base_of(config, layer_type))
         compare_tables(measured, model["model"], rope, theirs, bounds)
-        compare_rotation(model["model"], rope, found.module, config, theirs, bounds)
+        compare_rotation(model["model"], rope, module, config, theirs, bounds)
