@@ -85,6 +85,8 @@ def complaints_about(path: str) -> list[str]:
     ]
     if not any(re.match(r"fastpe/_core\.", name) for name in names):
         complaints.append("there is no compiled core")
+    if "fastpe/_rotary/models.json" not in names:
+        complaints.append("there is no table of model types")
     if "-linux_" in path:
         complaints.append("it fits this machine only; repair it with auditwheel")
     if size >= LIMIT_BYTES:

@@ -34,6 +34,22 @@ PUBLISHED = json.loads((DATA / "rotary_configs.json").read_text("utf-8"))["model
 OTHER_CLASSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("llama4", "Llama4TextRotaryEmbedding", "Llama4TextConfig", {}),
     ("deepseek_v2", "DeepseekV2RotaryEmbedding", "DeepseekV2Config", {}),
+    # Llama 4 Scout: both frequency factors are 1, so that nothing lies between them.
+    (
+        "llama4",
+        "Llama4TextRotaryEmbedding",
+        "Llama4TextConfig",
+        {
+            "rope_theta": 500000.0,
+            "rope_scaling": {
+                "rope_type": "llama3",
+                "factor": 16.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 1.0,
+                "original_max_position_embeddings": 8192,
+            },
+        },
+    ),
     ("esm", "EsmRotaryEmbedding", "EsmConfig", {"position_embedding_type": "rotary"}),
     ("t5gemma", "T5GemmaRotaryEmbedding", "T5GemmaModuleConfig", {}),
     ("voxtral_realtime", "VoxtralRealtimeRotaryEmbedding", "VoxtralRealtimeTextConfig", {}),

@@ -65,6 +65,9 @@ def test_the_documented_call_gives_what_the_row_says(model_type: str, row: Row) 
 
 def test_every_model_type_is_on_the_page() -> None:
     assert {model_type for model_type, _ in ROTARY} == {*_table()["models"]}
+    for page in ("docs/rotary.md", "CHANGELOG.md"):
+        text = (PAGE.parents[1] / page).read_text(encoding="utf-8")
+        assert f"{len(_table()['models'])} model types" in text, page
 
 
 def test_sinusoidal_calls_are_those_of_the_conventions_page() -> None:
