@@ -114,13 +114,14 @@ def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixt
         assert option in known, option
 
 
-# minilm.py downloads a model's files first: see its docstring. Dask and Zarr are slow to start, and snippets use them, too.
+# minilm.py downloads a model's files first: see its docstring. test_rotary_examples.py of the peers runs onnx_decoder.py.
+# Dask and Zarr are slow to start, and snippets use them, too.
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(path.name, marks=pytest.mark.slow) if path.name == "dask_zarr.py" else path.name
         for path in sorted(EXAMPLES.glob("*.py"))
-        if path.name != "minilm.py"
+        if path.name not in ("minilm.py", "onnx_decoder.py")
     ],
 )
 def test_examples_run(name: str) -> None:
