@@ -11,11 +11,12 @@ import typer
 from rich.console import Console
 
 import fastpe
+from fastpe import _core
 from fastpe._cli.errors import CommandError
 
 app = typer.Typer(
     name="fastpe",
-    help="Exact sinusoidal positional encodings on the CPU.",
+    help="Exact sinusoidal positional encodings and rotary embeddings on the CPU.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -70,6 +71,11 @@ _Convention = Annotated[
 ]
 _Base = Annotated[float | None, typer.Option(help="Base of the wavelengths, instead of the convention's.")]
 _Offset = Annotated[int, typer.Option(help="Position of the first row.")]
+_Dtype = Annotated[str, typer.Option(help="float16, bfloat16, float32 or float64.")]
+_Config = Annotated[str | None, typer.Option(metavar="FILE", help="A model's config.json.")]
+_LayerType = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Which layers, as the config names them, where they differ.")
+]
 _Threads = Annotated[int | None, typer.Option(min=1, help="At most this many threads.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
@@ -88,7 +94,7 @@ def _encode(
     convention: _Convention = "vaswani",
     base: _Base = None,
     offset: _Offset = 0,
-    dtype: Annotated[str, typer.Option(help="float16, bfloat16, float32 or float64.")] = "float32",
+    dtype: _Dtype = "float32",
     threads: _Threads = None,
     quiet: _Quiet = False,
 ) -> None:
@@ -98,6 +104,75 @@ def _encode(
 
     options = EncodingOptions(convention, base, offset, threads)
     encode.run(options, output, seq_len=seq_len, d_model=d_model, dtype=dtype_of(dtype), quiet=quiet)
+
+
+def _forms(incomplete: str) -> list[str]:
+    return [name for name in _core.table_forms if name.startswith(incomplete)]
+
+
+@app.command(
+    "rotary",
+    epilog=_examples(
+        "fastpe rotary --config config.json --seq-len 4096 --form halves --dtype float16 -o cache.npz",
+        "fastpe rotary --config gemma3.json --layer-type sliding_attention --seq-len 4096 -o sliding.npz",
+        "fastpe rotary --dim 128 --base 1e6 --seq-len 4096 --form cos_sin --dtype bfloat16 -o cache.safetensors",
+        "fastpe rotary --dim 64 --seq-len 10 --offset 1000 --form angles -o angles.npy",
+    ),
+)
+def _rotary(
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o", "--output", metavar="OUT", help="A .npz or .safetensors file; .npy or - for forms of one array."
+        ),
+    ],
+    seq_len: Annotated[
+        int, typer.Option(min=0, help="Number of positions; the last one decides for scalings that depend on a length.")
+    ],
+    config: _Config = None,
+    layer_type: _LayerType = None,
+    interleaved: Annotated[
+        bool | None,
+        typer.Option(
+            "--interleaved/--no-interleaved",
+            help="The pairing of a model that fastpe does not know; the tables are the same.",
+        ),
+    ] = None,
+    dim: Annotated[int | None, typer.Option(help="Columns that are rotated, where there is no --config.")] = None,
+    base: Annotated[
+        float | None, typer.Option(help="Base of the frequencies, where there is no --config.", show_default="10000")
+    ] = None,
+    offset: _Offset = 0,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=_forms,
+            metavar="FORM",
+            help=f"{', '.join(_core.table_forms)}; by default the model's own, or halves.",
+        ),
+    ] = None,
+    dtype: _Dtype = "float32",
+    threads: _Threads = None,
+    quiet: _Quiet = False,
+) -> None:
+    """Write the tables of a rotary embedding: cosines and sines, or one array of both.
+
+    The model is one that a config.json describes, or has --dim columns and no scaling.
+    """
+    from fastpe._cli.commands import rotary
+    from fastpe._cli.options import RotaryOptions, dtype_of
+
+    options = RotaryOptions(config, layer_type, interleaved, dim, base)
+    rotary.run(
+        options.embedding(max(offset + seq_len, 0)),
+        output,
+        seq_len=seq_len,
+        offset=offset,
+        form=form,
+        dtype=dtype_of(dtype),
+        num_threads=threads,
+        quiet=quiet,
+    )
 
 
 @app.command(

@@ -32,6 +32,35 @@ class EncodingOptions:
                 encoder.encode(1, offset=offset, channels=(0, 1))
 
 
+@dataclasses.dataclass(frozen=True)
+class RotaryOptions:
+    """Which rotary embedding, as the command line names it: by a config, or by width and base."""
+
+    config: str | None = None
+    layer_type: str | None = None
+    interleaved: bool | None = None
+    dim: int | None = None
+    base: float | None = None
+
+    def embedding(self, seq_len: int | None) -> fastpe.RotaryEmbedding:
+        """The embedding for sequences of this length; errors say what does not fit."""
+        if self.config is None:
+            if self.dim is None:
+                raise CommandError(
+                    "there is no --config and no --dim, expected one of them; --dim is the width of a head"
+                )
+            if self.layer_type is not None:
+                raise CommandError(f"--layer-type is {self.layer_type} and there is no --config; leave it out")
+            # Tables do not depend on the pairing.
+            return fastpe.RotaryEmbedding(self.dim, interleaved=bool(self.interleaved), base=self.base)
+        for name, value in (("--dim", self.dim), ("--base", self.base)):
+            if value is not None:
+                raise CommandError(f"{name} is {value} and --config has it, expected one of them; leave {name} out")
+        return fastpe.RotaryEmbedding.from_config(
+            self.config, layer_type=self.layer_type, interleaved=self.interleaved, seq_len=seq_len
+        )
+
+
 def dtype_of(name: str) -> np.dtype[Any]:
     """A dtype from its name."""
     if name in ("float16", "float32", "float64"):
