@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The calls of docs/conventions.md, and the recipes of other pages."""
+"""The calls of docs/conventions.md and docs/engines.md, and the recipes of other pages."""
 
 from __future__ import annotations
 
@@ -39,6 +39,19 @@ def rows() -> dict[str, Row]:
         assert call.endswith("`")
         assert angles in ("float32", "float64"), angles
         result[system] = Row(call.strip("`"), cast('Literal["float32", "float64"]', angles))
+    return result
+
+
+def engine_calls() -> dict[str, str]:
+    """The call of each engine of docs/engines.md."""
+    result: dict[str, str] = {}
+    for line in (DOCS / "engines.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("| ") and len(cells) == 6 and cells[0] != "Engine":
+            engine, call, *_ = cells
+            assert engine not in result, f"{engine} has two rows"
+            assert "`" not in call[1:-1], call
+            result[engine.replace("`", "")] = call.strip("`")
     return result
 
 

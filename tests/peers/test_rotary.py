@@ -18,6 +18,7 @@ import pytest
 
 import fastpe
 
+from ..oracles import docs_pages
 from .conftest import Measured
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -144,35 +145,125 @@ def test_onnx_own_cases_of_rotary_embedding(name: str, measured: Measured) -> No
     compare(measured, name, x.reshape(expected.shape), expected, 1e-6)
 
 
+def run_node(kind: str, feeds: dict[str, Array], outputs: list[str], *, domain: str, **attributes: Any) -> list[Array]:
+    """The outputs of a graph of one node in ONNX Runtime, whose inputs are the feeds in their order.
+
+    Outputs have the type of the first input.
+    """
+    helper, runtime = imported("onnx").helper, imported("onnxruntime")
+    types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in feeds.items()}
+    graph = helper.make_graph(
+        [helper.make_node(kind, list(feeds), outputs, domain=domain, **attributes)],
+        "rotary",
+        [helper.make_tensor_value_info(name, type_, None) for name, type_ in types.items()],
+        [helper.make_tensor_value_info(name, next(iter(types.values())), None) for name in outputs],
+    )
+    versions = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=versions, ir_version=10)
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    result: list[Array] = session.run(None, feeds)
+    return result
+
+
+def tables_of(engine: str, **names: Any) -> tuple[Array, Array]:
+    """What the call of docs/engines.md makes."""
+    cos, sin = eval(docs_pages.engine_calls()[engine], names)
+    return cos, sin
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_onnx_operator_in_onnxruntime(interleaved: bool, with_ids: bool, dtype: str, measured: Measured) -> None:
+    rope = fastpe.RotaryEmbedding(64, interleaved=interleaved)
+    x = normal(2, 4, LENGTH, 64).astype(dtype)
+    positions = np.stack([np.arange(LENGTH), 100 + np.arange(LENGTH)])
+    row = "from opset 23 on, with position_ids" if with_ids else "without position_ids"
+    cos, sin = tables_of(f"ONNX RotaryEmbedding {row}", rope=rope, M=200, positions=positions)
+    feeds = {"x": x, "cos": cos.astype(dtype), "sin": sin.astype(dtype)}
+    if with_ids:
+        feeds["ids"] = positions
+    (expected,) = run_node("RotaryEmbedding", feeds, ["y"], domain="", interleaved=int(interleaved))
+    # In float16 the tables are rounded, and so are results of up to 4.
+    bound = 1e-6 if dtype == "float32" else 2.0**-8
+    ours = rope.rotate(x, positions=positions)
+    compare(measured, f"onnxruntime, ONNX's operator, {dtype}", ours, expected, bound)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("rotary_dim", [64, 32])
+def test_group_query_attention_of_onnxruntime(interleaved: bool, rotary_dim: int, measured: Measured) -> None:
+    """A prompt, then one token for each of two sequences, which are at different positions."""
+    batch, heads, key_heads, columns, prompt = 2, 4, 2, 64, 20
+    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved)
+    cos, sin = tables_of("com.microsoft.GroupQueryAttention", rope=rope, M=200)
+    past = {name: normal(batch, key_heads, 0, columns) for name in ("past_key", "past_value")}
+    keys, values = (np.zeros((batch, key_heads, prompt + 1, columns), np.float32) for _ in range(2))
+    for starts, length in (((0, 0), prompt), ((prompt, prompt - 7), 1)):
+        q, k, v = (
+            normal(batch, length, count, columns, seed=seed)
+            for seed, count in enumerate((heads, key_heads, key_heads), length)
+        )
+        offset = np.array(starts, np.int32)
+        feeds = {
+            **{name: each.reshape(batch, length, -1).copy() for name, each in (("q", q), ("k", k), ("v", v))},
+            **past,
+            "seqlens_k": offset + np.int32(length - 1),
+            "total_sequence_length": np.array(max(starts) + length, np.int32),
+            "cos_cache": cos,
+            "sin_cache": sin,
+        }
+        y, *present = run_node(
+            "GroupQueryAttention",
+            feeds,
+            ["y", "present_key", "present_value"],
+            domain="com.microsoft",
+            num_heads=heads,
+            kv_num_heads=key_heads,
+            do_rotary=1,
+            rotary_interleaved=int(interleaved),
+        )
+        past = dict(zip(past, present, strict=True))
+
+        rope.rotate_(q, k, offset=offset, seq_axis=-3)
+        ours = []
+        for b, start in enumerate(starts):
+            new = slice(start, start + length)
+            keys[b, :, new], values[b, :, new] = k[b].swapaxes(0, 1), v[b].swapaxes(0, 1)
+            compare(measured, "onnxruntime GQA, keys", keys[b, :, new], present[0][b, :, new], 1e-6)
+            seen = slice(start + length)
+            ours.append(attention(q[b].swapaxes(0, 1), keys[b, :, seen], values[b, :, seen]).swapaxes(0, 1))
+        compare(measured, "onnxruntime GQA, attention", np.stack(ours).reshape(y.shape), y, 2e-6)
+
+
+def attention(q: Array, k: Array, v: Array) -> Array:
+    """Causal attention of one sequence, [heads, L, D], in float64; the last query is at the last key."""
+    k, v = (each.repeat(len(q) // len(k), axis=0).astype(np.float64) for each in (k, v))
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    rows, columns = scores.shape[1:]
+    scores[:, np.arange(columns) > np.arange(columns - rows, columns)[:, None]] = -np.inf
+    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    result: Array = scores / scores.sum(axis=-1, keepdims=True) @ v
+    return result
+
+
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("rotary_dim", [64, 32])
 @pytest.mark.parametrize("start", ["offset", "positions"])
 def test_onnxruntime_kernel(interleaved: bool, rotary_dim: int, start: str, measured: Measured) -> None:
-    onnx, runtime = imported("onnx"), imported("onnxruntime")
     batch, heads, columns, rows = 2, 4, 64, 200
     rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved)
-    cos, sin = rope.tables(rows)
+    cos, sin = tables_of("com.microsoft.RotaryEmbedding", rope=rope, M=rows)
     # [B, L, heads * D] goes with a part of the head, [B, heads, L, D] with all of it.
     is_flat = rotary_dim < columns
     x = normal(batch, LENGTH, heads, columns) if is_flat else normal(batch, heads, LENGTH, columns)
     positions = np.array([17]) if start == "offset" else np.stack([np.arange(LENGTH), 100 + np.arange(LENGTH)])
-    names, helper = ["x", "ids", "cos", "sin"], onnx.helper
     attributes = {"interleaved": int(interleaved)}
     if is_flat:
         attributes |= {"num_heads": heads, "rotary_embedding_dim": rotary_dim}
-    node = helper.make_node("RotaryEmbedding", names, ["y"], domain="com.microsoft", **attributes)
-    kinds = [onnx.TensorProto.INT64 if name == "ids" else onnx.TensorProto.FLOAT for name in names]
-    graph = helper.make_graph(
-        [node],
-        "rotary",
-        [helper.make_tensor_value_info(name, kind, None) for name, kind in zip(names, kinds, strict=True)],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-    )
-    versions = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    model = helper.make_model(graph, opset_imports=versions, ir_version=9)
-    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     given = x.reshape(batch, LENGTH, -1) if is_flat else x
-    (expected,) = session.run(None, {"x": given, "ids": positions.astype(np.int64), "cos": cos, "sin": sin})
+    feeds = {"x": given, "ids": positions.astype(np.int64), "cos": cos, "sin": sin}
+    (expected,) = run_node("RotaryEmbedding", feeds, ["y"], domain="com.microsoft", **attributes)
     where = {"offset": 17} if start == "offset" else {"positions": positions}
     rope.rotate_(x, seq_axis=-3 if is_flat else -2, **where)
     # Its AVX2 kernel fuses a product and a sum.

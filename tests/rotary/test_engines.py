@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The calls of docs/engines.md make what the formulas of the engines make.
+
+tests/peers/test_rotary.py runs the operators of ONNX Runtime with the same calls.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+
+from ..oracles import docs_pages
+
+Array = npt.NDArray[np.float64]
+
+ROWS, POSITION, POSITIONS = 40, 17, 5 + np.arange(12).reshape(2, 6)
+BASE = 10000.0
+
+EMBEDDINGS = {
+    "plain": fastpe.RotaryEmbedding(16, interleaved=False),
+    "interleaved": fastpe.RotaryEmbedding(16, interleaved=True),
+    "yarn": fastpe.RotaryEmbedding(
+        16,
+        interleaved=False,
+        scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32},
+    ),
+}
+
+
+class Angles:
+    """What an engine's formula starts from, in float64: positions of any shape times frequencies."""
+
+    def __init__(self, rope: fastpe.RotaryEmbedding, positions: Any) -> None:
+        self.radians = np.asarray(positions)[..., None] * rope.frequencies
+        self.cos = np.cos(self.radians) * rope.attention_factor
+        self.sin = np.sin(self.radians) * rope.attention_factor
+
+    @property
+    def halves(self) -> tuple[Array, Array]:
+        return self.cos, self.sin
+
+    @property
+    def tiled(self) -> tuple[Array, Array]:
+        return np.concatenate([self.cos] * 2, axis=-1), np.concatenate([self.sin] * 2, axis=-1)
+
+
+def cache(rope: fastpe.RotaryEmbedding) -> tuple[Array, Array]:
+    """One row per position, from position 0 on."""
+    return Angles(rope, range(ROWS)).halves
+
+
+def cosines_then_sines(rope: fastpe.RotaryEmbedding) -> tuple[Array]:
+    return (np.concatenate(cache(rope), axis=-1),)
+
+
+def float2(rope: fastpe.RotaryEmbedding) -> tuple[Array]:
+    """Pairs in memory, position after position."""
+    return (
+        np.array(
+            [[value for row in zip(*cache(rope), strict=True) for pair in zip(*row, strict=True) for value in pair]]
+        ),
+    )
+
+
+def ascend(rope: fastpe.RotaryEmbedding) -> tuple[Array, Array]:
+    """Coefficients for each column: of a pair both have the same."""
+    cos, sin = cache(rope)
+    columns = np.arange(16) // 2 if rope.interleaved else np.arange(16) % 8
+    return cos[:, columns], sin[:, columns]
+
+
+ENGINES: dict[str, Callable[[fastpe.RotaryEmbedding], tuple[Array, ...]]] = {
+    "ONNX RotaryEmbedding from opset 23 on, with position_ids": cache,
+    "ONNX RotaryEmbedding without position_ids": lambda rope: Angles(rope, POSITIONS).halves,
+    "com.microsoft.RotaryEmbedding": cache,
+    "com.microsoft.GroupQueryAttention": cache,
+    "vLLM rotary_embedding": cosines_then_sines,
+    "FlashInfer apply_rope_with_cos_sin_cache": cosines_then_sines,
+    "flash-attn apply_rotary_emb": cache,
+    "TensorRT-LLM's attention": float2,
+    "TensorRT IRotaryEmbeddingLayer, with positionIds": cache,
+    # The engine divides by these numbers.
+    "MLX mx.fast.rope": lambda rope: (1 / rope.frequencies,),
+    "ggml ggml_rope_ext": lambda rope: (BASE ** (-2 * np.arange(8) / 16) / rope.frequencies,),
+    "QNN hosts, half of the width": lambda rope: Angles(rope, [[[POSITION]]]).halves,
+    "QNN hosts, the whole width": lambda rope: Angles(rope, [[POSITION]]).tiled,
+    "Core ML, graphs traced from transformers": lambda rope: Angles(rope, [[POSITION]]).tiled,
+    "OpenVINO, vision part of Qwen-VL": lambda rope: (Angles(rope, POSITIONS).radians,),
+    "cuDNN RoPE": lambda rope: (Angles(rope, range(ROWS)).radians,),
+    "XNNPACK rope_nthc": cosines_then_sines,
+    "IPEX rotary_position_embedding": lambda rope: (np.concatenate(cache(rope)[::-1], axis=-1),),
+    "Ascend npu_rotary_mul": ascend,
+}
+
+
+@functools.cache
+def calls() -> dict[str, str]:
+    return docs_pages.engine_calls()
+
+
+def made_by_the_call(engine: str, rope: fastpe.RotaryEmbedding) -> tuple[npt.NDArray[Any], ...]:
+    names = {"np": np, "rope": rope, "d": 16, "M": ROWS, "p": POSITION, "positions": POSITIONS, "rope_base": BASE}
+    result = eval(calls()[engine], names)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def test_each_engine_of_the_page_is_here() -> None:
+    assert set(calls()) == set(ENGINES)
+
+
+@pytest.mark.parametrize("kind", EMBEDDINGS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_calls_make_the_engines_arrays(engine: str, kind: str) -> None:
+    rope = EMBEDDINGS[kind]
+    expected = ENGINES[engine](rope)
+    found = made_by_the_call(engine, rope)
+    assert len(found) == len(expected)
+    for array, right in zip(found, expected, strict=True):
+        assert array.shape == right.shape
+        assert array.dtype == np.float32
+        # One rounding to float32, and that of angles in float64.
+        np.testing.assert_allclose(array, right, rtol=2.0**-24, atol=1e-13)
+
+
+def rotated_by_mlx(freqs: Array, x: Array, position: int) -> Array:
+    """mlx/fast.cpp, fallback of `rope`, without `traditional`."""
+    theta = position / freqs
+    x1, x2 = x[:8], x[8:]
+    result: Array = np.concatenate([x1 * np.cos(theta) - x2 * np.sin(theta), x1 * np.sin(theta) + x2 * np.cos(theta)])
+    return result
+
+
+def rotated_by_ggml(factors: Array, x: Array, position: int, attn_factor: float) -> Array:
+    """ggml_rope_cache_init and mode NEOX, with ext_factor 0 and freq_scale 1."""
+    result: Array = x.copy()
+    theta = float(position)
+    for k, factor in enumerate(factors):
+        cos, sin = np.cos(theta / factor) * attn_factor, np.sin(theta / factor) * attn_factor
+        result[k], result[k + 8] = x[k] * cos - x[k + 8] * sin, x[k] * sin + x[k + 8] * cos
+        theta *= BASE ** (-2 / 16)
+    return result
+
+
+@pytest.mark.parametrize("kind", ["plain", "yarn"])
+def test_engines_that_take_frequencies_rotate_alike(kind: str) -> None:
+    rope = EMBEDDINGS[kind]
+    x = np.random.default_rng(0).standard_normal(16)
+    expected = rope.rotate(x[None], offset=POSITION)[0]
+    (freqs,), (factors,) = (made_by_the_call(engine, rope) for engine in ("MLX mx.fast.rope", "ggml ggml_rope_ext"))
+    mlx = rotated_by_mlx(freqs, x, POSITION) * rope.attention_factor
+    # Frequencies in float32, and a vector of a length of about 4.
+    tolerance = 4 * rope.attention_factor * POSITION * 2.0**-24
+    np.testing.assert_allclose(mlx, expected, rtol=0, atol=tolerance)
+    ggml = rotated_by_ggml(factors, x, POSITION, rope.attention_factor)
+    np.testing.assert_allclose(ggml, expected, rtol=0, atol=tolerance)
