@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of positional encodings, as functions that draw into matplotlib axes.
+"""Pictures of positional encodings and rotary embeddings, as functions that draw into matplotlib axes.
 
 Needs matplotlib: ``pip install 'fastpe[cli]'``. Colours and colour maps are ones that people with colour-blindness can
 tell apart.
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe import PositionalEncoding
+from fastpe import PositionalEncoding, RotaryEmbedding
+from fastpe._rotary.scaling import Scaling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["float32_error", "heatmap", "similarity", "wavelengths", "waves"]
+__all__ = ["float32_error", "heatmap", "rotary_wavelengths", "similarity", "wavelengths", "waves"]
 
 # Okabe and Ito's palette, without the yellow that white swallows.
 _colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -237,6 +238,54 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     ax.legend(loc="upper left", frameon=False)
     _label(ax, encoding, "position", "largest absolute error")
     return ax
+
+
+def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes:
+    """Draw the wavelength of each frequency of a rotary embedding, beside those without its scaling.
+
+    Parameters
+    ----------
+    rope : RotaryEmbedding
+        What to draw. Frequencies of 0 have no wavelength: the legend counts them.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        `ax`, or the new one.
+
+    Examples
+    --------
+    >>> import fastpe, fastpe.plotting
+    >>> rope = fastpe.RotaryEmbedding(64, interleaved=False, scaling={"rope_type": "linear", "factor": 4.0})
+    >>> ax = fastpe.plotting.rotary_wavelengths(rope)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['without scaling', 'linear']
+    """
+    ax = _axes(ax)
+    scaling = rope._scaling
+    name = "without scaling" if isinstance(scaling, Scaling) else "given frequencies"
+    if isinstance(scaling, Scaling) and scaling.rope_type != "default":
+        plain = RotaryEmbedding(rope.rotary_dim, interleaved=rope.interleaved, base=scaling.base)
+        # Rings, so that the points show where both agree.
+        _plot_turning(ax, plain, name, color=_colors[1], markersize=7, fillstyle="none")
+        name = scaling.rope_type
+    _plot_turning(ax, rope, name, color=_colors[0], markersize=4)
+    ax.set_yscale("log")
+    ax.grid(visible=True, alpha=0.3)
+    ax.legend(loc="upper left", frameon=False)
+    ax.set_xlabel("frequency, from the first pair of columns on")
+    ax.set_ylabel("wavelength (positions)")
+    ax.set_title(f"rotary embedding, rotary_dim {rope.rotary_dim}")
+    return ax
+
+
+def _plot_turning(ax: Axes, rope: RotaryEmbedding, name: str, **style: Any) -> None:
+    turning = rope.frequencies != 0
+    still = len(turning) - np.count_nonzero(turning)
+    label = f"{name}; {still} of {len(turning)} do not turn" if still else name
+    ax.plot(np.flatnonzero(turning), np.abs(rope.wavelengths[turning]), "o", label=label, **style)
 
 
 def _usual_float32(encoding: PositionalEncoding, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:

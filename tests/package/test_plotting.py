@@ -7,6 +7,7 @@ pytest.importorskip("matplotlib")
 
 import base64
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -104,6 +105,52 @@ def test_float32_error_grows_and_fastpes_does_not() -> None:
     assert own_error.max() <= 2.0**-25 * 1.000001
 
 
+SCALINGS: dict[str, dict[str, Any] | None] = {
+    "without": None,
+    "llama3": {
+        "rope_type": "llama3",
+        "rope_theta": 500000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+    "proportional": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25},
+}
+
+
+@pytest.mark.parametrize("name", SCALINGS)
+def test_rotary_wavelengths_are_beside_the_unscaled_ones(name: str) -> None:
+    scaling = SCALINGS[name]
+    rope = fastpe.RotaryEmbedding(32, interleaved=False, scaling=scaling)
+    ax = Figure(figsize=(6, 3.6), layout="constrained").subplots()
+    assert plotting.rotary_wavelengths(rope, ax=ax) is ax
+    *unscaled, scaled = ax.lines
+    # Those of frequency 0 are left out.
+    turning = rope.frequencies != 0
+    np.testing.assert_array_equal(scaled.get_xdata(), np.flatnonzero(turning))
+    np.testing.assert_array_equal(scaled.get_ydata(), rope.wavelengths[turning])
+    assert [line.get_label() for line in ax.lines] == {
+        "without": ["without scaling"],
+        "llama3": ["without scaling", "llama3"],
+        "proportional": ["without scaling", "proportional; 12 of 16 do not turn"],
+    }[name]
+    if scaling is not None:
+        plain = fastpe.RotaryEmbedding(32, interleaved=False, base=scaling["rope_theta"])
+        np.testing.assert_array_equal(unscaled[0].get_ydata(), plain.wavelengths)
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert "rotary_dim 32" in ax.get_title()
+
+
+def test_given_frequencies_have_no_unscaled_ones() -> None:
+    rope = fastpe.RotaryEmbedding(4, interleaved=False, freqs=[1.0, -0.5])
+    ax = Figure().subplots()
+    plotting.rotary_wavelengths(rope, ax=ax)
+    (line,) = ax.lines
+    np.testing.assert_array_equal(line.get_ydata(), np.abs(rope.wavelengths))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -128,6 +175,14 @@ def test_plot_writes_every_picture(tmp_path: Path, picture: str) -> None:
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
+def test_plot_writes_the_frequencies_of_a_config(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "head_dim": 32, "hidden_size": 256, "rope_parameters": SCALINGS["llama3"]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    target = tmp_path / "rotary.svg"
+    assert main(["plot", "rotary", "--config", str(tmp_path / "config.json"), "-o", str(target)]) == 0
+    assert b"llama3" in target.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("suffix", "magic"), [pytest.param("png", b"\x89PNG", marks=pytest.mark.slow), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )
@@ -149,6 +204,10 @@ def test_plot_writes_every_format_side_by_side(tmp_path: Path, suffix: str, magi
         (["heatmap", "-o", "a.gif"], 1, "expected a name that ends in .png, .svg, .pdf"),
         (["heatmap", "-o", "a.png", "--convention", "x"], 1, "which is not known"),
         (["flowers", "-o", "a.png"], 2, "flowers"),
+        (["rotary", "-o", "a.png"], 1, "name the file with --config"),
+        (["rotary", "--config", "missing.json", "-o", "a.png"], 1, "missing.json"),
+        (["rotary", "--config", "config.json", "--base", "5", "-o", "a.png"], 1, "--base is 5.0 and --config has it"),
+        (["waves", "--config", "config.json", "-o", "a.png"], 1, "--config is config.json"),
     ],
 )
 def test_plot_errors(

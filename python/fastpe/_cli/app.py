@@ -76,6 +76,13 @@ _Config = Annotated[str | None, typer.Option(metavar="FILE", help="A model's con
 _LayerType = Annotated[
     str | None, typer.Option(metavar="NAME", help="Which layers, as the config names them, where they differ.")
 ]
+_Interleaved = Annotated[
+    bool | None,
+    typer.Option(
+        "--interleaved/--no-interleaved",
+        help="The pairing of a model that fastpe does not know; cosines and sines are the same.",
+    ),
+]
 _Threads = Annotated[int | None, typer.Option(min=1, help="At most this many threads.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
@@ -131,13 +138,7 @@ def _rotary(
     ],
     config: _Config = None,
     layer_type: _LayerType = None,
-    interleaved: Annotated[
-        bool | None,
-        typer.Option(
-            "--interleaved/--no-interleaved",
-            help="The pairing of a model that fastpe does not know; the tables are the same.",
-        ),
-    ] = None,
+    interleaved: _Interleaved = None,
     dim: Annotated[int | None, typer.Option(help="Columns that are rotated, where there is no --config.")] = None,
     base: Annotated[
         float | None, typer.Option(help="Base of the frequencies, where there is no --config.", show_default="10000")
@@ -163,8 +164,10 @@ def _rotary(
     from fastpe._cli.options import RotaryOptions, dtype_of
 
     options = RotaryOptions(config, layer_type, interleaved, dim, base)
+    # The longest sequence that has all its positions in the file.
+    length = max(offset + seq_len, 0)
     rotary.run(
-        options.embedding(max(offset + seq_len, 0)),
+        options.embedding(length),
         output,
         seq_len=seq_len,
         offset=offset,
@@ -252,6 +255,7 @@ class Picture(str, enum.Enum):
     waves = "waves"
     similarity = "similarity"
     error = "error"
+    rotary = "rotary"
 
 
 @app.command(
@@ -260,6 +264,7 @@ class Picture(str, enum.Enum):
         "fastpe plot heatmap -o heatmap.png",
         "fastpe plot heatmap --convention vaswani --convention tensor2tensor -o side-by-side.svg",
         "fastpe plot error --d-model 512 --dark -o error.png",
+        "fastpe plot rotary --config config.json -o rotary.png",
     ),
 )
 def _plot(
@@ -270,7 +275,12 @@ def _plot(
             "-o", "--output", metavar="OUT", help="A .png, .svg or .pdf file; none shows it, in kitty or iTerm2."
         ),
     ] = None,
-    seq_len: Annotated[int, typer.Option(min=2, help="Number of positions.")] = 100,
+    seq_len: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Number of positions; rotary: for scalings that depend on a length.", show_default="100"
+        ),
+    ] = None,
     d_model: Annotated[int, typer.Option(min=1, help="Width of the encoding.")] = 128,
     convention: Annotated[
         list[str] | None,
@@ -281,15 +291,29 @@ def _plot(
     ] = None,
     base: _Base = None,
     last_position: Annotated[int, typer.Option(min=10, help="Where the picture of errors stops.")] = 1_000_000,
+    config: _Config = None,
+    layer_type: _LayerType = None,
+    interleaved: _Interleaved = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
 ) -> None:
-    """Draw an encoding.
+    """Draw an encoding, or the frequencies of a rotary embedding.
 
     heatmap: its values. wavelengths: positions per turn. waves: single dimensions. similarity: dot products of positions.
-    error: how far the usual float32 code is off.
+    error: how far the usual float32 code is off. rotary: positions per turn in the model of --config, with its scaling and
+    without.
     """
     from fastpe._cli.commands import plot
+    from fastpe._cli.options import RotaryOptions
 
+    if picture is Picture.rotary:
+        if config is None:
+            raise CommandError("plot rotary draws the model of a config.json; name the file with --config")
+        options = RotaryOptions(config, layer_type, interleaved, base=base)
+        plot.run_rotary(options.embedding(seq_len), output, dark=dark)
+        return
+    if config is not None:
+        raise CommandError(f"--config is {config}, which plot rotary draws, and not {picture.value}; leave it out")
+    seq_len = 100 if seq_len is None else seq_len
     encodings = [fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]]
     plot.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import os
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastpe import PositionalEncoding, plotting
+from fastpe import PositionalEncoding, RotaryEmbedding, plotting
 from fastpe._cli.errors import CommandError, needs
 from fastpe._cli.output import open_target
 
@@ -24,6 +25,7 @@ _panel_inches = {"similarity": (4.6, 3.6)}
 _usual_panel_inches = (6.0, 3.6)
 
 Drawing = Callable[[PositionalEncoding, "Axes"], object]
+Panel = Callable[["Axes"], object]
 
 
 def drawings(seq_len: int, last_position: int) -> dict[str, Drawing]:
@@ -47,6 +49,19 @@ def run(
     dark: bool,
 ) -> None:
     """Draw encodings side by side and write or show the picture."""
+    draw = drawings(seq_len, last_position)[picture]
+    panels = [functools.partial(draw, encoding) for encoding in encodings]
+    _write_or_show(panels, _panel_inches.get(picture, _usual_panel_inches), output, dark=dark)
+
+
+def run_rotary(rope: RotaryEmbedding, output: str | None, *, dark: bool) -> None:
+    """Draw the wavelengths of a rotary embedding and write or show the picture."""
+    _write_or_show([lambda ax: plotting.rotary_wavelengths(rope, ax=ax)], _usual_panel_inches, output, dark=dark)
+
+
+def _write_or_show(
+    panels: Sequence[Panel], panel_inches: tuple[float, float], output: str | None, *, dark: bool
+) -> None:
     kind = ".png" if output in (None, "-") else Path(str(output)).suffix.lower()
     if kind not in _formats:
         raise CommandError(f"-o is {output}, expected a name that ends in {', '.join(_formats)}")
@@ -56,9 +71,7 @@ def run(
     with needs("matplotlib", "pictures", "cli"):
         from matplotlib import style
     with style.context("dark_background" if dark else "default"):
-        figure = _figure(
-            drawings(seq_len, last_position)[picture], encodings, _panel_inches.get(picture, _usual_panel_inches)
-        )
+        figure = _figure(panels, panel_inches)
         # The whole picture in memory, so that nothing is left of one that could not be drawn.
         stream = io.BytesIO()
         # Without the date, the same picture is the same file.
@@ -72,14 +85,13 @@ def run(
         target.write(stream.getvalue())
 
 
-def _figure(draw: Drawing, encodings: Sequence[PositionalEncoding], panel_inches: tuple[float, float]) -> Figure:
+def _figure(panels: Sequence[Panel], panel_inches: tuple[float, float]) -> Figure:
     from matplotlib.figure import Figure
 
     width, height = panel_inches
-    figure = Figure(figsize=(width * len(encodings), height), layout="constrained")
-    panels = figure.subplots(1, len(encodings), squeeze=False)[0]
-    for encoding, panel in zip(encodings, panels, strict=True):
-        draw(encoding, panel)
+    figure = Figure(figsize=(width * len(panels), height), layout="constrained")
+    for panel, ax in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+        panel(ax)
     return figure
 
 
