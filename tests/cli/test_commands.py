@@ -21,6 +21,8 @@ from pyarrow import parquet
 import fastpe
 from fastpe.__main__ import main
 
+from .test_rotary import GEMMA3, LLAMA
+
 
 def test_demo_reports_configuration_error_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--batch", "2", "--seq-len", "33", "--d-model", "7"]) == 0
@@ -132,7 +134,9 @@ def test_add_writes_what_the_function_returns(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(source), x)
 
 
-@pytest.mark.parametrize("command", ["encode", "add", pytest.param("plot", marks=pytest.mark.slow), "identify"])
+@pytest.mark.parametrize(
+    "command", ["encode", "rotary", "add", pytest.param("plot", marks=pytest.mark.slow), "identify"]
+)
 def test_the_examples_in_help_texts_work(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +147,8 @@ def test_the_examples_in_help_texts_work(
     x = np.random.default_rng(0).standard_normal((4, 16, 32), dtype=np.float32)
     np.save("embeddings.npy", x)
     np.save("pe.npy", fastpe.encode(64, 32))
+    for name, config in (("config", LLAMA), ("gemma3", GEMMA3)):
+        Path(f"{name}.json").write_text(json.dumps(config))
     np.savez("batch.npz", inputs=x, labels=np.arange(4))
     os.mkdir("shards")
     np.save("shards/0.npy", x)
@@ -200,7 +206,12 @@ def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conventions", "mlxx"]) == 1
 
 
-COMPLETIONS = [("fastpe enc", "encode"), ("fastpe add x.npy --convention f", "fairseq"), ("fastpe plot w", "waves")]
+COMPLETIONS = [
+    ("fastpe enc", "encode"),
+    ("fastpe add x.npy --convention f", "fairseq"),
+    ("fastpe plot w", "waves"),
+    ("fastpe rotary --form c", "cos_sin"),
+]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
