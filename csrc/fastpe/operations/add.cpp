@@ -53,7 +53,8 @@ void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, co
   combine(c, out_.dtype, tile.dtype);
 }
 
-void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
+void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& next,
+                             const Workspace& workspace) const {
   const std::int64_t end_l = tile.l + tile.count;
   for (std::int64_t first = items.begin; first < items.end;) {
     const std::int64_t end = std::min(items.end, (first / out_.inner_count + 1) * out_.inner_count);
@@ -74,7 +75,8 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& 
   }
 }
 
-void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
+void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next,
+                              const Workspace& workspace) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   char* const whole_row = workspace.scratch;
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
