@@ -60,6 +60,7 @@ struct RowsLayout {
   std::int64_t offset_of(std::int64_t item, std::int64_t l) const {
     const std::int64_t along = l * seq_stride_bytes;
     if (inner_count == 1) return along + outer.offset_of(item);
+    if (item < inner_count) return along + item * inner_stride_bytes;  // without a division, which one row would notice
     return along + outer.offset_of(item / inner_count) + item % inner_count * inner_stride_bytes;
   }
   // Adds the axes that items count, one after the other; then walk_inside() once.

@@ -22,7 +22,26 @@ std::string origin_of(const Positions& p, std::int64_t row, const Run& run, std:
          ": the position of row " + std::to_string(l);
 }
 
+// Sets the bounds of rows that all count from offsets, and says whether they are good. Decoding checks many of one
+// position each.
+bool are_counted_rows_good(const Call& call, PositionBounds& bounds) {
+  const Positions& p = call.positions;
+  const OperationShape& shape = call.operation.shape();
+  const bool are_counted = !p.values.is_given() && !p.sequence_starts.is_given() && p.offsets.is_given();
+  if (!are_counted || !call.validity.are_all_valid() || shape.seq_len == 0) return false;
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const std::int64_t first = first_position(p, row);
+    bounds.lowest = std::min(bounds.lowest, first);
+    bounds.highest = std::max(bounds.highest, first + shape.seq_len - 1);
+  }
+  bounds.runs = shape.rows;
+  bounds.rows = shape.rows * shape.seq_len;
+  const PositionRange& range = call.source.range;
+  return shape.rows > 0 && bounds.lowest >= range.lowest && bounds.highest <= range.highest;
+}
+
 PositionBounds check_positions(const Call& call, Lookout& lookout) {
+  if (PositionBounds counted; are_counted_rows_good(call, counted)) return counted;
   PositionBounds bounds;
   const Positions& p = call.positions;
   const Source& source = call.source;

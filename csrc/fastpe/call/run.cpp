@@ -42,8 +42,8 @@ class Walk {
       return;
     }
     const std::int64_t items_per_row = operation_.shape().items_per_row;
-    for (std::int64_t begin = share.items.begin; begin < share.items.end;) {
-      const std::int64_t row = begin / items_per_row;
+    std::int64_t row = share.items.begin / items_per_row;
+    for (std::int64_t begin = share.items.begin; begin < share.items.end; ++row) {
       const Items items{begin, std::min(share.items.end, (row + 1) * items_per_row)};
       go_along_row(row, items, share.l_begin, share.l_end);
       begin = items.end;

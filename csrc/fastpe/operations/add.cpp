@@ -47,7 +47,7 @@ void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, co
   Combination c = combination_of(tile, tile.l, tile.count, factors_, workspace.memory);
   c.out = out_.row(item, tile.l, tile.columns.first);
   c.out_row_stride_bytes = out_.seq_stride_bytes;
-  c.x = x_at({item, tile.l}, tile.columns);
+  c.x = shape_.is_in_place ? c.out : x_at({item, tile.l}, tile.columns);
   c.x_row_stride_bytes = x_.seq_stride_bytes;
   c.next_x = workspace.memory.fetches_ahead ? x_at(next, tile.columns) : nullptr;
   combine(c, out_.dtype, tile.dtype);
