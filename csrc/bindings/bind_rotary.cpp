@@ -63,7 +63,7 @@ const Form& form_named(PyObject* name) {
 // A row of the encoding: cosines, then sines, times the factor.
 Spec spec_of(const FrequencySpec& frequencies, double factor) {
   Spec spec;
-  spec.d_model = 2 * frequencies.frequency_count;
+  spec.d_model = 2 * frequencies.count_with_copies();
   spec.frequencies = frequencies;
   spec.interleaved = false;
   spec.cosine_first = true;
@@ -112,11 +112,21 @@ struct BoundRotary {
     return *(factor == 1.0 ? unscaled : inverse).get(make);
   }
 
-  // The encoder whose rows have each pair's cosine and sine side by side.
-  const Encoder& alternating_encoder() const {
-    return *alternating.get([&] {
+  // Fewer rows are made once, and copied: they use no table twice.
+  bool makes_rows_of_form(TableForm table, std::int64_t rows) const {
+    return has_rows_of_its_own(table) && axes.count == 0 && !kept.keeps_any() && rows >= block_rows;
+  }
+
+  // The encoder whose rows are those of a form: pairs, of which cosine and sine are neighbours, or a tiled or repeated
+  // half of cosines and then one of sines.
+  const Encoder& encoder_of_form(TableForm table) const {
+    return *of_forms[static_cast<std::size_t>(table)].get([&] {
       Spec spec = core.spec();
-      spec.interleaved = true;
+      spec.interleaved = table == TableForm::pairs;
+      spec.frequencies.copies = table == TableForm::tile     ? Copies::tiled
+                                : table == TableForm::repeat ? Copies::repeated
+                                                             : Copies::once;
+      spec.d_model = 2 * spec.frequencies.count_with_copies();
       return std::make_unique<Encoder>(std::move(spec));
     });
   }
@@ -129,7 +139,8 @@ struct BoundRotary {
   Directions all, turning;
   FrequencyAxes axes;
   const Form& form;
-  Lazy<std::unique_ptr<Encoder>> unscaled, inverse, alternating;
+  Lazy<std::unique_ptr<Encoder>> unscaled, inverse;
+  std::array<Lazy<std::unique_ptr<Encoder>>, table_form_count> of_forms;
 };
 
 // Calls use(source) with rows of this factor at the call's positions.
@@ -262,8 +273,14 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   }
   if (form.is_angles) {
     finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0]));
-  } else if (form.table == TableForm::pairs && self.axes.count == 0 && !self.kept.keeps_any()) {
-    finish(call, Sinusoids(self.alternating_encoder(), nullptr, 0), Write(written[0]));
+  } else if (self.makes_rows_of_form(form.table, written[0].item_count * written[0].seq_len)) {
+    const Encoder& encoder = self.encoder_of_form(form.table);
+    const Sinusoids source(encoder, nullptr, 0);
+    if (arrays_of(form) == 1) {
+      finish(call, source, Write(written[0]));
+    } else {
+      finish(call, source, WriteTables(written, TableForm::halves, encoder.spec().d_model / 2));
+    }
   } else {
     const WriteTables write(written, form.table, self.pairs);
     with_rows(self, self.attention_factor, [&](const Source& source) { finish(call, source, write); });

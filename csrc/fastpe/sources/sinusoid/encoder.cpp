@@ -40,7 +40,7 @@ Spec checked(Spec spec) {
   const FrequencySpec& f = spec.frequencies;
   require(spec.d_model >= 1, "d_model: expected at least 1");
   require_at_most(spec.d_model, max_d_model, "d_model", "2**20");
-  require(f.frequency_count >= 0 && f.frequency_count <= spec.d_model, "frequency_count: expected 0 to d_model");
+  require(f.frequency_count >= 0 && f.count_with_copies() <= spec.d_model, "frequency_count: expected 0 to d_model");
   require(f.given.empty() || static_cast<std::int64_t>(f.given.size()) == f.frequency_count,
           "freqs: expected frequency_count values");
   require_finite(f.base, f.base > 0.0, "base", " above 0");
@@ -55,7 +55,7 @@ Spec checked(Spec spec) {
 Encoder::Encoder(Spec spec)
     : spec_(checked(std::move(spec))),
       frequencies_(make_frequencies(spec_.frequencies, block_rows, column_padding)),
-      frequency_count_(spec_.frequencies.frequency_count),
+      frequency_count_(spec_.frequencies.count_with_copies()),
       table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {}
 
 Phasors Encoder::phasors_of_frequencies() const {
