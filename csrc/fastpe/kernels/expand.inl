@@ -71,9 +71,12 @@ struct Part {
   std::int64_t ahead_bytes = 0;  // fetches go to addresses ahead_bytes ahead
 };
 
+// Narrow vectors straddle few cache lines, and would need much code to store whole ones.
+constexpr bool has_wide_vectors = float_lanes >= 8;
+
 // Conversions to 16 bits take longer than stores that straddle two cache lines.
 template <class T>
-constexpr bool aligns_stores = sizeof(typename T::Element) >= sizeof(float);
+constexpr bool aligns_stores = has_wide_vectors && sizeof(typename T::Element) >= sizeof(float);
 
 // How far it is from `out` to a vector's boundary, where it pays to go there: if all rows are aligned alike, are not
 // too short for one vector more, and out lies on no boundary. Else a vector.
@@ -289,7 +292,7 @@ FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::in
 
 // A streaming store's unit: a cache line, or a vector where that is longer.
 template <class T>
-constexpr std::int64_t line_bytes = vector_bytes<T> < 64 ? 64 : vector_bytes<T>;
+constexpr std::int64_t line_bytes = has_wide_vectors && vector_bytes<T> < 64 ? 64 : vector_bytes<T>;
 template <class T>
 constexpr std::int64_t line_columns = line_bytes<T> / static_cast<std::int64_t>(sizeof(typename T::Element));
 
