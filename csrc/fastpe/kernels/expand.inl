@@ -9,8 +9,7 @@
 // Error: docs/accuracy.md has the bounds, and the largest errors that tests/oracles/weak_spots.py finds.
 //
 // NumPy's large arrays start 16 bytes behind a cache line, so that all stores of a row would straddle two lines. Rows
-// of float32 and float64 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the
-// others. On an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2
+// of float32 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the others. On an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2
 // (10 to 15). On Zen 4 it had made 3 % of difference either way.
 //
 // Cost, in cycles for 16 float32 values (AVX-512). On Zen 4 the arithmetic alone takes 5.2 to 5.9, of which each
@@ -74,9 +73,9 @@ struct Part {
 // Narrow vectors straddle few cache lines, and would need much code to store whole ones.
 constexpr bool has_wide_vectors = float_lanes >= 8;
 
-// Conversions to 16 bits take longer than stores that straddle two cache lines.
+// Conversions to 16 bits, and the arithmetic of float64, take longer than stores that straddle two cache lines.
 template <class T>
-constexpr bool aligns_stores = has_wide_vectors && sizeof(typename T::Element) >= sizeof(float);
+constexpr bool aligns_stores = has_wide_vectors && T::dtype == DType::float32;
 
 // How far it is from `out` to a vector's boundary, where it pays to go there: if all rows are aligned alike, are not
 // too short for one vector more, and out lies on no boundary. Else a vector.
@@ -529,7 +528,8 @@ void expand_streaming(const Expansion& e) {
 
 template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
-  if constexpr (can_stream(T::dtype)) {
+  // To stream halves of lines does not pay, and whole ones of sums would take a twentieth of the module.
+  if constexpr (can_stream(T::dtype) && (mode == Mode::write || line_columns<T> == float_lanes)) {
     const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
     if (e.streaming && same_alignment && e.jump_bytes == 0) return expand_streaming<T, mode>(e);
   }
