@@ -9,8 +9,9 @@
 // Error: docs/accuracy.md has the bounds, and the largest errors that tests/oracles/weak_spots.py finds.
 //
 // NumPy's large arrays start 16 bytes behind a cache line, so that all stores of a row would straddle two lines. Rows
-// of float32 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the others. On an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2
-// (10 to 15). On Zen 4 it had made 3 % of difference either way.
+// of float32 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the others. On
+// an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2 (10 to 15).
+// On Zen 4 it had made 3 % of difference either way.
 //
 // Cost, in cycles for 16 float32 values (AVX-512). On Zen 4 the arithmetic alone takes 5.2 to 5.9, of which each
 // conversion of 8 values takes 1.3; storing to the second level takes 2 to 3, and both together 7 to 7.5. On Zen 5
