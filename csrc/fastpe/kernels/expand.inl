@@ -532,7 +532,9 @@ void expand_in_mode(const Expansion& e) {
   // To stream halves of lines does not pay, and whole ones of sums would take a twentieth of the module.
   if constexpr (can_stream(T::dtype) && (mode == Mode::write || line_columns<T> == float_lanes)) {
     const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
-    if (e.streaming && same_alignment && e.jump_bytes == 0) return expand_streaming<T, mode>(e);
+    // A row alone has two seams, and waits for its stores.
+    const bool pays = e.first_row != e.last_row && same_alignment && e.jump_bytes == 0;
+    if (e.streaming && pays) return expand_streaming<T, mode>(e);
   }
   if (e.fetches_ahead) {
     expand_panels<T, mode, Access::fetching>(e, 0, e.columns);
