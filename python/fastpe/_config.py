@@ -27,8 +27,8 @@ def show_config() -> dict[str, Any]:
     dict
         ``version``, ``compiler``, ``openmp``, ``instruction_set`` (the one in use), ``available_instruction_sets``
         (best first), ``threads`` (of a call that does not say), ``streaming_bytes`` (larger outputs in float32 and
-        float64 may bypass the cache), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are set
-        and matter.
+        float64 may bypass the cache), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are
+        set and matter.
 
     Examples
     --------
