@@ -5,6 +5,7 @@
 #include "fastpe/dispatch.h"
 #include "fastpe/hardware.h"
 #include "fastpe/parallel.h"
+#include "fastpe/sources/sinusoid/kept_rows.h"
 
 namespace fastpe::bindings {
 
@@ -43,6 +44,7 @@ void bind_config(py::module_& module) {
   module.def("has_openmp", &has_openmp);
   module.def("thread_count", &default_thread_count);
   module.def("streaming_threshold_bytes", &streaming_threshold_bytes);
+  module.def("kept_row_bytes", &kept_row_bytes);
   module.def("instruction_set", &active_instruction_set);
   module.def("available_instruction_sets", &available_instruction_sets);
   module.def("use_instruction_set", &use_instruction_set, py::arg("name"));

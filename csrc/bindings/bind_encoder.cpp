@@ -17,13 +17,14 @@
 #include "fastpe/sources/table.h"
 #include "interpreter.h"
 #include "scalars.h"
+#include "warm_up.h"
 
 namespace fastpe::bindings {
 namespace {
 
 struct BoundEncoder {
-  BoundEncoder(Spec spec, std::int64_t max_len, std::int64_t first)
-      : core(std::move(spec)), kept(core, {max_len}), first_position(first) {}
+  BoundEncoder(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first)
+      : core(std::move(spec)), kept(core, max_len), first_position(first) {}
 
   Encoder core;
   KeptRows kept;
@@ -213,12 +214,14 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   return result(out, a.out);
 }
 
+PyObject* warm_up_encoder(BoundEncoder& self, const WarmUpArguments& a) { return warm_up(self.core, self.kept, a); }
+
 // ---- the class
 
 std::unique_ptr<BoundEncoder> make_encoder(std::int64_t d_model, std::int64_t frequency_count, double base,
                                            double exponent_denominator, double freq_scale, std::vector<double> freqs,
                                            bool interleaved, bool cosine_first, double output_scale,
-                                           std::int64_t max_len, std::int64_t first_position) {
+                                           std::optional<std::int64_t> max_len, std::int64_t first_position) {
   Spec spec;
   spec.d_model = d_model;
   spec.frequencies = {frequency_count, base, exponent_denominator, freq_scale, std::move(freqs)};
@@ -245,6 +248,7 @@ void bind_encoder(py::module_& module) {
   define_method<AddInPlaceMethod, bound_of<BoundEncoder>, add_in_place>(type);
   define_method<AddMethod, bound_of<BoundEncoder>, add>(type);
   define_method<EmbedMethod, bound_of<BoundEncoder>, embed>(type);
+  define_method<WarmUpMethod, bound_of<BoundEncoder>, warm_up_encoder>(type);
 }
 
 }  // namespace fastpe::bindings

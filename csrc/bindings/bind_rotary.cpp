@@ -22,6 +22,8 @@
 #include "fastpe/sources/sinusoid/sinusoids.h"
 #include "rotary_methods.h"
 #include "rotation.h"
+#include "scalars.h"
+#include "warm_up.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -92,9 +94,9 @@ struct Directions {
 
 struct BoundRotary {
   BoundRotary(const FrequencySpec& frequencies, bool interleaved, bool is_conjugate, double factor,
-              std::vector<int> frequency_axes, const Form& default_form, std::int64_t max_len)
+              std::vector<int> frequency_axes, const Form& default_form, std::optional<std::int64_t> max_len)
       : core(spec_of(frequencies, factor)),
-        kept(core, {max_len}),
+        kept(core, max_len),
         pairs(frequencies.frequency_count),
         attention_factor(factor),
         conjugate(is_conjugate),
@@ -114,7 +116,7 @@ struct BoundRotary {
 
   // Fewer rows are made once, and copied: they use no table twice.
   bool makes_rows_of_form(TableForm table, std::int64_t rows) const {
-    return has_rows_of_its_own(table) && axes.count == 0 && !kept.keeps_any() && rows >= block_rows;
+    return has_rows_of_its_own(table) && axes.count == 0 && !kept.has_promised_rows() && rows >= block_rows;
   }
 
   // The encoder whose rows are those of a form: pairs, of which cosine and sine are neighbours, or a tiled or repeated
@@ -499,11 +501,13 @@ PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
   return as_given(a.x, a);
 }
 
+PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.core, self.kept, a); }
+
 // ---- the class
 
 std::unique_ptr<BoundRotary> make_rotary(std::int64_t rotary_dim, bool interleaved, double base,
                                          std::vector<double> freqs, double attention_factor, std::vector<int> axes,
-                                         bool conjugate, const py::object& form, std::int64_t max_len) {
+                                         bool conjugate, const py::object& form, std::optional<std::int64_t> max_len) {
   FrequencySpec frequencies;
   frequencies.frequency_count = rotary_dim / 2;
   frequencies.base = base;
@@ -528,6 +532,7 @@ void bind_rotary(py::module_& module) {
   define_method<RotateInPlaceMethod, bound_of<BoundRotary>, rotate_in_place>(type);
   define_method<RotateMethod, bound_of<BoundRotary>, rotate_apart>(type);
   define_method<ShiftMethod, bound_of<BoundRotary>, shift>(type);
+  define_method<WarmUpMethod, bound_of<BoundRotary>, warm_up_rotary>(type);
   define_function<RotateByTablesMethod, rotate_by_tables>(module);
   module.attr("max_coordinates") = max_coordinates;
   py::list names;

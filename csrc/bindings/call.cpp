@@ -100,10 +100,9 @@ class SignalCheck final : public Interruption {
     return is_signalled;
   }
 
-  [[noreturn]] void raise() {
+  [[noreturn]] void raise(const char* what_to_know) {
     if (error_->matches(PyExc_KeyboardInterrupt)) {
-      py::raise_from(*error_, PyExc_KeyboardInterrupt,
-                     "interrupted: the output array was partly written; compute it again before using it");
+      py::raise_from(*error_, PyExc_KeyboardInterrupt, what_to_know);
       throw py::error_already_set();
     }
     throw *error_;
@@ -381,12 +380,19 @@ void finish(const PendingCall& pending, const Source& source, const Operation& o
   const bool is_small = shape.bytes_written < bytes_worth_releasing_the_gil;
   // A small call, too, may have the encoder's tables to make: interruptible, but not so that every thread makes them.
   if (is_small && source.is_prepared(shape.dtype)) return run(call, nullptr);
-  SignalCheck signals(!is_small);  // the arrays are alive meanwhile: the caller and the call's inputs hold them
+  // The arrays are alive meanwhile: the caller and the call's inputs hold them.
+  run_interruptibly(!is_small, "interrupted: the output array was partly written; compute it again before using it",
+                    [&call](Interruption* interruption) { run(call, interruption); });
+}
+
+void run_interruptibly(bool releases_interpreter, const char* what_to_know,
+                       const std::function<void(Interruption*)>& body) {
+  SignalCheck signals(releases_interpreter);
   try {
-    run(call, &signals);
+    body(&signals);
   } catch (const Interrupted&) {
     signals.take_interpreter();
-    signals.raise();
+    signals.raise(what_to_know);
   }
   signals.take_interpreter();
 }

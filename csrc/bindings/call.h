@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -139,5 +140,10 @@ void refuse_shared_inputs(const Inputs& inputs, const Array& out, const char* ou
 
 // Runs the call; a signal's exception where it was interrupted.
 void finish(const PendingCall& call, const Source& source, const Operation& operation);
+
+// Runs `body`, which throws Interrupted when a signal came; then the signal's exception is thrown. A KeyboardInterrupt
+// tells what there is to know of the state that is left.
+void run_interruptibly(bool releases_interpreter, const char* what_to_know,
+                       const std::function<void(Interruption*)>& body);
 
 }  // namespace fastpe::bindings

@@ -8,6 +8,15 @@
 #include <string>
 #include <thread>
 
+#if defined(_WIN32)
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <unistd.h>
+#endif
+
 namespace fastpe {
 namespace {
 
@@ -42,6 +51,11 @@ std::int64_t first_level_cache_bytes() {
   return bytes;
 }
 
+std::int64_t second_level_cache_bytes() {
+  static const std::int64_t bytes = std::max(cache_bytes(2), std::int64_t{512} * 1024);
+  return bytes;
+}
+
 std::int64_t streaming_threshold_bytes() {
   static const std::int64_t bytes = [] {
     const char* text = std::getenv("FASTPE_STREAMING_BYTES");
@@ -58,6 +72,19 @@ std::int64_t streaming_threshold_bytes() {
     return static_cast<std::int64_t>(value);
   }();
   return bytes;
+}
+
+std::int64_t memory_bytes() {
+#if defined(_WIN32)
+  MEMORYSTATUSEX status{};
+  status.dwLength = sizeof status;
+  return GlobalMemoryStatusEx(&status) ? static_cast<std::int64_t>(status.ullTotalPhys) : 0;
+#elif defined(_SC_PHYS_PAGES)
+  const std::int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? pages * page_bytes : 0;
+#else
+  return 0;
+#endif
 }
 
 }  // namespace fastpe

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sizes of this machine's caches.
+// Sizes of this machine's caches and memory.
 #pragma once
 
 #include <cstdint>
 
 namespace fastpe {
 
-// The size of one processor's first-level data cache.
+// The sizes of one processor's first-level data cache and of its second-level cache.
 std::int64_t first_level_cache_bytes();
+std::int64_t second_level_cache_bytes();
 
 // Outputs larger than this bypass the cache: what a call may expect of the last level, which processors share, also
 // those of other virtual machines; or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
+
+// The size of this machine's memory; 0 if it is unknown.
+std::int64_t memory_bytes();
 
 }  // namespace fastpe

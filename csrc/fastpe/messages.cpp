@@ -16,6 +16,12 @@ std::string text_of(const Number& number) {
   return is_exact ? std::to_string(number.integer) : text_of(number.value);
 }
 
+std::string gigabytes(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GB", static_cast<double>(bytes) / 1e9);
+  return text;
+}
+
 std::string place(const char* name, const Axes& axes, std::int64_t index, std::int64_t l) {
   std::string indices = std::to_string(l);
   for (int axis = axes.count - 1; axis >= 0; --axis) {

@@ -11,6 +11,7 @@ namespace fastpe {
 
 std::string text_of(double value);
 std::string text_of(const Number& number);
+std::string gigabytes(std::int64_t bytes);  // "25.3 GB"
 
 // The element of an array at [.. index of the axes .., l]: "ids[2, 7]".
 std::string place(const char* name, const Axes& axes, std::int64_t index, std::int64_t l);

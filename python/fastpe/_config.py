@@ -27,7 +27,7 @@ def show_config() -> dict[str, Any]:
     dict
         ``version``, ``compiler``, ``openmp``, ``instruction_set`` (the one in use), ``available_instruction_sets``
         (best first), ``threads`` (of a call that does not say), ``streaming_bytes`` (larger outputs in float32 and
-        float64 may bypass the cache), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are
+        float64 may bypass the cache), ``kept_row_bytes`` (of all rows that encoders keep now), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are
         set and matter.
 
     Examples
@@ -47,6 +47,7 @@ def show_config() -> dict[str, Any]:
         "available_instruction_sets": _core.available_instruction_sets(),
         "threads": _core.thread_count(),
         "streaming_bytes": _core.streaming_threshold_bytes(),
+        "kept_row_bytes": _core.kept_row_bytes(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "machine": platform.machine(),

@@ -182,7 +182,7 @@ def test_attributes() -> None:
         None,
         False,
         "halves",
-        0,
+        None,
     )
     np.testing.assert_array_equal(plain.frequencies, fastpe.rotary_frequencies(8)[0])
 

@@ -45,8 +45,9 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     form : str, optional
         The form that `tables` gives when it is not told one.
     max_len : int, optional
-        Rows of positions ``0 .. max_len - 1`` that are kept once computed, so that short calls read them. Positions
-        outside are computed, never refused.
+        Rows of positions ``0 .. max_len - 1`` are kept once computed, so that short calls read them; `warm_up` computes
+        them all. Positions outside are computed, never refused. If it is not given, rows that are asked for again are
+        kept: at most 4 MiB in each dtype, and 16 MiB for all such encoders of a process. 0 keeps nothing.
 
     Attributes
     ----------
@@ -99,7 +100,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     axes: tuple[int, ...] | None
     conjugate: bool
     form: str
-    max_len: int
+    max_len: int | None
     _arguments: dict[str, Any]
     _scaling: Scaling | tuple[float, ...]
 
@@ -116,7 +117,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         axes: npt.ArrayLike | None = None,
         conjugate: bool = False,
         form: str = "halves",
-        max_len: int = 0,
+        max_len: int | None = None,
     ) -> None:
         if hasattr(self, "rotary_dim"):
             raise AttributeError("RotaryEmbedding is immutable: it cannot be initialised again; make a new one")
@@ -140,7 +141,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         coordinates = None if axes is None else _given_axes(axes, width // 2)
         backwards = flag("conjugate", conjugate)
         arrangement = choice("form", form, _core.table_forms)
-        rows = integer("max_len", max_len, 0)
+        rows = None if max_len is None else integer("max_len", max_len, 0)
         super().__init__(
             rotary_dim=width,
             interleaved=pairing,
@@ -256,7 +257,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         from fastpe._rotary.config import read_config  # most programs that rotate never need it
 
         arguments = read_config(config, layer_type=layer_type, seq_len=seq_len, interleaved=interleaved, axes=axes)
-        return cls(**arguments, max_len=0 if max_len is None else max_len)
+        return cls(**arguments, max_len=max_len)
 
     @property
     def frequencies(self) -> npt.NDArray[np.float64]:
@@ -296,7 +297,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         )
 
     def __repr__(self) -> str:
-        defaults = {"conjugate": False, "form": "halves", "max_len": 0}
+        defaults = {"conjugate": False, "form": "halves", "max_len": None}
         shown = [
             repr(value) if name == "rotary_dim" else f"{name}={value!r}"
             for name, value in self._arguments.items()

@@ -26,8 +26,10 @@ class PositionalEncoding(Immutable, _core.Encoder):
     d_model : int
         Width of the embeddings, from 1 to 2**20.
     max_len : int, optional
-        Rows of positions ``0 .. max_len - 1`` that are kept once computed (``max_len * d_model`` values per dtype), so
-        that short calls read them. Positions outside are computed, never refused.
+        Rows of positions ``0 .. max_len - 1`` are kept once computed (``max_len * d_model`` values per dtype), so that
+        short calls read them; `warm_up` computes them all. Positions outside are computed, never refused. If it is not
+        given, rows that are asked for again are kept: at most 4 MiB in each dtype, and 16 MiB for all such encoders of a
+        process. 0 keeps nothing.
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
@@ -67,7 +69,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
     __slots__ = ("_freqs", "convention", "d_model", "max_len")
 
     d_model: int
-    max_len: int
+    max_len: int | None
     convention: Convention
     _freqs: tuple[float, ...]
 
@@ -75,7 +77,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
         self,
         d_model: int,
         *,
-        max_len: int = 0,
+        max_len: int | None = None,
         convention: str | Convention = "vaswani",
         base: float | None = None,
         freq_scale: float | None = None,
@@ -84,7 +86,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
         if hasattr(self, "d_model"):
             raise AttributeError("PositionalEncoding is immutable: it cannot be initialised again; make a new one")
         width = integer("d_model", d_model, 1)
-        rows = integer("max_len", max_len, 0)
+        rows = None if max_len is None else integer("max_len", max_len, 0)
         chosen = with_overrides(conventions.find(convention), base, freq_scale)
         given = _given_frequencies(freqs, base, freq_scale, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The method warm_up() of encoders and rotary embeddings.
+#pragma once
+
+#include "fastpe/sources/sinusoid/kept_rows.h"
+#include "method.h"
+
+namespace fastpe::bindings {
+
+#define FASTPE_WARM_UP(Required, Optional) Optional(dtype, None) Optional(num_threads, None)
+
+FASTPE_ARGUMENTS(WarmUpArguments, FASTPE_WARM_UP);
+
+FASTPE_METHOD(WarmUpMethod, "warm_up", WarmUpArguments, FASTPE_WARM_UP,
+              R"doc(Make what later calls read: the tables of one dtype, and all rows that `max_len` promises.
+
+A server that calls it before its first request spends no time on them in a request. Results are the same without it.
+
+Parameters
+----------
+dtype : dtype, optional
+    The dtype of the arrays to come; float32 if not given. Rows are kept in float32 and float64, and 16-bit arrays read
+    those of float32.
+num_threads : int, optional
+    At most this many threads.
+
+Raises
+------
+MemoryError
+    Where there is no memory for the rows. Calls would raise it, too: choose a smaller `max_len`.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> encoding = fastpe.PositionalEncoding(768, max_len=512)
+>>> encoding.warm_up()
+>>> fastpe.show_config()["kept_row_bytes"] >= 512 * 768 * 4
+True
+)doc");
+
+// The rows of `kept` are those of `encoder`.
+PyObject* warm_up(const Encoder& encoder, const KeptRows& kept, const WarmUpArguments& arguments);
+
+}  // namespace fastpe::bindings

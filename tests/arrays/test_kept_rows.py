@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows that encoders keep: which ones, how many bytes, and that results never depend on it."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+
+MIB = 2**20
+ENCODER_BUDGET = 4 * MIB
+PROCESS_BUDGET = 16 * MIB
+
+
+def kept_bytes() -> int:
+    gc.collect()
+    return int(fastpe.show_config()["kept_row_bytes"])
+
+
+def growth(call: Callable[[], Any]) -> int:
+    """The bytes of rows that a call adds to those kept."""
+    before = kept_bytes()
+    call()
+    return kept_bytes() - before
+
+
+@pytest.fixture(autouse=True)
+def _no_rows_of_other_tests() -> None:
+    from fastpe._sinusoid import encoder
+
+    encoder._kept_encoding.cache_clear()
+
+
+def test_rows_are_kept_when_they_are_asked_for_again() -> None:
+    encoding = fastpe.PositionalEncoding(64)
+    asked = [growth(lambda: encoding.encode(8)) for _ in range(4)]
+    assert asked[0] == 0
+    assert sum(asked) > 0
+    assert asked[3] == 0
+    assert growth(lambda: encoding.encode(8, offset=10_000)) == 0, "other rows were not asked for before"
+
+
+def test_a_call_fills_one_block_at_most() -> None:
+    encoding, x = fastpe.PositionalEncoding(1024), np.zeros((1, 1024, 1024), np.float32)
+    grown = [growth(lambda: encoding.add_(x)) for _ in range(24)]
+    assert sum(grown) == 1024 * 1024 * 4
+    assert max(grown) <= MIB
+
+
+def test_an_encoder_keeps_its_budget_at_most() -> None:
+    encoding = fastpe.PositionalEncoding(1024)
+    for _ in range(3):
+        for start in range(0, 4096, 64):
+            encoding.encode(64, offset=start)
+            encoding.encode(64, offset=start, dtype="float64")
+    del _
+    assert ENCODER_BUDGET < growth(lambda: None) + kept_bytes() <= 2 * ENCODER_BUDGET
+
+
+def test_all_encoders_together_keep_the_process_budget_at_most() -> None:
+    before, x = kept_bytes(), np.zeros((1, 1024, 1024), np.float32)
+    encoders = [fastpe.PositionalEncoding(1024, base=float(base)) for base in range(2, 9)]
+    for encoding in encoders:
+        for _ in range(18):
+            encoding.add_(x)
+    assert PROCESS_BUDGET - MIB <= kept_bytes() <= PROCESS_BUDGET + before
+    # Without room, the last one computes its rows, with the same bits.
+    expected = fastpe.PositionalEncoding(1024, base=8.0, max_len=0).add(x)
+    assert np.array_equal(encoders[-1].add(x), expected)
+    del encoders, encoding
+    assert kept_bytes() == before, "an encoder gives back what it kept"
+
+
+@pytest.mark.parametrize("make", [fastpe.PositionalEncoding, fastpe.RotaryEmbedding])
+def test_max_len_0_keeps_nothing(make: Any) -> None:
+    encoding = make(64, max_len=0, **({"interleaved": True} if make is fastpe.RotaryEmbedding else {}))
+    call = encoding.tables if make is fastpe.RotaryEmbedding else encoding.encode
+    assert [growth(lambda: call(8)) for _ in range(5)] == [0] * 5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_bit_depends_on_what_is_kept(dtype: str, threads: int) -> None:
+    rng = np.random.default_rng(0)
+    keeping = fastpe.PositionalEncoding(96)
+    plain = fastpe.PositionalEncoding(96, max_len=0)
+    x = rng.standard_normal((3, 700, 96)).astype(dtype)
+    offsets = np.array([0, 5, 9000])
+    calls: list[Callable[[Any], Any]] = [
+        lambda e: e.encode(700, dtype=dtype, num_threads=threads),
+        lambda e: e.encode(300, offset=250, dtype=dtype, num_threads=threads, channels=(7, 90)),
+        lambda e: e.add(x, num_threads=threads),
+        lambda e: e.add(x[:, :2], offset=offsets, num_threads=threads),
+        lambda e: e.add(x[:1], positions=np.arange(700)[::-1].copy(), num_threads=threads),
+        lambda e: e.embed([[3, 1], [0, 2]], x[0, :4], offset=300, num_threads=threads),
+    ]
+    expected = [call(plain) for call in calls]
+    for _ in range(5):  # asked for the first time, filled block by block, read
+        for call, wanted in zip(calls, expected, strict=True):
+            assert np.array_equal(call(keeping), wanted)
+
+
+@pytest.mark.parametrize("axes", [None, [0, 1] * 8])
+def test_no_bit_of_a_rotary_embedding_depends_on_what_is_kept(axes: list[int] | None) -> None:
+    rng = np.random.default_rng(1)
+    keeping = fastpe.RotaryEmbedding(32, interleaved=False, axes=axes)
+    plain = fastpe.RotaryEmbedding(32, interleaved=False, axes=axes, max_len=0)
+    x = rng.standard_normal((2, 3, 40, 32)).astype(np.float32)
+    positions = rng.integers(0, 600, (2, 40) if axes is None else (2, 40, 2))
+    for _ in range(4):
+        assert np.array_equal(keeping.rotate(x, positions=positions), plain.rotate(x, positions=positions))
+        for form in ("halves", "pairs", "tile"):
+            got = keeping.tables(positions, form=form)
+            for mine, wanted in zip(got, plain.tables(positions, form=form), strict=True):
+                assert np.array_equal(mine, wanted)
+
+
+def test_warm_up_makes_every_row_that_max_len_promises() -> None:
+    for encoding in (
+        fastpe.PositionalEncoding(64, max_len=3000),
+        fastpe.RotaryEmbedding(64, interleaved=True, max_len=3000),
+    ):
+        assert growth(encoding.warm_up) == 3000 * 64 * 4
+        assert growth(lambda e=encoding: e.warm_up(dtype=np.float16)) == 0, "16-bit arrays read rows of float32"  # type: ignore[misc]
+        assert growth(lambda e=encoding: e.warm_up(dtype="float64", num_threads=1)) == 3000 * 64 * 8  # type: ignore[misc]
+    first = fastpe.PositionalEncoding(64, max_len=3000)
+    first.warm_up()
+    assert growth(lambda: first.add_(np.zeros((1, 1, 64), np.float32), offset=2999)) == 0
+    assert growth(fastpe.PositionalEncoding(64).warm_up) == 0, "nothing is promised without max_len"
+
+
+@pytest.mark.skipif(not hasattr(os, "sysconf"), reason="this system tells the size of its memory in another way")
+@pytest.mark.parametrize("make", [fastpe.PositionalEncoding, fastpe.RotaryEmbedding])
+def test_rows_beyond_the_memory_of_the_machine_are_refused(make: Any) -> None:
+    options = {"interleaved": True} if make is fastpe.RotaryEmbedding else {}
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // (256 * 4)
+    with pytest.raises(ValueError, match=rf"max_len is {most + 1}, expected at most {most}: .* would take .* GB"):
+        make(256, max_len=most + 1, **options)
+    assert make(256, max_len=most, **options).max_len == most
