@@ -119,12 +119,13 @@ struct BoundRotary {
     return has_rows_of_its_own(table) && axes.count == 0 && !kept.has_promised_rows() && rows >= block_rows;
   }
 
-  // The encoder whose rows are those of a form: pairs, of which cosine and sine are neighbours, or a tiled or repeated
-  // half of cosines and then one of sines.
+  // The encoder whose rows are those of a form: pairs, of which cosine and sine are neighbours, sines before cosines,
+  // or a tiled or repeated half of cosines and then one of sines.
   const Encoder& encoder_of_form(TableForm table) const {
     return *of_forms[static_cast<std::size_t>(table)].get([&] {
       Spec spec = core.spec();
       spec.interleaved = table == TableForm::pairs;
+      spec.cosine_first = table != TableForm::sin_cos;
       spec.frequencies.copies = table == TableForm::tile     ? Copies::tiled
                                 : table == TableForm::repeat ? Copies::repeated
                                                              : Copies::once;

@@ -511,6 +511,30 @@ void expand_seams(const Expansion& e, std::int64_t head) {
   copy_elements(advance(out, rows * e.out_row_stride_bytes) - tail, seams + rows * seam, tail);
 }
 
+// Narrow rows that have no gap between them are made in the cache, and then streamed as one range of bytes. With a seam
+// for each of them, rows of 256 bytes would take half as long again.
+constexpr std::int64_t most_narrow_bytes = 24 * 1024;
+
+template <class T, Mode mode>
+void expand_narrow(const Expansion& e) {
+  using Element = typename T::Element;
+  constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
+  alignas(64) Element made[most_narrow_bytes / element_size];
+  Expansion rows = e;
+  rows.out = reinterpret_cast<char*>(made);
+  expand_panels<T, mode, Access::plain>(rows, 0, e.columns);
+  const std::int64_t count = (e.last_row - e.first_row + 1) * e.columns;
+  auto* const out = reinterpret_cast<Element*>(e.out);
+  const std::int64_t aligned = elements_to_alignment<T, line_bytes<T>>(e.out);
+  std::int64_t i = aligned < count ? aligned : count;
+  copy_elements(out, made, i);
+  for (; i + line_columns<T> <= count; i += line_columns<T>) {
+    for (std::int64_t j = i; j < i + line_columns<T>; j += float_lanes) T::stream(out + j, T::load(made + j));
+  }
+  copy_elements(out + i, made + i, count - i);
+  streaming_fence();
+}
+
 // Rows of the same alignment: the columns before the first aligned one are peeled.
 template <class T, Mode mode>
 void expand_streaming(const Expansion& e) {
@@ -531,10 +555,17 @@ template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
   // To stream halves of lines does not pay, and whole ones of sums would take a twentieth of the module.
   if constexpr (can_stream(T::dtype) && (mode == Mode::write || line_columns<T> == float_lanes)) {
-    const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
+    constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
+    const std::int64_t rows = e.last_row - e.first_row + 1;
     // A row alone has two seams, and waits for its stores.
-    const bool pays = e.first_row != e.last_row && same_alignment && e.jump_bytes == 0;
-    if (e.streaming && pays) return expand_streaming<T, mode>(e);
+    if (e.streaming && e.jump_bytes == 0 && rows > 1) {
+      const bool has_gaps = e.out_row_stride_bytes != e.columns * element_size;
+      const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
+      const bool is_aligned = same_alignment && elements_to_alignment<T, line_bytes<T>>(e.out) == 0;
+      const bool is_narrow = rows * e.out_row_stride_bytes <= most_narrow_bytes;
+      if (!has_gaps && !is_aligned && is_narrow) return expand_narrow<T, mode>(e);
+      if (same_alignment) return expand_streaming<T, mode>(e);
+    }
   }
   if (e.fetches_ahead) {
     expand_panels<T, mode, Access::fetching>(e, 0, e.columns);

@@ -22,9 +22,7 @@ constexpr int arrays_of(TableForm form) {
   return form == TableForm::halves || form == TableForm::tile || form == TableForm::repeat ? 2 : 1;
 }
 // Whether an encoder can have rows in this form, which are the cosines and sines once otherwise.
-constexpr bool has_rows_of_its_own(TableForm form) {
-  return form == TableForm::tile || form == TableForm::repeat || form == TableForm::pairs;
-}
+constexpr bool has_rows_of_its_own(TableForm form) { return form != TableForm::halves && form != TableForm::cos_sin; }
 constexpr int columns_per_pair(TableForm form) { return form == TableForm::halves ? 1 : 2; }
 
 class WriteTables final : public Operation {

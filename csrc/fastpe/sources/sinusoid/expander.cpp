@@ -21,6 +21,43 @@ std::int64_t slots_for(DType dtype, bool in_any_order) {
 // A turn costs accuracy, so every anchor has phasors of its own in float64.
 bool is_compensated(DType dtype) { return dtype == DType::float64; }
 
+Anchor from_column(Anchor anchor, std::int64_t column) {
+  anchor.values += column;
+  anchor.slopes += column;
+  if (anchor.turn.cosines != nullptr) {
+    anchor.turn.cosines += column;
+    anchor.turn.sines += column;
+  }
+  return anchor;
+}
+
+FineTables from_column(FineTables tables, std::int64_t column) {
+  tables.cosines += column;
+  tables.sines += column;
+  if (tables.cosine_lows != nullptr) {
+    tables.cosine_lows += column;
+    tables.sine_lows += column;
+  }
+  return tables;
+}
+
+// Rows that jump from one array to another are streamed in two pieces.
+void write(const Expansion& expansion, DType dtype) {
+  const auto kernel = active_kernels().expand[index_of(dtype)];
+  const std::int64_t column = expansion.jump_column;
+  const bool has_gaps = expansion.out_row_stride_bytes != column * element_bytes(dtype);
+  if (!expansion.streaming || expansion.jump_bytes == 0 || has_gaps) return kernel(expansion);
+  Expansion piece = expansion;
+  piece.jump_bytes = 0;
+  piece.columns = column;
+  kernel(piece);
+  piece.columns = expansion.columns - column;
+  piece.out += column * element_bytes(dtype) + expansion.jump_bytes;
+  piece.fine = from_column(expansion.fine, column);
+  for (Anchor& anchor : piece.anchors) anchor = from_column(anchor, column);
+  kernel(piece);
+}
+
 }  // namespace
 
 // At the head of a thread's scratch memory: phasors that its next expansions may want again.
@@ -86,17 +123,7 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   expansion.bound = std::fabs(encoder_.spec().output_scale);
   expansion.fetches_ahead = sink.memory.fetches_ahead;
   expansion.streaming = sink.memory.streaming;
-  const auto from_column = [&sink](Anchor anchor) {
-    const std::int64_t first = sink.columns.first;
-    anchor.values += first;
-    anchor.slopes += first;
-    if (anchor.turn.cosines != nullptr) {
-      anchor.turn.cosines += first;
-      anchor.turn.sines += first;
-    }
-    return anchor;
-  };
-  const auto kernel = active_kernels().expand[index_of(sink.dtype)];
+  const auto first_of_sink = [&sink](const Anchor& anchor) { return from_column(anchor, sink.columns.first); };
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
     const double residual = run.position.value - anchor * static_cast<double>(block_rows);
@@ -109,10 +136,10 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
       phasors.anchors[0] = HeldPhasors::at_fraction;
       phasors.fraction = run.position.value;
     }
-    expansion.anchors[0] = from_column({phasors.values(0) + first_column_, phasors.slopes(0) + first_column_, {}});
+    expansion.anchors[0] = first_of_sink({phasors.values(0) + first_column_, phasors.slopes(0) + first_column_, {}});
     expansion.out = sink.out;
     expansion.x = sink.x;
-    kernel(expansion);
+    write(expansion, sink.dtype);
     return;
   }
   for (std::int64_t done = 0; done < run.count;) {
@@ -120,11 +147,11 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
     const std::int64_t count = std::min(run.count - done, at.rows_to_end() + (blocks_at_once - 1) * block_rows);
     expansion.first_row = at.row;
     expansion.last_row = at.row + count - 1;
-    expansion.anchors[0] = from_column(anchor_at(phasors, at.anchor));
-    if (expansion.last_row > block_radius) expansion.anchors[1] = from_column(anchor_at(phasors, at.anchor + 1));
+    expansion.anchors[0] = first_of_sink(anchor_at(phasors, at.anchor));
+    if (expansion.last_row > block_radius) expansion.anchors[1] = first_of_sink(anchor_at(phasors, at.anchor + 1));
     expansion.out = sink.out + done * sink.out_row_stride_bytes;
     expansion.x = sink.x == nullptr ? nullptr : sink.x + done * sink.x_row_stride_bytes;
-    kernel(expansion);
+    write(expansion, sink.dtype);
     done += count;
   }
 }
