@@ -161,6 +161,9 @@ Plan make_plan(const Call& call, const PositionBounds& bounds, Interruption* int
     }
   }
   if (plan.ready.data != nullptr) plan.strategy = Strategy::read_rows;
+  const Positions& p = call.positions;
+  plan.reads_at_offsets = plan.strategy == Strategy::read_rows && is_one_item_a_tile && p.offsets.is_given() &&
+                          !p.sequence_starts.is_given() && call.validity.are_all_valid();
 
   std::int64_t source_bytes = 0;
   if (plan.strategy != Strategy::read_rows) {

@@ -62,9 +62,10 @@ struct Shares {
 
 struct Plan {
   Strategy strategy = Strategy::read_rows;
-  TableView ready;            // of read_rows
-  bool shares_rows = false;   // all items have the same positions
-  bool in_any_order = false;  // positions come back to where they were
+  TableView ready;                // of read_rows
+  bool shares_rows = false;       // all items have the same positions
+  bool in_any_order = false;      // positions come back to where they were
+  bool reads_at_offsets = false;  // each item reads ready rows at an offset of its own
   std::int64_t columns_at_once = 0;
   int threads = 1;
   Memory memory;

@@ -41,6 +41,7 @@ class Walk {
       each_run(0, share.items, share.l_begin, share.l_end - share.l_begin, 0);
       return;
     }
+    if (plan_.reads_at_offsets) return read_at_offsets(share);
     const std::int64_t items_per_row = operation_.shape().items_per_row;
     std::int64_t row = share.items.begin / items_per_row;
     for (std::int64_t begin = share.items.begin; begin < share.items.end; ++row) {
@@ -51,6 +52,24 @@ class Walk {
   }
 
  private:
+  // What the general walk comes to where each row has an offset and nothing else. In decoding, its steps were a sixth
+  // of a call's time.
+  void read_at_offsets(const Share& share) {
+    const TableView& ready = plan_.ready;
+    const std::int64_t count = share.l_end - share.l_begin;
+    Tile tile{nullptr, ready.row_stride_bytes, ready.dtype, share.l_begin, count, columns_};
+    for (std::int64_t row = share.items.begin; row < share.items.end; ++row) {
+      const Items items{row, row + 1};
+      const std::int64_t position = first_position(call_.positions, row) + share.l_begin;
+      tile.count = position < 0 ? 0 : std::clamp<std::int64_t>(ready.rows - position, 0, count);
+      if (tile.count > 0) {
+        tile.data = ready.row(position) + columns_.first * element_bytes(ready.dtype);
+        operation_.apply(tile, items, {row, share.l_begin + plan_.tile.segment_rows}, workspace_);
+      }
+      if (tile.count < count) leave(items, share.l_begin + tile.count, count - tile.count);
+    }
+  }
+
   void go_along_row(std::int64_t row, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
     const Validity& validity = call_.validity;
     std::int64_t before = call_.positions.count_valid_only ? valid_before(validity, row, l_begin) : 0;

@@ -8,8 +8,19 @@
 namespace fastpe {
 
 // Everything but x and out: `rows` of the tile from l on.
-Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
-                           const Memory& memory);
+inline Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
+                                  const Memory& memory) {
+  Combination c{};
+  c.addend = tile.row(l);
+  c.addend_row_stride_bytes = tile.row_stride_bytes;
+  c.rows = rows;
+  c.columns = tile.columns.count;
+  c.scale = factors.scale;
+  c.alpha = factors.alpha;
+  c.streaming = memory.streaming;
+  c.fetches_close = memory.fetches_close;
+  return c;
+}
 
 void combine(const Combination& combination, DType dtype, DType addend_dtype);
 
