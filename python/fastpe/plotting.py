@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures of positional encodings and rotary embeddings, as functions that draw into matplotlib axes.
 
-Needs matplotlib: ``pip install 'fastpe[cli]'``. Colours and colour maps are ones that people with colour-blindness can
+Needs matplotlib: ``pip install matplotlib``. Colours and colour maps are ones that people with colour-blindness can
 tell apart.
 """
 
@@ -320,7 +320,7 @@ def _axes(ax: Axes | None) -> Axes:
         from matplotlib import pyplot
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "fastpe.plotting needs matplotlib; install it with: pip install 'fastpe[cli]'", name="matplotlib"
+            "fastpe.plotting needs matplotlib; install it with: pip install matplotlib", name="matplotlib"
         ) from None
     return pyplot.subplots(layout="constrained")[1]
 

@@ -61,7 +61,7 @@ def test_without_its_extra_it_says_what_to_install(library: str) -> None:
     run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert run.returncode == 2
     assert run.stderr.splitlines() == [
-        f"fastpe: the command line needs {library}; install it with: pip install 'fastpe[cli]'"
+        f"fastpe: the command line needs {library}; install it with: pip install {library}"
     ]
 
 

@@ -130,4 +130,4 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     source = write(tmp_path / "x.parquet", {"e": flat(embeddings(2, WIDTH))})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["add", source, "-o", str(tmp_path / "y.parquet")]) == 2
-    assert "pip install 'fastpe[parquet]'" in capsys.readouterr().err
+    assert "pip install pyarrow" in capsys.readouterr().err

@@ -16,14 +16,14 @@ class MissingLibrary(CommandError):
 
 
 @contextlib.contextmanager
-def needs(library: str, what: str, extra: str) -> Iterator[None]:
+def needs(library: str, what: str) -> Iterator[None]:
     """Turn a failed import of a library into what to install."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != library:
             raise
-        raise MissingLibrary(f"{what} need {library}; install it with: pip install 'fastpe[{extra}]'") from None
+        raise MissingLibrary(f"{what} need {library}; install it with: pip install {library}") from None
 
 
 def first_line(error: Exception) -> str:

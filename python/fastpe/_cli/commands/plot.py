@@ -68,7 +68,7 @@ def _write_or_show(
     show = _inline_protocol() if output is None else None
     if output is None and show is None:
         raise CommandError("this terminal shows no pictures, as far as its environment says; name a file with -o")
-    with needs("matplotlib", "pictures", "cli"):
+    with needs("matplotlib", "pictures"):
         from matplotlib import style
     with style.context("dark_background" if dark else "default"):
         figure = _figure(panels, panel_inches)

@@ -56,7 +56,7 @@ class ArrowWork:
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ArrowWork:
     """Read the schema."""
-    with needs("pyarrow", "Arrow files", "arrow"):
+    with needs("pyarrow", "Arrow files"):
         import pyarrow  # noqa: F401
     with _opened(task.source) as (schema, batches):
         column = columns.choose(

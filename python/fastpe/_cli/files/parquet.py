@@ -56,7 +56,7 @@ class ParquetWork:
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:
     """Read the schema."""
-    with needs("pyarrow", "Parquet files", "parquet"):
+    with needs("pyarrow", "Parquet files"):
         import pyarrow  # noqa: F401
     with _opened(task.source) as file:
         column = columns.choose(

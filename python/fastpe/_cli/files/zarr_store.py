@@ -83,7 +83,7 @@ class ZarrWork:
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ZarrWork:
     """Read the metadata."""
-    with needs("zarr", "zarr stores", "zarr"):
+    with needs("zarr", "zarr stores"):
         import zarr
     with _damage(task.source), _undisturbed():
         store = zarr.open(task.source, mode="r")
