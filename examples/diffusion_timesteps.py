@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Timestep and guidance embeddings of a diffusion loop that runs without torch.
 
-python examples/diffusion_timesteps.py
+A UNet takes one embedding for the timestep of each step, and another one for the guidance scale.
+
+    python examples/diffusion_timesteps.py
 """
 
 from __future__ import annotations

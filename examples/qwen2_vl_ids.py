@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rotary inputs of Qwen2-VL for one image and text: its vision part, the prompt, and the tokens that follow.
 
-python examples/qwen2_vl_ids.py
+The host makes position ids first, and tables of them then.
+
+    python examples/qwen2_vl_ids.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two-dimensional positions for patches of images whose sizes change.
 
-python examples/vision_grid.py
+The encoding of a grid is computed for each size, so there is no table to resize.
+
+    python examples/vision_grid.py
 """
 
 from __future__ import annotations

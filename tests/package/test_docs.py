@@ -144,5 +144,24 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")
     docstring = "Rotate queries and keys, in place."  # of the compiled module
-    for name in ("fastpe.add_", "fastpe.plotting.float32_error", "fastpe.RotaryEmbedding.rotate_", docstring):
+    names = ("fastpe.add_", "fastpe.plotting.float32_error", "fastpe.RotaryEmbedding.rotate_", "fastpe.rotary_layouts")
+    for name in (*names, "fastpe.PositionalEncoding.embed", docstring, *fastpe.conventions):
         assert name in reference
+    cards = (tmp_path / "conventions" / "index.html").read_text(encoding="utf-8").count('<div class="card">')
+    assert cards == len(docs_pages.rows())
+    for example in EXAMPLES.glob("*.py"):
+        assert (tmp_path / "examples" / example.stem / "index.html").is_file()
+    # What a reader's browser would ask other servers for.
+    pages = "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
+    assert set(re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?://[^" >]*)', pages)) == set()
+    assert set(re.findall(r'<link rel="?stylesheet"? [^>]*href="?(https?://[^" >]*)', pages)) == set()
+
+
+def test_no_line_of_a_shell_snippet_has_a_prompt() -> None:
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md"):
+        assert not any(re.search(r"^\$ ", snippet.text, re.MULTILINE) for snippet in snippets(page)), page.name
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", *EXAMPLES.glob("*.py"), *(ROOT / "python").rglob("*.py")):
+        assert "pip install 'fastpe" not in page.read_text(encoding="utf-8"), page.name
