@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe import PositionalEncoding, RotaryEmbedding
+from fastpe import PositionalEncoding, RotaryEmbedding, conventions
 from fastpe._rotary.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["float32_error", "heatmap", "rotary_wavelengths", "similarity", "wavelengths", "waves"]
 
-# Okabe and Ito's palette, without the yellow that white swallows.
+# Okabe and Ito's palette, without the yellow that white swallows; for dark backgrounds, with lighter shades.
 _colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_light_colors = ("#56B4E9", "#E69F00", "#2FC79B", "#E8A6CB", "#F0E442", "#FF8A5B", "#FFFFFF")
 _signed_map = "RdBu_r"
 _plain_map = "cividis"
 # This is more than a picture has pixels, and what cannot be seen need not be computed.
@@ -31,7 +32,7 @@ _most_rows = 2000
 _most_points = 40_000
 
 
-def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None) -> Axes:
+def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
     """Draw the encoding itself: one row per position, one column per dimension.
 
     Parameters
@@ -42,6 +43,8 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
         Number of positions.
     ax : Axes, optional
         Where to draw; a new figure by default.
+    colorbar : bool, optional
+        Whether to draw the bar that says which colour is which value.
 
     Returns
     -------
@@ -67,9 +70,11 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
         aspect="auto",
         interpolation="nearest",
         extent=(-0.5, encoding.d_model - 0.5, first + seq_len - 0.5, first - 0.5),
+        label="value",
     )
-    _colorbar(ax, image, "value")
-    _label(ax, encoding, "dimension", "position")
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, label=image.get_label())
+    _label(ax, "Encoding", encoding, "dimension", "position")
     return ax
 
 
@@ -96,10 +101,10 @@ def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes
     """
     ax = _axes(ax)
     values = encoding.wavelengths
-    ax.plot(np.arange(len(values)), values, ".", color=_colors[0], markersize=4)
+    ax.plot(np.arange(len(values)), values, "o", color=_palette(ax)[0], markersize=3)
     ax.set_yscale("log")
-    ax.grid(visible=True, alpha=0.3)
-    _label(ax, encoding, "frequency, from the first pair of dimensions on", "wavelength (positions)")
+    _grid(ax)
+    _label(ax, "Wavelengths", encoding, "pair of dimensions k", "wavelength (positions per turn)")
     return ax
 
 
@@ -145,16 +150,18 @@ def waves(
     first = encoding.convention.first_position
     # Fractional positions, so that fast waves are waves.
     position = np.linspace(first, first + max(seq_len - 1, 1), min(20 * max(seq_len, 2), _most_points))
-    for dimension, color in zip(chosen, _colors, strict=False):
+    for dimension, color in zip(chosen, _palette(ax), strict=False):
         values = encoding.encode(position, channels=(dimension, dimension + 1))
         ax.plot(position, values[:, 0], color=color, label=f"dimension {dimension}")
-    ax.grid(visible=True, alpha=0.3)
+    _grid(ax)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    _label(ax, encoding, "position", "value")
+    _label(ax, "Waves", encoding, "position", "value")
     return ax
 
 
-def similarity(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None) -> Axes:
+def similarity(
+    encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True
+) -> Axes:
     """Draw the dot product of every two positions' encodings, divided by that of a position with itself.
 
     It depends on their distance alone, and mostly falls with it.
@@ -167,6 +174,8 @@ def similarity(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | N
         Number of positions.
     ax : Axes, optional
         Where to draw; a new figure by default.
+    colorbar : bool, optional
+        Whether to draw the bar that says which colour is which value.
 
     Returns
     -------
@@ -184,9 +193,16 @@ def similarity(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | N
     values = encoding.encode(_positions_to_show(encoding, seq_len), dtype=np.float64)
     products = values @ values.T / np.square(values).sum(axis=1).max(initial=1e-300)
     span = (first - 0.5, first + seq_len - 0.5)
-    image = ax.imshow(products, cmap=_plain_map, interpolation="nearest", extent=(*span, *span[::-1]))
-    _colorbar(ax, image, "dot product (position with itself = 1)")
-    _label(ax, encoding, "position", "position")
+    image = ax.imshow(
+        products,
+        cmap=_plain_map,
+        interpolation="nearest",
+        extent=(*span, *span[::-1]),
+        label="dot product (a position with itself: 1)",
+    )
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, label=image.get_label())
+    _label(ax, "Similarity", encoding, "position", "position")
     return ax
 
 
@@ -226,17 +242,18 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     plain = PositionalEncoding(2 * len(encoding.frequencies), convention="concat", freqs=encoding.frequencies)
     exact = plain.encode(neighbours, dtype=np.float64)
     usual = _usual_float32(encoding, neighbours)
+    own_color, usual_color = _palette(ax)[:2]
     for name, values, color, style in (
-        ("usual float32 code", usual, _colors[1], "-"),
-        ("fastpe, float32", plain.encode(neighbours), _colors[0], "--"),
+        ("usual float32 code", usual, usual_color, "-"),
+        ("fastpe, float32", plain.encode(neighbours), own_color, "--"),
     ):
         error = np.abs(values - exact).max(axis=(1, 2))
         ax.plot(starts, error, style, color=color, label=name)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.grid(visible=True, alpha=0.3)
+    _grid(ax)
     ax.legend(loc="upper left", frameon=False)
-    _label(ax, encoding, "position", "largest absolute error")
+    _label(ax, "Error of float32 values", encoding, "position", "largest absolute error")
     return ax
 
 
@@ -269,15 +286,15 @@ def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes
     if isinstance(scaling, Scaling) and scaling.rope_type != "default":
         plain = RotaryEmbedding(rope.rotary_dim, interleaved=rope.interleaved, base=scaling.base)
         # Rings, so that the points show where both agree.
-        _plot_turning(ax, plain, name, color=_colors[1], markersize=7, fillstyle="none")
+        _plot_turning(ax, plain, name, color=_palette(ax)[1], markersize=7, fillstyle="none")
         name = scaling.rope_type
-    _plot_turning(ax, rope, name, color=_colors[0], markersize=4)
+    _plot_turning(ax, rope, name, color=_palette(ax)[0], markersize=4)
     ax.set_yscale("log")
-    ax.grid(visible=True, alpha=0.3)
+    _grid(ax)
     ax.legend(loc="upper left", frameon=False)
-    ax.set_xlabel("frequency, from the first pair of columns on")
-    ax.set_ylabel("wavelength (positions)")
-    ax.set_title(f"rotary embedding, rotary_dim {rope.rotary_dim}")
+    ax.set_xlabel("pair of columns k")
+    ax.set_ylabel("wavelength (positions per turn)")
+    ax.set_title(f"Rotary wavelengths: rotary_dim {rope.rotary_dim}")
     return ax
 
 
@@ -325,11 +342,25 @@ def _axes(ax: Axes | None) -> Axes:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _colorbar(ax: Axes, image: Any, label: str) -> None:
-    ax.figure.colorbar(image, ax=ax, label=label)
+def _palette(ax: Axes) -> tuple[str, ...]:
+    """The colours that can be told from the background, which may be transparent: labels show what it is."""
+    from matplotlib.colors import to_rgb
+
+    return _light_colors if sum(to_rgb(ax.xaxis.label.get_color())) > 1.5 else _colors
 
 
-def _label(ax: Axes, encoding: PositionalEncoding, x: str, y: str) -> None:
+def _grid(ax: Axes) -> None:
+    """Lines that are weaker than the data on any background."""
+    ax.grid(visible=True, color=ax.xaxis.label.get_color(), alpha=0.15, linewidth=0.6)
+
+
+def _label(ax: Axes, picture: str, encoding: PositionalEncoding, x: str, y: str) -> None:
+    """Axes, and a title that says what is drawn, of which convention, and what is not as in most conventions."""
+    convention = encoding.convention
+    title = [f"{picture}: {convention.name}", f"d_model {encoding.d_model}"]
+    preset = conventions.get(convention.name, convention)
+    title += [f"base {convention.base:g}"] if convention.base != preset.base else []
+    title += [f"first position {convention.first_position}"] if convention.first_position else []
     ax.set_xlabel(x)
     ax.set_ylabel(y)
-    ax.set_title(f"{encoding.convention.name}, d_model {encoding.d_model}")
+    ax.set_title(", ".join(title))

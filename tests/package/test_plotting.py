@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import base64
+import functools
 import io
 import json
 import re
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import fastpe
@@ -164,6 +167,31 @@ def test_errors(call: Callable[[fastpe.PositionalEncoding], Axes], message: str)
         call(fastpe.PositionalEncoding(16))
 
 
+def title_of(encoding: fastpe.PositionalEncoding) -> str:
+    return draw(plotting.wavelengths, encoding).get_title()
+
+
+def test_the_title_says_what_is_unusual() -> None:
+    assert title_of(fastpe.PositionalEncoding(16)) == "Wavelengths: vaswani, d_model 16"
+    fairseq = fastpe.PositionalEncoding(16, convention="fairseq", base=500)
+    assert title_of(fairseq) == "Wavelengths: fairseq, d_model 16, base 500, first position 2"
+
+
+@pytest.mark.parametrize(("background", "labels"), [("white", "black"), ("#1e1e1e", "#dddddd")])
+def test_colours_stand_out_and_grid_lines_do_not(background: str, labels: str) -> None:
+    def luminance(color: Any) -> float:
+        linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in to_rgb(color)]
+        return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+    with rc_context({"axes.facecolor": background, "axes.labelcolor": labels}):
+        ax = draw(plotting.waves, fastpe.PositionalEncoding(16), dimensions=range(7))
+    for line in ax.lines:
+        darker, lighter = sorted([luminance(line.get_color()), luminance(background)])
+        # WCAG's contrast ratio; 3 is asked of graphics, and the lightest two of the palette have a little less on white.
+        assert (lighter + 0.05) / (darker + 0.05) > 2
+    assert (ax.xaxis.get_gridlines()[0].get_alpha() or 1) < 0.2
+
+
 # ---- the command
 
 
@@ -195,6 +223,37 @@ def test_plot_writes_every_format_side_by_side(tmp_path: Path, suffix: str, magi
     if suffix == "svg":
         assert b"concat" in data
         assert b"mlx" in data
+
+
+def panels(picture: str, conventions: list[str]) -> list[Axes]:
+    draw_one = plot.drawings(20, 1000)[picture]
+    encodings = [fastpe.PositionalEncoding(16, convention=name) for name in conventions]
+    return list(plot._figure([functools.partial(draw_one, encoding) for encoding in encodings], (6.0, 3.6)).axes)
+
+
+@pytest.mark.parametrize("picture", plot.drawings(2, 10))
+def test_pictures_side_by_side_can_be_compared(picture: str) -> None:
+    *axes, last = panels(picture, ["vaswani", "fairseq", "mlx"])
+    if picture in ("heatmap", "similarity"):
+        # One bar of colours for all.
+        assert last.get_ylabel()
+        assert len({image.get_clim() for ax in axes for image in ax.images}) == 1
+    else:
+        axes.append(last)
+    assert len(axes) == 3
+    assert len({(ax.get_xlim(), ax.get_ylim()) for ax in axes}) == 1
+    # Two in a row; what the axes are is said at the left and at the bottom.
+    positions = [ax.get_subplotspec() for ax in axes]
+    assert [(at.rowspan.start, at.colspan.start) for at in positions if at] == [(0, 0), (0, 1), (1, 0)]
+    assert [bool(ax.get_xlabel()) for ax in axes] == [False, True, True]
+    assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, True]
+
+
+def test_the_limits_of_all_pictures_are_those_of_each() -> None:
+    ax, *_ = panels("heatmap", ["fairseq", "vaswani", "mlx"])
+    # fairseq counts from 2 to 21, the others from 0 to 19.
+    assert ax.get_ylim() == (21.5, -0.5)
+    assert ax.images[0].get_clim() == (-1, 1)
 
 
 @pytest.mark.parametrize(

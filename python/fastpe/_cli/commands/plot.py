@@ -24,6 +24,13 @@ _formats = (".png", ".svg", ".pdf")
 _panel_inches = {"similarity": (4.6, 3.6)}
 _usual_panel_inches = (6.0, 3.6)
 
+# Greys, which glare less than black and white.
+_dark_style = {
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "#1e1e1e"),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), "#dddddd"),
+    **dict.fromkeys(("xtick.color", "ytick.color", "axes.edgecolor"), "#aaaaaa"),
+}
+
 Drawing = Callable[[PositionalEncoding, "Axes"], object]
 Panel = Callable[["Axes"], object]
 
@@ -31,10 +38,10 @@ Panel = Callable[["Axes"], object]
 def drawings(seq_len: int, last_position: int) -> dict[str, Drawing]:
     """What each kind of picture draws."""
     return {
-        "heatmap": lambda encoding, ax: plotting.heatmap(encoding, seq_len, ax=ax),
+        "heatmap": lambda encoding, ax: plotting.heatmap(encoding, seq_len, ax=ax, colorbar=False),
         "wavelengths": lambda encoding, ax: plotting.wavelengths(encoding, ax=ax),
         "waves": lambda encoding, ax: plotting.waves(encoding, seq_len, ax=ax),
-        "similarity": lambda encoding, ax: plotting.similarity(encoding, seq_len, ax=ax),
+        "similarity": lambda encoding, ax: plotting.similarity(encoding, seq_len, ax=ax, colorbar=False),
         "error": lambda encoding, ax: plotting.float32_error(encoding, last_position, ax=ax),
     }
 
@@ -70,7 +77,7 @@ def _write_or_show(
         raise CommandError("this terminal shows no pictures, as far as its environment says; name a file with -o")
     with needs("matplotlib", "pictures"):
         from matplotlib import style
-    with style.context("dark_background" if dark else "default"):
+    with style.context(["default", _dark_style] if dark else "default"):
         figure = _figure(panels, panel_inches)
         # The whole picture in memory, so that nothing is left of one that could not be drawn.
         stream = io.BytesIO()
@@ -86,13 +93,41 @@ def _write_or_show(
 
 
 def _figure(panels: Sequence[Panel], panel_inches: tuple[float, float]) -> Figure:
+    """Panels with the same axes and colours, so that they can be compared, two in a row."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    column_count = min(len(panels), 2)
+    row_count = -(-len(panels) // column_count)
     width, height = panel_inches
-    figure = Figure(figsize=(width * len(panels), height), layout="constrained")
-    for panel, ax in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+    # Margins in inches, and spaces as parts of a panel.
+    margins = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03)
+    figure = Figure(figsize=(width * column_count, height * row_count), layout=margins)
+    x_limits, y_limits = [], []
+    for index, panel in enumerate(panels):
+        first = figure.axes[0] if figure.axes else None
+        ax = figure.add_subplot(row_count, column_count, index + 1, sharex=first, sharey=first)
         panel(ax)
+        x_limits.append(ax.get_xlim())
+        y_limits.append(ax.get_ylim())
+        if index + column_count < len(panels):
+            ax.set_xlabel("")
+        if index % column_count:
+            ax.set_ylabel("")
+    figure.axes[0].set(xlim=_union(x_limits), ylim=_union(y_limits))
+    images = [image for ax in figure.axes for image in ax.images]
+    if images:
+        lowest, highest = _union([image.get_clim() for image in images])
+        for image in images:
+            image.set_clim(lowest, highest)
+        figure.colorbar(images[0], ax=figure.axes, label=images[0].get_label())
     return figure
+
+
+def _union(limits: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The limits that hold all of these, in their direction."""
+    starts, ends = zip(*limits, strict=True)
+    return (min(starts), max(ends)) if starts[0] < ends[0] else (max(starts), min(ends))
 
 
 def _inline_protocol() -> Callable[[bytes], None] | None:
