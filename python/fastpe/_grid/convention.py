@@ -33,14 +33,14 @@ class GridConvention(Preset):
     proportions : tuple of int, optional
         Shares of the columns, in vector order; equal by default.
     remainder : {"error", "pad", "truncate"}
-        Columns that cannot be shared in pairs: refuse; leave the last ones zero; or take the next larger width and drop
-        its last columns.
+        What is done with columns that cannot be shared in pairs: "error" refuses them, "pad" leaves the last ones zero,
+        and "truncate" takes the next larger width and drops its last columns.
     normalize : bool
         Whether coordinates are divided by the last one (plus 1e-6) along their axis.
     serves : tuple of str
-        Systems that use it. Not compared.
+        Systems that use it. Comparisons ignore them.
     source : str
-        Where it was read. Not compared.
+        Where it was read. Comparisons ignore it.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
 class RotaryEmbedding(Immutable, _core.Rotary):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
-    Thread-safe, hashable by value, and picklable. Results do not depend on `max_len`: it buys speed alone.
+    It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Which columns are pairs: (2k, 2k + 1) if True, as in GPT-J, Meta's Llama and GGUF files; (k, k + d/2) if False, as
         in GPT-NeoX and the Llama of Hugging Face. It has no default: the wrong one gives no error, but a wrong model.
     base : float, optional
-        Of the frequencies ``base**(-2k / d)``: at least 1, by default 10000.
+        The base of the frequencies ``base**(-2k / d)``, at least 1; by default 10000.
     freqs : array_like of float64 [d/2], optional
         The frequencies themselves, in radians per position, instead of ``base``, ``scaling`` and ``seq_len``.
     scaling : mapping, optional
@@ -45,9 +45,10 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     form : str, optional
         The form that `tables` gives when it is not told one.
     max_len : int, optional
-        Rows of positions ``0 .. max_len - 1`` are kept once computed, so that short calls read them; `warm_up` computes
-        them all. Positions outside are computed, never refused. If it is not given, rows that are asked for again are
-        kept: at most 4 MiB in each dtype, and 16 MiB for all such encoders of a process. 0 keeps nothing.
+        The rows of positions ``0 .. max_len - 1`` are kept once they are computed, so that short calls read them, and
+        `warm_up` computes them all. Rows of other positions are computed in each call. If `max_len` is not given, rows
+        that are asked for again are kept: at most 4 MiB in each dtype, and 16 MiB for all such encoders of a process.
+        With 0, no rows are kept.
 
     Attributes
     ----------
@@ -210,8 +211,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             Which columns are pairs, as in the constructor. By default the model's own in transformers; a GGUF file of
             Llama has the other ones. Needed where ``model_type`` is not known.
         axes : bool, optional
-            Several coordinates, time, height and width, as the model's ``mrope_section`` divides its frequencies. By
-            default one coordinate, which is the same for text.
+            Whether positions have three coordinates, time, height and width, among which the model's ``mrope_section``
+            divides the frequencies. By default they have one coordinate, which is the same for text.
         max_len : int, optional
             As in the constructor.
 

@@ -77,7 +77,7 @@ def rotary_frequencies(
     rotary_dim : int
         Columns that are rotated, an even number; the whole head for "proportional".
     base : float, optional
-        Of the ideal frequencies ``base**(-2k / rotary_dim)``: at least 1, by default 10000.
+        The base of the ideal frequencies ``base**(-2k / rotary_dim)``, at least 1; by default 10000.
     scaling : mapping, optional
         ``rope_parameters`` or ``rope_scaling`` of a config.json: ``rope_type`` (or ``type``, where it is missing) and the
         keys of that type, listed below. ``rope_theta`` is the base. A value of None counts as a missing key.
@@ -120,7 +120,8 @@ def rotary_frequencies(
     * "llama3": ``w_k / factor`` for frequencies that turn less than ``low_freq_factor`` times in ``L0`` positions,
       ``w_k`` for those that turn more than ``high_freq_factor`` times, and a blend between.
     * "proportional": ``w_k / factor`` for the first ``int(partial_rotary_factor * d // 2)``, then 0; both keys are 1
-      where they are missing. To all other types the share means nothing: `rotary_dim` says it.
+      where they are missing. All other types ignore the share: `rotary_dim` says how many
+      columns are rotated.
 
     Other systems mean other numbers by some of these words: the page about rotary embeddings lists them.
 

@@ -25,7 +25,10 @@ NamedAlpha = Literal["1/sqrt(d)", "sqrt(2/d)"]
 
 @dataclasses.dataclass(frozen=True)
 class Convention(Preset):
-    """The knobs of one sinusoidal encoding.
+    """What a formula of sinusoidal encodings leaves open.
+
+    With ``n`` frequencies, ``w_k = freq_scale * base ** (-k / (n - shift))`` for k from 0 to n - 1, and position p is
+    encoded as ``alpha * layout(sin(p * w), cos(p * w))``.
 
     Attributes
     ----------
@@ -40,19 +43,19 @@ class Convention(Preset):
     denominator : float, optional
         The exponent's denominator itself, whatever the number of frequencies.
     odd : {"natural", "pad", "round_up", "error"}
-        An odd ``d_model``: "natural" keeps the last sine (the first function, to be exact) and drops its partner, with
-        ``d_model / 2`` in the denominator; "pad" leaves the last column zero; "round_up" computes the next even width
-        and drops its last column; "error" refuses.
+        What is done with an odd ``d_model``. "natural" keeps the last sine (or cosine, if cosines come first), drops its
+        partner, and has ``d_model / 2`` in the denominator. "pad" leaves the last column zero. "round_up" computes the
+        next even width and drops its last column. "error" refuses it.
     base, freq_scale : float
-        As in the formula above; radians per position.
+        As in the formula; frequencies are in radians per position.
     first_position : int
-        What counted positions start from.
+        The position at which counting starts.
     alpha : float or {"1/sqrt(d)", "sqrt(2/d)"}
-        What the encoding is multiplied with.
+        What the encoding is multiplied by.
     serves : tuple of str
-        Systems that use it. Not compared.
+        Systems that use it. Comparisons ignore them.
     source : str
-        Where the formula was read: repository, file and commit. Not compared.
+        Where the formula was read: repository, file and commit. Comparisons ignore it.
 
     Raises
     ------

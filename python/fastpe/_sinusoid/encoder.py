@@ -19,21 +19,21 @@ from fastpe._sinusoid.presets import conventions
 class PositionalEncoding(Immutable, _core.Encoder):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
-    Thread-safe, hashable by value, and picklable. Results do not depend on `max_len`: it buys speed alone.
+    It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
 
     Parameters
     ----------
     d_model : int
         Width of the embeddings, from 1 to 2**20.
     max_len : int, optional
-        Rows of positions ``0 .. max_len - 1`` are kept once computed (``max_len * d_model`` values per dtype), so that
-        short calls read them; `warm_up` computes them all. Positions outside are computed, never refused. If it is not
-        given, rows that are asked for again are kept: at most 4 MiB in each dtype, and 16 MiB for all such encoders of a
-        process. 0 keeps nothing.
+        The rows of positions ``0 .. max_len - 1`` are kept once they are computed (``max_len * d_model`` values for each
+        dtype), so that short calls read them, and `warm_up` computes them all. Rows of other positions are computed in
+        each call. If `max_len` is not given, rows that are asked for again are kept: at most 4 MiB in each dtype, and
+        16 MiB for all such encoders of a process. With 0, no rows are kept.
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
-        Instead of the convention's.
+        They replace the convention's.
     freqs : array_like of float64, optional
         The frequencies themselves, in radians per position, instead of ``base`` and ``freq_scale``.
 

@@ -51,7 +51,7 @@ def encode(
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
-        Instead of the convention's.
+        They replace the convention's.
     freqs : array_like of float64, optional
         The frequencies themselves, in radians per position.
     dtype : dtype, optional
@@ -59,7 +59,7 @@ def encode(
     offset : int or int array [B] or [B, 1], optional
         Added to counted positions; with an array the result is ``[B, positions, d_model]``.
     mask : bool array [L], [1, L] or [B, L], optional
-        Rows that are False become zero; counted positions count the others.
+        Rows that are False become zero, and only the others are counted.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on become zero.
     channels : tuple of int, optional
@@ -138,7 +138,7 @@ def add_(
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
-        Instead of the convention's.
+        They replace the convention's.
     freqs : array_like of float64, optional
         The frequencies themselves, in radians per position.
     offset : int or int array [B] or [B, 1], optional
