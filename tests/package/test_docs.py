@@ -11,6 +11,7 @@ for package in ("typer", "pyarrow", "matplotlib", "dask", "zarr"):
 import ast
 import doctest
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
@@ -151,6 +152,13 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     assert cards == len(docs_pages.rows())
     for example in EXAMPLES.glob("*.py"):
         assert (tmp_path / "examples" / example.stem / "index.html").is_file()
+    commands = re.findall(
+        r"^fastpe plot .* -o (\w+)\.svg$", (ROOT / "docs" / "pictures.md").read_text("utf-8"), re.MULTILINE
+    )
+    shown = (tmp_path / "pictures" / "index.html").read_text(encoding="utf-8")
+    for name, scheme in itertools.product(commands, ("light", "dark")):
+        assert f"{name}-{scheme}.svg#only-{scheme}" in shown
+        assert (tmp_path / "assets" / f"{name}-{scheme}.svg").is_file()
     # What a reader's browser would ask other servers for.
     pages = "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
     assert set(re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?://[^" >]*)', pages)) == set()
