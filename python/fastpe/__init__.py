@@ -16,12 +16,13 @@ from fastpe._sinusoid.presets import conventions
 from fastpe._sinusoid.timestep import timestep_embedding
 
 if TYPE_CHECKING:
+    from fastpe._identify.answer import Identification
+    from fastpe._identify.identify import identify
     from fastpe._rotary.embedding import RotaryEmbedding
     from fastpe._rotary.layout import RotaryLayout
     from fastpe._rotary.layout_presets import rotary_layouts
     from fastpe._rotary.rotation import rotate_
     from fastpe._rotary.scaling import rotary_frequencies
-    from fastpe._sinusoid.identify import Identification, identify
 
 __all__ = [
     "Convention",
@@ -62,11 +63,10 @@ for _name in {*__all__} & {*globals()}:
 def __getattr__(name: str) -> Any:
     # Many servers never use these names, so they are imported when they are first used.
     if name in ("Identification", "identify"):
-        from fastpe._sinusoid import identify
+        from fastpe._identify import answer, identify
 
-        for each in (identify.Identification, identify.identify):
-            _publish(each)
-        return getattr(identify, name)
+        _publish(answer.Identification)
+        return answer.Identification if name == "Identification" else _publish(identify.identify)
     if name in ("RotaryEmbedding", "rotary_frequencies", "rotate_"):
         from fastpe._rotary import embedding, rotation, scaling
 

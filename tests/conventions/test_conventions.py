@@ -44,7 +44,7 @@ def test_pickles_name_nothing_but_public_classes() -> None:
         pickled = pickle.dumps(value)
         assert pickle.loads(pickled) == value
         assert b"fastpe" in pickled
-        assert b"fastpe." not in pickled
+        assert b"fastpe._" not in pickled
 
 
 def test_what_a_preset_says_of_itself_is_not_compared() -> None:

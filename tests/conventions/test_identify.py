@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,13 @@ import fastpe
 
 
 def _made_again(found: fastpe.Identification) -> npt.NDArray[Any]:
-    names: dict[str, Any] = {"fastpe": fastpe, "dataclasses": dataclasses}
+    names: dict[str, Any] = {"fastpe": fastpe, "dataclasses": dataclasses, "np": np}
     return np.asarray(eval(found.code, names))
+
+
+def _preset(found: fastpe.Identification) -> str:
+    """The name of the preset that was found."""
+    return found.convention.name if found.convention else ""
 
 
 def _float32_angles(table_rows: int, d_model: int, convention: str, **knobs: Any) -> npt.NDArray[np.float32]:
@@ -51,7 +57,7 @@ def test_every_preset_is_found_in_its_own_table(name: str, d_model: int, rows: i
     found = fastpe.identify(table)
     assert found.matches
     assert found.largest_difference < 1e-7
-    assert name in (found.convention.name, *found.equivalents)
+    assert name in (_preset(found), *found.equivalents)
     assert np.abs(_made_again(found) - table).max() < 1e-7
 
 
@@ -69,7 +75,7 @@ def test_every_preset_is_found_at_every_width(name: str, largest: int) -> None:
             continue
         found = fastpe.identify(table)
         assert found.matches
-        assert name in (found.convention.name, *found.equivalents), d_model
+        assert name in (_preset(found), *found.equivalents), d_model
 
 
 @pytest.mark.parametrize(
@@ -87,7 +93,7 @@ def test_every_preset_is_found_at_every_width(name: str, largest: int) -> None:
 def test_knobs_are_found(name: str, knobs: dict[str, Any]) -> None:
     found = fastpe.identify(fastpe.encode(300, 64, convention=name, **knobs))
     assert found.matches
-    assert name in (found.convention.name, *found.equivalents)
+    assert name in (_preset(found), *found.equivalents)
     preset = fastpe.conventions[name]
     assert found.base == knobs.get("base", preset.base)
     assert found.freq_scale == knobs.get("freq_scale", preset.freq_scale)
@@ -97,7 +103,7 @@ def test_knobs_are_found(name: str, knobs: dict[str, Any]) -> None:
 
 def test_an_amplitude_is_found() -> None:
     found = fastpe.identify(fastpe.encode(100, 64, convention="concat") * np.float32(0.3))
-    assert (found.matches, found.convention.name, found.alpha) == (True, "concat", 0.3)
+    assert (found.matches, _preset(found), found.alpha) == (True, "concat", 0.3)
     assert np.abs(_made_again(found) - 0.3 * fastpe.encode(100, 64, convention="concat")).max() < 1e-7
 
 
@@ -113,7 +119,7 @@ def test_one_frequency_denominator_is_told_from_the_other() -> None:
     # marian-nmt against its ports: the same layout, half - 1 against half.
     tables = [fastpe.encode(512, 512, convention=name) for name in ("tensor2tensor", "concat")]
     assert np.abs(tables[0] - tables[1]).max() > 0.7
-    assert [fastpe.identify(table).convention.name for table in tables] == ["tensor2tensor", "concat"]
+    assert [_preset(fastpe.identify(table)) for table in tables] == ["tensor2tensor", "concat"]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -121,15 +127,35 @@ def test_narrow_dtypes(dtype: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float16
     found = fastpe.identify(fastpe.encode(200, 64, convention="musicgen", dtype=kind))
-    assert (found.matches, found.convention.name) == (True, "musicgen")
+    assert (found.matches, _preset(found)) == (True, "musicgen")
 
 
 def test_zero_rows_are_left_out_and_named() -> None:
     table = fastpe.encode(50, 32, convention="concat")
     table[[1, 7]] = 0.0
     found = fastpe.identify(table)
-    assert (found.matches, found.convention.name, found.zero_rows) == (True, "concat", (1, 7))
+    assert (found.matches, _preset(found), found.zero_rows) == (True, "concat", (1, 7))
     assert "rows left at zero: 1, 7" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("zero", "first", "said"),
+    [
+        ([1], 2, "row 1 is zero, as the padding index 1 has it"),
+        ([0], 1, "row 0 is zero, as a padding index or a class token has it"),
+        ([3], 4, "row 3 is zero, as the padding index 3 has it"),
+        ([0, 1], 2, "rows 0 to 1 are zero, as class tokens have it"),
+    ],
+)
+def test_the_call_makes_the_rows_that_tokens_read(zero: list[int], first: int, said: str) -> None:
+    whole = fastpe.encode(60, 32, convention="tensor2tensor")
+    table = whole.copy()
+    table[zero] = 0.0
+    found = fastpe.identify(table)
+    assert (found.first_position, found.rows, found.zero_rows) == (first, 60, tuple(zero))
+    np.testing.assert_allclose(_made_again(found), whole[first:], rtol=0, atol=1e-7)
+    assert f"{said}: tokens start at row {first}" in found.notes[0]
+    assert _preset(found) == {1: "opennmt-tf", 2: "fairseq"}.get(first, "tensor2tensor")
 
 
 @pytest.mark.parametrize("shape", [(1, 40, 16), (40, 1, 16)])
@@ -137,13 +163,29 @@ def test_axes_of_length_one_are_ignored(shape: tuple[int, ...]) -> None:
     assert fastpe.identify(fastpe.encode(40, 16).reshape(shape)).matches
 
 
-def test_nothing_known_is_said_so() -> None:
-    found = fastpe.identify(np.random.default_rng(1).normal(size=(60, 32)))
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.random.default_rng(1).normal(size=(60, 32)),
+        fastpe.encode(60, 32)[:, np.roll(np.arange(32), 1)],
+        np.random.default_rng(1).uniform(-1, 1, (14, 14, 32)),
+        np.exp(1j * np.random.default_rng(1).uniform(-3, 3, (60, 16))),
+    ],
+    ids=["noise", "columns moved", "noise on a grid", "random phases"],
+)
+def test_nothing_known_is_said_so(table: npt.NDArray[Any]) -> None:
+    found = fastpe.identify(table)
     assert not found.matches
+    assert (found.convention, found.rotary, found.code, found.notes) == (None, None, "", ())
     assert found.largest_difference > found.tolerance
-    assert str(found).startswith("no known convention; the nearest is")
-    swapped = fastpe.encode(60, 32)[:, ::-1]
-    assert not fastpe.identify(swapped).matches
+    assert str(found) == "no known convention"
+
+
+def test_what_is_near_is_named() -> None:
+    noise = np.random.default_rng(1).normal(size=(60, 32)) * 0.01
+    found = fastpe.identify(fastpe.encode(60, 32, convention="concat") + noise)
+    assert not found.matches
+    assert found.notes == (f"the nearest is 'concat', off by up to {np.abs(noise).max():.2g}",)
 
 
 def test_a_defect_far_down_is_seen() -> None:
@@ -152,6 +194,220 @@ def test_a_defect_far_down_is_seen() -> None:
     found = fastpe.identify(table)
     assert not found.matches
     assert found.largest_difference == pytest.approx(0.5, abs=1e-6)
+    assert "those of fastpe.encode(5000, 16, convention='vaswani'), but others are off by up to 0.5" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("d_model", "best", "others"),
+    [
+        # One frequency, which is 1 in all of them.
+        (2, "vaswani", {"concat", "tensor2tensor", "ddpm", "mlx", "tatp22", "nerf", "doubled_exponent"}),
+        (64, "vaswani", {"tatp22"}),
+    ],
+)
+def test_presets_that_a_narrow_table_cannot_tell_apart(d_model: int, best: str, others: set[str]) -> None:
+    found = fastpe.identify(fastpe.encode(50, d_model))
+    assert (_preset(found), set(found.equivalents)) == (best, others)
+    assert ("too small or too coarse" in str(found)) == (d_model == 2)
+    # At every even width.
+    assert "the same formula: tatp22" in str(found)
+
+
+def test_denominators_that_a_narrow_table_cannot_tell_apart() -> None:
+    # Of two frequencies, 1 and 1 / 50: concat with base 2500, or tensor2tensor with base 50.
+    found = fastpe.identify(fastpe.encode(50, 4, convention="concat", base=2500.0))
+    assert {_preset(found), *found.equivalents} >= {"concat", "tensor2tensor"}
+    assert "too small or too coarse to tell it from concat with base=2500.0" in str(found)
+
+
+def test_a_base_that_nobody_chose_names_no_preset_for_all_widths() -> None:
+    found = fastpe.identify(fastpe.encode(300, 64, base=12345.678))
+    assert found.matches
+    assert found.title == "vaswani, at this width"
+    assert "too small or too coarse to tell it from nerf with base=" in str(found)
+    assert "base or freq_scale is no round number" in str(found)
+
+
+@pytest.mark.parametrize("convention", ["vaswani", "tensor2tensor", "timestep"])
+@pytest.mark.parametrize(("first", "last"), [(99, 0), (99, -99), (0, 99), (-99, 99), (12, 0)])
+def test_rows_run_either_way(convention: str, first: int, last: int) -> None:
+    positions = np.arange(first, last - 1, -1) if last < first else np.arange(first, last + 1)
+    table = fastpe.encode(positions, 64, convention=convention)
+    found = fastpe.identify(table)
+    assert (found.matches, _preset(found)) == (True, convention)
+    np.testing.assert_array_equal(_made_again(found), table)
+    assert (f"its rows run down from position {first} to {last}" in found.notes) == (last < first)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("cosine_first", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize("d_model", [63, 64])
+def test_every_order_of_the_functions_with_either_denominator(
+    layout: Any, cosine_first: bool, shift: float, d_model: int
+) -> None:
+    preset = fastpe.conventions["tensor2tensor" if shift else "vaswani"]
+    convention = dataclasses.replace(preset, layout=layout, cosine_first=cosine_first)
+    table = fastpe.encode(200, d_model, convention=convention, base=500.0)
+    found = fastpe.identify(table)
+    assert found.matches
+    np.testing.assert_array_equal(_made_again(found), table)
+    # The same call at other widths, too.
+    assert isinstance(found.convention, fastpe.Convention)
+    wider = d_model + 10
+    np.testing.assert_array_equal(
+        fastpe.encode(20, wider, convention=found.convention),
+        fastpe.encode(20, wider, convention=convention, base=500.0),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_values_that_were_rounded_and_widened(dtype: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float16
+    found = fastpe.identify(fastpe.encode(200, 64, convention="concat", dtype=kind).astype(np.float32))
+    assert (found.matches, _preset(found)) == (True, "concat")
+    assert f"its values are rounded to {dtype}" in found.notes
+
+
+GRIDS: dict[str, tuple[int, ...]] = {"diffusers3d": (3, 8, 10)}
+
+
+@pytest.mark.parametrize("name", list(fastpe.grid_conventions))
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_every_grid_is_found(name: str, channels_first: bool) -> None:
+    shape = GRIDS.get(name, (8, 10))
+    table = fastpe.encode_grid(shape, 32, convention=name, channels_first=channels_first)
+    found = fastpe.identify(table[None])
+    assert found.matches
+    assert name in (_preset(found), *found.equivalents)
+    np.testing.assert_array_equal(_made_again(found), table)
+
+
+@pytest.mark.parametrize("name", ["mae2d", "hf2d", "timm2d", "detr", "tensor2tensor", "tatp22"])
+@pytest.mark.parametrize("class_tokens", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(12, 12), (9, 16), (16, 9)])
+def test_cells_in_a_row(name: str, class_tokens: int, shape: tuple[int, int]) -> None:
+    table = fastpe.encode_grid(shape, 32, convention=name, class_tokens=class_tokens).reshape(-1, 32)
+    found = fastpe.identify(table)
+    assert found.matches
+    assert name in (_preset(found), *found.equivalents)
+    np.testing.assert_array_equal(_made_again(found), table)
+    assert str(shape) in found.code
+
+
+def test_frames_of_cells_in_a_row() -> None:
+    table = fastpe.encode_grid((3, 8, 10), 32, convention="diffusers3d").reshape(3, 80, 32)
+    found = fastpe.identify(table)
+    assert (_preset(found), "(3, 8, 10)" in found.code) == ("diffusers3d", True)
+    np.testing.assert_array_equal(_made_again(found), table)
+
+
+@pytest.mark.parametrize(
+    "knobs", [{"base": 500.0}, {"spacing": 0.5}, {"spacing": (0.5, 0.25)}, {"base": 100.0, "spacing": 2 / 3}]
+)
+def test_base_and_spacing_of_a_grid_are_found(knobs: dict[str, Any]) -> None:
+    table = fastpe.encode_grid((12, 20), 32, convention="mae2d", **knobs).reshape(-1, 32)
+    found = fastpe.identify(table)
+    assert f"convention='mae2d', {', '.join(f'{name}={value!r}' for name, value in knobs.items())}" in found.code
+    np.testing.assert_array_equal(_made_again(found), table)
+
+
+ROPE = fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0)
+
+
+@pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex", "angles"])
+@pytest.mark.parametrize("offset", [0, 7])
+def test_every_form_of_rotary_tables(form: Any, offset: int) -> None:
+    tables = ROPE.tables(200, form=form, offset=offset)
+    given = tables if isinstance(tables, tuple) else (tables,)
+    found = fastpe.identify(*given)
+    assert found.matches
+    call = (
+        f"fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0{'' if form == 'halves' else f', form={form!r}'})"
+    )
+    call += f".tables(200{f', offset={offset}' if offset else ''})"
+    if form in ("cos_sin", "sin_cos"):
+        # An encoding has the same values.
+        assert f"as the cache of a rotary embedding it is {call}" in found.notes
+        return
+    assert found.code == call
+    assert found.rotary is not None
+    assert (found.rotary.form, found.convention) == (form, None)
+    assert any("what interleaved= should be, the table does not say" in note for note in found.notes)
+
+
+def test_cosines_and_sines_in_one_array() -> None:
+    found = fastpe.identify(np.stack(ROPE.tables(200))[None])
+    assert found.code == "np.stack(fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(200))"
+
+
+SCALINGS: list[dict[str, Any]] = [
+    {"rope_type": "linear", "factor": 4.0},
+    {"rope_type": "linear", "factor": 2.5},
+    {"rope_type": "ntk", "factor": 8.0},
+    {"rope_type": "proportional", "partial_rotary_factor": 0.25},
+    {"rope_type": "proportional", "partial_rotary_factor": 0.5, "factor": 8.0},
+    {
+        "rope_type": "llama3",
+        "factor": 32.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+    {
+        "rope_type": "llama3",
+        "factor": 16.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192,
+    },
+    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+    {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "attention_factor": 1.0},
+    {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False},
+]
+
+
+@pytest.mark.parametrize("scaling", SCALINGS, ids=lambda scaling: scaling["rope_type"])
+def test_scalings_are_found_with_their_numbers(scaling: dict[str, Any]) -> None:
+    rope = fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0, scaling=scaling)
+    found = fastpe.identify(*rope.tables(2048))
+    assert found.rotary is not None
+    np.testing.assert_allclose(found.rotary.frequencies, rope.frequencies, rtol=1e-12)
+    assert found.rotary.attention_factor == rope.attention_factor
+    written = {key: value for key, value in scaling.items() if key != "attention_factor"}
+    assert f"scaling={written!r}" in found.code
+    again = _made_again(found)
+    assert np.abs(np.stack(rope.tables(2048)) - again).max() < 1e-7
+
+
+def test_dynamic_is_named_beside_the_base_that_it_makes() -> None:
+    scaling = {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 4096}
+    rope = fastpe.RotaryEmbedding(128, interleaved=False, scaling=scaling, seq_len=8192)
+    found = fastpe.identify(*rope.tables(1024))
+    assert "scaling={'rope_type': 'ntk', 'factor': 3.0}" in found.code
+    assert any("'dynamic'" in note for note in found.notes)
+
+
+def test_frequencies_without_a_rule_are_measured() -> None:
+    freqs = np.array([1.0, 0.3, 0.0101, 0.00047])
+    found = fastpe.identify(*fastpe.RotaryEmbedding(8, interleaved=True, freqs=freqs).tables(1000))
+    assert found.rotary is not None
+    np.testing.assert_allclose(found.rotary.frequencies, freqs, rtol=1e-7)
+    assert "follow no rule that is known here" in str(found)
+
+
+@pytest.mark.parametrize(("which", "name"), [(0, "cosines"), (1, "sines")])
+def test_one_of_cosines_and_sines_asks_for_the_other(which: int, name: str) -> None:
+    found = fastpe.identify(ROPE.tables(100)[which])
+    assert not found.matches
+    assert f"it may be the {name} of a rotary embedding" in str(found)
+
+
+def test_a_call_that_does_not_make_the_table_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = fastpe.encode(300, 64, convention="concat")
+    monkeypatch.setattr("fastpe._identify.answer.evaluated", lambda code: np.zeros((300, 64)))
+    assert not fastpe.identify(table).matches
 
 
 @pytest.mark.parametrize(
@@ -159,13 +415,21 @@ def test_a_defect_far_down_is_seen() -> None:
     [
         (np.zeros((3, 4)), ValueError, "entirely zero"),
         (np.ones(4), ValueError, r"shape \[4\], expected \[L, d_model\]"),
-        (np.ones((2, 3, 4)), ValueError, r"shape \[2, 3, 4\]"),
         (np.ones((0, 4)), ValueError, "at least one row"),
         (np.full((2, 4), np.nan), ValueError, "not finite"),
-        (np.full((2, 4), "a"), TypeError, "expected real numbers"),
-        (np.ones((2, 4), complex), TypeError, "expected real numbers"),
+        (np.full((2, 4), "a"), TypeError, "dtype <U1, expected numbers"),
+        (np.array([[None, 1]]), TypeError, "dtype object, expected numbers; .* pick one array of several"),
+        ([[1.0], [1.0, 2.0]], ValueError, "rows of different lengths"),
+        ("pe.npy", TypeError, r"table is 'pe.npy', expected an array; read the file with numpy.load\('pe.npy'\)"),
+        (Path("pe.npy"), TypeError, "expected an array; read the file with numpy.load"),
+        ({"pe": np.ones((2, 4))}, TypeError, r"several arrays by name, expected one; pick an entry, such as \['pe'\]"),
     ],
 )
-def test_what_is_no_table_is_refused(table: npt.NDArray[Any], error: type[Exception], message: str) -> None:
+def test_what_is_no_table_is_refused(table: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         fastpe.identify(table)
+
+
+def test_sines_have_the_shape_of_cosines() -> None:
+    with pytest.raises(ValueError, match=r"sin has shape \[3, 8\], expected \[4, 8\], as table has"):
+        fastpe.identify(np.ones((4, 8)), np.ones((3, 8)))

@@ -419,7 +419,8 @@ def test_the_packages_tables_are_identified(reference: Callable[..., Any], d: in
 def test_a_buffer_with_a_padding_row_is_identified() -> None:
     layer = _model("m2m_100").M2M100SinusoidalPositionalEmbedding(500, 64, 1)
     found = fastpe.identify(layer.weights)
-    assert (found.matches, found.convention.name, found.zero_rows) == (True, "tensor2tensor", (1,))
+    assert (found.convention, found.zero_rows) == (fastpe.conventions["fairseq"], (1,))
+    assert found.code == "fastpe.encode(500, 64, convention='fairseq')"
 
 
 def _grid_steps(example: dict[str, Any]) -> list[float]:

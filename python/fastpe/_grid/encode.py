@@ -111,7 +111,7 @@ def encode_grid(
     if valid is None:
         rows = [
             share.encoding.encode(
-                _coordinates(chosen, grid[share.axis], spacings[share.axis]),
+                axis_coordinates(chosen, grid[share.axis], spacings[share.axis]),
                 dtype=result.dtype,
                 num_threads=num_threads,
             )
@@ -234,7 +234,8 @@ def _spacings(spacing: float | Sequence[float], axis_count: int) -> list[float]:
     return [float(value) for value in np.broadcast_to(spacings, (axis_count,))]
 
 
-def _coordinates(convention: GridConvention, length: int, spacing: float) -> npt.NDArray[Any]:
+def axis_coordinates(convention: GridConvention, length: int, spacing: float = 1.0) -> npt.NDArray[Any]:
+    """The coordinates of the cells along one axis, as they are encoded."""
     counted = np.arange(convention.axis.first_position, convention.axis.first_position + length)
     return _scaled(convention, counted, 0, spacing)
 

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The call that makes a table: evaluated, compared with the table, and only then given."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from fastpe._grid.convention import GridConvention
+from fastpe._identify.readings import Array, excess
+from fastpe._rotary.embedding import RotaryEmbedding
+from fastpe._sinusoid.convention import Convention
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What fits the rows that were searched, and has yet to be compared with all of them.
+
+    Attributes
+    ----------
+    title : str
+        What the table is.
+    code : str
+        The call.
+    given : tuple of ndarray
+        The arrays that the call should make.
+    allowed : tuple of ndarray
+        How far each may be off, broadcast.
+    made_by : Convention, GridConvention or RotaryEmbedding
+        What the call calls with.
+    equivalents, notes : tuple of str
+        As in `Identification`.
+    """
+
+    title: str
+    code: str
+    given: tuple[Array, ...]
+    allowed: tuple[Array, ...]
+    made_by: Convention | GridConvention | RotaryEmbedding
+    equivalents: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def tried(self) -> tuple[float, float, float]:
+        """`excess` of what the call makes."""
+        made = evaluated(self.code)
+        arrays = made if isinstance(made, tuple) else (made,)
+        return max(map(excess, self.given, arrays, self.allowed))
+
+
+def evaluated(code: str) -> Any:
+    """The result of a call that was written here, with the names that its reader has imported."""
+    import fastpe  # which imports this file
+
+    return eval(code, {"fastpe": fastpe, "np": np, "dataclasses": dataclasses})
+
+
+@dataclasses.dataclass(frozen=True)
+class Identification:
+    """What a table was made with. Made by `identify`, printed readably.
+
+    Attributes
+    ----------
+    matches : bool
+        Whether anything known makes the table. If not, `code` is empty, and `notes` say what is near, if anything is.
+    title : str
+        What the table is, in a few words.
+    code : str
+        The call that makes the table, or, where the table starts with padding or class tokens, the rows that tokens
+        read. `identify` has evaluated it and compared all values.
+    convention : Convention, GridConvention or None
+        The preset with the table's own knobs in place of its own, ready to be passed as ``convention=``; None for a
+        rotary embedding and for an unknown table.
+    rotary : RotaryEmbedding or None
+        The rotary embedding whose table it is.
+    d_model, rows : int
+        The table's last extent, and the number of its rows or cells.
+    largest_difference : float
+        Between the table and what the call makes, over all rows that are not entirely zero; infinite for an unknown
+        table that nothing comes near.
+    tolerance : float
+        Largest difference that rounding explains: of the entries, and of float32 angles at the largest position. Slow
+        frequencies are held against less.
+    zero_rows : tuple of int
+        Rows that are entirely zero, as for a padding index or a class token. They were left out.
+    equivalents : tuple of str
+        Other presets that give the same table at this width, with no more knobs changed.
+    notes : tuple of str
+        What else there is to know, in sentences.
+    first_position : int or None
+        Position of the first row of `code`: the convention's.
+    base, freq_scale, alpha : float or None
+        The convention's.
+    """
+
+    matches: bool
+    title: str
+    code: str
+    d_model: int
+    rows: int
+    largest_difference: float
+    tolerance: float
+    convention: Convention | GridConvention | None = None
+    rotary: RotaryEmbedding | None = None
+    zero_rows: tuple[int, ...] = ()
+    equivalents: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def _axis(self) -> Convention | None:
+        return self.convention.axis if isinstance(self.convention, GridConvention) else self.convention
+
+    @property
+    def first_position(self) -> int | None:
+        """The convention's."""
+        return self._axis.first_position if self._axis else None
+
+    @property
+    def base(self) -> float | None:
+        """The convention's."""
+        return self._axis.base if self._axis else None
+
+    @property
+    def freq_scale(self) -> float | None:
+        """The convention's."""
+        return self._axis.freq_scale if self._axis else None
+
+    @property
+    def alpha(self) -> float | None:
+        """The convention's, as a number."""
+        return self._axis.output_scale(self.d_model) if self._axis else None
+
+    def __str__(self) -> str:
+        if not self.matches:
+            return "\n    ".join(["no known convention", *self.notes])
+        difference = f"largest difference {self.largest_difference:.2g}, rounding explains {self.tolerance:.2g}"
+        return "\n    ".join([f"{self.title}: {difference}", self.code, *self.notes])

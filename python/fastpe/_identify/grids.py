@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Conventions of several coordinates that fit the cells of a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._grid.columns import AxisShare, SharedColumns
+from fastpe._grid.convention import GridConvention
+from fastpe._grid.encode import axis_coordinates
+from fastpe._grid.presets import grid_conventions
+from fastpe._identify.answer import Answer
+from fastpe._identify.phases import digits, geometric, measured, steps_error
+from fastpe._identify.readings import Array, angle_tolerance, excess, rounding_of, stored_dtype, tolerance
+from fastpe._sinusoid.encoder import PositionalEncoding
+
+# No base where the axis has a single cell, which says nothing of frequencies.
+Knobs = tuple[float | None, float]
+
+_probed_cells = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """The table as the cells of a grid.
+
+    Attributes
+    ----------
+    cells : ndarray [.., d_model]
+        One axis for each axis of the grid.
+    class_tokens : int
+        Zero rows that were in front of them.
+    channels_first : bool
+        Whether the columns were the first axis.
+    flat : str
+        What makes the table's shape of a grid's.
+    """
+
+    cells: Array
+    class_tokens: int = 0
+    channels_first: bool = False
+    flat: str = ""
+
+
+def answers(array: Array) -> Iterator[Answer]:
+    """All grids that fit, simplest reading first."""
+    stored = stored_dtype(array)
+    rounding = rounding_of(stored)
+    for reading in _readings(array):
+        found = []
+        for preset in grid_conventions.values():
+            knobs = _knobs(preset, reading.cells, rounding)
+            if knobs is not None:
+                found.append((_complexity(preset, knobs), preset, knobs))
+        for _, preset, knobs in sorted(found, key=lambda each: each[0]):
+            notes = [f"its values are rounded to {stored}"] if stored != array.dtype.name else []
+            if reading.class_tokens:
+                rows = "its first row is" if reading.class_tokens == 1 else f"its first {reading.class_tokens} rows are"
+                notes.insert(0, f"{rows} zero, as class tokens have it")
+            others = tuple(other.name for _, other, same in found if other is not preset and same == knobs)
+            if others:
+                notes.append(f"the same at this width and shape: {', '.join(others)}")
+            base, scales = knobs
+            axis = dataclasses.replace(preset.axis, base=base, freq_scale=max(scales))
+            yield Answer(
+                f"grid {preset.name}",
+                _call(preset, reading, base, scales),
+                (array,),
+                (_allowed(preset, reading, base, scales, rounding),),
+                dataclasses.replace(preset, axis=axis),
+                others,
+                tuple(notes),
+            )
+
+
+def _readings(array: Array) -> Iterator[Reading]:
+    d_model = array.shape[-1]
+    if array.ndim == 2:
+        tokens = int(np.argmax(array.any(axis=1)))
+        for shape in _shapes(len(array) - tokens):
+            flat = "" if tokens else f".reshape(-1, {d_model})"
+            yield Reading(array[tokens:].reshape(*shape, d_model), tokens, flat=flat)
+        return
+    yield Reading(array)
+    yield Reading(np.moveaxis(array, 0, -1), channels_first=True)
+    if array.ndim == 3:
+        frames, cells, _ = array.shape
+        for shape in _shapes(cells):
+            yield Reading(array.reshape(frames, *shape, d_model), flat=f".reshape({frames}, {cells}, {d_model})")
+
+
+def _shapes(cells: int) -> list[tuple[int, int]]:
+    """Heights and widths of so many cells, squarest first."""
+    heights = [height for height in range(2, cells // 2 + 1) if cells % height == 0]
+    shapes = [(height, cells // height) for height in heights]
+    return sorted(shapes, key=lambda shape: abs(shape[0] - shape[1]))
+
+
+def _knobs(preset: GridConvention, cells: Array, rounding: float) -> tuple[float, tuple[float, ...]] | None:
+    """The base, and the scale of the frequencies for each axis of the grid; None where the preset does not fit."""
+    *shape, d_model = cells.shape
+    try:
+        columns = SharedColumns(preset, d_model, len(shape), None)
+    except ValueError:
+        return None
+    per_axis: dict[int, list[Knobs]] = {}
+    for share in columns.shares:
+        table = _axis_table(share, cells, rounding)
+        if table is None:
+            return None
+        per_axis[share.axis] = _axis_knobs(preset, share, table, rounding)
+    if set(per_axis) != set(range(len(shape))) or cells[..., columns.used :].any():
+        return None
+    combined = []
+    for choice in itertools.product(*(per_axis[axis] for axis in range(len(shape)))):
+        bases = {base for base, _ in choice if base is not None}
+        scales = tuple(scale for _, scale in choice)
+        if len(bases) <= 1 and (not preset.normalize or len(set(scales)) == 1):
+            combined.append((next(iter(bases), preset.axis.base), scales))
+    return min(combined, key=lambda knobs: _complexity(preset, knobs), default=None)
+
+
+def _axis_table(share: AxisShare, cells: Array, rounding: float) -> Array | None:
+    """The encoding of one axis; None where these columns change along another one."""
+    across = tuple(slice(None) if axis == share.axis else 0 for axis in range(cells.ndim - 1))
+    width = max(source.stop for _, source in share.pieces)
+    table = np.zeros((cells.shape[share.axis], width))
+    generator = np.random.default_rng(0)
+    index = tuple(generator.integers(0, length, _probed_cells) for length in cells.shape[:-1])
+    for target, source in share.pieces:
+        table[:, source] = cells[across][:, target]
+        probed = cells[index][:, target].astype(np.float64)
+        if np.abs(probed - table[index[share.axis], source]).max() > 8.0 * rounding:
+            return None
+    return table
+
+
+def _axis_knobs(preset: GridConvention, share: AxisShare, table: Array, rounding: float) -> list[Knobs]:
+    """Pairs of base and scale that give an axis' encoding."""
+    coordinates = axis_coordinates(preset, len(table))
+    structure = preset.axis
+    if len(table) < 2:
+        return [(None, structure.freq_scale)]
+    width = share.encoding.d_model
+    candidates = [(structure.base, structure.freq_scale)]
+    if table.shape[1] == width:
+        sines, cosines = (table[:, columns] for columns in structure.columns(width))
+        phases = measured(sines, cosines, np.arange(len(table)), rounding)
+        if phases is None:
+            return []
+        steps = phases.steps / float(coordinates[1] - coordinates[0])
+        exponents = np.arange(steps.size) / structure.exponent_denominator(width)
+        error = steps_error(rounding, len(table))
+        candidates = geometric(steps, exponents, structure.base, structure.freq_scale, error)
+    fitting: list[Knobs] = []
+    for base, scale in candidates:
+        try:
+            encoding = PositionalEncoding(width, convention=structure, base=base, freq_scale=scale)
+        except ValueError:
+            continue
+        made = encoding.encode(coordinates, dtype=np.float64)
+        allowed = _column_tolerance(encoding, float(coordinates[-1]), rounding)
+        if excess(table, made[:, : table.shape[1]], allowed[: table.shape[1]])[0] <= 1.0:
+            fitting.append((base, scale))
+    return fitting
+
+
+def _column_tolerance(encoding: PositionalEncoding, furthest: float, rounding: float) -> npt.NDArray[np.float64]:
+    angles = angle_tolerance(encoding.frequencies, furthest)
+    columns = np.zeros(encoding.d_model)
+    for functions in encoding.convention.columns(encoding.d_model):
+        columns[functions] = angles[: len(columns[functions])]
+    return tolerance(columns, rounding, 1.0)
+
+
+def _allowed(
+    preset: GridConvention, reading: Reading, base: float, scales: tuple[float, ...], rounding: float
+) -> npt.NDArray[np.float64]:
+    *shape, d_model = reading.cells.shape
+    result = np.full(d_model, 2.0 * rounding)
+    for share in SharedColumns(preset, d_model, len(shape), None).shares:
+        encoding = PositionalEncoding(
+            share.encoding.d_model, convention=preset.axis, base=base, freq_scale=scales[share.axis]
+        )
+        furthest = float(axis_coordinates(preset, shape[share.axis])[-1])
+        bounds = _column_tolerance(encoding, furthest, rounding)
+        for target, source in share.pieces:
+            result[target] = bounds[source]
+    return result.reshape(-1, *(1 for _ in shape)) if reading.channels_first else result
+
+
+def _complexity(preset: GridConvention, knobs: tuple[float, tuple[float, ...]]) -> int:
+    base, scales = knobs
+    changed = [base] * (base != preset.axis.base) + [scale for scale in scales if scale != preset.axis.freq_scale]
+    return sum(2 + digits(value) for value in changed)
+
+
+def _call(preset: GridConvention, reading: Reading, base: float, scales: tuple[float, ...]) -> str:
+    *shape, d_model = reading.cells.shape
+    keywords = [f"convention={preset.name!r}"]
+    if base != preset.axis.base:
+        keywords.append(f"base={base!r}")
+    if set(scales) != {preset.axis.freq_scale}:
+        if preset.normalize:
+            keywords.append(f"freq_scale={scales[0]!r}")
+        else:
+            spacing = tuple(scale / preset.axis.freq_scale for scale in scales)
+            keywords.append(f"spacing={spacing[0] if len(set(spacing)) == 1 else spacing!r}")
+    if reading.class_tokens:
+        keywords.append(f"class_tokens={reading.class_tokens}")
+    if reading.channels_first:
+        keywords.append("channels_first=True")
+    return f"fastpe.encode_grid({tuple(shape)}, {d_model}, {', '.join(keywords)}){reading.flat}"

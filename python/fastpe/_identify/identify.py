@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which call makes somebody's table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._identify import grids, rotary, sequences
+from fastpe._identify.answer import Answer, Identification
+from fastpe._identify.readings import Array, checked, rounding_of, stored_dtype
+from fastpe._rotary.embedding import RotaryEmbedding
+
+# A padding index beyond this is none that a tokenizer has.
+_largest_padding_index = 7
+_zero_rows_shown = 5
+
+
+def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identification:
+    """Find the call that makes a table.
+
+    Parameters
+    ----------
+    table : array_like
+        Somebody's encodings, of any real dtype: ``[L, d_model]``, one row per position; the cells of a grid, as
+        ``[H, W, d_model]``, ``[d_model, H, W]`` or one after the other, behind class tokens or not; or one array with
+        the cosines and sines of a rotary embedding, in any form of `RotaryEmbedding.tables`, complex numbers too. Axes
+        of length 1 are ignored.
+    sin : array_like, optional
+        The sines, where `table` has the cosines of a rotary embedding alone.
+
+    Returns
+    -------
+    Identification
+        The call, what it is made with, and the largest difference; or, with ``matches`` False, that nothing known makes
+        the table.
+
+    Raises
+    ------
+    ValueError
+        For an array that has less than two axes, is empty, is entirely zero or is not finite.
+    TypeError
+        For what holds no numbers, or several arrays.
+
+    Notes
+    -----
+    Every preset of `fastpe.conventions` and `fastpe.grid_conventions` is tried, first as it is, then with the base,
+    frequency scale, first position and amplitude that the table's own phases say; rows may count downwards. Of a rotary
+    embedding, the frequencies are measured, and scalings tried that give them. The call is evaluated and compared with
+    the whole table before it is given.
+
+    Presets that a narrow or short table cannot tell apart are in `Identification.equivalents`.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> found = fastpe.identify(fastpe.encode(100, 64, convention="concat", base=500.0, offset=1))
+    >>> found.matches, found.convention.name, found.base, found.first_position
+    (True, 'concat', 500.0, 1)
+    >>> print(fastpe.identify(fastpe.encode_grid((14, 14), 768, convention="mae2d", class_tokens=1)))
+    grid mae2d: largest difference 0, rounding explains 3.4e-06
+        fastpe.encode_grid((14, 14), 768, convention='mae2d', class_tokens=1)
+        its first row is zero, as class tokens have it
+    >>> cos, sin = fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)
+    >>> fastpe.identify(cos, sin).code
+    'fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)'
+    """
+    array = checked("table", table)
+    if sin is not None:
+        sines = checked("sin", sin)
+        if sines.shape != array.shape:
+            raise ValueError(f"sin has shape {list(sines.shape)}, expected {list(array.shape)}, as table has")
+        return _first_that_holds(rotary.pairs(array, sines), array, ())
+    if not array.any():
+        raise ValueError("table is entirely zero, expected encodings")
+    return _first_that_holds(_answers(array), array, rotary.hints(array))
+
+
+def _first_that_holds(answers: Iterator[Answer], array: Array, hints: tuple[str, ...]) -> Identification:
+    """The first answer whose call makes the table; or none, and the hints."""
+    rows, d_model = math.prod(array.shape[:-1]), array.shape[-1]
+    zero_rows = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
+    notes: list[str] = []
+    largest, allowed = math.inf, 0.0
+    for answer in answers:
+        ratio, difference, tolerance = answer.tried()
+        if ratio <= 1.0:
+            made_by = answer.made_by
+            return Identification(
+                matches=True,
+                title=answer.title,
+                code=answer.code,
+                d_model=d_model,
+                rows=rows,
+                largest_difference=difference,
+                tolerance=tolerance,
+                convention=None if isinstance(made_by, RotaryEmbedding) else made_by,
+                rotary=made_by if isinstance(made_by, RotaryEmbedding) else None,
+                zero_rows=zero_rows,
+                equivalents=answer.equivalents,
+                notes=answer.notes,
+            )
+        if not notes:
+            largest, allowed = difference, tolerance
+            notes = [
+                f"the rows that were searched are those of {answer.code}, but others are off by up to {difference:.2g}"
+            ]
+    if not notes and array.ndim == 2 and array.dtype.kind != "c":
+        near = sequences.nearest(array, rounding_of(stored_dtype(array)))
+        notes = [near] if near else []
+    return Identification(
+        matches=False,
+        title="no known convention",
+        code="",
+        d_model=d_model,
+        rows=rows,
+        largest_difference=largest,
+        tolerance=allowed,
+        zero_rows=zero_rows,
+        notes=(*notes, *hints),
+    )
+
+
+def _answers(array: Array) -> Iterator[Answer]:
+    if array.ndim == 2 and array.dtype.kind != "c":
+        yield from _sequences(array)
+    if array.dtype.kind != "c":
+        yield from grids.answers(array)
+    yield from rotary.single_arrays(array)
+
+
+def _sequences(array: Array) -> Iterator[Answer]:
+    stored = stored_dtype(array)
+    rounding = rounding_of(stored)
+    rounded = (f"its values are rounded to {stored}",) if stored != array.dtype.name else ()
+    zero = np.flatnonzero(~array.any(axis=1)).tolist()
+    leading = zero == list(range(len(zero)))
+    padding = len(zero) == 1 and 0 < zero[0] <= _largest_padding_index
+    if zero and (leading or padding) and zero[-1] + 1 < len(array):
+        start = zero[-1] + 1
+        if padding:
+            skipped = f"row {zero[0]} is zero, as the padding index {zero[0]} has it"
+        elif len(zero) == 1:
+            skipped = "row 0 is zero, as a padding index or a class token has it"
+        else:
+            skipped = f"rows 0 to {zero[-1]} are zero, as class tokens have it"
+        note = f"{skipped}: tokens start at row {start}, and the call makes the rows from there on"
+        yield from _sequence(array[start:], rounding, (note, *rounded))
+    if zero:
+        some = ", ".join(map(str, zero[:_zero_rows_shown])) + (", .." if len(zero) > _zero_rows_shown else "")
+        rounded = (f"rows left at zero: {some}", *rounded)
+    yield from _sequence(array, rounding, rounded)
+
+
+def _sequence(rows: Array, rounding: float, notes: tuple[str, ...]) -> Iterator[Answer]:
+    fits = sequences.find(rows, rounding)
+    if not fits:
+        return
+    best = fits[0]
+    chosen, d_model = best.convention, rows.shape[1]
+    others = [fit for fit in fits[1:] if fit.convention.name != chosen.name]
+    same = [fit for fit in others if sequences.same_formula(chosen, fit.convention, d_model)]
+    rivals = [fit for fit in others if fit not in same]
+    code = best.call(len(rows), d_model)
+    allowed = sequences.column_tolerance(chosen, d_model, len(rows), rounding)
+    keep = np.asarray(rows.any(axis=1))
+    if not keep.all():
+        # Rows that are zero are not compared.
+        allowed = np.where(keep[:, None], allowed, np.inf)
+    more = []
+    if best.descending:
+        more.append(
+            f"its rows run down from position {chosen.first_position + len(rows) - 1} to {chosen.first_position}"
+        )
+    if same:
+        more.append(f"the same formula: {', '.join(dict.fromkeys(fit.convention.name for fit in same))}")
+    if rivals:
+        first_of_each = {fit.convention.name: fit.title_with_frequencies for fit in reversed(rivals)}
+        titles = ", ".join(reversed(first_of_each.values()))
+        more.append(f"this table is too small or too coarse to tell it from {titles}")
+    if not best.is_round:
+        more.append(
+            "base or freq_scale is no round number: the formula may be another one, which differs at other widths"
+        )
+    if chosen.layout == "concatenated" and not best.descending:
+        more += rotary.twin(chosen, rows, allowed)
+    names = tuple(dict.fromkeys(fit.convention.name for fit in others))
+    title = best.title if best.is_round else f"{best.title}, at this width"
+    yield Answer(title, code, (rows,), (allowed,), chosen, names, (*notes, *more))

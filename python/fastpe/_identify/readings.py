@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was given, checked, and how precisely it was stored and computed."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+# Rows that phases are measured in, and rows of the whole table that candidates are held against. The answer is then
+# checked on all rows.
+search_rows = 256
+probe_rows = 16
+
+# The relative error of one rounding to each dtype. float64 tables have often passed through float32.
+_rounding = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+_float32_rounding = 2.0**-24
+# The relative error of angles in systems that compute them in float32. Up to 1.5e-7 was measured; this has a margin.
+_float32_angle_error = 2.5e-7
+# Rounding a power's exponent to float32, and the factor before it, adds this much for each unit of the exponent.
+_float32_power_error = 2.0**-23
+# Beyond this, tables of different conventions would be taken for one another.
+_largest_tolerance = 0.2
+# Where nothing may be off, so that ratios are finite.
+_least_bound = 1e-300
+
+
+def checked(name: str, table: Any) -> Array:
+    """`table` as an array of finite numbers, without its axes of length 1 but for the last two."""
+    if isinstance(table, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name} is {table!r}, expected an array; read the file with numpy.load({table!r})")
+    if isinstance(table, Mapping):
+        key = next(iter(table), "NAME")
+        raise TypeError(f"{name} holds several arrays by name, expected one; pick an entry, such as [{key!r}]")
+    try:
+        array = np.asarray(table)
+    except ValueError:
+        raise ValueError(f"{name} holds rows of different lengths, expected an array; pick one entry") from None
+    if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}, expected numbers; read files with numpy.load, and pick one array of several"
+        )
+    if array.ndim < 2:
+        raise ValueError(f"{name} has shape {list(array.shape)}, expected [L, d_model]: one row per position")
+    if 0 in array.shape:
+        raise ValueError(f"{name} has shape {list(array.shape)}, expected at least one row and one column")
+    if array.ndim > 2:
+        outer = [length for length in array.shape[:-1] if length != 1]
+        array = array.reshape(*(outer or [1]), array.shape[-1])
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds values that are not finite, expected encodings")
+    return array.astype(np.float64) if array.dtype.kind in "iub" else array
+
+
+def stored_dtype(array: Array) -> str:
+    """The narrowest dtype that holds the first values exactly: values that were rounded to it tell no more."""
+    own = str(array.dtype.name)
+    if array.dtype.kind not in "fc" or own in _rounding:
+        return own
+    sample = array[:search_rows]
+    parts = np.ascontiguousarray(sample).view(sample.real.dtype)
+    if np.isin(parts, (-1, 0, 1)).all():
+        return own
+    single = parts.astype(np.float32)
+    if (single == parts).all():
+        if not (single.view(np.uint32) & 0xFFFF).any():
+            return "bfloat16"
+        with np.errstate(over="ignore"):
+            if (single.astype(np.float16) == single).all():
+                return "float16"
+    return own
+
+
+def rounding_of(dtype: str) -> float:
+    """The relative error of one rounding to a dtype."""
+    return _rounding.get(dtype, _float32_rounding)
+
+
+def angle_tolerance(frequencies: npt.NDArray[np.float64], furthest: float) -> npt.NDArray[np.float64]:
+    """How far sines and cosines may be off, for each frequency, if the angles up to `furthest` are float32 numbers.
+
+    Frequencies are powers of a base, and their exponents are rounded too, so that slow ones are relatively less exact.
+    """
+    sizes = np.abs(frequencies)
+    used = sizes > 0.0
+    powers = np.zeros_like(sizes)
+    powers[used] = np.log(sizes.max(initial=0.0) / sizes[used])
+    return sizes * furthest * (_float32_angle_error + _float32_power_error * powers)
+
+
+def tolerance(angles: npt.NDArray[np.float64], rounding: float, amplitude: float) -> npt.NDArray[np.float64]:
+    """How far values may be off, of which `angles` is the part that the angles explain."""
+    return amplitude * np.minimum(2.0 * rounding + angles, _largest_tolerance)
+
+
+def excess(given: Array, expected: Array, allowed: Array) -> tuple[float, float, float]:
+    """How far values are off: the largest ratio to what is allowed, a difference, and what is allowed.
+
+    The latter two are those of the place with this ratio where that is above 1, and else the largest ones. `allowed` is
+    broadcast; values for which it is infinite are not compared.
+    """
+    if given.shape != expected.shape:
+        return math.inf, math.inf, 0.0
+    worst = (0.0, 0.0, 0.0)
+    largest = 0.0
+    step = max(1, (1 << 22) * len(given) // max(given.size, 1))
+    bounds = np.broadcast_to(allowed, given.shape)
+    for start in range(0, len(given), step):
+        part = slice(start, start + step)
+        differences = np.abs(widened(given[part]) - expected[part])
+        largest = max(largest, float(differences.max(where=np.isfinite(bounds[part]), initial=0.0)))
+        with np.errstate(over="ignore"):
+            ratios = differences / np.maximum(bounds[part], _least_bound)
+        index = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
+        worst = max(worst, (float(ratios[index]), float(differences[index]), float(bounds[part][index])))
+    return worst if worst[0] > 1.0 else (worst[0], largest, float(allowed.max(where=np.isfinite(allowed), initial=0.0)))
+
+
+def widened(array: Array) -> Array:
+    """In float64 or complex128."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
