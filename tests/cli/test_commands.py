@@ -21,6 +21,7 @@ from pyarrow import parquet
 import fastpe
 from fastpe.__main__ import main
 
+from .test_identify import file_of_arrays
 from .test_rotary import GEMMA3, LLAMA
 
 
@@ -150,6 +151,9 @@ def test_the_examples_in_help_texts_work(
     for name, config in (("config", LLAMA), ("gemma3", GEMMA3)):
         Path(f"{name}.json").write_text(json.dumps(config))
     np.savez("batch.npz", inputs=x, labels=np.arange(4))
+    cos, sin = fastpe.RotaryEmbedding(32, interleaved=False).tables(64)
+    np.savez("rotary.npz", cos=cos, sin=sin, inputs=x)
+    file_of_arrays(Path("model.safetensors"), {"encoder.embed_positions.weight": fastpe.encode(64, 32), "inputs": x})
     os.mkdir("shards")
     np.save("shards/0.npy", x)
     parquet.write_table(pa.table({"embeddings": x.tolist(), "id": range(4)}), "rows.parquet")
@@ -162,39 +166,6 @@ def test_the_examples_in_help_texts_work(
         line = re.sub(r"\bfastpe (?=[a-z])", f"{sys.executable} -m fastpe ", example)
         run = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
         assert run.returncode == 0, f"{example}: {run.stderr}"
-
-
-def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = tmp_path / "pe.npy"
-    np.save(table, fastpe.encode(100, 64, convention="musicgen", base=500))
-    assert main(["identify", str(table)]) == 0
-    assert capsys.readouterr().out.startswith("musicgen: ")
-
-
-@pytest.mark.parametrize("shape", [(1, 100, 64), (100, 1, 64)])
-def test_identify_takes_the_buffers_of_modules(
-    tmp_path: Path, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    np.save(tmp_path / "pe.npy", fastpe.encode(100, 64, convention="concat").reshape(shape))
-    assert main(["identify", str(tmp_path / "pe.npy")]) == 0
-    assert capsys.readouterr().out.startswith("concat: ")
-
-
-def test_identify_says_when_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = tmp_path / "noise.npy"
-    np.save(table, np.random.default_rng(0).standard_normal((50, 16)))
-    assert main(["identify", str(table)]) == 1
-    assert "no known convention" in capsys.readouterr().out
-
-
-def test_identify_refuses_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = tmp_path / "x.npy"
-    table.write_text("no array")
-    assert main(["identify", str(table)]) == 1
-    assert "is not a .npy file" in capsys.readouterr().err
-    np.save(table, np.array([[print]]), allow_pickle=True)
-    assert main(["identify", str(table)]) == 1
-    assert "holds Python objects" in capsys.readouterr().err
 
 
 def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:

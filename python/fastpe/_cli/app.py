@@ -318,17 +318,29 @@ def _plot(
     plot.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
 
 
-@app.command("identify", epilog=_examples("fastpe identify pe.npy"))
+@app.command(
+    "identify",
+    epilog=_examples(
+        "fastpe identify pe.npy",
+        "fastpe identify model.safetensors --key encoder.embed_positions.weight",
+        "fastpe identify rotary.npz --key cos --key sin",
+    ),
+)
 def _identify(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file [L, d_model]; axes of 1 are left out.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy, .npz or .safetensors file.")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Which array of several; cosines and sines are two, in this order."),
+    ] = None,
 ) -> None:
-    """Find the convention that a table was made with.
+    """Find the call that makes a table.
 
-    Exits with 1 if there is none.
+    The table is an encoding [L, d_model], the cells of a grid, or the cosines and sines of a rotary embedding. Exits with
+    1 if no call that is known makes it.
     """
     from fastpe._cli.commands import identify
 
-    if not identify.run(table):
+    if not identify.run(table, key or []):
         raise typer.Exit(1)
 
 

@@ -1,18 +1,53 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe identify``: the convention that a table in a file was made with."""
+"""``fastpe identify``: the call that makes a table in a file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import fastpe
-from fastpe._cli.files import npy
+from fastpe._cli.errors import CommandError
+from fastpe._cli.files import stored_arrays
+
+_names_shown = 8
+# Parts of names that tables of positions have in checkpoints.
+_usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
 
 
-def run(name: str) -> bool:
+def run(name: str, keys: Sequence[str]) -> bool:
     """Print what is found; whether anything is."""
-    table = npy.load(name)
-    if table.ndim > 2:
-        # As buffers of modules have it: [1, L, d_model] or [L, 1, d_model].
-        table = table.reshape([extent for extent in table.shape if extent != 1])
-    found = fastpe.identify(table)
+    loaders = stored_arrays.loaders(name)
+    arrays = [loaders[key]() for key in _chosen(name, list(loaders), keys)]
+    found = fastpe.identify(*arrays)
     print(found)
     return bool(found.matches)
+
+
+def _chosen(name: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
+    """One array, or cosines and sines."""
+    if names == [""]:
+        if keys:
+            raise CommandError(f"--key chooses one of several arrays, and {name} is one array; leave it out")
+        return names
+    unknown = [key for key in keys if key not in names]
+    if unknown:
+        raise CommandError(f"--key is {unknown[0]}, expected one of {name}'s arrays: {_shown(names)}")
+    if len(keys) > 2:
+        raise CommandError(f"--key was given {len(keys)} times, expected a table, or cosines and sines")
+    if keys or len(names) == 1:
+        return keys or names
+    if not names:
+        raise CommandError(f"{name} holds no array; write it with numpy.savez")
+    pairs = [(cos, cos.replace("cos", "sin")) for cos in names if "cos" in cos]
+    if len(names) == 2 and pairs and set(pairs[0]) == set(names):
+        return pairs[0]
+    raise CommandError(
+        f"{name} holds {len(names)} arrays ({_shown(names)}); choose with --key NAME, cosines and sines with two: "
+        f"--key COS --key SIN"
+    )
+
+
+def _shown(names: list[str]) -> str:
+    """The names, those first that a table may have."""
+    likely = sorted(names, key=lambda name: not any(part in name.lower() for part in _usual_parts))
+    return ", ".join(likely[:_names_shown]) + (", .." if len(names) > _names_shown else "")

@@ -22,7 +22,7 @@ from fastpe._cli.output import descriptor_of
 Arrays = Mapping[str, npt.NDArray[Any]]
 Writer = Callable[[IO[bytes], Arrays], None]
 
-_safetensors_types = {
+safetensors_types = {
     "float16": "F16",
     "bfloat16": "BF16",
     "float32": "F32",
@@ -43,7 +43,7 @@ def writer_of(name: str, arrays: Arrays) -> Writer:
         )
     if suffix == ".safetensors":
         for array in arrays.values():
-            if array.dtype.name not in _safetensors_types:
+            if array.dtype.name not in safetensors_types:
                 raise CommandError(
                     f"-o is {name}, and safetensors has no {array.dtype.name}; write a .npy or .npz file, or choose "
                     f"--dtype float32"
@@ -69,7 +69,7 @@ def _write_safetensors(target: IO[bytes], arrays: Arrays) -> None:
     for name, array in arrays.items():
         start, end = end, end + array.nbytes
         header[name] = {
-            "dtype": _safetensors_types[array.dtype.name],
+            "dtype": safetensors_types[array.dtype.name],
             "shape": list(array.shape),
             "data_offsets": [start, end],
         }

@@ -42,7 +42,7 @@ class NpzWork:
         with (
             open(name, "rb") as stream,
             open_target(self.task.target) as target,
-            _archive(stream, name) as archive,
+            archive_in(stream, name) as archive,
             zipfile.ZipFile(target, "w") as result,
         ):
             for member in archive.infolist():
@@ -62,7 +62,7 @@ class NpzWork:
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpzWork:
     """Read the headers of the arrays in question."""
     name = task.source
-    with open(name, "rb") as stream, _archive(stream, name) as archive:
+    with open(name, "rb") as stream, archive_in(stream, name) as archive:
         names = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
         if not names:
             raise CommandError(f"{name} holds no .npy array; write it with numpy.savez")
@@ -80,6 +80,7 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpzWork:
 
 
 @contextlib.contextmanager
-def _archive(stream: IO[bytes], name: str) -> Iterator[zipfile.ZipFile]:
+def archive_in(stream: IO[bytes], name: str) -> Iterator[zipfile.ZipFile]:
+    """The archive in a file; damage becomes one line."""
     with damage_in_one_line(name, "a .npz archive", _errors_of_archives), zipfile.ZipFile(stream) as archive:
         yield archive
