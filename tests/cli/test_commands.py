@@ -106,9 +106,9 @@ def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (["dem"], "fastpe: No such command 'dem'"),
-        (["demo", "--batch", "0"], "fastpe demo: Invalid value for '--batch'"),
         (["encode"], "fastpe encode: Missing option"),
         (["demo", "--nonsense"], "fastpe demo: No such option: --nonsense"),
+        (["encode", "--seq-ln", "3"], "fastpe encode: No such option: --seq-ln; did you mean '--seq-len'? See"),
     ],
 )
 def test_wrong_usage_is_one_line_and_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +118,34 @@ def test_wrong_usage_is_one_line_and_2(arguments: list[str], message: str, capsy
     assert captured.err.startswith(message)
     assert captured.err.count("\n") == 1
     assert "--help" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("demo --batch 0", "--batch is 0, expected an integer that is at least 1"),
+        ("encode --seq-len 3 --d-model 4 -o x.npy --offset 1.5", "--offset is 1.5, expected an integer"),
+        ("encode --seq-len 3 --d-model 4 -o x.npy --base ten", "--base is ten, expected a finite number"),
+        ("add x.npy -o y.npy --scale nan", "--scale is nan, expected a finite number"),
+        ("add x.npy -o y.npy --alpha inf", "--alpha is inf, expected a finite number"),
+        ("plot heatmp -o x.png", "PICTURE is heatmp, which is not known; did you mean heatmap?"),
+    ],
+)
+def test_a_wrong_value_is_named_in_our_own_words(
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments.split()) == 2
+    assert capsys.readouterr().err == f"fastpe: {message}\n"
+
+
+@pytest.mark.parametrize("command", ["demo", "encode", "rotary", "add", "info", "plot", "identify", "conventions"])
+def test_help_is_for_people(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out.partition("Examples:")[0]
+    # Names of Python's types, and the ranges that typer makes of bounds.
+    assert not re.search(r"<|>|\b(str|int|float|INTEGER|FLOAT|TEXT)\b", text)
+    assert all(len(line) <= 80 for line in text.splitlines())
 
 
 def test_encode_writes_what_the_function_returns(tmp_path: Path) -> None:

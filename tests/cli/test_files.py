@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -105,9 +106,10 @@ def test_rows_longer_than_a_block(tmp_path: Path, width: int) -> None:
 @pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
 def test_every_dtype_and_first_position(tmp_path: Path, dtype: str, convention: str) -> None:
     x = embeddings(2, 9, 6, dtype=dtype)
-    result = added(tmp_path, x, "--convention", convention, "--base", "500", "--scale", "3", "--threads", "1")
+    options = ["--base", "500", "--scale", "3", "--alpha", "0.5", "--threads", "1"]
+    result = added(tmp_path, x, "--convention", convention, *options)
     assert result.dtype == x.dtype
-    np.testing.assert_array_equal(result, fastpe.add(x, convention=convention, base=500, scale=3))
+    np.testing.assert_array_equal(result, fastpe.add(x, convention=convention, base=500, scale=3, alpha=0.5))
 
 
 def test_another_byte_order_becomes_the_native_one(tmp_path: Path) -> None:
@@ -244,6 +246,22 @@ def test_a_damaged_lzma_member_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert os.listdir(tmp_path) == ["x.npz"]
 
 
+@pytest.mark.parametrize("name", ["x.npy", "notes.txt"])
+def test_an_archive_with_two_members_of_one_name_is_refused(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "x.npz"
+    with zipfile.ZipFile(source, "w") as archive:
+        archive.writestr("x.npy", npy_bytes(embeddings(2, 3)))
+        archive.writestr("z.npy", npy_bytes(embeddings(2, 4)))
+        archive.writestr("notes.txt", b"")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr(name, npy_bytes(embeddings(2, 4, dtype="float64")))
+    assert main(["add", str(source), "-o", str(tmp_path / "y.npz")]) == 1
+    assert capsys.readouterr().err == f"fastpe: {source} has two members {name}; write it anew with numpy.savez\n"
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
 # ---- pipes
 
 _commands_that_print = ["info", "--version", "info --json", "conventions", "add --help", "demo --batch 1 --seq-len 3"]
@@ -258,7 +276,7 @@ def test_from_pipe_to_pipe() -> None:
     run = run_fastpe("add", "-", "-o", "-", data=npy_bytes(x))
     assert run.returncode == 0
     np.testing.assert_array_equal(np.load(io.BytesIO(run.stdout)), fastpe.add(x))
-    assert run.stderr.startswith(b"added to 1 file: 432 B in ")
+    assert run.stderr.splitlines() == [b"added to 1 file: 432 B"]
 
 
 def test_encode_into_pipe_quietly() -> None:
@@ -447,6 +465,83 @@ def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (np.zeros((1,) * 11 + (4,), np.float32), "b.npy: x has 12 axes, expected at most 10"),
+        (np.zeros((3, 5), np.float32), "b.npy: d_model is 5, expected an even number"),
+        (np.zeros(3, np.float32), "b.npy has shape [3], expected at least two axes"),
+    ],
+    ids=["axes", "width", "line"],
+)
+@pytest.mark.parametrize("output", ["new", "old", None])
+def test_every_file_is_checked_before_the_first_is_written(
+    tmp_path: Path,
+    second: Array,
+    message: str,
+    output: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", embeddings(3, 4))
+    np.save("b.npy", second)
+    os.mkdir("old")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    where = ["--in-place"] if output is None else ["-o", output]
+    assert main(["add", "a.npy", "b.npy", *where, "--convention", "nerf"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"fastpe: {message}")
+    assert error.count("\n") == 1
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+    assert not Path("new").exists()
+
+
+def test_every_target_is_checked_before_the_first_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [save(Path(name), embeddings(3, 4)) for name in ("a.npy", "b.npy")]
+    os.makedirs("out/b.npy")
+    assert main(["add", *names, "-o", "out"]) == 1
+    assert "out/b.npy is a directory, expected a file to write" in capsys.readouterr().err
+    os.rmdir("out/b.npy")
+    Path("out/b.npy").touch()
+    assert main(["add", *names, "-o", "out", "--no-clobber"]) == 1
+    assert "out/b.npy exists, and --no-clobber keeps it" in capsys.readouterr().err
+    # Each of them would fit, and both would not.
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=60))
+    assert main(["add", *names, "-o", "out"]) == 1
+    assert "out/a.npy and the 1 other results would have 96 B, and there are 60 B free" in capsys.readouterr().err
+    assert os.listdir("out") == ["b.npy"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="makes symbolic links")
+def test_a_target_is_no_other_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [save(Path(name), embeddings(3, 4)) for name in ("a.npy", "b.npy")]
+    os.mkdir("out")
+    os.symlink("../b.npy", "out/a.npy")
+    before = Path("b.npy").read_bytes()
+    assert main(["add", *names, "-o", "out"]) == 1
+    assert "out/a.npy is the input itself" in capsys.readouterr().err
+    assert Path("b.npy").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("a\x1b[31mb\x07", "a\\x1b[31mb\\x07"), ("a\u202eb", "a\\u202eb"), ("a\nb", "a b"), ("ä", "ä")]
+)
+@pytest.mark.skipif(os.name != "posix", reason="such names are POSIX's")
+def test_names_of_files_move_no_terminal(
+    tmp_path: Path, name: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["encode", "--seq-len", "3", "--d-model", "4", "-o", f"{name}.npz"]) == 1
+    assert capsys.readouterr().err.startswith(f"fastpe: -o is {shown}.npz, expected a name that ends in .npy")
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["a.npy"], "expected one of -o OUT and --in-place"),
@@ -464,12 +559,15 @@ def test_one_bad_file_stops_all_before_anything_is_written(tmp_path: Path, capsy
         (["d", "-o", "y.npy"], "-o is y.npy, the name of a file, expected a directory for all from d"),
         (["a.npy", "-o", ""], "a name is empty"),
         (["", "-o", "y.npy"], "a name is empty"),
-        (["a.npy", "-o", "y.npy", "--scale", "nan"], "--scale is nan, expected a finite number"),
+        (["a.npy", "./a.npy", "--in-place"], "./a.npy and a.npy are one file; name it once"),
+        (["table.csv", "-o", "y.npy"], "table.csv has none of the formats that are read: .npy, .npz, .parquet"),
+        (["a.npy", "-o", "d/b.npy", "--no-clobber"], "d/b.npy exists, and --no-clobber keeps it"),
         (["none.npy", "-o", "y.npy"], "none.npy: No such file or directory"),
         (["none*.npy", "-o", "y"], "none*.npy matches no file"),
         (["empty", "-o", "y"], "empty has no input in it; expected names that end in .npy, .npz"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "1"], "--seq-axis is 1, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "-3"], "--seq-axis is -3, expected an axis of a.npy"),
+        (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "fastpe: convention is 'fairsec'"),
         (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),
         (["a.npy", "-o", "y.npy", "--dtype", "int8"], "--dtype is int8, expected float16"),
         (["a.npy", "-o", "y.npy", "--offset", str(2**53)], "2**53"),
@@ -493,6 +591,7 @@ def test_errors_are_one_line_and_write_nothing(
         np.save(name, embeddings(3, 4))
     np.save("ids.npy", np.arange(6).reshape(2, 3))
     np.save("line.npy", embeddings(3))
+    Path("table.csv").write_text(",0,1\n0,1.5,2.5\n")
     np.save("brain.npy", embeddings(3, 4).astype(ml_dtypes.bfloat16))
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     assert main(["add", *arguments]) == 1
@@ -538,6 +637,14 @@ def header(text: str, version: bytes = b"\x01\x00") -> bytes:
         (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)}"), "it is truncated"),
         (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)}") + bytes(49), "followed by something else"),
         (header("{'descr': '<f4', 'fortran_order': False, 'shape': (" + "9" * 15 + ", 2)}"), "it is truncated"),
+        (
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 1" + "0" * 23 + ")}"),
+            "which no array can have",
+        ),
+        (
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1" + "0" * 23 + ")}"),
+            "which no array can have",
+        ),
         (
             header("{'descr': '|O', 'fortran_order': False, 'shape': (1, 1)}") + b"cos\nsystem\n.",
             "holds Python objects",

@@ -177,6 +177,50 @@ def test_errors_are_one_line_and_write_nothing(
     assert files(store.parent) == before
 
 
+@pytest.mark.parametrize("target", ["x.zarr/new.zarr", "x.zarr/group/new.zarr", "x.zarr/e/new.zarr"])
+def test_a_store_is_not_copied_into_itself(
+    store: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(store.parent)
+    before = files(store)
+    (store / "group").mkdir(exist_ok=True)
+    target = target.replace("x.zarr", store.name)
+    assert main(["add", store.name, "--key", "e", "-o", target]) == 1
+    error = capsys.readouterr().err
+    assert f"{target} lies in the input {store.name}; name an output outside of it" in error
+    assert error.count("\n") == 1
+    assert files(store) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="makes symbolic links")
+@pytest.mark.parametrize("place", [".", "../out"])
+def test_a_store_with_a_link_to_itself_or_to_its_copy_is_refused(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    zarr.open("x.zarr", mode="w", shape=(4, 4), chunks=(2, 2), dtype="f4")
+    os.mkdir("out")
+    os.symlink(place, "x.zarr/link")
+    assert main(["add", "x.zarr", "-o", "out/y.zarr"]) == 1
+    error = capsys.readouterr().err
+    assert "x.zarr/link is a link to " in error
+    assert error.count("\n") == 1
+    assert os.listdir("out") == []
+
+
+@pytest.mark.skipif(not ZARR_3, reason="zarr 3 warns of what it does not know")
+@pytest.mark.skipif(os.name != "posix", reason="such names are POSIX's")
+@pytest.mark.filterwarnings("default")
+def test_warnings_about_names_move_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    group = zarr.open_group(str(tmp_path / "x.zarr"), mode="w")
+    group["e"] = embeddings(3, 4)
+    (tmp_path / "x.zarr" / "a\x1b[31mb").touch()
+    assert main(["add", str(tmp_path / "x.zarr"), "-o", str(tmp_path / "y.zarr"), "-q"]) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("fastpe: warning: Object at a\\x1b[31mb is not recognized")
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize("trials", [2, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", FORMATS)
 def test_damaged_stores_are_one_line_and_leave_nothing(

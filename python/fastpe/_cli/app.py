@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import enum
 import math
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -12,7 +12,9 @@ from rich.console import Console
 
 import fastpe
 from fastpe import _core
-from fastpe._cli.errors import CommandError
+from fastpe._arguments import nearest
+from fastpe._cli.errors import CommandError, WrongUsage
+from fastpe._cli.output import require_targets
 
 app = typer.Typer(
     name="fastpe",
@@ -40,11 +42,48 @@ def _top(
         print(context.get_help())
 
 
+def _integer(name: str, at_least: int | None = None) -> Callable[[str | int], int]:
+    """What reads an integer from the command line; typer's own messages are those of its libraries."""
+
+    def parse(text: str | int) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or (at_least is not None and number < at_least):
+            least = "" if at_least is None else f" that is at least {at_least}"
+            raise WrongUsage(f"{name} is {text}, expected an integer{least}")
+        return number
+
+    return parse
+
+
+def _number(name: str) -> Callable[[str | float], float]:
+    """What reads a number from the command line."""
+
+    def parse(text: str | float) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise WrongUsage(f"{name} is {text}, expected a finite number")
+        return number
+
+    return parse
+
+
 @app.command("demo")
 def _demo(
-    batch: Annotated[int, typer.Option(min=1, help="Sequences in the batch.")] = 32,
-    seq_len: Annotated[int, typer.Option(min=1, help="Positions in a sequence.")] = 512,
-    d_model: Annotated[int, typer.Option(min=1, help="Width of the embeddings.")] = 768,
+    batch: Annotated[
+        int, typer.Option(parser=_integer("--batch", 1), metavar="B", help="Sequences in the batch.")
+    ] = 32,
+    seq_len: Annotated[
+        int, typer.Option(parser=_integer("--seq-len", 1), metavar="L", help="Positions in a sequence.")
+    ] = 512,
+    d_model: Annotated[
+        int, typer.Option(parser=_integer("--d-model", 1), metavar="D", help="Width of the embeddings.")
+    ] = 768,
 ) -> None:
     """Encode, add, check and time a built-in batch.
 
@@ -67,11 +106,16 @@ def _convention_names(incomplete: str) -> list[str]:
 
 _Output = Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="The file to write, or - for a pipe.")]
 _Convention = Annotated[
-    str, typer.Option(autocompletion=_convention_names, help="A name that `fastpe conventions` lists.")
+    str, typer.Option(autocompletion=_convention_names, metavar="NAME", help="A name that `fastpe conventions` lists.")
 ]
-_Base = Annotated[float | None, typer.Option(help="Base of the wavelengths, instead of the convention's.")]
-_Offset = Annotated[int, typer.Option(help="Position of the first row.")]
-_Dtype = Annotated[str, typer.Option(help="float16, bfloat16, float32 or float64.")]
+_base = _number("--base")
+_Base = Annotated[
+    float | None, typer.Option(parser=_base, metavar="B", help="Base of the wavelengths, instead of the convention's.")
+]
+_Offset = Annotated[
+    int, typer.Option(parser=_integer("--offset"), metavar="POSITION", help="Position of the first row.")
+]
+_Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="float16, bfloat16, float32 or float64.")]
 _Config = Annotated[str | None, typer.Option(metavar="FILE", help="A model's config.json.")]
 _LayerType = Annotated[
     str | None, typer.Option(metavar="NAME", help="Which layers, as the config names them, where they differ.")
@@ -83,7 +127,10 @@ _Interleaved = Annotated[
         help="The pairing of a model that fastpe does not know; cosines and sines are the same.",
     ),
 ]
-_Threads = Annotated[int | None, typer.Option(min=1, help="At most this many threads.")]
+_Threads = Annotated[
+    int | None, typer.Option(parser=_integer("--threads", 1), metavar="N", help="At most this many threads.")
+]
+_NoClobber = Annotated[bool, typer.Option("--no-clobber", help="Refuse to replace a file that exists.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
@@ -91,18 +138,19 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but e
     "encode",
     epilog=_examples(
         "fastpe encode --seq-len 512 --d-model 768 -o pe.npy",
-        "fastpe encode --seq-len 512 --d-model 768 --convention fairseq --dtype float64 -o pe.npy",
+        "fastpe encode --seq-len 512 --d-model 768 --convention fairseq -o pe.npy",
     ),
 )
 def _encode(
     output: _Output,
-    seq_len: Annotated[int, typer.Option(min=0, help="Number of positions.")],
-    d_model: Annotated[int, typer.Option(min=1, help="Width of the encoding.")],
+    seq_len: Annotated[int, typer.Option(parser=_integer("--seq-len", 0), metavar="L", help="Number of positions.")],
+    d_model: Annotated[int, typer.Option(parser=_integer("--d-model", 1), metavar="D", help="Width of the encoding.")],
     convention: _Convention = "vaswani",
     base: _Base = None,
     offset: _Offset = 0,
     dtype: _Dtype = "float32",
     threads: _Threads = None,
+    no_clobber: _NoClobber = False,
     quiet: _Quiet = False,
 ) -> None:
     """Write the encoding of positions to a .npy file."""
@@ -110,6 +158,7 @@ def _encode(
     from fastpe._cli.options import EncodingOptions, dtype_of
 
     options = EncodingOptions(convention, base, offset, threads)
+    require_targets([output], no_clobber=no_clobber)
     encode.run(options, output, seq_len=seq_len, d_model=d_model, dtype=dtype_of(dtype), quiet=quiet)
 
 
@@ -120,10 +169,10 @@ def _forms(incomplete: str) -> list[str]:
 @app.command(
     "rotary",
     epilog=_examples(
-        "fastpe rotary --config config.json --seq-len 4096 --form halves --dtype float16 -o cache.npz",
-        "fastpe rotary --config gemma3.json --layer-type sliding_attention --seq-len 4096 -o sliding.npz",
-        "fastpe rotary --dim 128 --base 1e6 --seq-len 4096 --form cos_sin --dtype bfloat16 -o cache.safetensors",
-        "fastpe rotary --dim 64 --seq-len 10 --offset 1000 --form angles -o angles.npy",
+        "fastpe rotary --config config.json --seq-len 4096 --dtype float16 -o a.npz",
+        "fastpe rotary --config gemma3.json --layer-type sliding_attention --seq-len 512 -o b.npz",
+        "fastpe rotary --dim 128 --base 1e6 --seq-len 4096 -o c.safetensors",
+        "fastpe rotary --dim 64 --seq-len 10 --offset 1000 --form angles -o d.npy",
     ),
 )
 def _rotary(
@@ -134,14 +183,27 @@ def _rotary(
         ),
     ],
     seq_len: Annotated[
-        int, typer.Option(min=0, help="Number of positions; the last one decides for scalings that depend on a length.")
+        int,
+        typer.Option(
+            parser=_integer("--seq-len", 0),
+            metavar="L",
+            help="Number of positions; the last one decides for scalings that depend on a length.",
+        ),
     ],
     config: _Config = None,
     layer_type: _LayerType = None,
     interleaved: _Interleaved = None,
-    dim: Annotated[int | None, typer.Option(help="Columns that are rotated, where there is no --config.")] = None,
+    dim: Annotated[
+        int | None,
+        typer.Option(
+            parser=_integer("--dim"), metavar="D", help="Columns that are rotated, where there is no --config."
+        ),
+    ] = None,
     base: Annotated[
-        float | None, typer.Option(help="Base of the frequencies, where there is no --config.", show_default="10000")
+        float | None,
+        typer.Option(
+            parser=_base, metavar="B", help="Base of the frequencies, where there is no --config.", show_default="10000"
+        ),
     ] = None,
     offset: _Offset = 0,
     form: Annotated[
@@ -154,9 +216,10 @@ def _rotary(
     ] = None,
     dtype: _Dtype = "float32",
     threads: _Threads = None,
+    no_clobber: _NoClobber = False,
     quiet: _Quiet = False,
 ) -> None:
-    """Write the tables of a rotary embedding: cosines and sines, or one array of both.
+    """Write the cosines and sines of a rotary embedding.
 
     The model is one that a config.json describes, or has --dim columns and no scaling.
     """
@@ -164,6 +227,7 @@ def _rotary(
     from fastpe._cli.options import RotaryOptions, dtype_of
 
     options = RotaryOptions(config, layer_type, interleaved, dim, base)
+    require_targets([output], no_clobber=no_clobber)
     # The longest sequence that has all its positions in the file.
     length = max(offset + seq_len, 0)
     rotary.run(
@@ -183,7 +247,7 @@ def _rotary(
     epilog=_examples(
         "fastpe add embeddings.npy -o with-positions.npy",
         "fastpe add embeddings.npy --in-place",
-        "fastpe add shards/ -o shards-with-positions/ --convention tensor2tensor --scale 27.71",
+        "fastpe add shards/ -o with-positions/ --convention concat --scale 27.71",
         "fastpe add batch.npz --key inputs -o batch-with-positions.npz",
         "fastpe add rows.parquet --key embeddings -o rows-with-positions.parquet",
         "fastpe add store.zarr --key embeddings --in-place",
@@ -195,7 +259,7 @@ def _add(
         list[str],
         typer.Argument(
             metavar="IN",
-            help=".npy, .npz, .parquet and .arrow files, .zarr stores, directories of them, patterns, or - for a pipe.",
+            hidden=True,
         ),
     ],
     output: Annotated[
@@ -209,18 +273,29 @@ def _add(
         list[str] | None,
         typer.Option(metavar="NAME", help="Which array of several, or which column of a table; the others are copied."),
     ] = None,
-    seq_axis: Annotated[int, typer.Option(help="Which axis is the sequence.")] = -2,
-    scale: Annotated[float, typer.Option(help="x * SCALE + encoding.")] = 1.0,
+    seq_axis: Annotated[
+        int, typer.Option(parser=_integer("--seq-axis"), metavar="AXIS", help="Which axis is the sequence.")
+    ] = -2,
+    scale: Annotated[
+        float, typer.Option(parser=_number("--scale"), metavar="S", help="S in x * S + A * encoding.")
+    ] = 1.0,
+    alpha: Annotated[
+        float, typer.Option(parser=_number("--alpha"), metavar="A", help="A in x * S + A * encoding.")
+    ] = 1.0,
     convention: _Convention = "vaswani",
     base: _Base = None,
     offset: _Offset = 0,
     dtype: Annotated[
-        str | None, typer.Option(help="Convert to float16, bfloat16, float32 or float64, then add.")
+        str | None,
+        typer.Option(metavar="DTYPE", help="Convert to float16, bfloat16, float32 or float64, then add."),
     ] = None,
     threads: _Threads = None,
+    no_clobber: _NoClobber = False,
     quiet: _Quiet = False,
 ) -> None:
     """Add the encoding to embeddings in files.
+
+    IN is a .npy, .npz, .parquet or .arrow file, a .zarr store, a directory of them, a pattern, or - for a pipe.
 
     Files may be larger than memory. A new file appears under its name when it is complete. If it replaces a file, it has the
     same permissions, but other hard links keep the old contents. --in-place has no such safety: stopped in the middle, it
@@ -230,11 +305,9 @@ def _add(
     from fastpe._cli.files.addition import Addition
     from fastpe._cli.options import EncodingOptions, dtype_of
 
-    if not math.isfinite(scale):
-        raise CommandError(f"--scale is {scale}, expected a finite number")
     options = EncodingOptions(convention, base, offset, threads)
-    addition = Addition(options, seq_axis, scale, None if dtype is None else dtype_of(dtype))
-    add.run(addition, inputs, output, in_place=in_place, keys=key or [], quiet=quiet)
+    addition = Addition(options, seq_axis, scale, alpha, None if dtype is None else dtype_of(dtype))
+    add.run(addition, inputs, output, in_place=in_place, keys=key or [], no_clobber=no_clobber, quiet=quiet)
 
 
 @app.command("info")
@@ -247,28 +320,34 @@ def _info(
     info.run(Console(), as_json=json)
 
 
-class Picture(str, enum.Enum):
-    """What `plot` draws."""
+_pictures = ("heatmap", "wavelengths", "waves", "similarity", "error", "rotary")
 
-    heatmap = "heatmap"
-    wavelengths = "wavelengths"
-    waves = "waves"
-    similarity = "similarity"
-    error = "error"
-    rotary = "rotary"
+
+def _picture(text: str) -> str:
+    if text in _pictures:
+        return text
+    near = nearest(text, _pictures)
+    hint = f"did you mean {near}?" if near else f"expected one of {', '.join(_pictures)}"
+    raise WrongUsage(f"PICTURE is {text}, which is not known; {hint}")
+
+
+def _picture_names(incomplete: str) -> list[str]:
+    return [name for name in _pictures if name.startswith(incomplete)]
 
 
 @app.command(
     "plot",
     epilog=_examples(
         "fastpe plot heatmap -o heatmap.png",
-        "fastpe plot heatmap --convention vaswani --convention tensor2tensor -o side-by-side.svg",
+        "fastpe plot heatmap --convention vaswani --convention mlx -o both.svg",
         "fastpe plot error --d-model 512 --dark -o error.png",
         "fastpe plot rotary --config config.json -o rotary.png",
     ),
 )
 def _plot(
-    picture: Annotated[Picture, typer.Argument(help="What to draw: see above.")],
+    picture: Annotated[
+        str, typer.Argument(parser=_picture, autocompletion=_picture_names, metavar="PICTURE", hidden=True)
+    ],
     output: Annotated[
         str | None,
         typer.Option(
@@ -278,44 +357,66 @@ def _plot(
     seq_len: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Number of positions; rotary: for scalings that depend on a length.", show_default="100"
+            parser=_integer("--seq-len", 2),
+            metavar="L",
+            help="Number of positions; rotary: for scalings that depend on a length.",
+            show_default="100",
         ),
     ] = None,
-    d_model: Annotated[int, typer.Option(min=1, help="Width of the encoding.")] = 128,
+    d_model: Annotated[
+        int, typer.Option(parser=_integer("--d-model", 1), metavar="D", help="Width of the encoding.")
+    ] = 128,
     convention: Annotated[
         list[str] | None,
         typer.Option(
             autocompletion=_convention_names,
+            metavar="NAME",
             help="A name that `fastpe conventions` lists; several are drawn side by side.",
         ),
     ] = None,
     base: _Base = None,
-    last_position: Annotated[int, typer.Option(min=10, help="Where the picture of errors stops.")] = 1_000_000,
+    last_position: Annotated[
+        int,
+        typer.Option(
+            parser=_integer("--last-position", 10), metavar="POSITION", help="Where the picture of errors stops."
+        ),
+    ] = 1_000_000,
     config: _Config = None,
     layer_type: _LayerType = None,
     interleaved: _Interleaved = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
+    no_clobber: _NoClobber = False,
+    quiet: _Quiet = False,
 ) -> None:
     """Draw an encoding, or the frequencies of a rotary embedding.
 
-    heatmap: its values. wavelengths: positions per turn. waves: single dimensions. similarity: dot products of positions.
-    error: how far the usual float32 code is off. rotary: positions per turn in the model of --config, with its scaling and
-    without.
-    """
+    PICTURE is one of these:
+
+    \b
+      heatmap      the values of an encoding
+      wavelengths  positions per turn
+      waves        single dimensions
+      similarity   dot products of positions
+      error        how far the usual float32 code is off
+      rotary       positions per turn in the model of --config, with its
+                   scaling and without
+    """  # noqa: D301
     from fastpe._cli.commands import plot
     from fastpe._cli.options import RotaryOptions
 
-    if picture is Picture.rotary:
+    if output is not None:
+        require_targets([output], no_clobber=no_clobber)
+    if picture == "rotary":
         if config is None:
             raise CommandError("plot rotary draws the model of a config.json; name the file with --config")
         options = RotaryOptions(config, layer_type, interleaved, base=base)
-        plot.run_rotary(options.embedding(seq_len), output, dark=dark)
+        plot.run_rotary(options.embedding(seq_len), output, dark=dark, quiet=quiet)
         return
     if config is not None:
-        raise CommandError(f"--config is {config}, which plot rotary draws, and not {picture.value}; leave it out")
+        raise CommandError(f"--config is {config}, which plot rotary draws, and not {picture}; leave it out")
     seq_len = 100 if seq_len is None else seq_len
     encodings = [fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]]
-    plot.run(picture.value, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark)
+    plot.run(picture, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark, quiet=quiet)
 
 
 @app.command(
@@ -327,7 +428,7 @@ def _plot(
     ),
 )
 def _identify(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy, .npz or .safetensors file.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", hidden=True)],
     key: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Which array of several; cosines and sines are two, in this order."),
@@ -335,8 +436,10 @@ def _identify(
 ) -> None:
     """Find the call that makes a table.
 
-    The table is an encoding [L, d_model], the cells of a grid, or the cosines and sines of a rotary embedding. Exits with
-    1 if no call that is known makes it.
+    TABLE is a .npy, .npz or .safetensors file with an encoding [L, d_model], the cells of a grid, or the cosines and
+    sines of a rotary embedding.
+
+    Exits with 1 if no call that is known makes it.
     """
     from fastpe._cli.commands import identify
 
@@ -346,11 +449,9 @@ def _identify(
 
 @app.command("conventions")
 def _conventions(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", autocompletion=_convention_names, help="Show this one alone.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=_convention_names, hidden=True)] = None,
 ) -> None:
-    """List the conventions.
+    """List the conventions, or show the one that has a name.
 
     With their formulas, who uses them, and where they were read.
     """

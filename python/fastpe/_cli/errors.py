@@ -11,8 +11,19 @@ class CommandError(Exception):
     """One line for the user: what was found, what was expected, and the remedy."""
 
 
+class WrongUsage(CommandError):
+    """An option or an argument has a value that no file and no machine could make right."""
+
+
 class MissingLibrary(CommandError):
     """A library of an extra is not installed."""
+
+
+def printable(text: str) -> str:
+    """The text in one line, with escapes for what would move a terminal's cursor, colour it or turn its text around."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in " ".join(text.split())
+    )
 
 
 @contextlib.contextmanager

@@ -21,6 +21,10 @@ class EncodingOptions:
     offset: int = 0
     num_threads: int | None = None
 
+    def __post_init__(self) -> None:
+        # A name that is wrong is so for every file.
+        fastpe.conventions.find(self.convention)
+
     def encoder(self, d_model: int) -> fastpe.PositionalEncoding:
         """The encoder for one width; a ValueError says what does not fit."""
         return fastpe.PositionalEncoding(d_model, convention=self.convention, base=self.base)

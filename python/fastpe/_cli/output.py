@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -81,6 +81,53 @@ def _named_in_errors(name: str) -> Iterator[None]:
         raise
 
 
+def require_targets(names: Sequence[str], byte_counts: Sequence[int] = (), *, no_clobber: bool = False) -> None:
+    """Refuse files that cannot be written, all of them, before the first one is.
+
+    Parameters
+    ----------
+    names
+        Files; descriptors and devices, which are left to those who write to them.
+    byte_counts
+        The sizes that they will have, as far as they are known.
+    no_clobber
+        Whether to refuse files that exist, too.
+    """
+    paths = [Path(name) for name in names if descriptor_of(name) is None and not _is_special(Path(name))]
+    for path in paths:
+        if no_clobber and os.path.lexists(path):
+            raise CommandError(
+                f"{path} exists, and --no-clobber keeps it; name another output, or leave --no-clobber out"
+            )
+        _replaceable(path)
+    if paths:
+        _require_room(paths[0], sum(byte_counts), len(paths))
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _replaceable(path: Path) -> Path:
+    """The file that a path leads to, in a directory that is there; it may be there itself."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a directory, expected a file to write; add a file name")
+    final = Path(os.path.realpath(path))
+    if not final.parent.is_dir():
+        raise CommandError(f"{final.parent} is no directory; make it first")
+    if final.exists() and not os.access(final, os.W_OK):
+        # It could be replaced all the same, but somebody did not want it changed.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return final
+
+
+def _require_room(path: Path, byte_count: int, file_count: int = 1) -> None:
+    free = shutil.disk_usage(os.path.dirname(os.path.realpath(path))).free
+    if byte_count > free:
+        what = f"{path}" if file_count == 1 else f"{path} and the {file_count - 1} other results"
+        raise CommandError(f"{what} would have {in_bytes(byte_count)}, and there are {in_bytes(free)} free; make room")
+
+
 @contextlib.contextmanager
 def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
     """A new file beside `path` that replaces it once everything is written and on the disk.
@@ -88,22 +135,13 @@ def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
     That there is room for `byte_count` bytes is checked first. Whatever ends the work early leaves what `path` was, and no
     other file unless the process was killed outright.
     """
-    if path.is_dir():
-        raise CommandError(f"{path} is a directory, expected a file to write; add a file name")
-    if path.exists() and not path.is_file():
+    if _is_special(path):
         # A pipe or a device is not to be replaced.
         with open(path, "wb") as stream:
             yield stream
         return
-    final = Path(os.path.realpath(path))
-    if not final.parent.is_dir():
-        raise CommandError(f"{final.parent} is no directory; make it first")
-    if final.exists() and not os.access(final, os.W_OK):
-        # It could be replaced all the same, but somebody did not want it changed.
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    free = shutil.disk_usage(final.parent).free
-    if byte_count > free:
-        raise CommandError(f"{path} would have {in_bytes(byte_count)}, and there are {in_bytes(free)} free; make room")
+    final = _replaceable(path)
+    _require_room(path, byte_count)
     partial = _partial_name(final)
     try:
         with open(partial, "xb", opener=_closed_to_others if final.exists() else None) as stream:

@@ -8,16 +8,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from fastpe._cli.errors import printable
+
 # Takes the number of bytes that were done since the last call.
 Progress = Callable[[int], None]
 
-_worth_a_bar_bytes = 64 << 20
+_long_work_bytes = 64 << 20
 
 
 @contextlib.contextmanager
 def progress_bar(total_bytes: int | None, *, quiet: bool) -> Iterator[Progress]:
     """A function to report bytes to: a bar on standard error if that is a terminal and the work is long."""
-    if quiet or not sys.stderr.isatty() or (total_bytes is not None and total_bytes < _worth_a_bar_bytes):
+    if quiet or not sys.stderr.isatty() or (total_bytes is not None and total_bytes < _long_work_bytes):
         yield lambda _: None
         return
     from rich import progress
@@ -34,19 +36,22 @@ def progress_bar(total_bytes: int | None, *, quiet: bool) -> Iterator[Progress]:
         yield lambda byte_count: bar.advance(task, byte_count)
 
 
-class Throughput:
-    """One line on standard error about bytes and time."""
+class Summary:
+    """One line on standard error about what was written; with the time, where it says more of the work than of the start."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._start = time.perf_counter()
 
     def report(self, what: str, byte_count: int) -> None:
-        """Print ``what: bytes in seconds (bytes per second)``."""
-        if not self._quiet:
+        """Print ``what: bytes``, and for much work ``in seconds (bytes per second)``."""
+        if self._quiet:
+            return
+        line = f"{what}: {in_bytes(byte_count)}"
+        if byte_count >= _long_work_bytes:
             seconds = max(time.perf_counter() - self._start, 1e-9)
-            amount, rate = in_bytes(byte_count), in_bytes(byte_count / seconds)
-            print(f"{what}: {amount} in {seconds:.2f} s ({rate}/s)", file=sys.stderr)
+            line += f" in {seconds:.2f} s ({in_bytes(byte_count / seconds)}/s)"
+        print(printable(line), file=sys.stderr)
 
 
 def in_bytes(count: float) -> str:

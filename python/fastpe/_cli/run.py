@@ -8,12 +8,14 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 
 import typer
 
+from fastpe._arguments import nearest
 from fastpe._cli.app import app
-from fastpe._cli.errors import CommandError, MissingLibrary
+from fastpe._cli.errors import CommandError, MissingLibrary, WrongUsage, printable
 
 # Click's own class has no public name in typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -32,14 +34,12 @@ def run(arguments: Sequence[str] | None) -> int:
         # A descriptor that can only be read makes a command that prints something fail, instead of losing it.
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115
     try:
-        with _termination_as_exception():
+        with _termination_as_exception(), _warnings_in_one_line():
             result = app(args=None if arguments is None else list(arguments), prog_name="fastpe", standalone_mode=False)
             # A failure to write what is still in the buffer is reported here: later it would have no exit code of ours.
             sys.stdout.flush()
     except _UsageError as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "fastpe"
-        return _fail(f"{command}: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
+        return _fail(_usage_message(error), 2)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("fastpe: interrupted", 130)
     except _Terminated as end:
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str] | None) -> int:
         _discard_output()
         reason = error.strerror or str(error)
         return _fail(f"fastpe: {error.filename}: {reason}" if error.filename else f"fastpe: {reason}", 1)
-    except MissingLibrary as error:
+    except (MissingLibrary, WrongUsage) as error:
         return _fail(f"fastpe: {error}", 2)
     except (CommandError, ValueError, TypeError) as error:
         return _fail(f"fastpe: {error}", 1)
@@ -67,6 +67,19 @@ def run(arguments: Sequence[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _usage_message(error: Exception) -> str:
+    """What typer found wrong, with a suggestion where it has one."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "fastpe"
+    message = error.format_message()  # type: ignore[attr-defined]
+    if possibilities := getattr(error, "possibilities", None):
+        option = error.option_name  # type: ignore[attr-defined]
+        message = f"No such option: {option}. Did you mean '{nearest(option, possibilities) or possibilities[0]}'?"
+    message = message.rstrip(".").replace(". Did you mean", "; did you mean")
+    separator = " See" if message.endswith("?") else "; see"
+    return f"{command}: {message}{separator} {command} --help"
+
+
 def _discard_output() -> None:
     """Drop what standard output holds and cannot write: the interpreter would try again, and complain, when it ends."""
     with contextlib.suppress(OSError):
@@ -74,6 +87,18 @@ def _discard_output() -> None:
         return
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Show a library's warnings as this program's own, since they may hold names of files."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        print(printable(f"fastpe: warning: {message}"), file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 @contextlib.contextmanager
@@ -100,5 +125,5 @@ def _termination_as_exception() -> Iterator[None]:
 
 
 def _fail(message: str, exit_code: int) -> int:
-    print(" ".join(message.split()), file=sys.stderr)
+    print(printable(message), file=sys.stderr)
     return exit_code

@@ -8,24 +8,53 @@ from collections.abc import Sequence
 from fastpe._cli.errors import CommandError
 from fastpe._cli.files import npy, pairing
 from fastpe._cli.files.addition import Addition
-from fastpe._cli.progress import Throughput, progress_bar
+from fastpe._cli.files.task import Task
+from fastpe._cli.files.zarr_store import ZarrWork
+from fastpe._cli.output import require_targets
+from fastpe._cli.progress import Summary, progress_bar
 
 
 def run(
-    addition: Addition, inputs: Sequence[str], output: str | None, *, in_place: bool, keys: Sequence[str], quiet: bool
+    addition: Addition,
+    inputs: Sequence[str],
+    output: str | None,
+    *,
+    in_place: bool,
+    keys: Sequence[str],
+    no_clobber: bool,
+    quiet: bool,
 ) -> None:
     """Add to the arrays or columns `keys` of the inputs."""
-    tasks = pairing.tasks(inputs, output, in_place=in_place)
-    throughput = Throughput(quiet=quiet)
-    if pairing.is_pipe(tasks[0].source):
-        if keys:
-            raise CommandError("--key chooses one of several arrays or columns, and a pipe has one array; leave it out")
-        with progress_bar(None, quiet=quiet) as progress:
-            byte_count = npy.run_pipe(tasks[0], addition, progress)
-    else:
-        work = [pairing.check(task, addition, keys) for task in tasks]
-        byte_count = sum(item.byte_count for item in work)
-        with progress_bar(byte_count, quiet=quiet) as progress:
-            for item in work:
-                item.run(progress)
-    throughput.report(f"added to {len(tasks)} file{'' if len(tasks) == 1 else 's'}", byte_count)
+    summary = Summary(quiet=quiet)
+    with pairing.tasks(inputs, output, in_place=in_place) as tasks:
+        if pairing.is_pipe(tasks[0].source):
+            byte_count = _run_pipe(tasks[0], addition, keys, no_clobber=no_clobber, quiet=quiet)
+        else:
+            byte_count = _run_files(tasks, addition, keys, no_clobber=no_clobber, quiet=quiet)
+    summary.report(f"added to {len(tasks)} file{'' if len(tasks) == 1 else 's'}", byte_count)
+
+
+def _run_pipe(task: Task, addition: Addition, keys: Sequence[str], *, no_clobber: bool, quiet: bool) -> int:
+    if keys:
+        raise CommandError("--key chooses one of several arrays or columns, and a pipe has one array; leave it out")
+    assert task.target is not None
+    require_targets([task.target], no_clobber=no_clobber)
+    with progress_bar(None, quiet=quiet) as progress:
+        return npy.run_pipe(task, addition, progress)
+
+
+def _run_files(tasks: Sequence[Task], addition: Addition, keys: Sequence[str], *, no_clobber: bool, quiet: bool) -> int:
+    work = [pairing.check(task, addition, keys) for task in tasks]
+    # Stores are new directories, which their own check requires.
+    files = [item for item in work if item.task.target is not None and not isinstance(item, ZarrWork)]
+    require_targets(
+        [str(item.task.target) for item in files],
+        # The sizes of the others depend on compression.
+        [item.array.result.byte_count for item in files if isinstance(item, npy.NpyWork)],
+        no_clobber=no_clobber,
+    )
+    byte_count = sum(item.byte_count for item in work)
+    with progress_bar(byte_count, quiet=quiet) as progress:
+        for item in work:
+            item.run(progress)
+    return byte_count

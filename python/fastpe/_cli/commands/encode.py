@@ -11,7 +11,7 @@ from fastpe._cli.errors import CommandError
 from fastpe._cli.files import blocks, formats, npy_stream
 from fastpe._cli.options import EncodingOptions
 from fastpe._cli.output import open_target
-from fastpe._cli.progress import Progress, Throughput, progress_bar
+from fastpe._cli.progress import Progress, Summary, progress_bar
 
 
 def run(
@@ -21,10 +21,10 @@ def run(
     if (named := formats.by_suffix(output)) is not None and ".npy" not in named.suffixes:
         raise CommandError(f"-o is {output}, expected a name that ends in .npy: that is what encode writes")
     header = npy_stream.Header((seq_len, d_model), False, dtype)
-    throughput = Throughput(quiet=quiet)
+    summary = Summary(quiet=quiet)
     with open_target(output, header.byte_count) as target, progress_bar(header.byte_count, quiet=quiet) as progress:
         write(options, header, target, progress)
-    throughput.report(f"encoded {seq_len} positions", header.byte_count)
+    summary.report(f"encoded {seq_len} positions", header.byte_count)
 
 
 def write(options: EncodingOptions, header: npy_stream.Header, target: IO[bytes], progress: Progress) -> None:

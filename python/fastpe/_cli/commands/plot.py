@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fastpe import PositionalEncoding, RotaryEmbedding, plotting
 from fastpe._cli.errors import CommandError, needs
 from fastpe._cli.output import open_target
+from fastpe._cli.progress import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,20 +55,22 @@ def run(
     seq_len: int,
     last_position: int,
     dark: bool,
+    quiet: bool,
 ) -> None:
     """Draw encodings side by side and write or show the picture."""
     draw = drawings(seq_len, last_position)[picture]
     panels = [functools.partial(draw, encoding) for encoding in encodings]
-    _write_or_show(panels, _panel_inches.get(picture, _usual_panel_inches), output, dark=dark)
+    _write_or_show(panels, _panel_inches.get(picture, _usual_panel_inches), output, dark=dark, quiet=quiet)
 
 
-def run_rotary(rope: RotaryEmbedding, output: str | None, *, dark: bool) -> None:
+def run_rotary(rope: RotaryEmbedding, output: str | None, *, dark: bool, quiet: bool) -> None:
     """Draw the wavelengths of a rotary embedding and write or show the picture."""
-    _write_or_show([lambda ax: plotting.rotary_wavelengths(rope, ax=ax)], _usual_panel_inches, output, dark=dark)
+    panels = [lambda ax: plotting.rotary_wavelengths(rope, ax=ax)]
+    _write_or_show(panels, _usual_panel_inches, output, dark=dark, quiet=quiet)
 
 
 def _write_or_show(
-    panels: Sequence[Panel], panel_inches: tuple[float, float], output: str | None, *, dark: bool
+    panels: Sequence[Panel], panel_inches: tuple[float, float], output: str | None, *, dark: bool, quiet: bool
 ) -> None:
     kind = ".png" if output in (None, "-") else Path(str(output)).suffix.lower()
     if kind not in _formats:
@@ -88,8 +91,10 @@ def _write_or_show(
         show(stream.getvalue())
         return
     assert output is not None
+    summary = Summary(quiet=quiet)
     with open_target(output) as target:
         target.write(stream.getvalue())
+    summary.report(f"wrote {output}", len(stream.getvalue()))
 
 
 def _figure(panels: Sequence[Panel], panel_inches: tuple[float, float]) -> Figure:

@@ -10,7 +10,7 @@ import numpy as np
 import fastpe
 from fastpe._cli.files import named_arrays
 from fastpe._cli.output import open_target
-from fastpe._cli.progress import Throughput
+from fastpe._cli.progress import Summary
 
 
 def run(
@@ -32,11 +32,11 @@ def run(
             return dict(zip(("cos", "sin"), tables, strict=True))
         return {form or rope.form: tables}
 
-    throughput = Throughput(quiet=quiet)
+    summary = Summary(quiet=quiet)
     # Whether the file can hold them is seen without any row.
     write = named_arrays.writer_of(output, arrays(0))
     whole = arrays(seq_len)
     byte_count = sum(array.nbytes for array in whole.values())
     with open_target(output, byte_count) as target:
         write(target, whole)
-    throughput.report(f"wrote {' and '.join(whole)} of {seq_len} positions", byte_count)
+    summary.report(f"wrote {' and '.join(whole)} of {seq_len} positions", byte_count)

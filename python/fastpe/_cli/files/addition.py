@@ -25,6 +25,7 @@ class Addition:
     encoding: EncodingOptions
     seq_axis: int = -2
     scale: float = 1.0
+    alpha: float = 1.0
     dtype: np.dtype[Any] | None = None
 
     def check(self, header: npy_stream.Header, name: str) -> ArrayWork:
@@ -38,12 +39,24 @@ class Addition:
             raise CommandError(
                 f"--seq-axis is {self.seq_axis}, expected an axis of {name}, {list(header.shape)}, other than the last"
             )
-        encoder = None
-        if math.prod(header.shape):
+        result = npy_stream.Header(header.shape, header.fortran_order, dtype)
+        if not math.prod(header.shape):
+            return ArrayWork(self, header, result, seq_axis, None, name)
+        try:
             encoder = self.encoding.encoder(header.shape[-1])
             self.encoding.require_positions(encoder, header.shape[seq_axis])
-        return ArrayWork(
-            self, header, npy_stream.Header(header.shape, header.fortran_order, dtype), seq_axis, encoder, name
+            work = ArrayWork(self, header, result, seq_axis, encoder, name)
+            # The core says what it thinks of the axes without any element, too.
+            nothing = np.empty((0,) * (axes - 1) + header.shape[-1:], dtype)
+            work.add_(nothing, tuple((0, extent) for extent in nothing.shape))
+        except ValueError as error:
+            raise CommandError(f"{name}: {error}") from None
+        return work
+
+    def added(self, vectors: npt.NDArray[Any], **where: Any) -> npt.NDArray[Any]:
+        """A new array of vectors [N, d_model] with the encoding added, at the positions that `where` says."""
+        return self.encoding.encoder(vectors.shape[1]).add(
+            vectors, scale=self.scale, alpha=self.alpha, num_threads=self.encoding.num_threads, **where
         )
 
     def _result_dtype(self, header: npy_stream.Header, name: str) -> np.dtype[Any]:
@@ -132,5 +145,6 @@ class ArrayWork:
             offset=encoding.offset + ranges[self.seq_axis][0],
             channels=ranges[-1],
             scale=self.addition.scale,
+            alpha=self.addition.alpha,
             num_threads=encoding.num_threads,
         )

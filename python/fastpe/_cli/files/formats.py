@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fastpe._cli.errors import CommandError
 from fastpe._cli.files import arrow, npy, npz, parquet, zarr_store
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task, Work
@@ -24,10 +25,9 @@ class Format(NamedTuple):
     check: Callable[[Task, Addition, Sequence[str]], Work]
 
 
-_npy = Format("one .npy array", (".npy",), b"\x93NUMPY", True, npy.check)
 _zarr = Format("a zarr store", (".zarr",), b"", True, zarr_store.check)
 formats = (
-    _npy,
+    Format("one .npy array", (".npy",), b"\x93NUMPY", True, npy.check),
     Format("a .npz archive", (".npz",), b"PK\x03\x04", False, npz.check),
     Format("a Parquet file", (".parquet",), b"PAR1", False, parquet.check),
     Format("an Arrow file", (".arrow", ".feather"), b"ARROW1", False, arrow.check),
@@ -47,13 +47,18 @@ def is_one_input(path: Path) -> bool:
 
 
 def of_input(name: str) -> Format:
-    """The format of what is there: by its first bytes if they are known, else by its name, else .npy."""
+    """The format of what is there: by its first bytes if they are known, else by its name."""
     if is_one_input(Path(name)):
         return _zarr
     with open(name, "rb") as stream:
         start = stream.read(8)
     by_content = (entry for entry in formats if entry.magic and start.startswith(entry.magic))
-    return next(by_content, None) or by_suffix(name) or _npy
+    found = next(by_content, None) or by_suffix(name)
+    if found is None:
+        raise CommandError(
+            f"{name} has none of the formats that are read: {all_suffixes()}; write its array with numpy.save"
+        )
+    return found
 
 
 def inputs_in(directory: Path) -> list[str]:

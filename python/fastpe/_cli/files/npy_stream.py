@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+import sys
 from typing import IO, Any
 
 import numpy as np
@@ -61,6 +62,8 @@ def read_header(stream: IO[bytes], name: str) -> Header:
         raise CommandError(f"{name} has a damaged header: {first_line(error)}; write it anew") from None
     if any(extent < 0 or isinstance(extent, bool) for extent in shape):
         raise CommandError(f"{name} has a damaged header: shape {list(shape)}; write it anew")
+    if math.prod(max(extent, 1) for extent in shape) * max(dtype.itemsize, 1) > sys.maxsize:
+        raise CommandError(f"{name} has shape {list(shape)}, which no array can have; write it anew")
     if dtype.hasobject:
         raise CommandError(f"{name} holds Python objects, expected numbers; save it as a numeric array")
     return Header(shape, fortran_order, dtype)

@@ -63,7 +63,11 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpzWork:
     """Read the headers of the arrays in question."""
     name = task.source
     with open(name, "rb") as stream, archive_in(stream, name) as archive:
-        names = [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
+        members = archive.namelist()
+        twice = {member for member in members if members.count(member) > 1}
+        if twice:
+            raise CommandError(f"{name} has two members {min(twice)}; write it anew with numpy.savez")
+        names = [member.removesuffix(".npy") for member in members if member.endswith(".npy")]
         if not names:
             raise CommandError(f"{name} holds no .npy array; write it with numpy.savez")
         if not keys and len(names) != 1:

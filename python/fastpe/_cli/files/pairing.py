@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fastpe._cli.errors import CommandError
@@ -15,8 +16,27 @@ from fastpe._cli.files.task import Task, Work
 from fastpe._cli.output import descriptor_of
 
 
-def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[Task]:
-    """Pair inputs with outputs; patterns and directories become the files in them."""
+@contextlib.contextmanager
+def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> Iterator[list[Task]]:
+    """Pair inputs with outputs; patterns and directories become the files in them.
+
+    A directory for the results is made, and taken back if an error leaves it empty.
+    """
+    paired = _paired(inputs, output, in_place=in_place)
+    directory = None
+    if output is not None and paired[0].target != output and not os.path.exists(output):
+        directory = output
+        os.mkdir(directory)
+    try:
+        yield paired
+    except BaseException:
+        if directory is not None:
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
+        raise
+
+
+def _paired(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[Task]:
     if in_place == (output is not None):
         raise CommandError("expected one of -o OUT and --in-place: where does the result go?")
     if "" in inputs or output == "":
@@ -25,6 +45,7 @@ def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[
     for pipe in filter(is_pipe, sources):
         if in_place or len(sources) > 1:
             raise CommandError(f"{pipe} is a pipe: expected it as the only input, with -o")
+    _require_distinct(sources)
     if output is None:
         return [Task(source, None) for source in sources]
     into_directory = Path(output).is_dir() and not formats.is_one_input(Path(output))
@@ -32,19 +53,45 @@ def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[
         targets = [output]
     else:
         targets = _targets_in_directory(sources, output, ", ".join(inputs))
-    for source, target in zip(sources, targets, strict=True):
-        if not is_pipe(source) and _is_same_file(source, target):
-            raise CommandError(f"{target} is the input itself; change it with --in-place, or name another output")
+    for target in targets:
+        _require_apart(target, sources)
     return [Task(source, target) for source, target in zip(sources, targets, strict=True)]
 
 
-def _is_same_file(source: str, target: str) -> bool:
-    number = descriptor_of(target)
+def _identity(file: str | int) -> tuple[int, int] | None:
     try:
-        return os.path.samestat(os.stat(source), os.stat(target if number is None else number))
+        status = os.stat(file)
     except OSError:
-        # One of the files does not exist: opening it raises the error.
-        return False
+        # It does not exist: opening it raises the error.
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _require_distinct(sources: Sequence[str]) -> None:
+    """Refuse to read a file twice, which would add to it twice in place."""
+    seen: dict[tuple[int, int], str] = {}
+    for source in sources:
+        identity = None if is_pipe(source) else _identity(source)
+        if identity is None:
+            continue
+        if identity in seen:
+            raise CommandError(f"{source} and {seen[identity]} are one file; name it once")
+        seen[identity] = source
+
+
+def _require_apart(target: str, sources: Sequence[str]) -> None:
+    """Refuse a target that is an input or lies in one."""
+    number = descriptor_of(target)
+    written = _identity(target if number is None else number)
+    places = {_identity(os.fspath(parent)) for parent in Path(os.path.realpath(target)).parents}
+    for source in sources:
+        identity = None if is_pipe(source) else _identity(source)
+        if identity is None:
+            continue
+        if identity == written:
+            raise CommandError(f"{target} is the input itself; change it with --in-place, or name another output")
+        if number is None and identity in places:
+            raise CommandError(f"{target} lies in the input {source}; name an output outside of it")
 
 
 def is_pipe(name: str) -> bool:
@@ -83,7 +130,6 @@ def _targets_in_directory(sources: list[str], output: str, inputs: str) -> list[
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise CommandError(f"{min(twice)} is the name of several inputs; add to them one directory at a time")
-    directory.mkdir(exist_ok=True)
     return [str(directory / name) for name in names]
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Protocol
 
+from fastpe._cli.errors import printable
 from fastpe._cli.progress import Progress
 
 
@@ -22,6 +23,11 @@ class Task:
 
 class Work(Protocol):
     """A task whose input was looked at and found good."""
+
+    @property
+    def task(self) -> Task:
+        """The input and the target."""
+        ...
 
     @property
     def byte_count(self) -> int:
@@ -46,5 +52,6 @@ def changed_in_place(name: str, progress: Progress) -> Iterator[Progress]:
     try:
         yield count
     except BaseException:
-        print(f"fastpe: {name} may be partly changed, after {done} bytes; restore it from a copy", file=sys.stderr)
+        message = f"fastpe: {name} may be partly changed, after {done} bytes; restore it from a copy"
+        print(printable(message), file=sys.stderr)
         raise

@@ -60,6 +60,12 @@ class ZarrWork:
         changed = {os.path.normpath(os.path.join(source, path)) for path in self.arrays}
 
         def chunks(directory: str, names: list[str]) -> set[str]:
+            for name in names:
+                link = os.path.join(directory, name)
+                if os.path.islink(link) and _holds(link, directory, partial):
+                    raise CommandError(
+                        f"{link} is a link to {os.path.realpath(link)}, which holds the store or its copy; remove the link"
+                    )
             return set(names) - _metadata_of_arrays if os.path.normpath(directory) in changed else set()
 
         shutil.copytree(source, partial, ignore=chunks, dirs_exist_ok=True)
@@ -134,6 +140,11 @@ def _ranges(array: Any) -> Iterator[blocks.Block]:
             (start * size, min(stop * size, extent))
             for (start, stop), size, extent in zip(block, unit, array.shape, strict=True)
         )
+
+
+def _holds(place: str, *paths: str | Path) -> bool:
+    place = os.path.realpath(place)
+    return any(os.path.commonpath([place, os.path.realpath(path)]) == place for path in paths)
 
 
 @contextlib.contextmanager
