@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,86 @@ def added(path: Path, column: pa.Array, *options: str, suffix: str = ".arrow") -
         assert [len(batch) for batch in after.to_batches()] == [len(batch) for batch in before.to_batches(4)]
     after.validate(full=True)
     return after.column("e").combine_chunks()
+
+
+def as_polars_writes_it(path: Path) -> None:
+    """Move a file's messages behind bytes that are no message, which readers of the footer never see."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[-10:-6], "little")
+    footer = bytearray(data[-10 - length : -10])
+    with ipc.open_file(data) as reader:
+        count = reader.num_record_batches
+    moved = 0
+    for place in range(0, length - 8, 8):
+        # Blocks are {offset, bytes of metadata, bytes of the body}; a message begins with a mark of its own.
+        offset = int.from_bytes(footer[place : place + 8], "little")
+        if 0 < offset < len(data) - 4 and data[offset : offset + 4] == b"\xff" * 4:
+            footer[place : place + 8] = (offset + 64).to_bytes(8, "little")
+            moved += 1
+    assert moved >= count
+    path.write_bytes(data[:8] + b"\x08" * 64 + data[8 : -10 - length] + footer + data[-10:])
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_a_file_is_read_by_its_footer(tmp_path: Path, compression: str | None) -> None:
+    x = embeddings(ROWS, WIDTH)
+    source, target = tmp_path / "x.arrow", tmp_path / "y.arrow"
+    write(source, pa.table({"e": in_lists(x, pa.list_(pa.float32(), WIDTH))}), compression=compression)
+    as_polars_writes_it(source)
+    assert main(["add", str(source), "-o", str(target), "-q"]) == 0
+    after = read(target)
+    np.testing.assert_array_equal(after.column("e").to_pylist(), fastpe.add(x))
+    assert target.read_bytes() == Path(write(tmp_path / "z.arrow", after, compression=compression)).read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("keys", [["d.*"], ["d.0", "d.[1-7]"]], ids=" ".join)
+def test_a_column_for_each_dimension(tmp_path: Path, keys: list[str], dtype: Any, suffix: str) -> None:
+    x = embeddings(ROWS, WIDTH, dtype=dtype)
+    columns = {f"d.{index}": pa.array(x[:, index]) for index in range(WIDTH)}
+    before = pa.table({"id": range(ROWS), "score": np.ones(ROWS)} | columns)
+    source, target = tmp_path / f"x{suffix}", tmp_path / f"y{suffix}"
+    write(source, before)
+    options = [option for key in keys for option in ("--key", key)]
+    assert main(["add", str(source), "-o", str(target), "-q", "--offset", "7", "--alpha", "2", *options]) == 0
+    after = read(target)
+    assert after.schema == before.schema
+    assert after.select(["id", "score"]) == before.select(["id", "score"])
+    result = np.stack([after.column(name).to_numpy() for name in columns], axis=1)
+    np.testing.assert_array_equal(result, fastpe.add(x, offset=7, alpha=2))
+
+
+def test_a_message_names_the_pattern_of_the_dimensions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = embeddings(ROWS, WIDTH)
+    source = write(tmp_path / "x.parquet", pa.table({"id": range(ROWS)} | {f"e[{i}]": x[:, i] for i in range(WIDTH)}))
+    command = ["add", source, "-o", str(tmp_path / "y.parquet")]
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert "x.parquet has no column of lists of floats, but 8 of floats (e[0], e[1], e[2], e[3] ..)" in error
+    # The remedy, as pasted.
+    key = shlex.split(error.partition("choose them with ")[2])
+    assert main([*command, *key]) == 0
+    after = read(tmp_path / "y.parquet")
+    np.testing.assert_array_equal(after.column("e[3]").to_numpy(), fastpe.add(x)[:, 3])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1.0, 2.0], "b": pa.array([1.0, 2.0], pa.float32())}, "of the types double, float, expected one type"),
+        ({"a": [1.0, None], "b": [1.0, 2.0]}, "column a has nulls; fill or drop them first"),
+    ],
+)
+def test_dimensions_that_are_refused(
+    tmp_path: Path, columns: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write(tmp_path / "x.arrow", pa.table(columns))
+    assert main(["add", source, "-o", str(tmp_path / "y.arrow"), "--key", "*"]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert os.listdir(tmp_path) == ["x.arrow"]
 
 
 def in_lists(x: np.ndarray, kind: pa.DataType) -> pa.Array:
@@ -200,7 +281,10 @@ def test_columns_that_are_refused(
         (["-o", "y.arrow"], "x.arrow has 2 columns of lists of floats (e, f); choose with --key NAME"),
         (["-o", "y.arrow", "--key", "g"], "--key is g, expected one of x.arrow's columns: e, f, names"),
         (["-o", "y.arrow", "--key", "names"], "x.arrow's column names has type string, expected lists of floats"),
-        (["-o", "y.arrow", "--key", "e", "--key", "f"], "--key is given 2 times"),
+        (
+            ["-o", "y.arrow", "--key", "e", "--key", "f"],
+            "--key names 2 columns of lists in x.arrow, expected one of them",
+        ),
         (
             ["-o", "y.parquet", "--key", "e"],
             "x.arrow is an Arrow file, and so is its result; give y.parquet the suffix",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe add`` on a column of embeddings in an Arrow IPC file or stream, a record batch at a time."""
+"""``fastpe add`` on the embeddings in an Arrow IPC file or stream, a record batch at a time."""
 
 from __future__ import annotations
 
@@ -28,28 +28,27 @@ class ArrowWork:
     """A file whose schema was read and found good."""
 
     task: Task
-    column: columns.Column
+    embeddings: columns.Embeddings
+    compression: str | None
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the whole file: those of one column are not known before it was read."""
+        """Bytes of the whole file: those of its columns are not known before it was read."""
         return os.path.getsize(self.task.source)
 
     def run(self, progress: Progress) -> None:
         """Write the target, batch by batch, in the form and with the compression of the source."""
-        from pyarrow import RecordBatch, ipc
+        from pyarrow import ipc
 
         assert self.task.target is not None
-        source, place = self.task.source, self.column.place
+        source = self.task.source
         writer_of = ipc.new_file if _is_file(source) else ipc.new_stream
-        options = ipc.IpcWriteOptions(compression=_compression(source))
+        options = ipc.IpcWriteOptions(compression=self.compression)
         with _opened(source) as (schema, batches), open_target(self.task.target) as target:
             first_row = 0
             with writer_of(target, schema, options=options) as writer:
                 for batch, byte_count in batches:
-                    arrays = batch.columns
-                    arrays[place] = self.column.added(arrays[place], first_row)
-                    writer.write_batch(RecordBatch.from_arrays(arrays, schema=schema))
+                    writer.write_batch(self.embeddings.added_to(batch, first_row))
                     first_row += len(batch)
                     progress(byte_count)
 
@@ -59,12 +58,13 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> ArrowWork:
     with needs("pyarrow", "Arrow files"):
         import pyarrow  # noqa: F401
     with _opened(task.source) as (schema, batches):
-        column = columns.choose(
+        embeddings = columns.choose(
             schema, addition, keys, task.source, lambda name: (batch.column(name) for batch, _ in batches)
         )
         # Their number is known when they were read.
-        column.require_positions(1)
-    return ArrowWork(task, column)
+        embeddings.require_positions(1)
+        compression = _compression(task.source)
+    return ArrowWork(task, embeddings, compression)
 
 
 def _is_file(source: str) -> bool:
@@ -103,7 +103,7 @@ def _opened(source: str) -> Iterator[tuple[pyarrow.Schema, _Batches]]:
 
     # Arrow's own errors about damage may be OSErrors without a number.
     damage = damage_in_one_line(
-        source, "an Arrow file or stream", (pyarrow.ArrowException, OSError), " with pyarrow.ipc"
+        source, "an Arrow file or stream", (pyarrow.ArrowException, OSError, struct.error), " with pyarrow.ipc"
     )
     with damage, pyarrow.OSFile(source) as file:
         if _is_file(source):
@@ -121,33 +121,52 @@ def _compression(source: str) -> str | None:
 
     with pyarrow.OSFile(source) as file:
         if _is_file(source):
-            # Magic and padding; then a file is a stream.
-            file.seek(8)
+            place = _first_batch_in_file(file)
+            if place is None:
+                return None
+            file.seek(place)
+            return _compression_in(_Flatbuffer(ipc.read_message(file).metadata))
         for message in ipc.MessageReader.open_stream(file):
             if message.type == "record batch":
-                return _compression_in(bytes(message.metadata))
+                return _compression_in(_Flatbuffer(message.metadata))
     return None
 
 
-def _compression_in(message: bytes) -> str | None:
-    """Look up Message.header.compression.codec in a flatbuffer, by the numbers of these fields in Arrow's schema."""
+class _Flatbuffer(bytes):
+    """Arrow's metadata, in which fields are looked up by their numbers in Arrow's schemas."""
 
-    def number(format: str, place: int) -> int:
-        value: int = struct.unpack_from(format, message, place)[0]
+    def number(self, format: str, place: int) -> int:
+        value: int = struct.unpack_from(format, self, place)[0]
         return value
 
-    def field(table: int, index: int) -> int | None:
-        fields = table - number("<i", table)
+    def field(self, table: int | None, index: int) -> int | None:
+        if table is None:
+            return None
+        fields = table - self.number("<i", table)
         slot = 4 + 2 * index
-        place = number("<H", fields + slot) if slot < number("<H", fields) else 0
+        place = self.number("<H", fields + slot) if slot < self.number("<H", fields) else 0
         return table + place if place else None
 
-    def target(reference: int | None) -> int | None:
-        return None if reference is None else reference + number("<I", reference)
+    def target(self, reference: int | None) -> int | None:
+        return None if reference is None else reference + self.number("<I", reference)
 
-    header = target(field(number("<I", 0), 2))
-    compression = None if header is None else target(field(header, 3))
+
+def _first_batch_in_file(file: pyarrow.NativeFile) -> int | None:
+    """Footer.recordBatches[0].offset; what lies before it need not be a stream, and of polars' files it is none."""
+    tail = struct.Struct(f"<i{len(_magic)}s")
+    file.seek(file.size() - tail.size)
+    footer_bytes, _ = tail.unpack(file.read(tail.size))
+    file.seek(file.size() - tail.size - footer_bytes)
+    footer = _Flatbuffer(file.read(footer_bytes))
+    batches = footer.target(footer.field(footer.target(0), 3))
+    return None if batches is None or not footer.number("<I", batches) else footer.number("<q", batches + 4)
+
+
+def _compression_in(message: _Flatbuffer) -> str | None:
+    """Message.header.compression.codec."""
+    header = message.target(message.field(message.target(0), 2))
+    compression = message.target(message.field(header, 3))
     if compression is None:
         return None
-    codec = field(compression, 0)
-    return "zstd" if codec is not None and number("<b", codec) == 1 else "lz4"
+    codec = message.field(compression, 0)
+    return "zstd" if codec is not None and message.number("<b", codec) == 1 else "lz4"

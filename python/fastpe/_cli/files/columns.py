@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Embeddings in columns of Arrow lists, as Parquet and Arrow files hold them."""
+"""Embeddings in columns, as Parquet and Arrow files hold them: one of lists, or one of floats for each dimension."""
 
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
+import glob
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,36 +19,100 @@ if TYPE_CHECKING:
     import pyarrow
 
 
+class Embeddings(Protocol):
+    """The columns of a table that hold its embeddings."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the columns."""
+        ...
+
+    def require_positions(self, row_count: int) -> None:
+        """Refuse positions that cannot be encoded; the lengths of sequences are known when they are read."""
+        ...
+
+    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> pyarrow.RecordBatch:
+        """Rows of the table with the encoding added; the other columns are those of `batch`."""
+        ...
+
+
 def choose(
     schema: pyarrow.Schema,
     addition: Addition,
     keys: Sequence[str],
     source: str,
     arrays_of: Callable[[str], Iterable[pyarrow.Array]],
-) -> Column:
-    """Find the column that the command line means; its arrays are read as far as its first vector, for the width."""
+) -> Embeddings:
+    """Find the columns that the command line means; one of lists is read as far as its first vector, for the width."""
     if addition.dtype is not None or addition.seq_axis != -2:
         raise CommandError(f"--dtype and --seq-axis are for arrays; leave them out: {source} is a table")
-    if len(keys) > 1:
-        raise CommandError(f"--key is given {len(keys)} times, expected one column of {source}")
-    candidates = [field.name for field in schema if _vector_type(field.type) is not None]
-    if keys and schema.names.count(keys[0]) != 1:
-        raise CommandError(f"--key is {keys[0]}, expected one of {source}'s columns: {', '.join(schema.names[:8])}")
-    if keys and keys[0] not in candidates:
+    places = _named(schema, keys, source) if keys else _vector_columns(schema)
+    if keys and all(_is_float(schema.field(place).type) for place in places):
+        return _dimensions(schema, places, addition, source)
+    if not keys and len(places) != 1:
+        raise CommandError(_several_or_none(schema, places, source))
+    for place in places:
+        if _vector_type(schema.field(place).type) is None:
+            raise CommandError(
+                f"{source}'s column {schema.field(place).name} has type {schema.field(place).type}, expected lists of "
+                f"floats, or lists of those; cast it with pyarrow.compute.cast"
+            )
+    if len(places) > 1:
+        raise CommandError(f"--key names {len(places)} columns of lists in {source}, expected one of them")
+    field = schema.field(places[0])
+    vector_type = _vector_type(field.type)
+    d_model = _fixed_size(vector_type) or _first_length(arrays_of(field.name), vector_type)
+    return Column(field.name, places[0], d_model, vector_type != field.type, addition, source)
+
+
+def _named(schema: pyarrow.Schema, keys: Sequence[str], source: str) -> list[int]:
+    """The places of the columns that have one of these names, and of those of floats that match a pattern."""
+    chosen = set()
+    for key in keys:
+        exact = [place for place, name in enumerate(schema.names) if name == key]
+        matching = [
+            place
+            for place, name in enumerate(schema.names)
+            if fnmatch.fnmatchcase(name, key) and _is_float(schema.field(place).type)
+        ]
+        if len(exact) > 1 or not (exact or matching):
+            raise CommandError(f"--key is {key}, expected one of {source}'s columns: {', '.join(schema.names[:8])}")
+        chosen.update(exact or matching)
+    return sorted(chosen)
+
+
+def _vector_columns(schema: pyarrow.Schema) -> list[int]:
+    return [place for place, field in enumerate(schema) if _vector_type(field.type) is not None]
+
+
+def _several_or_none(schema: pyarrow.Schema, vectors: Sequence[int], source: str) -> str:
+    """What to say where no column was named and there is no single one of lists."""
+    dimensions = [field.name for field in schema if _is_float(field.type)]
+    if vectors or not dimensions:
+        some = ", ".join(schema.names[place] for place in vectors[:8]) or "none"
+        return f"{source} has {len(vectors)} columns of lists of floats ({some}); choose with --key NAME"
+    first, last = min(dimensions), max(dimensions)
+    common = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), 0)
+    pattern = glob.escape(first[:common]) + "*"
+    return (
+        f"{source} has no column of lists of floats, but {len(dimensions)} of floats ({', '.join(dimensions[:4])} ..); "
+        f"if each is one dimension, choose them with --key '{pattern}'"
+    )
+
+
+def _dimensions(schema: pyarrow.Schema, places: Sequence[int], addition: Addition, source: str) -> Dimensions:
+    types = {schema.field(place).type for place in places}
+    if len(types) > 1:
         raise CommandError(
-            f"{source}'s column {keys[0]} has type {schema.field(keys[0]).type}, expected lists of floats, or lists of "
-            f"those; cast it with pyarrow.compute.cast"
+            f"--key names columns of {source} of the types {', '.join(sorted(map(str, types)))}, expected one type"
         )
-    if not keys and len(candidates) != 1:
-        some = ", ".join(candidates[:8]) or "none"
-        raise CommandError(
-            f"{source} has {len(candidates)} columns of lists of floats ({some}); choose with --key NAME"
-        )
-    name = keys[0] if keys else candidates[0]
-    place = schema.names.index(name)
-    vector_type = _vector_type(schema.field(place).type)
-    d_model = _fixed_size(vector_type) or _first_length(arrays_of(name), vector_type)
-    return Column(name, place, d_model, vector_type != schema.field(place).type, addition, source)
+    return Dimensions(tuple(schema.names[place] for place in places), tuple(places), addition, source)
+
+
+def _is_float(kind: pyarrow.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_floating(kind))
 
 
 def _vector_type(kind: pyarrow.DataType) -> pyarrow.DataType | None:
@@ -77,6 +143,42 @@ def _first_length(arrays: Iterable[pyarrow.Array], vector_type: pyarrow.DataType
     return 0
 
 
+def _require_positions(addition: Addition, d_model: int, row_count: int, source: str) -> None:
+    encoding = addition.encoding
+    try:
+        encoding.require_positions(encoding.encoder(max(d_model, 1)), row_count)
+    except ValueError as error:
+        raise CommandError(f"{source}: {error}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimensions:
+    """Columns of floats, one for each dimension: each row is a vector, a position of the one sequence that the file is."""
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+    addition: Addition
+    source: str
+
+    def require_positions(self, row_count: int) -> None:
+        """Refuse positions that cannot be encoded."""
+        _require_positions(self.addition, len(self.places), row_count, self.source)
+
+    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> pyarrow.RecordBatch:
+        """Rows of the table with the encoding added."""
+        import pyarrow
+
+        arrays = batch.columns
+        for place, name in zip(self.places, self.names, strict=True):
+            if arrays[place].null_count:
+                raise CommandError(f"{self.source}'s column {name} has nulls; fill or drop them first")
+        x = np.stack([arrays[place].to_numpy() for place in self.places], axis=1)
+        y = self.addition.added(x, offset=self.addition.encoding.offset + first_row)
+        for index, place in enumerate(self.places):
+            arrays[place] = pyarrow.array(np.ascontiguousarray(y[:, index]))
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
     """A column of embeddings.
@@ -93,12 +195,24 @@ class Column:
     addition: Addition
     source: str
 
+    @property
+    def names(self) -> tuple[str]:
+        """The name of the column."""
+        return (self.name,)
+
     def require_positions(self, row_count: int) -> None:
         """Refuse positions that cannot be encoded; the lengths of sequences are known when they are read."""
-        encoding = self.addition.encoding
-        encoding.require_positions(
-            encoding.encoder(max(self.d_model, 1)), min(row_count, 1) if self.rows_are_sequences else row_count
+        _require_positions(
+            self.addition, self.d_model, min(row_count, 1) if self.rows_are_sequences else row_count, self.source
         )
+
+    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> pyarrow.RecordBatch:
+        """Rows of the table with the encoding added."""
+        import pyarrow
+
+        arrays = batch.columns
+        arrays[self.place] = self.added(arrays[self.place], first_row)
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def added(self, array: pyarrow.Array, first_row: int) -> pyarrow.Array:
         """One array of the column with the encoding added; a new one of the same type."""
@@ -146,11 +260,7 @@ class Column:
     def _add(self, floats: npt.NDArray[Any], **where: Any) -> pyarrow.Array:
         import pyarrow
 
-        encoding = self.addition.encoding
-        y = encoding.encoder(floats.shape[1]).add(
-            floats, scale=self.addition.scale, num_threads=encoding.num_threads, **where
-        )
-        return pyarrow.array(y.reshape(-1))
+        return pyarrow.array(self.addition.added(floats, **where).reshape(-1))
 
     def _nulls_inside(self) -> CommandError:
         return CommandError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe add`` on a column of embeddings in a Parquet file, a row group at a time."""
+"""``fastpe add`` on the embeddings in a Parquet file, a row group at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ParquetWork:
     """A file whose schema was read and found good."""
 
     task: Task
-    column: columns.Column
+    embeddings: columns.Embeddings
     byte_count: int
 
     def run(self, progress: Progress) -> None:
@@ -33,7 +33,6 @@ class ParquetWork:
         from pyarrow import parquet
 
         assert self.task.target is not None
-        column = self.column
         with (
             _opened(self.task.source) as source,
             open_target(self.task.target) as target,
@@ -42,16 +41,13 @@ class ParquetWork:
             first_row = 0
             for index in range(source.num_row_groups):
                 table = source.read_row_group(index)
-                arrays = []
-                row = first_row
-                for array in table.column(column.place).chunks:
-                    arrays.append(column.added(array, row))
-                    row += len(array)
-                field = table.schema.field(column.place)
-                table = table.set_column(column.place, field, pyarrow.chunked_array(arrays, field.type))
-                writer.write_table(table, row_group_size=max(len(table), 1))
-                first_row += len(table)
-                progress(_column_bytes(source, index, column.name))
+                batches = []
+                for batch in table.to_batches():
+                    batches.append(self.embeddings.added_to(batch, first_row))
+                    first_row += len(batch)
+                result = pyarrow.Table.from_batches(batches, table.schema)
+                writer.write_table(result, row_group_size=max(len(table), 1))
+                progress(_column_bytes(source, index, self.embeddings.names))
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:
@@ -59,16 +55,16 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:
     with needs("pyarrow", "Parquet files"):
         import pyarrow  # noqa: F401
     with _opened(task.source) as file:
-        column = columns.choose(
+        embeddings = columns.choose(
             file.schema_arrow,
             addition,
             keys,
             task.source,
             lambda name: (batch.column(0) for batch in file.iter_batches(1024, columns=[name])),
         )
-        column.require_positions(file.metadata.num_rows)
-        byte_count = sum(_column_bytes(file, index, column.name) for index in range(file.num_row_groups))
-    return ParquetWork(task, column, byte_count)
+        embeddings.require_positions(file.metadata.num_rows)
+        byte_count = sum(_column_bytes(file, index, embeddings.names) for index in range(file.num_row_groups))
+    return ParquetWork(task, embeddings, byte_count)
 
 
 @contextlib.contextmanager
@@ -89,7 +85,13 @@ def _compression(file: Any) -> str | dict[str, str]:
     }
 
 
-def _column_bytes(file: Any, row_group: int, name: str) -> int:
+def _column_bytes(file: Any, row_group: int, names: Sequence[str]) -> int:
     group = file.metadata.row_group(row_group)
     chunks = [group.column(index) for index in range(group.num_columns)]
-    return sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] == name)
+    # The path of a list goes on below the name of its column.
+    wanted = set(names)
+    return sum(
+        chunk.total_uncompressed_size
+        for chunk in chunks
+        if wanted.intersection((chunk.path_in_schema, chunk.path_in_schema.partition(".")[0]))
+    )
