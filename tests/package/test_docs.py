@@ -47,7 +47,7 @@ def snippets(page: Path) -> list[Snippet]:
 
 
 def is_a_recipe(snippet: Snippet) -> bool:
-    """Whether it needs a library that the tests do not install; test_clusters.py runs those of Ray and Spark."""
+    """Whether it needs a library that the tests do not install; test_recipes.py and test_clusters.py run most of those."""
     return "needs" in snippet.info
 
 
@@ -100,7 +100,7 @@ def test_the_recipes_for_torch(page: str) -> None:
 def test_the_pages_have_snippets() -> None:
     found = [snippet for page in PAGES for snippet in snippets(page)]
     assert sum(snippet.language == "python" and not is_a_recipe(snippet) for snippet in found) > 20
-    assert sum(is_a_recipe(snippet) for snippet in found) == 4
+    assert sum(is_a_recipe(snippet) for snippet in found) == 8
 
 
 def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,14 +115,15 @@ def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixt
         assert option in known, option
 
 
-# minilm.py downloads a model's files first: see its docstring. test_rotary_examples.py of the peers runs onnx_decoder.py.
+# minilm.py downloads a model's files first: see its docstring. test_rotary_examples.py of the peers runs onnx_decoder.py, and
+# test_recipes.py runs asgi_server.py.
 # Dask and Zarr are slow to start, and snippets use them, too.
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(path.name, marks=pytest.mark.slow) if path.name == "dask_zarr.py" else path.name
         for path in sorted(EXAMPLES.glob("*.py"))
-        if path.name not in ("minilm.py", "onnx_decoder.py")
+        if path.name not in ("minilm.py", "onnx_decoder.py", "asgi_server.py")
     ],
 )
 def test_examples_run(name: str) -> None:
