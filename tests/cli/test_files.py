@@ -834,6 +834,7 @@ def test_damaged_files_are_one_line_and_leave_nothing(
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
 @pytest.mark.parametrize("target", ["sealed.npy", "sealed/y.npy"])
+@pytest.mark.usefixtures("another_user")
 def test_what_may_not_be_written_is_left_alone(target: str, request: pytest.FixtureRequest) -> None:
     # The parents of pytest's own directories are closed to others.
     directory = tempfile.TemporaryDirectory()

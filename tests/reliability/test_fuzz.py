@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytest.importorskip("ml_dtypes")  # which the fuzzer imports
+
 FUZZ = pathlib.Path(__file__).parents[2] / "tools" / "fuzz.py"
 
 

@@ -134,6 +134,7 @@ LIMITS = {
 @needs_proc
 @needs_openmp
 @pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.usefixtures("another_user")
 def test_a_call_that_may_start_no_thread_uses_its_own(limit: str, run_script: Callable[..., str]) -> None:
     script = """
         import os, resource
