@@ -85,6 +85,20 @@ def test_the_project_file_agrees_with_itself_about_pythons() -> None:
     assert f'target-version = "py{versions[0].replace(".", "")}"' in project
 
 
+def test_the_citation_and_the_conda_recipe_repeat_the_project() -> None:
+    project, recipe = read("pyproject.toml"), read("conda/recipe.yaml")
+    version = re.search(r'^version = "(.*)"$', project, re.MULTILINE)
+    assert version
+    assert f"\nversion: {version[1]}\n" in read("CITATION.cff")
+    assert f'\n  version: "{version[1]}"\n' in recipe
+    packages = re.findall(r"^(?:requires|dependencies) = \[(.*)\]$", project, re.MULTILINE)
+    for name, bound in re.findall(r'"([\w-]+)(>=[\d.]+)"', " ".join(packages)):
+        assert f"    - {name} {bound}\n" in recipe
+    summary = re.search(r'^description = "(.*)"$', project, re.MULTILINE)
+    assert summary
+    assert f"  summary: {summary[1]}\n" in recipe
+
+
 @in_a_checkout
 def test_the_server_tests_every_python() -> None:
     workflow = read(".github/workflows/ci.yml")
