@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "fastpe/overlap.h"
+#include "scalars.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -30,19 +32,37 @@ bool is_bfloat16(const py::dtype& dtype) {
   return true;
 }
 
-std::string dtype_text(py::handle dtype) {
-  return run_python([&] { return PyObject_Str(dtype.ptr()); }).cast<std::string>();
+std::string text(const char* name) { return std::string(name); }
+
+std::string str_of(py::handle object) {
+  return utf8_of(run_python([&] { return PyObject_Str(object.ptr()); }));
 }
+
+std::string dtype_text(py::handle dtype) { return str_of(dtype); }
 
 bool is_array(PyObject* object) { return is_ndarray(object) || Proxy::get().PyArray_Check_(object); }
 
 Array borrowed(PyObject* array) { return Array(py::reinterpret_borrow<py::object>(array)); }
 
-// numpy.asarray(object), with requirements.
+// numpy.asarray(object), with requirements; never of a subclass, whose methods are a caller's code.
 Array converted(PyObject* object, int flags = 0) {
   return Array(run_python([&] {
     return Proxy::get().PyArray_FromAny_(object, nullptr, 0, 0, Proxy::NPY_ARRAY_ENSUREARRAY_ | flags, nullptr);
   }));
+}
+
+// numpy.from_dlpack(object). NumPy's own message for memory of another device does not name the argument.
+Array array_by_dlpack(PyObject* object, const char* name) {
+  constexpr long cpu = 1, cuda_host = 3, rocm_host = 11, cuda_managed = 13;  // kDLCPU ..
+  const py::object device = run_python([&] { return PyObject_CallMethod(object, "__dlpack_device__", nullptr); });
+  const py::object type = run_python([&] { return PySequence_GetItem(device.ptr(), 0); });
+  const std::int64_t number = integer_argument(type.ptr()).value_or(0);
+  if (number != cpu && number != cuda_host && number != rocm_host && number != cuda_managed) {
+    throw py::type_error(text(name) + " is a " + type_name(object) + " on the DLPack device " + str_of(device) +
+                         ", expected memory of the CPU, device 1; copy it there first");
+  }
+  const py::object module = run_python([] { return PyImport_ImportModule("numpy"); });
+  return Array(run_python([&] { return PyObject_CallMethod(module.ptr(), "from_dlpack", "O", object); }));
 }
 
 bool is_masked_array(PyObject* array) {
@@ -71,8 +91,6 @@ bool has_native_order(py::handle dtype) {
   const char order = py::detail::array_descriptor_proxy(dtype.ptr())->byteorder;
   return order == '=' || order == '|' || order == native_order_letter();
 }
-
-std::string text(const char* name) { return std::string(name); }
 
 }  // namespace
 
@@ -107,7 +125,35 @@ Array array_of(PyObject* object, const char* name) {
 }
 
 Array array_from(PyObject* object, const char* name) {
-  return is_array(object) ? array_of(object, name) : converted(object);
+  if (is_array(object)) return array_of(object, name);
+  const bool has_dlpack_alone = has_attribute(object, "__dlpack__") && PyObject_CheckBuffer(object) == 0 &&
+                                !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
+  Array array = has_dlpack_alone ? array_by_dlpack(object, name) : converted(object);
+  if (array.ndim() == 0 && array.dtype().kind() == 'O') {
+    throw py::type_error(text(name) + " is a " + type_name(object) +
+                         ", expected an array, or what np.asarray makes an array of numbers");
+  }
+  return array;
+}
+
+Array mask_from(PyObject* object, const char* name) {
+  Array array = array_from(object, name);
+  const char kind = array.dtype().kind();
+  if (kind != 'i' && kind != 'u') return array;
+  array = converted(array.ptr());
+  const auto method = [&](const char* method_name) {
+    return run_python([&] { return PyObject_CallMethod(array.ptr(), method_name, nullptr); });
+  };
+  if (array.size() > 0) {
+    const py::object least = method("min"), largest = method("max");
+    if (integer_argument(least.ptr()).value_or(-1) < 0 || integer_argument(largest.ptr()).value_or(2) > 1) {
+      throw py::value_error(text(name) + " holds integers from " + str_of(least) + " to " + str_of(largest) +
+                            ", expected bool, or 0 and 1 alone: 1 where the row counts; write what counts as a "
+                            "condition, such as " +
+                            name + " != 0");
+    }
+  }
+  return Array(run_python([&] { return PyObject_CallMethod(array.ptr(), "astype", "s", "bool"); }));
 }
 
 Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order order) {
@@ -126,6 +172,7 @@ Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order or
   if ((kind == 'i' || kind == 'u' || kind == 'f') && !has_native_order(array.dtype())) {
     const py::dtype dtype = array.dtype();
     const py::object native = run_python([&] { return PyObject_CallMethod(dtype.ptr(), "newbyteorder", "s", "="); });
+    array = converted(array.ptr());
     array = Array(run_python([&] { return PyObject_CallMethod(array.ptr(), "astype", "O", native.ptr()); }));
   }
   const bool is_contiguous = array.ndim() <= 1 || (flags_of(array) & py::array::c_style) != 0;
@@ -133,14 +180,35 @@ Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order or
   return array;
 }
 
-DType dtype_of(py::handle dtype, const char* name) {
+namespace {
+
+constexpr const char* known_dtypes = "float32, float64, float16 or ml_dtypes.bfloat16";
+
+std::optional<DType> known_dtype(py::handle dtype) {
   const int number = py::detail::array_descriptor_proxy(dtype.ptr())->type_num;
   if (number == Proxy::NPY_FLOAT_) return DType::float32;
   if (number == Proxy::NPY_DOUBLE_) return DType::float64;
   if (number == type_float16) return DType::float16;
   if (is_bfloat16(py::reinterpret_borrow<py::dtype>(dtype))) return DType::bfloat16;
-  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
-                       ", expected float32, float64, float16 or ml_dtypes.bfloat16; convert it with .astype(..)");
+  return std::nullopt;
+}
+
+}  // namespace
+
+DType dtype_of(py::handle dtype, const char* name) {
+  if (const std::optional<DType> known = known_dtype(dtype)) return *known;
+  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes +
+                       "; convert it with .astype(..)");
+}
+
+DType requested_dtype(py::handle dtype) {
+  const std::optional<DType> known = known_dtype(dtype);
+  if (!known) throw py::type_error("dtype is " + dtype_text(dtype) + ", expected " + known_dtypes);
+  if (!has_native_order(dtype)) {
+    throw py::type_error("dtype is " + dtype_text(dtype) + ", expected native byte order; pass np.dtype(dtype)" +
+                         ".newbyteorder('=')");
+  }
+  return *known;
 }
 
 DType dtype_of(const Array& array, const char* name) { return dtype_of(array.borrowed_dtype(), name); }
@@ -148,7 +216,8 @@ DType dtype_of(const Array& array, const char* name) { return dtype_of(array.bor
 void require_native_order(py::handle dtype, const char* name) {
   if (has_native_order(dtype)) return;
   throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
-                       ", expected native byte order; convert it with .astype(dtype.newbyteorder('='))");
+                       ", expected native byte order; convert it with " + name + ".astype(" + name +
+                       ".dtype.newbyteorder('='))");
 }
 
 void require_access(const Array& array, const char* name, Access access, const char* instead) {
@@ -163,7 +232,7 @@ void require_access(const Array& array, const char* name, Access access, const c
   if (!array.writeable()) {
     throw py::value_error(text(name) + " is read-only, expected a writable array; " +
                           (instead == nullptr ? "" : "use " + text(instead) + " with an array of your own, or ") +
-                          "pass " + name + ".copy() (np.load: mmap_mode='r+')");
+                          "pass np.array(" + name + ") (np.load: mmap_mode='r+')");
   }
   if ((flags_of(array) & py::array::c_style) != 0 || is_nested(strided(array))) return;
   throw py::value_error(text(name) +

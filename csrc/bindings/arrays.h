@@ -45,11 +45,16 @@ class Array : public py::array {
 // Exactly a numpy.ndarray: what nearly every call passes, told in no time.
 bool is_ndarray(PyObject* object);
 
-// The array behind an object, never a copy: an ndarray, or anything with the buffer protocol or __array_interface__.
+// The array behind an object that may be written to, never a copy: an ndarray, or anything with the buffer protocol or
+// __array_interface__.
 Array array_of(PyObject* object, const char* name);
 
-// The array behind an object, or a new one made from it.
+// The same for what is only read, which may be a new array too: of whatever numpy.asarray takes, or of an object that
+// has DLPack alone.
 Array array_from(PyObject* object, const char* name);
+
+// The same for a mask: integers 0 and 1, as tokenizers have them, become bool.
+Array mask_from(PyObject* object, const char* name);
 
 // An array of numbers, from any array-like: such inputs are only read, so a conversion changes nothing for the caller.
 // Of native byte order and, if asked for, contiguous where it has several axes.
@@ -62,6 +67,9 @@ Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order or
 // The dtype as the core knows it; a TypeError for any other.
 DType dtype_of(const Array& array, const char* name);
 DType dtype_of(py::handle dtype, const char* name);
+
+// The same of the argument `dtype`, whose byte order is checked too.
+DType requested_dtype(py::handle dtype);
 
 void require_native_order(py::handle dtype, const char* name);
 

@@ -55,11 +55,11 @@ PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
   // Phase 1
   const bool is_out_given = is_given(a.out);
   const std::int64_t d_model = self.core.spec().d_model;
-  Array x = array_of(a.x, "x");
+  Array x = in_place ? array_of(a.x, "x") : array_from(a.x, "x");
   Array given_out = is_out_given ? array_of(a.out, "out") : Array();
   Inputs inputs;
   if (is_given(a.table)) {
-    inputs.learned = array_of(a.table, "table");
+    inputs.learned = array_from(a.table, "table");
     if (is_given(a.channels)) {
       throw py::value_error("table and channels were both given, expected one of them; slice the table's columns");
     }
@@ -178,9 +178,9 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   // Phase 1
   const bool is_out_given = is_given(a.out);
   Inputs inputs;
-  inputs.vocabulary = array_of(a.table, "table");
+  inputs.vocabulary = array_from(a.table, "table");
   inputs.ids = numbers_from(a.ids, "ids", Numbers::integers, Order::contiguous);
-  if (is_given(a.position_table)) inputs.learned = array_of(a.position_table, "position_table");
+  if (is_given(a.position_table)) inputs.learned = array_from(a.position_table, "position_table");
   Array given_out = is_out_given ? array_of(a.out, "out") : Array();
   read_rows(inputs, row_arguments(a));
   PendingCall call;
@@ -225,6 +225,7 @@ std::unique_ptr<BoundEncoder> make_encoder(std::int64_t d_model, std::int64_t fr
   Spec spec;
   spec.d_model = d_model;
   spec.frequencies = {frequency_count, base, exponent_denominator, freq_scale, std::move(freqs)};
+  spec.frequencies.arguments = "d_model, base, freq_scale and freqs";
   spec.interleaved = interleaved;
   spec.cosine_first = cosine_first;
   spec.output_scale = output_scale;
@@ -244,6 +245,12 @@ void bind_encoder(py::module_& module) {
                                self.core.frequencies().radians.high.data());
   });
   module.def("output", &output_for, py::arg("out"), py::arg("dtype"), py::arg("shape"));
+  module.def(
+      "array", [](const py::object& input, const char* name) { return py::object(array_from(input.ptr(), name)); },
+      py::arg("input"), py::arg("name"));
+  module.def(
+      "mask", [](const py::object& input, const char* name) { return py::object(mask_from(input.ptr(), name)); },
+      py::arg("input"), py::arg("name"));
   define_method<EncodeMethod, bound_of<BoundEncoder>, encode>(type);
   define_method<AddInPlaceMethod, bound_of<BoundEncoder>, add_in_place>(type);
   define_method<AddMethod, bound_of<BoundEncoder>, add>(type);

@@ -207,7 +207,7 @@ TableDTypes dtypes_of(const Form& form, const py::object& asked, const Array& gi
   }
   const DType dtype = dtype_of(parts, asked ? "dtype" : "out");
   if ((is_complex || form.is_angles) && dtype != row_dtype(dtype)) {
-    throw py::type_error(std::string(asked ? "dtype" : "out") + " has dtype " + py::str(parts).cast<std::string>() +
+    throw py::type_error(std::string(asked ? "dtype is " : "out has dtype ") + py::str(parts).cast<std::string>() +
                          ", expected float32 or float64" + (is_complex ? ", the dtype of the parts," : "") +
                          " for form='" + form.name + "'");
   }
@@ -335,7 +335,7 @@ double inverse_factor(double factor) {
 PyObject* rotate(BoundRotary& self, const RotateArguments& a, bool in_place) {
   // Phase 1
   RotationArrays arrays;
-  arrays.take(a.x, a);
+  arrays.take(a.x, a, in_place ? Access::write : Access::read);
   const bool is_out_given = is_given(a.out);
   Array out = is_out_given ? array_of(a.out, "out") : Array();
   const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
@@ -418,7 +418,7 @@ void set_moves(PendingCall& call, const BoundRotary& self, const Array& by, cons
 PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   // Phase 1
   RotationArrays arrays;
-  arrays.take(a.x, a);
+  arrays.take(a.x, a, Access::write);
   const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
   if (!is_given(a.by)) throw py::type_error("shift_() is missing its argument 'by'");
   const std::optional<std::int64_t> one = integer_argument(a.by);
@@ -470,8 +470,8 @@ void require_table_dtype(const Array& table, const Array& x, const char* name) {
 PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
   // Phase 1
   RotationArrays arrays;
-  arrays.take(a.x, a);
-  Array cos = array_of(a.cos, "cos"), sin = array_of(a.sin, "sin");
+  arrays.take(a.x, a, Access::write);
+  Array cos = array_from(a.cos, "cos"), sin = array_from(a.sin, "sin");
   const bool interleaved = bool_from(a.interleaved, "interleaved");
   const bool conjugate = bool_argument(a.conjugate, "conjugate", false);
   const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);

@@ -22,9 +22,10 @@ void read_offset(Inputs& inputs, PyObject* offset) {
     inputs.offset = *value;
     return;
   }
-  if (PyFloat_Check(offset) || PyBool_Check(offset)) {
-    throw py::type_error("offset is " + repr_of(offset) +
-                         ", expected an int or an int array; fractional positions go into positions=");
+  const bool is_fraction = PyFloat_Check(offset) != 0;
+  if (is_fraction || PyBool_Check(offset)) {
+    throw py::type_error("offset is " + repr_of(offset) + ", expected an int or an int array" +
+                         (is_fraction ? "; fractional positions go into positions=" : ""));
   }
   inputs.offsets = numbers_from(offset, "offset", Numbers::integers);
 }
@@ -44,7 +45,8 @@ NumbersView per_row_integers(const Array& array, std::int64_t rows, const char* 
 
 void set_offset(PendingCall& call, const Inputs& inputs, std::int64_t rows, const char* axis) {
   Positions& p = call.positions;
-  p.first += inputs.offset;
+  p.first += inputs.offset.value_or(0);
+  p.is_offset_given = inputs.offset || inputs.offsets;
   if (inputs.offsets) p.offsets = per_row_integers(inputs.offsets, rows, "offset", axis);
 }
 
@@ -140,20 +142,23 @@ py::dtype dtype_argument(PyObject* object) {
 
 py::dtype result_dtype(const py::object& asked, const Array& out) {
   const py::dtype dtype = asked ? py::reinterpret_borrow<py::dtype>(asked) : out ? out.dtype() : py::dtype::of<float>();
-  const char* const name = asked ? "dtype" : "out";
-  dtype_of(dtype, name);
-  require_native_order(dtype, name);
+  if (asked) {
+    requested_dtype(dtype);
+  } else {
+    dtype_of(dtype, "out");
+    require_native_order(dtype, "out");
+  }
   return dtype;
 }
 
 std::optional<std::int64_t> position_count(PyObject* object) {
   const std::optional<std::int64_t> count = integer_argument(object);
   if (!count) {
-    if (PyFloat_Check(object) || PyBool_Check(object) || object == Py_None || is_numpy_scalar(object)) {
+    const bool is_fraction = PyFloat_Check(object) != 0;
+    if (is_fraction || PyBool_Check(object) || object == Py_None || is_numpy_scalar(object)) {
       throw py::type_error("positions is " + repr_of(object) +
-                           ", expected an int, the number of positions, or an array of positions; for one fractional "
-                           "position pass [" +
-                           repr_of(object) + "]");
+                           ", expected an int, the number of positions, or an array of positions" +
+                           (is_fraction ? "; for one fractional position pass [" + repr_of(object) + "]" : ""));
     }
     return std::nullopt;
   }
@@ -228,8 +233,9 @@ void set_explicit_positions(PendingCall& call, const Array& array, const Extent&
 
 void set_mask(PendingCall& call, const Array& array, const Extent& extent) {
   if (array.dtype().kind() != 'b') {
-    throw py::type_error("mask has dtype " + py::str(array.dtype()).cast<std::string>() +
-                         ", expected bool, True where the row counts; convert it with .astype(bool)");
+    throw py::type_error(
+        "mask has dtype " + py::str(array.dtype()).cast<std::string>() +
+        ", expected bool, or integers 0 and 1: True where the row counts; convert it with .astype(bool)");
   }
   Validity& v = call.validity;
   const bool has_batch = is_per_batch(array, extent, "mask");
@@ -264,7 +270,7 @@ void read_rows(Inputs& inputs, const RowArguments& rows) {
   }
   if (is_given(rows.mask)) {
     refuse_together(rows.mask, "mask", rows.lengths, "lengths");
-    inputs.mask = array_from(rows.mask, "mask");
+    inputs.mask = mask_from(rows.mask, "mask");
   }
   if (is_given(rows.lengths)) inputs.lengths = numbers_from(rows.lengths, "lengths", Numbers::integers);
 }

@@ -41,7 +41,7 @@ RowArguments row_arguments(const Arguments& a) {
 
 // All that is only read, but for x; what was not given is none.
 struct Inputs {
-  std::int64_t offset = 0;
+  std::optional<std::int64_t> offset;
   Array offsets, positions, mask, lengths, cu_seqlens;
   const char* positions_name = "positions";
   Array learned;          // a table instead of the encoding

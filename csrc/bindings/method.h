@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "interpreter.h"
+#include "scalars.h"
 
 namespace fastpe::bindings {
 
@@ -132,8 +133,7 @@ class Signature {
     py::list known;
     for (const Argument<Arguments>& each : Method::arguments) known.append(each.name);
     const py::list close = py::module_::import("difflib").attr("get_close_matches")(name, known, 1);
-    throw py::type_error(std::string(Method::name) + "() got an unexpected keyword argument '" +
-                         name.cast<std::string>() + "'" +
+    throw py::type_error(std::string(Method::name) + "() got an unexpected keyword argument " + repr_of(keyword) +
                          (close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?"));
   }
 

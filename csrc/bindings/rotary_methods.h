@@ -95,7 +95,7 @@ offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
 positions : array_like [L] or [B, L], optional
     Positions, integers or floats, instead of counted ones; with `axes` one axis more, [.., coordinates].
-mask : bool array_like [L] or [B, L], optional
+mask : array_like [L] or [B, L] of bool, or of integers 0 and 1, optional
     Which rows count; the others are left as they are, and are not counted.
 lengths : int array_like [B], optional
     How many leading rows of each sequence count.
@@ -145,8 +145,8 @@ FASTPE_METHOD_WITH(RotateMethod, "rotate", RotateArguments, FASTPE_ROTATE, "$sel
 
 Parameters
 ----------
-x : ndarray [.., L, .., D]
-    As in `rotate_`, but one array, which may be read-only.
+x : array_like [.., L, .., D]
+    As in `rotate_`, but one array, which is only read.
 offset, positions, mask, lengths, cu_seqlens, seq_axis, inverse, num_threads
     As in `rotate_`.
 out : ndarray, optional

@@ -26,9 +26,9 @@ const char* name_of(std::size_t index) {
 
 }  // namespace
 
-void RotationArrays::take(PyObject* x, const Others& others) {
+void RotationArrays::take(PyObject* x, const Others& others, Access access) {
   taken_.reserve(1 + static_cast<std::size_t>(others.other_count));
-  taken_.push_back({array_of(x, "x")});
+  taken_.push_back({access == Access::write ? array_of(x, "x") : array_from(x, "x")});
   for (Py_ssize_t i = 0; i < others.other_count; ++i) {
     taken_.push_back({array_of(others.others[i], name_of(taken_.size()))});
   }

@@ -14,7 +14,7 @@ namespace fastpe::bindings {
 class RotationArrays {
  public:
   // Phase 1
-  void take(PyObject* x, const Others& others);
+  void take(PyObject* x, const Others& others, Access access);
 
   // Phase 2: checks everything that does not depend on positions.
   struct Requirement {

@@ -2,6 +2,7 @@
 #include "scalars.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "arrays.h"
 #include "interpreter.h"
@@ -69,8 +70,25 @@ int threads_from(PyObject* object) {
   return static_cast<int>(std::min<std::int64_t>(*value, 1 << 16));
 }
 
+std::string utf8_of(const py::object& text) {
+  const py::object bytes =
+      run_python([&] { return PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"); });
+  std::string result(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+  for (std::size_t at; (at = result.find('\0')) != std::string::npos;) result.replace(at, 1, "\\x00");
+  return result;
+}
+
 std::string repr_of(PyObject* object) {
-  return run_python([&] { return PyObject_Repr(object); }).cast<std::string>();
+  try {
+    return utf8_of(run_python([&] { return PyObject_Repr(object); }));
+  } catch (py::error_already_set& error) {
+    // Python writes no integers of more than 4300 digits.
+    const bool is_sequence = PyTuple_CheckExact(object) || PyList_CheckExact(object);
+    if (!error.matches(PyExc_ValueError) || !(PyLong_CheckExact(object) || is_sequence)) throw;
+    if (is_sequence) return "a " + type_name(object) + " of " + std::to_string(PySequence_Fast_GET_SIZE(object));
+  }
+  const py::object bits = run_python([&] { return PyObject_CallMethod(object, "bit_length", nullptr); });
+  return "an int of " + repr_of(bits.ptr()) + " bits";
 }
 
 double number_from(PyObject* object, const char* name) {
@@ -83,6 +101,7 @@ double number_from(PyObject* object, const char* name) {
     PyErr_Clear();
     throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected a number");
   }
+  if (std::isnan(value)) throw py::value_error(std::string(name) + " is nan, expected a number");
   return value;
 }
 

@@ -21,6 +21,9 @@ void load_scalar_types();
 
 inline bool is_given(PyObject* object) { return object != nullptr && object != Py_None; }
 bool is_numpy_scalar(PyObject* object);
+
+// For messages, which are UTF-8 and end at the first zero byte: both a lone surrogate and a zero are escaped.
+std::string utf8_of(const py::object& text);
 std::string repr_of(PyObject* object);
 
 double number_from(PyObject* object, const char* name);

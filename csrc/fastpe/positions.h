@@ -20,7 +20,8 @@ constexpr std::int64_t max_position = std::int64_t{1} << 53;
 struct Positions {
   std::int64_t first = 0;
   NumbersView offsets;  // per row, or per sequence in a packed batch
-  NumbersView values;   // explicit
+  bool is_offset_given = false;
+  NumbersView values;  // explicit
   const char* values_name = "positions";
   bool values_per_row = false;
   int coordinate_count = 0;  // of each explicit position; 0: it is one number

@@ -10,8 +10,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
+
 # Positions and lengths beyond this are no exact float64 numbers.
 _largest_integer = 2**53
+
+
+def shown(value: Any) -> str:
+    """What a message shows of a value: its repr, but Python writes no integer of more than 4300 digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        if type(value) is int:
+            return f"an int of {value.bit_length()} bits"
+        if type(value) in (list, tuple, dict):
+            return f"a {type(value).__name__} of {len(value)}"
+        raise
 
 
 def integer(name: str, value: Any, least: int = -_largest_integer) -> int:
@@ -19,13 +33,15 @@ def integer(name: str, value: Any, least: int = -_largest_integer) -> int:
     try:
         result = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}, expected an int") from None
+        raise TypeError(f"{name} is {shown(value)}, expected an int") from None
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, expected an int")
+        raise TypeError(f"{name} is {shown(value)}, expected an int")
     if result < least:
-        raise ValueError(f"{name} is {result}, expected at least {'-2**53' if least == -_largest_integer else least}")
+        raise ValueError(
+            f"{name} is {shown(result)}, expected at least {'-2**53' if least == -_largest_integer else least}"
+        )
     if result > _largest_integer:
-        raise ValueError(f"{name} is {result}, expected at most 2**53")
+        raise ValueError(f"{name} is {shown(result)}, expected at most 2**53")
     return result
 
 
@@ -34,7 +50,7 @@ def integers(name: str, values: Any, example: str) -> tuple[int, ...]:
     try:
         return tuple(integer(name, value) for value in values)
     except TypeError:
-        raise TypeError(f"{name} is {values!r}, expected one int per axis, such as {example}") from None
+        raise TypeError(f"{name} is {shown(values)}, expected one int per axis, such as {example}") from None
 
 
 def is_number(value: Any) -> bool:
@@ -47,22 +63,22 @@ def is_number(value: Any) -> bool:
 def number(name: str, value: Any, *, above_zero: bool = False) -> float:
     """A finite number."""
     if not is_number(value):
-        raise TypeError(f"{name} is {value!r}, expected a number")
+        raise TypeError(f"{name} is {shown(value)}, expected a number")
     try:
         result = float(value)
     except OverflowError:
         result = np.inf
     if not np.isfinite(result) or (above_zero and result <= 0.0):
-        raise ValueError(f"{name} is {value!r}, expected a finite number{' above 0' if above_zero else ''}")
+        raise ValueError(f"{name} is {shown(value)}, expected a finite number{' above 0' if above_zero else ''}")
     return result
 
 
 def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.float64]:
     """An array of real numbers; whether they are finite is not checked."""
     try:
-        array = np.asarray(values)
+        array = _core.array(values, name)
     except ValueError:
-        raise ValueError(f"{name} is {values!r}, expected {expected}") from None
+        raise ValueError(f"{name} is {shown(values)}, expected {expected}") from None
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} has dtype {array.dtype}, expected float64; convert it with .astype(..)")
     return array.astype(np.float64)
@@ -71,21 +87,21 @@ def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.f
 def flag(name: str, value: Any) -> bool:
     """A truth value: text such as "no" is refused, since Python counts it as true."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, expected True or False")
+        raise TypeError(f"{name} is {shown(value)}, expected True or False")
     return bool(value)
 
 
 def text(name: str, value: Any) -> str:
     """A str."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}, expected a str")
+        raise TypeError(f"{name} is {shown(value)}, expected a str")
     return value
 
 
 def texts(name: str, values: Any) -> tuple[str, ...]:
     """A tuple of str."""
     if not isinstance(values, (tuple, list)) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{name} is {values!r}, expected a tuple of str")
+        raise TypeError(f"{name} is {shown(values)}, expected a tuple of str")
     return tuple(values)
 
 
@@ -94,7 +110,7 @@ def choice(name: str, value: Any, allowed: tuple[str, ...], *, otherwise: str = 
     if isinstance(value, str) and value in allowed:
         return value
     *others, last = [*([otherwise] if otherwise else []), *map(repr, allowed)]
-    message = f"{name} is {value!r}, expected {', '.join(others)} or {last}"
+    message = f"{name} is {shown(value)}, expected {', '.join(others)} or {last}"
     if not isinstance(value, str):
         raise TypeError(message)
     near = nearest(value, allowed)

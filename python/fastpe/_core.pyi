@@ -1,21 +1,26 @@
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 __version__: str
 
-_Array = TypeVar("_Array")
+class _HasArrayInterface(Protocol):
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+# What is written to in place: an array of NumPy, or the memory of one.
+_Array = TypeVar("_Array", bound=npt.NDArray[Any] | _HasArrayInterface | memoryview[Any])
 
 # Arguments that several methods take.
 _Offset: TypeAlias = int | npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
 _Positions: TypeAlias = npt.ArrayLike | None  # [L], [1, L] or [B, L]
-_Mask: TypeAlias = npt.ArrayLike | None  # bool [L], [1, L] or [B, L]
+_Mask: TypeAlias = npt.ArrayLike | None  # bool, or 0 and 1: [L], [1, L] or [B, L]
 _Lengths: TypeAlias = npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
 _Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
 _Channels: TypeAlias = tuple[int, int] | None
-_Table: TypeAlias = npt.NDArray[Any] | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
+_Table: TypeAlias = npt.ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
 _Out: TypeAlias = npt.NDArray[Any] | None
 _Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
@@ -32,6 +37,8 @@ def use_instruction_set(name: str) -> None: ...
 def output(
     out: _Out, dtype: npt.DTypeLike | None, shape: Sequence[int], *inputs: npt.NDArray[Any]
 ) -> npt.NDArray[Any]: ...
+def array(input: Any, name: str) -> npt.NDArray[Any]: ...
+def mask(input: Any, name: str) -> npt.NDArray[Any]: ...
 
 largest_scaling_number: float
 max_coordinates: int
@@ -89,7 +96,7 @@ class Encoder:
     ) -> _Array: ...
     def add(
         self,
-        x: npt.NDArray[Any],
+        x: npt.ArrayLike,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -107,7 +114,7 @@ class Encoder:
     def embed(
         self,
         ids: npt.ArrayLike,
-        table: npt.NDArray[Any],
+        table: npt.ArrayLike,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -200,7 +207,7 @@ class Rotary:
     ) -> tuple[npt.NDArray[Any], ...]: ...
     def rotate(
         self,
-        x: npt.NDArray[Any],
+        x: npt.ArrayLike,
         *,
         offset: _Offset = None,
         positions: _Positions = None,
@@ -238,8 +245,8 @@ class Rotary:
 def rotate_by_tables(
     x: npt.NDArray[Any],
     *others: npt.NDArray[Any],
-    cos: npt.NDArray[Any],
-    sin: npt.NDArray[Any],
+    cos: npt.ArrayLike,
+    sin: npt.ArrayLike,
     interleaved: bool,
     conjugate: bool = False,
     offset: _Offset = None,

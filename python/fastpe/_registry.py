@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from fastpe._arguments import nearest
+from fastpe._arguments import nearest, shown
 
 
 class Preset:
@@ -109,10 +109,10 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         if isinstance(convention, self._kind):
             return convention
         if not isinstance(convention, str):
-            raise TypeError(f"{self._word} is {convention!r}, expected a name or a fastpe.{self._kind.__name__}")
+            raise TypeError(f"{self._word} is {shown(convention)}, expected a name or a fastpe.{self._kind.__name__}")
         if convention in self:
             return self[convention]
-        raise ValueError(f"{self._word} is {convention!r}, which is not known; {self._hint(convention)}")
+        raise ValueError(f"{self._word} is {shown(convention)}, which is not known; {self._hint(convention)}")
 
     def _hint(self, name: str) -> str:
         serving = [

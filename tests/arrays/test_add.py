@@ -92,11 +92,7 @@ def test_every_tail_length(dtype: np.dtype[Any], columns: int) -> None:
     assert int(np.isnan(memory).sum()) == memory.size - x.size
 
 
-# A NaN of which rounding to 16 bits would make a zero.
-nan_of_ones = float(np.uint64(0x7FFF_FFFF_FFFF_FFFF).view(np.float64))
-
-
-@pytest.mark.parametrize("factor", [np.nan, nan_of_ones, np.inf, -np.inf, 1e300, -0.0, 1e-300, 5])
+@pytest.mark.parametrize("factor", [np.inf, -np.inf, 1e300, -0.0, 1e-300, 5])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_extreme_factors_behave_as_numpy(dtype: np.dtype[Any], factor: float) -> None:
     x = values((2, 9, 11), dtype, seed=4)
@@ -105,6 +101,17 @@ def test_extreme_factors_behave_as_numpy(dtype: np.dtype[Any], factor: float) ->
     pe = fastpe.encode(9, 11, dtype=np.float64 if dtype == np.float64 else np.float32)
     assert_same_bits(fastpe.add(x, scale=factor), combine(x, pe, factor_there, 1.0))
     assert_same_bits(fastpe.add(x, alpha=factor), combine(x, pe, 1.0, factor_there))
+
+
+@pytest.mark.parametrize("name", ["scale", "alpha"])
+def test_a_factor_that_is_no_number_is_refused(name: str) -> None:
+    x = values((2, 9, 11), np.dtype(np.float32), seed=4)
+    before = x.copy()
+    for nan in (np.nan, np.float32(np.nan), np.array(-np.nan)):
+        factor: dict[str, Any] = {name: nan}
+        with pytest.raises(ValueError, match=f"^{name} is nan, expected a number$"):
+            fastpe.add_(x, **factor)
+    assert_same_bits(x, before)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

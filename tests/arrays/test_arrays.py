@@ -86,7 +86,12 @@ REFUSED_IN_PLACE: list[tuple[str, Any, type[Exception], str]] = [
     ("record", np.zeros((2, 3), [("a", "f4")]), TypeError, r"x has dtype \[\('a', '<f4'\)\]"),
     ("masked", np.ma.zeros((2, 4), np.float32), TypeError, r"x is a masked array, .*pass x\.data, .*as mask="),
     ("big-endian", ordinary(2, 3, dtype=">f4"), TypeError, r"x has dtype >f4, expected native byte order; .*\.astype"),
-    ("read-only", read_only(2, 3), ValueError, r"x is read-only, .*add\(\.\., out=\).*x\.copy\(\) \(np.load: mmap_mod"),
+    (
+        "read-only",
+        read_only(2, 3),
+        ValueError,
+        r"x is read-only, .*add\(\.\., out=\).*np\.array\(x\) \(np.load: mmap_mod",
+    ),
     (
         "read-only interface",
         WithInterface(ordinary(2, 3), True),
@@ -139,8 +144,8 @@ def test_add_only_reads_its_input(x: Any) -> None:
     assert_same_bits(out, expected)
 
 
-@pytest.mark.parametrize("x", [misaligned(3, 4), ordinary(3, 4, dtype=">f4"), [[1.0]], np.ma.zeros((2, 4), np.float32)])
-def test_add_converts_nothing_either(x: Any) -> None:
+@pytest.mark.parametrize("x", [misaligned(3, 4), ordinary(3, 4, dtype=">f4"), np.ma.zeros((2, 4), np.float32)])
+def test_add_converts_no_array(x: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"^x (is|has) "):
         fastpe.add(x)
 
@@ -461,10 +466,10 @@ ENCODE_ERRORS: list[tuple[Call, type[Exception], str]] = [
     (lambda: fastpe.encode(np.zeros(2, BFLOAT16), 4), TypeError, r"positions has dtype bfloat16, .*int64"),
     (lambda: fastpe.encode(np.ma.zeros(2), 4), TypeError, r"positions is a masked array"),
     (lambda: fastpe.encode([1], 4, offset=2), ValueError, r"positions and offset were both given"),
-    (lambda: fastpe.encode(3, 4, dtype=np.int32), TypeError, r"dtype has dtype int32, expected float32"),
-    (lambda: fastpe.encode(3, 4, dtype=">f4"), TypeError, r"dtype has dtype >f4, expected native byte order"),
+    (lambda: fastpe.encode(3, 4, dtype=np.int32), TypeError, r"dtype is int32, expected float32"),
+    (lambda: fastpe.encode(3, 4, dtype=">f4"), TypeError, r"dtype is >f4, expected native byte order"),
     (lambda: fastpe.encode(3, 4, dtype="nonsense"), TypeError, r"nonsense"),
-    (lambda: fastpe.encode(3, 4, dtype=complex), TypeError, r"dtype has dtype complex128"),
+    (lambda: fastpe.encode(3, 4, dtype=complex), TypeError, r"dtype is complex128"),
     (lambda: fastpe.encode(3, 0), ValueError, r"d_model is 0, expected at least 1"),
     (lambda: fastpe.encode(3, -4), ValueError, r"d_model is -4, expected at least 1"),
     (lambda: fastpe.encode(3, 4.0), TypeError, r"d_model is 4.0, expected an int"),  # type: ignore[arg-type]
@@ -513,7 +518,7 @@ ADD_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"table": np.zeros((9, 5), np.float32)}, ValueError, r"table has 5 columns, expected 4 as x has"),
     ({"table": np.zeros((9, 4))}, TypeError, r"table has dtype float64, expected float32 as x has"),
     ({"table": np.zeros(4, np.float32)}, ValueError, r"table has shape \[4\], expected two axes"),
-    ({"table": [[1.0]]}, TypeError, r"table is a list"),
+    ({"table": [[1.0] * 4]}, TypeError, r"table has dtype float64, expected float32 as x has"),
     ({"d_model": 0}, ValueError, r"d_model is 0, expected at least 1"),
 ]
 

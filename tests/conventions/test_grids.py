@@ -218,7 +218,7 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
         (
             {"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")},
             TypeError,
-            r"convert it with \.astype\(dtype\.newbyteorder\('='\)\)",
+            r"convert it with out\.astype\(out\.dtype\.newbyteorder\('='\)\)",
         ),
         ({"base": -1.0}, ValueError, "base"),
         (

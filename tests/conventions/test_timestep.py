@@ -75,12 +75,6 @@ def test_out_and_dtype() -> None:
     assert (out == fastpe.timestep_embedding([1, 2], 8, dtype=np.float16)).all()
 
 
-@pytest.mark.parametrize("scalar", [3, 3.5, np.float32(2)])
-def test_a_single_number_is_refused(scalar: Any) -> None:
-    with pytest.raises(ValueError, match=r"timesteps is .*expected an array.*write \["):
-        fastpe.timestep_embedding(scalar, 8)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

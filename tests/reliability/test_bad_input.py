@@ -5,6 +5,7 @@ and what to do, and leaves every array as it was.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import ml_dtypes
@@ -24,7 +25,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x.astype('c8'))", TypeError, "x has dtype complex64", "convert it with .astype(..)"),
     ("add_(x.astype('?'))", TypeError, "x has dtype bool", "convert it with .astype(..)"),
     ("add_(x.astype('O'))", TypeError, "x has dtype object", "convert it with .astype(..)"),
-    ("add_(x.astype('>f4'))", TypeError, "x has dtype >f4", "convert it with .astype(dtype.newbyteorder('='))"),
+    ("add_(x.astype('>f4'))", TypeError, "x has dtype >f4", "convert it with x.astype(x.dtype.newbyteorder('='))"),
     ("add_(np.zeros((3, 8), 'u1'))", TypeError, "x has dtype uint8", "convert it with .astype(..)"),
     ("add_(np.zeros((3, 8), 'S4'))", TypeError, "x has dtype |S4", "convert it with .astype(..)"),
     ("add_(np.zeros((3, 8), 'M8[s]'))", TypeError, "x has dtype datetime64[s]", "convert it with .astype(..)"),
@@ -90,7 +91,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "beyond it not every integer has a float64 of its",
     ),
     ("add_(x, offset=1.5)", TypeError, "offset is 1.5", "fractional positions go into positions="),
-    ("add_(x, offset=True)", TypeError, "offset is True", "fractional positions go into positions="),
+    ("add_(x, offset=True)", TypeError, "offset is True", ""),
     ("add_(x, offset='1')", TypeError, "offset has dtype <U1", "convert it with .astype(..)"),
     ("add_(x, offset=np.float32(1))", TypeError, "offset has dtype float32", "convert it with .astype(..)"),
     ("add_(x, offset=[1.0, 2.0])", TypeError, "offset has dtype float64", "convert it with .astype(..)"),
@@ -115,7 +116,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "beyond it not every integer has a float64 of its",
     ),
     ("add_(x, offset=[2**70, 0])", TypeError, "offset has dtype object", "convert it with .astype(..)"),
-    ("add_(x, offset={})", TypeError, "offset has dtype object", "convert it with .astype(..)"),
+    ("add_(x, offset={})", TypeError, "offset is a dict", "what np.asarray makes an array of numbers"),
     ("add_(x, offset=[[1], [2, 3]])", ValueError, "offset is a list that makes no array", "pass an array"),
     ("add_(x, positions=[0, 1])", ValueError, "positions has shape [2]", "one per row"),
     ("add_(x, positions=3)", ValueError, "positions has shape []", "one per row"),
@@ -197,7 +198,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "positions[1, 1] is nan",
         "beyond it not every integer has a float64 of its",
     ),
-    ("add_(x, mask=[1, 1, 0])", TypeError, "mask has dtype int64", "convert it with .astype(bool)"),
+    ("add_(x, mask=[1.0, 1.0, 0.0])", TypeError, "mask has dtype float64", "convert it with .astype(bool)"),
+    ("add_(x, mask=[1, 2, 0])", ValueError, "mask holds integers from 0 to 2", "as a condition, such as mask != 0"),
+    ("add_(x, mask=[0, -1, 0])", ValueError, "mask holds integers from -1 to 0", "as a condition, such as mask != 0"),
     ("add_(x, mask=[True, False])", ValueError, "mask has shape [2]", "one per row"),
     ("add_(x, mask=True)", ValueError, "mask has shape []", "one per row"),
     ("add_(x, mask=[[True, True]])", ValueError, "mask has shape [1, 2]", "one per row"),
@@ -277,7 +280,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     (
         "add_(x, table=table[:2])",
         IndexError,
-        "offset: the position of row 2 is 2",
+        "the position of row 2 is 2",
         "pass a longer table or smaller positions",
     ),
     (
@@ -305,7 +308,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "pass a longer table or smaller positions",
     ),
     ("add_(x, table=table.astype('f8'))", TypeError, "table has dtype float64", "convert one of them with .astype(..)"),
-    ("add_(x, table=table.tolist())", TypeError, "table is a list", "pass np.asarray(..) and keep that array: the res"),
+    ("add_(x, table=table.tolist())", TypeError, "table has dtype float64", "convert one of them with .astype(..)"),
     ("add_(x, table=table[:, :6])", ValueError, "table has 6 columns", ""),
     (
         "add_(x, table=table.repeat(2, axis=1)[:, ::2])",
@@ -338,14 +341,18 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "add(x, out=out.astype('>f4'))",
         TypeError,
         "out has dtype >f4",
-        "convert it with .astype(dtype.newbyteorder('='))",
+        "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
     ("add(x, out=(out,))", TypeError, "out is a tuple", "pass np.asarray(..) and keep that array: the res"),
-    ("add(x.tolist())", TypeError, "x is a list", "pass np.asarray(..) and keep that array: the res"),
+    ("add([['a']])", TypeError, "x has dtype <U1", "convert it with .astype(..)"),
+    ("add([[1, 2]])", TypeError, "x has dtype int64", "convert it with .astype(..)"),
+    ("add(None)", TypeError, "x is a NoneType", "what np.asarray makes an array of numbers"),
+    ("add_(x, scale=np.nan)", ValueError, "scale is nan", ""),
+    ("add(x, alpha=np.float32('nan'))", ValueError, "alpha is nan", ""),
     ("encode(-1, 8)", ValueError, "positions is -1", "for one negative position pass an array, [-1]"),
     ("encode(3.0, 8)", TypeError, "positions is 3.0", "for one fractional position pass [3.0]"),
-    ("encode(True, 8)", TypeError, "positions is True", "for one fractional position pass [True]"),
-    ("encode(None, 8)", TypeError, "positions is None", "for one fractional position pass [None]"),
+    ("encode(True, 8)", TypeError, "positions is True", ""),
+    ("encode(None, 8)", TypeError, "positions is None", ""),
     ("encode('3', 8)", TypeError, "positions has dtype <U1", "convert it with .astype(..)"),
     ("encode([0, np.nan], 8)", ValueError, "positions[1] is nan", "beyond it not every integer has a float64 of its"),
     (
@@ -371,14 +378,14 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("fastpe.PositionalEncoding(8, max_len=2**60)", ValueError, "max_len is 1152921504606846976", ""),
     ("encode(2**62, 8)", ValueError, "positions is 4611686018427387904", "compute fewer"),
     ("encode(2**70, 8)", ValueError, "positions is 1180591620717411303424", "compute fewer"),
-    ("encode(3, 8, dtype='i4')", TypeError, "dtype has dtype int32", "convert it with .astype(..)"),
+    ("encode(3, 8, dtype='i4')", TypeError, "dtype is int32", ""),
     ("encode(3, 8, dtype='nonsense')", TypeError, "dtype is 'nonsense'", ""),
-    ("encode(3, 8, dtype='>f4')", TypeError, "dtype has dtype >f4", "convert it with .astype(dtype.newbyteorder('='))"),
+    ("encode(3, 8, dtype='>f4')", TypeError, "dtype is >f4", "pass np.dtype(dtype).newbyteorder('=')"),
     (
         "encode(3, 8, out=np.zeros((3, 8), '>f4'))",
         TypeError,
         "out has dtype >f4",
-        "convert it with .astype(dtype.newbyteorder('='))",
+        "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
     (
         "encode(3, 8, dtype='f8', out=out[0])",
@@ -427,7 +434,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "encode(3, 512, base=1e300)",
         ValueError,
         "frequency 255 is 1.485508017172775e-299 radians per position",
-        "check base, freq_scale and freqs",
+        "check d_model, base, freq_scale and freqs",
     ),
     ("encode(3, 8, base='10000')", TypeError, "base is '10000'", ""),
     ("encode(3, 8, freq_scale=np.inf)", ValueError, "freq_scale is inf", ""),
@@ -435,7 +442,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "encode(3, 8, freq_scale=2.0**62)",
         ValueError,
         "frequency 0 is 4.6116860184273879e+18 radians per position",
-        "check base, freq_scale and freqs",
+        "check d_model, base, freq_scale and freqs",
     ),
     ("encode(3, 8, freq_scale='1')", TypeError, "freq_scale is '1'", ""),
     ("encode(3, 8, freqs=[1.0])", ValueError, "freqs has shape [1]", "one per pair of columns"),
@@ -443,19 +450,19 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "encode(3, 8, freqs=[1.0, np.nan, 1.0, 1.0])",
         ValueError,
         "frequency 1 is nan radians per position",
-        "check base, freq_scale and freqs",
+        "check d_model, base, freq_scale and freqs",
     ),
     (
         "encode(3, 8, freqs=[1.0, 2.0**62, 1.0, 1.0])",
         ValueError,
         "frequency 1 is 4.6116860184273879e+18 radians per position",
-        "check base, freq_scale and freqs",
+        "check d_model, base, freq_scale and freqs",
     ),
     (
         "encode(3, 8, freqs=[1.0, 2.0**-97, 1.0, 1.0])",
         ValueError,
         "frequency 1 is 6.3108872417680944e-30 radians per position",
-        "check base, freq_scale and freqs",
+        "check d_model, base, freq_scale and freqs",
     ),
     ("encode(3, 8, freqs=[[1.0] * 4])", ValueError, "freqs has shape [1, 4]", "one per pair of columns"),
     ("encode(3, 8, freqs='abcd')", TypeError, "freqs has dtype <U4", "convert it with .astype(..)"),
@@ -490,14 +497,14 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("enc.shift(x[..., :6], 1)", ValueError, "pe has shape [2, 3, 6]", ""),
     ("enc.shift(x.astype('f2'), 1)", TypeError, "pe has dtype float16", "convert it with .astype(..)"),
-    ("embed([0, 1], table.tolist())", TypeError, "table is a list", "pass np.asarray(..) and keep that array: the res"),
+    ("embed([0, 1], 'table')", TypeError, "table has dtype <U5", "convert it with .astype(..)"),
     ("embed([0, 100], table)", IndexError, "ids[1] is 100", "table has 100 rows"),
     ("embed([0, -1], table)", IndexError, "ids[1] is -1", "table has 100 rows"),
     ("embed([[0, 1], [2, 100]], table)", IndexError, "ids[1, 1] is 100", "table has 100 rows"),
     ("embed([0.0, 1.0], table)", TypeError, "ids has dtype float64", "convert it with .astype(..)"),
     ("embed([True, False], table)", TypeError, "ids has dtype bool", "convert it with .astype(..)"),
     ("embed('ab', table)", TypeError, "ids has dtype <U2", "convert it with .astype(..)"),
-    ("embed(None, table)", TypeError, "ids has dtype object", "convert it with .astype(..)"),
+    ("embed(None, table)", TypeError, "ids is a NoneType", "what np.asarray makes an array of numbers"),
     ("embed([0, 1], table[0])", ValueError, "table has shape [8]", ""),
     ("embed([0, 1], table.astype('i4'))", TypeError, "table has dtype int32", "convert it with .astype(..)"),
     ("embed([0, 1], table, out=out[0])", ValueError, "out has shape [3, 8]", "nothing is broadcast"),
@@ -510,7 +517,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     (
         "embed([0, 1], table, position_table=table[:1])",
         IndexError,
-        "offset: the position of row 1 is 1",
+        "the position of row 1 is 1",
         "pass a longer table or smaller positions",
     ),
     (
@@ -537,6 +544,54 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("embed(np.zeros(0, int), table[:0], cu_seqlens=[0, 1])", ValueError, "cu_seqlens[1] is 1", ""),
 ]
 
+# What each remedy makes of one of the calls that get it.
+REMEDIED: dict[str, str] = {
+    "add_(x.tolist())": "add_(np.asarray(x.tolist()))",
+    "add_(x.astype('i4'))": "add_(x.astype('i4').astype(np.float32))",
+    "add_(x.astype('>f4'))": "add_(big.astype(big.dtype.newbyteorder('=')))",
+    "add_(np.ma.masked_array(x))": "add_(np.ma.masked_array(x).data, mask=[True, False, True])",
+    "add_(readonly)": "(add(readonly, out=out), add_(np.array(readonly)))",
+    "add_(overlapping)": "(add_(overlapping.copy()), add(overlapping, out=out))",
+    "add_(misaligned)": "add_(np.require(misaligned, requirements='A'))",
+    "add_(x[0, 0])": "add_(x[0, 0][None])",
+    "enc.add_(x, postions=[0, 1, 2])": "enc.add_(x, positions=[0, 1, 2])",
+    "enc.add_(wide)": "(fastpe.PositionalEncoding(16).add_(wide), fastpe.PositionalEncoding(32).add_(wide, channels=(0, 16)))",
+    "add_(x, offset=1, positions=[0, 1, 2])": "add_(x, positions=[0, 1, 2])",
+    "add_(x, offset=2**53 + 1)": "add_(x, offset=2**53 - 2)",
+    "add_(x, offset=1.5)": "add_(x, positions=[1.5, 2.5, 3.5])",
+    "add_(x, offset=[1, 2, 3])": "add_(x, offset=[1, 2])",
+    "add_(x, offset={})": "add_(x, offset=np.asarray([1, 2]))",
+    "add_(x, offset=[[1], [2, 3]])": "add_(x, offset=np.array([1, 2]))",
+    "add_(x, positions=[0, 1])": "add_(x, positions=[0, 1, 2])",
+    "add_(x, positions=np.zeros(3, np.float16))": "add_(x, positions=np.zeros(3, np.int64))",
+    "add_(x, mask=[1.0, 1.0, 0.0])": "add_(x, mask=np.array([1.0, 1.0, 0.0]).astype(bool))",
+    "add_(x, mask=[1, 2, 0])": "add_(x, mask=np.array([1, 2, 0]) != 0)",
+    "add_(x, mask=[True] * 3, lengths=[1, 1])": "add_(x, mask=[True] * 3)",
+    "add_(x, cu_seqlens=[0, 3])": "(add_(x.reshape(6, 8), cu_seqlens=[0, 3, 6]), add_(x))",
+    "add_(flat, cu_seqlens=6)": "add_(flat, cu_seqlens=[0, 6])",
+    "add_(flat, cu_seqlens=[0, 6], positions=np.arange(6))": "add_(flat, cu_seqlens=[0, 6])",
+    "add_(flat, cu_seqlens=[0, 6], mask=np.ones(6, bool))": "add_(flat, cu_seqlens=[0, 6])",
+    "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2, 3])": "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2])",
+    "add_(x, table=table, offset=98)": "(add_(x, table=np.tile(table, (2, 1)), offset=98), add_(x, table=table, offset=97))",
+    "add_(x, table=table.astype('f8'))": "add_(x, table=table.astype('f8').astype(x.dtype))",
+    "add_(x, table=table.repeat(2, axis=1)[:, ::2])": "add_(x, table=np.ascontiguousarray(table.repeat(2, axis=1)[:, ::2]))",
+    "add_(x, table=table, channels=(0, 8))": "add_(x, table=table[:, :8])",
+    "add_(x, table=x[0])": "add_(x, table=x[0].copy())",
+    "add(x, out=out[:1])": "add(x, out=out)",
+    "add(x, out=out.astype('f8'))": "(add(x, out=out), encode(3, 8, out=np.zeros((3, 8)), dtype='f8'))",
+    "add(x, out=misaligned)": "add(x, out=np.require(misaligned, requirements='A'))",
+    "add(x, out=out.astype('>f4'))": "add(x, out=big.astype(big.dtype.newbyteorder('=')))",
+    "encode(-1, 8)": "encode([-1], 8)",
+    "encode(3.0, 8)": "encode([3.0], 8)",
+    "encode(2**62, 8)": "encode(3, 8)",
+    "encode(3, 8, dtype='>f4')": "encode(3, 8, dtype=np.dtype('>f4').newbyteorder('='))",
+    "encode(3, 7, convention='mlx')": "(encode(3, 7), encode(3, 7, convention=replace(mlx, odd='natural')))",
+    "encode(3, 512, base=1e300)": "(encode(3, 512, base=1e20), encode(3, 2, base=1e300))",
+    "encode(3, 8, freqs=[1.0])": "encode(3, 8, freqs=[1.0, 0.5, 0.2, 0.1])",
+    "encode(3, 8, freqs=[1.0] * 4, base=2.0)": "encode(3, 8, freqs=[1.0] * 4)",
+    "embed([0, 100], table)": "embed([0, 99], table)",
+}
+
 
 def arguments() -> dict[str, Any]:
     """Fresh arrays for every call."""
@@ -552,19 +607,24 @@ def arguments() -> dict[str, Any]:
         "flat": x.reshape(6, 8).copy(),
         "out": np.full((2, 3, 8), 7, np.float32),
         "table": np.arange(800, dtype=np.float32).reshape(100, 8),
+        "big": x.astype(">f4"),
         "positions": np.arange(3.0),
         "shared": np.zeros((3, 8)),
     }
 
 
+def functions() -> dict[str, Any]:
+    names: dict[str, Any] = {name: getattr(fastpe, name) for name in ("add", "add_", "embed", "encode")}
+    names |= {"replace": dataclasses.replace, "mlx": fastpe.conventions["mlx"]}
+    return names | {"np": np, "fastpe": fastpe, "bfloat16": ml_dtypes.bfloat16, "enc": fastpe.PositionalEncoding(8)}
+
+
 @pytest.mark.parametrize(("call", "error", "found", "remedy"), WRONG_CALLS, ids=[row[0] for row in WRONG_CALLS])
 def test_wrong_call(call: str, error: type[Exception], found: str, remedy: str) -> None:
-    names: dict[str, Any] = {name: getattr(fastpe, name) for name in ("add", "add_", "embed", "encode")}
-    names |= {"np": np, "fastpe": fastpe, "bfloat16": ml_dtypes.bfloat16, "enc": fastpe.PositionalEncoding(8)}
     arrays = arguments()
     before = {name: array.tobytes() for name, array in arrays.items()}
     with pytest.raises(error) as caught:
-        eval(call, names | arrays)
+        eval(call, functions() | arrays)
     message = str(caught.value)
     assert type(caught.value) is error
     assert message.startswith(found)
@@ -572,6 +632,20 @@ def test_wrong_call(call: str, error: type[Exception], found: str, remedy: str) 
     assert not own or "expected " in message
     assert remedy in message
     assert {name: array.tobytes() for name, array in arrays.items()} == before
+
+
+@pytest.mark.parametrize("call", REMEDIED)
+def test_the_remedy_works(call: str) -> None:
+    names = functions() | arguments()
+    with pytest.raises((TypeError, ValueError, IndexError)):
+        eval(call, names)
+    eval(REMEDIED[call], names)
+
+
+def test_every_remedy_has_been_followed() -> None:
+    remedies = {call: remedy for call, _, _, remedy in WRONG_CALLS}
+    followed = {remedies[call] for call in REMEDIED}
+    assert {remedy for remedy in remedies.values() if remedy} - followed == set()
 
 
 def test_enough_wrong_calls() -> None:

@@ -394,3 +394,152 @@ def test_an_object_whose_class_raises_is_judged_by_its_type() -> None:
             encoding.add_(x, offset=odd)
         with pytest.raises(type(error), match="own"):
             encoding.encode(odd)
+
+
+class RaisingDLPack:
+    """DLPack alone, one of whose two methods raises."""
+
+    def __init__(self, error: BaseException, name: str) -> None:
+        self.error = error
+        self.name = name
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        if self.name == "__dlpack__":
+            raise self.error
+        return np.ones(3).__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        if self.name == "__dlpack_device__":
+            raise self.error
+        return (Number(raising(self.error)) if self.name == "__index__" else 1), 0
+
+
+@pytest.mark.parametrize("name", ["__dlpack__", "__dlpack_device__", "__index__"])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_errors_of_callers_dlpack_are_passed_on(error: BaseException, name: str) -> None:
+    odd: Any = RaisingDLPack(error, name)
+    x = np.ones((2, 3, 16), np.float32)
+    calls: list[Callable[[], Any]] = [
+        lambda: fastpe.add(odd),
+        lambda: fastpe.add_(x, positions=odd),
+        lambda: fastpe.add_(x, mask=odd),
+        lambda: fastpe.embed([1], odd),
+        lambda: fastpe.timestep_embedding(odd, 16),
+        lambda: fastpe.encode_coordinates(odd, 12, convention="nerf"),
+        lambda: fastpe.encode_grid((3,), 16, convention="detr", mask=odd),
+        lambda: fastpe.rotate_(x, cos=odd, sin=odd, interleaved=True),
+        lambda: rope.rotate(odd),
+        lambda: encoding.shift(odd, 1),
+    ]
+    for at, call in enumerate(calls):
+        with pytest.raises(type(error)) as caught:
+            call()
+        assert caught.value is error, at
+    assert (x == 1).all()
+
+
+class OddRepr:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+HUGE: Any = 10**5000
+
+
+def odd(value: Any) -> Any:
+    return [value]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: encoding.add_(x, num_threads=OddRepr("a\0b\ud800c")), TypeError, r"num_threads is a\x00b\ud800c, "),
+        (
+            lambda x: encoding.add_(x, seq_axis=OddRepr("a\0b\ud800c")),
+            TypeError,
+            r"seq_axis is a\x00b\ud800c, expected",
+        ),
+        (
+            lambda x: encoding.add_(x, **{"a\0b\ud800c": 1}),
+            TypeError,
+            r"add_() got an unexpected keyword argument 'a\x0",
+        ),
+        (
+            lambda x: rope.rotate_(x, **{"a\0b\ud800c": 1}),
+            TypeError,
+            r"rotate_() got an unexpected keyword argument 'a\x",
+        ),
+        (lambda x: rope.tables(3, form="\0\ud800"), ValueError, r"form is '\x00\ud800', expected one of 'halves'"),
+        (lambda x: encoding.add_(x, offset=HUGE), ValueError, "offset is an int of 16610 bits, expected magnitude"),
+        (lambda x: encoding.add_(x, seq_axis=HUGE), ValueError, "seq_axis is an int of 16610 bits, expected an axis"),
+        (
+            lambda x: encoding.add_(x, num_threads=-HUGE),
+            ValueError,
+            "num_threads is an int of 16610 bits, expected a p",
+        ),
+        (lambda x: encoding.add_(x, channels=(0, 3, HUGE)), TypeError, "channels is a tuple of 3, expected a tuple"),
+        (lambda x: encoding.encode(HUGE), ValueError, "positions is an int of 16610 bits, expected a number of"),
+        (lambda x: encoding.add_(x, scale=HUGE), TypeError, "scale is an int of 16610 bits, expected a number"),
+        (lambda x: rope.shift_(x, by=HUGE), ValueError, "by is an int of 16610 bits, expected magnitude at most 2**53"),
+        (lambda x: rope.tables(HUGE), ValueError, "positions is an int of 16610 bits, expected a number of positions"),
+        (lambda x: fastpe.PositionalEncoding(HUGE), ValueError, "d_model is an int of 16610 bits, expected at most"),
+        (
+            lambda x: fastpe.PositionalEncoding(8, max_len=-HUGE),
+            ValueError,
+            "max_len is an int of 16610 bits, expected ",
+        ),
+        (
+            lambda x: fastpe.encode(3, 8, base=HUGE),
+            ValueError,
+            "base is an int of 16610 bits, expected a finite number",
+        ),
+        (lambda x: fastpe.encode(3, 8, freqs=[HUGE]), TypeError, "freqs has dtype object, expected float64"),
+        (lambda x: encoding.shift(np.zeros(16), HUGE), ValueError, "k is an int of 16610 bits, expected a finite"),
+        (
+            lambda x: fastpe.encode_grid((HUGE, 2), 8, convention="hf2d"),
+            ValueError,
+            "shape is an int of 16610 bits, ex",
+        ),
+        (
+            lambda x: fastpe.encode_grid(odd([HUGE]), 8, convention="hf2d"),
+            TypeError,
+            "shape is a list of 1, expected one",
+        ),
+        (
+            lambda x: fastpe.encode_grid((2,), 8, convention="detr", class_tokens=-HUGE),
+            ValueError,
+            "class_tokens is an",
+        ),
+        (lambda x: fastpe.encode(3, 8, convention=odd(HUGE)), TypeError, "convention is a list of 1, expected a name"),
+        (lambda x: fastpe.encode(3, 8, convention="\ud800"), ValueError, r"convention is '\ud800', which is not known"),
+        (
+            lambda x: fastpe.RotaryEmbedding(HUGE, interleaved=True),
+            ValueError,
+            "rotary_dim is an int of 16610 bits, ex",
+        ),
+        (lambda x: fastpe.RotaryEmbedding(8, interleaved=HUGE), TypeError, "interleaved is an int of 16610 bits, expe"),
+        (lambda x: fastpe.RotaryEmbedding(8, interleaved=True, form=HUGE), TypeError, "form is an int of 16610 bits, "),
+        (lambda x: fastpe.RotaryEmbedding(8, interleaved=True, base=HUGE), ValueError, "base is an int of 16610 bits"),
+        (
+            lambda x: fastpe.RotaryEmbedding(8, interleaved=True, scaling={"rope_type": "linear", "factor": HUGE}),
+            ValueError,
+            'scaling["factor"] is an int of 16610 bits, expected',
+        ),
+        (
+            lambda x: fastpe.RotaryEmbedding(8, interleaved=True, seq_len=-HUGE),
+            ValueError,
+            "seq_len is an int of 16610 bits, expected",
+        ),
+    ],
+)
+def test_values_that_python_cannot_write_get_the_ordinary_message(
+    call: Callable[[Array], Any], error: type[Exception], message: str
+) -> None:
+    x = np.ones((2, 3, 16), np.float32)
+    with pytest.raises(error) as caught:
+        call(x)
+    assert str(caught.value).startswith(message)
+    assert (x == 1).all()

@@ -40,6 +40,8 @@ def arrays() -> dict[str, Any]:
         "memory": np.ones(96, np.int32),
         "nested": np.lib.stride_tricks.as_strided(np.ones(50, np.float32), (2, 3, 4), (8, 16, 4)),
         "readonly": np.ones((2, 3, 4), np.float32),
+        "big": np.ones((2, 3, 4), ">f4"),
+        "pairs": np.zeros((3, 2), ">c8"),
         "misaligned": np.frombuffer(bytearray(97), np.uint8)[1:97].view(np.float32).reshape(6, 4),
     }
     names["readonly"].flags.writeable = False
@@ -73,7 +75,12 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("rope.rotate_(x.astype('i4'))", TypeError, "x has dtype int32", "convert it with .astype(..)"),
     ("rope.rotate_(x.astype('c8'))", TypeError, "x has dtype complex64", "convert it with .astype(..)"),
-    ("rope.rotate_(x.astype('>f4'))", TypeError, "x has dtype >f4", "convert it with .astype(dtype.newbyteorder('='))"),
+    (
+        "rope.rotate_(x.astype('>f4'))",
+        TypeError,
+        "x has dtype >f4",
+        "convert it with x.astype(x.dtype.newbyteorder('='))",
+    ),
     (
         "rope.rotate_(x, wide.astype('f8'))",
         TypeError,
@@ -104,8 +111,8 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "others[0] is read-only",
         "use rotate(.., out=) with an array of your own, or pass",
     ),
-    ("rope.shift_(readonly, by=1)", ValueError, "x is read-only", "pass x.copy() (np.load: mmap_mode='r+')"),
-    ("by(readonly)", ValueError, "x is read-only", "pass x.copy() (np.load: mmap_mode='r+')"),
+    ("rope.shift_(readonly, by=1)", ValueError, "x is read-only", "pass np.array(x) (np.load: mmap_mode='r+')"),
+    ("by(readonly)", ValueError, "x is read-only", "pass np.array(x) (np.load: mmap_mode='r+')"),
     (
         "rope.rotate_(nested)",
         ValueError,
@@ -354,7 +361,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "expected an int, or shape [2]: one per batch row",
     ),
     ("rope.rotate_(x, offset=1.5)", TypeError, "offset is 1.5", "fractional positions go into positions="),
-    ("rope.rotate_(x, offset=True)", TypeError, "offset is True", "fractional positions go into positions="),
+    ("rope.rotate_(x, offset=True)", TypeError, "offset is True", "expected an int or an int array"),
     ("rope.rotate_(x, offset=[1.0, 2.0])", TypeError, "offset has dtype float64", "convert it with .astype(..)"),
     (
         "rope.rotate_(x, offset=2**53)",
@@ -439,9 +446,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("rope.rotate_(x, mask=[True, False])", ValueError, "mask has shape [2]", "expected [3] or [2, 3]: one per row"),
     (
-        "rope.rotate_(x, mask=np.array([0, 1, 1], 'i8'))",
+        "rope.rotate_(x, mask=np.array([0, 1, 1], 'f8'))",
         TypeError,
-        "mask has dtype int64",
+        "mask has dtype float64",
         "convert it with .astype(bool)",
     ),
     (
@@ -577,7 +584,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "out has dtype float64",
         "pass an array of that dtype, or dtype=",
     ),
-    ("rope.rotate(x, out=readonly)", ValueError, "out is read-only", "pass out.copy() (np.load: mmap_mode='r+')"),
+    ("rope.rotate(x, out=readonly)", ValueError, "out is read-only", "pass np.array(out) (np.load: mmap_mode='r+')"),
     (
         "rope.rotate(x, out=x.tolist())",
         TypeError,
@@ -749,9 +756,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     # tables
     ("rope.tables()", TypeError, "tables() is missing its argument 'positions'", ""),
     ("rope.tables(-1)", ValueError, "positions is -1", "for one negative position pass an array, [-1]"),
-    ("rope.tables(True)", TypeError, "positions is True", "for one fractional position pass [True]"),
+    ("rope.tables(True)", TypeError, "positions is True", "or an array of positions"),
     ("rope.tables(2.0)", TypeError, "positions is 2.0", "for one fractional position pass [2.0]"),
-    ("rope.tables(None)", TypeError, "positions is None", "for one fractional position pass [None]"),
+    ("rope.tables(None)", TypeError, "positions is None", "or an array of positions"),
     ("rope.tables('3')", TypeError, "positions has dtype <U1", "convert it with .astype(..)"),
     (
         "rope.tables([0.0, np.nan])",
@@ -789,7 +796,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "expected one of 'halves', 'tile', 'repeat', 'cos_sin',",
     ),
     ("rope.tables(3, form=3)", TypeError, "form is 3", "expected a str"),
-    ("rope.tables(3, dtype=np.int64)", TypeError, "dtype has dtype int64", "convert it with .astype(..)"),
+    ("rope.tables(3, dtype=np.int64)", TypeError, "dtype is int64", "expected float32, float64"),
     (
         "rope.tables(3, dtype='x')",
         TypeError,
@@ -799,26 +806,26 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     (
         "rope.tables(3, dtype='>f4')",
         TypeError,
-        "dtype has dtype >f4",
-        "convert it with .astype(dtype.newbyteorder('='))",
+        "dtype is >f4",
+        "pass np.dtype(dtype).newbyteorder('=')",
     ),
     (
         "rope.tables(3, form='angles', dtype=np.float16)",
         TypeError,
-        "dtype has dtype float16",
+        "dtype is float16",
         "expected float32 or float64 for form='angles'",
     ),
     (
         "rope.tables(3, form='complex', dtype=np.float16)",
         TypeError,
-        "dtype has dtype float16",
+        "dtype is float16",
         "expected float32 or float64, the dtype of the parts, for",
     ),
     (
         "rope.tables(3, form='complex', dtype=np.complex64)",
         TypeError,
-        "dtype has dtype complex64",
-        "convert it with .astype(..)",
+        "dtype is complex64",
+        "expected float32, float64",
     ),
     ("rope.tables(3, channels=(0, 2))", TypeError, "tables() got an unexpected keyword argument 'channels'", ""),
     (
@@ -875,7 +882,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, out=(cos[:3], np.broadcast_to(sin[0], (3, 2))))",
         ValueError,
         "out[1] is read-only",
-        "pass out[1].copy() (np.load: mmap_mode='r+')",
+        "pass np.array(out[1]) (np.load: mmap_mode='r+')",
     ),
     (
         "rope.tables(3, form='cos_sin', out=(cos[:3], sin[:3]))",
@@ -911,7 +918,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, form='complex', out=np.zeros((3, 2), '>c8'))",
         TypeError,
         "out has dtype >c8",
-        "convert it with .astype(dtype.newbyteorder('='))",
+        "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
     (
         "rope.tables(3, form='complex', out=np.zeros((3, 4), np.complex64)[:, ::2])",
@@ -947,7 +954,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, form='cos_sin', out=readonly[0])",
         ValueError,
         "out is read-only",
-        "pass out.copy() (np.load: mmap_mode='r+')",
+        "pass np.array(out) (np.load: mmap_mode='r+')",
     ),
     # tables that are given
     ("given(x)", TypeError, "rotate_() missing 2 required keyword-only arguments: 'cos' and 'sin'", ""),
@@ -958,12 +965,12 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("by(x, conjugate=0)", TypeError, "conjugate is 0", "expected True or False"),
     ("by(x, inverse=True)", TypeError, "rotate_() got an unexpected keyword argument 'inverse'", ""),
     ("by()", TypeError, "rotate_() missing 1 required positional argument: 'x'", ""),
-    ("by(x, cos=None)", TypeError, "cos is a NoneType", "pass np.asarray(..) and keep that array: the result is"),
+    ("by(x, cos=None)", TypeError, "cos is a NoneType", "what np.asarray makes an array of numbers"),
     (
         "by(x, cos=cos.tolist())",
         TypeError,
-        "cos is a list",
-        "pass np.asarray(..) and keep that array: the result is",
+        "sin has dtype float32",
+        "convert one of them with .astype(..)",
     ),
     ("by(x, cos=cos[0])", ValueError, "cos has shape [2]", "expected [rows, pairs], one pair or more"),
     (
@@ -1033,7 +1040,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "by(x, cos=cos.astype('>f4'), sin=sin.astype('>f4'))",
         TypeError,
         "cos has dtype >f4",
-        "convert it with .astype(dtype.newbyteorder('='))",
+        "convert it with cos.astype(cos.dtype.newbyteorder('='))",
     ),
     ("by(x, offset=7)", IndexError, "offset: the position of row 2 is 9", "pass longer tables or smaller positions"),
     ("by(x, positions=[0, 1, 9])", IndexError, "positions[2] is 9", "pass longer tables or smaller positions"),
@@ -1042,7 +1049,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     (
         "by(x, cos=cos[:0], sin=sin[:0])",
         IndexError,
-        "offset: the position of row 0 is 0",
+        "the position of row 0 is 0",
         "pass longer tables or smaller positions",
     ),
     # the embedding
@@ -1159,6 +1166,86 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "give seq_len=",
     ),
 ]
+
+# What each remedy makes of one of the calls that get it, where there is more to do than to pass what was expected.
+REMEDIED: dict[str, str] = {
+    "rope.rotate_(x.tolist())": "rope.rotate_(np.asarray(x.tolist()))",
+    "rope.rotate_(x.astype('i4'))": "rope.rotate_(x.astype('i4').astype('f4'))",
+    "rope.rotate_(x.astype('>f4'))": "rope.rotate_(big.astype(big.dtype.newbyteorder('=')))",
+    "rope.rotate_(x, wide.astype('f8'))": "rope.rotate_(x, wide.astype('f8').astype(x.dtype))",
+    "rope.rotate_(np.ma.masked_array(x))": "rope.rotate_(np.ma.masked_array(x).data, mask=[True, False, True])",
+    "rope.rotate_(readonly)": "rope.rotate(readonly, out=np.empty_like(readonly))",
+    "rope.shift_(readonly, by=1)": "rope.shift_(np.array(readonly), by=1)",
+    "rope.rotate_(nested)": "(rope.rotate_(nested.copy()), rope.rotate(nested, out=x))",
+    "rope.shift_(nested, by=1)": "rope.shift_(nested.copy(), by=1)",
+    "rope.rotate_(misaligned)": "rope.rotate_(np.require(misaligned, requirements='A'))",
+    "rope.rotate_(x[0, 0])": "rope.rotate_(x[0, 0][None])",
+    "rope.rotate_(q, x[0, 0])": "rope.rotate_(q[:, :, :1], x[0, 0][None])",
+    "rope.rotate_(x[..., :3])": "(rope.rotate_(x), Rope(2, interleaved=False).rotate_(x[..., :3]))",
+    "by(x[..., :3])": "(by(x), given(x[..., :3], cos=cos[:, :1], sin=sin[:, :1]))",
+    "rope.rotate_(q, k[:, :, :2])": "(rope.rotate_(q), rope.rotate_(k[:, :, :2]))",
+    "rope.rotate_(q.transpose(0, 2, 1, 3), k[:, 0], seq_axis=-3)": "rope.rotate_(q.transpose(0, 2, 1, 3), k[:, 0][:, :, None], seq_axis=-3)",
+    "rope.rotate_(k[:, 0], q.transpose(0, 2, 1, 3), seq_axis=-3)": "rope.rotate_(k[:, 0][:, :, None], q.transpose(0, 2, 1, 3), seq_axis=-3)",
+    "rope.rotate_(packed, packed[:, 0].copy(), seq_axis=0)": "rope.rotate_(packed, packed[:, 0].copy()[:, None], seq_axis=0)",
+    "rope.rotate_(x, x)": "rope.rotate_(x, x.copy())",
+    "rope.rotate_(packed, offset=[1, 2], seq_axis=0)": "(rope.rotate_(packed, positions=range(6), seq_axis=0), rope.rotate_(packed[:, None], offset=[1], seq_axis=0))",
+    "rope.rotate_(x[0], offset=[1, 2])": "(rope.rotate_(x[0], positions=[1, 2, 3]), rope.rotate_(x[0][None], offset=[1]))",
+    "rope.shift_(packed, by=[[1], [2]], seq_axis=0)": "(rope.shift_(packed, by=range(6), seq_axis=0), rope.shift_(packed[:, None], by=[[1]], seq_axis=0))",
+    "rope.shift_(x[0], by=[[1, 2, 3]] * 2)": "(rope.shift_(x[0], by=[1, 2, 3]), rope.shift_(x[0][None], by=[[1, 2, 3]]))",
+    "rope.rotate_(x, offset=1.5)": "rope.rotate_(x, positions=[1.5, 2.5, 3.5])",
+    "rope.rotate_(x, offset=2**53)": "rope.rotate_(x, offset=2**53 - 2)",
+    "rope.rotate_(x, offset=1, positions=[0, 1, 2])": "rope.rotate_(x, positions=[0, 1, 2])",
+    "rope.rotate_(x, positions=np.array([0, 1, 2], 'f2'))": "rope.rotate_(x, positions=np.array([0, 1, 2], 'i8'))",
+    "rope.rotate_(x, mask=np.array([0, 1, 1], 'f8'))": "rope.rotate_(x, mask=np.array([0, 1, 1], 'f8').astype(bool))",
+    "rope.rotate_(x, mask=[True] * 3, lengths=[1, 1])": "rope.rotate_(x, mask=[True] * 3)",
+    "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0, positions=range(6))": "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0)",
+    "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0, mask=[True] * 6)": "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0)",
+    "tiny.rotate_(x, inverse=True)": "Rope(4, interleaved=False, attention_factor=1e-3).rotate_(x, inverse=True)",
+    "rope.rotate_(x, ofset=1)": "rope.rotate_(x, offset=1)",
+    "rope.rotate(x, wide)": "(rope.rotate(x), rope.rotate(wide))",
+    "rope.rotate(x, out=x.astype('f8'))": "rope.rotate(x, out=np.empty_like(x))",
+    "rope.rotate(x, out=readonly)": "rope.rotate(x, out=np.array(readonly))",
+    "rope.rotate(x, out=nested)": "rope.rotate(x, out=nested.copy())",
+    "raw.rotate_(x)": "Rope(4, interleaved=False).rotate_(x)",
+    "several.rotate_(x, offset=1)": "several.rotate_(x, positions=np.zeros((3, 2)))",
+    "rope.tables(-1)": "rope.tables([-1])",
+    "rope.tables(2.0)": "rope.tables([2.0])",
+    "rope.tables([[1, 2], [3]])": "rope.tables(np.array([[1, 2], [3, 4]]))",
+    "rope.tables(2**60)": "rope.tables(2**6)",
+    "rope.tables(3, dtype='>f4')": "rope.tables(3, dtype=np.dtype('>f4').newbyteorder('='))",
+    "rope.tables(3, out=(cos[:3], np.broadcast_to(sin[0], (3, 2))))": "rope.tables(3, out=(cos[:3], np.array(np.broadcast_to(sin[0], (3, 2)))))",
+    "rope.tables(3, form='complex', out=np.zeros((3, 2), '>c8'))": "rope.tables(3, form='complex', out=pairs.astype(pairs.dtype.newbyteorder('=')))",
+    "rope.tables(3, form='complex', out=np.zeros((3, 4), np.complex64)[:, ::2])": "rope.tables(3, form='complex', out=np.zeros((3, 2), np.complex64))",
+    "by(x, cos=None)": "by(x, cos=np.asarray(cos))",
+    "by(x, cos=np.ones((9, 4), 'f4')[:, ::2])": "by(x, cos=np.ascontiguousarray(np.ones((9, 4), 'f4')[:, ::2]))",
+    "by(x, sin=np.ones((9, 4), 'f4')[:, ::2])": "by(x, sin=np.ascontiguousarray(np.ones((9, 4), 'f4')[:, ::2]))",
+    "by(x, cos=cos.astype('>f4'), sin=sin.astype('>f4'))": "by(x, cos=cos.astype(cos.dtype.newbyteorder('=')))",
+    "by(x, offset=7)": "(by(x, offset=6), given(x, cos=np.tile(cos, (2, 1)), sin=np.tile(sin, (2, 1)), offset=7))",
+    "Rope(4, interleaved=True, freqs=[1, 2], base=1e4)": "Rope(4, interleaved=True, freqs=[1, 2])",
+    "Rope(4, interleaved=True, freqs=[1, 2], seq_len=3)": "Rope(4, interleaved=True, freqs=[1, 2])",
+    "Rope(4, interleaved=True, freqs=[1, 2], scaling={})": "Rope(4, interleaved=True, freqs=[1, 2])",
+    "Rope(4, interleaved=True, freqs=[1, np.nan])": "Rope(4, interleaved=True, freqs=[1, 0.5])",
+    "Rope(4, interleaved=True, axes=[0.0, 1.0])": "Rope(4, interleaved=True, axes=np.array([0.0, 1.0]).astype(int))",
+    "Rope(4, interleaved=True, form='tiles')": "Rope(4, interleaved=True, form='tile')",
+    "Rope(4, interleaved=True, scaling='linear')": "Rope(4, interleaved=True, scaling={'rope_type': 'linear', 'factor': 4.0})",
+    "Rope(4, interleaved=True, scaling={'rope_type': 'yarm'})": "Rope(4, interleaved=True, scaling={'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 8})",
+    "Rope(4, interleaved=True, scaling=DYNAMIC)": "Rope(4, interleaved=True, scaling=DYNAMIC, seq_len=16)",
+}
+
+
+@pytest.mark.parametrize("call", REMEDIED)
+def test_the_remedy_works(call: str) -> None:
+    names = arrays()
+    with pytest.raises((TypeError, ValueError, IndexError)):
+        eval(call, names)
+    eval(REMEDIED[call], names)
+
+
+def test_every_remedy_has_been_followed() -> None:
+    remedies = {call: remedy for call, _, _, remedy in WRONG_CALLS}
+    followed = {remedies[call] for call in REMEDIED}
+    asked = {text for text in remedies.values() if text and not text.startswith(("expected ", "or an array", "what"))}
+    assert asked - followed == set()
 
 
 @pytest.mark.parametrize(("call", "error", "message", "remedy"), WRONG_CALLS, ids=[call for call, *_ in WRONG_CALLS])

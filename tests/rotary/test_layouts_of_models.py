@@ -470,7 +470,8 @@ def test_wrong_calls_write_nothing(name: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         LAYOUTS["gemma4_vision"].rotate_(*arrays, **options)
     assert all((np.asarray(array) == 1).all() for array in arrays)
-    if len(arrays) == 1:
+    # A list is no array to write to, but can be read.
+    if len(arrays) == 1 and name != "list":
         with pytest.raises((ValueError, TypeError), match=message):
             LAYOUTS["gemma4_vision"].rotate(*arrays, **options)
 

@@ -18,8 +18,8 @@ void check_position(const Source& source, const Number& number, const std::strin
 std::string origin_of(const Positions& p, std::int64_t row, const Run& run, std::int64_t l) {
   if (p.values.is_given()) return place(p.values_name, p.value_axes, row, l);
   const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, run.l) : row;
-  return std::string("offset") + (p.offsets.is_given() ? "[" + std::to_string(index) + "]" : "") +
-         ": the position of row " + std::to_string(l);
+  const std::string offset = p.offsets.is_given() ? "offset[" + std::to_string(index) + "]: " : "offset: ";
+  return (p.is_offset_given ? offset : "") + "the position of row " + std::to_string(l);
 }
 
 // Sets the bounds of rows that all count from offsets, and says whether they are good. Decoding checks many of one

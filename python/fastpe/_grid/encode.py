@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import integer, integers, numbers
+from fastpe._arguments import integer, integers, numbers, shown
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
@@ -52,8 +52,8 @@ def encode_grid(
     spacing : float or one per axis, optional
         Distance between neighbouring cells, in the order of `shape`.
     mask : bool array [height, width] or [B, height, width], optional
-        Cells that are True count: a cell's coordinate along an axis is the number of them up to it, so that cells of
-        padding repeat the coordinate before them, as DETR has it.
+        Cells that are True, or 1, count: a cell's coordinate along an axis is the number of them up to it, so that cells
+        of padding repeat the coordinate before them, as DETR has it.
     class_tokens : int, optional
         Zero rows in front; the result is then ``[class_tokens + cells, d_model]``.
     channels_first : bool, optional
@@ -191,7 +191,7 @@ def encode_coordinates(
     """
     chosen = _chosen(convention, base, freq_scale)
     d_model = integer("d_model", d_model, 1)
-    points = np.asarray(coordinates)
+    points = _core.array(coordinates, "coordinates")
     if points.ndim < 1 or points.shape[-1] == 0:
         raise ValueError(f"coordinates has shape {list(points.shape)}, expected [.., axes]")
     if points.dtype.kind not in "iuf":
@@ -222,7 +222,7 @@ def _chosen(convention: str | GridConvention, base: float | None, freq_scale: fl
 def _grid_shape(shape: Sequence[int]) -> tuple[int, ...]:
     grid = integers("shape", shape, "(height, width)")
     if not grid or min(grid) < 0:
-        raise ValueError(f"shape is {shape!r}, expected one length per axis, from 0")
+        raise ValueError(f"shape is {shown(shape)}, expected one length per axis, from 0")
     return grid
 
 
@@ -230,7 +230,7 @@ def _spacings(spacing: float | Sequence[float], axis_count: int) -> list[float]:
     expected = f"a number, or {axis_count} of them: one per axis"
     spacings = numbers("spacing", spacing, expected)
     if spacings.shape not in ((), (axis_count,)) or not np.isfinite(spacings).all():
-        raise ValueError(f"spacing is {spacing!r}, expected {expected}")
+        raise ValueError(f"spacing is {shown(spacing)}, expected {expected}")
     return [float(value) for value in np.broadcast_to(spacings, (axis_count,))]
 
 
@@ -256,9 +256,12 @@ def _scaled(convention: GridConvention, counted: npt.NDArray[Any], axis: int, sp
 
 
 def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    valid = np.asarray(mask)
+    valid = _core.mask(mask, "mask")
     if valid.dtype != np.bool_:
-        raise TypeError(f"mask has dtype {valid.dtype}, expected bool: True for cells that count")
+        raise TypeError(
+            f"mask has dtype {valid.dtype}, expected bool, or integers 0 and 1: True for cells that count; convert it "
+            f"with .astype(bool)"
+        )
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
         raise ValueError(f"mask has shape {list(valid.shape)}, expected {list(grid)}, or a batch axis before that")
     return valid

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import choice, flag, integer, number, numbers
+from fastpe._arguments import choice, flag, integer, number, numbers, shown
 from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
 
@@ -358,9 +358,9 @@ def _given_frequencies(
 
 def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
     try:
-        array = np.asarray(axes)
+        array = _core.array(axes, "axes")
     except ValueError:
-        raise ValueError(f"axes is {axes!r}, expected [{count}] ints") from None
+        raise ValueError(f"axes is {shown(axes)}, expected [{count}] ints") from None
     if array.dtype.kind not in "iu":
         raise TypeError(f"axes has dtype {array.dtype}, expected ints; convert it with .astype(int)")
     if array.shape != (count,):

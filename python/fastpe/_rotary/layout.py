@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import choice, flag, integer, integers, number, text, texts
+from fastpe._arguments import choice, flag, integer, integers, number, shown, text, texts
 from fastpe._registry import Preset
 from fastpe._rotary.layout_plan import Part, Plan, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
@@ -291,7 +291,8 @@ class RotaryLayout(Preset):
         options: dict[str, Any] = {"dtype": dtype, "num_threads": num_threads}
         if name in sines_first:
             width = plan.whole.rotary_dim
-            result = _core.output(out, dtype, (*np.shape(positions)[:-1], 2 * width))
+            shape = _core.array(positions, "positions").shape
+            result = _core.output(out, dtype, (*shape[:-1], 2 * width))
             self._tables(plan, positions, sines_first[name], (result[..., width:], result[..., :width]), options)
             return result if out is None else out
         return self._tables(plan, positions, name, out, options)
@@ -359,7 +360,7 @@ class RotaryLayout(Preset):
 
     def rotate(
         self,
-        x: npt.NDArray[Any],
+        x: npt.ArrayLike,
         *,
         positions: npt.ArrayLike,
         theta: float | None = None,
@@ -375,7 +376,7 @@ class RotaryLayout(Preset):
 
         Parameters
         ----------
-        x : ndarray [.., L, .., head_dim]
+        x : array_like [.., L, .., head_dim]
             Queries or keys.
         positions, theta, sections, mask, lengths, seq_axis, inverse, num_threads
             As in `rotate_`.
@@ -400,6 +401,7 @@ class RotaryLayout(Preset):
         >>> layout.rotate(q, positions=layout.positions((2, 3, 4))).shape
         (1, 4, 24, 128)
         """
+        x = _core.array(x, "x")
         plan = self._plan(self._width_of((x,)), theta, sections)
         options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
         if len(plan.parts) == 1:
@@ -474,5 +476,5 @@ class RotaryLayout(Preset):
 def _theta(value: Any) -> float:
     theta = number("theta", value)
     if theta < 1.0:
-        raise ValueError(f"theta is {value!r}, expected at least 1")
+        raise ValueError(f"theta is {shown(value)}, expected at least 1")
     return theta

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import rotary_frequencies
 
@@ -131,7 +132,7 @@ def rotate_parts(
     plan: Plan, arrays: tuple[Any, ...], positions: npt.ArrayLike, inverse: bool, options: dict[str, Any]
 ) -> None:
     """Rotate the columns of each part; `plan.checker` has taken the same arguments, so no part refuses any."""
-    coordinates = np.asarray(positions)
+    coordinates = _core.array(positions, "positions")
     for columns, rope, taken in plan.parts:
         rope.rotate_(
             *(array[..., columns] for array in arrays),

@@ -13,8 +13,8 @@ from fastpe import _core
 def rotate_(
     x: npt.NDArray[Any],
     *others: npt.NDArray[Any],
-    cos: npt.NDArray[Any],
-    sin: npt.NDArray[Any],
+    cos: npt.ArrayLike,
+    sin: npt.ArrayLike,
     interleaved: bool,
     conjugate: bool = False,
     offset: int | npt.ArrayLike | None = None,
@@ -34,7 +34,7 @@ def rotate_(
     x, *others : ndarray [.., L, .., D]
         One array or several of the same positions, as `RotaryEmbedding.rotate_` takes them. The first ``2 * pairs``
         columns are rotated.
-    cos, sin : ndarray [rows, pairs]
+    cos, sin : array_like [rows, pairs]
         One row per position, from position 0 on: float32, or of the arrays' dtype. They share no memory with the arrays.
     interleaved : bool
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._arguments import shown
 
 Value = float | tuple[float, ...]
 
@@ -169,7 +170,7 @@ def read_scaling(
         theta = _base('scaling["rope_theta"]', theta)
         if chosen not in (None, theta):
             raise ValueError(
-                f'base is {base!r} and scaling["rope_theta"] is {theta!r}, expected one of them; leave base out'
+                f'base is {shown(base)} and scaling["rope_theta"] is {shown(theta)}, expected one of them; leave base out'
             )
         chosen = theta
     return _readers[keys.rope_type](keys, rotary_dim, _default_base if chosen is None else chosen, seq_len)
@@ -181,7 +182,7 @@ class _Keys:
     def __init__(self, scaling: Any) -> None:
         if not isinstance(scaling, Mapping):
             raise TypeError(
-                f"scaling is {scaling!r}, expected a mapping as config.json has it; write "
+                f"scaling is {shown(scaling)}, expected a mapping as config.json has it; write "
                 f'{{"rope_type": "linear", "factor": 4.0}}, for one'
             )
         self._given = {key: value for key, value in scaling.items() if value is not None}
@@ -195,7 +196,7 @@ class _Keys:
         for key, value in self._given.items():
             if key not in known:
                 raise ValueError(
-                    f'scaling["{key}"] is {value!r}, a key that "{self.rope_type}" does not know; '
+                    f'scaling["{key}"] is {shown(value)}, a key that "{self.rope_type}" does not know; '
                     f"{_key_hint(key, value, self.rope_type)}"
                 )
 
@@ -225,7 +226,7 @@ class _Keys:
         if values is None:
             raise self.missing(key)
         if not isinstance(values, (list, tuple)) and not (isinstance(values, np.ndarray) and values.ndim == 1):
-            raise TypeError(f'scaling["{key}"] is {values!r}, expected a list of {count} numbers')
+            raise TypeError(f'scaling["{key}"] is {shown(values)}, expected a list of {count} numbers')
         if len(values) != count:
             raise ValueError(
                 f'scaling["{key}"] has {len(values)} numbers, expected {count}: one per frequency, rotary_dim / 2'
@@ -241,7 +242,7 @@ class _Keys:
     def flag(self, key: str, otherwise: bool) -> bool:
         value = self._given.get(key, otherwise)
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f'scaling["{key}"] is {value!r}, expected True or False')
+            raise TypeError(f'scaling["{key}"] is {shown(value)}, expected True or False')
         return bool(value)
 
     def attention_factor(self) -> float | None:
@@ -250,7 +251,7 @@ class _Keys:
             return None
         number = _number('scaling["attention_factor"]', value)
         if not 0.0 < number < float("inf"):
-            raise ValueError(f'scaling["attention_factor"] is {value!r}, expected a finite positive number')
+            raise ValueError(f'scaling["attention_factor"] is {shown(value)}, expected a finite positive number')
         return number
 
 
@@ -276,7 +277,7 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
     if keys.take("alpha") is not None:
         if keys.take("factor") is not None:
             raise ValueError(
-                f'scaling["alpha"] is {keys.take("alpha")!r} and scaling["factor"] is {keys.take("factor")!r}, expected '
+                f'scaling["alpha"] is {shown(keys.take("alpha"))} and scaling["factor"] is {shown(keys.take("factor"))}, expected '
                 f"one of them; where there is an alpha, HunYuan's models do not use the factor: leave it out"
             )
         return Scaling("ntk", base, (("stretch", keys.number("alpha")),))
@@ -306,10 +307,10 @@ def _yarn(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Sca
     beta_fast, beta_slow = keys.number("beta_fast", 32.0), keys.number("beta_slow", 1.0)
     if beta_fast < beta_slow:
         raise ValueError(
-            f'scaling["beta_fast"] is {beta_fast!r}, expected at least beta_slow, {beta_slow!r}; swap them'
+            f'scaling["beta_fast"] is {shown(beta_fast)}, expected at least beta_slow, {shown(beta_slow)}; swap them'
         )
     if base < 2:
-        raise ValueError(f'base is {base!r}, expected at least 2 for "yarn", which divides by its logarithm')
+        raise ValueError(f'base is {shown(base)}, expected at least 2 for "yarn", which divides by its logarithm')
     values: tuple[tuple[str, Value], ...] = (
         ("factor", factor),
         ("trained_length", float(trained)),
@@ -342,7 +343,7 @@ def _llama3(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> S
     low, high = keys.number("low_freq_factor"), keys.number("high_freq_factor")
     if low > high:
         raise ValueError(
-            f'scaling["low_freq_factor"] is {low!r}, expected at most high_freq_factor, {high!r}; swap them'
+            f'scaling["low_freq_factor"] is {shown(low)}, expected at most high_freq_factor, {shown(high)}; swap them'
         )
     values = (
         ("factor", keys.number("factor")),
@@ -358,7 +359,9 @@ def _proportional(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None
     given = keys.take("partial_rotary_factor")
     share = 1.0 if given is None else _number('scaling["partial_rotary_factor"]', given)
     if not 0.0 <= share <= 1.0:
-        raise ValueError(f'scaling["partial_rotary_factor"] is {given!r}, expected a share of the head, from 0 to 1')
+        raise ValueError(
+            f'scaling["partial_rotary_factor"] is {shown(given)}, expected a share of the head, from 0 to 1'
+        )
     rotated = int(share * rotary_dim // 2)
     return Scaling("proportional", base, (("factor", keys.number("factor", 1.0)), ("rotated_count", rotated)))
 
@@ -423,13 +426,13 @@ def _needed(seq_len: int | None, rope_type: str) -> int:
 def _base(name: str, value: Any) -> float:
     number = _number(name, value)
     if not 1.0 <= number < float("inf"):
-        raise ValueError(f"{name} is {value!r}, expected a finite number, at least 1")
+        raise ValueError(f"{name} is {shown(value)}, expected a finite number, at least 1")
     return number
 
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} is {value!r}, expected a number")
+        raise TypeError(f"{name} is {shown(value)}, expected a number")
     try:
         return float(value)
     except OverflowError:
@@ -439,7 +442,7 @@ def _number(name: str, value: Any) -> float:
 def _positive(name: str, value: Any, besides: str = "") -> float:
     number = _number(name, value)
     if not 1 / _largest <= number <= _largest:
-        raise ValueError(f"{name} is {value!r}, expected {besides}a number from {_range}")
+        raise ValueError(f"{name} is {shown(value)}, expected {besides}a number from {_range}")
     return number
 
 
@@ -451,11 +454,11 @@ def _integer(name: str, value: Any, least: int, greatest: int, bounds: str) -> i
     try:
         result = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}, expected an int") from None
+        raise TypeError(f"{name} is {shown(value)}, expected an int") from None
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, expected an int")
+        raise TypeError(f"{name} is {shown(value)}, expected an int")
     if not least <= result <= greatest:
-        raise ValueError(f"{name} is {value!r}, expected {bounds}")
+        raise ValueError(f"{name} is {shown(value)}, expected {bounds}")
     return result
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import integer, number, numbers
+from fastpe._arguments import integer, number, numbers, shown
 from fastpe._immutable import Immutable
 from fastpe._sinusoid.convention import Convention, with_overrides
 from fastpe._sinusoid.presets import conventions
@@ -135,12 +135,12 @@ class PositionalEncoding(Immutable, _core.Encoder):
         with np.errstate(divide="ignore"):
             return 2.0 * np.pi / self._frequencies()
 
-    def shift(self, pe: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+    def shift(self, pe: npt.ArrayLike, k: int) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + k) without knowing p: one rotation per frequency.
 
         Parameters
         ----------
-        pe : ndarray [.., d_model]
+        pe : array_like [.., d_model]
             Encodings, float32 or float64.
         k : int
             Positions to move by, either way.
@@ -168,7 +168,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
         >>> bool(np.allclose(moved, encoding.encode([2], dtype=np.float64), rtol=0, atol=2e-15))
         True
         """
-        table = np.asarray(pe)
+        table = _core.array(pe, "pe")
         if table.ndim < 1 or table.shape[-1] != self.d_model:
             raise ValueError(f"pe has shape {list(table.shape)}, expected [.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
@@ -179,7 +179,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
                 f"use an even width, or encode the positions"
             )
         if not abs(number("k", k)) <= 2**53:
-            raise ValueError(f"k is {k!r}, expected a finite shift of magnitude at most 2**53")
+            raise ValueError(f"k is {shown(k)}, expected a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
         sines, cosines = self.convention.columns(self.d_model)
         wide = table.astype(np.float64)

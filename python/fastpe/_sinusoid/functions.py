@@ -5,22 +5,30 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
 
-_Array = TypeVar("_Array")
+# What is written to in place: an array of NumPy, or the memory of one.
+_Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
 
 
 def _width(x: Any, d_model: int | None) -> int:
     if d_model is not None:
         return d_model
     shape = getattr(x, "shape", None)
-    if not shape:
+    if not isinstance(shape, tuple) or not shape:
         # Not an array of rows: any encoder's own check says what is wrong.
         return 1
     return max(int(shape[-1]), 1)
+
+
+def _readable(x: Any, name: str) -> Any:
+    """An array that is only read, or what NumPy makes one of: the width of a list is known only then."""
+    return x if isinstance(x, np.ndarray) else _core.array(x, name)
 
 
 def encode(
@@ -59,7 +67,7 @@ def encode(
     offset : int or int array [B] or [B, 1], optional
         Added to counted positions; with an array the result is ``[B, positions, d_model]``.
     mask : bool array [L], [1, L] or [B, L], optional
-        Rows that are False become zero, and only the others are counted.
+        Rows that are False, or 0 among integers 0 and 1, become zero, and only the others are counted.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on become zero.
     channels : tuple of int, optional
@@ -126,7 +134,7 @@ def add_(
     seq_axis: int = -2,
     channels: tuple[int, int] | None = None,
     d_model: int | None = None,
-    table: npt.NDArray[Any] | None = None,
+    table: npt.ArrayLike | None = None,
     num_threads: int | None = None,
 ) -> _Array:
     """Add the encoding to embeddings, in place.
@@ -147,8 +155,8 @@ def add_(
     positions : int or float array [L], [1, L] or [B, L], optional
         Explicit positions instead; negative and fractional ones are fine.
     mask : bool array [L], [1, L] or [B, L], optional
-        Rows that are False are left as they are, bit for bit. Without `positions`, positions count the other rows only,
-        which makes left padding right.
+        Rows that are False, or 0 among integers 0 and 1, are left as they are, bit for bit. Without `positions`,
+        positions count the other rows only, which makes left padding right.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on are left as they are.
     cu_seqlens : int array [sequences + 1], optional
@@ -161,7 +169,7 @@ def add_(
         `x` holds columns ``first`` to ``end`` of an encoding `d_model` wide.
     d_model : int, optional
         Width of the encoding; ``x.shape[-1]`` by default.
-    table : ndarray [max_len, C], [1, max_len, C] or [max_len, 1, C], optional
+    table : array_like [max_len, C], [1, max_len, C] or [max_len, 1, C], optional
         A learned position table of `x`'s dtype, instead of sinusoids.
     num_threads : int, optional
         At most this many threads.
@@ -212,7 +220,7 @@ def add_(
 
 
 def add(
-    x: npt.NDArray[Any],
+    x: npt.ArrayLike,
     *,
     convention: str | Convention = "vaswani",
     base: float | None = None,
@@ -228,7 +236,7 @@ def add(
     seq_axis: int = -2,
     channels: tuple[int, int] | None = None,
     d_model: int | None = None,
-    table: npt.NDArray[Any] | None = None,
+    table: npt.ArrayLike | None = None,
     num_threads: int | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
@@ -236,8 +244,9 @@ def add(
 
     Parameters
     ----------
-    x : ndarray [L, C], [B, L, C] or [B, .., L, C]
-        float32, float64, float16 or ml_dtypes.bfloat16; any strides, read-only and broadcast ones included.
+    x : array_like [L, C], [B, L, C] or [B, .., L, C]
+        float32, float64, float16 or ml_dtypes.bfloat16; any strides, read-only and broadcast ones included. It is only
+        read, so it may be whatever NumPy takes as an array: a list, a tensor of torch or jax, an object with DLPack.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
 d_model, table, num_threads
         As in `add_`. Rows that are left alone are copied.
@@ -265,6 +274,7 @@ d_model, table, num_threads
     array([[2.        , 3.        , 2.        , 3.        ],
            [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
     """
+    x = _readable(x, "x")
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
         x,
         offset=offset,
@@ -284,7 +294,7 @@ d_model, table, num_threads
 
 def embed(
     ids: npt.ArrayLike,
-    table: npt.NDArray[Any],
+    table: npt.ArrayLike,
     *,
     convention: str | Convention = "vaswani",
     base: float | None = None,
@@ -297,7 +307,7 @@ def embed(
     cu_seqlens: npt.ArrayLike | None = None,
     scale: float = 1.0,
     alpha: float = 1.0,
-    position_table: npt.NDArray[Any] | None = None,
+    position_table: npt.ArrayLike | None = None,
     num_threads: int | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
@@ -307,11 +317,11 @@ def embed(
     ----------
     ids : int array_like, any shape S
         Rows of `table`; the last axis is the sequence.
-    table : ndarray [vocabulary, d_model]
+    table : array_like [vocabulary, d_model]
         float32, float64, float16 or ml_dtypes.bfloat16, rows contiguous.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, num_threads
         As in `add_`; a row that is left alone is ``table[id]`` as it is.
-    position_table : ndarray [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
+    position_table : array_like [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
         A learned position table of `table`'s dtype, instead of sinusoids.
     out : ndarray, optional
         A writable array of shape ``S + (d_model,)`` and `table`'s dtype.
@@ -340,6 +350,7 @@ def embed(
     array([[4.        , 6.        , 6.        , 8.        ],
            [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
     """
+    table = _readable(table, "table")
     return cached_encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
         ids,
         table,

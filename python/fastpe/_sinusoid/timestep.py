@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
 from fastpe._arguments import flag, number
 from fastpe._sinusoid.functions import encode
 from fastpe._sinusoid.presets import conventions
@@ -30,8 +31,8 @@ def timestep_embedding(
 
     Parameters
     ----------
-    timesteps : array_like [N] of int or float
-        Any shape with at least one axis; fractional ones are fine.
+    timesteps : array_like [N] of int or float, or a number
+        Any shape; fractional ones are fine.
     embedding_dim : int
         Width, from 1; an odd one ends in a zero column.
     flip_sin_to_cos : bool, optional
@@ -52,12 +53,12 @@ def timestep_embedding(
     Returns
     -------
     ndarray
-        ``timesteps.shape + (embedding_dim,)``; `out` where it is given.
+        ``timesteps.shape + (embedding_dim,)``, ``[embedding_dim]`` for a number; `out` where it is given.
 
     Raises
     ------
-    ValueError
-        For a single number in place of an array, and as `encode`.
+    ValueError, TypeError
+        As `encode`.
 
     Notes
     -----
@@ -76,9 +77,7 @@ def timestep_embedding(
            [ 0.8776,  1.    ,  0.4794,  0.005 ],
            [ 0.9996, -0.8445, -0.0265, -0.5356]], dtype=float32)
     """
-    array = np.asarray(timesteps)
-    if array.ndim == 0:
-        raise ValueError(f"timesteps is {array}, expected an array, one per batch element; write [{array}]")
+    array = _core.array(timesteps, "timesteps")
     if array.dtype.kind not in "iub" and array.dtype not in (np.float32, np.float64):
         # Half precision widens exactly.
         array = array.astype(np.float64)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a call only reads is taken as other libraries hold it; what it writes to is never a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..oracles.reference import Array, assert_same_bits
+
+
+class ByArray:
+    """As a tensor of jax: it has a shape and `__array__`."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.shape = array.shape
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return self.array
+
+
+class ByMethods:
+    """As a value of ONNX Runtime, whose shape is a method."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def shape(self) -> list[int]:
+        return list(self.array.shape)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return self.array
+
+
+class ByDLPack:
+    """An array of which NumPy knows no more than DLPack."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+class OnDevice(ByDLPack):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+def as_list(array: Array) -> Any:
+    return array.tolist()
+
+
+rng = np.random.default_rng(7)
+x = rng.standard_normal((2, 3, 8))
+table = rng.standard_normal((9, 8))
+angles = rng.standard_normal((9, 4))
+ids = rng.integers(0, 9, (2, 3))
+positions = np.array([[0, 5, 2], [1, 1, 7]])
+times = np.array([0.5, 999.0])
+points = rng.standard_normal((4, 2))
+rope: Any = fastpe.RotaryEmbedding(8, interleaved=False)
+encoding: Any = fastpe.PositionalEncoding(8)
+layout: Any = fastpe.rotary_layouts["wan"]
+volume = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8]])
+
+Taken = Callable[[Array], Any]
+READS: dict[str, Callable[[Taken], Any]] = {
+    "add x": lambda t: fastpe.add(t(x)),
+    "add x, method": lambda t: encoding.add(t(x)),
+    "add table": lambda t: fastpe.add(x, table=t(table)),
+    "add_ table": lambda t: fastpe.add_(x.copy(), table=t(table)),
+    "add_ positions": lambda t: fastpe.add_(x.copy(), positions=t(positions)),
+    "add_ offset": lambda t: fastpe.add_(x.copy(), offset=t(ids[:, 0])),
+    "add_ lengths": lambda t: fastpe.add_(x.copy(), lengths=t(np.array([2, 3]))),
+    "add_ mask": lambda t: fastpe.add_(x.copy(), mask=t(positions > 1)),
+    "add_ cu_seqlens": lambda t: fastpe.add_(x[0].copy(), cu_seqlens=t(np.array([0, 1, 3]))),
+    "encode": lambda t: fastpe.encode(t(positions), 8),
+    "encode freqs": lambda t: fastpe.encode(3, 8, freqs=t(np.arange(4.0))),
+    "embed ids": lambda t: fastpe.embed(t(ids), table),
+    "embed table": lambda t: fastpe.embed(ids, t(table)),
+    "embed table, method": lambda t: encoding.embed(ids, t(table)),
+    "embed position_table": lambda t: fastpe.embed(ids, table, position_table=t(table)),
+    "shift": lambda t: encoding.shift(t(x), 3),
+    "timestep": lambda t: fastpe.timestep_embedding(t(times), 8),
+    "coordinates": lambda t: fastpe.encode_coordinates(t(points), 8, convention="hf2d"),
+    "grid mask": lambda t: fastpe.encode_grid((2, 3), 8, convention="detr", mask=t(positions > 1)),
+    "grid spacing": lambda t: fastpe.encode_grid((2, 3), 8, convention="hf2d", spacing=t(times)),
+    "rotate": lambda t: rope.rotate(t(x)),
+    "rotate_ positions": lambda t: rope.rotate_(x.copy(), positions=t(positions)),
+    "rotate_ mask": lambda t: rope.rotate_(x.copy(), mask=t(positions > 1)),
+    "shift_ by": lambda t: rope.shift_(x.copy(), by=t(positions)),
+    "rotate_ cos": lambda t: fastpe.rotate_(x.copy(), cos=t(angles), sin=angles.copy(), interleaved=True),
+    "rotate_ sin": lambda t: fastpe.rotate_(x.copy(), cos=angles.copy(), sin=t(angles), interleaved=True),
+    "tables": lambda t: rope.tables(t(positions))[0],
+    "rotary freqs": lambda t: fastpe.RotaryEmbedding(8, interleaved=True, freqs=t(np.arange(4.0))).frequencies,
+    "rotary axes": lambda t: fastpe.RotaryEmbedding(8, interleaved=True, axes=t(np.array([0, 0, 1, 1]))).wavelengths,
+    "layout rotate": lambda t: layout.rotate(t(np.tile(x, 2)), positions=volume),
+    "layout positions": lambda t: layout.rotate(np.tile(x, 2), positions=t(volume)),
+    "layout tables": lambda t: layout.tables(t(volume), 16)[0],
+    "layout tables of one array": lambda t: layout.tables(t(volume), 16, form="sin_cos_tile"),
+}
+
+
+@pytest.mark.parametrize("form", [ByArray, ByMethods, ByDLPack, as_list])
+@pytest.mark.parametrize("name", READS)
+def test_what_is_only_read_may_be_anything_that_numpy_reads(name: str, form: Taken) -> None:
+    assert_same_bits(READS[name](form), READS[name](lambda array: array))
+
+
+@pytest.mark.parametrize("name", READS)
+def test_memory_of_another_device_is_refused_by_name(name: str) -> None:
+    with pytest.raises(
+        TypeError, match=r"^\w+ is a OnDevice on the DLPack device \(2, 0\), expected memory of the CPU"
+    ):
+        READS[name](OnDevice)
+
+
+def test_an_input_behind_dlpack_is_not_copied() -> None:
+    memory = np.zeros((4, 8))
+    tensor: Any = ByDLPack(memory[:3])
+    with pytest.raises(ValueError, match="shares memory with"):
+        fastpe.add(tensor, out=memory[1:])
+
+
+TARGETS: dict[str, Callable[[Any], Any]] = {
+    "add_": fastpe.add_,
+    "add_, method": encoding.add_,
+    "add out": lambda target: fastpe.add(x, out=target),
+    "encode out": lambda target: fastpe.encode(positions, 8, out=target),
+    "embed out": lambda target: fastpe.embed(ids, table, out=target),
+    "timestep out": lambda target: fastpe.timestep_embedding(positions, 8, out=target),
+    "coordinates out": lambda t: fastpe.encode_coordinates(np.zeros((2, 3, 2)), 8, convention="hf2d", out=t),
+    "grid out": lambda target: fastpe.encode_grid((2, 3), 8, convention="hf2d", out=target),
+    "rotate_": rope.rotate_,
+    "rotate_ others": lambda target: rope.rotate_(x.copy(), target),
+    "shift_": lambda target: rope.shift_(target, by=1),
+    "rotate_ by tables": lambda target: fastpe.rotate_(target, cos=angles, sin=angles.copy(), interleaved=True),
+    "rotate out": lambda target: rope.rotate(x, out=target),
+    "tables out": lambda target: rope.tables(positions, form="cos_sin", out=target),
+    "layout rotate_": lambda target: layout.rotate_(target, positions=volume),
+}
+
+
+@pytest.mark.parametrize("form", [ByArray, ByMethods, ByDLPack, as_list])
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_is_written_to_is_never_converted(name: str, form: Taken) -> None:
+    memory = np.ones((2, 3, 8))
+    with pytest.raises(TypeError, match=r" is a (ByArray|ByMethods|ByDLPack|list), expected a numpy.ndarray; pass np.asarray"):
+        TARGETS[name](form(memory))
+    assert (memory == 1).all()
+
+
+@pytest.mark.parametrize("nothing", [None, {}, object()])
+def test_what_makes_no_array_is_named(nothing: Any) -> None:
+    calls: dict[str, Callable[[], Any]] = {
+        "x": lambda: fastpe.add(nothing),
+        "table": lambda: fastpe.embed(ids, nothing),
+        "ids": lambda: fastpe.embed(nothing, table),
+        "timesteps": lambda: fastpe.timestep_embedding(nothing, 8),
+        "coordinates": lambda: fastpe.encode_coordinates(nothing, 8, convention="hf2d"),
+        "pe": lambda: encoding.shift(nothing, 1),
+        "cos": lambda: fastpe.rotate_(x.copy(), cos=nothing, sin=angles, interleaved=True),
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=rf"^{name} is a \w+, expected an array, or what np.asarray makes"):
+            call()
+
+
+MASKED: dict[str, Callable[[Any], Any]] = {
+    "add_": lambda mask: fastpe.add_(x.copy(), mask=mask),
+    "add": lambda mask: fastpe.add(x, mask=mask),
+    "encode": lambda mask: fastpe.encode(3, 8, mask=mask),
+    "embed": lambda mask: fastpe.embed(ids, table, mask=mask),
+    "grid": lambda mask: fastpe.encode_grid((2, 3), 8, convention="detr", mask=mask),
+    "rotate_": lambda mask: rope.rotate_(x.copy(), mask=mask),
+    "rotate": lambda mask: rope.rotate(x, mask=mask),
+    "shift_": lambda mask: rope.shift_(x.copy(), by=2, mask=mask),
+    "by tables": lambda mask: fastpe.rotate_(x.copy(), cos=angles, sin=angles.copy(), interleaved=True, mask=mask),
+    "layout": lambda mask: layout.rotate(np.tile(x, 2), positions=volume, mask=mask),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "uint64", ">i4"])
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_of_tokenizers_are_integers(name: str, dtype: str) -> None:
+    attention_mask = np.array([[0, 1, 1], [1, 1, 0]], dtype)
+    expected = MASKED[name](attention_mask.astype(bool))
+    assert_same_bits(MASKED[name](attention_mask), expected)
+    assert_same_bits(MASKED[name](attention_mask.tolist()), expected)
+    strided = np.repeat(attention_mask, 2, axis=1)[:, ::-2][:, ::-1]
+    assert_same_bits(MASKED[name](strided), expected)
+
+
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (
+            np.array([[0, 2, 1], [1, 1, 1]]),
+            ValueError,
+            "mask holds integers from 0 to 2, expected bool, or 0 and 1 alone",
+        ),
+        (np.array([[0, -1, 0], [0, 0, 0]]), ValueError, "mask holds integers from -1 to 0, expected bool"),
+        (np.full((2, 3), 2**64 - 1, np.uint64), ValueError, "mask holds integers from 18446744073709551615 to "),
+        (np.ones((2, 3)), TypeError, "mask has dtype float64, expected bool, or integers 0 and 1"),
+    ],
+)
+def test_other_numbers_are_no_mask(name: str, mask: Array, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{message}"):
+        MASKED[name](mask)
+
+
+def test_an_empty_mask_of_integers_is_a_mask() -> None:
+    assert fastpe.add(np.zeros((0, 3, 8)), mask=np.zeros((0, 3), int)).shape == (0, 3, 8)
+    assert fastpe.encode_grid((0, 3), 8, convention="detr", mask=np.zeros((0, 3), int)).shape == (0, 3, 8)
+
+
+@pytest.mark.parametrize("number", [500.5, 500, np.float32(500.5), np.array(500.5), ByArray(np.array(500.5))])
+def test_a_timestep_may_be_a_number(number: Any) -> None:
+    expected = fastpe.timestep_embedding([float(np.asarray(number))], 8, flip_sin_to_cos=True)[0]
+    assert_same_bits(fastpe.timestep_embedding(number, 8, flip_sin_to_cos=True), expected)
+    out = np.zeros(8, np.float32)
+    assert fastpe.timestep_embedding(number, 8, flip_sin_to_cos=True, out=out) is out
+    assert_same_bits(out, expected)
+
+
+def test_numbers_of_other_libraries_are_numbers() -> None:
+    number: Any = np.array(3)
+    assert_same_bits(fastpe.add(x, offset=number, lengths=np.array(2)), fastpe.add(x, offset=3, lengths=2))
+    assert_same_bits(fastpe.add(x, scale=number, alpha=np.float16(0.5)), fastpe.add(x, scale=3.0, alpha=0.5))
+    assert_same_bits(fastpe.encode(np.array(2.5), 8), fastpe.encode([2.5], 8)[0])
