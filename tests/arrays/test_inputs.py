@@ -155,7 +155,9 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_is_written_to_is_never_converted(name: str, form: Taken) -> None:
     memory = np.ones((2, 3, 8))
-    with pytest.raises(TypeError, match=r" is a (ByArray|ByMethods|ByDLPack|list), expected a numpy.ndarray; pass np.asarray"):
+    with pytest.raises(
+        TypeError, match=r" is a (ByArray|ByMethods|ByDLPack|list), expected a numpy.ndarray; pass np.asarray"
+    ):
         TARGETS[name](form(memory))
     assert (memory == 1).all()
 

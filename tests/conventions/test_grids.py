@@ -38,7 +38,7 @@ def test_grids_points_and_channels_first_agree_to_the_bit(name: str, dtype: Any)
     convention = dataclasses.replace(fastpe.grid_conventions[name], normalize=False)
     grid = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype)
     assert grid.flags.c_contiguous
-    points = np.moveaxis(np.indices(shape), 0, -1) + convention.axis.first_position
+    points = np.moveaxis(np.indices(shape), 0, -1) + convention.axis.first_position + convention.cell_offset
     assert _same_bits(fastpe.encode_coordinates(points, d_model, convention=convention, dtype=dtype), grid)
     turned = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype, channels_first=True)
     assert turned.flags.c_contiguous
@@ -96,6 +96,38 @@ def test_spacing_per_axis() -> None:
     grid = fastpe.encode_grid((2, 3), 8, convention="hf2d", spacing=(0.5, 2.0))
     points = np.stack(np.meshgrid([0.0, 0.5], [0.0, 2.0, 4.0], indexing="ij"), axis=-1)
     assert _same_bits(grid, fastpe.encode_coordinates(points, 8, convention="hf2d"))
+
+
+def test_an_offset_is_added_before_a_spacing_and_divides_nothing() -> None:
+    mine = GridConvention("mine", CONCAT, cell_offset=0.5)
+    expected = fastpe.encode_coordinates([[[0.25, 1.0]], [[0.75, 1.0]]], 8, convention=mine)
+    assert _same_bits(fastpe.encode_grid((2, 1), 8, convention=mine, spacing=(0.5, 2.0)), expected)
+    divided = dataclasses.replace(mine, axis=dataclasses.replace(CONCAT, first_position=1), normalize=True)
+    points = np.array([[[1.5], [2.5], [3.5], [4.5]]]) / (4 + 1e-6)
+    expected = fastpe.encode_coordinates(points, 4, convention=mine)
+    assert _same_bits(fastpe.encode_grid((4,), 4, convention=divided), expected[0])
+
+
+def test_the_input_comes_where_the_convention_has_it() -> None:
+    points = np.array([[0.5, -0.25, 1.0], [0.1, 0.2, 0.3]])
+    first = dataclasses.replace(fastpe.grid_conventions["pytorch3d"], input_last=False)
+    in_front = fastpe.encode_coordinates(points, 24, convention=first, include_input=True)
+    behind = fastpe.encode_coordinates(points, 24, convention="pytorch3d", include_input=True)
+    assert (behind[:, 24:] == points.astype(np.float32)).all()
+    assert _same_bits(np.concatenate([in_front[:, 3:], in_front[:, :3]], axis=1), behind)
+    single = fastpe.encode_coordinates(points[0], 24, convention="pytorch3d", include_input=True)
+    assert _same_bits(single, behind[0])
+
+
+def test_frequencies_of_a_grid_may_be_given() -> None:
+    frequencies = 10000.0 ** (-np.arange(2) / 2)
+    grid = fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=frequencies, dtype=np.float64)
+    plain = fastpe.encode_grid((2, 3), 8, convention="hf2d", dtype=np.float64)
+    np.testing.assert_allclose(grid, plain, rtol=0, atol=1e-15)
+    with pytest.raises(ValueError, match=r"freqs has shape \[3\], expected \[2\]"):
+        fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="freqs and base or freq_scale were both given"):
+        fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=frequencies, base=3.0)
 
 
 def test_overrides() -> None:
@@ -156,7 +188,7 @@ def test_a_single_point_is_a_row_of_many(name: str, include_input: bool) -> None
     )
 
 
-@pytest.mark.parametrize("outermost", ["axis", "function", "frequency"])
+@pytest.mark.parametrize("outermost", ["axis", "function", "frequency", "pair"])
 def test_columns_that_cannot_be_shared_are_padded_or_cut(outermost: Any) -> None:
     whole = fastpe.encode_grid((2, 3), 12, convention=GridConvention("mine", CONCAT, outermost=outermost))
     for d_model in (13, 14, 15):

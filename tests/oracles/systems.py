@@ -234,6 +234,44 @@ def _depthcharge(positions: Table, d: int) -> Table:
     return _table(positions, d, value)
 
 
+@_system("code with tensor2tensor's frequencies in neighbouring columns", *_widths(2, 7, 8))
+def _timing_signal_interleaved(L: int, d: int) -> Table:
+    concatenated = _timing_signal(range(L), d)
+    n = d // 2
+    result = concatenated.copy()
+    result[:, 0 : 2 * n : 2], result[:, 1 : 2 * n : 2] = concatenated[:, :n], concatenated[:, n : 2 * n]
+    return result
+
+
+@_system(
+    "tables of fairseq's form whose row `padding_idx` is zero, read from row 0",
+    *_widths(4, 7, padding_idx=0),
+    *_widths(4, 7, padding_idx=1),
+)
+def _zero_row(L: int, d: int, padding_idx: int) -> Table:
+    table = _timing_signal(range(L), d)
+    table[padding_idx] = 0.0
+    return table
+
+
+@_system(
+    "loops that divide by `10000 ** (i / d)` in every column `i`; caffe2 SinusoidPositionEncoding", *_widths(2, 3, 8)
+)
+def _column_exponents(L: int, d: int) -> Table:
+    # The frequencies as the float64 numbers that such loops divide by.
+    def value(p: Any, j: int) -> Any:
+        angle = p * mp.mpf(10000.0 ** (-j / d))
+        return mp.sin(angle) if j % 2 == 0 else mp.cos(angle)
+
+    return _table(range(L), d, value)
+
+
+@_system("TGN TimeEncode, before training", *({"t": np.array([0.0, 17.5, 9e4]), "d": d} for d in (2, 5)))
+def _time_encode(t: Table, d: int) -> Table:
+    frequencies = 10.0 ** -np.linspace(0, 9, d)
+    return _table(t, d, lambda p, j: mp.cos(p * mp.mpf(float(frequencies[j]))))
+
+
 @_system("the NumPy loop with the exponent doubled", *_widths(2, 3, 7, 8))
 def _doubled_exponent(L: int, d: int) -> Table:
     def value(p: Any, j: int) -> Any:
@@ -350,6 +388,20 @@ def _detr(mask: npt.NDArray[np.bool_], H: int, W: int, d: int) -> Table:
     return np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
 
 
+@_system(
+    "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR",
+    {"mask": _rectangles, "H": 3, "W": 4, "d": 8},
+    {"mask": None, "H": 3, "W": 4, "d": 8},
+)
+def _deformable_detr(mask: npt.NDArray[np.bool_] | None, H: int, W: int, d: int) -> Table:
+    counted = np.ones((1, H, W), bool) if mask is None else mask
+    y, x = np.cumsum(counted, axis=1, dtype=np.float64), np.cumsum(counted, axis=2, dtype=np.float64)
+    y, x = (y - 0.5) / (y[:, -1:, :] + 1e-6), (x - 0.5) / (x[:, :, -1:] + 1e-6)
+    parts = [_turned(axis.ravel(), d // 2, mp.mpf(2 * np.pi)).reshape(len(counted), H, W, d // 2) for axis in (y, x)]
+    result = np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
+    return result[0] if mask is None else result
+
+
 def _turned(coordinates: Iterable[Any], d: int, scale: Any) -> Table:
     def value(p: Any, j: int) -> Any:
         angle = p * scale / mp.power(10000, mp.mpf(2 * (j // 2)) / d)
@@ -428,3 +480,77 @@ def _nerf(points: Table, L: int) -> Table:
 @_system("NeRF Embedder, log_sampling=False", {"points": _points, "L": 4})
 def _nerf_linear(points: Table, L: int) -> Table:
     return _nerf_bands(points, [mp.mpf(float(f)) for f in np.linspace(1.0, 2.0 ** (L - 1), L)])
+
+
+@_system("PCP-MAE get_pos_embed", {"points": _points, "d": 12}, {"points": _points[:, :2], "d": 8})
+def _pcp_mae(points: Table, d: int) -> Table:
+    own = d // points.shape[1]
+    return np.concatenate([_split(_interleaved(axis, own)) for axis in points.T], axis=-1)
+
+
+def _loftr_order(H: int, W: int, frequencies: Sequence[Any]) -> Table:
+    # pe[0::4] = sin(x w), pe[1::4] = cos(x w), pe[2::4] = sin(y w), pe[3::4] = cos(y w); x and y count from 1
+    result = np.zeros((4 * len(frequencies), H, W))
+    for k, w in enumerate(frequencies):
+        for y in range(H):
+            for x in range(W):
+                angles = (mp.mpf(x + 1) * w, mp.mpf(y + 1) * w)
+                result[4 * k : 4 * k + 4, y, x] = [float(f(a)) for a in angles for f in (mp.sin, mp.cos)]
+    return result
+
+
+@_system("LoFTR and kornia PositionEncodingSine", *({"H": 2, "W": 3, "d": d} for d in (4, 16)))
+def _loftr(H: int, W: int, d: int) -> Table:
+    half = d // 2
+    return _loftr_order(H, W, [mp.exp(-i * mp.log(10000) / half) for i in range(0, half, 2)])
+
+
+@_system(
+    "LoFTR and kornia PositionEncodingSine, temp_bug_fix=False", {"H": 2, "W": 3, "d": 16}, {"H": 2, "W": 2, "d": 256}
+)
+def _loftr_bug(H: int, W: int, d: int) -> Table:
+    # -log(10000) / d // 2, which is floor(-9.2 / d / 2), is -1; each frequency is a float64 number
+    assert -np.log(10000.0) / d // 2 == -1.0
+    return _loftr_order(H, W, [mp.mpf(float(np.exp(-float(i)))) for i in range(0, d // 2, 2)])
+
+
+def _fourier_features(projected: Iterable[Any]) -> Table:
+    angles = [mp.mpf(float(p)) * mp.mpf(2 * np.pi) for p in projected]
+    return np.array([float(f(angle)) for f in (mp.sin, mp.cos) for angle in angles])
+
+
+_gaussian = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.25]])
+
+
+@_system(
+    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding",
+    {"points": np.array([[[0.25, 0.5], [1.0, 0.125]]]), "matrix": _gaussian},
+)
+def _sam_points(points: Table, matrix: Table) -> Table:
+    rows = [_fourier_features((2 * point - 1) @ matrix) for point in points.reshape(-1, 2)]
+    return np.array(rows).reshape(*points.shape[:-1], -1)
+
+
+def _harmonics(points: Table, frequencies: Iterable[Any]) -> Table:
+    # [.., axes, frequencies] flattened: all sines, then all cosines, then the input
+    rows = []
+    for point in points:
+        angles = [mp.mpf(float(c)) * w for c in point for w in frequencies]
+        rows.append([float(f(angle)) for f in (mp.sin, mp.cos) for angle in angles] + [float(c) for c in point])
+    return np.array(rows)
+
+
+@_system("pytorch3d HarmonicEmbedding", {"points": _points, "n": 4, "omega_0": 0.1})
+def _harmonic_embedding(points: Table, n: int, omega_0: float) -> Table:
+    return _harmonics(points, [mp.mpf(omega_0) * mp.mpf(2) ** k for k in range(n)])
+
+
+@_system("pytorch3d HarmonicEmbedding, logspace=False", {"points": _points, "n": 4, "omega_0": 0.1})
+def _harmonic_embedding_linear(points: Table, n: int, omega_0: float) -> Table:
+    return _harmonics(points, [mp.mpf(float(w)) for w in omega_0 * np.linspace(1.0, 2.0 ** (n - 1), n)])
+
+
+@_system("nerfstudio NeRFEncoding", {"points": _points, "n": 4, "min_freq_exp": 0.0, "max_freq_exp": 8.0})
+def _nerfstudio(points: Table, n: int, min_freq_exp: float, max_freq_exp: float) -> Table:
+    bands = 2 * np.pi * 2.0 ** np.linspace(min_freq_exp, max_freq_exp, n)
+    return _harmonics(points, [mp.mpf(float(w)) for w in bands])

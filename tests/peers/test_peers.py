@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -201,6 +202,14 @@ def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:
     return encode
 
 
+def _sam(points: Table, matrix: Table) -> Any:
+    torch = _imported("torch")
+    config = types.SimpleNamespace(scale=1.0, num_pos_feats=matrix.shape[1])
+    layer = _model("sam").SamPositionalEmbedding(config)
+    layer.positional_embedding.data = torch.from_numpy(matrix.astype(np.float32))
+    return layer(torch.from_numpy(points.astype(np.float32))).detach()
+
+
 def _anchors(x: Table, y: Table, d: int) -> Any:
     points = _imported("torch").from_numpy(np.stack([x, y], -1).astype(np.float32))
     return _model("conditional_detr").encode_sinusoidal_position_embedding(points, d // 2)
@@ -224,8 +233,13 @@ def _padded() -> list[dict[str, Any]]:
 
 
 _times = [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (4, 5, 320)]
+_points = np.random.default_rng(4).uniform(0, 1, (2, 3, 5, 2)).astype(np.float32)
+_matrix = np.random.default_rng(5).standard_normal((2, 128)).astype(np.float32).astype(np.float64)
 _images = np.ones((2, 12, 17), bool)
 _images[1, 7:, :] = False
+# Every row and column has a cell that counts: Deformable DETR divides by almost nothing in the others.
+_corners = np.ones((2, 12, 17), bool)
+_corners[1, 7:, 8:] = False
 _images[1, :, 11:] = False
 
 PEERS: list[tuple[str, str, Callable[..., Any], list[dict[str, Any]]]] = [
@@ -354,6 +368,18 @@ PEERS: list[tuple[str, str, Callable[..., Any], list[dict[str, Any]]]] = [
         for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr"))
     ),
     (
+        "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR",
+        "DeformableDetr",
+        _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True),
+        [{"mask": mask, "H": 12, "W": 17, "d": d} for d in (8, 256) for mask in (_corners, None)],
+    ),
+    (
+        "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding",
+        "Sam",
+        _sam,
+        [{"points": _points, "matrix": _matrix}],
+    ),
+    (
         "DETR PositionEmbeddingSine, normalize=False",
         "Detr, normalize=False",
         _detr("detr", "DetrSinePositionEmbedding", normalize=False),
@@ -438,6 +464,8 @@ def _furthest(example: dict[str, Any]) -> float:
 
 
 def _largest_angle(system: str, example: dict[str, Any]) -> float:
+    if "matrix" in example:
+        return float(2.0 * np.pi * np.abs((2 * example["points"] - 1) @ example["matrix"]).max())
     if "normalize=True" in system or "encode_sinusoidal" in system:
         return 2.0 * np.pi
     if "w" in example:

@@ -43,8 +43,10 @@ class SharedColumns:
                 starts, step, size = [start], 1, width
             elif convention.outermost == "function":
                 starts, step, size = [place * half, (axis_count + place) * half], 1, half
-            else:
+            elif convention.outermost == "frequency":
                 starts, step, size = [place, axis_count + place], 2 * axis_count, half
+            else:
+                starts, step, size = [2 * place, 2 * place + 1], 2 * axis_count, half
             start += width
             pieces = []
             for i, first in enumerate(starts):

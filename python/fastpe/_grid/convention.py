@@ -6,11 +6,11 @@ import dataclasses
 import math
 from typing import Any, Literal, get_args
 
-from fastpe._arguments import choice, flag, integers, text, texts
+from fastpe._arguments import choice, flag, integers, number, text, texts
 from fastpe._registry import Preset
 from fastpe._sinusoid.convention import Convention, factor_text, frequency_text, functions_text
 
-Outermost = Literal["axis", "function", "frequency"]
+Outermost = Literal["axis", "function", "frequency", "pair"]
 Remainder = Literal["error", "pad", "truncate"]
 
 
@@ -24,10 +24,10 @@ class GridConvention(Preset):
         What it is called in `grid_conventions`.
     axis : Convention
         The encoding of one axis, over its share of the columns; coordinates count from its first position.
-    outermost : {"axis", "function", "frequency"}
+    outermost : {"axis", "function", "frequency", "pair"}
         What changes slowest along the vector. "axis": one axis after the other, each in `axis`'s own order. "function":
         the sines of all axes, then their cosines. "frequency": for each frequency the sines of all axes, then their
-        cosines.
+        cosines. "pair": for each frequency the sine and cosine of one axis after the other.
     axis_order : tuple of int, optional
         Axes of the grid's shape, in the order in which they appear in the vector; as in the shape by default.
     proportions : tuple of int, optional
@@ -37,6 +37,10 @@ class GridConvention(Preset):
         and "truncate" takes the next larger width and drops its last columns.
     normalize : bool
         Whether coordinates are divided by the last one (plus 1e-6) along their axis.
+    cell_offset : float
+        Added to counted coordinates; what they are divided by is the last one without it.
+    input_last : bool
+        Whether coordinates themselves, where a call includes them, come after the encoding.
     serves : tuple of str
         Systems that use it. Comparisons ignore them.
     source : str
@@ -65,6 +69,8 @@ class GridConvention(Preset):
     proportions: tuple[int, ...] | None = None
     remainder: Remainder = "error"
     normalize: bool = False
+    cell_offset: float = 0.0
+    input_last: bool = False
     serves: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
     source: str = dataclasses.field(default="", compare=False, repr=False)
 
@@ -96,6 +102,8 @@ class GridConvention(Preset):
             "proportions": shares,
             "remainder": choice("remainder", self.remainder, get_args(Remainder)),
             "normalize": flag("normalize", self.normalize),
+            "cell_offset": number("cell_offset", self.cell_offset),
+            "input_last": flag("input_last", self.input_last),
             "serves": texts("serves", self.serves),
             "source": text("source", self.source),
         }
@@ -135,6 +143,9 @@ class GridConvention(Preset):
             functions = f"{factor_text(self.axis)}({functions_text(self.axis)})"
             order = (0, 1) if self.axis_order is None else self.axis_order
             columns = ", ".join([f"axis {axis} {functions}" for axis in order] + [".."] * (self.axis_order is None))
+        elif self.outermost == "pair":
+            axes = "axis 0, axis 1, .." if self.axis_order is None else ", ".join(f"axis {i}" for i in self.axis_order)
+            columns = f"for each k {factor_text(self.axis)}({functions_text(self.axis)}) of {axes}"
         else:
             first, second = ("cosines", "sines") if self.axis.cosine_first else ("sines", "cosines")
             each = "for each k " if self.outermost == "frequency" else ""
@@ -143,7 +154,13 @@ class GridConvention(Preset):
         return f"{columns}; w_k = {frequency_text(self.axis)}, n per axis"
 
     def _counting(self) -> str:
-        return f"coordinates from {self.axis.first_position}" + (", divided by the last" if self.normalize else "")
+        first = self.axis.first_position
+        offset = f", less {-self.cell_offset:g}" if self.cell_offset < 0 else f", plus {self.cell_offset:g}"
+        return (
+            f"coordinates from {first}{offset if self.cell_offset else ''}"
+            f"{', divided by the last' if self.normalize else ''}"
+            f"{'; the input, if included, comes last' if self.input_last else ''}"
+        )
 
     def __str__(self) -> str:
         """Describe the order of the columns, the systems it serves and its source."""

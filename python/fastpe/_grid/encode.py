@@ -16,7 +16,7 @@ from fastpe._arguments import integer, integers, numbers, shown
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
-from fastpe._sinusoid.convention import with_overrides
+from fastpe._sinusoid.convention import refuse_frequencies_twice, with_overrides
 
 # DETR adds this to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
@@ -29,6 +29,7 @@ def encode_grid(
     convention: str | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
+    freqs: npt.ArrayLike | None = None,
     spacing: float | Sequence[float] = 1.0,
     mask: npt.ArrayLike | None = None,
     class_tokens: int = 0,
@@ -49,6 +50,8 @@ def encode_grid(
         A name in `fastpe.grid_conventions`, or one of your own. There is no default: the order of the axes differs.
     base, freq_scale : float, optional
         Instead of the convention's.
+    freqs : array_like of float64, optional
+        The frequencies of every axis themselves, in radians per cell.
     spacing : float or one per axis, optional
         Distance between neighbouring cells, in the order of `shape`.
     mask : bool array [height, width] or [B, height, width], optional
@@ -92,11 +95,11 @@ def encode_grid(
     array([[[0.   , 1.   , 0.   , 1.   ],
             [0.   , 1.   , 0.841, 0.54 ]]], dtype=float32)
     """
-    chosen = _chosen(convention, base, freq_scale)
+    chosen = _chosen(convention, base, freq_scale, freqs)
     d_model = integer("d_model", d_model, 1)
     grid = _grid_shape(shape)
     spacings = _spacings(spacing, len(grid))
-    columns = SharedColumns(chosen, d_model, len(grid), None)
+    columns = SharedColumns(chosen, d_model, len(grid), freqs)
     valid = None if mask is None else _checked_mask(mask, grid)
     result, cells = _result(
         () if valid is None else valid.shape[: valid.ndim - len(grid)],
@@ -160,7 +163,7 @@ def encode_coordinates(
     freqs : array_like of float64, optional
         The frequencies of every axis themselves, in radians per unit.
     include_input : bool, optional
-        Put the coordinates themselves in front: ``d_model + axes`` columns.
+        Include the coordinates themselves, in front or where the convention has them: ``d_model + axes`` columns.
     dtype : dtype, optional
         float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
     num_threads : int, optional
@@ -189,7 +192,7 @@ def encode_coordinates(
     >>> fastpe.encode_coordinates(np.zeros((4096, 3)), 60, convention="nerf", include_input=True).shape
     (4096, 63)
     """
-    chosen = _chosen(convention, base, freq_scale)
+    chosen = _chosen(convention, base, freq_scale, freqs)
     d_model = integer("d_model", d_model, 1)
     points = _core.array(coordinates, "coordinates")
     if points.ndim < 1 or points.shape[-1] == 0:
@@ -201,19 +204,28 @@ def encode_coordinates(
         raise ValueError("coordinates holds values that are not finite or beyond 2**53, expected smaller ones")
     axis_count = points.shape[-1]
     columns = SharedColumns(chosen, d_model, axis_count, freqs)
-    front = axis_count if include_input else 0
-    result, _ = _result((), points.shape[:-1], d_model + front, 0, False, dtype, out, points)
-    encoded = result[..., front:]
+    own = axis_count if include_input else 0
+    result, _ = _result((), points.shape[:-1], d_model + own, 0, False, dtype, out, points)
+    front = 0 if chosen.input_last else own
+    encoded = result[..., front : front + d_model]
     if points.ndim == 1:
         # A single point is written as a list of one.
         points, encoded = points[None], encoded[None]
     columns.write({axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
     if include_input:
-        result[..., :front] = points
+        start = d_model if chosen.input_last else 0
+        result[..., start : start + own] = points
     return result if out is None else out
 
 
-def _chosen(convention: str | GridConvention, base: float | None, freq_scale: float | None) -> GridConvention:
+def _chosen(
+    convention: str | GridConvention,
+    base: float | None,
+    freq_scale: float | None,
+    freqs: npt.ArrayLike | None,
+) -> GridConvention:
+    if freqs is not None:
+        refuse_frequencies_twice(base, freq_scale)
     found = grid_conventions.find(convention)
     axis = with_overrides(found.axis, base, freq_scale)
     return found if axis is found.axis else dataclasses.replace(found, axis=axis)
@@ -248,11 +260,12 @@ def _counted_coordinates(
 
 
 def _scaled(convention: GridConvention, counted: npt.NDArray[Any], axis: int, spacing: float) -> npt.NDArray[Any]:
+    coordinates = counted + convention.cell_offset if convention.cell_offset else counted
     if spacing != 1.0:
-        counted = counted * spacing
+        counted, coordinates = counted * spacing, coordinates * spacing
     if convention.normalize and counted.shape[axis]:
-        return np.asarray(counted / (np.take(counted, [-1], axis=axis) + _normalize_epsilon))
-    return counted
+        return np.asarray(coordinates / (np.take(counted, [-1], axis=axis) + _normalize_epsilon))
+    return coordinates
 
 
 def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:

@@ -12,6 +12,8 @@ from fastpe._sinusoid.presets import conventions
 
 _concat = conventions["concat"]
 _interleaved = conventions["vaswani"]
+_detr = dataclasses.replace(_interleaved, freq_scale=2.0 * math.pi, first_position=1)
+_nerf = dataclasses.replace(conventions["nerf"], layout="concatenated")
 
 grid_conventions = Registry(
     GridConvention,
@@ -52,10 +54,32 @@ grid_conventions = Registry(
         ),
         GridConvention(
             "detr",
-            dataclasses.replace(_interleaved, freq_scale=2.0 * math.pi, first_position=1),
+            _detr,
             normalize=True,
             serves=("DETR PositionEmbeddingSine with normalize=True", "transformers DETR and MaskFormer"),
             source="facebookresearch/detr:models/position_encoding.py @29901c5",
+        ),
+        GridConvention(
+            "deformable_detr",
+            _detr,
+            normalize=True,
+            cell_offset=-0.5,
+            serves=("Deformable DETR PositionEmbeddingSine with normalize=True", "transformers Deformable DETR"),
+            source="fundamentalvision/Deformable-DETR:models/position_encoding.py @48092c50",
+        ),
+        GridConvention(
+            "loftr",
+            dataclasses.replace(_concat, first_position=1),
+            outermost="pair",
+            axis_order=(1, 0),
+            serves=("LoFTR PositionEncodingSine, with temp_bug_fix", "kornia PositionEncodingSine, with temp_bug_fix"),
+            source="zju3dv/LoFTR:src/loftr/utils/position_encoding.py @3955e990",
+        ),
+        GridConvention(
+            "pcp-mae",
+            _concat,
+            serves=("PCP-MAE get_pos_embed, of any number of axes",),
+            source="aHapBean/PCP-MAE:models/pos.py",
         ),
         GridConvention(
             "tensor2tensor",
@@ -72,11 +96,29 @@ grid_conventions = Registry(
             source="tatp22/multidim-positional-encoding:positional_encodings/torch_encodings.py @efeb8d9",
         ),
         GridConvention(
+            "sam",
+            dataclasses.replace(_concat, freq_scale=2.0 * math.pi),
+            outermost="function",
+            serves=(
+                "SAM PositionEmbeddingRandom, of points times its matrix",
+                "nerfstudio RFFEncoding, of points times its matrix",
+            ),
+            source="facebookresearch/segment-anything:segment_anything/modeling/prompt_encoder.py @1fee4b32",
+        ),
+        GridConvention(
             "nerf",
-            dataclasses.replace(conventions["nerf"], layout="concatenated"),
+            _nerf,
             outermost="frequency",
             serves=("NeRF Embedder, log_sampling",),
             source="bmild/nerf:run_nerf_helpers.py",
+        ),
+        GridConvention(
+            "pytorch3d",
+            _nerf,
+            outermost="function",
+            input_last=True,
+            serves=("pytorch3d HarmonicEmbedding", "nerfstudio NeRFEncoding, with freq_scale=2 * pi"),
+            source="facebookresearch/pytorch3d:pytorch3d/renderer/implicit/harmonic_embedding.py @176912d9",
         ),
     ),
 )

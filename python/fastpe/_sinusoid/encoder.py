@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import integer, number, numbers, shown
 from fastpe._immutable import Immutable
-from fastpe._sinusoid.convention import Convention, with_overrides
+from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
 from fastpe._sinusoid.presets import conventions
 
 
@@ -214,10 +214,7 @@ def _given_frequencies(
 ) -> tuple[float, ...]:
     if freqs is None:
         return ()
-    if base is not None or freq_scale is not None:
-        raise ValueError(
-            "freqs and base or freq_scale were both given, expected one; freqs are the frequencies themselves"
-        )
+    refuse_frequencies_twice(base, freq_scale)
     array = numbers("freqs", freqs, f"[{count}] numbers")
     if array.shape != (count,):
         raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
