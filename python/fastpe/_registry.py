@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from fastpe._arguments import nearest, shown
 
@@ -77,11 +77,16 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     True
     """
 
-    # What messages call a preset.
-    _word = "convention"
+    # All of them, for the messages of one about the presets of another.
+    _registries: ClassVar[list[Registry[Any]]] = []
 
-    def __init__(self, kind: type[_Preset], presets: Iterable[_Preset]) -> None:
+    def __init__(
+        self, kind: type[_Preset], presets: Iterable[_Preset], *, word: str = "convention", others: str
+    ) -> None:
         self._kind = kind
+        self._word = word  # what messages call a preset
+        self._others = others  # what it is to the other registries
+        self._registries.append(self)
         self._presets = {preset.name: preset for preset in presets}
         for preset in self._presets.values():
             # Help in notebooks and editors shows this text of a preset.
@@ -89,7 +94,17 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
 
     def __getitem__(self, name: str) -> _Preset:
         """Look a preset up by its exact name."""
-        return self._presets[name]
+        if name in self._presets:
+            return self._presets[name]
+        raise KeyError(f"{name!r} is not a {self._word}; {self._hint(str(name))}")
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a preset has this name."""
+        return name in self._presets
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Names that IPython and notebooks offer in brackets."""
+        return list(self)
 
     def __iter__(self) -> Iterator[str]:
         """Names, in the order in which they are listed."""
@@ -115,13 +130,21 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         raise ValueError(f"{self._word} is {shown(convention)}, which is not known; {self._hint(convention)}")
 
     def _hint(self, name: str) -> str:
-        serving = [
+        if serving := self._serving(name):
+            return "; ".join(serving)
+        if near := nearest(name, self):
+            return f"did you mean {near!r}?"
+        for other in self._registries:
+            if name in other:
+                return f"it is {other._others}"
+            if serving := other._serving(name):
+                return f"{'; '.join(serving)}; each is {other._others}"
+        return f"expected one of {', '.join(self)}"
+
+    def _serving(self, name: str) -> list[str]:
+        return [
             f"{preset.name!r} serves {system}"
             for preset in self.values()
             for system in preset.serves
             if len(name) > 2 and name.lower() in system.lower()
         ]
-        if serving:
-            return "; ".join(serving)
-        near = nearest(name, self)
-        return f"did you mean {near!r}?" if near else f"expected one of {', '.join(self)}"

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
+from fastpe._names import ConventionName
 
 if TYPE_CHECKING:
     import dask.array
@@ -24,7 +25,7 @@ def add(
     array: dask.array.Array,
     *,
     seq_axis: int = -2,
-    convention: str | Convention = "vaswani",
+    convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,

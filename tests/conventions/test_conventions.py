@@ -7,6 +7,7 @@ import importlib
 import pickle
 import subprocess
 import sys
+import typing
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe import Convention, GridConvention
+from fastpe import Convention, GridConvention, _names
 
 
 def test_presets_are_frozen_hashable_and_picklable() -> None:
@@ -94,12 +95,36 @@ def test_the_formula_of_a_grid_has_the_factor_and_the_order_of_its_axis() -> Non
         ("whisper", "'tensor2tensor' serves openai/whisper"),
         ("", "expected one of vaswani, concat"),
         ("gpt", "expected one of vaswani, concat"),
+        ("mae2d", "it is a convention of grids, for fastpe.encode_grid and encode_coordinates"),
+        ("LoFTR", "'loftr' serves LoFTR PositionEncodingSine, with temp_bug_fix; each is a convention of grids"),
     ],
 )
 def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
     with pytest.raises(ValueError, match="which is not known") as caught:
         fastpe.encode(3, 8, convention=name)
     assert hint in str(caught.value)
+    with pytest.raises(KeyError, match="is not a convention; ") as missing:
+        fastpe.conventions[name]
+    assert hint in str(missing.value)
+    assert name not in fastpe.conventions
+    assert fastpe.conventions.get(name) is None
+
+
+def test_a_convention_of_sequences_is_none_of_grids() -> None:
+    with pytest.raises(
+        ValueError, match=r"convention is 'fairseq', which is not known; it is a convention of sequences"
+    ):
+        fastpe.encode_grid((2, 3), 8, convention="fairseq")
+    with pytest.raises(ValueError, match=r"'tensor2tensor' serves openai/whisper.*; each is a convention of sequences"):
+        fastpe.encode_grid((2, 3), 8, convention="whisper")
+
+
+@pytest.mark.parametrize(
+    ("registry", "names"),
+    [(fastpe.conventions, _names.ConventionName), (fastpe.grid_conventions, _names.GridConventionName)],
+)
+def test_editors_and_notebooks_offer_the_names(registry: Any, names: Any) -> None:
+    assert list(typing.get_args(names)) == list(registry) == registry._ipython_key_completions_()
 
 
 def test_a_model_with_disagreeing_ports_gets_all_of_them_named() -> None:

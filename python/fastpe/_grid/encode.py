@@ -16,6 +16,7 @@ from fastpe._arguments import integer, integers, numbers, shown
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
+from fastpe._names import GridConventionName
 from fastpe._sinusoid.convention import refuse_frequencies_twice, with_overrides
 
 # DETR adds this to the last coordinate before it divides by it.
@@ -26,7 +27,7 @@ def encode_grid(
     shape: Sequence[int],
     d_model: int,
     *,
-    convention: str | GridConvention,
+    convention: GridConventionName | str | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,
@@ -139,7 +140,7 @@ def encode_coordinates(
     coordinates: npt.ArrayLike,
     d_model: int,
     *,
-    convention: str | GridConvention,
+    convention: GridConventionName | str | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,
@@ -219,7 +220,7 @@ def encode_coordinates(
 
 
 def _chosen(
-    convention: str | GridConvention,
+    convention: GridConventionName | str | GridConvention,
     base: float | None,
     freq_scale: float | None,
     freqs: npt.ArrayLike | None,

@@ -29,19 +29,15 @@ class LayoutRegistry(Registry[RotaryLayout]):
     KeyError: "'flux3' is not a layout; did you mean 'flux'?"
     """
 
-    _word = "layout"
-
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
         self.not_expressible = dict(not_expressible)
-        super().__init__(RotaryLayout, layouts)
+        super().__init__(RotaryLayout, layouts, word="layout", others="a layout of fastpe.rotary_layouts")
 
     def __getitem__(self, name: str) -> RotaryLayout:
         """Look a layout up by its exact name."""
-        if name in self._presets:
-            return self._presets[name]
         if name in self.not_expressible:
             raise KeyError(f"{name!r} is not a layout: {self.not_expressible[name]}")
-        raise KeyError(f"{name!r} is not a layout; {self._hint(str(name))}")
+        return super().__getitem__(name)
 
 
 def _transformers(*models: str) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import integer, number, numbers, shown
 from fastpe._immutable import Immutable
+from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
 from fastpe._sinusoid.presets import conventions
 
@@ -78,7 +79,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
         d_model: int,
         *,
         max_len: int | None = None,
-        convention: str | Convention = "vaswani",
+        convention: ConventionName | str | Convention = "vaswani",
         base: float | None = None,
         freq_scale: float | None = None,
         freqs: npt.ArrayLike | None = None,
@@ -225,7 +226,7 @@ def _given_frequencies(
 @functools.lru_cache(maxsize=16, typed=True)
 def _kept_encoding(
     d_model: int,
-    convention: str | Convention,
+    convention: ConventionName | str | Convention,
     base: float | None,
     freq_scale: float | None,
     freqs: tuple[float, ...] | None,
@@ -235,7 +236,7 @@ def _kept_encoding(
 
 def cached_encoding(
     d_model: int,
-    convention: str | Convention,
+    convention: ConventionName | str | Convention,
     base: float | None,
     freq_scale: float | None,
     freqs: npt.ArrayLike | None,

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
 
@@ -35,7 +36,7 @@ def encode(
     positions: int | npt.ArrayLike,
     d_model: int,
     *,
-    convention: str | Convention = "vaswani",
+    convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,
@@ -120,7 +121,7 @@ def encode(
 def add_(
     x: _Array,
     *,
-    convention: str | Convention = "vaswani",
+    convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,
@@ -222,7 +223,7 @@ def add_(
 def add(
     x: npt.ArrayLike,
     *,
-    convention: str | Convention = "vaswani",
+    convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,
@@ -296,7 +297,7 @@ def embed(
     ids: npt.ArrayLike,
     table: npt.ArrayLike,
     *,
-    convention: str | Convention = "vaswani",
+    convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,

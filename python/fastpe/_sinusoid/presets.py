@@ -155,4 +155,5 @@ conventions = Registry(
             source="w_k = 10000^(-4k / d): the 2 stands in the loop's step and in the exponent",
         ),
     ),
+    others="a convention of sequences, for fastpe.encode, add_, add and embed",
 )

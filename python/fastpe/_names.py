@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The names of the presets, for editors to offer; a test compares them with the presets themselves.
+
+A function that takes one takes any `str` too: a name may come out of a file.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+ConventionName: TypeAlias = Literal[
+    "vaswani",
+    "concat",
+    "x-transformers",
+    "tensor2tensor",
+    "fairseq",
+    "opennmt-tf",
+    "musicgen",
+    "ddpm",
+    "timestep",
+    "mlx",
+    "depthcharge",
+    "tatp22",
+    "nerf",
+    "doubled_exponent",
+]
+GridConventionName: TypeAlias = Literal[
+    "mae2d",
+    "hf2d",
+    "diffusers3d",
+    "timm2d",
+    "detr",
+    "deformable_detr",
+    "loftr",
+    "pcp-mae",
+    "tensor2tensor",
+    "tatp22",
+    "sam",
+    "nerf",
+    "pytorch3d",
+]
