@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact sinusoidal positional encodings and rotary embeddings on the CPU."""
+"""Exact sinusoidal positional encodings and rotary embeddings on the CPU.
+
+>>> import fastpe, numpy as np
+>>> x = fastpe.add_(np.zeros((2, 512, 768), np.float32))  # embeddings [B, L, d]: adds their positions in place
+>>> table = fastpe.encode(1500, 384, convention="tensor2tensor")  # as another system has it: print(fastpe.conventions)
+>>> rope = fastpe.RotaryEmbedding(64, interleaved=False)  # for queries and keys
+>>> rope.rotate_(x.reshape(2, 512, 12, 64), seq_axis=-3).shape
+(2, 512, 12, 64)
+"""
 
 from __future__ import annotations
 
@@ -16,6 +24,8 @@ from fastpe._sinusoid.presets import conventions
 from fastpe._sinusoid.timestep import timestep_embedding
 
 if TYPE_CHECKING:
+    from fastpe import dask as dask
+    from fastpe import plotting as plotting
     from fastpe._identify.answer import Identification
     from fastpe._identify.identify import identify
     from fastpe._rotary.embedding import RotaryEmbedding
@@ -49,6 +59,10 @@ __all__ = [
 ]
 
 
+# Public modules, whose own libraries are extras: `from fastpe import *` leaves them out.
+_modules = ("dask", "plotting")
+
+
 def _publish(value: Any) -> Any:
     """Name a class or function as users do, in pickles and tracebacks too, wherever its file lies."""
     if callable(value):
@@ -78,8 +92,12 @@ def __getattr__(name: str) -> Any:
 
         _publish(layout.RotaryLayout)
         return layout.RotaryLayout if name == "RotaryLayout" else layout_presets.rotary_layouts
+    if name in _modules:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *_modules})

@@ -37,6 +37,15 @@ class Preset:
         for name, value in self._checked_fields().items():
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        """What makes an equal one: its name, and the fields that differ from their defaults."""
+        given = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in self._fields()[1:]
+            if field.compare and getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join([repr(self.name), *given])})"
+
     def __getstate__(self) -> dict[str, Any]:
         """Fields alone: descriptions are not worth their bytes in a pickle."""
         return {field.name: getattr(self, field.name) for field in self._fields()}

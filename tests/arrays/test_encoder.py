@@ -43,11 +43,23 @@ def test_equality_hash_and_copies(arguments: dict[str, Any]) -> None:
         assert hash(same) == hash(encoding)
         assert {encoding: 1}[same] == 1
         assert repr(same) == repr(encoding)
+        assert eval(repr(same), {name: getattr(fastpe, name) for name in fastpe.__all__}) == encoding
         assert_same_bits(same.encode(30, offset=-3), encoding.encode(30, offset=-3))
         assert_same_bits(same.frequencies, encoding.frequencies)
     assert all(encoding != other for other in others)
     assert len({encoding, *others}) == len(ENCODINGS)
     assert encoding != "PositionalEncoding"
+
+
+def test_what_is_shown_is_short() -> None:
+    assert repr(fastpe.PositionalEncoding(768)) == "PositionalEncoding(768)"
+    assert repr(fastpe.PositionalEncoding(768, max_len=4096, convention="fairseq")) == (
+        "PositionalEncoding(768, max_len=4096, convention='fairseq')"
+    )
+    assert repr(fastpe.PositionalEncoding(768, base=500)) == (
+        "PositionalEncoding(768, convention=Convention('vaswani', base=500.0))"
+    )
+    assert repr(fastpe.PositionalEncoding(4, freqs=[1, 0.5])) == "PositionalEncoding(4, freqs=[1.0, 0.5])"
 
 
 class Subclass(fastpe.PositionalEncoding):

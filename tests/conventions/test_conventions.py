@@ -56,6 +56,18 @@ def test_what_a_preset_says_of_itself_is_not_compared() -> None:
     assert "mine" not in repr(other)
 
 
+def test_what_is_shown_of_a_convention_makes_an_equal_one() -> None:
+    names: dict[str, Any] = {"Convention": Convention, "GridConvention": GridConvention}
+    for preset in (*fastpe.conventions.values(), *fastpe.grid_conventions.values()):
+        assert eval(repr(preset), names) == preset
+    changed = dataclasses.replace(fastpe.conventions["mlx"], base=500.0, first_position=-3, denominator=2.5)
+    assert eval(repr(changed), names) == changed
+    assert repr(fastpe.conventions["vaswani"]) == "Convention('vaswani')"
+    assert repr(fastpe.grid_conventions["mae2d"]) == (
+        "GridConvention('mae2d', axis=Convention('concat', layout='concatenated'), axis_order=(1, 0))"
+    )
+
+
 def test_a_preset_prints_its_systems_formula_and_source() -> None:
     for preset in fastpe.conventions.values():
         text = str(preset)
@@ -311,7 +323,7 @@ def test_a_wrong_field_is_refused_when_the_convention_is_made(
 
 
 def test_every_field_is_checked() -> None:
-    presets: tuple[Any, ...] = (VASWANI, MAE2D)
+    presets: tuple[Any, ...] = (VASWANI, MAE2D, fastpe.rotary_layouts["flux"])
     for preset in presets:
         for field in dataclasses.fields(preset):
             with pytest.raises(TypeError, match=f"^{field.name} is "):

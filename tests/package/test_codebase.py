@@ -29,6 +29,27 @@ def test_one_version() -> None:
     assert fastpe.show_config()["version"] == fastpe.__version__
 
 
+def test_the_package_shows_its_interface_alone_and_how_it_is_used() -> None:
+    assert dir(fastpe) == sorted([*fastpe.__all__, "dask", "plotting"])
+    assert all(hasattr(fastpe, name) for name in dir(fastpe))
+    parsed = doctest.DocTestParser().get_doctest(fastpe.__doc__ or "", {}, "fastpe", None, 0)
+    assert len(parsed.examples) >= 4
+    assert doctest.DocTestRunner(verbose=False).run(parsed).failed == 0
+
+
+def test_modules_of_extras_are_attributes_and_imported_when_they_are_asked_for() -> None:
+    code = (
+        "import sys, fastpe; assert 'fastpe.plotting' not in sys.modules and 'fastpe.dask' not in sys.modules;"
+        "fastpe.plotting.heatmap; fastpe.dask.add;"
+        "assert not {'matplotlib', 'dask'} & set(sys.modules);"
+        "from fastpe import *; assert 'encode' in globals() and 'plotting' not in globals()"
+    )
+    result = run(code)
+    assert result.returncode == 0, result.stderr
+    with pytest.raises(AttributeError, match="module 'fastpe' has no attribute 'ploting'"):
+        fastpe.ploting  # noqa: B018
+
+
 def test_types_are_published() -> None:
     package = importlib.resources.files("fastpe")
     assert package.joinpath("py.typed").is_file()

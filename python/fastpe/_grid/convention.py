@@ -14,7 +14,7 @@ Outermost = Literal["axis", "function", "frequency", "pair"]
 Remainder = Literal["error", "pad", "truncate"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class GridConvention(Preset):
     """How the encodings of several axes make one vector.
 
@@ -71,8 +71,8 @@ class GridConvention(Preset):
     normalize: bool = False
     cell_offset: float = 0.0
     input_last: bool = False
-    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
-    source: str = dataclasses.field(default="", compare=False, repr=False)
+    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    source: str = dataclasses.field(default="", compare=False)
 
     def _checked_fields(self) -> dict[str, Any]:
         if not isinstance(self.axis, Convention):

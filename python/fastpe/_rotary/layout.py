@@ -22,7 +22,7 @@ Remainder = Literal["error", "first", "keep"]
 _forms = (*_core.table_forms, *sines_first)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class RotaryLayout(Preset):
     """A rotary embedding of several coordinates: how an image, video or diffusion model rotates its heads.
 
@@ -104,8 +104,8 @@ class RotaryLayout(Preset):
     frequencies: Frequencies = "geometric"
     freq_scale: float = 1.0
     partial: bool = False
-    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
-    source: str = dataclasses.field(default="", compare=False, repr=False)
+    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    source: str = dataclasses.field(default="", compare=False)
 
     def _checked_fields(self) -> dict[str, Any]:
         coordinates = texts("coordinates", self.coordinates)

@@ -23,7 +23,7 @@ Odd = Literal["natural", "pad", "round_up", "error"]
 NamedAlpha = Literal["1/sqrt(d)", "sqrt(2/d)"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Convention(Preset):
     """What a formula of sinusoidal encodings leaves open.
 
@@ -86,8 +86,8 @@ class Convention(Preset):
     freq_scale: float = 1.0
     first_position: int = 0
     alpha: float | NamedAlpha = 1.0
-    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
-    source: str = dataclasses.field(default="", compare=False, repr=False)
+    serves: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    source: str = dataclasses.field(default="", compare=False)
 
     def _checked_fields(self) -> dict[str, Any]:
         denominator, alpha = self.denominator, self.alpha

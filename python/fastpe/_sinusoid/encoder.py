@@ -193,8 +193,16 @@ class PositionalEncoding(Immutable, _core.Encoder):
         return (self.d_model, self.max_len, self.convention, self._freqs)
 
     def __repr__(self) -> str:
-        freqs = f", freqs=<{len(self._freqs)} values>" if self._freqs else ""
-        return f"PositionalEncoding({self.d_model}, max_len={self.max_len}, convention={self.convention!r}{freqs})"
+        name = self.convention.name
+        is_preset = name in conventions and conventions[name] == self.convention
+        shown = {
+            "max_len": self.max_len,
+            "convention": name if is_preset else self.convention,
+            "freqs": list(self._freqs),
+        }
+        defaults = {"max_len": 0, "convention": "vaswani", "freqs": []}
+        given = [f"{name}={value!r}" for name, value in shown.items() if value != defaults[name]]
+        return f"PositionalEncoding({', '.join([repr(self.d_model), *given])})"
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made with; tables are made again."""
