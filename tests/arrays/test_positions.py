@@ -178,7 +178,7 @@ def test_packed_sequences_over_two_threads() -> None:
         ([0, 4], r"cu_seqlens\[1\] is 4"),
         ([0, 6], r"cu_seqlens\[1\] is 6"),
         ([0, 3, 2, 5], r"cu_seqlens\[2\] is 2"),
-        ([0, 7, 5], r"cu_seqlens\[2\] is 5"),
+        ([0, 7, 5], r"cu_seqlens\[1\] is 7"),
         ([0, -1, 5], r"cu_seqlens\[1\] is -1"),
         ([[0, 5]], r"cu_seqlens has shape \[1, 2\], expected \[number of sequences \+ 1\]"),
         ([], r"cu_seqlens has shape \[0\]"),

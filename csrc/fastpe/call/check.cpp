@@ -101,8 +101,8 @@ void check_sequences(const Call& call, Lookout& lookout) {
   for (std::int64_t i = 0; i <= p.sequence_count; ++i) {
     const std::int64_t start = p.sequence_starts.integer_at(0, i);
     const bool is_wrong_end = (i == 0 && start != 0) || (i == p.sequence_count && start != seq_len);
-    if (is_wrong_end || start < previous) {
-      throw std::invalid_argument("cu_seqlens[" + std::to_string(i) + "] is " + std::to_string(start) +
+    if (is_wrong_end || start < previous || start > seq_len) {
+      throw std::invalid_argument("cu_seqlens[" + std::to_string(i) + "] is " + text_of(p.sequence_starts.at(0, i)) +
                                   ", expected 0, then values that never fall, then the number of rows, " +
                                   std::to_string(seq_len));
     }

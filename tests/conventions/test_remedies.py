@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls about conventions, grids and layouts that are wrong, what they are told, and the calls that follow it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+
+REMEDIED: list[tuple[str, str, str]] = [
+    ("encode(3, 8, convention='vaswni')", "did you mean 'vaswani'?", "encode(3, 8, convention='vaswani')"),
+    (
+        "encode(3, 8, convention='whisper')",
+        "'tensor2tensor' serves openai/whisper",
+        "encode(3, 8, convention='tensor2tensor')",
+    ),
+    ("conventions['whisper']", "'tensor2tensor' serves openai/whisper", "conventions['tensor2tensor']"),
+    (
+        "encode(3, 8, convention='mae2d')",
+        "for fastpe.encode_grid and encode_coordinates",
+        "(encode_grid((2, 3), 8, convention='mae2d'), encode_coordinates([[0, 1]], 8, convention='mae2d'))",
+    ),
+    (
+        "encode_grid((2, 3), 8, convention='fairseq')",
+        "for fastpe.encode, add_, add and embed",
+        "(encode(3, 8, convention='fairseq'), add_(x, convention='fairseq'), embed([1], x[0], convention='fairseq'))",
+    ),
+    ("encode_grid((2, 3), 8, convention='LoFTR')", "'loftr' serves", "encode_grid((2, 3), 8, convention='loftr')"),
+    ("fastpe.rotary_layouts['flux3']", "did you mean 'flux'?", "fastpe.rotary_layouts['flux']"),
+    ("replace(vaswani, layout='interleave')", "did you mean 'interleaved'?", "replace(vaswani, layout='interleaved')"),
+    ("replace(vaswani, alpha='1/sqrt(D)')", "did you mean '1/sqrt(d)'?", "replace(vaswani, alpha='1/sqrt(d)')"),
+    (
+        "fastpe.GridConvention('mine', 'concat')",
+        "such as fastpe.conventions['concat']",
+        "fastpe.GridConvention('mine', conventions['concat'])",
+    ),
+    (
+        "replace(mae2d, axis=vaswani, outermost='pair', proportions=(1, 1))",
+        "give axis a concatenated layout and leave proportions out",
+        "replace(mae2d, axis=replace(vaswani, layout='concatenated'), outermost='pair')",
+    ),
+    ("replace(mae2d, axis_order=(0, 0))", "such as (1, 0)", "replace(mae2d, axis_order=(1, 0))"),
+    ("encode_grid((2, 3), 6, convention='mae2d')", "a multiple of 4", "encode_grid((2, 3), 8, convention='mae2d')"),
+    ("encode_grid(5, 8, convention='mae2d')", "such as (height, width)", "encode_grid((5, 5), 8, convention='mae2d')"),
+    (
+        "encode_grid((2, 3), 8, convention='detr', mask=np.ones((2, 3)))",
+        "convert it with .astype(bool)",
+        "encode_grid((2, 3), 8, convention='detr', mask=np.ones((2, 3)).astype(bool))",
+    ),
+    (
+        "encode_grid((2, 3), 8, convention='detr', mask=[[2, 1, 0]] * 2)",
+        "as a condition, such as mask != 0",
+        "encode_grid((2, 3), 8, convention='detr', mask=np.array([[2, 1, 0]] * 2) != 0)",
+    ),
+    (
+        "encode_grid((2, 3), 8, convention='mae2d', freqs=[1.0, 0.1], base=5.0)",
+        "freqs are the frequencies themselves",
+        "encode_grid((2, 3), 8, convention='mae2d', freqs=[1.0, 0.1])",
+    ),
+    (
+        "encode_coordinates([[0, 1]], 8, convention='mae2d', freqs=['1', '2'])",
+        "convert it with .astype(..)",
+        "encode_coordinates([[0, 1]], 8, convention='mae2d', freqs=np.array(['1', '2']).astype(float))",
+    ),
+    (
+        "fastpe.PositionalEncoding(7).shift(np.zeros((3, 7)), 1)",
+        "use an even width, or encode the positions",
+        "(fastpe.PositionalEncoding(8).shift(np.zeros((3, 8)), 1), encode([1, 2, 3], 7))",
+    ),
+    (
+        "fastpe.PositionalEncoding(8).shift(np.zeros((3, 8), 'f2'), 1)",
+        "convert it with .astype(..)",
+        "fastpe.PositionalEncoding(8).shift(np.zeros((3, 8), 'f2').astype('f4'), 1)",
+    ),
+    ("encode(3, 200, convention='nerf')", "check d_model, base, freq_scale", "encode(3, 20, convention='nerf')"),
+    (
+        "fastpe.rotary_layouts['wan'].rotate_(np.ones((3, 128)).tolist(), positions=np.zeros((3, 3)))",
+        "pass np.asarray(..) and keep it",
+        "fastpe.rotary_layouts['wan'].rotate_(np.asarray(np.ones((3, 128)).tolist()), positions=np.zeros((3, 3)))",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "remedy", "remedied"), REMEDIED, ids=[wrong for wrong, *_ in REMEDIED])
+def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
+    names: dict[str, Any] = {name: getattr(fastpe, name) for name in fastpe.__all__} | {
+        "fastpe": fastpe,
+        "np": np,
+        "replace": dataclasses.replace,
+        "vaswani": fastpe.conventions["vaswani"],
+        "mae2d": fastpe.grid_conventions["mae2d"],
+        "x": np.ones((2, 3, 8), np.float32),
+    }
+    with pytest.raises((TypeError, ValueError, KeyError)) as caught:
+        eval(wrong, names)
+    assert remedy in str(caught.value)
+    eval(remedied, names)
