@@ -200,7 +200,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
             "convention": name if is_preset else self.convention,
             "freqs": list(self._freqs),
         }
-        defaults = {"max_len": None, "convention": "vaswani", "freqs": []}
+        defaults: dict[str, Any] = {"max_len": None, "convention": "vaswani", "freqs": []}
         given = [f"{name}={value!r}" for name, value in shown.items() if value != defaults[name]]
         return f"PositionalEncoding({', '.join([repr(self.d_model), *given])})"
 
