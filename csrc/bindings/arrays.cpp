@@ -44,7 +44,7 @@ bool is_array(PyObject* object) { return is_ndarray(object) || Proxy::get().PyAr
 
 Array borrowed(PyObject* array) { return Array(py::reinterpret_borrow<py::object>(array)); }
 
-// numpy.asarray(object), with requirements; never of a subclass, whose methods are a caller's code.
+// numpy.asarray(object), with requirements: never a subclass, whose methods are a caller's code.
 Array converted(PyObject* object, int flags = 0) {
   return Array(run_python([&] {
     return Proxy::get().PyArray_FromAny_(object, nullptr, 0, 0, Proxy::NPY_ARRAY_ENSUREARRAY_ | flags, nullptr);
@@ -128,7 +128,14 @@ Array array_from(PyObject* object, const char* name) {
   if (is_array(object)) return array_of(object, name);
   const bool has_dlpack_alone = has_attribute(object, "__dlpack__") && PyObject_CheckBuffer(object) == 0 &&
                                 !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
-  Array array = has_dlpack_alone ? array_by_dlpack(object, name) : converted(object);
+  Array array;
+  try {
+    array = has_dlpack_alone ? array_by_dlpack(object, name) : converted(object);
+  } catch (py::error_already_set& error) {  // lists of unequal lengths
+    if (!error.matches(PyExc_ValueError)) throw;
+    throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +
+                          "rows of one length; pass an array");
+  }
   if (array.ndim() == 0 && array.dtype().kind() == 'O') {
     throw py::type_error(text(name) + " is a " + type_name(object) +
                          ", expected an array, or what np.asarray makes an array of numbers");
@@ -157,14 +164,7 @@ Array mask_from(PyObject* object, const char* name) {
 }
 
 Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order order) {
-  Array array;
-  try {
-    array = array_from(object, name);
-  } catch (py::error_already_set& error) {  // lists of unequal lengths
-    if (!error.matches(PyExc_ValueError)) throw;
-    throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +
-                          "rows of one length; pass an array");
-  }
+  Array array = array_from(object, name);
   if (array.size() == 0 && numbers == Numbers::integers && !is_array(object)) {  // of an empty list, for example
     array = Array(run_python([&] { return PyObject_CallMethod(array.ptr(), "astype", "s", "int64"); }));
   }
