@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,6 @@ PROCESS_BUDGET = 16 * MIB
 
 
 def kept_bytes() -> int:
-    gc.collect()
     return int(fastpe.show_config()["kept_row_bytes"])
 
 

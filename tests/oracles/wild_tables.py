@@ -347,12 +347,20 @@ def _detr() -> Floats:
     return _detr_like(13, 21, 32)
 
 
-@_wild("Deformable DETR", "fundamentalvision/Deformable-DETR:models/position_encoding.py: coordinates less 0.5")
+@_wild(
+    "Deformable DETR",
+    "fundamentalvision/Deformable-DETR:models/position_encoding.py: coordinates less 0.5",
+    "fastpe.encode_grid((13, 21), 64",
+)
 def _deformable_detr() -> Floats:
     return _detr_like(13, 21, 32, centred=True)
 
 
-@_wild("LoFTR", "zju3dv/LoFTR:src/loftr/utils/position_encoding.py: sin x, cos x, sin y, cos y of each frequency")
+@_wild(
+    "LoFTR",
+    "zju3dv/LoFTR:src/loftr/utils/position_encoding.py: sin x, cos x, sin y, cos y of each frequency",
+    "fastpe.encode_grid((16, 24), 64",
+)
 def _loftr() -> Floats:
     omega = np.exp(np.arange(0, 32, 2, dtype=f32) * f32(-math.log(10000.0) / 32))
     x, y = _angles(np.arange(1, 25), omega), _angles(np.arange(1, 17), omega)
