@@ -27,7 +27,7 @@ class Contender:
     name: str
     work: Callable[[], Any] | str
     check: Check
-    encoding: Literal["computed", "cached", "none"] = "computed"
+    encoding: Literal["computed", "own", "cached", "none"] = "computed"
     output: Literal["in place", "warm out", "fresh"] = "warm out"
     names: dict[str, Any] = dataclasses.field(default_factory=dict)
     times: Callable[[int], None] | None = None

@@ -27,14 +27,15 @@ ratios, not figures: they are what carries over to another machine.
   is the median of the ratios within rounds.
 * Every answer was compared with the exact one before it was timed. `largest error` is what was found, over all values, or
   over 1024 rows of an answer of more than 4 million values.
-* `encoding`: computed in the call, read from a table at hand, or none (a limit, not a peer). `output`: in place, into an
-  array that was written before (warm out), or into a new one (fresh: the operating system's page faults dominate).
+* `encoding`: computed in the call, read from a table at hand (cached), or none (a limit, not a peer); own: computed, or read
+  where the encoder has kept rows that it was asked for again. `output`: in place, into an array that was written before
+  (warm out), or into a new one (fresh: the operating system's page faults dominate).
 * The careful loop (`limits.c`) does the same work with a table at hand, in segments of 12 KiB, while all of the next
   one is fetched. Where there is no table to read, the stores of a constant are the limit."""
 
 _how_to_read_bars = """\
 Ratios of times with the bar in brackets; bold: it does not hold. `fastpe` is an encoder that was made without `max_len`,
-after some calls."""
+after some calls, so that it may read rows that it keeps. Beside code that computes its encoding, `encode` computes it, too."""
 
 _how_to_read_missed = """\
 `limit`: what the bar would read if fastpe took as long as the loop that shows what the machine allows."""

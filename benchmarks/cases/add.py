@@ -32,7 +32,7 @@ _as_fast = 0.97
 
 
 def _own(name: str, work: Callable[[], Any], check: Check, *, cached: bool = False) -> Contender:
-    return Contender(name=name, work=work, check=check, encoding="cached" if cached else "computed", output="in place")
+    return Contender(name=name, work=work, check=check, encoding="cached" if cached else "own", output="in place")
 
 
 def _numpy(name: str, work: Callable[[], Any], check: Check, *, output: Any = "in place") -> Contender:

@@ -34,7 +34,7 @@ def _decode(selection: Selection, *, batch: int, d_model: int) -> Case:
             work=statement,
             names={"x": x, "offset": offset, **names},
             check=check,
-            encoding="cached" if cached else "computed",
+            encoding="cached" if cached else "own",
             output="in place",
         )
 

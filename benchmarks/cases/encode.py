@@ -18,6 +18,7 @@ from benchmarks.harness import Bar, Case, Contender, Factory, Selection
 Array = npt.NDArray[Any]
 
 fill = "NumPy out.fill(1.5)"
+_own_rows = "fastpe, rows that it keeps"
 
 _shapes = ((64, 64), (128, 256), (512, 512), (512, 768), (2048, 768), (8192, 1024), (65_536, 1024))
 _largest = _shapes[-1]
@@ -33,9 +34,15 @@ def _fill(out: Array) -> Contender:
 
 def _encode(selection: Selection, *, seq_len: int, d_model: int) -> Case:
     out = np.zeros((seq_len, d_model), np.float32)
-    encoder = fastpe.PositionalEncoding(d_model)
+    encoder = fastpe.PositionalEncoding(d_model, max_len=0)
+    keeping = fastpe.PositionalEncoding(d_model)
     answers = Answers(np.arange(seq_len), d_model)
-    contenders = [Contender(name="fastpe", work=lambda: encoder.encode(seq_len, out=out), check=answers.promised)]
+    contenders = [
+        Contender(name="fastpe", work=lambda: encoder.encode(seq_len, out=out), check=answers.promised),
+        Contender(
+            name=_own_rows, work=lambda: keeping.encode(seq_len, out=out), check=answers.promised, encoding="own"
+        ),
+    ]
     if selection.rivals:
         contenders += [
             Contender(
@@ -76,7 +83,7 @@ def _bars(seq_len: int, d_model: int) -> list[Bar]:
             share = (0.7 if in_cache else 0.9) if one_thread else 1
         else:
             share = (0.55 if one_thread else 0.7) if in_cache else (0.7 if one_thread else 1)
-        bars.insert(0, bar(requirement="beside out.fill(1.5)", rivals=[fill], at_least=share))
+        bars.insert(0, bar(requirement="beside out.fill(1.5)", contender=_own_rows, rivals=[fill], at_least=share))
     if (seq_len, d_model) == _largest and one_thread:
         requirement = "one thread, beside streaming stores of a constant"
         bars.append(bar(requirement=requirement, rivals=[parts.streaming_fill], at_least=0.9))

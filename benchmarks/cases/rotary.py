@@ -50,7 +50,7 @@ def _rotate(selection: Selection, *, shape: tuple[int, ...], seq_axis: int, inte
         return Contender(name=name, work=work, check=check, encoding=encoding, output="in place")
 
     contenders = [
-        own("fastpe", _embedding(interleaved), "computed"),
+        own("fastpe", _embedding(interleaved), "own"),
         own("fastpe, max_len", _embedding(interleaved, rows), "cached"),
     ]
     if selection.rivals:
