@@ -5,6 +5,8 @@
 
 #include <pybind11/numpy.h>
 
+#include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +41,13 @@ class Array : public py::array {
   py::ssize_t strides(py::ssize_t axis) const { return py::array::strides()[axis]; }
   py::handle borrowed_dtype() const { return py::detail::array_proxy(m_ptr)->descr; }
 };
+
+// The length of an array's axis. On a 32-bit machine, a count can be larger than any array.
+inline py::ssize_t axis_length(std::int64_t count) {
+  const auto length = static_cast<py::ssize_t>(count);
+  if (length != count) throw std::bad_alloc();
+  return length;
+}
 
 // ---- Phase 1: these may run Python code
 

@@ -153,7 +153,7 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   }
   std::vector<py::ssize_t> shape = count ? counted_shape(inputs, *count) : shape_of(inputs.positions);
   const int seq_axis = static_cast<int>(shape.size()) - 1;
-  shape.push_back(channels ? channels->end - channels->first : d_model);
+  shape.push_back(axis_length(channels ? channels->end - channels->first : d_model));
   Array out = output(std::move(given_out), dtype, shape);
   const Extent extent = extent_of(out, seq_axis);
   if (count) {
@@ -202,7 +202,7 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   }
   std::vector<py::ssize_t> shape = shape_of(inputs.ids);
   const int seq_axis = static_cast<int>(shape.size()) - 1;
-  shape.push_back(columns);
+  shape.push_back(axis_length(columns));
   Array out = output(std::move(given_out), table.dtype(), shape);
   const Extent extent = extent_of(out, seq_axis);
   call.positions.first = self.first_position;

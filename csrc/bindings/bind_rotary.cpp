@@ -220,7 +220,7 @@ std::vector<py::ssize_t> with_columns(const std::vector<py::ssize_t>& rows, cons
   shape.reserve(rows.size() + 2);
   shape.assign(rows.begin(), rows.end());
   const bool is_wide = !form.is_angles && form.arrangement == Arrangement::columns;
-  shape.push_back(is_wide ? columns_per_pair(form.table) * pairs : pairs);
+  shape.push_back(axis_length(is_wide ? columns_per_pair(form.table) * pairs : pairs));
   if (form.arrangement == Arrangement::pairs) shape.push_back(2);
   return shape;
 }

@@ -38,7 +38,7 @@ NumbersView per_row_integers(const Array& array, std::int64_t rows, const char* 
   const bool fits = axes == 0 || (array.shape(0) == rows && (axes == 1 || (axes == 2 && array.shape(1) == 1)));
   if (!fits) {
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected an int, or shape " +
-                          shape_text({rows}) + ": one per " + axis);
+                          shape_text({axis_length(rows)}) + ": one per " + axis);
   }
   return {static_cast<const char*>(array.data()), type, axes == 0 ? 0 : array.strides(0), 0};
 }
@@ -58,7 +58,8 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
   const bool fits = (axes == 1 || (axes == 2 && (array.shape(0) == 1 || array.shape(0) == extent.rows))) &&
                     array.shape(axes - 1) == extent.seq_len && (!has_coordinates || last(array) == coordinate_count);
   if (!fits) {
-    std::vector<py::ssize_t> one{extent.seq_len}, each{extent.rows, extent.seq_len};
+    const py::ssize_t seq_len = axis_length(extent.seq_len);
+    std::vector<py::ssize_t> one{seq_len}, each{axis_length(extent.rows), seq_len};
     if (has_coordinates) {
       one.push_back(coordinate_count);
       each.push_back(coordinate_count);
@@ -175,10 +176,11 @@ std::optional<std::int64_t> position_count(PyObject* object) {
 }
 
 std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count) {
-  if (inputs.offsets && inputs.offsets.ndim() > 0) return {inputs.offsets.shape(0), count};
-  if (inputs.lengths && inputs.lengths.ndim() > 0) return {inputs.lengths.shape(0), count};
-  if (inputs.mask && inputs.mask.ndim() == 2) return {inputs.mask.shape(0), count};
-  return {count};
+  const py::ssize_t length = axis_length(count);
+  if (inputs.offsets && inputs.offsets.ndim() > 0) return {inputs.offsets.shape(0), length};
+  if (inputs.lengths && inputs.lengths.ndim() > 0) return {inputs.lengths.shape(0), length};
+  if (inputs.mask && inputs.mask.ndim() == 2) return {inputs.mask.shape(0), length};
+  return {length};
 }
 
 NumbersView numbers_view(const Array& array, const char* name, Numbers numbers) {

@@ -90,7 +90,7 @@ void bits_do_not_depend_on_where_a_call_starts() {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (const KeepingEncoder* each : {&encoder, &cached}) {
       const std::vector<float> one = encode<float>(*each, DType::float32, row - 50, 1);
-      CHECK(std::equal(one.begin(), one.end(), whole.begin() + row * columns));
+      CHECK(std::equal(one.begin(), one.end(), whole.data() + row * columns));
     }
   }
   CHECK(encode<float>(encoder, DType::float32, -50, rows, 7) == whole);

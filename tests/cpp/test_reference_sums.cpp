@@ -59,7 +59,7 @@ std::string sum_of_elements(std::vector<char> bytes, DType dtype) {
   const std::uint16_t one = 1;
   unsigned char first_byte;
   std::memcpy(&first_byte, &one, 1);
-  const std::int64_t size = element_bytes(dtype);
+  const auto size = static_cast<std::ptrdiff_t>(element_bytes(dtype));
   for (auto at = bytes.begin(); first_byte == 0 && at != bytes.end(); at += size) std::reverse(at, at + size);
   return testing::sha256(bytes.data(), bytes.size());
 }

@@ -21,9 +21,7 @@ SignedWide floor_of(const SignedWide& value) {
   return {value.negative && !fraction.is_zero() ? whole + one() : whole, value.negative};
 }
 
-void require_usable(double frequency, std::size_t k) {
-  require_representable(frequency, static_cast<std::int64_t>(k), "base and scaling");
-}
+void require_usable(double frequency, std::int64_t k) { require_representable(frequency, k, "base and scaling"); }
 
 // Before they are rounded.
 struct WideFrequencies {
@@ -40,9 +38,9 @@ WideFrequencies powers(std::int64_t rotary_dim, double base, const Wide& stretch
   const ScaledWide ratio = exp2_of(log2_of_ratio);
   // Frequencies fall or rise with k, so the others are between this one and 1.
   const ScaledWide last = exp2_of(log2_of_ratio * of_index(rotary_dim / 2 - 1));
-  require_usable(std::ldexp(last.mantissa.nearest_double(), last.exponent), dim / 2 - 1);
+  require_usable(std::ldexp(last.mantissa.nearest_double(), last.exponent), rotary_dim / 2 - 1);
   WideFrequencies result;
-  result.radians.resize(dim / 2);
+  result.radians.resize(static_cast<std::size_t>(rotary_dim / 2));
   ScaledWide radians = ScaledWide::of_double(1.0);
   for (Wide& frequency : result.radians) {
     frequency = radians.value();
@@ -157,7 +155,8 @@ struct Scale {
 
   WideFrequencies operator()(const ProportionalScaling& scaling) const {
     WideFrequencies result = (*this)(LinearScaling{scaling.factor});
-    std::fill(result.radians.begin() + scaling.rotated_count, result.radians.end(), Wide());
+    const auto rotated_count = static_cast<std::ptrdiff_t>(scaling.rotated_count);
+    std::fill(result.radians.begin() + rotated_count, result.radians.end(), Wide());
     return result;
   }
 };
@@ -169,7 +168,7 @@ RotaryFrequencies rotary_frequencies(std::int64_t rotary_dim, double base, const
   RotaryFrequencies result;
   result.radians.reserve(wide.radians.size());
   for (const Wide& frequency : wide.radians) {
-    require_usable(frequency.nearest_double(), result.radians.size());
+    require_usable(frequency.nearest_double(), static_cast<std::int64_t>(result.radians.size()));
     result.radians.push_back(frequency.nearest_double());
   }
   result.attention_factor = wide.attention_factor.nearest_double();
