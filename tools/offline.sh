@@ -10,11 +10,7 @@ trap 'rm -rf "$offline"' EXIT
 tar -xf "$sdist" -C "$offline"
 python3 -m venv "$offline/environment"
 . "$offline/environment/bin/activate"
-python - "$offline"/fastpe-*/pyproject.toml > "$offline/requirements.txt" <<'PYTHON'
-import re, sys
-text = open(sys.argv[1], encoding="utf-8").read()
-print(*re.findall(r'"(.+?)"', re.search(r"^requires = \[(.*)\]$", text, re.MULTILINE)[1]), "cmake", "ninja", sep="\n")
-PYTHON
-pip download --quiet --only-binary :all: --dest "$offline/wheels" --requirement "$offline/requirements.txt"
+pip download --quiet --only-binary :all: --require-hashes --dest "$offline/wheels" \
+  --requirement "$(echo "$offline"/fastpe-*/tools/requirements/build.txt)"
 build='pip wheel --quiet --no-deps --no-index --find-links "$1/wheels" --config-settings wheel.reproducible=true -w "$2" "$3"'
 unshare --map-root-user --net sh -c "$build" sh "$offline" "$out" "$sdist"

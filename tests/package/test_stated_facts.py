@@ -107,6 +107,26 @@ def test_the_server_tests_every_python() -> None:
 
 
 @in_a_checkout
+def test_every_wheel_is_tested_before_it_is_published() -> None:
+    wheels = re.search(r'^build = "(.*)"$', read("pyproject.toml"), re.MULTILINE)
+    assert wheels
+    built = [f"{tag[2]}.{tag[3:-2]}" for tag in wheels[1].split()]
+    every, musl = re.findall(r"python: (\[.*\])", read(".github/workflows/release.yml"))
+    assert re.findall(r'"(.*?)"', every) == built
+    assert re.findall(r'"(.*?)"', musl) == [version for version in built if not version.endswith("t")]
+
+
+def test_what_builds_a_release_is_fixed_by_hashes() -> None:
+    needed = re.search(r"^requires = \[(.*)\]$", read("pyproject.toml"), re.MULTILINE)
+    assert needed
+    names = {re.split(r"[<>=!~]", text)[0] for text in re.findall(r'"(.*?)"', needed[1])}
+    entries = re.split(r"\n(?=\w)", read("tools/requirements/build.txt"))[1:]
+    assert len(names) > 1
+    assert names | {"cmake", "ninja"} <= {entry.split("==")[0] for entry in entries}
+    assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+@in_a_checkout
 def test_the_free_threaded_python_is_the_same_everywhere() -> None:
     wheels = re.findall(r"\bcp3(\d+)t-", read("pyproject.toml"))
     assert len(wheels) == 1
