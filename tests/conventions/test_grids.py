@@ -13,6 +13,8 @@ import pytest
 import fastpe
 from fastpe import GridConvention
 
+from ..oracles.reference import FOREIGN, NATIVE
+
 CONCAT = fastpe.conventions["concat"]
 WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12)}
 DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
@@ -228,7 +230,7 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
         ({"convention": fastpe.conventions["concat"]}, TypeError, r"expected a name or a fastpe\.GridConvention"),
         ({"spacing": (1.0, 2.0, 3.0)}, ValueError, "spacing is .* expected a number, or 2 of them"),
         ({"spacing": float("nan")}, ValueError, "spacing is nan"),
-        ({"spacing": "1"}, TypeError, "spacing has dtype <U1"),
+        ({"spacing": "1"}, TypeError, f"spacing has dtype {NATIVE}U1"),
         ({"spacing": [[1.0], [2.0, 3.0]]}, ValueError, "spacing is .* expected a number, or 2 of them"),
         ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64, expected bool"),
         ({"mask": np.ones((3, 2), bool)}, ValueError, r"mask has shape \[3, 2\], expected \[2, 3\]"),
@@ -246,9 +248,13 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
             "out has dtype float64, expected float32; pass an array of that dtype",
         ),
         ({"out": [[7.0]]}, TypeError, "out is a list, expected a numpy.ndarray"),
-        ({"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")}, TypeError, "out has dtype >f4, expected native"),
         (
-            {"out": np.full((2, 3, 8), np.float32(7)).astype(">f4")},
+            {"out": np.full((2, 3, 8), np.float32(7)).astype(f"{FOREIGN}f4")},
+            TypeError,
+            f"out has dtype {FOREIGN}f4, expected native",
+        ),
+        (
+            {"out": np.full((2, 3, 8), np.float32(7)).astype(f"{FOREIGN}f4")},
             TypeError,
             r"convert it with out\.astype\(out\.dtype\.newbyteorder\('='\)\)",
         ),

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Row = Callable[[float], Array]
 
+# Byte orders, as the names of dtypes begin.
+NATIVE, FOREIGN = ("<", ">") if sys.byteorder == "little" else (">", "<")
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16)
 MANTISSA_BITS = {DTYPES[0]: 23, DTYPES[1]: 52, DTYPES[2]: 10, DTYPES[3]: 7}

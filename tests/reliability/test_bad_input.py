@@ -14,6 +14,8 @@ import pytest
 
 import fastpe
 
+from ..oracles.reference import FOREIGN, NATIVE
+
 # The call; the error; what the message begins with (argument and what was found); a part of the remedy, where the
 # message has one beyond what it says was expected.
 WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
@@ -25,11 +27,21 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x.astype('c8'))", TypeError, "x has dtype complex64", "convert it with .astype(..)"),
     ("add_(x.astype('?'))", TypeError, "x has dtype bool", "convert it with .astype(..)"),
     ("add_(x.astype('O'))", TypeError, "x has dtype object", "convert it with .astype(..)"),
-    ("add_(x.astype('>f4'))", TypeError, "x has dtype >f4", "convert it with x.astype(x.dtype.newbyteorder('='))"),
+    (
+        f"add_(x.astype('{FOREIGN}f4'))",
+        TypeError,
+        f"x has dtype {FOREIGN}f4",
+        "convert it with x.astype(x.dtype.newbyteorder('='))",
+    ),
     ("add_(np.zeros((3, 8), 'u1'))", TypeError, "x has dtype uint8", "convert it with .astype(..)"),
     ("add_(np.zeros((3, 8), 'S4'))", TypeError, "x has dtype |S4", "convert it with .astype(..)"),
     ("add_(np.zeros((3, 8), 'M8[s]'))", TypeError, "x has dtype datetime64[s]", "convert it with .astype(..)"),
-    ("add_(np.zeros((3, 8), [('a', 'f4')]))", TypeError, "x has dtype [('a', '<f4')]", "convert it with .astype(..)"),
+    (
+        "add_(np.zeros((3, 8), [('a', 'f4')]))",
+        TypeError,
+        f"x has dtype [('a', '{NATIVE}f4')]",
+        "convert it with .astype(..)",
+    ),
     (
         "add_(np.ma.masked_array(x))",
         TypeError,
@@ -92,7 +104,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("add_(x, offset=1.5)", TypeError, "offset is 1.5", "fractional positions go into positions="),
     ("add_(x, offset=True)", TypeError, "offset is True", ""),
-    ("add_(x, offset='1')", TypeError, "offset has dtype <U1", "convert it with .astype(..)"),
+    ("add_(x, offset='1')", TypeError, f"offset has dtype {NATIVE}U1", "convert it with .astype(..)"),
     ("add_(x, offset=np.float32(1))", TypeError, "offset has dtype float32", "convert it with .astype(..)"),
     ("add_(x, offset=[1.0, 2.0])", TypeError, "offset has dtype float64", "convert it with .astype(..)"),
     ("add_(x, offset=[1, 2, 3])", ValueError, "offset has shape [3]", "one per batch row"),
@@ -189,7 +201,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "positions has dtype complex128",
         "convert it with .astype(..)",
     ),
-    ("add_(x, positions=['a', 'b', 'c'])", TypeError, "positions has dtype <U1", "convert it with .astype(..)"),
+    ("add_(x, positions=['a', 'b', 'c'])", TypeError, f"positions has dtype {NATIVE}U1", "convert it with .astype(..)"),
     ("add_(x, positions=[None, None, None])", TypeError, "positions has dtype object", "convert it with .astype(..)"),
     ("add_(x, positions=x)", ValueError, "positions has shape [2, 3, 8]", "one per row"),
     (
@@ -206,7 +218,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x, mask=[[True, True]])", ValueError, "mask has shape [1, 2]", "one per row"),
     ("add_(x, mask=np.ones((2, 3, 1), bool))", ValueError, "mask has shape [2, 3, 1]", "one per row"),
     ("add_(x, mask=[True] * 3, lengths=[1, 1])", ValueError, "mask and lengths were both given", "leave lengths out"),
-    ("add_(x, mask='no')", TypeError, "mask has dtype <U2", "convert it with .astype(bool)"),
+    ("add_(x, mask='no')", TypeError, f"mask has dtype {NATIVE}U2", "convert it with .astype(bool)"),
     ("add_(x, lengths=[1, 4])", ValueError, "lengths[1] is 4", ""),
     ("add_(x, lengths=[-1, 1])", ValueError, "lengths[0] is -1", ""),
     ("add_(x, lengths=[1])", ValueError, "lengths has shape [1]", "one per batch row"),
@@ -344,13 +356,13 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "use add(.., out=) with an array of your own, or ",
     ),
     (
-        "add(x, out=out.astype('>f4'))",
+        f"add(x, out=out.astype('{FOREIGN}f4'))",
         TypeError,
-        "out has dtype >f4",
+        f"out has dtype {FOREIGN}f4",
         "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
     ("add(x, out=(out,))", TypeError, "out is a tuple", "pass np.asarray(..) and keep that array: the res"),
-    ("add([['a']])", TypeError, "x has dtype <U1", "convert it with .astype(..)"),
+    ("add([['a']])", TypeError, f"x has dtype {NATIVE}U1", "convert it with .astype(..)"),
     ("add([[1.0], [2.0, 3.0]])", ValueError, "x is a list that makes no array", "pass an array"),
     ("embed([0, 1], [[1.0], [2.0, 3.0]])", ValueError, "table is a list that makes no array", "pass an array"),
     ("add_(x, mask=[[True], [True, False]])", ValueError, "mask is a list that makes no array", "pass an array"),
@@ -362,7 +374,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("encode(3.0, 8)", TypeError, "positions is 3.0", "for one fractional position pass [3.0]"),
     ("encode(True, 8)", TypeError, "positions is True", ""),
     ("encode(None, 8)", TypeError, "positions is None", ""),
-    ("encode('3', 8)", TypeError, "positions has dtype <U1", "convert it with .astype(..)"),
+    ("encode('3', 8)", TypeError, f"positions has dtype {NATIVE}U1", "convert it with .astype(..)"),
     ("encode([0, np.nan], 8)", ValueError, "positions[1] is nan", "beyond it not every integer has a float64 of its"),
     (
         "encode([2**53 + 1], 8)",
@@ -389,11 +401,16 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("encode(2**70, 8)", ValueError, "positions is 1180591620717411303424", "compute fewer"),
     ("encode(3, 8, dtype='i4')", TypeError, "dtype is int32", ""),
     ("encode(3, 8, dtype='nonsense')", TypeError, "dtype is 'nonsense'", ""),
-    ("encode(3, 8, dtype='>f4')", TypeError, "dtype is >f4", "pass np.dtype(dtype).newbyteorder('=')"),
     (
-        "encode(3, 8, out=np.zeros((3, 8), '>f4'))",
+        f"encode(3, 8, dtype='{FOREIGN}f4')",
         TypeError,
-        "out has dtype >f4",
+        f"dtype is {FOREIGN}f4",
+        "pass np.dtype(dtype).newbyteorder('=')",
+    ),
+    (
+        f"encode(3, 8, out=np.zeros((3, 8), '{FOREIGN}f4'))",
+        TypeError,
+        f"out has dtype {FOREIGN}f4",
         "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
     (
@@ -474,7 +491,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "check d_model, base, freq_scale and freqs",
     ),
     ("encode(3, 8, freqs=[[1.0] * 4])", ValueError, "freqs has shape [1, 4]", "one per pair of columns"),
-    ("encode(3, 8, freqs='abcd')", TypeError, "freqs has dtype <U4", "convert it with .astype(..)"),
+    ("encode(3, 8, freqs='abcd')", TypeError, f"freqs has dtype {NATIVE}U4", "convert it with .astype(..)"),
     (
         "encode(3, 8, freqs=[1.0] * 4, base=2.0)",
         ValueError,
@@ -506,13 +523,13 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("enc.shift(x[..., :6], 1)", ValueError, "pe has shape [2, 3, 6]", ""),
     ("enc.shift(x.astype('f2'), 1)", TypeError, "pe has dtype float16", "convert it with .astype(..)"),
-    ("embed([0, 1], 'table')", TypeError, "table has dtype <U5", "convert it with .astype(..)"),
+    ("embed([0, 1], 'table')", TypeError, f"table has dtype {NATIVE}U5", "convert it with .astype(..)"),
     ("embed([0, 100], table)", IndexError, "ids[1] is 100", "table has 100 rows"),
     ("embed([0, -1], table)", IndexError, "ids[1] is -1", "table has 100 rows"),
     ("embed([[0, 1], [2, 100]], table)", IndexError, "ids[1, 1] is 100", "table has 100 rows"),
     ("embed([0.0, 1.0], table)", TypeError, "ids has dtype float64", "convert it with .astype(..)"),
     ("embed([True, False], table)", TypeError, "ids has dtype bool", "convert it with .astype(..)"),
-    ("embed('ab', table)", TypeError, "ids has dtype <U2", "convert it with .astype(..)"),
+    ("embed('ab', table)", TypeError, f"ids has dtype {NATIVE}U2", "convert it with .astype(..)"),
     ("embed(None, table)", TypeError, "ids is a NoneType", "what np.asarray makes an array of numbers"),
     ("embed([0, 1], table[0])", ValueError, "table has shape [8]", ""),
     ("embed([0, 1], table.astype('i4'))", TypeError, "table has dtype int32", "convert it with .astype(..)"),
@@ -557,7 +574,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
 REMEDIED: dict[str, str] = {
     "add_(x.tolist())": "add_(np.asarray(x.tolist()))",
     "add_(x.astype('i4'))": "add_(x.astype('i4').astype(np.float32))",
-    "add_(x.astype('>f4'))": "add_(big.astype(big.dtype.newbyteorder('=')))",
+    f"add_(x.astype('{FOREIGN}f4'))": "add_(big.astype(big.dtype.newbyteorder('=')))",
     "add_(np.ma.masked_array(x))": "add_(np.ma.masked_array(x).data, mask=[True, False, True])",
     "add_(readonly)": "(add(readonly, out=out), add_(np.array(readonly)))",
     "add_(overlapping)": "(add_(overlapping.copy()), add(overlapping, out=out))",
@@ -589,11 +606,11 @@ REMEDIED: dict[str, str] = {
     "add(x, out=out[:1])": "add(x, out=out)",
     "add(x, out=out.astype('f8'))": "(add(x, out=out), encode(3, 8, out=np.zeros((3, 8)), dtype='f8'))",
     "add(x, out=misaligned)": "add(x, out=np.require(misaligned, requirements='A'))",
-    "add(x, out=out.astype('>f4'))": "add(x, out=big.astype(big.dtype.newbyteorder('=')))",
+    f"add(x, out=out.astype('{FOREIGN}f4'))": "add(x, out=big.astype(big.dtype.newbyteorder('=')))",
     "encode(-1, 8)": "encode([-1], 8)",
     "encode(3.0, 8)": "encode([3.0], 8)",
     "encode(2**62, 8)": "encode(3, 8)",
-    "encode(3, 8, dtype='>f4')": "encode(3, 8, dtype=np.dtype('>f4').newbyteorder('='))",
+    f"encode(3, 8, dtype='{FOREIGN}f4')": f"encode(3, 8, dtype=np.dtype('{FOREIGN}f4').newbyteorder('='))",
     "encode(3, 7, convention='mlx')": "(encode(3, 7), encode(3, 7, convention=replace(mlx, odd='natural')))",
     "encode(3, 512, base=1e300)": "(encode(3, 512, base=1e20), encode(3, 2, base=1e300))",
     "encode(3, 8, freqs=[1.0])": "encode(3, 8, freqs=[1.0, 0.5, 0.2, 0.1])",
@@ -616,7 +633,7 @@ def arguments() -> dict[str, Any]:
         "flat": x.reshape(6, 8).copy(),
         "out": np.full((2, 3, 8), 7, np.float32),
         "table": np.arange(800, dtype=np.float32).reshape(100, 8),
-        "big": x.astype(">f4"),
+        "big": x.astype(f"{FOREIGN}f4"),
         "positions": np.arange(3.0),
         "shared": np.zeros((3, 8)),
     }

@@ -14,7 +14,7 @@ import pytest
 import fastpe
 from fastpe import RotaryEmbedding
 
-from ..oracles.reference import bits
+from ..oracles.reference import FOREIGN, NATIVE, bits
 
 DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 8}
 
@@ -40,8 +40,8 @@ def arrays() -> dict[str, Any]:
         "memory": np.ones(96, np.int32),
         "nested": np.lib.stride_tricks.as_strided(np.ones(50, np.float32), (2, 3, 4), (8, 16, 4)),
         "readonly": np.ones((2, 3, 4), np.float32),
-        "big": np.ones((2, 3, 4), ">f4"),
-        "pairs": np.zeros((3, 2), ">c8"),
+        "big": np.ones((2, 3, 4), f"{FOREIGN}f4"),
+        "pairs": np.zeros((3, 2), f"{FOREIGN}c8"),
         "misaligned": np.frombuffer(bytearray(97), np.uint8)[1:97].view(np.float32).reshape(6, 4),
     }
     names["readonly"].flags.writeable = False
@@ -76,9 +76,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("rope.rotate_(x.astype('i4'))", TypeError, "x has dtype int32", "convert it with .astype(..)"),
     ("rope.rotate_(x.astype('c8'))", TypeError, "x has dtype complex64", "convert it with .astype(..)"),
     (
-        "rope.rotate_(x.astype('>f4'))",
+        f"rope.rotate_(x.astype('{FOREIGN}f4'))",
         TypeError,
-        "x has dtype >f4",
+        f"x has dtype {FOREIGN}f4",
         "convert it with x.astype(x.dtype.newbyteorder('='))",
     ),
     (
@@ -437,7 +437,12 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "positions has dtype float16",
         "a 16-bit float cannot hold every position: keep them in",
     ),
-    ("rope.rotate_(x, positions=['a', 'b', 'c'])", TypeError, "positions has dtype <U1", "convert it with .astype(..)"),
+    (
+        "rope.rotate_(x, positions=['a', 'b', 'c'])",
+        TypeError,
+        f"positions has dtype {NATIVE}U1",
+        "convert it with .astype(..)",
+    ),
     (
         "rope.rotate_(x, positions=[0, 1, 2j])",
         TypeError,
@@ -602,7 +607,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     # shift_
     ("rope.shift_(x)", TypeError, "shift_() is missing its argument 'by'", ""),
     ("rope.shift_(x, by=None)", TypeError, "shift_() is missing its argument 'by'", ""),
-    ("rope.shift_(x, by='1')", TypeError, "by has dtype <U1", "convert it with .astype(..)"),
+    ("rope.shift_(x, by='1')", TypeError, f"by has dtype {NATIVE}U1", "convert it with .astype(..)"),
     ("rope.shift_(x, by=True)", TypeError, "by has dtype bool", "convert it with .astype(..)"),
     ("rope.shift_(x, by=[1, 2])", ValueError, "by has shape [2]", "expected [3] or [2, 3]: one per row"),
     ("rope.shift_(x, by=[[1], [2], [3]])", ValueError, "by has shape [3, 1]", "expected [3] or [2, 3]: one per row"),
@@ -759,7 +764,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("rope.tables(True)", TypeError, "positions is True", "or an array of positions"),
     ("rope.tables(2.0)", TypeError, "positions is 2.0", "for one fractional position pass [2.0]"),
     ("rope.tables(None)", TypeError, "positions is None", "or an array of positions"),
-    ("rope.tables('3')", TypeError, "positions has dtype <U1", "convert it with .astype(..)"),
+    ("rope.tables('3')", TypeError, f"positions has dtype {NATIVE}U1", "convert it with .astype(..)"),
     (
         "rope.tables([0.0, np.nan])",
         ValueError,
@@ -804,9 +809,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "expected float32, float64, float16 or ml_dtypes.bfloat16",
     ),
     (
-        "rope.tables(3, dtype='>f4')",
+        f"rope.tables(3, dtype='{FOREIGN}f4')",
         TypeError,
-        "dtype is >f4",
+        f"dtype is {FOREIGN}f4",
         "pass np.dtype(dtype).newbyteorder('=')",
     ),
     (
@@ -915,9 +920,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "pass an array of that dtype, or dtype=",
     ),
     (
-        "rope.tables(3, form='complex', out=np.zeros((3, 2), '>c8'))",
+        f"rope.tables(3, form='complex', out=np.zeros((3, 2), '{FOREIGN}c8'))",
         TypeError,
-        "out has dtype >c8",
+        f"out has dtype {FOREIGN}c8",
         "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
     (
@@ -1037,9 +1042,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "convert it with .astype(..)",
     ),
     (
-        "by(x, cos=cos.astype('>f4'), sin=sin.astype('>f4'))",
+        f"by(x, cos=cos.astype('{FOREIGN}f4'), sin=sin.astype('{FOREIGN}f4'))",
         TypeError,
-        "cos has dtype >f4",
+        f"cos has dtype {FOREIGN}f4",
         "convert it with cos.astype(cos.dtype.newbyteorder('='))",
     ),
     ("by(x, offset=7)", IndexError, "offset: the position of row 2 is 9", "pass longer tables or smaller positions"),
@@ -1092,7 +1097,12 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "freqs and scaling were both given",
         "freqs are the frequencies themselves: leave scaling out",
     ),
-    ("Rope(4, interleaved=True, freqs=['a', 'b'])", TypeError, "freqs has dtype <U1", "convert it with .astype(..)"),
+    (
+        "Rope(4, interleaved=True, freqs=['a', 'b'])",
+        TypeError,
+        f"freqs has dtype {NATIVE}U1",
+        "convert it with .astype(..)",
+    ),
     (
         "Rope(4, interleaved=True, freqs=[1, 2j])",
         TypeError,
@@ -1171,7 +1181,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
 REMEDIED: dict[str, str] = {
     "rope.rotate_(x.tolist())": "rope.rotate_(np.asarray(x.tolist()))",
     "rope.rotate_(x.astype('i4'))": "rope.rotate_(x.astype('i4').astype('f4'))",
-    "rope.rotate_(x.astype('>f4'))": "rope.rotate_(big.astype(big.dtype.newbyteorder('=')))",
+    f"rope.rotate_(x.astype('{FOREIGN}f4'))": "rope.rotate_(big.astype(big.dtype.newbyteorder('=')))",
     "rope.rotate_(x, wide.astype('f8'))": "rope.rotate_(x, wide.astype('f8').astype(x.dtype))",
     "rope.rotate_(np.ma.masked_array(x))": "rope.rotate_(np.ma.masked_array(x).data, mask=[True, False, True])",
     "rope.rotate_(readonly)": "rope.rotate(readonly, out=np.empty_like(readonly))",
@@ -1212,14 +1222,14 @@ REMEDIED: dict[str, str] = {
     "rope.tables(2.0)": "rope.tables([2.0])",
     "rope.tables([[1, 2], [3]])": "rope.tables(np.array([[1, 2], [3, 4]]))",
     "rope.tables(2**60)": "rope.tables(2**6)",
-    "rope.tables(3, dtype='>f4')": "rope.tables(3, dtype=np.dtype('>f4').newbyteorder('='))",
+    f"rope.tables(3, dtype='{FOREIGN}f4')": f"rope.tables(3, dtype=np.dtype('{FOREIGN}f4').newbyteorder('='))",
     "rope.tables(3, out=(cos[:3], np.broadcast_to(sin[0], (3, 2))))": "rope.tables(3, out=(cos[:3], np.array(np.broadcast_to(sin[0], (3, 2)))))",
-    "rope.tables(3, form='complex', out=np.zeros((3, 2), '>c8'))": "rope.tables(3, form='complex', out=pairs.astype(pairs.dtype.newbyteorder('=')))",
+    f"rope.tables(3, form='complex', out=np.zeros((3, 2), '{FOREIGN}c8'))": "rope.tables(3, form='complex', out=pairs.astype(pairs.dtype.newbyteorder('=')))",
     "rope.tables(3, form='complex', out=np.zeros((3, 4), np.complex64)[:, ::2])": "rope.tables(3, form='complex', out=np.zeros((3, 2), np.complex64))",
     "by(x, cos=None)": "by(x, cos=np.asarray(cos))",
     "by(x, cos=np.ones((9, 4), 'f4')[:, ::2])": "by(x, cos=np.ascontiguousarray(np.ones((9, 4), 'f4')[:, ::2]))",
     "by(x, sin=np.ones((9, 4), 'f4')[:, ::2])": "by(x, sin=np.ascontiguousarray(np.ones((9, 4), 'f4')[:, ::2]))",
-    "by(x, cos=cos.astype('>f4'), sin=sin.astype('>f4'))": "by(x, cos=cos.astype(cos.dtype.newbyteorder('=')))",
+    f"by(x, cos=cos.astype('{FOREIGN}f4'), sin=sin.astype('{FOREIGN}f4'))": "by(x, cos=cos.astype(cos.dtype.newbyteorder('=')))",
     "by(x, offset=7)": "(by(x, offset=6), given(x, cos=np.tile(cos, (2, 1)), sin=np.tile(sin, (2, 1)), offset=7))",
     "Rope(4, interleaved=True, freqs=[1, 2], base=1e4)": "Rope(4, interleaved=True, freqs=[1, 2])",
     "Rope(4, interleaved=True, freqs=[1, 2], seq_len=3)": "Rope(4, interleaved=True, freqs=[1, 2])",

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import fastpe
 from fastpe import _core
 
-from ..oracles.reference import DTYPES, VASWANI, Array, Knobs, assert_same_bits, bits, errors, exact_table, ulp
+from ..oracles.reference import DTYPES, FOREIGN, VASWANI, Array, Knobs, assert_same_bits, bits, errors, exact_table, ulp
 from ..oracles.strategies import dtypes, offsets, seeds, values, widths
 from ..oracles.streaming import assert_streaming_keeps_bits
 from ..rotary import oracle
@@ -224,7 +224,9 @@ def test_where_a_call_starts_does_not_matter(
     assert_same_bits(encoding.encode(positions[shuffled], dtype=dtype), whole[shuffled])
 
 
-@pytest.mark.parametrize("type_name", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", ">i4", ">f8"])
+@pytest.mark.parametrize(
+    "type_name", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", f"{FOREIGN}i4", f"{FOREIGN}f8"]
+)
 def test_the_type_of_a_position_does_not_matter(type_name: str) -> None:
     expected = fastpe.encode(120, 34)
     assert_same_bits(fastpe.encode(np.arange(120).astype(type_name), 34), expected)
