@@ -238,7 +238,7 @@ def _depthcharge(positions: Table, d: int) -> Table:
 def _timing_signal_interleaved(L: int, d: int) -> Table:
     concatenated = _timing_signal(range(L), d)
     n = d // 2
-    result = concatenated.copy()
+    result: Table = concatenated.copy()
     result[:, 0 : 2 * n : 2], result[:, 1 : 2 * n : 2] = concatenated[:, :n], concatenated[:, n : 2 * n]
     return result
 

@@ -46,8 +46,8 @@ def test_modules_of_extras_are_attributes_and_imported_when_they_are_asked_for()
     )
     result = run(code)
     assert result.returncode == 0, result.stderr
-    with pytest.raises(AttributeError, match="module 'fastpe' has no attribute 'ploting'"):
-        fastpe.ploting  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'fastpe' has no attribute 'plottings'"):
+        fastpe.plottings  # noqa: B018
 
 
 def test_types_are_published() -> None:
