@@ -515,14 +515,14 @@ void expand_seams(const Expansion& e, std::int64_t head) {
 // for each of them, rows of 256 bytes would take half as long again.
 constexpr std::int64_t most_narrow_bytes = 24 * 1024;
 
-template <class T, Mode mode>
+template <class T>
 void expand_narrow(const Expansion& e) {
   using Element = typename T::Element;
   constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
   alignas(64) Element made[most_narrow_bytes / element_size];
   Expansion rows = e;
   rows.out = reinterpret_cast<char*>(made);
-  expand_panels<T, mode, Access::plain>(rows, 0, e.columns);
+  expand_panels<T, Mode::write, Access::plain>(rows, 0, e.columns);
   const std::int64_t count = (e.last_row - e.first_row + 1) * e.columns;
   auto* const out = reinterpret_cast<Element*>(e.out);
   const std::int64_t aligned = elements_to_alignment<T, line_bytes<T>>(e.out);
@@ -553,8 +553,10 @@ void expand_streaming(const Expansion& e) {
 
 template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
-  // To stream halves of lines does not pay, and whole ones of sums would take a twentieth of the module.
-  if constexpr (can_stream(T::dtype) && (mode == Mode::write || line_columns<T> == float_lanes)) {
+  // To stream halves of lines does not pay, and whole ones of sums would take a twentieth of the module for AVX2, and
+  // as much for the baseline, which few processors run.
+  constexpr bool streams_sums = has_wide_vectors && line_columns<T> == float_lanes;
+  if constexpr (can_stream(T::dtype) && (mode == Mode::write || streams_sums)) {
     constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
     const std::int64_t rows = e.last_row - e.first_row + 1;
     // A row alone has two seams, and waits for its stores.
@@ -563,7 +565,9 @@ void expand_in_mode(const Expansion& e) {
       const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
       const bool is_aligned = same_alignment && elements_to_alignment<T, line_bytes<T>>(e.out) == 0;
       const bool is_narrow = rows * e.out_row_stride_bytes <= most_narrow_bytes;
-      if (!has_gaps && !is_aligned && is_narrow) return expand_narrow<T, mode>(e);
+      if constexpr (mode == Mode::write) {
+        if (!has_gaps && !is_aligned && is_narrow) return expand_narrow<T>(e);
+      }
       if (same_alignment) return expand_streaming<T, mode>(e);
     }
   }
