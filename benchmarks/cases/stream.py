@@ -18,7 +18,7 @@ def _chunk(selection: Selection, *, name: str) -> Case:
     """600 ms of speech features: 10 frames of 560, at the start of the stream and 10^7 frames into it."""
     buffer = InPlace.of((1, 10, 560))
     x = buffer.x
-    encoder = fastpe.PositionalEncoding(560, convention="tensor2tensor")
+    encoder = fastpe.PositionalEncoding(560, convention="tensor2tensor", max_len=0)
     table = functools.partial(oracle.encoding, concatenated=True, shift=1.0)
 
     def answers(position: int) -> Answers:
