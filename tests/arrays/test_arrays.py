@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 import fastpe
 
-from ..oracles.reference import BFLOAT16, DTYPES, FOREIGN, NATIVE, Array, assert_same_bits, bits
+from ..oracles.reference import BFLOAT16, DTYPES, FOREIGN, NATIVE, Array, assert_same_bits, bits, needs_64_bits
 
 Call = Any
 
@@ -429,6 +429,7 @@ def test_size_zero_is_fine_everywhere(dtype: np.dtype[Any]) -> None:
     fastpe.add_(np.zeros((0, 4), dtype), table=np.zeros((0, 4), dtype))
 
 
+@needs_64_bits
 def test_sizes_that_overflow_are_refused_before_allocation() -> None:
     for count, width in [(2**53, 768), (2**54, 128), (2**52, 4096)]:
         with pytest.raises(

@@ -241,7 +241,7 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
             ValueError,
             r"out has shape \[2, 3, 4\], expected exactly \[2, 3, 8\]",
         ),
-        ({"out": np.full((2, 3, 8), 7)}, TypeError, "out has dtype int64"),
+        ({"out": np.full((2, 3, 8), 7, np.int64)}, TypeError, "out has dtype int64"),
         (
             {"out": np.full((2, 3, 8), 7.0), "dtype": np.float32},
             TypeError,

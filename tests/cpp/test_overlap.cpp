@@ -135,6 +135,8 @@ void ten_nested_axes_are_decided() {
   CHECK(counts[0] > 0 && counts[1] > 0);
 }
 
+constexpr bool has_64_bits = sizeof(std::ptrdiff_t) == 8;
+
 void irregular_strides_take_bounded_work() {
   // A subset-sum problem: exponential for an exact search. The addresses are never read.
   View a{0, 1, {}, {}}, b{0, 1, {}, {}};
@@ -153,14 +155,15 @@ void irregular_strides_take_bounded_work() {
     if (overlap_of(a.array(), moved.array()) == Overlap::unknown) ++unknown;
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  CHECK(unknown > 0);
+  // Sums of 32 bits lie so close together that the search ends soon.
+  CHECK(unknown > 0 || !has_64_bits);
   CHECK(taken.count() < 4.0);
 }
 
 void strides_beyond_any_memory_are_unknown() {
   const std::ptrdiff_t huge = PTRDIFF_MAX / 2;
   const View a{0, 4, {3, 3}, {huge, -huge}}, b{0, 4, {4}, {4}};
-  CHECK(overlap_of(a.array(), b.array()) == Overlap::unknown);
+  CHECK(overlap_of(a.array(), b.array()) == Overlap::unknown || !has_64_bits);
   const View one{64, 4, {1, 2}, {huge, 4}}, empty{0, 4, {0, 3}, {huge, huge}};
   CHECK(overlap_of(one.array(), b.array()) == Overlap::none);
   CHECK(overlap_of(empty.array(), b.array()) == Overlap::none);

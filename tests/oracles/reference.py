@@ -16,9 +16,12 @@ import ml_dtypes
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 Array = npt.NDArray[Any]
 Row = Callable[[float], Array]
+
+needs_64_bits = pytest.mark.skipif(sys.maxsize < 2**32, reason="a 32-bit machine has no such sizes or strides")
 
 # Byte orders, as the names of dtypes begin.
 NATIVE, FOREIGN = ("<", ">") if sys.byteorder == "little" else (">", "<")

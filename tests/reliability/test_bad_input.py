@@ -366,7 +366,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add([[1.0], [2.0, 3.0]])", ValueError, "x is a list that makes no array", "pass an array"),
     ("embed([0, 1], [[1.0], [2.0, 3.0]])", ValueError, "table is a list that makes no array", "pass an array"),
     ("add_(x, mask=[[True], [True, False]])", ValueError, "mask is a list that makes no array", "pass an array"),
-    ("add([[1, 2]])", TypeError, "x has dtype int64", "convert it with .astype(..)"),
+    ("add([[2**40, 2]])", TypeError, "x has dtype int64", "convert it with .astype(..)"),
     ("add(None)", TypeError, "x is a NoneType", "what np.asarray makes an array of numbers"),
     ("add_(x, scale=np.nan)", ValueError, "scale is nan", ""),
     ("add(x, alpha=np.float32('nan'))", ValueError, "alpha is nan", ""),

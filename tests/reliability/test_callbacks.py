@@ -129,7 +129,7 @@ class Arrays:
         self.mask = self._start(np.ones((4, 8), np.bool_), False)
         self.lengths = self._start(np.full(4, 8, np.int64), 10**12)
         self.offset = self._start(np.zeros(4, np.int64), 10**12)
-        self.cu_seqlens = self._start(np.array([0, 8]), 10**12)
+        self.cu_seqlens = self._start(np.array([0, 8], np.int64), 10**12)
 
     def _start(self, values: Any, beyond: Any) -> Any:
         memory = np.full(16 * values.size, beyond, values.dtype)

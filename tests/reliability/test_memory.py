@@ -11,6 +11,8 @@ import pytest
 
 import fastpe
 
+from ..oracles.reference import needs_64_bits
+
 HUGE = 2**31 + 1
 
 
@@ -41,6 +43,7 @@ def test_kept_rows_that_no_memory_holds() -> None:
         fastpe.RotaryEmbedding(16, interleaved=False, max_len=2**50)
 
 
+@needs_64_bits
 @pytest.mark.parametrize("shape", [(HUGE, 4), (1, HUGE, 4), (HUGE, 1, 4), (2**20, 2**20, 4)])
 def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="share memory"):
@@ -49,6 +52,7 @@ def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
         fastpe.RotaryEmbedding(4, interleaved=False).rotate_(zero_strided(shape))
 
 
+@needs_64_bits
 def test_more_than_31_bits_of_rows_without_columns() -> None:
     x = np.zeros((HUGE, 0), np.float32)
     assert fastpe.add_(x) is x
@@ -57,6 +61,7 @@ def test_more_than_31_bits_of_rows_without_columns() -> None:
     assert rope.rotate_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
 
 
+@needs_64_bits
 def test_more_than_31_bits_of_elements_behind_a_mask() -> None:
     # Rows that are left alone are read for `add` only, so the array may be one element seen many times.
     lengths = np.array([0])
@@ -64,6 +69,7 @@ def test_more_than_31_bits_of_elements_behind_a_mask() -> None:
         fastpe.add(zero_strided((1, HUGE, 4)), lengths=lengths, out=np.zeros((1, 1, 4), np.float32))
 
 
+@needs_64_bits
 def test_more_than_31_bits_of_positions() -> None:
     positions = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (HUGE,), (0,))
     with pytest.raises(ValueError, match="out has shape"):

@@ -23,7 +23,19 @@ from hypothesis import strategies as st
 import fastpe
 from fastpe import _core
 
-from ..oracles.reference import DTYPES, FOREIGN, VASWANI, Array, Knobs, assert_same_bits, bits, errors, exact_table, ulp
+from ..oracles.reference import (
+    DTYPES,
+    FOREIGN,
+    VASWANI,
+    Array,
+    Knobs,
+    assert_same_bits,
+    bits,
+    errors,
+    exact_table,
+    needs_64_bits,
+    ulp,
+)
 from ..oracles.strategies import dtypes, offsets, seeds, values, widths
 from ..oracles.streaming import assert_streaming_keeps_bits
 from ..rotary import oracle
@@ -309,6 +321,7 @@ def test_any_range_of_positions_has_the_bits_of_single_positions(dtype: np.dtype
             assert_same_bits(encoding.encode(count, offset=start, dtype=dtype), rows[start - first :][:count])
 
 
+@needs_64_bits
 @pytest.mark.parametrize("stride", [2**60, 2**62, -(2**62)])
 def test_the_stride_of_an_axis_of_length_one_does_not_matter(stride: int) -> None:
     memory = np.zeros(64, np.float32)
