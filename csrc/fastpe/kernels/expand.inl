@@ -10,8 +10,9 @@
 //
 // NumPy's large arrays start 16 bytes behind a cache line, so that all stores of a row would straddle two lines. Rows
 // of float32 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the others. On
-// an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2 (10 to 15).
-// On Zen 4 it had made 3 % of difference either way.
+// an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2 (10 to 15);
+// a seventh of it comes from the rows that are in no whole pair of blocks. On Zen 4 it had made 3 % of difference
+// either way.
 //
 // Cost, in cycles for 16 float32 values (AVX-512). On Zen 4 the arithmetic alone takes 5.2 to 5.9, of which each
 // conversion of 8 values takes 1.3; storing to the second level takes 2 to 3, and both together 7 to 7.5. On Zen 5
@@ -24,6 +25,8 @@
 //   way, for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the
 //   multipliers' ports; halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for one
 //   store (no change).
+// - tables that start 32 bytes behind a boundary, so that NumPy's large arrays load them from one (on an Intel server
+//   7 % faster for these, 10 % slower for others).
 // - stores on vectors' boundaries: one loop for all columns, so that there is less code (a quarter slower, for want of
 //   registers); in rows of 64 columns (a tenth slower).
 // - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
@@ -340,10 +343,10 @@ inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part
                            std::int64_t row) {
   RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
   const std::int64_t ahead_bytes = part.ahead_bytes;
-  // The rows of whole blocks are almost all there are. The vectors at both ends may overlap those between, which lie on
-  // their boundaries.
-  constexpr bool is_whole = row_set == (around_first | around_second) || row_set == anchors_alone;
-  constexpr bool may_overlap = is_whole && mode == Mode::write && access != Access::streaming && aligns_stores<T>;
+  // The vectors at both ends may overlap those between, which lie on their boundaries. A row alone takes a tenth
+  // longer.
+  constexpr bool may_overlap =
+      mode == Mode::write && access != Access::streaming && from == From::anchor && aligns_stores<T>;
   std::int64_t column = 0;
   std::int64_t step = part.first_step;
   for (std::int64_t end = part.columns_to_jump;; end = part.columns) {
