@@ -165,6 +165,14 @@ def test_every_number_of_any_scaling_is_its_formulas_rounded_once(data: st.DataO
     assert factor == float(expected_factor)
 
 
+@pytest.mark.parametrize("ulps", [1, 2, 3, 2**26 + 1])
+def test_a_quotient_that_is_almost_a_tie(ulps: int) -> None:
+    # 1 / (1 - x) is 1 + x + x**2 + ..: of one ulp, its first 106 bits are a tie.
+    factor = 1 - ulps * 2.0**-53
+    freqs, _ = fastpe.rotary_frequencies(2, base=2.0, scaling={"rope_type": "linear", "factor": factor})
+    assert freqs[0] == 1 / factor
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_stored_sums(name: str) -> None:
     freqs, factor = found(name)

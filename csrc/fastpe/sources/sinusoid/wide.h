@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "fastpe/arithmetic_checks.h"
 
@@ -63,11 +64,19 @@ class Wide {
     return result;
   }
 
-  // To nearest.
+  // To nearest, ties to even.
   double nearest_double() const {
     Wide rest = *this;
     const double leading = rest.take_leading_double();
-    return leading + rest.take_leading_double();
+    double next = rest.take_leading_double();
+    if (!rest.is_zero()) {
+      // What follows decides where `next` looks like a tie, which is even: an odd one has the same nearest double.
+      std::uint64_t bits;
+      std::memcpy(&bits, &next, sizeof bits);
+      bits |= 1;
+      std::memcpy(&next, &bits, sizeof next);
+    }
+    return leading + next;
   }
 
   bool bit(int position) const {  // of weight 2^position
