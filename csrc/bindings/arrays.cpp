@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "fastpe/overlap.h"
 #include "scalars.h"
@@ -96,15 +97,13 @@ bool has_native_order(py::handle dtype) {
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
-std::string shape_text(const std::vector<py::ssize_t>& shape) {
+std::string shape_text(const Shape& shape) {
   std::string result = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) result += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  for (const py::ssize_t& length : shape) result += (&length == shape.begin() ? "" : ", ") + std::to_string(length);
   return result + "]";
 }
 
-std::string shape_text(const Array& array) {
-  return shape_text(std::vector<py::ssize_t>(array.shape(), array.shape() + array.ndim()));
-}
+std::string shape_text(const Array& array) { return shape_text(Shape(array.shape(), array.shape() + array.ndim())); }
 
 bool is_ndarray(PyObject* object) { return Py_TYPE(object) == Proxy::get().PyArray_Type_; }
 
@@ -332,8 +331,8 @@ TableView position_table_of(const Array& array, const char* name) {
                         ", expected two axes, [rows, d_model], and at most one of length 1 before or between them");
 }
 
-void require_shape(const Array& array, const std::vector<py::ssize_t>& shape, const char* name) {
-  if (array.ndim() == static_cast<py::ssize_t>(shape.size()) && std::equal(shape.begin(), shape.end(), array.shape())) {
+void require_shape(const Array& array, const Shape& shape, const char* name) {
+  if (array.ndim() == shape.axes() && std::equal(shape.begin(), shape.end(), array.shape())) {
     return;
   }
   throw py::value_error(text(name) + " has shape " + shape_text(array) + ", expected exactly " + shape_text(shape) +
@@ -360,7 +359,7 @@ void require_disjoint(const Array& a, const char* a_name, const Array& b, const 
                         ", expected arrays apart from each other (out may be x itself); pass a copy of one");
 }
 
-Array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
+Array new_array(const py::dtype& dtype, const Shape& shape) {
   py::ssize_t bytes = dtype.itemsize();
   bool is_empty = false;
   for (const py::ssize_t length : shape) is_empty = is_empty || length == 0;
@@ -372,7 +371,7 @@ Array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape) {
     }
     bytes *= length;
   }
-  return Array(py::array(dtype, shape));
+  return Array(py::array(dtype, std::vector<py::ssize_t>(shape.begin(), shape.end())));
 }
 
 void require_contiguous(const Array& array, const char* name) {

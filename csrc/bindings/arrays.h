@@ -5,11 +5,13 @@
 
 #include <pybind11/numpy.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "fastpe/arrays.h"
 #include "interpreter.h"
@@ -40,6 +42,39 @@ class Array : public py::array {
   py::ssize_t shape(py::ssize_t axis) const { return py::array::shape()[axis]; }
   py::ssize_t strides(py::ssize_t axis) const { return py::array::strides()[axis]; }
   py::handle borrowed_dtype() const { return py::detail::array_proxy(m_ptr)->descr; }
+};
+
+// An array's lengths, of at most as many axes as NumPy has and two more. Small calls notice what a std::vector
+// allocates.
+class Shape {
+ public:
+  static constexpr std::size_t most_axes = 66;
+
+  Shape() = default;
+  Shape(std::initializer_list<py::ssize_t> lengths) : Shape(lengths.begin(), lengths.end()) {}
+  Shape(const py::ssize_t* first, const py::ssize_t* last) { assign(first, last); }
+  Shape(const Shape& other) { assign(other.begin(), other.end()); }
+  Shape& operator=(const Shape& other) {
+    assign(other.begin(), other.end());
+    return *this;
+  }
+
+  const py::ssize_t* begin() const { return lengths_; }
+  const py::ssize_t* end() const { return lengths_ + axes_; }
+  py::ssize_t axes() const { return axes_; }
+  py::ssize_t first() const { return lengths_[0]; }
+  py::ssize_t last() const { return lengths_[axes_ - 1]; }
+  void add_axis(py::ssize_t length) { lengths_[axes_++] = length; }
+  void drop_last_axis() { --axes_; }
+
+ private:
+  void assign(const py::ssize_t* first, const py::ssize_t* last) {
+    std::copy(first, last, lengths_);
+    axes_ = last - first;
+  }
+
+  py::ssize_t lengths_[most_axes];
+  py::ssize_t axes_ = 0;
 };
 
 // The length of an array's axis. On a 32-bit machine, a count can be larger than any array.
@@ -103,7 +138,7 @@ TableView table_of(const Array& array, const char* name);
 // The same, or [1, rows, columns] or [rows, 1, columns], as models keep their learned positions.
 TableView position_table_of(const Array& array, const char* name);
 
-void require_shape(const Array& array, const std::vector<py::ssize_t>& shape, const char* name);
+void require_shape(const Array& array, const Shape& shape, const char* name);
 void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name);
 
 // The same elements in the same place.
@@ -112,13 +147,13 @@ bool is_same_memory(const Array& a, const Array& b);
 void require_disjoint(const Array& a, const char* a_name, const Array& b, const char* b_name);
 
 // A new array of the shape; a ValueError where its size in bytes overflows.
-Array new_array(const py::dtype& dtype, const std::vector<py::ssize_t>& shape);
+Array new_array(const py::dtype& dtype, const Shape& shape);
 
 // Of numbers_from's result; a TypeError for other numbers.
 NumberType number_type_of(const Array& array, const char* name, Numbers numbers);
 void require_contiguous(const Array& array, const char* name);
 
-std::string shape_text(const std::vector<py::ssize_t>& shape);
+std::string shape_text(const Shape& shape);
 std::string shape_text(const Array& array);
 std::string type_name(PyObject* object);
 

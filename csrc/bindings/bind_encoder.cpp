@@ -109,8 +109,12 @@ PyObject* add(BoundEncoder& self, const AddArguments& a) { return add_to(self, a
 // ---- encode
 
 // For functions in Python: the array behind `out`, checked, or a new one. It shares no memory with the inputs.
-py::object output_for(const py::object& out, const py::object& dtype, const std::vector<py::ssize_t>& shape,
+py::object output_for(const py::object& out, const py::object& dtype, const std::vector<py::ssize_t>& lengths,
                       const py::args& inputs) {
+  if (lengths.size() > Shape::most_axes) {
+    throw py::value_error("the result would have " + std::to_string(lengths.size()) +
+                          " axes, expected at most as many as an array has, 64");
+  }
   // Phase 1
   Array given_out = is_given(out.ptr()) ? array_of(out.ptr(), "out") : Array();
   const py::object asked = is_given(dtype.ptr()) ? dtype_argument(dtype.ptr()) : py::object();
@@ -119,7 +123,7 @@ py::object output_for(const py::object& out, const py::object& dtype, const std:
 
   // Phase 2
   const py::dtype chosen = result_dtype(asked, given_out);
-  Array result = output(std::move(given_out), chosen, shape);
+  Array result = output(std::move(given_out), chosen, Shape(lengths.data(), lengths.data() + lengths.size()));
   for (const Array& input : read) require_disjoint(result, "the output", input, "an input");
   return py::object(std::move(result));
 }
@@ -151,9 +155,9 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   if (!count) {
     set_any_positions(call, inputs.positions, "positions");
   }
-  std::vector<py::ssize_t> shape = count ? counted_shape(inputs, *count) : shape_of(inputs.positions);
-  const int seq_axis = static_cast<int>(shape.size()) - 1;
-  shape.push_back(axis_length(channels ? channels->end - channels->first : d_model));
+  Shape shape = count ? counted_shape(inputs, *count) : shape_of(inputs.positions);
+  const int seq_axis = static_cast<int>(shape.axes()) - 1;
+  shape.add_axis(axis_length(channels ? channels->end - channels->first : d_model));
   Array out = output(std::move(given_out), dtype, shape);
   const Extent extent = extent_of(out, seq_axis);
   if (count) {
@@ -200,9 +204,9 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   } else {
     first_channel(std::nullopt, self.core.spec().d_model, columns, "table");
   }
-  std::vector<py::ssize_t> shape = shape_of(inputs.ids);
-  const int seq_axis = static_cast<int>(shape.size()) - 1;
-  shape.push_back(axis_length(columns));
+  Shape shape = shape_of(inputs.ids);
+  const int seq_axis = static_cast<int>(shape.axes()) - 1;
+  shape.add_axis(axis_length(columns));
   Array out = output(std::move(given_out), table.dtype(), shape);
   const Extent extent = extent_of(out, seq_axis);
   call.positions.first = self.first_position;

@@ -215,13 +215,11 @@ TableDTypes dtypes_of(const Form& form, const py::object& asked, const Array& gi
   return {parts, dtype == DType::float64 ? py::dtype("complex128") : py::dtype("complex64")};
 }
 
-std::vector<py::ssize_t> with_columns(const std::vector<py::ssize_t>& rows, const Form& form, std::int64_t pairs) {
-  std::vector<py::ssize_t> shape;
-  shape.reserve(rows.size() + 2);
-  shape.assign(rows.begin(), rows.end());
+Shape with_columns(const Shape& rows, const Form& form, std::int64_t pairs) {
+  Shape shape = rows;
   const bool is_wide = !form.is_angles && form.arrangement == Arrangement::columns;
-  shape.push_back(axis_length(is_wide ? columns_per_pair(form.table) * pairs : pairs));
-  if (form.arrangement == Arrangement::pairs) shape.push_back(2);
+  shape.add_axis(axis_length(is_wide ? columns_per_pair(form.table) * pairs : pairs));
+  if (form.arrangement == Arrangement::pairs) shape.add_axis(2);
   return shape;
 }
 
@@ -249,16 +247,16 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   // Phase 2
   const TableDTypes dtypes = dtypes_of(form, dtype_given, out[0]);
   const DType dtype = dtype_of(dtypes.parts, "dtype");
-  std::vector<py::ssize_t> shape;
+  Shape shape;
   if (count) {
     shape = counted_shape(inputs, *count);
   } else {
     set_any_positions(call, inputs.positions, "positions", self.axes.count);
     shape = shape_of(inputs.positions);
-    if (self.axes.count > 0) shape.pop_back();
+    if (self.axes.count > 0) shape.drop_last_axis();
   }
-  const int axes = static_cast<int>(shape.size());
-  const std::vector<py::ssize_t> out_shape = with_columns(shape, form, self.pairs);
+  const int axes = static_cast<int>(shape.axes());
+  const Shape out_shape = with_columns(shape, form, self.pairs);
   const char* const names[] = {arrays_of(form) == 1 ? "out" : "out[0]", "out[1]"};
   for (int i = 0; i < arrays_of(form); ++i) {
     Array& each = out[static_cast<std::size_t>(i)];
@@ -267,7 +265,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   }
   if (is_out_given && arrays_of(form) == 2) require_disjoint(out[0], names[0], out[1], names[1]);
   if (count) {
-    set_rows(call, inputs, {axes > 1 ? shape[0] : 1, shape.back(), axes > 1});
+    set_rows(call, inputs, {axes > 1 ? shape.first() : 1, shape.last(), axes > 1});
   }
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < static_cast<std::size_t>(arrays_of(form)); ++i) {

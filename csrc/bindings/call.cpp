@@ -59,10 +59,10 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
                     array.shape(axes - 1) == extent.seq_len && (!has_coordinates || last(array) == coordinate_count);
   if (!fits) {
     const py::ssize_t seq_len = axis_length(extent.seq_len);
-    std::vector<py::ssize_t> one{seq_len}, each{axis_length(extent.rows), seq_len};
+    Shape one{seq_len}, each{axis_length(extent.rows), seq_len};
     if (has_coordinates) {
-      one.push_back(coordinate_count);
-      each.push_back(coordinate_count);
+      one.add_axis(coordinate_count);
+      each.add_axis(coordinate_count);
     }
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
                           (extent.has_batch ? " or " + shape_text(each) : "") +
@@ -175,7 +175,7 @@ std::optional<std::int64_t> position_count(PyObject* object) {
   return count;
 }
 
-std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count) {
+Shape counted_shape(const Inputs& inputs, std::int64_t count) {
   const py::ssize_t length = axis_length(count);
   if (inputs.offsets && inputs.offsets.ndim() > 0) return {inputs.offsets.shape(0), length};
   if (inputs.lengths && inputs.lengths.ndim() > 0) return {inputs.lengths.shape(0), length};
@@ -352,8 +352,7 @@ TableView learned_table(const Array& table, const Array& like, const char* like_
   return view;
 }
 
-Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape, const char* name,
-             const char* instead) {
+Array output(Array given, const py::dtype& dtype, const Shape& shape, const char* name, const char* instead) {
   if (!given) return new_array(dtype, shape);
   if (given.dtype().num() != dtype.num()) {
     throw py::type_error(std::string(name) + " has dtype " + py::str(given.dtype()).cast<std::string>() +

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <vector>
 
 #include "arrays.h"
 #include "fastpe/call/run.h"
@@ -108,9 +107,9 @@ void set_any_positions(PendingCall& call, const Array& positions, const char* na
 NumbersView numbers_view(const Array& array, const char* name, Numbers numbers);
 
 // The shape of counted positions: a batch axis comes from the arguments that have one.
-std::vector<py::ssize_t> counted_shape(const Inputs& inputs, std::int64_t count);
+Shape counted_shape(const Inputs& inputs, std::int64_t count);
 
-inline std::vector<py::ssize_t> shape_of(const Array& array) { return {array.shape(), array.shape() + array.ndim()}; }
+inline Shape shape_of(const Array& array) { return {array.shape(), array.shape() + array.ndim()}; }
 
 // The dtype asked for, or else that of `out`, or else float32.
 py::dtype result_dtype(const py::object& asked, const Array& out);
@@ -130,7 +129,7 @@ TableView learned_table(const Array& table, const Array& like, const char* like_
                         const char* name);
 
 // `given` checked, or a new array.
-Array output(Array given, const py::dtype& dtype, const std::vector<py::ssize_t>& shape, const char* name = "out",
+Array output(Array given, const py::dtype& dtype, const Shape& shape, const char* name = "out",
              const char* instead = add_elsewhere);
 
 // The message names both arrays where `out` has a name.

@@ -144,6 +144,11 @@ def test_an_object_that_was_never_initialised_is_refused() -> None:
         _core.Encoder.encode(5, 3)  # type: ignore[arg-type, call-overload, unused-ignore]
 
 
+def test_results_of_more_axes_than_arrays_have_are_refused() -> None:
+    with pytest.raises(ValueError, match="the result would have 67 axes, expected at most as many as an array has, 64"):
+        _core.output(None, None, [1] * 67)
+
+
 def test_initialising_again_is_refused() -> None:
     encoding = fastpe.PositionalEncoding(8)
     with pytest.raises(AttributeError, match="immutable"):
