@@ -7,6 +7,9 @@
 // row is added to all rows.
 // Error: only the rounding of each operation.
 //
+// AVX2 adds four vectors in each step: on an Intel server 5 to 10 % faster than one, float16 from memory 11 to 23 %.
+// AVX-512 gains nothing by it, and bfloat16 from memory loses 7 to 14 %.
+//
 // Tried, and not better on the whole (on Zen 4, if nothing else is said): prefetching the tile, or x into a first level
 // that has no room for two segments of it beside the tile; segments of a quarter or half of the first level in the
 // cache (Zen 5, 3 to 6 % slower than three eighths); from memory segments of 8 KiB, or of 16 whatever the row, instead
@@ -39,12 +42,19 @@ struct CombinedRow {
     return sum(T::load(x + column), Addend::load(addend + column));
   }
   template <Access access>
+  FASTPE_ALWAYS_INLINE void put_vector(std::int64_t column, std::int64_t begin) const {
+    if constexpr (access != Access::plain) prefetch_columns<T, access>(next_x, column - begin);
+    put<T, access>(out + column, at(column));
+  }
+  // Returns the first column that is left.
+  template <Access access>
   FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
+    constexpr int vectors_at_once = float_lanes == 8 ? 4 : 1;
     std::int64_t column = begin;
-    for (; column + float_lanes <= end; column += float_lanes) {
-      if constexpr (access != Access::plain) prefetch_columns<T, access>(next_x, column - begin);
-      put<T, access>(out + column, at(column));
+    for (; column + vectors_at_once * float_lanes <= end; column += vectors_at_once * float_lanes) {
+      for (int i = 0; i < vectors_at_once; ++i) put_vector<access>(column + i * float_lanes, begin);
     }
+    for (; column + float_lanes <= end; column += float_lanes) put_vector<access>(column, begin);
     return column;
   }
   FASTPE_ALWAYS_INLINE void put_partial(std::int64_t begin, std::int64_t end) const {
