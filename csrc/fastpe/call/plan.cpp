@@ -9,8 +9,6 @@
 namespace fastpe {
 namespace {
 
-constexpr std::int64_t cache_line_bytes = 64;
-
 // A call looks between two steps of this size whether it was interrupted.
 constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
 constexpr std::int64_t strided_step_bytes = 128 * 1024;  // every element may be a cache miss, or a new page

@@ -53,8 +53,8 @@ const char* Gather::embedding_at(const Place& place, const Columns& columns) con
 void Gather::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   const bool is_strided = !out_.has_contiguous_rows();
-  Memory memory = workspace.memory;
-  memory.streaming = memory.streaming && !is_strided;
+  const Memory& memory = workspace.memory;
+  const bool has_whole_lines = tile.columns.count * bytes % cache_line_bytes == 0;
   for (std::int64_t item = items.begin; item < items.end; ++item) {
     const Place next_item{item + 1, tile.l};
     const Place& after = item + 1 < items.end ? next_item : next;
@@ -66,6 +66,9 @@ void Gather::apply(const Tile& tile, const Items& items, const Place& next, cons
       // Gathered rows come from memory however small the output is.
       c.next_x = embedding_at({after.item, after.l + i}, tile.columns);
       c.out = is_strided ? workspace.scratch : out;
+      // A row that shared its first or last cache line with another would take a quarter longer than by plain stores.
+      const bool is_on_line = reinterpret_cast<std::intptr_t>(c.out) % cache_line_bytes == 0;
+      c.streaming = memory.streaming && !is_strided && has_whole_lines && is_on_line;
       combine(c, out_.dtype, tile.dtype);
       if (is_strided) copy_row(out, out_.column_stride_bytes, workspace.scratch, bytes, tile.columns.count, bytes);
     }
