@@ -17,7 +17,7 @@ constexpr std::int64_t tile_bytes_wanted = 192 * 1024;
 // The part of a tile that stays in the first-level cache beside x: read from the second level, it would halve the speed
 // of everything that passes through.
 std::int64_t resident_bytes() { return first_level_cache_bytes() / 8 * 3; }
-// The same if x comes from memory, with some more for long rows.
+// The same if x comes from memory. Where two segments of x have no room beside the tile, some more for long rows.
 constexpr std::int64_t resident_bytes_from_memory = 12 * 1024;
 constexpr std::int64_t most_resident_bytes = 16 * 1024;
 constexpr std::int64_t rows_wanted = 4;
@@ -62,11 +62,14 @@ TileShape tile_of(const OperationShape& shape, std::int64_t columns, const Block
       tile.lead_bytes = static_cast<std::int64_t>(shape.out_address % static_cast<std::uintptr_t>(cache_line_bytes));
     }
   } else {
-    const std::int64_t most_rows = std::min(rows_wanted, most_resident_bytes / tile.row_stride_bytes);
-    tile.segment_rows = std::max({std::int64_t{1}, resident_bytes_from_memory / tile.row_stride_bytes, most_rows});
+    tile.segment_rows = std::max<std::int64_t>(1, resident_bytes_from_memory / tile.row_stride_bytes);
     const std::int64_t x_row_bytes = columns * element_bytes(shape.dtype);
     const std::int64_t bytes_in_use = tile.segment_rows * (tile.row_stride_bytes + 2 * x_row_bytes);
     memory.fetches_close = bytes_in_use <= first_level_cache_bytes();
+    if (!memory.fetches_close) {
+      const std::int64_t most_rows = std::min(rows_wanted, most_resident_bytes / tile.row_stride_bytes);
+      tile.segment_rows = std::max(tile.segment_rows, most_rows);
+    }
   }
   // If x comes from memory, a tile of two blocks gains nothing and takes room.
   const std::int64_t most_tile_rows = memory.fetches_ahead ? blocks.rows : blocks.at_once * blocks.rows;
