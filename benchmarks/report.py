@@ -17,28 +17,31 @@ _root = pathlib.Path(__file__).parent.parent
 begin_mark, end_mark = "<!-- written by python -m benchmarks report: begin -->", "<!-- end -->"
 
 _how_to_read = """\
-Written by `python -m benchmarks report` from `benchmarks/results/`, which `python -m benchmarks record` measures. Read
-ratios, not figures: they are what carries over to another machine.
+`python -m benchmarks report` writes this page from `benchmarks/results/`, which `python -m benchmarks record` measures. Read
+the ratios and not the times: ratios carry over to another machine.
 
-* A column is a process of its own, with the instruction set and the number of threads that its head names; torch, numba and
-  the native loops have as many threads, NumPy's own loops one. Native loops are compiled for that instruction set; NumPy and
-  torch use all that the processor has.
-* What is in one table and column took turns in a random order, on the same arrays. Times are medians over rounds; a ratio
-  is the median of the ratios within rounds.
-* Every answer was compared with the exact one before it was timed. `largest error` is what was found, over all values, or
-  over 1024 rows of an answer of more than 4 million values.
-* `encoding`: computed in the call, read from a table at hand (cached), or none (a limit, not a peer); own: computed, or read
-  where the encoder has kept rows that it was asked for again. `output`: in place, into an array that was written before
-  (warm out), or into a new one (fresh: the operating system's page faults dominate).
+* A column is a process of its own. Its head names the instruction set and the number of threads. torch, numba and the native
+  loops have as many threads, and NumPy's own loops have one. Native loops are compiled for that instruction set. NumPy and
+  torch use all instruction sets that the processor has.
+* The rows of one table took turns in a random order, on the same arrays. Times are medians over rounds, and a ratio is the
+  median of the ratios within rounds.
+* Every answer was compared with the exact one before it was timed. `largest error` is the largest difference of all values,
+  or of 1024 rows if the answer has more than 4 million values.
+* `encoding` says where the encoding comes from. With `computed`, the call computes it, and with `cached`, it reads a table at
+  hand. With `own`, the encoder computes it, or reads rows that it has kept because it was asked for them again. With `none`,
+  there is no encoding: the row is a limit, and no rival.
+* `output` says where the result goes: in place, into an array that was written before (`warm out`), or into a new array
+  (`fresh`), where the operating system's page faults dominate.
 * The careful loop (`limits.c`) does the same work with a table at hand, in segments of 12 KiB, while all of the next
-  one is fetched. Where there is no table to read, the stores of a constant are the limit."""
+  segment is fetched. Where there is no table to read, the stores of a constant are the limit."""
 
 _how_to_read_bars = """\
-Ratios of times with the bar in brackets; bold: it does not hold. `fastpe` is an encoder that was made without `max_len`,
-after some calls, so that it may read rows that it keeps. Beside code that computes its encoding, `encode` computes it, too."""
+A bar is what fastpe has to reach. A row compares the time of fastpe with that of other code. A cell has the ratio, and its
+bar in brackets. A ratio in bold does not hold its bar. `fastpe` is an encoder that was made without `max_len`, after some
+calls, so that it may read rows that it keeps. If the other code computes its encoding, `encode` computes it, too."""
 
 _how_to_read_missed = """\
-`limit`: what the bar would read if fastpe took as long as the loop that shows what the machine allows."""
+`limit` is the ratio that fastpe would have if it took as long as the loop that shows what the machine allows."""
 
 
 def machine_text(result: MachineResult) -> str:
@@ -119,7 +122,7 @@ def _missed_table(result: MachineResult) -> str:
                 rows.append(
                     (str(setting), case.name, f"{bar.requirement} ({bar.rival})", bar.bar, value, spread, limit)
                 )
-    header = ("setting", "work", "bar beside (the fastest rival)", "bar", "median", "quartiles", "limit")
+    header = ("setting", "work", "compared (with the fastest rival)", "bar", "median", "quartiles", "limit")
     return tables.table(header, rows, (3, 4, 5))
 
 
@@ -146,7 +149,7 @@ def results_text(machines: Sequence[MachineResult]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# Contender, how README.md calls it, whether its error is of interest.
+# The contender, its name in README.md, and whether README.md shows its error.
 _Rival = tuple[str, str, bool]
 _encode_rivals: tuple[_Rival, ...] = (
     (float32_idiom, "usual NumPy code in float32", True),
@@ -165,7 +168,7 @@ _rotary_rivals: tuple[_Rival, ...] = (
     (torch_rotary, "usual torch code", False),
     (onnx_rotary, "onnxruntime", False),
 )
-# Case, how README.md calls it, fastpe's contender, its rivals.
+# The case, its name in README.md, fastpe's contender, and the rivals.
 _readme_rows = (
     ("encode [512, 768]", "`encode` [512, 768]", "fastpe", _encode_rivals),
     ("encode [65536, 1024]", "`encode` [65536, 1024]", "fastpe", _encode_rivals),
@@ -181,7 +184,7 @@ _readme_rows = (
 
 
 def readme_text(result: MachineResult) -> str:
-    """What stands in README.md between the two marks: the first instruction set, with all threads and with one."""
+    """The text of README.md between the two marks: times of the first instruction set, with all threads and with one."""
     instruction_set = result.settings[0].instruction_set
     settings = [setting for setting in result.settings if setting.instruction_set == instruction_set]
     rows = []
@@ -190,7 +193,7 @@ def readme_text(result: MachineResult) -> str:
         if cases[0] is None:
             continue
         beside = [
-            # NumPy's loops have one thread in either.
+            # NumPy's loops have one thread in both settings.
             f"{called} {_times(cases[:1] if rival.startswith('NumPy') else cases, rival)}"
             + (f" (error {_error(cases, rival)})" if shows_error else "")
             for rival, called, shows_error in rivals
@@ -200,12 +203,13 @@ def readme_text(result: MachineResult) -> str:
     threads = " / ".join(str(setting.threads) for setting in settings)
     bars = result.bars()
     machine = result.machine
-    header = ("warm arrays", f"fastpe, {threads} threads", "largest error", "beside it")
+    header = ("warm arrays", f"fastpe, {threads} threads", "largest error", "other code")
     caption = (
         f"{machine['processor']} ({machine['family, model, stepping']}), processors: {machine['processors']}, caches: "
         f"{machine['caches']}; {instruction_set}; fastpe {machine['fastpe']}; {machine['beside it']}; {machine['date']}. torch "
-        f"has as many threads as fastpe, NumPy one. {sum(bar.holds for bar in bars)} of {len(bars)} bars hold; those that do "
-        "not, and all rows, are in [the results](https://github.com/fastpe/fastpe/blob/main/benchmarks/RESULTS.md)."
+        f"has as many threads as fastpe, and NumPy has one. fastpe holds {sum(bar.holds for bar in bars)} of the {len(bars)} "
+        "bars that it has to reach. Those that it does not hold, and all rows, are in "
+        "[the results](https://github.com/fastpe/fastpe/blob/main/benchmarks/RESULTS.md)."
     )
     return f"{tables.table(header, rows, (1, 2))}\n\n{textwrap.fill(caption, 120)}"
 
@@ -221,7 +225,7 @@ def _error(cases: Sequence[CaseResult | None], contender: str) -> str:
 
 
 def with_table(readme: str, text: str) -> str:
-    """README.md with this between the two marks."""
+    """README.md with `text` between the two marks."""
     before, mark, rest = readme.partition(begin_mark)
     _, end, after = rest.partition(end_mark)
     if not (mark and end):
