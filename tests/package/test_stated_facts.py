@@ -61,6 +61,31 @@ def test_the_search_for_weak_spots_allows_what_is_promised(name: str) -> None:
     assert weak_spots.allowed(np.dtype(name)) == promised()[name]
 
 
+def test_pages_state_the_budgets_of_rows_that_are_kept() -> None:
+    core = read("csrc/fastpe/sources/sinusoid/kept_rows.cpp")
+    encoder, process = (
+        re.findall(
+            rf"^constexpr std::int64_t {name}_budget_bytes = std::int64_t{{(\d+)}} \* 1024 \* 1024;$",
+            core,
+            re.MULTILINE,
+        )
+        for name in ("encoder", "process")
+    )
+    stated = 0
+    for name in (
+        "docs/index.md",
+        "docs/rotary.md",
+        "docs/performance.md",
+        "python/fastpe/_sinusoid/encoder.py",
+        "python/fastpe/_rotary/embedding.py",
+    ):
+        text = " ".join(read(name).split())
+        assert re.findall(r"at most (\d+) MiB", text) == encoder, name
+        assert re.findall(r"and (\d+) MiB for all", text) in ([], process), name
+        stated += len(re.findall(r"and (\d+) MiB for all", text))
+    assert stated == 3
+
+
 def test_the_rotary_page_names_every_form_of_tables() -> None:
     assert tuple(re.findall(r'^\| `"(\w+)"` \|', read("docs/rotary.md"), re.MULTILINE)) == _core.table_forms
 
