@@ -14,20 +14,20 @@ from benchmarks.harness import Effort, Selection
 from benchmarks.worker import settings, worker
 
 _description = """\
-Speed of fastpe, beside what the machine allows and what people use instead. Every case runs with each instruction set,
-with one thread and with all; contenders take turns, and every answer is checked before it is timed.
+Measures fastpe, and compares it with what the machine allows and what people use instead. Every case runs with each
+instruction set, with one thread and with all. Contenders take turns, and every answer is checked before it is timed.
 
 python -m benchmarks                measures for about 5 minutes and prints tables
 python -m benchmarks record         measures for about 10 minutes and keeps the results: benchmarks/results/MACHINE.json
 python -m benchmarks report         writes benchmarks/RESULTS.md, benchmarks/encode.svg and README.md's table from them
-python -m benchmarks compare A B    two installations, taking turns, for less than 3 minutes
-python -m benchmarks.instruction_counts --help    a measure without noise, for the tests
+python -m benchmarks compare A B    compares two installations, which take turns, for less than 3 minutes
+python -m benchmarks.instruction_counts --help    explains a measure without noise, which the tests use
 """
 
 _needs = """\
-Needs pip install '.[bench]', 3 GB of memory, a C compiler with OpenMP for the loops that show what the machine allows, and
-a quiet machine: it warns where other programs use the processors. torch takes part where it is installed, and record needs
-it: python -m pip install torch.
+It needs pip install '.[bench]', 3 GB of memory, a C compiler with OpenMP for the loops that show what the machine
+allows, and a quiet machine: it warns if other programs use the processors. torch takes part if it is installed, and
+record needs it: python -m pip install torch.
 """
 
 _quick = Effort(rounds=11, batch_seconds=0.002, contender_seconds=0.1)
@@ -108,13 +108,13 @@ def main() -> None:
     comparison = commands.add_parser(
         "compare",
         description=compare.__doc__,
-        help="two installations, taking turns",
+        help="compare two installations, which take turns",
         parents=[only],
     )
     comparison.add_argument(
         "first", help="a Python that has fastpe installed, or a git commit or source directory, which is built"
     )
-    comparison.add_argument("second", help="the same")
+    comparison.add_argument("second", help="another one of these")
     comparison.add_argument(
         "--tolerance", type=float, default=0.03, metavar="SHARE", help="how much slower it may be (default: 0.03)"
     )

@@ -54,10 +54,11 @@ class Contender:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """How long the contender may take beside the fastest of its rivals.
+    """How long the contender may take, compared with the fastest of its rivals.
 
-    Rival's time over contender's at least, or contender's over rival's at most. `limits` are the loops that the machine
-    allows for the same work: what the fastest would reach says whether the machine or the contender misses the bar.
+    The bar is the least quotient of the rival's time and the contender's, or the largest quotient of the contender's
+    time and the rival's. `limits` are loops that show what the machine allows for the same work. The ratio that the
+    fastest of them has says whether the machine or the contender misses the bar.
     """
 
     requirement: str

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Instructions that four small workloads execute in the compiled module, counted by Callgrind: a measure without noise.
 
-``python -m benchmarks.instruction_counts``            prints them beside the stored ones
+``python -m benchmarks.instruction_counts``            prints them with the stored ones
 ``python -m benchmarks.instruction_counts --update``   stores them, after a change that is meant to move them
 
-Counted are the instructions of the extension module alone, on one thread and with AVX2 (which Callgrind knows, unlike
+Only the instructions of the extension module are counted, on one thread and with AVX2 (which Callgrind knows, unlike
 AVX-512), so Python, NumPy and the C library do not matter; the compiler does, and is stored with the counts.
 """
 

@@ -209,7 +209,7 @@ def readme_text(result: MachineResult) -> str:
         f"{machine['caches']}; {instruction_set}; fastpe {machine['fastpe']}; {machine['beside it']}; {machine['date']}. torch "
         f"has as many threads as fastpe, and NumPy has one. fastpe holds {sum(bar.holds for bar in bars)} of the {len(bars)} "
         "bars that it has to reach. Those that it does not hold, and all rows, are in "
-        "[the results](https://github.com/fastpe/fastpe/blob/main/benchmarks/RESULTS.md)."
+        "[RESULTS.md](https://github.com/fastpe/fastpe/blob/main/benchmarks/RESULTS.md)."
     )
     return f"{tables.table(header, rows, (1, 2))}\n\n{textwrap.fill(caption, 120)}"
 

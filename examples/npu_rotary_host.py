@@ -61,7 +61,7 @@ class QuantisedHost(Host):
 
 
 def main() -> None:
-    """Some tokens by both hosts, beside NumPy's float64 cosines and sines."""
+    """Fill the inputs of both hosts for some tokens, and compare with NumPy's float64 cosines and sines."""
     host, quantised = Host(), QuantisedHost()
     frequencies = BASE ** (-2.0 * np.arange(ROTARY_DIM // 2) / ROTARY_DIM)
     largest = largest_quantised = 0.0

@@ -126,7 +126,7 @@ def random_weights(config: Mapping[str, Any], seed: int = 0) -> dict[str, np.nda
 
 
 def main() -> None:
-    """Decode token by token beside one pass over all tokens; then evict tokens, and go on."""
+    """Decode token by token, compare with one pass over all tokens, then evict tokens and go on."""
     weights = random_weights(TINY)
     ids = np.random.default_rng(1).integers(TINY["vocab_size"], size=(2, 48))
 

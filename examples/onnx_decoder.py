@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A decoder in ONNX Runtime whose graph takes its rotary caches as inputs, beside the same decoder in NumPy.
+"""A decoder in ONNX Runtime whose graph takes its rotary caches as inputs, compared with the same decoder in NumPy.
 
 GroupQueryAttention rotates queries and new keys itself, by the rows of cos_cache and sin_cache that belong to their
 positions. The host makes these caches once.

@@ -44,7 +44,7 @@ def rebuilt(features: np.ndarray, frames_heard: int) -> np.ndarray:
 
 
 def main() -> None:
-    """Some chunks at the start and later in a stream, each beside the usual code."""
+    """Encode some chunks at the start and later in a stream, and compare each with the usual code."""
     rng = np.random.default_rng(0)
     front_end = FrontEnd()
     print("minutes in stream    fastpe    rebuilt each chunk    largest difference")
