@@ -154,8 +154,8 @@ Array mask_from(PyObject* object, const char* name) {
     const py::object least = method("min"), largest = method("max");
     if (integer_argument(least.ptr()).value_or(-1) < 0 || integer_argument(largest.ptr()).value_or(2) > 1) {
       throw py::value_error(text(name) + " holds integers from " + str_of(least) + " to " + str_of(largest) +
-                            ", expected bool, or 0 and 1 alone: 1 where the row counts; write what counts as a "
-                            "condition, such as " +
+                            ", expected bool, or 0 and 1 alone: 1 where the row is valid; pass a condition, "
+                            "such as " +
                             name + " != 0");
     }
   }

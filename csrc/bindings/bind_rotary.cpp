@@ -382,7 +382,7 @@ PyObject* rotate_in_place(BoundRotary& self, const RotateArguments& a) { return 
 PyObject* rotate_apart(BoundRotary& self, const RotateArguments& a) {
   if (a.other_count > 0) {
     throw py::type_error("rotate() takes 1 positional argument(s), found " + std::to_string(1 + a.other_count) +
-                         "; pass the others by keyword, and one array a call");
+                         "; pass the others by keyword, and rotate one array in each call");
   }
   return rotate(self, a, false);
 }

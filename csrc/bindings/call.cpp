@@ -237,7 +237,7 @@ void set_mask(PendingCall& call, const Array& array, const Extent& extent) {
   if (array.dtype().kind() != 'b') {
     throw py::type_error(
         "mask has dtype " + py::str(array.dtype()).cast<std::string>() +
-        ", expected bool, or integers 0 and 1: True where the row counts; convert it with .astype(bool)");
+        ", expected bool, or integers 0 and 1: True where the row is valid; convert it with .astype(bool)");
   }
   Validity& v = call.validity;
   const bool has_batch = is_per_batch(array, extent, "mask");

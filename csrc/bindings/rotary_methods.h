@@ -29,7 +29,7 @@ FASTPE_ARGUMENTS_AND_OTHERS(RotateArguments, FASTPE_ROTATE);
 FASTPE_ARGUMENTS_AND_OTHERS(ShiftArguments, FASTPE_SHIFT);
 FASTPE_ARGUMENTS_AND_OTHERS(RotateByTablesArguments, FASTPE_ROTATE_BY_TABLES);
 
-FASTPE_METHOD(TablesMethod, "tables", TablesArguments, FASTPE_TABLES, R"doc(Cosines and sines of positions.
+FASTPE_METHOD(TablesMethod, "tables", TablesArguments, FASTPE_TABLES, R"doc(Make the cosines and sines of positions.
 
 Each value is the attention factor times the exact cosine or sine, rounded once.
 
@@ -39,7 +39,7 @@ positions : int or array_like
     How many positions there are, counted from `offset`; or positions of any shape S, integers or floats, of magnitude
     at most 2**53. With `axes`, an array S + (coordinates,).
 form : str, optional
-    How cosines and sines are arranged; the form that the embedding was made with if not given. With d = `rotary_dim`:
+    How cosines and sines are arranged; by default the form that the embedding was made with. With d = `rotary_dim`:
 
     - ``"halves"``: a tuple (cos, sin), each S + (d/2,);
     - ``"tile"``: (cos, sin), each S + (d,), the halves twice, one after the other;
@@ -49,19 +49,19 @@ form : str, optional
     - ``"complex"``: one complex array S + (d/2,), cos + i sin;
     - ``"angles"``: one array S + (d/2,) of position times frequency, in radians, without the attention factor.
 dtype : dtype, optional
-    float32, float64, float16 or ml_dtypes.bfloat16; that of `out` if not given, else float32. The dtype of the parts for
-    "complex", which like "angles" has float32 and float64 alone.
+    float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32. For "complex", it is the
+    dtype of the parts. "complex" and "angles" take float32 and float64 alone.
 offset : int or int array [B], optional
-    Where counting starts.
+    The position at which counting starts.
 out : ndarray or tuple of ndarrays, optional
-    What to write into.
+    The arrays to write into.
 num_threads : int, optional
-    At most so many threads.
+    The largest number of threads.
 
 Returns
 -------
 ndarray or tuple of two ndarrays
-    As `form` says; `out` where it was given.
+    The arrays that `form` names, or `out` if it was given.
 
 Raises
 ------
@@ -88,26 +88,27 @@ FASTPE_METHOD_WITH(RotateInPlaceMethod, "rotate_", RotateArguments, FASTPE_ROTAT
 Parameters
 ----------
 x, *others : ndarray [.., L, .., D]
-    One array or several of the same positions: of one dtype (float32, float64, float16 or ml_dtypes.bfloat16) and one
-    length L, at least `rotary_dim` columns wide, and apart from each other. Numbers of heads may differ. Columns from
-    `rotary_dim` on are left as they are: a part that is not in front is a slice, ``rope.rotate_(q[..., 128:])``.
+    One array, or several with the same positions. They have one dtype (float32, float64, float16 or ml_dtypes.bfloat16)
+    and one length L, are at least `rotary_dim` columns wide, and share no memory. Numbers of heads may differ. Columns
+    from `rotary_dim` on are left as they are. To rotate another part, pass a slice: ``rope.rotate_(q[..., 128:])``.
 offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
 positions : array_like [L] or [B, L], optional
-    Positions, integers or floats, instead of counted ones; with `axes` one axis more, [.., coordinates].
+    The positions themselves, integers or floats, which are then not counted. With `axes`, there is one axis more,
+    [.., coordinates].
 mask : array_like [L] or [B, L] of bool, or of integers 0 and 1, optional
-    Which rows count; the others are left as they are, and are not counted.
+    Which rows are valid. The others are left as they are, and are not counted.
 lengths : int array_like [B], optional
-    How many leading rows of each sequence count.
+    How many leading rows of each sequence are valid.
 cu_seqlens : int array_like [number of sequences + 1], optional
     Where sequences of a packed batch start: 0, the running sum of their lengths.
 seq_axis : int, optional
-    The axis of L: -2 for [B, H, L, D], -3 for [B, L, H, D], 0 for [L, B, H, D] and packed [N, H, D]. What is per row of
-    a batch belongs to the first other axis; further axes are heads and share it.
+    The axis of L: -2 for [B, H, L, D], -3 for [B, L, H, D], 0 for [L, B, H, D] and packed [N, H, D]. Offsets,
+    masks and lengths belong to the first other axis. Further axes are heads, which share them.
 inverse : bool, optional
-    Undo the same call without it, up to rounding.
+    Whether to undo the call with the same other arguments, up to rounding.
 num_threads : int, optional
-    At most so many threads.
+    The largest number of threads.
 
 Returns
 -------
@@ -125,8 +126,8 @@ TypeError
 Notes
 -----
 ``x1 * cos - x2 * sin`` and ``x2 * cos + x1 * sin`` for each pair (x1, x2), with the tables of `tables`: Su et al.,
-"RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021, section 3.4.2. Each operation is rounded, as NumPy
-does it; in float16 and bfloat16 tables and arithmetic are float32, and the result is rounded once.
+"RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021, section 3.4.2. Each operation is rounded, as in
+NumPy. In float16 and bfloat16, tables and arithmetic are float32, and the result is rounded once.
 
 Examples
 --------
@@ -150,17 +151,17 @@ x : array_like [.., L, .., D]
 offset, positions, mask, lengths, cu_seqlens, seq_axis, inverse, num_threads
     As in `rotate_`.
 out : ndarray, optional
-    What to write into: x itself, or an array apart from it, of its shape and dtype.
+    The array to write into: `x` itself, or an array apart from it, of its shape and dtype.
 
 Returns
 -------
 ndarray
-    `out`, or a new array. Columns from `rotary_dim` on, and rows that do not count, are copied.
+    `out`, or a new array. Columns from `rotary_dim` on, and rows that are not valid, are copied.
 
 Raises
 ------
 ValueError, TypeError
-    As `rotate_` does.
+    The errors of `rotate_`.
 
 Examples
 --------
@@ -172,14 +173,14 @@ array([[1.        , 0.        ],
 )doc");
 
 FASTPE_METHOD_WITH(ShiftMethod, "shift_", ShiftArguments, FASTPE_SHIFT, "$self", "*others",
-                   R"doc(Move keys that are rotated already to other positions, in place.
+                   R"doc(Move keys, which have been rotated before, to other positions, in place.
 
 Parameters
 ----------
 x, *others : ndarray [.., L, .., D]
     As in `rotate_`.
 by : int or array_like [L], [B, L] or [B, 1]
-    How many positions to move by, for all rows or for each; with `axes` one axis more, [.., coordinates].
+    How many positions to move by, for all rows or for each. With `axes`, there is one axis more, [.., coordinates].
 mask, lengths, seq_axis, num_threads
     As in `rotate_`.
 
@@ -191,12 +192,12 @@ ndarray or tuple of ndarrays
 Raises
 ------
 ValueError, TypeError
-    As `rotate_` does.
+    The errors of `rotate_`.
 
 Notes
 -----
-The bits are those of `rotate_` with ``positions=by`` and an attention factor of 1, which the keys have in them already.
-A position that was rounded into a 16-bit key stays in it.
+The bits are those of `rotate_` with ``positions=by`` and an attention factor of 1, since the keys contain the factor
+already. The rounding of 16-bit keys is not undone.
 
 Examples
 --------

@@ -14,20 +14,20 @@ FASTPE_ARGUMENTS(WarmUpArguments, FASTPE_WARM_UP);
 FASTPE_METHOD(WarmUpMethod, "warm_up", WarmUpArguments, FASTPE_WARM_UP,
               R"doc(Make what later calls read: the tables of one dtype, and all rows that `max_len` promises.
 
-A server that calls it before its first request spends no time on them in a request. Results are the same without it.
+A server calls it before its first request, so that no request spends time on them. Results are the same without it.
 
 Parameters
 ----------
 dtype : dtype, optional
-    The dtype of the arrays to come; float32 if not given. Rows are kept in float32 and float64, and 16-bit arrays read
-    those of float32.
+    The dtype of the arrays in later calls; float32 by default. Rows are kept in float32 and float64, and 16-bit arrays
+    read those of float32.
 num_threads : int, optional
-    At most this many threads.
+    The largest number of threads.
 
 Raises
 ------
 MemoryError
-    Where there is no memory for the rows. Calls would raise it, too: choose a smaller `max_len`.
+    If there is no memory for the rows. Calls would raise it, too: choose a smaller `max_len`.
 
 Examples
 --------

@@ -60,10 +60,11 @@ struct RowsLayout {
   std::int64_t offset_of(std::int64_t item, std::int64_t l) const {
     const std::int64_t along = l * seq_stride_bytes;
     if (inner_count == 1) return along + outer.offset_of(item);
-    if (item < inner_count) return along + item * inner_stride_bytes;  // without a division, which one row would notice
+    // This saves a division, whose time a single row would notice.
+    if (item < inner_count) return along + item * inner_stride_bytes;
     return along + outer.offset_of(item / inner_count) + item % inner_count * inner_stride_bytes;
   }
-  // Adds the axes that items count, one after the other; then walk_inside() once.
+  // Call add_items() for each axis that items count, one after the other, and then walk_inside() once.
   void add_items(std::int64_t length, std::int64_t stride_bytes);
   void walk_inside();
 
@@ -112,7 +113,7 @@ struct Number {
 
 inline Number number_of(std::int64_t integer) { return {true, integer, static_cast<double>(integer)}; }
 
-// Numbers that (row, sequence) or one index alone counts.
+// Numbers that are looked up by (row, place in the sequence), or by one of the two alone.
 struct NumbersView {
   const char* data = nullptr;
   NumberType type = NumberType::int64;

@@ -10,7 +10,7 @@
 
 namespace fastpe {
 
-// Memory that begins on a cache line's boundary, and is zeroed or as it comes.
+// Memory that begins on a cache line's boundary, and is zeroed or uninitialized.
 template <class T>
 class AlignedBuffer {
  public:

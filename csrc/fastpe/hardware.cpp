@@ -41,7 +41,7 @@ std::int64_t last_level_cache_bytes() {
   return std::int64_t{16} * 1024 * 1024;
 }
 
-// Of the last level, server processors have 1.9 to 4 MiB for each core.
+// Server processors have 1.9 to 4 MiB of the last-level cache for each core.
 constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a long call is stopped: the calling thread looks now and then, and all threads see what it found. When they have
-// stopped, the calling thread throws Interrupted.
+// How a long call is stopped: the calling thread checks now and then whether to stop, and all threads see the answer.
+// When they have stopped, the calling thread throws Interrupted.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,8 @@ inline void throw_if_interrupted(Interruption* interruption) {
   if (interruption != nullptr && interruption->look()) throw Interrupted{};
 }
 
-// Looks once in so many elements of an array that is read from end to end; they take some milliseconds.
+// Checks for an interruption once in `elements_at_once` elements of an array that is read from end to end. They take
+// some milliseconds.
 class Lookout {
  public:
   static constexpr std::int64_t elements_at_once = 1 << 20;

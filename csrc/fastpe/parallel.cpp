@@ -30,9 +30,9 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t bytes_per_thread = 512 * 1024;
-// More shares than these, or than there are threads, help nobody, and each has scratch memory of its own.
+// More shares than these, or than there are threads, make no call faster, and each share has scratch memory of its own.
 constexpr int most_shares = 16;
-// The calling thread waits this long at full attention for others to finish, then looks after them now and then.
+// The calling thread checks for this long without a pause whether the others have finished, and then now and then.
 constexpr auto attentive_wait = std::chrono::milliseconds(5);
 constexpr auto nap = std::chrono::microseconds(100);
 
@@ -42,10 +42,10 @@ constexpr int max_team_owners = 4;
 
 std::atomic<int> team_owners{0};
 std::atomic<bool> team_is_busy{false};
-TeamPolicy policy;  // changed only by who holds team_is_busy
+TeamPolicy policy;  // changed only by the thread that holds team_is_busy
 
 struct TeamOwnership {
-  int pool_threads = 0;  // those of this thread's last team; 0: it owns none
+  int pool_threads = 0;  // threads of this thread's last team; 0: it owns none
   ~TeamOwnership() {
     if (pool_threads > 0) team_owners.fetch_sub(1);
   }
@@ -64,13 +64,13 @@ void after_fork_in_child() {
   ownership.pool_threads = 0;
 }
 
-// From load time on, whoever opens teams: other libraries of the process may share the OpenMP run-time, and with it
-// this thread's pool.
+// This watches forks from load time on, whichever library opens teams: other libraries of the process may share the
+// OpenMP run-time, and with it this thread's pool.
 [[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, after_fork_in_child);
 #endif
 
 #if defined(_OPENMP)
-// Whether so many threads can be started at this moment: GNU OpenMP ends the process where one cannot.
+// Whether `count` threads can be started at this moment: GNU OpenMP ends the process if one cannot.
 bool can_start_threads(int count) {
   std::mutex all_started;
   std::vector<std::thread> threads;
@@ -105,7 +105,7 @@ bool can_start_threads(int count) {
 }
 #endif
 
-// The right to open a team of at most so many threads.
+// The right to open a team of at most `threads` threads.
 class Team {
  public:
   explicit Team(int threads) {
@@ -136,7 +136,7 @@ class Team {
   bool is_open() const { return threads_ > 1; }
   int threads() const { return threads_; }
 
-  // The calling thread has done this share of the work by then: alone, it would have taken so much longer.
+  // Estimates how long the calling thread alone would have taken, from the share of the work that it has done by `now`.
   void set_callers_share(TeamPolicy::Clock::time_point now, double share) {
     const std::chrono::duration<double, TeamPolicy::Clock::period> alone = (now - opened_) / share;
     alone_ = std::chrono::duration_cast<TeamPolicy::Clock::duration>(alone);
@@ -144,7 +144,7 @@ class Team {
 
  private:
 #if defined(_OPENMP)
-  // A team that is larger than the last one starts threads, a smaller one ends some.
+  // A team that is larger than the last one starts threads, and a smaller one ends some.
   bool take_ownership(int threads) {
     const bool is_new = ownership.pool_threads == 0;
     if (is_new && team_owners.fetch_add(1) >= max_team_owners) {

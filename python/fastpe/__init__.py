@@ -2,8 +2,8 @@
 """Exact sinusoidal positional encodings and rotary embeddings on the CPU.
 
 >>> import fastpe, numpy as np
->>> x = fastpe.add_(np.zeros((2, 512, 768), np.float32))  # embeddings [B, L, d]: adds their positions in place
->>> table = fastpe.encode(1500, 384, convention="tensor2tensor")  # as another system has it: print(fastpe.conventions)
+>>> x = fastpe.add_(np.zeros((2, 512, 768), np.float32))  # adds positions to embeddings [B, L, d], in place
+>>> table = fastpe.encode(1500, 384, convention="tensor2tensor")  # print(fastpe.conventions) lists the names
 >>> rope = fastpe.RotaryEmbedding(64, interleaved=False)  # for queries and keys
 >>> rope.rotate_(x.reshape(2, 512, 12, 64), seq_axis=-3).shape
 (2, 512, 12, 64)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 
-# Positions and lengths beyond this are no exact float64 numbers.
+# Positions and lengths beyond this are not exact float64 numbers.
 _largest_integer = 2**53
 
 
@@ -119,6 +119,6 @@ def choice(name: str, value: Any, allowed: tuple[str, ...], *, otherwise: str = 
 
 def nearest(value: str, known: Iterable[str]) -> str | None:
     """The text in `known` that `value` was probably meant to be."""
-    import difflib  # costs more than the rest of the package's import, and only errors need it
+    import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
     return next(iter(difflib.get_close_matches(value.lower(), known, n=1)), None)

@@ -20,15 +20,15 @@ _environment_variables = ("FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_
 
 
 def show_config() -> dict[str, Any]:
-    """Describe the build and what it uses here.
+    """Describe the build, and what it uses on this machine.
 
     Returns
     -------
     dict
         ``version``, ``compiler``, ``openmp``, ``instruction_set`` (the one in use), ``available_instruction_sets``
-        (best first), ``threads`` (of a call that does not say), ``streaming_bytes`` (larger outputs in float32 and
-        float64 may bypass the cache), ``kept_row_bytes`` (of all rows that encoders keep now), ``python``, ``numpy``, ``machine``, and ``environment``: the variables that are
-        set and matter.
+        (best first), ``threads`` (of a call without `num_threads`), ``streaming_bytes`` (larger outputs in float32 and
+        float64 may bypass the cache), ``kept_row_bytes`` (of all rows that encoders keep now), ``python``, ``numpy``,
+        ``machine``, and ``environment``: the variables that are set and that fastpe reads.
 
     Examples
     --------

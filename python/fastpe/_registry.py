@@ -75,7 +75,7 @@ _Preset = TypeVar("_Preset", bound=Preset)
 
 
 class Registry(Mapping[str, _Preset], Generic[_Preset]):
-    """Presets by name, read-only; printed as one line each.
+    """Presets by name, which cannot be changed. `print` shows one line for each.
 
     Examples
     --------

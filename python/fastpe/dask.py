@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Encodings added to chunked dask arrays, lazily.
+"""Add encodings to chunked dask arrays, lazily.
 
-Needs dask: ``pip install 'dask[array]'``.
+This module needs dask: ``pip install 'dask[array]'``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add(
     alpha: float = 1.0,
     num_threads: int = 1,
 ) -> dask.array.Array:
-    """Add the encoding to a dask array: what `fastpe.add` gives for the whole array, bit for bit.
+    """Add the encoding to a dask array. The result has the bits of `fastpe.add` of the whole array.
 
     Any axis may be chunked, the sequence and the last one included; no chunk is moved or merged, and none is changed.
 
@@ -49,7 +49,7 @@ def add(
     offset : int, optional
         Added to the counted positions.
     num_threads : int, optional
-        Threads per chunk; dask's workers are the parallelism.
+        The largest number of threads for each chunk. Dask's workers run chunks at the same time.
 
     Returns
     -------
@@ -59,10 +59,11 @@ def add(
     Raises
     ------
     TypeError
-        For what is no dask array, or has another dtype.
+        For an argument that is no dask array, or has another dtype.
     ValueError
         For a `seq_axis` that does not exist, chunks of unknown size along the sequence or the last axis, and as
-        `fastpe.add_`. All of it when called, not when computed.
+        `fastpe.add_`. All errors are raised by the call, and not when the result is
+        computed.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def add(
     import dask.array
 
     if not isinstance(array, dask.array.Array):
-        raise TypeError(f"array is a {type(array).__name__}, expected a dask array; for others use fastpe.add")
+        raise TypeError(f"array is a {type(array).__name__}, expected a dask array; for other arrays, use fastpe.add")
     axes = array.ndim
     axis = seq_axis + axes if seq_axis < 0 else seq_axis
     if not 0 <= axis < axes - 1:

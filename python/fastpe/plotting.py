@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures of positional encodings and rotary embeddings, as functions that draw into matplotlib axes.
 
-Needs matplotlib: ``pip install matplotlib``. Colours and colour maps are ones that people with colour-blindness can
-tell apart.
+They need matplotlib: ``pip install matplotlib``. People with colour-blindness can tell the colours and colour maps
+apart.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
     seq_len : int, optional
         Number of positions.
     ax : Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; those of a new figure by default.
     colorbar : bool, optional
         Whether to draw the bar that says which colour is which value.
 
     Returns
     -------
     Axes
-        `ax`, or the new one.
+        `ax`, or the new axes.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes
     encoding : PositionalEncoding
         What to draw.
     ax : Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; those of a new figure by default.
 
     Returns
     -------
     Axes
-        `ax`, or the new one.
+        `ax`, or the new axes.
 
     Examples
     --------
@@ -124,14 +124,14 @@ def waves(
     seq_len : int, optional
         Number of positions.
     dimensions : sequence of int, optional
-        Which ones, at most 7; by default four whose wavelengths show within `seq_len`.
+        The dimensions to draw, at most 7; by default four whose wavelengths can be seen within `seq_len`.
     ax : Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; those of a new figure by default.
 
     Returns
     -------
     Axes
-        `ax`, or the new one.
+        `ax`, or the new axes.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def similarity(
 ) -> Axes:
     """Draw the dot product of every two positions' encodings, divided by that of a position with itself.
 
-    It depends on their distance alone, and mostly falls with it.
+    It depends on their distance alone, and mostly falls as the distance grows.
 
     Parameters
     ----------
@@ -173,14 +173,14 @@ def similarity(
     seq_len : int, optional
         Number of positions.
     ax : Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; those of a new figure by default.
     colorbar : bool, optional
         Whether to draw the bar that says which colour is which value.
 
     Returns
     -------
     Axes
-        `ax`, or the new one.
+        `ax`, or the new axes.
 
     Examples
     --------
@@ -215,16 +215,16 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     Parameters
     ----------
     encoding : PositionalEncoding
-        Whose frequencies.
+        The encoding whose frequencies are used.
     last_position : int, optional
-        Where to stop, from 10.
+        The position at which the picture stops, at least 10.
     ax : Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; those of a new figure by default.
 
     Returns
     -------
     Axes
-        `ax`, or the new one.
+        `ax`, or the new axes.
 
     Examples
     --------
@@ -258,19 +258,19 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
 
 
 def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes:
-    """Draw the wavelength of each frequency of a rotary embedding, beside those without its scaling.
+    """Draw the wavelength of each frequency of a rotary embedding, with its scaling and without.
 
     Parameters
     ----------
     rope : RotaryEmbedding
         What to draw. Frequencies of 0 have no wavelength: the legend counts them.
     ax : Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw into; those of a new figure by default.
 
     Returns
     -------
     Axes
-        `ax`, or the new one.
+        `ax`, or the new axes.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes
     name = "without scaling" if isinstance(scaling, Scaling) else "given frequencies"
     if isinstance(scaling, Scaling) and scaling.rope_type != "default":
         plain = RotaryEmbedding(rope.rotary_dim, interleaved=rope.interleaved, base=scaling.base)
-        # Rings, so that the points show where both agree.
+        # These markers are rings, so that the points can be seen inside of them.
         _plot_turning(ax, plain, name, color=_palette(ax)[1], markersize=7, fillstyle="none")
         name = scaling.rope_type
     _plot_turning(ax, rope, name, color=_palette(ax)[0], markersize=4)

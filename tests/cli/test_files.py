@@ -315,7 +315,7 @@ def test_a_reader_that_left_before_anything_was_printed_is_no_error_message(comm
         (b"", "standard input is not a .npy file: it starts with b''"),
         pytest.param(npy_bytes(embeddings(3, 4))[:-1], "standard input is truncated", marks=pytest.mark.slow),
         pytest.param(
-            npy_bytes(embeddings(3, 4)) + b"x", "standard input goes on after its array", marks=pytest.mark.slow
+            npy_bytes(embeddings(3, 4)) + b"x", "standard input has bytes after its array", marks=pytest.mark.slow
         ),
     ],
 )
@@ -333,7 +333,7 @@ def test_a_named_pipe_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture
     pipe, target = tmp_path / "pipe", tmp_path / "y.npy"
     os.mkfifo(pipe)
     assert main(["add", str(pipe), "--in-place"]) == 1
-    assert "pipe is a pipe: expected it as the only input, with -o" in capsys.readouterr().err
+    assert "pipe is a pipe, expected it to be the only input, with -o" in capsys.readouterr().err
     with subprocess.Popen([sys.executable, "-m", "fastpe", "add", str(pipe), "-o", str(target), "-q"]) as process:
         pipe.write_bytes(npy_bytes(x))
     assert process.returncode == 0
@@ -511,7 +511,7 @@ def test_every_target_is_checked_before_the_first_is_written(
     # Each of them would fit, and both would not.
     monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=60))
     assert main(["add", *names, "-o", "out"]) == 1
-    assert "out/a.npy and the 1 other results would have 96 B, and there are 60 B free" in capsys.readouterr().err
+    assert "out/a.npy and the 1 other results would take 96 B, and 60 B are free" in capsys.readouterr().err
     assert os.listdir("out") == ["b.npy"]
 
 
@@ -544,8 +544,8 @@ def test_names_of_files_move_no_terminal(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.npy"], "expected one of -o OUT and --in-place"),
-        (["a.npy", "-o", "b.npy", "--in-place"], "expected one of -o OUT and --in-place"),
+        (["a.npy"], "say where the result goes, expected one of them"),
+        (["a.npy", "-o", "b.npy", "--in-place"], "say where the result goes, expected one of them"),
         (["-", "--in-place"], "- is a pipe"),
         (["-", "a.npy", "-o", "out"], "- is a pipe"),
         (["-", "-o", "d"], "-o is d, a directory"),
@@ -556,7 +556,7 @@ def test_names_of_files_move_no_terminal(
         (["a.npy", "-o", "y.npz"], "give y.npz the suffix .npy"),
         (["a.npy", "-o", "no/y.npy"], "is no directory; make it first"),
         (["a.npy", "-o", "y.npy", "--key", "x"], "--key chooses one of several arrays or columns"),
-        (["d", "-o", "y.npy"], "-o is y.npy, the name of a file, expected a directory for all from d"),
+        (["d", "-o", "y.npy"], "-o is y.npy, the name of a file, expected a directory for the results of d"),
         (["a.npy", "-o", ""], "a name is empty"),
         (["", "-o", "y.npy"], "a name is empty"),
         (["a.npy", "./a.npy", "--in-place"], "./a.npy and a.npy are one file; name it once"),
@@ -573,7 +573,7 @@ def test_names_of_files_move_no_terminal(
         (["a.npy", "-o", "y.npy", "--offset", str(2**53)], "2**53"),
         (["a.npy", "-o", "y.npy", "--base", "0"], "base"),
         (["ids.npy", "-o", "y.npy"], "ids.npy has dtype int64, expected float16, float32 or float64"),
-        (["brain.npy", "-o", "y.npy"], "if it is bfloat16, say --dtype bfloat16"),
+        (["brain.npy", "-o", "y.npy"], "if it is bfloat16, give --dtype bfloat16"),
         (["line.npy", "-o", "y.npy"], "line.npy has shape [3], expected at least two axes"),
     ],
 )
@@ -612,7 +612,7 @@ def test_encode_writes_npy_alone(name: str, tmp_path: Path, capsys: pytest.Captu
 def test_too_little_room_is_known_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["encode", "--seq-len", str(10**13), "--d-model", "1000", "-o", str(tmp_path / "y.npy")]) == 1
     error = capsys.readouterr().err
-    assert "y.npy would have 40.00 PB, and there are " in error
+    assert "y.npy would take 40.00 PB, and " in error
     assert os.listdir(tmp_path) == []
 
 
@@ -665,7 +665,7 @@ def test_hostile_headers(
     else:
         with zipfile.ZipFile(source, "w") as archive:
             archive.writestr("x.npy", data)
-        message = {"it is truncated": "is truncated", "followed by something else": "goes on after"}.get(
+        message = {"it is truncated": "is truncated", "followed by something else": "has bytes after"}.get(
             message, message
         )
     assert main(["add", str(source), "-o", str(tmp_path / f"y.{form}")]) == 1

@@ -79,7 +79,7 @@ def test_identify_readsfile_of_arrays(tmp_path: Path, suffix: str, capsys: pytes
         ([name], f"{name} holds 10 arrays (pos_embed, layers.0.weight, "),
         ([name], "); choose with --key NAME, cosines and sines with two: --key COS --key SIN"),
         ([name, "--key", "pe"], f"--key is pe, expected one of {name}'s arrays: pos_embed"),
-        ([name, *(["--key", "pos_embed"] * 3)], "--key was given 3 times, expected a table, or cosines and sines"),
+        ([name, *(["--key", "pos_embed"] * 3)], "--key was given 3 times, expected once for a table, or twice"),
     ):
         assert main(["identify", *arguments]) == 1
         assert message in capsys.readouterr().err

@@ -141,10 +141,10 @@ def test_zero_rows_are_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("zero", "first", "said"),
     [
-        ([1], 2, "row 1 is zero, as the padding index 1 has it"),
-        ([0], 1, "row 0 is zero, as a padding index or a class token has it"),
-        ([3], 4, "row 3 is zero, as the padding index 3 has it"),
-        ([0, 1], 2, "rows 0 to 1 are zero, as class tokens have it"),
+        ([1], 2, "row 1 is zero, as for the padding index 1"),
+        ([0], 1, "row 0 is zero, as for a padding index or a class token"),
+        ([3], 4, "row 3 is zero, as for the padding index 3"),
+        ([0, 1], 2, "rows 0 to 1 are zero, as for class tokens"),
     ],
 )
 def test_the_call_makes_the_rows_that_tokens_read(zero: list[int], first: int, said: str) -> None:
@@ -329,7 +329,7 @@ def test_every_form_of_rotary_tables(form: Any, offset: int) -> None:
     call += f".tables(200{f', offset={offset}' if offset else ''})"
     if form in ("cos_sin", "sin_cos"):
         # An encoding has the same values.
-        assert f"as the cache of a rotary embedding it is {call}" in found.notes
+        assert f"as the cache of a rotary embedding, it is {call}" in found.notes
         return
     assert found.code == call
     assert found.rotary is not None

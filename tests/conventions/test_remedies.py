@@ -53,7 +53,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "encode_grid((2, 3), 8, convention='detr', mask=[[2, 1, 0]] * 2)",
-        "as a condition, such as mask != 0",
+        "pass a condition, such as mask != 0",
         "encode_grid((2, 3), 8, convention='detr', mask=np.array([[2, 1, 0]] * 2) != 0)",
     ),
     (

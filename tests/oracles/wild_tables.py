@@ -93,7 +93,7 @@ def _tensorflow_tutorial() -> Floats:
     "M2M100",
     "huggingface/transformers:models/m2m_100/modeling_m2m_100.py get_embedding",
     "fastpe.encode(1024, 64, convention='fairseq')",
-    "row 1 is zero, as the padding index 1 has it: tokens start at row 2",
+    "row 1 is zero, as for the padding index 1: tokens start at row 2",
 )
 def _m2m100() -> Floats:
     table = _side_by_side(_angles(np.arange(1026), _half_minus_one(64)))
@@ -105,7 +105,7 @@ def _m2m100() -> Floats:
     "fairseq, padding index 0",
     "facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py get_embedding",
     "fastpe.encode(199, 64, convention='opennmt-tf')",
-    "row 0 is zero, as a padding index or a class token has it: tokens start at row 1",
+    "row 0 is zero, as for a padding index or a class token: tokens start at row 1",
 )
 def _fairseq_padding_0() -> Floats:
     table = _side_by_side(_angles(np.arange(200), _half_minus_one(64)))
@@ -129,7 +129,7 @@ def _jadore() -> Floats:
     "transformers Marian",
     "huggingface/transformers:models/marian/modeling_marian.py",
     "fastpe.encode(512, 64, convention='concat')",
-    "as the cache of a rotary embedding it is",
+    "as the cache of a rotary embedding, it is",
 )
 def _marian() -> Floats:
     return _side_by_side(np.arange(512)[:, None] / np.power(10000, 2 * np.arange(32) / 64)).astype(f32)
@@ -276,7 +276,7 @@ def _mae_2d(d: int, height: Any, width: Any) -> Floats:
     "MAE",
     "facebookresearch/mae:util/pos_embed.py get_2d_sincos_pos_embed, cls_token=True",
     "fastpe.encode_grid((14, 14), 96, convention='mae2d', class_tokens=1)",
-    "its first row is zero, as class tokens have it",
+    "its first row is zero, as for class tokens",
 )
 def _mae() -> Floats:
     cells = _mae_2d(96, np.arange(14.0), np.arange(14.0))
@@ -477,7 +477,7 @@ def _gpt_neox() -> Arrays:
     "GPT-J",
     "huggingface/transformers:models/gptj/modeling_gptj.py create_sinusoidal_positions",
     "fastpe.encode(2048, 64, convention='concat')",
-    "as the cache of a rotary embedding it is fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, "
+    "as the cache of a rotary embedding, it is fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, "
     "form='sin_cos').tables(2048)",
 )
 def _gptj() -> Floats:

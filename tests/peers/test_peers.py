@@ -194,7 +194,7 @@ def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:
         layer = getattr(_model(model), name)(d // 2, **knobs)
         batch = 1 if mask is None else len(mask)
         given = None if mask is None else torch.from_numpy(mask)
-        # Its mask is True for cells that count, as ours.
+        # Its mask is True for cells that are valid, as fastpe's is.
         table = layer((batch, 3, H, W), torch.device("cpu"), torch.float32, given)
         table = table.reshape(batch, H, W, d).permute(0, 3, 1, 2) if table.ndim == 3 else table
         return table[0] if mask is None else table

@@ -263,7 +263,7 @@ def test_the_trained_length() -> None:
 
     inner = {**yarn, "original_max_position_embeddings": 100}
     assert trained({**LLAMA, "rope_scaling": inner}) == 100
-    # Beside one mapping, the outer one wins; beside nested ones, it does not count.
+    # With one mapping, the outer key wins. With nested mappings, it is ignored.
     assert trained({**LLAMA, "rope_scaling": inner, "original_max_position_embeddings": 200}) == 200
     nested = {"model_type": "gemma3_text", "rope_parameters": {"full_attention": inner}}
     assert trained({**nested, "original_max_position_embeddings": 200}, layer_type="full_attention") == 100
@@ -376,12 +376,12 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
         (
             {"model_type": "gemma3_text", "rope_scaling": {"type": "linear", "factor": 8.0}},
             {"layer_type": "full_attention"},
-            "without a rope_type, which transformers takes for no scaling",
+            "without a rope_type, which is no scaling",
         ),
         (
             {"model_type": "llama", "rope_parameters": {"a": {"rope_theta": 1e4}, "truncate": False}},
             {"layer_type": "a"},
-            "with 'truncate' beside a, expected types of layers alone",
+            "with 'truncate' and a, expected types of layers alone",
         ),
         (
             {"model_type": "llama", "partial_rotary_factor": 0.5},

@@ -569,7 +569,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.rotate(x, wide)",
         TypeError,
         "rotate() takes 1 positional argument(s), found 2",
-        "pass the others by keyword, and one array a call",
+        "pass the others by keyword, and rotate one array in each call",
     ),
     (
         "rope.rotate(x, out=x[:1])",
@@ -1160,7 +1160,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "Rope(4, interleaved=True, scaling='linear')",
         TypeError,
         "scaling is 'linear'",
-        'write {"rope_type": "linear", "factor": 4.0}, for one',
+        'such as {"rope_type": "linear", "factor": 4.0}',
     ),
     (
         "Rope(4, interleaved=True, scaling={'rope_type': 'yarm'})",

@@ -711,7 +711,7 @@ def test_what_is_no_mapping_is_refused(scaling: Any) -> None:
             {**DYNAMIC, "original_max_position_embeddings": 4096},
             (
                 'scaling["max_position_embeddings"] is 2048 and scaling["original_max_position_embeddings"] is 4096, '
-                'expected the same: both are the length from which on "dynamic" scales; leave one out'
+                'expected the same: both are the length beyond which "dynamic" scales; leave one out'
             ),
         ),
     ],

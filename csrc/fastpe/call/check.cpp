@@ -22,8 +22,8 @@ std::string origin_of(const Positions& p, std::int64_t row, const Run& run, std:
   return (p.is_offset_given ? offset : "") + "the position of row " + std::to_string(l);
 }
 
-// Sets the bounds of rows that all count from offsets, and says whether they are good. Decoding checks many of one
-// position each.
+// Sets the bounds of rows that all count from offsets, and says whether they are good. In decoding, there are many
+// such rows with one position each.
 bool are_counted_rows_good(const Call& call, PositionBounds& bounds) {
   const Positions& p = call.positions;
   const OperationShape& shape = call.operation.shape();

@@ -37,7 +37,7 @@ class Walk {
 
   void go(const Share& share) {
     if (plan_.shares_rows) {
-      // Rows are valid or not for each item apart: see apply().
+      // Which rows are valid differs from item to item: see apply().
       each_run(0, share.items, share.l_begin, share.l_end - share.l_begin, 0);
       return;
     }
@@ -52,8 +52,8 @@ class Walk {
   }
 
  private:
-  // What the general walk comes to where each row has an offset and nothing else. In decoding, its steps were a sixth
-  // of a call's time.
+  // Does what the general walk does, for rows that have an offset and nothing else. In decoding, the steps of the
+  // general walk were a sixth of a call's time.
   void read_at_offsets(const Share& share) {
     const TableView& ready = plan_.ready;
     const std::int64_t count = share.l_end - share.l_begin;
@@ -187,7 +187,7 @@ class Walk {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.tile.segment_rows}, workspace_);
       return;
     }
-    // Segments are of one size: short ones are over before the next is fetched.
+    // Segments have one size: a short one would end before the next one is fetched.
     const std::int64_t segments = (tile.count + plan_.tile.segment_rows - 1) / plan_.tile.segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t first = tile.l + tile.count * segment / segments;

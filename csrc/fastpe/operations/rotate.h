@@ -39,7 +39,7 @@ class Rotate final : public Operation {
     const RotatedArray& array;
     std::int64_t first, count;
   };
-  // Those from `item` on, which belong to one array and one row, and at most `most`.
+  // The heads from `item` on that belong to the same array and row, at most `most` of them.
   Heads heads_at(std::int64_t item, std::int64_t most) const;
   static bool are_inner_heads(const Heads& heads);
   const char* x_at(const Place& place) const;
@@ -49,7 +49,7 @@ class Rotate final : public Operation {
   void rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,
                           char* scratch) const;
   void rotate_rows(const Rotation& rotation, const char* table_row) const;
-  // What out has beside the turned pairs, where it is not x.
+  // Copies the columns that are not turned, if out is not x.
   void copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
   bool turns_all() const;
 

@@ -7,7 +7,7 @@
 namespace fastpe {
 namespace {
 
-// How often a form has the cosines and the sines, each as adjacent columns; 0: its columns alternate.
+// How many copies of the cosines and of the sines a form has, each as adjacent columns; 0: its columns alternate.
 int copies_of(TableForm form) {
   switch (form) {
     case TableForm::cos_sin:

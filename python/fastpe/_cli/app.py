@@ -18,7 +18,7 @@ from fastpe._cli.output import require_targets
 
 app = typer.Typer(
     name="fastpe",
-    help="Exact sinusoidal positional encodings and rotary embeddings on the CPU.",
+    help="Compute exact sinusoidal positional encodings and rotary embeddings on the CPU.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -43,7 +43,7 @@ def _top(
 
 
 def _integer(name: str, at_least: int | None = None) -> Callable[[str | int], int]:
-    """What reads an integer from the command line; typer's own messages are those of its libraries."""
+    """Make a parser of integers on the command line, since typer's own messages are those of its libraries."""
 
     def parse(text: str | int) -> int:
         try:
@@ -59,7 +59,7 @@ def _integer(name: str, at_least: int | None = None) -> Callable[[str | int], in
 
 
 def _number(name: str) -> Callable[[str | float], float]:
-    """What reads a number from the command line."""
+    """Make a parser of numbers on the command line."""
 
     def parse(text: str | float) -> float:
         try:
@@ -76,10 +76,10 @@ def _number(name: str) -> Callable[[str | float], float]:
 @app.command("demo")
 def _demo(
     batch: Annotated[
-        int, typer.Option(parser=_integer("--batch", 1), metavar="B", help="Sequences in the batch.")
+        int, typer.Option(parser=_integer("--batch", 1), metavar="B", help="Number of sequences in the batch.")
     ] = 32,
     seq_len: Annotated[
-        int, typer.Option(parser=_integer("--seq-len", 1), metavar="L", help="Positions in a sequence.")
+        int, typer.Option(parser=_integer("--seq-len", 1), metavar="L", help="Number of positions in a sequence.")
     ] = 512,
     d_model: Annotated[
         int, typer.Option(parser=_integer("--d-model", 1), metavar="D", help="Width of the embeddings.")
@@ -87,7 +87,7 @@ def _demo(
 ) -> None:
     """Encode, add, check and time a built-in batch.
 
-    Exits with 1 if a value is further from a float64 NumPy reference than rounding explains.
+    The command exits with 1 if a value is further from a float64 NumPy reference than rounding explains.
     """
     from fastpe._cli.commands import demo
 
@@ -110,7 +110,8 @@ _Convention = Annotated[
 ]
 _base = _number("--base")
 _Base = Annotated[
-    float | None, typer.Option(parser=_base, metavar="B", help="Base of the wavelengths, instead of the convention's.")
+    float | None,
+    typer.Option(parser=_base, metavar="B", help="Base of the wavelengths, which replaces that of the convention."),
 ]
 _Offset = Annotated[
     int, typer.Option(parser=_integer("--offset"), metavar="POSITION", help="Position of the first row.")
@@ -118,17 +119,18 @@ _Offset = Annotated[
 _Dtype = Annotated[str, typer.Option(metavar="DTYPE", help="float16, bfloat16, float32 or float64.")]
 _Config = Annotated[str | None, typer.Option(metavar="FILE", help="A model's config.json.")]
 _LayerType = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Which layers, as the config names them, where they differ.")
+    str | None,
+    typer.Option(metavar="NAME", help="Type of layers, by its name in the config; needed if the types differ."),
 ]
 _Interleaved = Annotated[
     bool | None,
     typer.Option(
         "--interleaved/--no-interleaved",
-        help="The pairing of a model that fastpe does not know; cosines and sines are the same.",
+        help="Pairing of a model that fastpe does not know; cosines and sines do not depend on it.",
     ),
 ]
 _Threads = Annotated[
-    int | None, typer.Option(parser=_integer("--threads", 1), metavar="N", help="At most this many threads.")
+    int | None, typer.Option(parser=_integer("--threads", 1), metavar="N", help="Largest number of threads.")
 ]
 _NoClobber = Annotated[bool, typer.Option("--no-clobber", help="Refuse to replace a file that exists.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
@@ -179,7 +181,10 @@ def _rotary(
     output: Annotated[
         str,
         typer.Option(
-            "-o", "--output", metavar="OUT", help="A .npz or .safetensors file; .npy or - for forms of one array."
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="A .npz or .safetensors file; for forms of one array, also a .npy file or -.",
         ),
     ],
     seq_len: Annotated[
@@ -187,7 +192,7 @@ def _rotary(
         typer.Option(
             parser=_integer("--seq-len", 0),
             metavar="L",
-            help="Number of positions; the last one decides for scalings that depend on a length.",
+            help="Number of positions; a scaling that depends on a length takes the last position plus 1.",
         ),
     ],
     config: _Config = None,
@@ -196,14 +201,12 @@ def _rotary(
     dim: Annotated[
         int | None,
         typer.Option(
-            parser=_integer("--dim"), metavar="D", help="Columns that are rotated, where there is no --config."
+            parser=_integer("--dim"), metavar="D", help="Number of columns that are rotated; needed without --config."
         ),
     ] = None,
     base: Annotated[
         float | None,
-        typer.Option(
-            parser=_base, metavar="B", help="Base of the frequencies, where there is no --config.", show_default="10000"
-        ),
+        typer.Option(parser=_base, metavar="B", help="Base of the frequencies without --config.", show_default="10000"),
     ] = None,
     offset: _Offset = 0,
     form: Annotated[
@@ -211,7 +214,7 @@ def _rotary(
         typer.Option(
             autocompletion=_forms,
             metavar="FORM",
-            help=f"{', '.join(_core.table_forms)}; by default the model's own, or halves.",
+            help=f"{', '.join(_core.table_forms)}; the default is that of the model's own module, or halves.",
         ),
     ] = None,
     dtype: _Dtype = "float32",
@@ -221,7 +224,7 @@ def _rotary(
 ) -> None:
     """Write the cosines and sines of a rotary embedding.
 
-    The model is one that a config.json describes, or has --dim columns and no scaling.
+    A config.json describes the embedding, or else --dim and --base do, without a scaling.
     """
     from fastpe._cli.commands import rotary
     from fastpe._cli.options import RotaryOptions, dtype_of
@@ -264,17 +267,21 @@ def _add(
     ],
     output: Annotated[
         str | None,
-        typer.Option("-o", "--output", metavar="OUT", help="The file to write, a directory for many, or - for a pipe."),
+        typer.Option(
+            "-o", "--output", metavar="OUT", help="The file to write, a directory for several files, or - for a pipe."
+        ),
     ] = None,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Change the .npy files or .zarr stores themselves.")
     ] = False,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Which array of several, or which column of a table; the others are copied."),
+        typer.Option(
+            metavar="NAME", help="Name of the array, or of the column of a table, to add to; all others are copied."
+        ),
     ] = None,
     seq_axis: Annotated[
-        int, typer.Option(parser=_integer("--seq-axis"), metavar="AXIS", help="Which axis is the sequence.")
+        int, typer.Option(parser=_integer("--seq-axis"), metavar="AXIS", help="The axis of the sequence.")
     ] = -2,
     scale: Annotated[
         float, typer.Option(parser=_number("--scale"), metavar="S", help="S in x * S + A * encoding.")
@@ -295,11 +302,11 @@ def _add(
 ) -> None:
     """Add the encoding to embeddings in files.
 
-    IN is a .npy, .npz, .parquet or .arrow file, a .zarr store, a directory of them, a pattern, or - for a pipe.
+    IN is a .npy, .npz, .parquet or .arrow file, a .zarr store, a directory of these, a pattern, or - for a pipe.
 
     Files may be larger than memory. A new file appears under its name when it is complete. If it replaces a file, it has the
-    same permissions, but other hard links keep the old contents. --in-place has no such safety: stopped in the middle, it
-    leaves a file that is partly changed.
+    same permissions, but other hard links keep the old contents. --in-place is not as safe: if it is stopped in the
+    middle, the file is partly changed.
     """
     from fastpe._cli.commands import add
     from fastpe._cli.files.addition import Addition
@@ -312,7 +319,7 @@ def _add(
 
 @app.command("info")
 def _info(
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
 ) -> None:
     """Show the build, the machine and the limits."""
     from fastpe._cli.commands import info
@@ -351,7 +358,10 @@ def _plot(
     output: Annotated[
         str | None,
         typer.Option(
-            "-o", "--output", metavar="OUT", help="A .png, .svg or .pdf file; none shows it, in kitty or iTerm2."
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="A .png, .svg or .pdf file; without -o, kitty and iTerm2 show the picture.",
         ),
     ] = None,
     seq_len: Annotated[
@@ -359,7 +369,7 @@ def _plot(
         typer.Option(
             parser=_integer("--seq-len", 2),
             metavar="L",
-            help="Number of positions; rotary: for scalings that depend on a length.",
+            help="Number of positions; for rotary, the length that a scaling may depend on.",
             show_default="100",
         ),
     ] = None,
@@ -378,13 +388,13 @@ def _plot(
     last_position: Annotated[
         int,
         typer.Option(
-            parser=_integer("--last-position", 10), metavar="POSITION", help="Where the picture of errors stops."
+            parser=_integer("--last-position", 10), metavar="POSITION", help="Last position in the picture of errors."
         ),
     ] = 1_000_000,
     config: _Config = None,
     layer_type: _LayerType = None,
     interleaved: _Interleaved = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Draw light colours on a dark background.")] = False,
     no_clobber: _NoClobber = False,
     quiet: _Quiet = False,
 ) -> None:
@@ -394,11 +404,11 @@ def _plot(
 
     \b
       heatmap      the values of an encoding
-      wavelengths  positions per turn
-      waves        single dimensions
-      similarity   dot products of positions
+      wavelengths  the number of positions in one turn, for each frequency
+      waves        the values of single dimensions
+      similarity   the dot products of two positions' encodings
       error        how far the usual float32 code is off
-      rotary       positions per turn in the model of --config, with its
+      rotary       the wavelengths of the model of --config, with its
                    scaling and without
     """  # noqa: D301
     from fastpe._cli.commands import plot
@@ -431,7 +441,10 @@ def _identify(
     table: Annotated[str, typer.Argument(metavar="TABLE", hidden=True)],
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Which array of several; cosines and sines are two, in this order."),
+        typer.Option(
+            metavar="NAME",
+            help="Name of the array, if there are several; give it twice for cosines and sines, in this order.",
+        ),
     ] = None,
 ) -> None:
     """Find the call that makes a table.
@@ -439,7 +452,7 @@ def _identify(
     TABLE is a .npy, .npz or .safetensors file with an encoding [L, d_model], the cells of a grid, or the cosines and
     sines of a rotary embedding.
 
-    Exits with 1 if no call that is known makes it.
+    The command exits with 1 if no call that it knows makes the table.
     """
     from fastpe._cli.commands import identify
 
@@ -451,9 +464,9 @@ def _identify(
 def _conventions(
     name: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=_convention_names, hidden=True)] = None,
 ) -> None:
-    """List the conventions, or show the one that has a name.
+    """List the conventions, or show the one that NAME says.
 
-    With their formulas, who uses them, and where they were read.
+    For each convention, it prints the formula, the systems that use it, and the source.
     """
     from fastpe._cli.commands import conventions
 

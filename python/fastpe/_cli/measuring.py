@@ -36,7 +36,7 @@ def in_units(seconds: float) -> str:
 
 
 def configuration() -> str:
-    """What matters for a time, in one line."""
+    """The configuration that times depend on, in one line."""
     config = fastpe.show_config()
     threads = config["threads"]
     return (

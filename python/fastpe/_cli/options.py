@@ -22,7 +22,7 @@ class EncodingOptions:
     num_threads: int | None = None
 
     def __post_init__(self) -> None:
-        # A name that is wrong is so for every file.
+        # A wrong name is wrong for every file.
         fastpe.conventions.find(self.convention)
 
     def encoder(self, d_model: int) -> fastpe.PositionalEncoding:

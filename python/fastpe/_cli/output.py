@@ -22,7 +22,7 @@ _errors_of_writing = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
 
 
 class _Forward(io.FileIO):
-    """A descriptor that somebody else opened, for writing from where it stands: archives may not seek and correct."""
+    """A descriptor that somebody else opened, written from its current place on. Archives cannot seek in it."""
 
     def seekable(self) -> bool:
         return False
@@ -49,8 +49,8 @@ def _open_descriptor(number: int, name: str) -> Iterator[IO[bytes]]:
 def descriptor_of(name: str) -> int | None:
     """The number of this process's own descriptor that a name stands for: -, /dev/stdout, /dev/fd/3, and links to such names.
 
-    What the descriptor writes to must not be looked up by its name, and replaced: the one who opened it would keep the
-    old file, or lose what it holds.
+    The file behind the descriptor must not be found by its name and replaced: the program that opened it would keep the
+    old file, or lose the contents.
     """
     if name == "-":
         return 1
@@ -71,7 +71,7 @@ def descriptor_of(name: str) -> int | None:
 
 @contextlib.contextmanager
 def _named_in_errors(name: str) -> Iterator[None]:
-    """Name the target in errors about writing it: those of an open file have no name, others that of a partial file."""
+    """Name the target in errors about writing it: they name no file if it is open, and else the partial file."""
     try:
         yield
     except OSError as error:
@@ -109,7 +109,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _replaceable(path: Path) -> Path:
-    """The file that a path leads to, in a directory that is there; it may be there itself."""
+    """The file that a path leads to, in a directory that exists. The file may exist, too."""
     if path.is_dir():
         raise CommandError(f"{path} is a directory, expected a file to write; add a file name")
     final = Path(os.path.realpath(path))
@@ -125,7 +125,7 @@ def _require_room(path: Path, byte_count: int, file_count: int = 1) -> None:
     free = shutil.disk_usage(os.path.dirname(os.path.realpath(path))).free
     if byte_count > free:
         what = f"{path}" if file_count == 1 else f"{path} and the {file_count - 1} other results"
-        raise CommandError(f"{what} would have {in_bytes(byte_count)}, and there are {in_bytes(free)} free; make room")
+        raise CommandError(f"{what} would take {in_bytes(byte_count)}, and {in_bytes(free)} are free; make room")
 
 
 @contextlib.contextmanager
@@ -163,14 +163,14 @@ def _closed_to_others(path: str, flags: int) -> int:
 
 
 def _copy_access(source: Path, target: Path) -> None:
-    """Let those, and only those, read and write a new file who may do so with the one that it replaces."""
+    """Give a new file the owner and the permissions of the file that it replaces, as far as the system allows."""
     status = source.stat()
     if hasattr(os, "chown"):
         for user, group in ((-1, status.st_gid), (status.st_uid, -1)):
-            # Only root gives files away, and others can choose a group of their own alone.
+            # Only root can change the owner, and others can only choose one of their own groups.
             with contextlib.suppress(PermissionError):
                 os.chown(target, user, group)
-    # The mode, and on Linux the extended attributes, access control lists among them.
+    # This copies the mode, and on Linux the extended attributes, which include access control lists.
     shutil.copystat(source, target)
 
 

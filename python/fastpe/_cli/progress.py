@@ -37,7 +37,7 @@ def progress_bar(total_bytes: int | None, *, quiet: bool) -> Iterator[Progress]:
 
 
 class Summary:
-    """One line on standard error about what was written; with the time, where it says more of the work than of the start."""
+    """One line on standard error about what was written, with the time if the work took most of it."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The usual NumPy code, which `fastpe demo` and the benchmarks time beside fastpe."""
+"""The usual NumPy code, which `fastpe demo` and the benchmarks compare with fastpe."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class _Terminated(BaseException):
 def run(arguments: Sequence[str] | None) -> int:
     """Run the application; every expected failure becomes one line and an exit code."""
     if sys.stderr is None:
-        # Where it is closed, print() would turn to standard output, which may be data.
+        # If it is closed, print() would write to standard output, which may be data.
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
         # A descriptor that can only be read makes a command that prints something fail, instead of losing it.
@@ -103,7 +103,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _termination_as_exception() -> Iterator[None]:
-    # So that unfinished files are removed; a handler can be set in the main thread alone.
+    # The exception lets unfinished files be removed. Only the main thread can set a handler.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

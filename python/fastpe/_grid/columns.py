@@ -14,7 +14,7 @@ from fastpe._grid.convention import GridConvention
 from fastpe._sinusoid.encoder import PositionalEncoding, cached_encoding
 
 _slab_values = 1 << 16
-# Blocks of a grid that are put together in the second-level cache, and from where on that pays for a step in Python.
+# The largest blocks of a grid fit into the second-level cache. Those below the smallest do not repay a step in Python.
 _largest_block_bytes = 1 << 19
 _smallest_block_bytes = 1 << 14
 

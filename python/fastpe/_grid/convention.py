@@ -21,36 +21,37 @@ class GridConvention(Preset):
     Attributes
     ----------
     name : str
-        What it is called in `grid_conventions`.
+        Its name in `grid_conventions`.
     axis : Convention
         The encoding of one axis, over its share of the columns; coordinates count from its first position.
     outermost : {"axis", "function", "frequency", "pair"}
-        What changes slowest along the vector. "axis": one axis after the other, each in `axis`'s own order. "function":
-        the sines of all axes, then their cosines. "frequency": for each frequency the sines of all axes, then their
-        cosines. "pair": for each frequency the sine and cosine of one axis after the other.
+        What changes slowest along the vector. With "axis", one axis follows the other, each in the order of the field
+        `axis`. With "function", the sines of all axes come before their cosines. With "frequency", each frequency
+        has the sines of all axes and then their cosines. With "pair", each frequency has the sine and cosine of one
+        axis after the other.
     axis_order : tuple of int, optional
-        Axes of the grid's shape, in the order in which they appear in the vector; as in the shape by default.
+        The axes of the grid's shape, in the order in which they appear in the vector; that of the shape by default.
     proportions : tuple of int, optional
-        Shares of the columns, in vector order; equal by default.
+        The axes' shares of the columns, in the vector's order; equal by default.
     remainder : {"error", "pad", "truncate"}
         What is done with columns that cannot be shared in pairs: "error" refuses them, "pad" leaves the last ones zero,
         and "truncate" takes the next larger width and drops its last columns.
     normalize : bool
         Whether coordinates are divided by the last one (plus 1e-6) along their axis.
     cell_offset : float
-        Added to counted coordinates; what they are divided by is the last one without it.
+        The number that is added to counted coordinates. Normalized coordinates are divided by the last one without it.
     input_last : bool
         Whether coordinates themselves, where a call includes them, come after the encoding.
     serves : tuple of str
         Systems that use it. Comparisons ignore them.
     source : str
-        Where it was read. Comparisons ignore it.
+        Where the convention was read. Comparisons ignore it.
 
     Raises
     ------
     TypeError, ValueError
         For a field of another type, a text that is not one of the above, an `axis_order` that does not name every axis
-        once, shares below 1, and an `outermost` that does not go with the other fields.
+        once, shares below 1, and an `outermost` that the other fields exclude.
 
     Examples
     --------

@@ -50,30 +50,30 @@ def encode_grid(
     convention : str or GridConvention
         A name in `fastpe.grid_conventions`, or one of your own. There is no default: the order of the axes differs.
     base, freq_scale : float, optional
-        Instead of the convention's.
+        Numbers that replace those of the convention.
     freqs : array_like of float64, optional
         The frequencies of every axis themselves, in radians per cell.
     spacing : float or one per axis, optional
         Distance between neighbouring cells, in the order of `shape`.
     mask : bool array [height, width] or [B, height, width], optional
-        Cells that are True, or 1, count: a cell's coordinate along an axis is the number of them up to it, so that cells
-        of padding repeat the coordinate before them, as DETR has it.
+        Which cells are counted: those that are True, or 1. The coordinate of a cell along an axis is the number of
+        counted cells up to it. Cells of padding thus repeat the coordinate before them, as in DETR.
     class_tokens : int, optional
-        Zero rows in front; the result is then ``[class_tokens + cells, d_model]``.
+        The number of zero rows in front. The result is then ``[class_tokens + cells, d_model]``.
     channels_first : bool, optional
-        ``[d_model, height, width]`` instead of ``[height, width, d_model]``.
+        Whether the result is ``[d_model, height, width]`` instead of ``[height, width, d_model]``.
     dtype : dtype, optional
-        float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
+        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
     num_threads : int, optional
-        At most this many threads.
+        The largest number of threads.
     out : ndarray, optional
         A writable array of exactly the result's shape and dtype.
 
     Returns
     -------
     ndarray
-        ``shape + (d_model,)``, behind the mask's batch axis if it has one; `out` where it is given. Cells in a row,
-        as most systems keep them, are ``.reshape(-1, d_model)``, which copies nothing.
+        An array ``shape + (d_model,)``, behind the mask's batch axis if it has one; or `out` if it was given. Most
+        systems keep one list of cells, which is ``.reshape(-1, d_model)`` of it and copies nothing.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def encode_grid(
 
     Notes
     -----
-    Only as many rows are computed as the axes are long together. Values are exact, as `encode`'s.
+    The number of rows that are computed is the sum of the axes' lengths. Values are as exact as those of `encode`.
 
     Examples
     --------
@@ -154,38 +154,39 @@ def encode_coordinates(
     Parameters
     ----------
     coordinates : array_like [.., axes] of int, float32 or float64
-        Points, their axes in the order of the grid's shape: taken as they are, not counted and not normalized.
+        The points, with axes in the order of a grid's shape. They are taken as they are, and not normalized.
     d_model : int
         Width of the encoding: ``2 * frequencies * axes``.
     convention : str or GridConvention
         A name in `fastpe.grid_conventions`, or one of your own.
     base, freq_scale : float, optional
-        Instead of the convention's.
+        Numbers that replace those of the convention.
     freqs : array_like of float64, optional
         The frequencies of every axis themselves, in radians per unit.
     include_input : bool, optional
-        Include the coordinates themselves, in front or where the convention has them: ``d_model + axes`` columns.
+        Whether to include the coordinates themselves, in front or where the convention has them. The result then has
+        ``d_model + axes`` columns.
     dtype : dtype, optional
-        float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
+        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
     num_threads : int, optional
-        At most this many threads.
+        The largest number of threads.
     out : ndarray, optional
         A writable array of exactly the result's shape and dtype.
 
     Returns
     -------
     ndarray
-        ``coordinates.shape[:-1] + (d_model,)``; `out` where it is given.
+        An array ``coordinates.shape[:-1] + (d_model,)``, or `out` if it was given.
 
     Raises
     ------
     ValueError, TypeError
-        As `encode_grid`.
+        The errors of `encode_grid`.
 
     Notes
     -----
-    With convention ``"nerf"`` frequencies are ``2**k`` and no pi: Mildenhall et al., "NeRF", 2020, section 5.1, as its
-    code has it.
+    With the convention ``"nerf"``, frequencies are ``2**k`` without a factor pi: Mildenhall et al., "NeRF", 2020,
+    section 5.1, as in its code.
 
     Examples
     --------
@@ -273,7 +274,7 @@ def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.
     valid = _core.mask(mask, "mask")
     if valid.dtype != np.bool_:
         raise TypeError(
-            f"mask has dtype {valid.dtype}, expected bool, or integers 0 and 1: True for cells that count; convert it "
+            f"mask has dtype {valid.dtype}, expected bool, or integers 0 and 1: True for valid cells; convert it "
             f"with .astype(bool)"
         )
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:

@@ -58,7 +58,7 @@ def evaluated(code: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Identification:
-    """What a table was made with. Made by `identify`, printed readably.
+    """What `identify` found out about a table. `print` shows it as text.
 
     Attributes
     ----------
@@ -67,31 +67,31 @@ class Identification:
     title : str
         What the table is, in a few words.
     code : str
-        The call that makes the table, or, where the table starts with padding or class tokens, the rows that tokens
+        The call that makes the table. If the table starts with padding or class tokens, it makes the rows that tokens
         read. `identify` has evaluated it and compared all values.
     convention : Convention, GridConvention or None
-        The preset with the table's own knobs in place of its own, ready to be passed as ``convention=``; None for a
-        rotary embedding and for an unknown table.
+        The preset with the numbers of the table, which can be passed as ``convention=``; None for a rotary embedding
+        and for an unknown table.
     rotary : RotaryEmbedding or None
         The rotary embedding whose table it is.
     d_model, rows : int
         The table's last extent, and the number of its rows or cells.
     largest_difference : float
-        Between the table and what the call makes, over all rows that are not entirely zero; infinite for an unknown
-        table that nothing comes near.
+        The largest difference between the table and what the call makes, over all rows that are not entirely zero;
+        infinite for an unknown table that nothing comes near.
     tolerance : float
-        Largest difference that rounding explains: of the entries, and of float32 angles at the largest position. Slow
-        frequencies are held against less.
+        The largest difference that the rounding of the entries, and of float32 angles at the largest position,
+        explains. For slow frequencies, less is allowed.
     zero_rows : tuple of int
-        Rows that are entirely zero, as for a padding index or a class token. They were left out.
+        Rows that are entirely zero, such as those of a padding index or a class token. They were not compared.
     equivalents : tuple of str
-        Other presets that give the same table at this width, with no more knobs changed.
+        Other presets that give the same table at this width, with no more fields changed.
     notes : tuple of str
-        What else there is to know, in sentences.
+        Sentences that say what else is known.
     first_position : int or None
-        Position of the first row of `code`: the convention's.
+        The position of the first row of `code`, which is that of the convention.
     base, freq_scale, alpha : float or None
-        The convention's.
+        The numbers of the convention.
     """
 
     matches: bool
@@ -113,22 +113,22 @@ class Identification:
 
     @property
     def first_position(self) -> int | None:
-        """The convention's."""
+        """The first position of the convention."""
         return self._axis.first_position if self._axis else None
 
     @property
     def base(self) -> float | None:
-        """The convention's."""
+        """The base of the convention."""
         return self._axis.base if self._axis else None
 
     @property
     def freq_scale(self) -> float | None:
-        """The convention's."""
+        """The factor of the convention's frequencies."""
         return self._axis.freq_scale if self._axis else None
 
     @property
     def alpha(self) -> float | None:
-        """The convention's, as a number."""
+        """The `alpha` of the convention, as a number."""
         return self._axis.output_scale(self.d_model) if self._axis else None
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from fastpe._identify.phases import digits, geometric, measured, steps_error
 from fastpe._identify.readings import Array, angle_tolerance, excess, rounding_of, stored_dtype, tolerance
 from fastpe._sinusoid.encoder import PositionalEncoding
 
-# No base where the axis has a single cell, which says nothing of frequencies.
+# There is no base if the axis has a single cell, which shows no frequencies.
 Knobs = tuple[float | None, float]
 
 _probed_cells = 16
@@ -38,7 +38,7 @@ class Reading:
     channels_first : bool
         Whether the columns were the first axis.
     flat : str
-        What makes the table's shape of a grid's.
+        The code that makes the table's shape from the grid's.
     """
 
     cells: Array
@@ -61,7 +61,7 @@ def answers(array: Array) -> Iterator[Answer]:
             notes = [f"its values are rounded to {stored}"] if stored != array.dtype.name else []
             if reading.class_tokens:
                 rows = "its first row is" if reading.class_tokens == 1 else f"its first {reading.class_tokens} rows are"
-                notes.insert(0, f"{rows} zero, as class tokens have it")
+                notes.insert(0, f"{rows} zero, as for class tokens")
             others = tuple(other.name for _, other, same in found if other is not preset and same == knobs)
             if others:
                 notes.append(f"the same at this width and shape: {', '.join(others)}")

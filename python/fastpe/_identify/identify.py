@@ -14,7 +14,7 @@ from fastpe._identify.answer import Answer, Identification
 from fastpe._identify.readings import Array, checked, rounding_of, stored_dtype
 from fastpe._rotary.embedding import RotaryEmbedding
 
-# A padding index beyond this is none that a tokenizer has.
+# No tokenizer has a padding index beyond this.
 _largest_padding_index = 7
 _zero_rows_shown = 5
 
@@ -25,12 +25,12 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     Parameters
     ----------
     table : array_like
-        Somebody's encodings, of any real dtype: ``[L, d_model]``, one row per position; the cells of a grid, as
+        Encodings, of any real dtype: ``[L, d_model]``, one row per position; the cells of a grid, as
         ``[H, W, d_model]``, ``[d_model, H, W]`` or one after the other, behind class tokens or not; or one array with
         the cosines and sines of a rotary embedding, in any form of `RotaryEmbedding.tables`, complex numbers too. Axes
         of length 1 are ignored.
     sin : array_like, optional
-        The sines, where `table` has the cosines of a rotary embedding alone.
+        The sines, if `table` has the cosines of a rotary embedding alone.
 
     Returns
     -------
@@ -43,14 +43,14 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     ValueError
         For an array that has less than two axes, is empty, is entirely zero or is not finite.
     TypeError
-        For what holds no numbers, or several arrays.
+        For an argument that holds no numbers, or holds several arrays.
 
     Notes
     -----
     Every preset of `fastpe.conventions` and `fastpe.grid_conventions` is tried, first as it is, then with the base,
-    frequency scale, first position and amplitude that the table's own phases say; rows may count downwards. Of a rotary
-    embedding, the frequencies are measured, and scalings tried that give them. The call is evaluated and compared with
-    the whole table before it is given.
+    frequency scale, first position and amplitude that the table's own phases say. Rows may count downwards. For a
+    rotary embedding, the frequencies are measured, and scalings that give them are tried. The call is evaluated and
+    compared with the whole table before it is given.
 
     Presets that a narrow or short table cannot tell apart are in `Identification.equivalents`.
 
@@ -63,7 +63,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     >>> print(fastpe.identify(fastpe.encode_grid((14, 14), 768, convention="mae2d", class_tokens=1)))
     grid mae2d: largest difference 0, rounding explains 3.4e-06
         fastpe.encode_grid((14, 14), 768, convention='mae2d', class_tokens=1)
-        its first row is zero, as class tokens have it
+        its first row is zero, as for class tokens
     >>> cos, sin = fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)
     >>> fastpe.identify(cos, sin).code
     'fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)'
@@ -142,11 +142,11 @@ def _sequences(array: Array) -> Iterator[Answer]:
     if zero and (leading or padding) and zero[-1] + 1 < len(array):
         start = zero[-1] + 1
         if padding:
-            skipped = f"row {zero[0]} is zero, as the padding index {zero[0]} has it"
+            skipped = f"row {zero[0]} is zero, as for the padding index {zero[0]}"
         elif len(zero) == 1:
-            skipped = "row 0 is zero, as a padding index or a class token has it"
+            skipped = "row 0 is zero, as for a padding index or a class token"
         else:
-            skipped = f"rows 0 to {zero[-1]} are zero, as class tokens have it"
+            skipped = f"rows 0 to {zero[-1]} are zero, as for class tokens"
         note = f"{skipped}: tokens start at row {start}, and the call makes the rows from there on"
         yield from _sequence(array[start:], rounding, (note, *rounded))
     if zero:

@@ -13,12 +13,12 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 _float32_steps_error = 3e-6
-# How far the points of a row may be off. bfloat16 alone takes a tenth of it.
+# How far the points of a row may be off. The rounding of bfloat16 alone takes a tenth of this.
 _same_phase = 0.05
-# Of a base or a scale. Nobody chooses larger ones.
+# The largest logarithm of a base or a scale that is tried: nobody chooses larger ones.
 largest_logarithm = 60.0
 _turns_tried = 64
-# Factor between the frequencies that a position is measured with, one after the other.
+# The least factor between the frequencies with which a position is measured, one after the other.
 _next_frequency = 4.0
 _largest_denominator = 99
 # Numbers with at most this many digits are taken for numbers that somebody chose.
@@ -47,7 +47,7 @@ class Phases:
     steps: Floats
 
     def first_positions(self, frequencies: Floats) -> list[int]:
-        """The position of row 0, if it is an integer: all that these frequencies leave."""
+        """The integers that the position of row 0 can be, by these frequencies."""
         order = np.argsort(np.abs(frequencies))
         order = order[frequencies[order] != 0.0]
         if not order.size:
@@ -85,7 +85,7 @@ def measured(sines: Floats, cosines: Floats, rows: npt.NDArray[np.intp], roundin
 
 
 def _steps(phasors: npt.NDArray[np.complex128], rows: npt.NDArray[np.intp]) -> Floats:
-    """Phase per row, from ever wider gaps: each settles which turn the next one is in."""
+    """The phase per row, from ever wider gaps between rows: each gap tells how many turns the next one has."""
     result = np.zeros(phasors.shape[1])
     lag = 1
     while lag < len(rows):
@@ -98,14 +98,14 @@ def _steps(phasors: npt.NDArray[np.complex128], rows: npt.NDArray[np.intp]) -> F
 
 
 def geometric(steps: Floats, exponents: Floats, base: float, scale: float, error: float) -> list[tuple[float, float]]:
-    """Pairs of base and scale for which ``scale * base**-exponents`` are the steps, but for an error of the fastest.
+    """Pairs of base and scale for which ``scale * base**-exponents`` are the steps, except for an error of the fastest.
 
-    The given numbers come first. Others are what a line through the logarithms says.
+    The given numbers come first. The others come from a line through the logarithms.
     """
     bases, scales = [base], [scale]
     if steps.size > 1 and (steps > 0.0).all():
         logarithms = np.log(steps)
-        # A phase is measured equally well whatever its size, so slow frequencies have the larger relative error.
+        # The error of a phase does not depend on its size, so slow frequencies have a larger relative error.
         slope, intercept = np.polyfit(exponents, logarithms, 1, w=steps)
         weights = steps**2 * exponents
         with_scale = -np.sum(weights * (logarithms - math.log(abs(scale)))) / np.sum(weights * exponents)
@@ -118,7 +118,7 @@ def geometric(steps: Floats, exponents: Floats, base: float, scale: float, error
         scales += nearby(float(steps[0]))
     pairs = [(each, factor) for each in dict.fromkeys(bases) for factor in dict.fromkeys(scales)]
     columns = np.array([pair for pair in pairs if pair[0] > 0.0 and pair[0] != 1.0]).reshape(-1, 2)
-    # Steps are known but for whole turns.
+    # Steps are known except for whole turns.
     turned = np.exp(1j * (columns[:, 1:] * columns[:, :1] ** -exponents - steps))
     apart = np.abs(np.angle(turned)).max(axis=1, initial=0.0)
     near = apart < error * np.abs(steps).max(initial=0.0)
@@ -126,7 +126,7 @@ def geometric(steps: Floats, exponents: Floats, base: float, scale: float, error
 
 
 def steps_error(rounding: float, rows: int) -> float:
-    """How far measured steps may be off, of the fastest one, where entries and float32 angles are rounded."""
+    """How far measured steps may be off, relative to the fastest one, as entries and float32 angles are rounded."""
     return _float32_steps_error + 8.0 * rounding / rows
 
 

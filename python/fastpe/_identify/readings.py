@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-# Rows that phases are measured in, and rows of the whole table that candidates are held against. The answer is then
-# checked on all rows.
+# How many rows phases are measured in, and how many rows of the whole table candidates are compared with. The answer is
+# then checked on all rows.
 search_rows = 256
 probe_rows = 16
 
@@ -27,7 +27,7 @@ _float32_angle_error = 2.5e-7
 _float32_power_error = 2.0**-23
 # Beyond this, tables of different conventions would be taken for one another.
 _largest_tolerance = 0.2
-# Where nothing may be off, so that ratios are finite.
+# The bound if nothing may be off, which keeps ratios finite.
 _least_bound = 1e-300
 
 
@@ -95,15 +95,15 @@ def angle_tolerance(frequencies: npt.NDArray[np.float64], furthest: float) -> np
 
 
 def tolerance(angles: npt.NDArray[np.float64], rounding: float, amplitude: float) -> npt.NDArray[np.float64]:
-    """How far values may be off, of which `angles` is the part that the angles explain."""
+    """How far values may be off. `angles` is the part of it that comes from the angles."""
     return amplitude * np.minimum(2.0 * rounding + angles, _largest_tolerance)
 
 
 def excess(given: Array, expected: Array, allowed: Array) -> tuple[float, float, float]:
     """How far values are off: the largest ratio to what is allowed, a difference, and what is allowed.
 
-    The latter two are those of the place with this ratio where that is above 1, and else the largest ones. `allowed` is
-    broadcast; values for which it is infinite are not compared.
+    If the ratio is above 1, the difference and the allowed one are those of its place, and else they are the largest
+    ones. `allowed` is broadcast. Values for which it is infinite are not compared.
     """
     if given.shape != expected.shape:
         return math.inf, math.inf, 0.0

@@ -39,9 +39,9 @@ from fastpe._sinusoid.convention import Convention
 Floats = npt.NDArray[np.float64]
 Arguments = dict[str, Any]
 
-# Below this, rows of any kind are those of some frequencies.
+# Fewer rows than these fit some frequencies whatever they are.
 _fewest_rows = 4
-# Bases that models have; a stretched one is looked for among them.
+# Bases that models have. If a base was scaled, the original one is looked for among these.
 _usual_bases = (1e4, 5e5, 1e6, 5e6, 1e7, 1.5e5, 1.6e5)
 _digits_of_bases = 2
 # Lengths that models were trained with before their frequencies were scaled.
@@ -161,11 +161,11 @@ def twin(convention: Convention, rows: Array, allowed: Array) -> list[str]:
     code = _call(rope, convention.first_position, count)
     if excess(rows, evaluated(code), allowed)[0] > 1.0:
         return []
-    return [f"as the cache of a rotary embedding it is {code}"]
+    return [f"as the cache of a rotary embedding, it is {code}"]
 
 
 def hints(array: Array) -> tuple[str, ...]:
-    """What an unknown table may be the half of."""
+    """Notes if an unknown table may be one half of a pair of tables."""
     if array.ndim != 2 or len(array) < 2 or np.ptp(array[0]) != 0 or array[0, 0] not in (0, 1):
         return ()
     name, other = ("cosines", "sines") if array[0, 0] == 1 else ("sines", "cosines")
@@ -306,7 +306,7 @@ def _embedding(rotary_dim: int, form: str, arguments: Arguments) -> RotaryEmbedd
 
 
 def _with_factor(arguments: Arguments, reading: Reading) -> Arguments:
-    """With the attention factor, where it is not the one that the scaling has."""
+    """The arguments with the attention factor, if it is not the one of the scaling."""
     scaling = arguments.get("scaling", {})
     usual = 0.1 * math.log(scaling["factor"]) + 1.0 if scaling.get("rope_type") == "yarn" else 1.0
     amplitude = reading.amplitude
@@ -329,8 +329,8 @@ def _geometric(steps: Floats, reading: Reading) -> list[tuple[float, float]]:
     return sorted(dict.fromkeys(found), key=lambda pair: (pair[1] != 1.0, digits(pair[0]) + digits(pair[1])))
 
 
-# Each of these gives groups of arguments. Those of one group may be hard to tell apart. The first group is taken that has
-# any that fit.
+# Each of these functions gives groups of arguments. Those of one group may be hard to tell apart. The first group in
+# which any fit is taken.
 
 
 def _unscaled(reading: Reading) -> Iterator[list[Arguments]]:

@@ -19,12 +19,12 @@ from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import PositionalEncoding
 from fastpe._sinusoid.presets import conventions
 
-# Digits beyond this say nothing: nobody chose such a number.
+# Nobody chooses a number with more digits than these.
 _most_digits = 4
-# Mean difference, of the amplitude, up to which a table counts as a changed one of a preset.
+# The mean difference, relative to the amplitude, up to which a table is taken for a changed table of a preset.
 _near = 0.05
 
-# Presets, and what none of them is: the other orders of the functions, each with either denominator.
+# The presets, and conventions that no preset has: the other orders of the functions, each with both denominators.
 _structures = (
     *conventions.values(),
     dataclasses.replace(conventions["vaswani"], cosine_first=True),
@@ -56,12 +56,12 @@ class Fit:
 
     @property
     def is_round(self) -> bool:
-        """Whether all numbers may have been chosen by somebody."""
+        """Whether somebody may have chosen all the numbers."""
         return all(is_round(value) for name, value in _changes(self.convention) if name in _frequency_numbers)
 
     @property
     def title(self) -> str:
-        """The preset, and what is not its own but for numbers."""
+        """The preset's name, and the fields that differ from it, except numbers."""
         return self._titled([name for name, _ in _changes(self.convention) if name not in _numbers])
 
     @property
@@ -115,19 +115,19 @@ class _Order:
         return cls(descending, read[head].astype(np.float64), head, read[probe].astype(np.float64), probe)
 
     def fits(self, convention: Convention, rounding: float) -> bool:
-        """Whether the probe is the convention's."""
+        """Whether the convention makes the probe."""
         d_model = self.probe.shape[1]
         allowed = column_tolerance(convention, d_model, int(self.probe_rows[-1]) + 1, rounding)
         return excess(self.probe, _expected(convention, d_model, self.probe_rows), allowed)[0] <= 1.0
 
     def phases(self, structure: Convention, rounding: float) -> Phases | None:
-        """What the columns say that should be sines and cosines."""
+        """The phases of the columns that should be sines and cosines."""
         sines, cosines = (self.head[:, columns] for columns in structure.columns(self.head.shape[1]))
         return measured(sines, cosines, self.head_rows, rounding)
 
 
 def find(table: Array, rounding: float) -> list[Fit]:
-    """Presets that fit as they are, or else with numbers of the table's own: the simplest, then those nearly so."""
+    """Presets that fit as they are, or else with the table's own numbers, the simplest ones first."""
     orders = [_Order.of(table, descending) for descending in ((False, True) if len(table) > 1 else (False,))]
     d_model = table.shape[1]
     structures = [structure for structure in _structures if _is_defined(structure, d_model)]
@@ -155,7 +155,7 @@ def find(table: Array, rounding: float) -> list[Fit]:
 
 
 def nearest(table: Array, rounding: float) -> str:
-    """What is between the table and the preset that is close to it, where one is."""
+    """A sentence about the preset that is close to the table, and how they differ; empty if none is close."""
     order = _Order.of(table, False)
     d_model = table.shape[1]
     best = (math.inf, "", 0.0)
@@ -204,7 +204,7 @@ def _fit(convention: Convention, descending: bool) -> Fit:
 
 
 def _changes(convention: Convention) -> list[tuple[str, Any]]:
-    """What is not the preset's."""
+    """The fields that differ from the preset's, and their values."""
     preset = conventions[convention.name]
     names = [field.name for field in dataclasses.fields(convention) if field.compare]
     return [(name, getattr(convention, name)) for name in names if getattr(convention, name) != getattr(preset, name)]

@@ -49,8 +49,8 @@ _read_here = (
     "max_position_embeddings",
 )
 _other_names = {"su": "longrope", "mrope": "default"}
-# "dynamic" with an alpha: HunYuan's files have these beside it, and nothing reads them.
-_unused_beside_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
+# HunYuan's files have these keys together with an alpha, and nothing reads them.
+_unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 
 
 def read_config(
@@ -210,7 +210,7 @@ class _Layer:
         for name in given:
             if name not in nested and name not in _read_here:
                 raise ValueError(
-                    f'config has a "{key}" with {name!r} beside {", ".join(nested)}, expected types of layers alone; '
+                    f'config has a "{key}" with {name!r} and {", ".join(nested)}, expected types of layers alone; '
                     f"move it into the types that it is for"
                 )
         self._row |= known.get(layer_type) or {}
@@ -236,8 +236,8 @@ class _Layer:
             return self._row.get("rope", {})  # type: ignore[no-any-return]
         if scaled == "rope_type" and "rope_type" not in given:
             raise ValueError(
-                f'config has a "{key}" of {dict(given)!r} without a rope_type, which transformers takes for no scaling '
-                f"in models of this type, and other systems do not; write rope_type"
+                f'config has a "{key}" of {dict(given)!r} without a rope_type, which is no scaling in models of this '
+                f"type in transformers, and a scaling in other systems; write rope_type"
             )
         return {name: value for name, value in given.items() if name != "rope_theta" or not self._row.get("own_theta")}
 
@@ -359,14 +359,14 @@ class _Layer:
         head = next((size for size in (*usual, *map(self._term, terms)) if size), None)
         if head is None:
             raise ValueError(
-                f"config has no {' and no '.join(terms)}, expected one: how wide the rotated part is; write it into "
-                f"the config, or use RotaryEmbedding(rotary_dim, ..)"
+                f"config has no {' and no '.join(terms)}, expected one of them, the width of the rotated part; write "
+                f"it into the config, or use RotaryEmbedding(rotary_dim, ..)"
             )
         unread = self._config.get("rotary_dim")
         if unread not in (None, head) and "rotary_dim" not in (*terms, exact):
             raise ValueError(
                 f"config has a rotary_dim of {unread!r}, which transformers does not read in models of this type: it "
-                f"takes {head}; leave it out for its reading, or use RotaryEmbedding({unread!r}, ..)"
+                f"takes {head}; leave it out to do the same, or use RotaryEmbedding({unread!r}, ..)"
             )
         share = self._share()
         if self._rope_type() == "proportional" or self._row.get("partial") == "ignored" or share == 1.0:
@@ -374,7 +374,7 @@ class _Layer:
         if not self._row.get("partial"):
             raise ValueError(
                 f"config has a partial_rotary_factor of {share!r}, but models of this type rotate whole heads in "
-                f"transformers; leave it out for its reading, or use RotaryEmbedding({int(head * share)}, ..)"
+                f"transformers; leave it out to do the same, or use RotaryEmbedding({int(head * share)}, ..)"
             )
         return _size("partial_rotary_factor", int(head * share))
 
@@ -409,7 +409,7 @@ class _Layer:
         if rope_type == "proportional":
             result["partial_rotary_factor"] = self._share()
         if rope_type == "dynamic" and result.get("alpha"):
-            result = {key: value for key, value in result.items() if key not in _unused_beside_alpha}
+            result = {key: value for key, value in result.items() if key not in _unused_with_alpha}
         elif rope_type == "dynamic" or (rope_type in ("yarn", "longrope") and "factor" not in result):
             result["max_position_embeddings"] = self._longest_length()
         if rope_type == "longrope" and self._row.get("longrope") == "mscale":
@@ -421,7 +421,7 @@ class _Layer:
         return self._mapping.get("max_position_embeddings") if found is None else found
 
     def _trained_length(self) -> Any:
-        """Beside one mapping for all layers, the config's own key wins; beside nested ones, it does not count."""
+        """With one mapping for all layers, the config's own key wins. With nested mappings, it is ignored."""
         outer = None if self._is_nested else self.value("original_max_position_embeddings")
         inner = self._mapping.get("original_max_position_embeddings")
         return next((each for each in (outer, inner, self._longest_length()) if each is not None), None)

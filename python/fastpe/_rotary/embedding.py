@@ -27,7 +27,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Columns that are rotated, d: even, from 2 to 2**20. There are d/2 frequencies.
     interleaved : bool
         Which columns are pairs: (2k, 2k + 1) if True, as in GPT-J, Meta's Llama and GGUF files; (k, k + d/2) if False, as
-        in GPT-NeoX and the Llama of Hugging Face. It has no default: the wrong one gives no error, but a wrong model.
+        in GPT-NeoX and the Llama of Hugging Face. It has no default: with the wrong one,
+        no error is raised, and the model is wrong.
     base : float, optional
         The base of the frequencies ``base**(-2k / d)``, at least 1; by default 10000.
     freqs : array_like of float64 [d/2], optional
@@ -37,13 +38,13 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     seq_len : int, optional
         Length of the sequences, for the scalings that depend on it.
     attention_factor : float, optional
-        What cosines and sines are multiplied by, finite and positive; the scaling's by default, else 1.
+        The factor of cosines and sines, finite and positive; by default that of the scaling, or else 1.
     axes : array_like of int [d/2], optional
-        Which coordinate of a position turns each frequency, where positions have several, as in images and videos.
+        Which coordinate of a position turns each frequency, if positions have several, as in images and videos.
     conjugate : bool, optional
-        Rotate by the negative angle, with the same tables.
+        Whether to rotate by the negative angle, with the same tables.
     form : str, optional
-        The form that `tables` gives when it is not told one.
+        The form that `tables` gives if its call names none.
     max_len : int, optional
         The rows of positions ``0 .. max_len - 1`` are kept once they are computed, so that short calls read them, and
         `warm_up` computes them all. Rows of other positions are computed in each call. If `max_len` is not given, rows
@@ -53,9 +54,9 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     Attributes
     ----------
     rotary_dim, interleaved, axes, conjugate, form, max_len
-        As given.
+        The arguments as they were given.
     attention_factor : float
-        What cosines and sines are multiplied by.
+        The factor by which cosines and sines are multiplied.
 
     Raises
     ------
@@ -68,8 +69,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     Notes
     -----
     Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021, section 3.4. Without a scaling the
-    frequencies are the ideal ones, kept in more than float64; those of a scaling, and `freqs`, are float64 numbers taken
-    at face value.
+    frequencies are the ideal ones, kept with more digits than float64 has. Those of a scaling, and `freqs`, are float64
+    numbers that are taken as they are.
 
     Examples
     --------
@@ -200,16 +201,16 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Parameters
         ----------
         config : mapping or path
-            What config.json has, or the path of this file. If a model has other parts beside the text, the text is
-            described in ``text_config``, which is found.
+            The dictionary of a config.json, or the path of this file. If a model also has parts for images or sound,
+            its ``text_config`` is read.
         layer_type : str, optional
-            Which layers are meant, where a model has several types with rotations of their own, such as
+            Which layers are meant, if a model has several types with rotations of their own, such as
             "full_attention" and "sliding_attention".
         seq_len : int, optional
             Length of the sequences, for the scalings that depend on it; ignored elsewhere.
         interleaved : bool, optional
-            Which columns are pairs, as in the constructor. By default the model's own in transformers; a GGUF file of
-            Llama has the other ones. Needed where ``model_type`` is not known.
+            Which columns are pairs, as in the constructor. By default those of the model in transformers; a GGUF file
+            of Llama has the others. The argument is needed if ``model_type`` is not known.
         axes : bool, optional
             Whether positions have three coordinates, time, height and width, among which the model's ``mrope_section``
             divides the frequencies. By default they have one coordinate, which is the same for text.
@@ -224,7 +225,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Raises
         ------
         ValueError
-            For a ``model_type`` that is not known where `interleaved` is missing, a model without rotary embedding, a
+            For a ``model_type`` that is not known if `interleaved` is missing, a model without rotary embedding, a
             missing, unknown or unrotated layer type, a missing base or width, and what the constructor refuses.
         TypeError
             For a value of another type.
@@ -235,11 +236,12 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         -----
         Keys mean what they mean in transformers 5.23 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
         the defaults of missing keys are those of the model's configuration class there. The page about rotary embeddings
-        says where other systems read the same keys otherwise.
+        says which keys other systems read in another way.
 
-        Where a model rotates the tail of a head, as in multi-head latent attention, ``rotary_dim`` is the width of the
-        tail, and the array to rotate is a slice. Some of these models, such as DeepSeek V3, take neighbours as pairs and
-        leave them half of the width apart in transformers; `rotate_` leaves every column in its place.
+        If a model rotates the tail of a head, as in multi-head latent attention, ``rotary_dim`` is the width of the
+        tail, and the array to rotate is a slice. In transformers, some of these models, such as DeepSeek V3, take
+        neighbours as pairs and write the rotated pair half of the width apart. `rotate_` leaves every column in its
+        place.
 
         Examples
         --------

@@ -29,16 +29,18 @@ class RotaryLayout(Preset):
     Attributes
     ----------
     name : str
-        What it is called in `rotary_layouts`.
+        Its name in `rotary_layouts`.
     coordinates : tuple of str
-        What the coordinates of a position are, in their order.
+        The names of the coordinates of a position, in their order.
     division : {"runs", "strides", "turns", "parity", "blocks", "mixed", "parts"}
-        Which frequencies belong to which coordinate. Of one sequence of frequencies, ``theta**(-2k / d)`` over all
-        ``d`` columns: "runs" of neighbours, one per coordinate; "strides", where the second and third coordinate have
-        every third frequency and the first one has the others; "turns", where the second and third coordinate
-        alternate, and the first one has the rest; "parity", the even ones and then the odd ones. With frequencies over
-        each coordinate's own columns: "blocks", one after the other, and paired across the head; "mixed", for each k
-        those of the last coordinate first; "parts", blocks that are each paired in themselves.
+        Which frequencies belong to which coordinate. Four values divide one sequence of frequencies,
+        ``theta**(-2k / d)`` over all ``d`` columns. With "runs", each coordinate has a run of neighbours. With
+        "strides", the second and third coordinate have every third frequency, and the first one has the others. With
+        "turns", the second and third coordinate alternate, and the first one has the rest. With "parity", the
+        first coordinate has the even frequencies, and then the second one has the odd ones. With the other values, each
+        coordinate has a sequence over its own columns. With "blocks", the sequences follow each other, and are paired
+        across the head. With "mixed", each k has the frequencies of all coordinates, the last coordinate first. With
+        "parts", the sequences are blocks, each paired in itself.
     interleaved : bool
         Which columns are pairs: neighbours, or columns that are half of the width apart.
     form : str
@@ -47,24 +49,25 @@ class RotaryLayout(Preset):
     ids : str
         How `positions` counts: "plane" and "volume" count cells row by row, others are named after a project.
     theta : float, optional
-        The base of the frequencies; of linear ones, the resolution in pixels. None where models differ, and a call has
-        to say it.
+        The base of the frequencies, or, for linear ones, the resolution in pixels. It is None if models differ, and
+        each call has to give it.
     sections : tuple of int, optional
-        Frequencies of each coordinate, in the order of the project's ``mrope_section``, half of its ``axes_dim``.
+        How many frequencies each coordinate has, as in the project's ``mrope_section``: half of its ``axes_dim``.
     proportions : tuple of int, optional
-        Shares of the frequencies where there are no sections; equal by default.
+        The coordinates' shares of the frequencies if there are no sections; equal by default.
     remainder : {"error", "first", "keep"}
-        Columns that cannot be shared so: refuse, give them to the first coordinate, or leave them as they are.
+        What is done with columns that cannot be shared: "error" refuses them, "first" gives them to the first
+        coordinate, and "keep" leaves them as they are.
     frequencies : {"geometric", "linear"}
-        ``theta**(-2k / d)``, or evenly spaced from pi to ``pi * theta / 2``.
+        "geometric" is ``theta**(-2k / d)``, and "linear" is evenly spaced from pi to ``pi * theta / 2``.
     freq_scale : float
-        Multiplies the frequencies.
+        The factor of the frequencies.
     partial : bool
         Whether a head may have more columns than are rotated.
     serves : tuple of str
-        Systems that use it. Not compared.
+        Systems that use it. Comparisons ignore them.
     source : str
-        Where it was read. Not compared.
+        Where the layout was read. Comparisons ignore it.
 
     Raises
     ------
@@ -73,8 +76,8 @@ class RotaryLayout(Preset):
 
     Notes
     -----
-    Values are exact, as those of `RotaryEmbedding`. Frequencies over all columns are the ideal ones, all others are
-    float64 numbers that are taken at face value.
+    Values are exact, as those of `RotaryEmbedding`. Frequencies over all columns are the ideal ones. All others are
+    float64 numbers that are taken as they are.
 
     Examples
     --------
@@ -165,14 +168,14 @@ class RotaryLayout(Preset):
         head_dim : int
             Columns of a head.
         theta, sections : optional
-            Those of your model, in place of the layout's.
+            The numbers of your model, which replace those of the layout.
 
         Returns
         -------
         tuple of (columns, rope, coordinates)
-            Mostly one: a slice of the columns, the `RotaryEmbedding` of them, and the coordinates that it takes, a
-            tuple of int. There are several where pairs lie inside parts of the head. Its form is the layout's, or
-            that of its cosines and sines where the layout has them in one array.
+            Each part is a slice of the columns, the `RotaryEmbedding` of them, and the coordinates that it takes, a
+            tuple of int. Most layouts have one part. There are several if pairs lie inside parts of the head. The
+            form of an embedding is that of the layout, or of its cosines and sines if the layout has them in one array.
 
         Raises
         ------
@@ -202,22 +205,22 @@ class RotaryLayout(Preset):
         Parameters
         ----------
         *segments : int or tuple of int
-            What the sequence consists of, in its order: so many tokens of text, or the lengths of a grid, (height,
-            width) or (time, height, width), in patches.
+            What the sequence consists of, in its order: an int is a number of tokens of text, and a tuple has the
+            lengths of a grid in patches, (height, width) or (time, height, width).
         merge_size : int, optional
-            Patches along each side of a block that is merged into one token, where the project merges them; 2 by
-            default.
+            The number of patches along each side of a block that is merged into one token, if the project merges
+            them; 2 by default.
         start : int, optional
             The first position of text, for a sequence that is continued; 0 by default.
         time_interval : float, optional
-            Distance between the frames of a video (Qwen2.5-VL: ``tokens_per_second`` times the seconds per frame).
+            The distance between the frames of a video (Qwen2.5-VL: ``tokens_per_second`` times the seconds per frame).
         trained_shape : (int, int), optional
-            Height and width of the grid that the model was trained with, into which grids are resized.
+            The height and width of the grid that the model was trained with, to which grids are resized.
 
         Returns
         -------
         ndarray [N, coordinates]
-            int64, or float64 where coordinates are fractional.
+            The ids: int64, or float64 if coordinates are fractional.
 
         Raises
         ------
@@ -258,25 +261,25 @@ class RotaryLayout(Preset):
         Parameters
         ----------
         positions : array_like [.., coordinates]
-            Any shape S, and the coordinates: `positions` of the layout, or your own.
+            An array of any shape S with an axis of coordinates at its end: that of `positions`, or your own.
         head_dim : int
             Columns of a head.
         theta, sections : optional
-            Those of your model, in place of the layout's.
+            The numbers of your model, which replace those of the layout.
         form : str, optional
-            Another form than the layout's.
+            A form that replaces that of the layout.
         dtype, out, num_threads : optional
             As in `RotaryEmbedding.tables`; "sin_cos_tile" and "sin_cos_repeat" have one array, S + [2 d] for d columns.
 
         Returns
         -------
         tuple of ndarrays, or ndarray
-            As `RotaryEmbedding.tables`. Axes of length one that a project adds are left out.
+            The result of `RotaryEmbedding.tables`. Axes of length one that a project adds are left out.
 
         Raises
         ------
         ValueError, TypeError
-            As `parts` and `RotaryEmbedding.tables`. Nothing has been written then.
+            The errors of `parts` and `RotaryEmbedding.tables`. Nothing has been written then.
 
         Examples
         --------
@@ -322,11 +325,11 @@ class RotaryLayout(Preset):
         Parameters
         ----------
         x, *others : ndarray [.., L, .., head_dim]
-            One array or several of the same positions and the same width.
+            One array, or several with the same positions and the same width.
         positions : array_like [L, coordinates] or [B, L, coordinates]
             The coordinates of each row.
         theta, sections : optional
-            Those of your model, in place of the layout's.
+            The numbers of your model, which replace those of the layout.
         mask, lengths, seq_axis, inverse, num_threads : optional
             As in `RotaryEmbedding.rotate_`.
 
@@ -338,7 +341,7 @@ class RotaryLayout(Preset):
         Raises
         ------
         ValueError, TypeError
-            As `parts` and `RotaryEmbedding.rotate_`. Nothing has been written then.
+            The errors of `parts` and `RotaryEmbedding.rotate_`. Nothing has been written then.
 
         Examples
         --------
@@ -381,7 +384,7 @@ class RotaryLayout(Preset):
         positions, theta, sections, mask, lengths, seq_axis, inverse, num_threads
             As in `rotate_`.
         out : ndarray, optional
-            Where to write: `x` itself, or an array apart from it.
+            The array to write into: `x` itself, or an array apart from it.
 
         Returns
         -------
@@ -391,7 +394,7 @@ class RotaryLayout(Preset):
         Raises
         ------
         ValueError, TypeError
-            As `rotate_`. Nothing has been written then.
+            The errors of `rotate_`. Nothing has been written then.
 
         Examples
         --------

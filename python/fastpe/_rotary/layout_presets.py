@@ -12,12 +12,12 @@ _volume = ("time", "height", "width")
 
 
 class LayoutRegistry(Registry[RotaryLayout]):
-    """Layouts by name, read-only; printed as one line each.
+    """Layouts by name, which cannot be changed. `print` shows one line for each.
 
     Attributes
     ----------
     not_expressible : mapping of str to str
-        What models need that is no layout: why, and what to do.
+        For models that need something else than a layout, the reason, and what to do.
 
     Examples
     --------

@@ -27,19 +27,20 @@ def rotate_(
 ) -> Any:
     """Rotate queries and keys in place, by cosines and sines that are given.
 
-    For an engine's own tables, whose rounding is to be reproduced, and for learned angles.
+    It is for an engine's own tables, whose rounding is to be reproduced, and for learned angles.
 
     Parameters
     ----------
     x, *others : ndarray [.., L, .., D]
-        One array or several of the same positions, as `RotaryEmbedding.rotate_` takes them. The first ``2 * pairs``
+        One array, or several with the same positions, as `RotaryEmbedding.rotate_` takes them. The first ``2 * pairs``
         columns are rotated.
     cos, sin : array_like [rows, pairs]
-        One row per position, from position 0 on: float32, or of the arrays' dtype. They share no memory with the arrays.
+        One row for each position, from position 0 on, in float32 or the arrays' dtype. They share no memory with the
+        arrays.
     interleaved : bool
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
     conjugate : bool, optional
-        Rotate by the negative angles.
+        Whether to rotate by the negative angles.
     offset, positions, mask, lengths, cu_seqlens, seq_axis, num_threads
         As in `RotaryEmbedding.rotate_`. Positions are integers, and each has a row in the tables.
 
@@ -53,13 +54,13 @@ def rotate_(
     IndexError
         For a position that has no row in the tables. Nothing is written then.
     ValueError, TypeError
-        As `RotaryEmbedding.rotate_` does.
+        The errors of `RotaryEmbedding.rotate_`.
 
     Notes
     -----
-    ``x1 * cos - x2 * sin`` and ``x2 * cos + x1 * sin`` for each pair (x1, x2), each operation rounded, in float32 for
-    float16 and bfloat16, whose results are rounded once. They equal an engine's results only if it computes in float32
-    too: torch in bfloat16 rounds after each operation. Su et al., "RoFormer", 2021, section 3.4.2.
+    Each pair (x1, x2) becomes ``x1 * cos - x2 * sin`` and ``x2 * cos + x1 * sin``. Each operation is rounded. float16
+    and bfloat16 are computed in float32, and the results are rounded once. They equal an engine's results only if it
+    computes in float32 too: torch in bfloat16 rounds after each operation. Su et al., "RoFormer", 2021, section 3.4.2.
 
     Examples
     --------

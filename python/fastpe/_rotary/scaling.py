@@ -71,7 +71,7 @@ def rotary_frequencies(
     scaling: Mapping[str, Any] | None = None,
     seq_len: int | None = None,
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """Frequencies of a rotary embedding, scaled as a model's config.json says.
+    """Compute the frequencies of a rotary embedding, scaled as a model's config.json says.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def rotary_frequencies(
     frequencies : ndarray of float64 ``[rotary_dim / 2]``
         Radians per position.
     attention_factor : float
-        What cosines and sines are multiplied by; 1 for all types but "yarn" and "longrope".
+        The factor of cosines and sines; 1 for all types but "yarn" and "longrope".
 
     Raises
     ------
@@ -102,10 +102,9 @@ def rotary_frequencies(
 
     Notes
     -----
-    Each value is that of its formula, rounded to float64 once: the same bits on every machine. Numbers of a scaling are
-    from 2**-31 to 2**31. With ``d`` for
-    `rotary_dim`, ``w_k = base**(-2k / d)``, ``L0`` for ``original_max_position_embeddings`` and ``M`` for
-    ``max_position_embeddings``:
+    Each value is that of its formula, rounded to float64 once, so it has the same bits on every machine. Numbers of a
+    scaling are from 2**-31 to 2**31. With ``d`` for `rotary_dim`, ``w_k = base**(-2k / d)``, ``L0`` for
+    ``original_max_position_embeddings`` and ``M`` for ``max_position_embeddings``:
 
     * "default": ``w_k``.
     * "linear": ``w_k / factor``.
@@ -124,7 +123,7 @@ def rotary_frequencies(
       where they are missing. All other types ignore the share: `rotary_dim` says how many
       columns are rotated.
 
-    Other systems mean other numbers by some of these words: the page about rotary embeddings lists them.
+    Other systems use some of these words for other numbers. The page about rotary embeddings lists them.
 
     Examples
     --------
@@ -182,8 +181,8 @@ class _Keys:
     def __init__(self, scaling: Any) -> None:
         if not isinstance(scaling, Mapping):
             raise TypeError(
-                f"scaling is {shown(scaling)}, expected a mapping as config.json has it; write "
-                f'{{"rope_type": "linear", "factor": 4.0}}, for one'
+                f"scaling is {shown(scaling)}, expected a mapping as config.json has it, such as "
+                f'{{"rope_type": "linear", "factor": 4.0}}'
             )
         self._given = {key: value for key, value in scaling.items() if value is not None}
         name = "rope_type" if "rope_type" in self._given else "type"
@@ -294,7 +293,7 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
     if keys.length(names[-1]) != trained:
         raise ValueError(
             f'scaling["{names[0]}"] is {trained} and scaling["{names[1]}"] is {keys.length(names[1])}, expected the same: '
-            f'both are the length from which on "dynamic" scales; leave one out'
+            f'both are the length beyond which "dynamic" scales; leave one out'
         )
     length = float(max(_needed(seq_len, "dynamic"), trained))
     return Scaling("dynamic", base, (("factor", factor), ("length", length), ("trained_length", float(trained))))
@@ -481,7 +480,7 @@ def _key_hint(key: Any, value: Any, rope_type: str) -> str:
 
 
 def _close(word: Any, known: tuple[str, ...]) -> str:
-    import difflib  # costs more than the rest of the package's import, and only errors need it
+    import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
     close = difflib.get_close_matches(str(word).lower(), known, n=1)
     return f'did you mean "{close[0]}"?' if close else ""

@@ -33,13 +33,13 @@ class Convention(Preset):
     Attributes
     ----------
     name : str
-        What it is called in `conventions`.
+        Its name in `conventions`.
     layout : {"interleaved", "concatenated"}
-        sin, cos, sin, cos .., or all of one and then all of the other.
+        "interleaved" is sin, cos, sin, cos ..; "concatenated" is all of one function and then all of the other.
     cosine_first : bool
         Whether cosines come before sines.
     shift : float
-        Subtracted from the number of frequencies in the exponent's denominator.
+        The number that is subtracted from the number of frequencies in the exponent's denominator.
     denominator : float, optional
         The exponent's denominator itself, whatever the number of frequencies.
     odd : {"natural", "pad", "round_up", "error"}
@@ -47,11 +47,11 @@ class Convention(Preset):
         partner, and has ``d_model / 2`` in the denominator. "pad" leaves the last column zero. "round_up" computes the
         next even width and drops its last column. "error" refuses it.
     base, freq_scale : float
-        As in the formula; frequencies are in radians per position.
+        The numbers of the formula above; frequencies are in radians per position.
     first_position : int
         The position at which counting starts.
     alpha : float or {"1/sqrt(d)", "sqrt(2/d)"}
-        What the encoding is multiplied by.
+        The factor by which the encoding is multiplied.
     serves : tuple of str
         Systems that use it. Comparisons ignore them.
     source : str

@@ -34,14 +34,14 @@ class PositionalEncoding(Immutable, _core.Encoder):
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
-        They replace the convention's.
+        Numbers that replace those of the convention.
     freqs : array_like of float64, optional
         The frequencies themselves, in radians per position, instead of ``base`` and ``freq_scale``.
 
     Attributes
     ----------
     d_model, max_len, convention
-        As given; `base` and `freq_scale` are in the convention.
+        The arguments as they were given. `base` and `freq_scale` are part of the convention.
 
     Raises
     ------
@@ -144,12 +144,12 @@ class PositionalEncoding(Immutable, _core.Encoder):
         pe : array_like [.., d_model]
             Encodings, float32 or float64.
         k : int
-            Positions to move by, either way.
+            How many positions to move by, in either direction.
 
         Returns
         -------
         ndarray [.., d_model]
-            A new array of `pe`'s dtype; in float64 within 2e-15 of the encoding itself.
+            A new array of `pe`'s dtype. In float64, it is within 2e-15 of the encoding itself.
 
         Raises
         ------

@@ -54,34 +54,34 @@ def encode(
     ----------
     positions : int or array_like of int, float32 or float64
         An int is a number of positions, counted from the convention's first one. Anything else is an array of
-        positions of any shape; negative and fractional ones are fine.
+        positions of any shape, which may be negative or fractional.
     d_model : int
         Width of the encoding, from 1 to 2**20.
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
-        They replace the convention's.
+        Numbers that replace those of the convention.
     freqs : array_like of float64, optional
         The frequencies themselves, in radians per position.
     dtype : dtype, optional
-        float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
+        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
     offset : int or int array [B] or [B, 1], optional
-        Added to counted positions; with an array the result is ``[B, positions, d_model]``.
+        The number that is added to counted positions. With an array, the result is ``[B, positions, d_model]``.
     mask : bool array [L], [1, L] or [B, L], optional
         Rows that are False, or 0 among integers 0 and 1, become zero, and only the others are counted.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on become zero.
     channels : tuple of int, optional
-        ``(first, end)``: only these columns.
+        ``(first, end)``, to compute only these columns.
     num_threads : int, optional
-        At most this many threads.
+        The largest number of threads.
     out : ndarray, optional
         A writable array of exactly the result's shape and dtype.
 
     Returns
     -------
     ndarray
-        ``positions.shape + (d_model,)``, or ``[positions, d_model]`` for an int; `out` where it is given.
+        An array ``positions.shape + (d_model,)``, or ``[positions, d_model]`` for an int; or `out` if it was given.
 
     Raises
     ------
@@ -94,8 +94,8 @@ def encode(
     Notes
     -----
     float32, float16 and bfloat16 values are the exact ones rounded once (within 0.5 ulp + 1e-15); float64 values are
-    within 1 ulp + 2e-16. Formula of the default convention: ``PE[p, 2k] = sin(p / 10000**(2k / d_model))``,
-    ``PE[p, 2k + 1] = cos(..)``, Vaswani et al., "Attention Is All You Need", 2017, section 3.5.
+    within 1 ulp + 2e-16. The formula of the default convention is ``PE[p, 2k] = sin(p / 10000**(2k / d_model))``,
+    ``PE[p, 2k + 1] = cos(..)``: Vaswani et al., "Attention Is All You Need", 2017, section 3.5.
 
     Examples
     --------
@@ -143,37 +143,37 @@ def add_(
     Parameters
     ----------
     x : ndarray [L, C], [B, L, C] or [B, .., L, C]
-        float32, float64, float16 or ml_dtypes.bfloat16; any strides; writable, aligned, without overlap.
+        A writable, aligned array without overlap, of float32, float64, float16 or ml_dtypes.bfloat16, with any strides.
     convention : str or Convention, optional
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
-        They replace the convention's.
+        Numbers that replace those of the convention.
     freqs : array_like of float64, optional
         The frequencies themselves, in radians per position.
     offset : int or int array [B] or [B, 1], optional
-        Added to the counted positions 0 .. L-1 (from the convention's first one): one for all rows, or one per batch
-        row. With `cu_seqlens`, one per sequence.
+        The number that is added to the counted positions 0 .. L-1 and the convention's first one. There is one for all
+        rows, or one per batch row, or one per sequence of `cu_seqlens`.
     positions : int or float array [L], [1, L] or [B, L], optional
-        Explicit positions instead; negative and fractional ones are fine.
+        The positions themselves, which are then not counted; they may be negative or fractional.
     mask : bool array [L], [1, L] or [B, L], optional
-        Rows that are False, or 0 among integers 0 and 1, are left as they are, bit for bit. Without `positions`,
-        positions count the other rows only, which makes left padding right.
+        Rows that are False, or 0 among integers 0 and 1, are left as they are, bit for bit. Without `positions`, only
+        the other rows are counted, so that padding may be on the left.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on are left as they are.
     cu_seqlens : int array [sequences + 1], optional
-        Packed rows ``x [N, C]``: where each sequence starts, and N. Positions start again in each.
+        For packed rows ``x [N, C]``, the row where each sequence starts, and N. Positions start again in each sequence.
     scale, alpha : float, optional
-        ``x * scale + alpha * PE``, in one pass.
+        The factors in ``x * scale + alpha * PE``, which is computed in one pass.
     seq_axis : int, optional
         Which axis of `x` is the sequence.
     channels : tuple of int, optional
-        `x` holds columns ``first`` to ``end`` of an encoding `d_model` wide.
+        ``(first, end)``, if `x` holds only these columns of an encoding `d_model` wide.
     d_model : int, optional
-        Width of the encoding; ``x.shape[-1]`` by default.
+        The width of the encoding; ``x.shape[-1]`` by default.
     table : array_like [max_len, C], [1, max_len, C] or [max_len, 1, C], optional
         A learned position table of `x`'s dtype, instead of sinusoids.
     num_threads : int, optional
-        At most this many threads.
+        The largest number of threads.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def add_(
     Raises
     ------
     TypeError
-        For an `x` that is no array, or of another dtype or byte order.
+        For an `x` that is no array, or has another dtype or byte order.
     ValueError
         For an `x` that is read-only, misaligned or overlapping, for shapes that do not match, for positions that are
         not finite or beyond 2**53, and for an unknown convention. Nothing has been written then.
@@ -192,8 +192,8 @@ def add_(
 
     Notes
     -----
-    In float32 and float64 the result is, bit for bit, NumPy's ``x * scale + alpha * encode(..)``; in the 16-bit types
-    the arithmetic is float32, rounded once. Formula: see `encode`.
+    In float32 and float64 the result is, bit for bit, NumPy's ``x * scale + alpha * encode(..)``. In the 16-bit types
+    the arithmetic is float32, and the result is rounded once. `encode` has the formula.
 
     Examples
     --------
@@ -241,18 +241,19 @@ def add(
     num_threads: int | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Add the encoding to embeddings, into another array: one pass that reads `x` and writes `out`.
+    """Add the encoding to embeddings, into another array, in one pass that reads `x` and writes `out`.
 
     Parameters
     ----------
     x : array_like [L, C], [B, L, C] or [B, .., L, C]
-        float32, float64, float16 or ml_dtypes.bfloat16; any strides, read-only and broadcast ones included. It is only
-        read, so it may be whatever NumPy takes as an array: a list, a tensor of torch or jax, an object with DLPack.
+        An array of float32, float64, float16 or ml_dtypes.bfloat16, with any strides, read-only or broadcast. It is
+        only read, so it may be whatever NumPy takes as an array: a list, a tensor of torch or jax, an object with
+        DLPack.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
 d_model, table, num_threads
-        As in `add_`. Rows that are left alone are copied.
+        The arguments of `add_`. Rows that are left alone are copied.
     out : ndarray, optional
-        A writable array of exactly `x`'s shape and dtype: `x` itself, or apart from it.
+        A writable array of exactly `x`'s shape and dtype: `x` itself, or an array apart from it.
 
     Returns
     -------
@@ -262,11 +263,11 @@ d_model, table, num_threads
     Raises
     ------
     TypeError, ValueError, IndexError
-        As `add_`, and for an `out` that overlaps `x` in part.
+        The errors of `add_`, and for an `out` that overlaps `x` in part.
 
     Notes
     -----
-    Formula: see `encode`.
+    `encode` has the formula.
 
     Examples
     --------
@@ -319,9 +320,9 @@ def embed(
     ids : int array_like, any shape S
         Rows of `table`; the last axis is the sequence.
     table : array_like [vocabulary, d_model]
-        float32, float64, float16 or ml_dtypes.bfloat16, rows contiguous.
+        An array of float32, float64, float16 or ml_dtypes.bfloat16 with contiguous rows.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, num_threads
-        As in `add_`; a row that is left alone is ``table[id]`` as it is.
+        The arguments of `add_`. A row that is left alone is ``table[id]`` as it is.
     position_table : array_like [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
         A learned position table of `table`'s dtype, instead of sinusoids.
     out : ndarray, optional
@@ -330,7 +331,7 @@ def embed(
     Returns
     -------
     ndarray
-        ``S + (d_model,)``, of `table`'s dtype; `out` where it is given.
+        An array ``S + (d_model,)`` of `table`'s dtype, or `out` if it was given.
 
     Raises
     ------
@@ -338,11 +339,11 @@ def embed(
         For an id outside `table`, or a position outside `position_table`, naming its place and value. Nothing has been
         written then.
     TypeError, ValueError
-        As `add_`.
+        The errors of `add_`.
 
     Notes
     -----
-    Formula: see `encode`.
+    `encode` has the formula.
 
     Examples
     --------

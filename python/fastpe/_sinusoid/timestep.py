@@ -32,40 +32,40 @@ def timestep_embedding(
     Parameters
     ----------
     timesteps : array_like [N] of int or float, or a number
-        Any shape; fractional ones are fine.
+        Timesteps in an array of any shape; they may be fractional.
     embedding_dim : int
-        Width, from 1; an odd one ends in a zero column.
+        The width, at least 1. If it is odd, the last column is zero.
     flip_sin_to_cos : bool, optional
-        ``[cos | sin]`` instead of ``[sin | cos]``.
+        Whether the result is ``[cos | sin]`` instead of ``[sin | cos]``.
     downscale_freq_shift : float, optional
-        Subtracted from the number of frequencies in the exponent's denominator.
+        The number that is subtracted from the number of frequencies in the exponent's denominator.
     scale : float, optional
-        Multiplies the angles.
+        The factor of the angles.
     max_period : float, optional
-        The base: frequencies run from 1 down to about its inverse.
+        The base of the frequencies, which fall from 1 to about its inverse.
     dtype : dtype, optional
-        float32 (default), float64, float16 or ml_dtypes.bfloat16; `out`'s where that is given.
+        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
     num_threads : int, optional
-        At most this many threads.
+        The largest number of threads.
     out : ndarray, optional
         A writable array of exactly the result's shape and dtype.
 
     Returns
     -------
     ndarray
-        ``timesteps.shape + (embedding_dim,)``, ``[embedding_dim]`` for a number; `out` where it is given.
+        An array ``timesteps.shape + (embedding_dim,)``, or ``[embedding_dim]`` for a number; or `out` if it was given.
 
     Raises
     ------
     ValueError, TypeError
-        As `encode`.
+        The errors of `encode`.
 
     Notes
     -----
     ``w_k = scale * max_period**(-k / (n - downscale_freq_shift))``, ``n = embedding_dim // 2``. The defaults are those
     of the function in diffusers; its UNets and most of its transformers call it with ``flip_sin_to_cos=True,
-    downscale_freq_shift=0``, which is convention ``"timestep"``. Where diffusers divides 0 by 0 (one frequency and
-    a shift of 1) and returns NaN, the only frequency is `scale`.
+    downscale_freq_shift=0``, which is convention ``"timestep"``. If diffusers divides 0 by 0 (one frequency and
+    a shift of 1) and returns NaN, the only frequency here is `scale`.
 
     A guidance scale ``w`` of a latent consistency model is encoded as ``timestep_embedding(w * 1000, d)``.
 

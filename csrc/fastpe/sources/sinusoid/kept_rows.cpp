@@ -52,7 +52,7 @@ std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
   if (memory > 0 && bytes > memory) {
     refuse(std::to_string(memory / row_bytes_of(encoder, DType::float32)) + ": its float32 rows would take " +
            gigabytes(bytes) + ", and this machine has " + gigabytes(memory) +
-           "; choose fewer, positions beyond them are computed");
+           "; choose fewer: positions beyond them are computed");
   }
   return max_len;
 }

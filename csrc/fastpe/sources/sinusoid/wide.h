@@ -46,14 +46,14 @@ class Wide {
     return result;
   }
 
-  // Takes the leading 53 bits away.
+  // Removes the leading 53 bits and returns them.
   double take_leading_double() {
     double result = 0.0;
     int bits_wanted = 53;
     for (std::size_t i = limb_count; i-- > 0 && bits_wanted > 0;) {
       std::uint32_t digit = limbs_[i];
       int bits = 32;
-      if (bits_wanted == 53) {  // nothing taken yet: leading zeros do not count
+      if (bits_wanted == 53) {  // leading zeros are no part of the 53 bits
         while (bits > 0 && (digit >> (bits - 1)) == 0) --bits;
       }
       if (bits > bits_wanted) digit &= ~((std::uint32_t{1} << (bits - bits_wanted)) - 1);
@@ -64,7 +64,7 @@ class Wide {
     return result;
   }
 
-  // To nearest, ties to even.
+  // Rounds to the nearest double, ties to even.
   double nearest_double() const {
     Wide rest = *this;
     const double leading = rest.take_leading_double();

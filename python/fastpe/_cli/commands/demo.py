@@ -15,7 +15,7 @@ import fastpe
 from fastpe._cli.measuring import busy_note, configuration, in_units, median_seconds
 from fastpe._cli.rival import usual_float64
 
-# What the reference may be off by, from the rounding of its float64 angles.
+# How far the reference may be off, because its float64 angles are rounded.
 _reference_error_per_position = 4 * 2.0**-53
 
 
@@ -28,14 +28,14 @@ class Outcome:
 
 
 def check_encode(pe: npt.NDArray[np.float32], exact: npt.NDArray[np.float64]) -> Outcome:
-    """Half a unit in the last place: the exact value, rounded once."""
+    """Allow half a unit in the last place, since values are the exact ones rounded once."""
     error = np.abs(pe - exact)
     allowed = 0.5 * np.spacing(np.abs(exact).astype(np.float32)) + _reference_error_per_position * len(exact)
     return Outcome(float(error.max()), bool((error <= allowed).all()))
 
 
 def check_add(y: npt.NDArray[np.float32], x: npt.NDArray[np.float32], exact: npt.NDArray[np.float64]) -> Outcome:
-    """Two roundings to float32: the encoding's, and the sum's."""
+    """Allow two roundings to float32: that of the encoding, and that of the sum."""
     largest, kept = 0.0, True
     # Row by row, so that the float64 intermediates stay small.
     for row_of_y, row_of_x in zip(y, x, strict=True):
@@ -50,7 +50,7 @@ def check_add(y: npt.NDArray[np.float32], x: npt.NDArray[np.float32], exact: npt
 
 
 def run(console: Console, *, batch: int, seq_len: int, d_model: int, rounds: int = 15) -> bool:
-    """Print configuration, errors and times; whether the check passed."""
+    """Print configuration, errors and times, and return whether the check passed."""
     x = np.random.default_rng(0).standard_normal((batch, seq_len, d_model), dtype=np.float32)
     # Float64 NumPy is the check, too: it shares nothing with the core.
     exact = usual_float64(np.empty((seq_len, d_model)))

@@ -15,7 +15,7 @@ _usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
 
 
 def run(name: str, keys: Sequence[str]) -> bool:
-    """Print what is found; whether anything is."""
+    """Print what is found, and return whether anything is."""
     loaders = stored_arrays.loaders(name)
     arrays = [loaders[key]() for key in _chosen(name, list(loaders), keys)]
     found = fastpe.identify(*arrays)
@@ -24,7 +24,7 @@ def run(name: str, keys: Sequence[str]) -> bool:
 
 
 def _chosen(name: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
-    """One array, or cosines and sines."""
+    """The keys of one array, or of cosines and sines."""
     if names == [""]:
         if keys:
             raise CommandError(f"--key chooses one of several arrays, and {name} is one array; leave it out")
@@ -33,7 +33,9 @@ def _chosen(name: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
     if unknown:
         raise CommandError(f"--key is {unknown[0]}, expected one of {name}'s arrays: {_shown(names)}")
     if len(keys) > 2:
-        raise CommandError(f"--key was given {len(keys)} times, expected a table, or cosines and sines")
+        raise CommandError(
+            f"--key was given {len(keys)} times, expected once for a table, or twice for cosines and sines"
+        )
     if keys or len(names) == 1:
         return keys or names
     if not names:

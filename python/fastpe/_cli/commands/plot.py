@@ -25,7 +25,7 @@ _formats = (".png", ".svg", ".pdf")
 _panel_inches = {"similarity": (4.6, 3.6)}
 _usual_panel_inches = (6.0, 3.6)
 
-# Greys, which glare less than black and white.
+# These greys glare less than black and white.
 _dark_style = {
     **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "#1e1e1e"),
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), "#dddddd"),
@@ -82,7 +82,7 @@ def _write_or_show(
         from matplotlib import style
     with style.context(["default", _dark_style] if dark else "default"):
         figure = _figure(panels, panel_inches)
-        # The whole picture in memory, so that nothing is left of one that could not be drawn.
+        # The whole picture is made in memory, so that a picture that cannot be drawn leaves no file.
         stream = io.BytesIO()
         # Without the date, the same picture is the same file.
         metadata = {"Date": None} if kind == ".svg" else {"CreationDate": None} if kind == ".pdf" else None
@@ -105,7 +105,7 @@ def _figure(panels: Sequence[Panel], panel_inches: tuple[float, float]) -> Figur
     column_count = min(len(panels), 2)
     row_count = -(-len(panels) // column_count)
     width, height = panel_inches
-    # Margins in inches, and spaces as parts of a panel.
+    # Margins are in inches, and spaces are parts of a panel.
     margins = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03)
     figure = Figure(figsize=(width * column_count, height * row_count), layout=margins)
     x_limits, y_limits = [], []
@@ -130,7 +130,7 @@ def _figure(panels: Sequence[Panel], panel_inches: tuple[float, float]) -> Figur
 
 
 def _union(limits: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The limits that hold all of these, in their direction."""
+    """The limits that contain all of these, in the same direction."""
     starts, ends = zip(*limits, strict=True)
     return (min(starts), max(ends)) if starts[0] < ends[0] else (max(starts), min(ends))
 

@@ -33,7 +33,7 @@ def run(
         return {form or rope.form: tables}
 
     summary = Summary(quiet=quiet)
-    # Whether the file can hold them is seen without any row.
+    # Tables without rows show whether the file can hold them.
     write = named_arrays.writer_of(output, arrays(0))
     whole = arrays(seq_len)
     byte_count = sum(array.nbytes for array in whole.values())

@@ -46,7 +46,7 @@ class Addition:
             encoder = self.encoding.encoder(header.shape[-1])
             self.encoding.require_positions(encoder, header.shape[seq_axis])
             work = ArrayWork(self, header, result, seq_axis, encoder, name)
-            # The core says what it thinks of the axes without any element, too.
+            # The core checks the axes of an array without elements, too.
             nothing = np.empty((0,) * (axes - 1) + header.shape[-1:], dtype)
             work.add_(nothing, tuple((0, extent) for extent in nothing.shape))
         except ValueError as error:
@@ -65,11 +65,11 @@ class Addition:
             # NumPy saves bfloat16 as two nameless bytes.
             if self.dtype.name != "bfloat16":
                 raise CommandError(
-                    f"{name} holds 2-byte elements without a type; if they are bfloat16, --dtype bfloat16"
+                    f"{name} holds 2-byte elements without a type; if they are bfloat16, give --dtype bfloat16"
                 )
             return self.dtype
         if found.kind != "f" or found.itemsize not in (2, 4, 8):
-            hint = "; if it is bfloat16, say --dtype bfloat16" if found.kind == "V" and found.itemsize == 2 else ""
+            hint = "; if it is bfloat16, give --dtype bfloat16" if found.kind == "V" and found.itemsize == 2 else ""
             raise CommandError(f"{name} has dtype {found}, expected float16, float32 or float64{hint}")
         return found.newbyteorder("=") if self.dtype is None else self.dtype
 
@@ -90,7 +90,7 @@ class ArrayWork:
         npy_stream.write_header(target, self.result)
         self._each_block(source, lambda block: npy_stream.write_elements(target, block), progress)
         if source.read(1):
-            raise CommandError(f"{self.name} goes on after its array; expected one array per file")
+            raise CommandError(f"{self.name} has bytes after its array, expected one array per file")
 
     def require_same_dtype(self, why: str) -> None:
         """Refuse what would change the size or the header."""

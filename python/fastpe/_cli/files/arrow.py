@@ -33,7 +33,7 @@ class ArrowWork:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the whole file: those of its columns are not known before it was read."""
+        """Bytes of the whole file, since those of its columns are not known before it is read."""
         return os.path.getsize(self.task.source)
 
     def run(self, progress: Progress) -> None:
@@ -61,7 +61,7 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> ArrowWork:
         embeddings = columns.choose(
             schema, addition, keys, task.source, lambda name: (batch.column(name) for batch, _ in batches)
         )
-        # Their number is known when they were read.
+        # Their number is known when they have been read.
         embeddings.require_positions(1)
         compression = _compression(task.source)
     return ArrowWork(task, embeddings, compression)
@@ -115,7 +115,7 @@ def _opened(source: str) -> Iterator[tuple[pyarrow.Schema, _Batches]]:
 
 
 def _compression(source: str) -> str | None:
-    """The compression of the first batch, which pyarrow reads without saying so."""
+    """The compression of the first batch, which pyarrow reads but does not show."""
     import pyarrow
     from pyarrow import ipc
 
@@ -152,7 +152,7 @@ class _Flatbuffer(bytes):
 
 
 def _first_batch_in_file(file: pyarrow.NativeFile) -> int | None:
-    """Footer.recordBatches[0].offset; what lies before it need not be a stream, and of polars' files it is none."""
+    """Footer.recordBatches[0].offset; what lies before it need not be a stream, and in polars' files it is none."""
     tail = struct.Struct(f"<i{len(_magic)}s")
     file.seek(file.size() - tail.size)
     footer_bytes, _ = tail.unpack(file.read(tail.size))

@@ -45,7 +45,7 @@ def choose(
 ) -> Embeddings:
     """Find the columns that the command line means; one of lists is read as far as its first vector, for the width."""
     if addition.dtype is not None or addition.seq_axis != -2:
-        raise CommandError(f"--dtype and --seq-axis are for arrays; leave them out: {source} is a table")
+        raise CommandError(f"--dtype and --seq-axis are for arrays, and {source} is a table; leave them out")
     places = _named(schema, keys, source) if keys else _vector_columns(schema)
     if keys and all(_is_float(schema.field(place).type) for place in places):
         return _dimensions(schema, places, addition, source)
@@ -86,7 +86,7 @@ def _vector_columns(schema: pyarrow.Schema) -> list[int]:
 
 
 def _several_or_none(schema: pyarrow.Schema, vectors: Sequence[int], source: str) -> str:
-    """What to say where no column was named and there is no single one of lists."""
+    """The message if no column is named and the table does not have exactly one column of lists."""
     dimensions = [field.name for field in schema if _is_float(field.type)]
     if vectors or not dimensions:
         some = ", ".join(schema.names[place] for place in vectors[:8]) or "none"
@@ -116,7 +116,7 @@ def _is_float(kind: pyarrow.DataType) -> bool:
 
 
 def _vector_type(kind: pyarrow.DataType) -> pyarrow.DataType | None:
-    """The list of floats in a column's type: its rows, or what its rows are lists of."""
+    """The type of the vectors in a column, whose rows are vectors or lists of vectors; None in other columns."""
     from pyarrow import types
 
     def is_list(kind: pyarrow.DataType) -> bool:
@@ -183,9 +183,9 @@ class Dimensions:
 class Column:
     """A column of embeddings.
 
-    A row is a vector, a position of the one sequence that the file is; or a list of vectors, a sequence of its own. Lists
-    are of one size by their type or, vectors, by what they hold. Rows that are null stay null, and a null vector keeps its
-    position; nulls inside of rows are refused.
+    Either each row is a vector, and the rows of the file are the positions of one sequence; or each row is a list of
+    vectors, and a sequence of its own. All vectors have one length, by their type or by what they hold. Rows that are
+    null stay null, and a null vector keeps its position. Nulls inside of rows are refused.
     """
 
     name: str
@@ -253,7 +253,7 @@ class Column:
             seen = np.repeat(valid & ~hidden, lengths)
             if (~_valid(child) & seen).any():
                 raise self._nulls_inside()
-        # Past the nulls, which have some value in memory.
+        # This reads null vectors, too, which have some value in memory.
         raw = np.frombuffer(child.buffers()[1] or b"", child.type.to_pandas_dtype())
         return raw[child.offset : child.offset + len(child)].reshape(-1, max(self.d_model, 1))
 
@@ -290,7 +290,7 @@ def _lengths(lists: pyarrow.Array) -> npt.NDArray[np.int64]:
 
 
 def _with_child(lists: pyarrow.Array, child: pyarrow.Array) -> pyarrow.Array:
-    """The same lists, null where they were null, of other values: those from the first list's to the last one's."""
+    """Lists like `lists`, with the same nulls, whose values are those of `child`."""
     import pyarrow
 
     validity = lists.is_valid().buffers()[1] if lists.null_count else None

@@ -15,11 +15,11 @@ from fastpe._cli.files.task import Task, Work
 
 
 class Format(NamedTuple):
-    """How to tell a format, and what looks at an input before anything is written."""
+    """How to recognise a format, and the function that checks an input before anything is written."""
 
     description: str
     suffixes: tuple[str, ...]
-    # The first bytes of such a file, where it has some that no other has.
+    # The first bytes of such a file, if no other format has the same.
     magic: bytes
     in_place: bool
     check: Callable[[Task, Addition, Sequence[str]], Work]
@@ -36,7 +36,7 @@ formats = (
 
 
 def by_suffix(name: str) -> Format | None:
-    """The format that a name speaks of."""
+    """The format that a name's suffix says."""
     suffix = Path(name).suffix.lower()
     return next((entry for entry in formats if suffix in entry.suffixes), None)
 
@@ -71,5 +71,5 @@ def inputs_in(directory: Path) -> list[str]:
 
 
 def all_suffixes() -> str:
-    """For messages."""
+    """The suffixes of all formats, as messages list them."""
     return ", ".join(suffix for entry in formats for suffix in entry.suffixes)

@@ -50,7 +50,7 @@ class NpzWork:
                 copy.compress_type = member.compress_type
                 copy.external_attr = member.external_attr
                 array = self.arrays.get(member.filename.removesuffix(".npy"))
-                # The size is not known before it is written: room for more than 4 GB.
+                # The size is not known before it is written, so the header has room for more than 4 GB.
                 with archive.open(member) as source, result.open(copy, "w", force_zip64=True) as sink:
                     if array is None:
                         shutil.copyfileobj(source, sink, 1 << 20)

@@ -38,13 +38,13 @@ def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> Itera
 
 def _paired(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[Task]:
     if in_place == (output is not None):
-        raise CommandError("expected one of -o OUT and --in-place: where does the result go?")
+        raise CommandError("-o OUT and --in-place say where the result goes, expected one of them")
     if "" in inputs or output == "":
-        raise CommandError("a name is empty; expected those of files or directories")
+        raise CommandError("a name is empty, expected names of files or directories")
     sources = [source for name in inputs for source in _expanded(name)]
     for pipe in filter(is_pipe, sources):
         if in_place or len(sources) > 1:
-            raise CommandError(f"{pipe} is a pipe: expected it as the only input, with -o")
+            raise CommandError(f"{pipe} is a pipe, expected it to be the only input, with -o")
     _require_distinct(sources)
     if output is None:
         return [Task(source, None) for source in sources]
@@ -95,7 +95,7 @@ def _require_apart(target: str, sources: Sequence[str]) -> None:
 
 
 def is_pipe(name: str) -> bool:
-    """Whether an input can be read but once: standard input, a named pipe, what a shell gives for ``<(command)``."""
+    """Whether an input can be read only once: standard input, a named pipe, or a shell's ``<(command)``."""
     path = Path(name)
     return name == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
@@ -123,9 +123,9 @@ def _targets_in_directory(sources: list[str], output: str, inputs: str) -> list[
     if output == "-" or (directory.exists() and (not directory.is_dir() or formats.is_one_input(directory))):
         raise CommandError(f"-o is {output}, expected a directory for {len(sources)} files")
     if any(map(is_pipe, sources)):
-        raise CommandError(f"-o is {output}, a directory, expected a file name for what comes through a pipe")
+        raise CommandError(f"-o is {output}, a directory, expected a file name for the array of a pipe")
     if not directory.exists() and formats.by_suffix(output) is not None:
-        raise CommandError(f"-o is {output}, the name of a file, expected a directory for all from {inputs}")
+        raise CommandError(f"-o is {output}, the name of a file, expected a directory for the results of {inputs}")
     names = [Path(source).name for source in sources]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -143,7 +143,7 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> Work:
             )
     else:
         asked = formats.by_suffix(task.target)
-        # A name that speaks of no format, such as /dev/stdout, will do for all.
+        # A name without the suffix of a format, such as /dev/stdout, may be the target of any format.
         if asked is not None and asked is not found:
             suffixes = " or ".join(found.suffixes)
             raise CommandError(

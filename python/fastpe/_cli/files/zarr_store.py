@@ -131,7 +131,7 @@ def _node(store: Any, path: str) -> Any:
 
 def _ranges(array: Any) -> Iterator[blocks.Block]:
     """Cut an array into blocks of whole chunks, as many as make a block of the usual size."""
-    # Shards, where there are some, are what is written at once.
+    # If there are shards, each is written at once.
     unit = getattr(array, "shards", None) or array.chunks
     grid = tuple(-(-extent // size) if extent else 0 for extent, size in zip(array.shape, unit, strict=True))
     unit_bytes = math.prod(unit) * array.dtype.itemsize
@@ -149,7 +149,7 @@ def _holds(place: str, *paths: str | Path) -> bool:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let signals wait while zarr works: torn out of its event loop, it would complain of it when the program ends."""
+    """Delay signals while zarr works: interrupted in its event loop, zarr would report errors when the program ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
