@@ -11,12 +11,11 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from fastpe._config import __version__, show_config
-from fastpe._grid.convention import GridConvention
-from fastpe._grid.encode import encode_coordinates, encode_grid
-from fastpe._grid.presets import grid_conventions
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import PositionalEncoding
 from fastpe._sinusoid.functions import add, add_, embed, encode
@@ -26,6 +25,9 @@ from fastpe._sinusoid.timestep import timestep_embedding
 if TYPE_CHECKING:
     from fastpe import dask as dask
     from fastpe import plotting as plotting
+    from fastpe._grid.convention import GridConvention
+    from fastpe._grid.encode import encode_coordinates, encode_grid
+    from fastpe._grid.presets import grid_conventions
     from fastpe._identify.answer import Identification
     from fastpe._identify.identify import identify
     from fastpe._rotary.embedding import RotaryEmbedding
@@ -74,29 +76,34 @@ for _name in {*__all__} & {*globals()}:
     _publish(globals()[_name])
 
 
+# Many servers never use these names, so the modules that have them are imported when they are first used.
+_deferred = {
+    "GridConvention": "_grid.convention",
+    "Identification": "_identify.answer",
+    "RotaryEmbedding": "_rotary.embedding",
+    "RotaryLayout": "_rotary.layout",
+    "encode_coordinates": "_grid.encode",
+    "encode_grid": "_grid.encode",
+    "grid_conventions": "_grid.presets",
+    "identify": "_identify.identify",
+    "rotary_frequencies": "_rotary.scaling",
+    "rotary_layouts": "_rotary.layout_presets",
+    "rotate_": "_rotary.rotation",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # Many servers never use these names, so they are imported when they are first used.
-    if name in ("Identification", "identify"):
-        from fastpe._identify import answer, identify
-
-        _publish(answer.Identification)
-        return answer.Identification if name == "Identification" else _publish(identify.identify)
-    if name in ("RotaryEmbedding", "rotary_frequencies", "rotate_"):
-        from fastpe._rotary import embedding, rotation, scaling
-
-        for module in (embedding, rotation, scaling):
-            if hasattr(module, name):
-                return _publish(getattr(module, name))
-    if name in ("RotaryLayout", "rotary_layouts"):
-        from fastpe._rotary import layout, layout_presets
-
-        _publish(layout.RotaryLayout)
-        return layout.RotaryLayout if name == "RotaryLayout" else layout_presets.rotary_layouts
     if name in _modules:
-        import importlib
-
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _deferred:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module(f"{__name__}.{_deferred[name]}")
+    # What was imported along with it is published, too, so that pickles never have the name of a file.
+    for each, module_name in _deferred.items():
+        module = sys.modules.get(f"{__name__}.{module_name}")
+        if hasattr(module, each):
+            globals()[each] = _publish(getattr(module, each))
+    return globals()[name]
 
 
 def __dir__() -> list[str]:
