@@ -98,6 +98,17 @@ void frequencies_that_no_encoder_can_use_are_refused() {
   CHECK_THROWS(std::invalid_argument, rotary_frequencies(64, 1e28, BaseScaling{1e6}), "frequency 31 is");
 }
 
+void scalings_of_another_number_of_frequencies_are_refused() {
+  for (const std::int64_t count : {std::int64_t{-1}, std::int64_t{5}, INT64_MIN, INT64_MAX}) {
+    CHECK_THROWS(std::invalid_argument, rotary_frequencies(8, 1e4, ProportionalScaling{1.0, count}),
+                 "expected 0 to 4, the number of frequencies");
+  }
+  for (const std::size_t count : {0, 3, 5}) {
+    const LongRopeScaling scaling{std::vector<double>(count, 2.0), 1.0, 4096.0};
+    CHECK_THROWS(std::invalid_argument, rotary_frequencies(8, 1e4, scaling), "expected 4, the number of frequencies");
+  }
+}
+
 void quotients_are_truncated() {
   const Wide three = Wide::of_integer(3);
   const Wide third = Wide::of_integer(1) / three;
@@ -138,6 +149,7 @@ int main() {
   every_number_is_its_formulas_rounded_once();
   the_widest_ranges_stay_in_bounds();
   frequencies_that_no_encoder_can_use_are_refused();
+  scalings_of_another_number_of_frequencies_are_refused();
   quotients_are_truncated();
   signs_are_kept();
   logarithms_and_powers_undo_each_other();

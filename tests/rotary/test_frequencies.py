@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpe
+from fastpe import _core
 from fastpe._rotary.scaling import read_scaling
 
 from . import oracle
@@ -730,3 +731,9 @@ def test_a_base_whose_logarithm_is_nearly_0_is_refused_by_yarn() -> None:
     assert refusal(base=1.5, scaling=YARN) == (
         'base is 1.5, expected at least 2 for "yarn", which divides by its logarithm'
     )
+
+
+@pytest.mark.parametrize("rotated_count", [-1, 5, 2**62])
+def test_the_core_refuses_a_number_of_frequencies_that_there_is_not(rotated_count: int) -> None:
+    with pytest.raises(ValueError, match=rf"^rotated_count is {rotated_count}, expected 0 to 4, the number of freq"):
+        _core.rotary_frequencies(8, 10000.0, "proportional", factor=1.0, rotated_count=rotated_count)

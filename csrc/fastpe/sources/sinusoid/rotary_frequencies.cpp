@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <stdexcept>
+#include <string>
 
 #include "frequencies.h"
 #include "wide.h"
@@ -19,6 +21,13 @@ SignedWide floor_of(const SignedWide& value) {
   const Wide fraction = value.magnitude.fraction();
   const Wide whole = value.magnitude - fraction;
   return {value.negative && !fraction.is_zero() ? whole + one() : whole, value.negative};
+}
+
+void require_count(const char* name, std::int64_t count, std::int64_t least, std::int64_t frequencies) {
+  if (least <= count && count <= frequencies) return;
+  throw std::invalid_argument(std::string(name) + " is " + std::to_string(count) + ", expected " +
+                              (least < frequencies ? std::to_string(least) + " to " : "") +
+                              std::to_string(frequencies) + ", the number of frequencies");
 }
 
 void require_usable(double frequency, std::int64_t k) { require_representable(frequency, k, "base and scaling"); }
@@ -125,6 +134,8 @@ struct Scale {
 
   WideFrequencies operator()(const LongRopeScaling& scaling) const {
     WideFrequencies result = ideal();
+    require_count("the number of divisors", static_cast<std::int64_t>(scaling.divisors.size()), rotary_dim / 2,
+                  rotary_dim / 2);
     for (std::size_t k = 0; k < result.radians.size(); ++k) {
       result.radians[k] = result.radians[k] / Wide::of_double(scaling.divisors[k]);
     }
@@ -155,8 +166,9 @@ struct Scale {
 
   WideFrequencies operator()(const ProportionalScaling& scaling) const {
     WideFrequencies result = (*this)(LinearScaling{scaling.factor});
-    const auto rotated_count = static_cast<std::ptrdiff_t>(scaling.rotated_count);
-    std::fill(result.radians.begin() + rotated_count, result.radians.end(), Wide());
+    require_count("rotated_count", scaling.rotated_count, 0, rotary_dim / 2);
+    std::fill(result.radians.begin() + static_cast<std::ptrdiff_t>(scaling.rotated_count), result.radians.end(),
+              Wide());
     return result;
   }
 };

@@ -72,7 +72,7 @@ struct RotaryFrequencies {
 };
 
 // base is at least 1, with a YarnScaling at least 2. Throws std::invalid_argument where an encoder could not use a
-// frequency.
+// frequency, and where a scaling does not fit their number.
 RotaryFrequencies rotary_frequencies(std::int64_t rotary_dim, double base, const RotaryScaling& scaling);
 
 }  // namespace fastpe
