@@ -285,6 +285,23 @@ def test_counted_positions_and_offset_arrays_are_written_into_out(form: str) -> 
             assert_same_bits(parts_of(view), parts_of(table))
 
 
+@pytest.mark.parametrize("form", ["halves", "tile", "repeat"])
+@pytest.mark.parametrize("count", [5, 40])
+def test_rows_of_one_output_may_lie_farther_apart_than_those_of_the_other(form: str, count: int) -> None:
+    rope = fastpe.RotaryEmbedding(10, interleaved=False)
+    tables = rope.tables(count, form=form)
+    for gaps in ((0, 3), (3, 0)):
+        memories = [
+            np.full((count, table.shape[1] + gap), 77, np.float32) for table, gap in zip(tables, gaps, strict=True)
+        ]
+        width = tables[0].shape[1]
+        views = memories[0][:, :width], memories[1][:, :width]
+        assert rope.tables(count, form=form, out=views) is views
+        for view, memory, table in zip(views, memories, tables, strict=True):
+            assert_same_bits(parts_of(view), parts_of(table))
+            assert (memory[:, width:] == 77).all()
+
+
 def test_pairs_whose_parts_lie_apart_are_written() -> None:
     rope = fastpe.RotaryEmbedding(10, interleaved=False)
     memory = np.full((3, 5, 4), 77, np.float32)
