@@ -686,7 +686,7 @@ def test_longropes_lists_are_checked(key: str) -> None:
 
 @pytest.mark.parametrize("scaling", ["linear", 4.0, [("rope_type", "linear")]])
 def test_what_is_no_mapping_is_refused(scaling: Any) -> None:
-    message = f'scaling is {scaling!r}, expected a mapping as config.json has it; write {{"rope_type": "linear", '
+    message = f'scaling is {scaling!r}, expected a mapping as config.json has it, such as {{"rope_type": "linear", '
     assert refusal(scaling=scaling, error=TypeError).startswith(message)
 
 
