@@ -19,7 +19,7 @@ instruction set, with one thread and with all. Contenders take turns, and every 
 
 python -m benchmarks                measures for about 5 minutes and prints tables
 python -m benchmarks record         measures for about 10 minutes and keeps the results: benchmarks/results/MACHINE.json
-python -m benchmarks report         writes benchmarks/RESULTS.md, benchmarks/encode.svg and README.md's table from them
+python -m benchmarks report         writes benchmarks/RESULTS.md, the charts and README.md's table from them
 python -m benchmarks compare A B    compares two installations, which take turns, for less than 3 minutes
 python -m benchmarks.instruction_counts --help    explains a measure without noise, which the tests use
 """

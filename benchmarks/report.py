@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documents, made of the results that are kept: RESULTS.md, the chart, and a part of README.md."""
+"""The documents, made of the results that are kept: RESULTS.md, the charts, and a part of README.md."""
 
 from __future__ import annotations
 
@@ -143,7 +143,12 @@ def _times_table(settings: Sequence[SettingResult], cases: Sequence[CaseResult |
 
 
 def results_text(machines: Sequence[MachineResult]) -> str:
-    parts = ["# Benchmark results", _how_to_read, "![Speed against size](encode.svg)"]
+    parts = [
+        "# Benchmark results",
+        _how_to_read,
+        "![Speed of encode against size](encode.svg)",
+        "![Speed of add_ against size](add.svg)",
+    ]
     for result in machines:
         parts += [f"## {result.machine['processor']}, {result.machine['date']}", machine_text(result).rstrip()]
     return "\n\n".join(parts) + "\n"
@@ -234,10 +239,11 @@ def with_table(readme: str, text: str) -> str:
 
 
 def documents(machines: Sequence[MachineResult], readme: str) -> Mapping[pathlib.Path, str]:
-    """What each file has to be; the chart and README.md show the machine that was measured last."""
+    """What each file has to be; the charts and README.md show the machine that was measured last."""
     return {
         _root / "benchmarks" / "RESULTS.md": results_text(machines),
-        _root / "benchmarks" / "encode.svg": chart.encode_chart(machines[0]),
+        _root / "benchmarks" / "encode.svg": chart.drawn(chart.encode_chart, machines[0]),
+        _root / "benchmarks" / "add.svg": chart.drawn(chart.add_chart, machines[0]),
         _root / "README.md": with_table(readme, readme_text(machines[0])),
     }
 

@@ -18,11 +18,12 @@ from fastpe.__main__ import main
 ROOT = Path(__file__).parents[1]
 REPOSITORY = "https://github.com/fastpe/fastpe"
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# Pages of the site, and a picture on them, by their paths in the repository.
+# Pages of the site, and pictures on them, by their paths in the repository.
 PAGES = {
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "benchmarks/add.svg": "add.svg",
     "benchmarks/encode.svg": "encode.svg",
     "examples": "examples/index.md",
     **{f"docs/{path.name}": path.name for path in (ROOT / "docs").glob("*.md")},

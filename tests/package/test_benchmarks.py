@@ -74,13 +74,18 @@ def test_only_what_stands_between_the_marks_is_replaced() -> None:
         report.with_table("# Title\n", "new")
 
 
-def test_the_chart_is_small_and_has_a_line_for_each_contender() -> None:
-    text = chart.encode_chart(RESULT)
+def test_a_chart_is_small_and_has_a_line_for_each_contender() -> None:
+    text = chart.drawn(chart.encode_chart, RESULT)
     found = [element.text for element in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}text")]
     for name in ("fastpe", "fastpe, 1 thread", "NumPy float32 idiom", "NumPy float64 idiom"):
         assert name in found
     assert len(text.splitlines()) < 100
     assert not re.search(r"\d\.\d{3}", text.partition("GB/s")[2])
+    sums = chart.drawn(chart.add_chart, RESULT)
+    assert [name for name in ("fastpe", "memory limit: x + 1", "NumPy float32 idiom") if f">{name}<" in sums] == [
+        "fastpe",
+        "memory limit: x + 1",
+    ]
 
 
 def test_the_documents_are_those_of_the_stored_results() -> None:
