@@ -35,10 +35,6 @@ bool is_bfloat16(const py::dtype& dtype) {
 
 std::string text(const char* name) { return std::string(name); }
 
-std::string str_of(py::handle object) {
-  return utf8_of(run_python([&] { return PyObject_Str(object.ptr()); }));
-}
-
 std::string dtype_text(py::handle dtype) { return str_of(dtype); }
 
 bool is_array(PyObject* object) { return is_ndarray(object) || Proxy::get().PyArray_Check_(object); }
@@ -93,7 +89,29 @@ bool has_native_order(py::handle dtype) {
   return order == '=' || order == '|' || order == native_order_letter();
 }
 
+// The expression that makes of a tensor an array with its memory. torch refuses `.numpy()` of a tensor that requires a
+// gradient, and of one in bfloat16, of which NumPy knows nothing.
+std::string array_of_tensor(PyObject* tensor, const char* name) {
+  const auto attribute_text = [&](const char* attribute) {
+    if (!has_attribute(tensor, attribute)) return std::string();
+    return str_of(run_python([&] { return PyObject_GetAttrString(tensor, attribute); }));
+  };
+  return text(name) + (attribute_text("requires_grad") == "True" ? ".detach()" : "") +
+         (attribute_text("dtype") == "torch.bfloat16" ? ".view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"
+                                                      : ".numpy()");
+}
+
+bool holds_arrays(PyObject* object) {
+  if (!PyList_Check(object) && !PyTuple_Check(object)) return false;
+  const py::object first = run_python([&] { return PySequence_GetSlice(object, 0, 1); });
+  return py::len(first) == 1 && is_array(py::object(first[py::int_(0)]).ptr());
+}
+
 }  // namespace
+
+std::string str_of(py::handle object) {
+  return utf8_of(run_python([&] { return PyObject_Str(object.ptr()); }));
+}
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
@@ -117,9 +135,12 @@ Array array_of(PyObject* object, const char* name) {
     return borrowed(object);
   }
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) return converted(object);
-  const bool has_numpy = has_attribute(object, "numpy");
-  throw py::type_error(text(name) + " is a " + type_name(object) + ", expected a numpy.ndarray; pass " +
-                       (has_numpy ? text(name) + ".numpy()" : "np.asarray(..)") +
+  const std::string found = text(name) + " is a " + type_name(object);
+  if (holds_arrays(object)) {
+    throw py::type_error(found + " of arrays, expected one numpy.ndarray; pass its arrays one by one");
+  }
+  throw py::type_error(found + ", expected a numpy.ndarray; pass " +
+                       (has_attribute(object, "numpy") ? array_of_tensor(object, name) : "np.asarray(..)") +
                        " and keep that array: the result is written into it");
 }
 
@@ -130,7 +151,13 @@ Array array_from(PyObject* object, const char* name) {
   Array array;
   try {
     array = has_dlpack_alone ? array_by_dlpack(object, name) : converted(object);
-  } catch (py::error_already_set& error) {  // lists of unequal lengths
+  } catch (py::error_already_set& error) {  // tensors that torch makes no array of, and lists of unequal lengths
+    if (error.matches(PyExc_Exception) && has_attribute(object, "numpy")) {
+      const std::string instead = array_of_tensor(object, name);
+      if (instead == text(name) + ".numpy()") throw;
+      throw py::type_error(text(name) + " is a " + type_name(object) + " that numpy.asarray refuses, expected an " +
+                           "array; pass " + instead);
+    }
     if (!error.matches(PyExc_ValueError)) throw;
     throw py::value_error(text(name) + " is a " + type_name(object) + " that makes no array, expected numbers in " +
                           "rows of one length; pass an array");
@@ -196,8 +223,11 @@ std::optional<DType> known_dtype(py::handle dtype) {
 
 DType dtype_of(py::handle dtype, const char* name) {
   if (const std::optional<DType> known = known_dtype(dtype)) return *known;
-  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes +
-                       "; convert it with .astype(..)");
+  const char kind = dtype.attr("kind").cast<std::string>()[0];
+  const bool may_be_bfloat16 = dtype.attr("itemsize").cast<int>() == 2 && (kind == 'u' || kind == 'i' || kind == 'V');
+  throw py::type_error(
+      text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes + "; convert it with .astype(..)" +
+      (may_be_bfloat16 ? ", or pass .view(ml_dtypes.bfloat16) if these are the bits of bfloat16" : ""));
 }
 
 DType requested_dtype(py::handle dtype) {

@@ -155,6 +155,7 @@ void require_contiguous(const Array& array, const char* name);
 
 std::string shape_text(const Shape& shape);
 std::string shape_text(const Array& array);
+std::string str_of(py::handle object);
 std::string type_name(PyObject* object);
 
 inline py::ssize_t last(const Array& array) { return array.shape(array.ndim() - 1); }

@@ -193,6 +193,10 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
 
   // Phase 2
   const Array& table = inputs.vocabulary;
+  if (table.dtype().kind() == 'i' && inputs.ids.dtype().kind() == 'f' && inputs.ids.ndim() == 2) {
+    throw py::type_error("ids has dtype " + str_of(inputs.ids.dtype()) + " and table " + str_of(table.dtype()) +
+                         ", expected integers and floats; pass the ids first, then the table");
+  }
   const DType dtype = dtype_of(table, "table");
   require_access(table, "table", Access::read);
   const TableView vocabulary = table_of(table, "table");

@@ -56,8 +56,12 @@ const Form& form_named(PyObject* name) {
     if (PyUnicode_CompareWithASCIIString(name, form.name) == 0) return form;
   }
   std::string names;
-  for (const Form& form : forms) names += (names.empty() ? "'" : ", '") + std::string(form.name) + "'";
-  throw py::value_error("form is " + repr_of(name) + ", expected one of " + names);
+  py::list known;
+  for (const Form& form : forms) {
+    names += (names.empty() ? "'" : ", '") + std::string(form.name) + "'";
+    known.append(form.name);
+  }
+  throw py::value_error("form is " + repr_of(name) + ", expected one of " + names + did_you_mean(name, known));
 }
 
 // ---- The embedding
@@ -488,7 +492,9 @@ PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
   require_access(cos, "cos", Access::read);
   require_access(sin, "sin", Access::read);
   const std::int64_t pairs = last(cos);
-  arrays.check({2 * pairs, seq_axis, Access::write, 0, "tables of fewer columns", nullptr}, inputs);
+  arrays.check({2 * pairs, seq_axis, Access::write, 0,
+                "tables of fewer columns, such as cos[:, :d // 2] of a tiled one", nullptr},
+               inputs);
   require_table_dtype(cos, arrays.x(), "cos");
   set_rows(call, inputs, arrays.extent());
   inputs.cosines = std::move(cos);

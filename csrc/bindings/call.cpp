@@ -64,9 +64,15 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
       one.add_axis(coordinate_count);
       each.add_axis(coordinate_count);
     }
+    const bool is_shift = name == std::string("by");
+    const bool is_one_integer = array.ndim() == 0 && array.dtype().kind() == 'i' && name == std::string("positions");
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
                           (extent.has_batch ? " or " + shape_text(each) : "") +
-                          (has_coordinates ? ": the coordinates of each row" : ": one per row"));
+                          (has_coordinates ? ": the coordinates of each row" : ": one per row") +
+                          (is_shift && extent.has_batch && !has_coordinates
+                               ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
+                               : "") +
+                          (is_one_integer ? "; to count from one position, pass offset=" : ""));
   }
   return axes == 2 && array.shape(0) != 1;
 }
@@ -137,7 +143,8 @@ py::dtype dtype_argument(PyObject* object) {
     });
   } catch (py::error_already_set& error) {
     if (!error.matches(PyExc_TypeError)) throw;
-    throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16");
+    throw py::type_error("dtype is " + repr_of(object) + ", expected float32, float64, float16 or ml_dtypes.bfloat16" +
+                         (PyUnicode_Check(object) ? "" : "; pass a dtype of NumPy, such as np.float32"));
   }
 }
 
@@ -299,7 +306,8 @@ Channels channels_from(PyObject* channels, std::int64_t d_model) {
   if (!first || !end) throw py::type_error("channels is " + repr_of(channels) + ", expected two ints");
   if (*first < 0 || *end < *first || *end > d_model) {
     throw py::value_error("channels is " + repr_of(channels) + ", expected 0 <= first <= end <= d_model, " +
-                          std::to_string(d_model));
+                          std::to_string(d_model) +
+                          (*end > d_model ? "; give d_model, the width of the whole encoding" : ""));
   }
   return Channels{*first, *end};
 }

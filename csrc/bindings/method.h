@@ -129,12 +129,10 @@ class Signature {
     for (std::size_t i = 0; i < count; ++i) {
       if (PyUnicode_Compare(interned_[i], keyword) == 0) return i;
     }
-    const auto name = py::reinterpret_borrow<py::str>(keyword);
     py::list known;
     for (const Argument<Arguments>& each : Method::arguments) known.append(each.name);
-    const py::list close = py::module_::import("difflib").attr("get_close_matches")(name, known, 1);
     throw py::type_error(std::string(Method::name) + "() got an unexpected keyword argument " + repr_of(keyword) +
-                         (close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?"));
+                         did_you_mean(keyword, known));
   }
 
   std::array<PyObject*, count> interned_{};

@@ -19,6 +19,16 @@ const char* per_row_argument(const Inputs& inputs, int coordinate_axes) {
   return nullptr;
 }
 
+// A packed array [N, heads, D] without seq_axis=0 would have its heads cut into sequences.
+void suggest_first_axis(const Array& x, int seq_axis, const Array& cu_seqlens) {
+  if (cu_seqlens.ndim() != 1 || cu_seqlens.shape(0) < 1) return;
+  const std::int64_t last_row = cu_seqlens.shape(0) - 1;
+  const std::int64_t rows = numbers_view(cu_seqlens, "cu_seqlens", Numbers::integers).integer_at(0, last_row);
+  if (rows == x.shape(seq_axis) || rows != x.shape(0)) return;
+  throw py::value_error("cu_seqlens ends at " + std::to_string(rows) + ", expected the number of rows along axis " +
+                        std::to_string(seq_axis) + " of x, " + shape_text(x) + "; give seq_axis=0 for [N, heads, D]");
+}
+
 const char* name_of(std::size_t index) {
   constexpr const char* names[] = {"x", "others[0]", "others[1]", "others[2]", "others[3]"};
   return index < std::size(names) ? names[index] : "one of the others";
@@ -30,7 +40,13 @@ void RotationArrays::take(PyObject* x, const Others& others, Access access) {
   taken_.reserve(1 + static_cast<std::size_t>(others.other_count));
   taken_.push_back({access == Access::write ? array_of(x, "x") : array_from(x, "x")});
   for (Py_ssize_t i = 0; i < others.other_count; ++i) {
-    taken_.push_back({array_of(others.others[i], name_of(taken_.size()))});
+    PyObject* const other = others.others[i];
+    const char* const name = name_of(taken_.size());
+    if (PyLong_Check(other) || PyFloat_Check(other)) {
+      throw py::type_error(std::string(name) + " is " + repr_of(other) +
+                           ", expected a numpy.ndarray; give offset=, by= and the like by their names");
+    }
+    taken_.push_back({array_of(other, name)});
   }
 }
 
@@ -57,6 +73,7 @@ void RotationArrays::check(const Requirement& requirement, const Inputs& inputs)
     const Extent extent = taken_[i].extent(static_cast<bool>(inputs.cu_seqlens));
     if (i == 0) {
       extent_ = extent;
+      if (!requirement.seq_axis && inputs.cu_seqlens) suggest_first_axis(array, taken_[i].seq_axis, inputs.cu_seqlens);
     } else {
       check_like_first(array, name, extent, requirement, per_row);
     }

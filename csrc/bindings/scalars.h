@@ -26,6 +26,9 @@ bool is_numpy_scalar(PyObject* object);
 std::string utf8_of(const py::object& text);
 std::string repr_of(PyObject* object);
 
+// "; did you mean '..'?", of the name in `known` that is close to a str, or nothing.
+std::string did_you_mean(PyObject* name, const py::list& known);
+
 double number_from(PyObject* object, const char* name);
 inline double number_argument(PyObject* object, const char* name, double otherwise) {
   return is_given(object) ? number_from(object, name) : otherwise;

@@ -20,6 +20,12 @@ from ..oracles.reference import FOREIGN, NATIVE
 # message has one beyond what it says was expected.
 WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x.tolist())", TypeError, "x is a list", "pass np.asarray(..) and keep that array: the res"),
+    ("add_([x, out])", TypeError, "x is a list of arrays", "pass its arrays one by one"),
+    ("add_(trained)", TypeError, "x is a Tensor", "pass x.detach().numpy()"),
+    ("add(trained)", TypeError, "x is a Tensor", "pass x.detach().numpy()"),
+    ("add_(short)", TypeError, "x is a Tensor", "pass x.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"),
+    ("add(short)", TypeError, "x is a Tensor", "pass x.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"),
+    ("add_(x.view('u2'))", TypeError, "x has dtype uint16", "or pass .view(ml_dtypes.bfloat16) if these are the bits"),
     ("add_(None)", TypeError, "x is a NoneType", "pass np.asarray(..) and keep that array: the res"),
     ("add_(3.0)", TypeError, "x is a float", "pass np.asarray(..) and keep that array: the res"),
     ("add_('x')", TypeError, "x is a str", "pass np.asarray(..) and keep that array: the res"),
@@ -131,7 +137,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x, offset={})", TypeError, "offset is a dict", "what np.asarray makes an array of numbers"),
     ("add_(x, offset=[[1], [2, 3]])", ValueError, "offset is a list that makes no array", "pass an array"),
     ("add_(x, positions=[0, 1])", ValueError, "positions has shape [2]", "one per row"),
-    ("add_(x, positions=3)", ValueError, "positions has shape []", "one per row"),
+    ("add_(x, positions=3)", ValueError, "positions has shape []", "to count from one position, pass offset="),
     ("add_(x, positions=[[0, 1]])", ValueError, "positions has shape [1, 2]", "one per row"),
     ("add_(x, positions=np.zeros((3, 2)))", ValueError, "positions has shape [3, 2]", "one per row"),
     (
@@ -282,6 +288,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x, seq_axis=1.0)", TypeError, "seq_axis is 1.0", ""),
     ("add_(x, seq_axis=2**70)", ValueError, "seq_axis is 1180591620717411303424", ""),
     ("add_(x, channels=(0, 8), d_model=4)", ValueError, "channels is (0, 8)", ""),
+    ("add_(x, channels=(0, 16))", ValueError, "channels is (0, 16)", "give d_model, the width of the whole encoding"),
     ("add_(x, channels=(0, 4))", ValueError, "x has 8 columns", ""),
     ("add_(x, channels=(-1, 7), d_model=16)", ValueError, "channels is (-1, 7)", ""),
     ("add_(x, channels=(8, 0), d_model=16)", ValueError, "channels is (8, 0)", ""),
@@ -361,7 +368,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         f"out has dtype {FOREIGN}f4",
         "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
-    ("add(x, out=(out,))", TypeError, "out is a tuple", "pass np.asarray(..) and keep that array: the res"),
+    ("add(x, out=(out,))", TypeError, "out is a tuple of arrays", "pass its arrays one by one"),
     ("add([['a']])", TypeError, f"x has dtype {NATIVE}U1", "convert it with .astype(..)"),
     ("add([[1.0], [2.0, 3.0]])", ValueError, "x is a list that makes no array", "pass an array"),
     ("embed([0, 1], [[1.0], [2.0, 3.0]])", ValueError, "table is a list that makes no array", "pass an array"),
@@ -400,6 +407,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("encode(2**62, 8)", ValueError, "positions is 4611686018427387904", "compute fewer"),
     ("encode(2**70, 8)", ValueError, "positions is 1180591620717411303424", "compute fewer"),
     ("encode(3, 8, dtype='i4')", TypeError, "dtype is int32", ""),
+    ("encode(3, 8, dtype=3)", TypeError, "dtype is 3", "pass a dtype of NumPy, such as np.float32"),
     ("encode(3, 8, dtype='nonsense')", TypeError, "dtype is 'nonsense'", ""),
     (
         f"encode(3, 8, dtype='{FOREIGN}f4')",
@@ -523,6 +531,12 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("enc.shift(x[..., :6], 1)", ValueError, "pe has shape [2, 3, 6]", ""),
     ("enc.shift(x.astype('f2'), 1)", TypeError, "pe has dtype float16", "convert it with .astype(..)"),
+    (
+        "embed(table, [[0, 1]])",
+        TypeError,
+        "ids has dtype float32 and table int64",
+        "pass the ids first, then the table",
+    ),
     ("embed([0, 1], 'table')", TypeError, f"table has dtype {NATIVE}U5", "convert it with .astype(..)"),
     ("embed([0, 100], table)", IndexError, "ids[1] is 100", "table has 100 rows"),
     ("embed([0, -1], table)", IndexError, "ids[1] is -1", "table has 100 rows"),
@@ -573,6 +587,14 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
 # What each remedy makes of one of the calls that get it.
 REMEDIED: dict[str, str] = {
     "add_(x.tolist())": "add_(np.asarray(x.tolist()))",
+    "add_([x, out])": "(add_(x), add_(out))",
+    "add_(trained)": "add_(trained.detach().numpy())",
+    "add(short)": "add(short.view(np.uint16).numpy().view(bfloat16))",
+    "add_(x.view('u2'))": "add_(x.view('u2').view(bfloat16))",
+    "add_(x, positions=3)": "add_(x, offset=3)",
+    "add_(x, channels=(0, 16))": "add_(x, channels=(8, 16), d_model=16)",
+    "encode(3, 8, dtype=3)": "encode(3, 8, dtype=np.float32)",
+    "embed(table, [[0, 1]])": "embed([[0, 1]], table)",
     "add_(x.astype('i4'))": "add_(x.astype('i4').astype(np.float32))",
     f"add_(x.astype('{FOREIGN}f4'))": "add_(big.astype(big.dtype.newbyteorder('=')))",
     "add_(np.ma.masked_array(x))": "add_(np.ma.masked_array(x).data, mask=[True, False, True])",
@@ -619,6 +641,29 @@ REMEDIED: dict[str, str] = {
 }
 
 
+class Tensor:
+    """Like torch's of which NumPy makes no array: one that requires a gradient, or has bfloat16."""
+
+    def __init__(self, dtype: str = "torch.float32", requires_grad: bool = False) -> None:
+        self.array = np.ones((2, 3, 8), np.uint16 if dtype == "torch.bfloat16" else np.float32)
+        self.dtype = dtype
+        self.requires_grad = requires_grad
+
+    def __array__(self, *_: Any, **__: Any) -> None:
+        raise (RuntimeError if self.requires_grad else TypeError)("a message of torch's")
+
+    def detach(self) -> Tensor:
+        return Tensor(self.dtype)
+
+    def view(self, dtype: Any) -> Tensor:
+        assert dtype is np.uint16
+        return Tensor(self.dtype)
+
+    def numpy(self) -> Any:
+        assert not self.requires_grad
+        return self.array
+
+
 def arguments() -> dict[str, Any]:
     """Fresh arrays for every call."""
     x = np.arange(48, dtype=np.float32).reshape(2, 3, 8)
@@ -642,6 +687,7 @@ def arguments() -> dict[str, Any]:
 def functions() -> dict[str, Any]:
     names: dict[str, Any] = {name: getattr(fastpe, name) for name in ("add", "add_", "embed", "encode")}
     names |= {"replace": dataclasses.replace, "mlx": fastpe.conventions["mlx"]}
+    names |= {"trained": Tensor(requires_grad=True), "short": Tensor("torch.bfloat16")}
     return names | {"np": np, "fastpe": fastpe, "bfloat16": ml_dtypes.bfloat16, "enc": fastpe.PositionalEncoding(8)}
 
 

@@ -609,7 +609,28 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("rope.shift_(x, by=None)", TypeError, "shift_() is missing its argument 'by'", ""),
     ("rope.shift_(x, by='1')", TypeError, f"by has dtype {NATIVE}U1", "convert it with .astype(..)"),
     ("rope.shift_(x, by=True)", TypeError, "by has dtype bool", "convert it with .astype(..)"),
-    ("rope.shift_(x, by=[1, 2])", ValueError, "by has shape [2]", "expected [3] or [2, 3]: one per row"),
+    (
+        "rope.shift_(x, by=[1, 2])",
+        ValueError,
+        "by has shape [2]",
+        "expected [3] or [2, 3]: one per row, or [2, 1]: one per sequence",
+    ),
+    (
+        "rope.rotate_(packed, cu_seqlens=[0, 2, 6])",
+        ValueError,
+        "cu_seqlens ends at 6, expected the number of rows along axis 1 of x, [6, 2, 4]",
+        "give seq_axis=0 for [N, heads, D]",
+    ),
+    ("rope.rotate_(x, 5)", TypeError, "others[0] is 5", "give offset=, by= and the like by their names"),
+    ("rope.shift_(x, -3.0)", TypeError, "others[0] is -3.0", "give offset=, by= and the like by their names"),
+    ("rope.rotate_((q, k))", TypeError, "x is a tuple of arrays", "pass its arrays one by one"),
+    ("rope.tables(3, form='half')", ValueError, "form is 'half'", "did you mean 'halves'?"),
+    (
+        "by(x, cos=np.tile(cos, 2), sin=np.tile(sin, 2))",
+        ValueError,
+        "x has 4 columns, expected at least 8",
+        "such as cos[:, :d // 2] of a tiled one",
+    ),
     ("rope.shift_(x, by=[[1], [2], [3]])", ValueError, "by has shape [3, 1]", "expected [3] or [2, 3]: one per row"),
     (
         "rope.shift_(x, by=[1, 2, np.inf])",
@@ -893,7 +914,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, form='cos_sin', out=(cos[:3], sin[:3]))",
         TypeError,
         "out is a tuple",
-        "pass np.asarray(..) and keep that array: the result is",
+        "pass its arrays one by one",
     ),
     (
         "rope.tables(3, form='tile', out=(cos[:3], sin[:3]))",
@@ -1179,6 +1200,11 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
 
 # What each remedy makes of one of the calls that get it, where there is more to do than to pass what was expected.
 REMEDIED: dict[str, str] = {
+    "rope.rotate_(packed, cu_seqlens=[0, 2, 6])": "rope.rotate_(packed, cu_seqlens=[0, 2, 6], seq_axis=0)",
+    "rope.rotate_(x, 5)": "rope.rotate_(x, offset=5)",
+    "rope.rotate_((q, k))": "rope.rotate_(q, k)",
+    "rope.tables(3, form='half')": "rope.tables(3, form='halves')",
+    "by(x, cos=np.tile(cos, 2), sin=np.tile(sin, 2))": "by(x, cos=np.tile(cos, 2)[:, :2], sin=np.tile(sin, 2)[:, :2])",
     "rope.rotate_(x.tolist())": "rope.rotate_(np.asarray(x.tolist()))",
     "rope.rotate_(x.astype('i4'))": "rope.rotate_(x.astype('i4').astype('f4'))",
     f"rope.rotate_(x.astype('{FOREIGN}f4'))": "rope.rotate_(big.astype(big.dtype.newbyteorder('=')))",
