@@ -8,6 +8,7 @@ Run it with ``pytest -m peers tests/peers/test_rotary_configs.py``. If a release
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import logging
 import math
@@ -383,6 +384,50 @@ def test_phimoe_has_two_factors_and_one_set_of_frequencies(seq_len: int, measure
     assert rope.attention_factor == (1.5 if seq_len > 4096 else 1.2429)
     bounds = table_bounds(rope, length.numpy()[0], base_of(chosen, None))
     assert (np.abs(rope.tables(length.numpy()[0])[0] - cos) <= spread(bounds, rope.form)).all()
+
+
+FACTORS: list[dict[str, Any]] = [{}, {"factor": 4.0}, {"factor": None}]
+LENGTHS: list[dict[str, Any]] = [{}, {"original_max_position_embeddings": 1024}]
+LISTS = {name: [first + k / 64 for k in range(32)] for name, first in (("short_factor", 1.0), ("long_factor", 2.0))}
+
+
+@pytest.mark.parametrize(
+    ("folder", "prefix", "name", "lists"),
+    [
+        ("llama", "Llama", "yarn", {}),
+        ("llama", "Llama", "longrope", {}),
+        ("llama", "Llama", "longrope", LISTS),
+        *(
+            (folder, prefix, name, lists)
+            for folder, prefix in (("phi3", "Phi3"), ("phi4_multimodal", "Phi4Multimodal"))
+            for name in ("yarn", "su", "longrope")
+            for lists in ({}, LISTS)
+        ),
+    ],
+    ids=lambda each: str(len(each)) if isinstance(each, dict) else each,
+)
+def test_names_and_missing_keys_of_scalings(folder: str, prefix: str, name: str, lists: dict[str, Any]) -> None:
+    """A config that they refuse is refused, and what they fall back to is what we fall back to."""
+    tool()
+    usual = {"hidden_size": 512, "num_attention_heads": 8, "rope_theta": 10000.0}
+    for key, factor, inner, outer, longest in itertools.product(
+        ("type", "rope_type"), FACTORS, LENGTHS, LENGTHS, [{}, {"max_position_embeddings": 8192}]
+    ):
+        config = {**usual, **outer, **longest, "rope_scaling": {key: name, **factor, **inner, **lists}}
+        try:
+            _, _, rotary = made(folder, f"{prefix}RotaryEmbedding", f"{prefix}Config", **json.loads(json.dumps(config)))
+            theirs = frequencies(rotary, None, 5001)
+        except (KeyError, TypeError, ValueError):
+            # They look for the length beside the mapping before they rename "su", and miss it then. The first files of
+            # Phi 3 are so, and from_config reads them.
+            if name == "su" and lists and not inner:
+                continue
+            with pytest.raises(ValueError, match=r"without|needs"):
+                fastpe.RotaryEmbedding.from_config({"model_type": folder, **config}, seq_len=5001)
+            continue
+        rope = fastpe.RotaryEmbedding.from_config({"model_type": folder, **config}, seq_len=5001)
+        np.testing.assert_allclose(rope.frequencies, theirs[0], rtol=16.0 * 2.0**-24)
+        assert rope.attention_factor == pytest.approx(theirs[1], rel=1e-15)
 
 
 # Files of published models

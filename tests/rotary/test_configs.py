@@ -284,6 +284,14 @@ def test_longrope_by_other_names(model_type: str, name: str, read: str) -> None:
     assert short.attention_factor == pytest.approx(math.sqrt(1 + math.log(2) / math.log(4096)), rel=1e-15)
 
 
+def test_a_factor_of_null_is_the_quotient_of_the_lengths() -> None:
+    lengths = {"original_max_position_embeddings": 4096, "max_position_embeddings": 16384}
+    rope = from_config({**LLAMA, **lengths, "rope_scaling": {"rope_type": "yarn", "factor": None}})
+    written = from_config({**LLAMA, "rope_scaling": YARN})
+    assert np.array_equal(rope.frequencies, written.frequencies)
+    assert rope.attention_factor == written.attention_factor
+
+
 def test_mrope_scales_nothing() -> None:
     config = {"model_type": "qwen2_vl_text", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": {"type": "mrope"}}
     assert from_config(config) == fastpe.RotaryEmbedding(128, interleaved=False, base=1e6, form="tile")
@@ -419,6 +427,16 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
             {},
             '"layer_rope_theta" with \\[10000.0, 100000.0\\]',
         ),
+        (
+            {**LLAMA, "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 8}},
+            {},
+            '"yarn" without a factor, which transformers refuses; write the factor, or "factor": null',
+        ),
+        (
+            {"model_type": "phi3", "rope_scaling": {"type": "yarn", "factor": 4.0}},
+            {"seq_len": 8},
+            'a rope type of "yarn", which means "longrope" here.* without short_factor and long_factor; write both',
+        ),
         ({"model_type": "llama", "head_dim": -64}, {}, 'config has a "head_dim" of -64, expected at least 1'),
         ({"model_type": "cohere_compass_text"}, {}, 'config has no "rope_parameters" for each type of layers'),
     ],
@@ -432,7 +450,7 @@ def test_refused_with_words(config: dict[str, Any], arguments: dict[str, Any], w
     ("config", "arguments", "words"),
     [
         ({"model_type": "llama", "rope_scaling": 4}, {}, 'config has a "rope_scaling" of 4, expected a mapping'),
-        (4, {}, "config is 4, expected a mapping or the path of a config.json"),
+        (4, {}, "config is a int, expected a mapping or the path of a config.json; give config.to_dict() of an object"),
         ({"model_type": "llama", "head_dim": "64"}, {}, "config has a \"head_dim\" of '64', expected an int"),
         ({"model_type": "llama", "rope_theta": "1e4"}, {}, "config has a \"rope_theta\" of '1e4', expected a number"),
         ({"model_type": ["llama"]}, {}, "model_type is ['llama'], expected a str"),

@@ -48,6 +48,8 @@ _read_here = (
     "original_max_position_embeddings",
     "max_position_embeddings",
 )
+# transformers knows "su" in Phi 3 alone, and it has had no other meaning. Version 5.23 renames it too late to find a
+# length beside the mapping, as the first files of Phi 3 have it.
 _other_names = {"su": "longrope", "mrope": "default"}
 # HunYuan's files have these keys together with an alpha, and nothing reads them.
 _unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
@@ -97,8 +99,8 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
         return config
     if not isinstance(config, (str, os.PathLike)):
         raise TypeError(
-            f"config is {config!r}, expected a mapping or the path of a config.json; give config.to_dict() of an "
-            f"object of transformers"
+            f"config is a {type(config).__name__}, expected a mapping or the path of a config.json; give "
+            f"config.to_dict() of an object of transformers"
         )
     if os.path.isdir(config):
         raise IsADirectoryError(
@@ -200,6 +202,7 @@ class _Layer:
             if self._layer_type not in (None, *names):
                 raise ValueError(f"layer_type is {layer_type!r}, but all layers of this model are alike; leave it out")
             mapping = given or self._row.get("rope", {})
+        self._written = mapping
         self._mapping = {name: value for name, value in mapping.items() if value is not None}
         self._own = self._own_values()
 
@@ -400,6 +403,7 @@ class _Layer:
         dropped = (*_read_here, *_table()["unused_keys"])
         result = {key: value for key, value in self._mapping.items() if key not in dropped}
         result = {"rope_type": rope_type, **result}
+        self._require_factors(rope_type)
         if rope_type in ("yarn", "llama3", "longrope"):
             result["original_max_position_embeddings"] = self._trained_length()
         if rope_type == "yarn":
@@ -415,6 +419,20 @@ class _Layer:
         if rope_type == "longrope" and self._row.get("longrope") == "mscale":
             result = _with_mscale(result, seq_len)
         return {key: value for key, value in result.items() if value is not None}
+
+    def _require_factors(self, rope_type: Any) -> None:
+        """Refuse what transformers refuses: a "yarn" without a factor, and a "longrope" by another name without lists."""
+        written = self._written.get("rope_type", self._written.get("type"))
+        if rope_type == "yarn" and "factor" not in self._written:
+            raise ValueError(
+                'config has a rope type of "yarn" without a factor, which transformers refuses; write the factor, or '
+                '"factor": null for max_position_embeddings / original_max_position_embeddings'
+            )
+        if rope_type == "longrope" and written != rope_type and not {"short_factor", "long_factor"} <= {*self._mapping}:
+            raise ValueError(
+                f'config has a rope type of "{written}", which means "longrope" here, as in the files of early Phi 3 '
+                f"models, without short_factor and long_factor; write both, or correct the type"
+            )
 
     def _longest_length(self) -> Any:
         found = self.value("max_position_embeddings")
