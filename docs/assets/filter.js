@@ -1,6 +1,6 @@
 // A box before the first card of a page hides the cards that lack one of its words or numbers, whatever stands between them.
 const plain = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
-const parts = (text) => plain(text).match(/\p{L}+|\p{N}+/gu) ?? [];
+const parts = (text) => text.toLowerCase().match(/\p{L}+|\p{N}+/gu) ?? [];
 const cards = [...document.querySelectorAll(".card")].map((card) => ({ card, text: plain(card.textContent) }));
 if (cards.length) {
   const box = document.createElement("label");

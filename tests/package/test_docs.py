@@ -12,7 +12,9 @@ import ast
 import doctest
 import importlib.util
 import itertools
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +166,47 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
     assert set(re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?://[^" >]*)', pages)) == set()
     assert set(re.findall(r'<link rel="?stylesheet"? [^>]*href="?(https?://[^" >]*)', pages)) == set()
+
+
+# A page of which filter.js sees as much as it asks for.
+STAGE = """
+const [, script, texts, queries] = process.argv;
+const cards = JSON.parse(texts).map((textContent) => ({ textContent, before() {} }));
+let type;
+const [input, output] = [{ addEventListener: (_, listener) => { type = listener; } }, {}];
+globalThis.document = { querySelectorAll: () => cards, createElement: () => ({ children: [input, output] }) };
+require(script);
+for (const query of JSON.parse(queries)) {
+  input.value = query;
+  type();
+  console.log(JSON.stringify([cards.filter((card) => !card.hidden).map((card) => card.textContent), output.value]));
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_site_shows_the_cards_that_have_every_part_of_a_query() -> None:
+    mae, neox, marian = texts = ["MAE get_2d_sincos_pos_embed", "GPT-NeoX, Phi-3.5", "Marian and Pegasus"]
+    shown = {
+        "": texts,
+        "mae": [mae],
+        "get2d": [mae],
+        "gpt neox": [neox],
+        "gptneox": [neox],
+        "PHI 35": [neox],
+        "pegasus marian": [marian],
+        "m-a": [mae, marian],
+        "mae pegasus": [],
+        "?": texts,
+    }
+    run = subprocess.run(
+        ["node", "-e", STAGE, str(ROOT / "docs" / "assets" / "filter.js"), json.dumps(texts), json.dumps(list(shown))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = dict(zip(shown, map(json.loads, run.stdout.splitlines()), strict=True))
+    assert found == {query: [cards, f"{len(cards)} of 3"] for query, cards in shown.items()}
 
 
 def test_no_line_of_a_shell_snippet_has_a_prompt() -> None:
