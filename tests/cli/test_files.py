@@ -567,7 +567,7 @@ def test_names_of_files_move_no_terminal(
         (["empty", "-o", "y"], "empty has no input in it; expected names that end in .npy, .npz"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "1"], "--seq-axis is 1, expected an axis of a.npy"),
         (["a.npy", "-o", "y.npy", "--seq-axis", "-3"], "--seq-axis is -3, expected an axis of a.npy"),
-        (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "fastpe: convention is 'fairsec'"),
+        (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "fastpe: --convention is 'fairsec'"),
         (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),
         (["a.npy", "-o", "y.npy", "--dtype", "int8"], "--dtype is int8, expected float16"),
         (["a.npy", "-o", "y.npy", "--offset", str(2**53)], "2**53"),

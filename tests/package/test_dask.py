@@ -26,6 +26,34 @@ def embeddings(*shape: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[An
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
 
 
+UNKNOWN = dask.array.ones((6, 8), chunks=3, dtype="f4")
+UNKNOWN = UNKNOWN[UNKNOWN[:, 0] > 0]
+
+# The call; what the message begins with; a part of the remedy; the call that follows it.
+REMEDIED: list[tuple[str, str, str, str]] = [
+    ("add(x)", "array is a ndarray", "for others use fastpe.add", "fastpe.add(x)"),
+    ("add(unknown)", "array has chunks of unknown size", "call array.compute_chunk_sizes()", "add(sized)"),
+    ("add(lazy, seq_axis=-1)", "seq_axis is -1", "other than the last", "add(lazy, seq_axis=-2)"),
+    ("add(lazy.astype(int))", "x has dtype int64", "convert it with .astype(..)", "add(lazy.astype('f4'))"),
+    ("add(lazy, offset=1.5)", "offset is 1.5", "expected an int", "add(lazy, offset=1)"),
+    ("add(lazy, convention='fairsec')", "convention is", "did you mean 'fairseq'?", "add(lazy, convention='fairseq')"),
+    ("add(lazy, num_threads=0)", "num_threads is 0", "expected a positive int", "add(lazy, num_threads=1)"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "found", "remedy", "remedied"), REMEDIED, ids=[wrong for wrong, *_ in REMEDIED])
+def test_the_remedy_works(wrong: str, found: str, remedy: str, remedied: str) -> None:
+    x = embeddings(6, 8)
+    lazy = dask.array.from_array(x, chunks=3)
+    names = {"fastpe": fastpe, "add": fastpe.dask.add, "x": x, "lazy": lazy, "unknown": UNKNOWN}
+    with pytest.raises((TypeError, ValueError)) as caught:
+        eval(wrong, names)
+    assert str(caught.value).startswith(found)
+    assert remedy in str(caught.value)
+    with dask.config.set(scheduler="synchronous"):
+        np.asarray(eval(remedied, names | {"sized": UNKNOWN.copy().compute_chunk_sizes()}))
+
+
 @pytest.mark.parametrize("chunks", list(itertools.product((1, 2, 5), (3, 40), (1, 4, 7, 9))))
 @pytest.mark.parametrize(
     "seq_axis", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(-2, marks=pytest.mark.slow)]

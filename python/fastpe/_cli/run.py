@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -59,12 +60,26 @@ def run(arguments: Sequence[str] | None) -> int:
         return _fail(f"fastpe: {error.filename}: {reason}" if error.filename else f"fastpe: {reason}", 1)
     except (MissingLibrary, WrongUsage) as error:
         return _fail(f"fastpe: {error}", 2)
-    except (CommandError, ValueError, TypeError) as error:
+    except CommandError as error:
         return _fail(f"fastpe: {error}", 1)
+    except (ValueError, TypeError) as error:
+        return _fail(f"fastpe: {_with_options(str(error))}", 1)
     if result == 130:
         # Typer's own answer to Ctrl-C.
         return _fail("fastpe: interrupted", 130)
     return result if isinstance(result, int) else 0
+
+
+def _with_options(message: str) -> str:
+    """A message of the library, with the names of options for those of arguments."""
+    message = re.sub(
+        r"^(rotary_dim|d_model|convention|layer_type|form|base|offset)(?= (?:is|was)\b|:)", _option, message
+    )
+    return message.replace("interleaved=True", "--interleaved").replace("interleaved=False", "--no-interleaved")
+
+
+def _option(argument: re.Match[str]) -> str:
+    return "--" + {"rotary_dim": "dim"}.get(argument[1], argument[1].replace("_", "-"))
 
 
 def _usage_message(error: Exception) -> str:

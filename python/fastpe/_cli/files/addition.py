@@ -33,7 +33,10 @@ class Addition:
         dtype = self._result_dtype(header, name)
         axes = len(header.shape)
         if axes < 2:
-            raise CommandError(f"{name} has shape {list(header.shape)}, expected at least two axes: [.., L, d_model]")
+            raise CommandError(
+                f"{name} has shape {list(header.shape)}, expected at least two axes, [.., L, d_model]; save x[None] "
+                f"for one row"
+            )
         seq_axis = self.seq_axis + axes if self.seq_axis < 0 else self.seq_axis
         if not 0 <= seq_axis < axes - 1:
             raise CommandError(
@@ -69,8 +72,9 @@ class Addition:
                 )
             return self.dtype
         if found.kind != "f" or found.itemsize not in (2, 4, 8):
-            hint = "; if it is bfloat16, give --dtype bfloat16" if found.kind == "V" and found.itemsize == 2 else ""
-            raise CommandError(f"{name} has dtype {found}, expected float16, float32 or float64{hint}")
+            is_short = found.kind == "V" and found.itemsize == 2
+            hint = "if it is bfloat16, give --dtype bfloat16" if is_short else "save it with .astype('float32')"
+            raise CommandError(f"{name} has dtype {found}, expected float16, float32 or float64; {hint}")
         return found.newbyteorder("=") if self.dtype is None else self.dtype
 
 

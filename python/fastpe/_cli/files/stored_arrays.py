@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from fastpe._cli.errors import CommandError, damage_in_one_line
 from fastpe._cli.files import npy, npy_stream
+from fastpe._cli.files.formats import by_suffix
 from fastpe._cli.files.named_arrays import safetensors_types
 from fastpe._cli.files.npz import archive_in
 
@@ -40,6 +41,12 @@ _exports = {".pt": _torch, ".pth": _torch, ".bin": _torch, ".ckpt": _torch, ".on
 def loaders(name: str) -> Loaders:
     """How to load each array of a file, by its name; a .npy file's has none."""
     suffix = Path(name).suffix.lower()
+    other = None if suffix in (".npy", ".npz") else by_suffix(name)
+    if other or os.path.isdir(name):
+        raise CommandError(
+            f"{name} is {other.description if other else 'a directory'}, expected a .npy, .npz or .safetensors file; "
+            f"write the table with numpy.save"
+        )
     with open(name, "rb") as stream:
         start = stream.read(4)
     if suffix in _exports:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands that are wrong, what they are told, and the commands that follow it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastpe.__main__ import main
+
+FILES: dict[str, object] = {
+    "x.npy": np.ones((3, 8), np.float32),
+    "row.npy": np.ones(8, np.float32),
+    "ids.npy": np.ones((3, 8), np.int64),
+    "short.npy": np.ones((3, 8), "V2"),
+    "saved.npy": np.ones((3, 8), np.int64).astype("float32"),
+    "saved_row.npy": np.ones(8, np.float32)[None],
+    "two.npz": {"a": np.ones((3, 8)), "b": np.ones((3, 8))},
+    "unknown.json": {"model_type": "unheard_of", "head_dim": 8, "rope_theta": 1e4},
+    "gemma.json": {"model_type": "gemma3_text", "head_dim": 8},
+    "yarn.json": {"model_type": "llama", "head_dim": 8, "rope_scaling": {"type": "yarn"}},
+    "null.json": {"model_type": "llama", "head_dim": 8, "rope_scaling": {"type": "yarn", "factor": None}},
+}
+
+# The command, a part of what it is told, and the command that follows it.
+REMEDIED: list[tuple[str, str, str]] = [
+    ("add x.npy", "expected one of -o OUT and --in-place", "add x.npy -o y.npy"),
+    ("add x.npy -o x.npy", "change it with --in-place, or name another output", "add x.npy --in-place"),
+    ("add row.npy -o y.npy", "save x[None] for one row", "add saved_row.npy -o y.npy"),
+    ("add ids.npy -o y.npy", "save it with .astype('float32')", "add saved.npy -o y.npy"),
+    ("add short.npy -o y.npy", "give --dtype bfloat16", "add short.npy -o y.npy --dtype bfloat16"),
+    ("add two.npz -o y.npz", "holds 2 arrays (a, b); choose with --key NAME", "add two.npz -o y.npz --key a"),
+    (
+        "add x.npy -o y.npy --convention fairsec",
+        "--convention is 'fairsec', which is not known; did you mean 'fairseq'?",
+        "add x.npy -o y.npy --convention fairseq",
+    ),
+    ("add x.npy -o y.npy --offset 1.5", "--offset is 1.5, expected an integer", "add x.npy -o y.npy --offset 1"),
+    ("add x.npy -o y.npy --ofset 1", "did you mean '--offset'?", "add x.npy -o y.npy --offset 1"),
+    ("add x.npy -o none/y.npy", "none is no directory; make it first", "add x.npy -o made/y.npy"),
+    (
+        "encode --seq-len 3 --d-model 7 --convention mlx -o y.npy",
+        "--d-model is 7",
+        "encode --seq-len 3 --d-model 8 -o y.npy",
+    ),
+    ("encode --seq-len 3 --d-model 8 -o y.npz", "ends in .npy", "encode --seq-len 3 --d-model 8 -o y.npy"),
+    ("rotary --seq-len 3 -o y.npz", "--dim is the width of a head", "rotary --dim 8 --seq-len 3 -o y.npz"),
+    ("rotary --dim 7 --seq-len 3 -o y.npz", "--dim is 7, expected an even", "rotary --dim 8 --seq-len 3 -o y.npz"),
+    (
+        "rotary --dim 8 --seq-len 3 -o y.npy",
+        "write a .npz or .safetensors file, or choose a --form of one array",
+        "rotary --dim 8 --seq-len 3 -o y.npy --form cos_sin",
+    ),
+    (
+        "rotary --dim 8 --seq-len 3 -o y.npz --form half",
+        "--form is 'half', expected one of",
+        "rotary --dim 8 --seq-len 3 -o y.npz --form halves",
+    ),
+    (
+        "rotary --config unknown.json --seq-len 3 -o y.npz",
+        "give --interleaved for neighbours, or --no-interleaved",
+        "rotary --config unknown.json --seq-len 3 -o y.npz --no-interleaved",
+    ),
+    (
+        "rotary --config unknown.json --dim 8 --seq-len 3 -o y.npz",
+        "leave --dim out",
+        "rotary --config unknown.json --no-interleaved --seq-len 3 -o y.npz",
+    ),
+    (
+        "rotary --config gemma.json --seq-len 3 -o y.npz",
+        "--layer-type is None, but this model has several types of layers; give one of 'full_attention'",
+        "rotary --config gemma.json --seq-len 3 -o y.npz --layer-type full_attention",
+    ),
+    (
+        "rotary --config yarn.json --seq-len 3 -o y.npz",
+        '"factor": null',
+        "rotary --config null.json --seq-len 3 -o y.npz",
+    ),
+    (
+        "rotary --dim 8 --seq-len 3 --form complex --dtype float64 -o y.safetensors",
+        "write a .npy or .npz file, or choose --dtype float32",
+        "rotary --dim 8 --seq-len 3 --form complex -o y.safetensors",
+    ),
+    ("identify made", "made is a directory, expected a .npy", "identify table.npy"),
+    ("identify t.parquet", "t.parquet is a Parquet file, expected a .npy", "identify table.npy"),
+    ("identify tables.npz", "choose with --key NAME", "identify tables.npz --key a"),
+    ("identify table.npy --key a", "leave it out", "identify table.npy"),
+    ("conventions fairsec", "did you mean 'fairseq'?", "conventions fairseq"),
+    ("convention", "did you mean 'conventions'?", "conventions"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "remedy", "remedied"), REMEDIED, ids=[wrong for wrong, *_ in REMEDIED])
+def test_the_remedy_works(
+    wrong: str,
+    remedy: str,
+    remedied: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("made").mkdir()
+    for name, content in FILES.items():
+        if name.endswith(".json"):
+            Path(name).write_text(json.dumps(content))
+        elif isinstance(content, dict):
+            np.savez(name, **content)
+        else:
+            np.save(name, np.asarray(content))
+    angles = np.outer(np.arange(30), 10000.0 ** (-np.arange(8) / 8))
+    table = np.concatenate([np.sin(angles), np.cos(angles)], 1)
+    np.save("table.npy", table)
+    np.savez("tables.npz", a=table, b=table)
+    Path("t.parquet").write_bytes(b"PAR1")
+    assert main(shlex.split(wrong)) in (1, 2)
+    message = capsys.readouterr().err
+    assert remedy in message
+    assert message.count("\n") == 1
+    assert main(shlex.split(remedied)) == 0

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configs that from_config refuses, what it says, and the calls that follow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fastpe
+
+LLAMA = {"model_type": "llama", "head_dim": 8}
+LINEAR = {"type": "linear", "factor": 8.0}
+BARE = {"head_dim": 8, "rope_theta": 1e4}
+DYNAMIC = {**LLAMA, "rope_scaling": {"type": "dynamic", "factor": 2.0}}
+PHI = {"model_type": "phi3", "hidden_size": 32, "num_attention_heads": 4}
+LISTS = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
+
+
+class Config:
+    """As of transformers."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return LLAMA
+
+
+def read(config: Any, **arguments: Any) -> fastpe.RotaryEmbedding:
+    return fastpe.RotaryEmbedding.from_config(config, **arguments)
+
+
+REMEDIED: list[tuple[str, str, str]] = [
+    ("read(Config())", "give config.to_dict() of an object of transformers", "read(Config().to_dict())"),
+    ("read({**LLAMA, 'model_type': 'lama'})", 'did you mean "llama"?', "read(LLAMA)"),
+    (
+        "read({**BARE, 'model_type': 'unheard_of'})",
+        "give interleaved=True for neighbours, or interleaved=False",
+        "(read({**BARE, 'model_type': 'unheard_of'}, interleaved=True), read(BARE, interleaved=False))",
+    ),
+    (
+        "read({'model_type': 'x', 'rope_theta': 1e4}, interleaved=True)",
+        "write it into the config, or use RotaryEmbedding(rotary_dim, ..)",
+        "(read({**BARE, 'model_type': 'x'}, interleaved=True), RotaryEmbedding(8, interleaved=True, base=1e4))",
+    ),
+    (
+        "read({'model_type': 'gemma3_text'})",
+        "give one of 'full_attention', 'sliding_attention'",
+        "read({'model_type': 'gemma3_text'}, layer_type='sliding_attention')",
+    ),
+    ("read(LLAMA, layer_type='full_attention')", "all layers of this model are alike; leave it out", "read(LLAMA)"),
+    (
+        "read({'model_type': 'gemma3_text', 'rope_scaling': LINEAR}, layer_type='full_attention')",
+        "write rope_type",
+        "read({'model_type': 'gemma3_text', 'rope_scaling': {'rope_type': 'linear', 'factor': 8.0}}, layer_type='full_attention')",
+    ),
+    (
+        "read({'model_type': 'gemma3_text', 'rope_parameters': {'rope_theta': 1e4}}, layer_type='full_attention')",
+        'write {"full_attention": {..}, ..}',
+        "read({'model_type': 'gemma3_text', 'rope_parameters': {'full_attention': {'rope_theta': 1e4}}}, layer_type='full_attention')",
+    ),
+    (
+        "read({**LLAMA, 'rope_parameters': {'a': {'rope_theta': 1e4}, 'factor': 2.0}}, layer_type='a')",
+        "move it into the types that it is for",
+        "read({**LLAMA, 'rope_parameters': {'a': {'rope_theta': 1e4, 'rope_type': 'linear', 'factor': 2.0}}}, layer_type='a')",
+    ),
+    (
+        "read({**LLAMA, 'partial_rotary_factor': 0.5})",
+        "leave it out for its reading, or use RotaryEmbedding(4, ..)",
+        "(read(LLAMA), RotaryEmbedding(4, interleaved=False))",
+    ),
+    (
+        "read({'model_type': 'minimax', 'rotary_dim': 64})",
+        "leave it out for its reading, or use RotaryEmbedding(64, ..)",
+        "(read({'model_type': 'minimax'}), RotaryEmbedding(64, interleaved=False))",
+    ),
+    (
+        "read({'model_type': 'gpt_oss', 'rope_theta': 1e4})",
+        'write 150000.0, or {"rope_parameters": {"rope_theta": 10000.0, ..}}',
+        "(read({'model_type': 'gpt_oss', 'rope_theta': 150000.0}), read({'model_type': 'gpt_oss', 'rope_parameters': {'rope_theta': 10000.0}}))",
+    ),
+    ("read(LLAMA, axes=True)", "models of this type have one coordinate; leave it out", "read(LLAMA)"),
+    ("read({'model_type': 'llava'})", 'no "text_config"', "read({'model_type': 'llava', 'text_config': LLAMA})"),
+    ("read(DYNAMIC)", "give seq_len=", "read(DYNAMIC, seq_len=64)"),
+    (
+        "read({**LLAMA, 'rope_scaling': {'type': 'yarn'}})",
+        'write the factor, or "factor": null',
+        "(read({**LLAMA, 'rope_scaling': {'type': 'yarn', 'factor': 2.0}}), read({**LLAMA, 'rope_scaling': {'type': 'yarn', 'factor': None}}))",
+    ),
+    (
+        "read({**PHI, 'rope_scaling': {'type': 'yarn', 'factor': 2.0}}, seq_len=8)",
+        "write both, or correct the type",
+        "read({**PHI, 'rope_scaling': {'type': 'yarn', 'factor': 2.0, **LISTS}}, seq_len=8)",
+    ),
+    (
+        "read({**LLAMA, 'rope_scaling': {'type': 'linear', 'facter': 2.0}})",
+        'did you mean "factor"?',
+        "read({**LLAMA, 'rope_scaling': {'type': 'linear', 'factor': 2.0}})",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "remedy", "remedied"), REMEDIED, ids=[wrong for wrong, *_ in REMEDIED])
+def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
+    names = {**globals(), "RotaryEmbedding": fastpe.RotaryEmbedding}
+    with pytest.raises((TypeError, ValueError)) as caught:
+        eval(wrong, names)
+    assert remedy in str(caught.value)
+    eval(remedied, names)
