@@ -133,7 +133,11 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         if isinstance(convention, self._kind):
             return convention
         if not isinstance(convention, str):
-            raise TypeError(f"{self._word} is {shown(convention)}, expected a name or a fastpe.{self._kind.__name__}")
+            other = next((each for each in self._registries if isinstance(convention, each._kind)), None)
+            raise TypeError(
+                f"{self._word} is {shown(convention)}, expected a name or a fastpe.{self._kind.__name__}"
+                + (f"; it is {other._others}" if other else "")
+            )
         if convention in self:
             return self[convention]
         raise ValueError(f"{self._word} is {shown(convention)}, which is not known; {self._hint(convention)}")

@@ -25,6 +25,17 @@ REMEDIED: list[tuple[str, str, str]] = [
         "(encode_grid((2, 3), 8, convention='mae2d'), encode_coordinates([[0, 1]], 8, convention='mae2d'))",
     ),
     (
+        "encode(3, 8, convention=mae2d)",
+        "for fastpe.encode_grid and encode_coordinates",
+        "encode_grid((2, 3), 8, convention=mae2d)",
+    ),
+    (
+        "encode_grid((2, 3), 8, convention=vaswani)",
+        "for fastpe.encode, add_, add and embed",
+        "encode(3, 8, convention=vaswani)",
+    ),
+    ("identify(Tensor())", "pass table.detach().float().numpy()", "identify(Tensor().detach().float().numpy())"),
+    (
         "encode_grid((2, 3), 8, convention='fairseq')",
         "for fastpe.encode, add_, add and embed",
         "(encode(3, 8, convention='fairseq'), add_(x, convention='fairseq'), embed([1], x[0], convention='fairseq'))",
@@ -85,6 +96,22 @@ REMEDIED: list[tuple[str, str, str]] = [
 ]
 
 
+class Tensor:
+    """Like torch's in bfloat16, of which NumPy makes no array."""
+
+    def __array__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("a message of torch's")
+
+    def detach(self) -> Tensor:
+        return self
+
+    def float(self) -> Tensor:
+        return self
+
+    def numpy(self) -> Any:
+        return fastpe.encode(40, 8)
+
+
 @pytest.mark.parametrize(("wrong", "remedy", "remedied"), REMEDIED, ids=[wrong for wrong, *_ in REMEDIED])
 def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
     names: dict[str, Any] = {name: getattr(fastpe, name) for name in fastpe.__all__} | {
@@ -94,6 +121,7 @@ def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
         "vaswani": fastpe.conventions["vaswani"],
         "mae2d": fastpe.grid_conventions["mae2d"],
         "x": np.ones((2, 3, 8), np.float32),
+        "Tensor": Tensor,
     }
     with pytest.raises((TypeError, ValueError, KeyError)) as caught:
         eval(wrong, names)

@@ -40,6 +40,14 @@ def checked(name: str, table: Any) -> Array:
         raise TypeError(f"{name} holds several arrays by name, expected one; pick an entry, such as [{key!r}]")
     try:
         array = np.asarray(table)
+    except (TypeError, RuntimeError) as error:
+        # torch refuses tensors in bfloat16 and those that require a gradient.
+        if not hasattr(table, "detach"):
+            raise
+        raise TypeError(
+            f"{name} is a {type(table).__name__} that numpy.asarray refuses, expected an array; pass "
+            f"{name}.detach().float().numpy()"
+        ) from error
     except ValueError:
         raise ValueError(f"{name} holds rows of different lengths, expected an array; pick one entry") from None
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
