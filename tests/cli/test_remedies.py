@@ -28,7 +28,7 @@ FILES: dict[str, object] = {
 
 # The command, a part of what it is told, and the command that follows it.
 REMEDIED: list[tuple[str, str, str]] = [
-    ("add x.npy", "expected one of -o OUT and --in-place", "add x.npy -o y.npy"),
+    ("add x.npy", "-o OUT and --in-place say where the result goes, expected one of them", "add x.npy -o y.npy"),
     ("add x.npy -o x.npy", "change it with --in-place, or name another output", "add x.npy --in-place"),
     ("add row.npy -o y.npy", "save x[None] for one row", "add saved_row.npy -o y.npy"),
     ("add ids.npy -o y.npy", "save it with .astype('float32')", "add saved.npy -o y.npy"),

@@ -31,7 +31,7 @@ UNKNOWN = UNKNOWN[UNKNOWN[:, 0] > 0]
 
 # The call; what the message begins with; a part of the remedy; the call that follows it.
 REMEDIED: list[tuple[str, str, str, str]] = [
-    ("add(x)", "array is a ndarray", "for others use fastpe.add", "fastpe.add(x)"),
+    ("add(x)", "array is a ndarray", "fastpe.add", "fastpe.add(x)"),
     ("add(unknown)", "array has chunks of unknown size", "call array.compute_chunk_sizes()", "add(sized)"),
     ("add(lazy, seq_axis=-1)", "seq_axis is -1", "other than the last", "add(lazy, seq_axis=-2)"),
     ("add(lazy.astype(int))", "x has dtype int64", "convert it with .astype(..)", "add(lazy.astype('f4'))"),

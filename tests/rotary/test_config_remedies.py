@@ -64,12 +64,12 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "read({**LLAMA, 'partial_rotary_factor': 0.5})",
-        "leave it out for its reading, or use RotaryEmbedding(4, ..)",
+        "or use RotaryEmbedding(4, ..)",
         "(read(LLAMA), RotaryEmbedding(4, interleaved=False))",
     ),
     (
         "read({'model_type': 'minimax', 'rotary_dim': 64})",
-        "leave it out for its reading, or use RotaryEmbedding(64, ..)",
+        "or use RotaryEmbedding(64, ..)",
         "(read({'model_type': 'minimax'}), RotaryEmbedding(64, interleaved=False))",
     ),
     (
