@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -513,6 +514,12 @@ PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return w
 std::unique_ptr<BoundRotary> make_rotary(std::int64_t rotary_dim, bool interleaved, double base,
                                          std::vector<double> freqs, double attention_factor, std::vector<int> axes,
                                          bool conjugate, const py::object& form, std::optional<std::int64_t> max_len) {
+  const bool has_axis_for_each = axes.empty() || static_cast<std::int64_t>(axes.size()) == rotary_dim / 2;
+  const auto is_axis = [](int axis) { return 0 <= axis && axis < max_coordinates; };
+  if (!has_axis_for_each || !std::all_of(axes.begin(), axes.end(), is_axis)) {
+    throw py::value_error("axes: expected one of 0 to " + std::to_string(max_coordinates - 1) + " for each of " +
+                          std::to_string(rotary_dim / 2) + " frequencies");
+  }
   FrequencySpec frequencies;
   frequencies.frequency_count = rotary_dim / 2;
   frequencies.base = base;

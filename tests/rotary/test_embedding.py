@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe import RotaryEmbedding
+from fastpe import RotaryEmbedding, _core
 
 from ..oracles.reference import assert_same_bits
 from .oracle import FORMS
@@ -213,3 +213,19 @@ def test_the_arguments_are_by_keyword_and_the_pairing_has_no_default() -> None:
     required = [p.name for p in parameters.values() if p.default is inspect.Parameter.empty]
     assert required == ["rotary_dim", "interleaved"]
     assert parameters["form"].default in FORMS
+
+
+@pytest.mark.parametrize("axes", [[0], [0, 1, 2], [0, -1], [0, 16]])
+def test_the_core_refuses_axes_that_there_are_not(axes: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"^axes: expected one of 0 to 15 for each of 2 frequencies"):
+        _core.Rotary(
+            rotary_dim=4,
+            interleaved=False,
+            base=1e4,
+            freqs=[],
+            attention_factor=1.0,
+            axes=axes,
+            conjugate=False,
+            form="halves",
+            max_len=None,
+        )
