@@ -125,8 +125,13 @@ def test_empty_batches_take_what_stands_for_all_rows() -> None:
         ({"lengths": [[1, 2, 3]]}, r"lengths has shape \[1, 3\], expected an int, or shape \[3\]: one per batch row"),
         ({"lengths": np.ones((3, 1, 1), int)}, r"lengths has shape \[3, 1, 1\], expected an int"),
         ({"positions": [[1], [2], [3]]}, r"positions has shape \[3, 1\], expected \[5\] or \[3, 5\]: one per row"),
+        (
+            {"positions": np.zeros((2, 5), int)},
+            r"positions has shape \[2, 5\], expected \[5\] or \[3, 5\]: one per row",
+        ),
         ({"positions": [[1]]}, r"positions has shape \[1, 1\], expected \[5\] or \[3, 5\]: one per row"),
         ({"mask": np.ones((3, 1), bool)}, r"mask has shape \[3, 1\], expected \[5\] or \[3, 5\]: one per row"),
+        ({"mask": np.ones((2, 5), bool)}, r"mask has shape \[2, 5\], expected \[5\] or \[3, 5\]: one per row"),
         ({"mask": np.ones((1, 1, 5), bool)}, r"mask has shape \[1, 1, 5\], expected \[5\] or \[3, 5\]: one per row"),
         ({"table": np.ones((2, 3, 8))}, r"table has shape \[2, 3, 8\], expected two axes, \[rows, d_model\]"),
         ({"table": np.ones((1, 1, 5, 8))}, r"table has shape \[1, 1, 5, 8\], expected two axes, \[rows, d_model\]"),

@@ -117,6 +117,14 @@ def test_two_to_ten_axes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
     assert_same_bits(fastpe.add_(x), expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_sequence_axis_between_batch_axes(dtype: np.dtype[Any]) -> None:
+    x = values((3, 5, 4, 8), dtype, seed=0)
+    expected = reference.add(x, rows_of(8, dtype), seq_axis=1)
+    assert_same_bits(fastpe.add(x, seq_axis=1), expected)
+    assert_same_bits(fastpe.add_(x, seq_axis=1), expected)
+
+
 @pytest.mark.parametrize("columns", [1, 2, 17])
 @pytest.mark.parametrize("step", [1, 2, -1, -3])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

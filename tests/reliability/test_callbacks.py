@@ -271,6 +271,24 @@ def test_rows_reshaped_into_many_more_are_not_read_beyond_their_end() -> None:
         wide.add(x, scale=Number(reshape), alpha=0.0)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the strides")
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("positions", lambda array, number: encoding.encode(array, num_threads=number)),
+        ("ids", lambda array, number: encoding.embed(array, np.ones((32, 16)), num_threads=number)),
+    ],
+)
+def test_numbers_that_are_given_other_strides_meanwhile_are_refused(name: str, call: Callable[..., Any]) -> None:
+    array: Any = np.arange(32).reshape(4, 8)
+
+    def change() -> None:
+        array.strides = np.asfortranarray(array).strides
+
+    with pytest.raises(ValueError, match=rf"{name} was given other strides .*; pass {name}.copy\(\)"):
+        call(array, Number(change))
+
+
 class Changing:
     """Another array whenever its interface is read."""
 
