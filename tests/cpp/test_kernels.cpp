@@ -545,7 +545,8 @@ void every_kernel(const Kernels& kernels) {
       const std::int64_t gap = 1024 - columns;
       for (const std::int64_t shift : {0, 1, 4, 13}) {
         for (const Span& span : spans) {
-          for (const std::int64_t jump_column : {columns, columns / 2, std::int64_t{48}, columns / 2 / 32 * 32}) {
+          for (const std::int64_t jump_column :
+               {columns, columns / 2, std::int64_t{48}, columns / 2 / 32 * 32, columns / 32 * 32}) {
             expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, Work::write, is_turned,
                                                {gap, jump_column});
           }
