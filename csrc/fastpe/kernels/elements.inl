@@ -24,7 +24,7 @@ inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.fi
 inline DoublePair operator-(DoublePair a, DoublePair b) { return {a.first - b.first, a.second - b.second}; }
 inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.first, a.second * b.second}; }
 
-// Each instruction set's file defines, for each of its vector types:
+// Each instruction set's file defines, for Doubles and WideFloats:
 //   split_pairs(a, b): of a[0], a[1] .. b[0], b[1] .., pair after pair, a becomes the pairs' first elements and b their
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;
