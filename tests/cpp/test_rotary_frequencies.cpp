@@ -103,7 +103,7 @@ void scalings_of_another_number_of_frequencies_are_refused() {
     CHECK_THROWS(std::invalid_argument, rotary_frequencies(8, 1e4, ProportionalScaling{1.0, count}),
                  "expected 0 to 4, the number of frequencies");
   }
-  for (const std::size_t count : {0, 3, 5}) {
+  for (const std::size_t count : {0u, 3u, 5u}) {
     const LongRopeScaling scaling{std::vector<double>(count, 2.0), 1.0, 4096.0};
     CHECK_THROWS(std::invalid_argument, rotary_frequencies(8, 1e4, scaling), "expected 4, the number of frequencies");
   }
