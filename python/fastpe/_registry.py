@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named presets, and what presets of either kind have in common."""
+"""Named presets, and what presets of every kind have in common."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     True
     """
 
-    # All of them, for the messages of one about the presets of another.
+    # All registries, so that the messages of one can name the presets of another.
     _registries: ClassVar[list[Registry[Any]]] = []
 
     def __init__(

@@ -17,12 +17,12 @@ constexpr std::int64_t tile_bytes_wanted = 192 * 1024;
 // The part of a tile that stays in the first-level cache beside x: read from the second level, it would halve the speed
 // of everything that passes through.
 std::int64_t resident_bytes() { return first_level_cache_bytes() / 8 * 3; }
-// The same if x comes from memory. Where two segments of x have no room beside the tile, some more for long rows.
+// The same if x comes from memory. Long rows take more, where two segments of x have no room beside the tile.
 constexpr std::int64_t resident_bytes_from_memory = 12 * 1024;
 constexpr std::int64_t most_resident_bytes = 16 * 1024;
 constexpr std::int64_t rows_wanted = 4;
 
-// Rows for runs this short are sooner read than expanded into the output.
+// Rows for runs this short are read faster than they are expanded into the output.
 constexpr std::int64_t rows_worth_expanding = 8;
 
 constexpr std::int64_t least_blocks_per_thread = 4;
@@ -33,7 +33,7 @@ std::int64_t whole_cache_lines(std::int64_t bytes) {
 
 bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= streaming_threshold_bytes() / 2; }
 
-// Whether ready rows of one item are sooner read than expanded at their place: if all stays in the cache. Rows that are
+// Whether one item's ready rows are read faster than expanded at their place: if all stays in the cache. Rows that are
 // only copied must stay close, since AVX-512 expands them in half the time that the last level of an Intel server
 // takes.
 bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds, int threads) {
@@ -44,7 +44,7 @@ bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds
 Memory memory_of(const OperationShape& shape) {
   Memory memory;
   memory.streaming = can_stream(shape.dtype) && !shape.is_in_place && shape.bytes_written > streaming_threshold_bytes();
-  // Not to fetch ahead from memory makes a rotation up to 5 times slower, and a sum twice. To fetch from a last-level
+  // From memory, a rotation is up to 5 times slower without fetching ahead, a sum 2 times. Fetching from a last-level
   // cache that does hold the array costs a sum half of its speed (Zen 5, AVX2; nothing with AVX-512).
   memory.fetches_ahead = !fits_in_cache(shape);
   return memory;
@@ -56,8 +56,8 @@ TileShape tile_of(const OperationShape& shape, std::int64_t columns, const Block
   tile.row_stride_bytes = whole_cache_lines(columns * element_bytes(shape.tile_dtype));
   if (!memory.fetches_ahead) {
     tile.segment_rows = std::max<std::int64_t>(1, resident_bytes() / tile.row_stride_bytes);
-    // As far from a cache line's boundary as the rows it is added to: then no load of the sum straddles two lines. That
-    // pays in the cache (up to a tenth), and costs where x comes from memory, or has smaller elements.
+    // A tile starts as far from a line's boundary as the rows it is added to: no load of the sum then straddles two
+    // lines. That pays in the cache (up to a tenth), and costs where x comes from memory, or has smaller elements.
     if (shape.tile_dtype == shape.dtype) {
       tile.lead_bytes = static_cast<std::int64_t>(shape.out_address % static_cast<std::uintptr_t>(cache_line_bytes));
     }

@@ -3,10 +3,10 @@
 //
 // Method: the product is exact but for the last bits of low, and is summed to a double before it is rounded.
 // It writes exactly `count` elements, with any alignment, and may read column_padding radians more. The position's
-// magnitude is at most 2^53, that of the radians 0 or from 2^-96 to 2^45. Positions so small that the product's last
-// bits would be lost below the least double are made larger meanwhile: which bits are lost depends on how an
-// instruction set finds them. Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an
-// ulp where it is no normal double.
+// magnitude is at most 2^53, and that of the radians is 0 or from 2^-96 to 2^45. A position so small that the product's
+// last bits would be lost below the least double is made larger meanwhile, since instruction sets would lose different
+// bits. Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where the value is
+// no normal double.
 #pragma once
 
 #include "elements.inl"

@@ -66,7 +66,7 @@ inline void split_pairs(Doubles& a, Doubles& b) {
 inline void join_pairs(Doubles& a, Doubles& b) { split_pairs(a, b); }
 inline Doubles in_pair_order(Doubles a) { return {_mm512_permutexvar_pd(pair_order(), a.v)}; }
 
-// Two halves, as the conversion from Doubles makes them. To join them costs more than a second store.
+// Two halves, as the conversion from Doubles makes them. Joining them costs more than a second store.
 struct Floats {
   __m256 first, second;
 

@@ -7,16 +7,16 @@
 // row is added to all rows.
 // Error: only the rounding of each operation.
 //
-// Rows that are streamed share no cache line where they have no gap between them: joined to one long row, sums of
-// NumPy's arrays, which start 16 bytes behind a line, take 0.67 to 0.9 of the time (Intel).
+// Streamed rows that have no gap between them are joined to one long row, so that they share no cache line. Sums of
+// NumPy's arrays, which start 16 bytes behind a line, then take 0.67 to 0.9 of the time (Intel).
 //
-// AVX2 adds four vectors in each step: on an Intel server 5 to 10 % faster than one, float16 from memory 11 to 23 %.
-// AVX-512 gains nothing by it, and bfloat16 from memory loses 7 to 14 %.
+// AVX2 adds four vectors in each step: on an Intel server this is 5 to 10 % faster than one, and 11 to 23 % for float16
+// from memory. AVX-512 gains nothing by it, and bfloat16 from memory loses 7 to 14 %.
 //
-// Tried, and not better on the whole (on Zen 4, if nothing else is said): prefetching the tile, or x into a first level
-// that has no room for two segments of it beside the tile; segments of a quarter or half of the first level in the
-// cache (Zen 5, 3 to 6 % slower than three eighths); from memory segments of 8 KiB, or of 16 whatever the row, instead
-// of 12, x fetched two or four segments ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
+// These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile, or x into a first level
+// that has no room for two segments of it beside the tile; in the cache, segments of a quarter or half of the first
+// level (Zen 5, 3 to 6 % slower than three eighths); from memory, segments of 8 KiB, or of 16 for all rows, instead of
+// 12, x fetched two or four segments ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
 #pragma once
 
 #include "elements.inl"

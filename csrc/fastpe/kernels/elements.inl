@@ -111,7 +111,7 @@ struct BFloat16Of {
 // Encodings of 16 bits.
 struct RoundedTwice {
   static Floats addend(Doubles first, Doubles second) { return narrow(first, second); }
-  // Rounding to odd first: the second rounding, to 11 or 8 bits, is then the only one.
+  // This rounds to odd first, so that the second rounding, to 11 or 8 bits, gives what one rounding would.
   static Floats once(Doubles first, Doubles second) { return narrow(first.to_odd(), second.to_odd()); }
 };
 struct Float16 : Float16Of<Floats>, RoundedTwice {};

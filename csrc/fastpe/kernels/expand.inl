@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // expand: the rows around an anchor, from its phasors.
 //
-// Method: first the anchor itself from its group's centre, then the rows around it, by the angle addition theorem: the
-// rows at +row and -row come from the same two products. The arithmetic is plain multiplication and addition in one
-// fixed order.
+// Method: the angle addition theorem gives first the anchor itself from its group's centre, then the rows around it.
+// The rows at +row and -row come from the same two products. The arithmetic is plain multiplication and addition in
+// one fixed order.
 // It reads the fine tables and anchors, which are padded, and x. It writes exactly the rows' columns, with any
 // alignment. Rows may have any stride, and out may be x.
 // Error: docs/accuracy.md has the bounds, and the largest errors that tests/oracles/weak_spots.py finds.
 //
-// NumPy's large arrays start 16 bytes behind a cache line, so that all stores of a row would straddle two lines. Rows
-// of float32 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the others. On
-// an Intel server [512, 512] takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2 (10 to 15);
-// a seventh of it comes from the rows that are in no whole pair of blocks. On Zen 4 it had made 3 % of difference
-// either way.
+// NumPy's large arrays start 16 bytes behind a cache line, so all stores of a row would straddle two lines. Rows of
+// float32 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the others. On an
+// Intel server [512, 512] then takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2 (10 to 15);
+// a seventh is saved in the rows that are in no whole pair of blocks. On Zen 4 it made 3 % of difference either way.
 //
 // Cost, in cycles for 16 float32 values (AVX-512). On Zen 4 the arithmetic alone takes 5.2 to 5.9, of which each
 // conversion of 8 values takes 1.3; storing to the second level takes 2 to 3, and both together 7 to 7.5. On Zen 5
 // these are 3.3, 2.1 and 5.6, so they overlap little.
 //
-// Tried, and not better on the whole (on Zen 4, if nothing else is said):
-// - pairs of (sin, cos) interleaved at the store, 0 to 12 % faster in the cache with AVX-512, 20 % slower with AVX2,
-//   and each layout needs its own; tables of such pairs, spread as they are loaded (no change); one anchor at a time
+// These were no better on the whole (on Zen 4, if nothing else is said):
+// - pairs of (sin, cos) interleaved at the store (0 to 12 % faster in the cache with AVX-512, 20 % slower with AVX2,
+//   and each layout needs its own); tables of such pairs, spread as they are loaded (no change); one anchor at a time
 //   (20 % slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 % either
 //   way, for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the
 //   multipliers' ports; halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for one
 //   store (no change).
-// - tables that start 32 bytes behind a boundary, so that NumPy's large arrays load them from one (on an Intel server
-//   7 % faster for these, 10 % slower for others).
+// - tables that start 32 bytes behind a boundary, so that rows of NumPy's large arrays load them from a boundary (on an
+//   Intel server 7 % faster for these, 10 % slower for others).
 // - stores on vectors' boundaries: one loop for all columns, so that there is less code (a quarter slower, for want of
 //   registers); in rows of 64 columns (a tenth slower).
 // - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
 //   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
-// - streaming: halves of a line apart from each other (AVX2 on an Intel server, 4.7 GB/s for 12.5); rows that are
+// - streaming: halves of a line apart from each other (AVX2 on an Intel server, 4.7 GB/s, not 12.5); rows that are
 //   aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes, so as not to peel (half
 //   the speed); a row's ends by plain stores (a sixth slower than whole seams).
 #pragma once
@@ -44,7 +43,7 @@ namespace {
 
 constexpr std::int64_t panel_columns = 256;
 
-// `columns` of them, from `begin` on.
+// Turns `columns` columns of an anchor, from `begin` on.
 void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double* values, double* slopes) {
   const Anchor from = anchor;  // stores could alias it
   const Doubles direction = Doubles::broadcast(from.turn.backwards ? -1.0 : 1.0);
@@ -58,8 +57,8 @@ void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double
   }
 }
 
-// Columns of an expansion and where they are written. It is never passed by value: a copy in other pieces than those
-// that were written waits for every store before, which costs a tenth.
+// Columns of an expansion and where they are written. It is never passed by value: a copy in pieces other than those
+// that were written waits for all earlier stores, which costs a tenth.
 struct Part {
   template <class T>
   static Part of(const Expansion& e, std::int64_t begin, std::int64_t columns);
@@ -68,8 +67,8 @@ struct Part {
   std::int64_t out_row_stride_bytes;
   std::int64_t begin, columns;
   std::int64_t columns_to_jump, jump_bytes;  // columns from columns_to_jump on are written jump_bytes further
-  // From the first vector to the next one, which lies on a vector's boundary: 1 .. float_lanes. Then the same after the
-  // jump.
+  // Columns from the first vector to the next one, which lies on a vector's boundary: 1 .. float_lanes. The second
+  // field has those after the jump.
   std::int64_t first_step, first_step_after_jump;
   std::int64_t ahead_bytes = 0;  // fetches go to addresses ahead_bytes ahead
 };
@@ -82,7 +81,7 @@ template <class T>
 constexpr bool aligns_stores = has_wide_vectors && T::dtype == DType::float32;
 
 // How far it is from `out` to a vector's boundary, where it pays to go there: if all rows are aligned alike, are not
-// too short for one vector more, and out lies on no boundary. Else a vector.
+// too short for one vector more, and out lies on no boundary. Else it is a vector's columns.
 template <class T>
 inline std::int64_t first_step_from(const char* out, std::int64_t row_stride_bytes, std::int64_t columns) {
   const bool pays = aligns_stores<T> && columns >= 8 * float_lanes && row_stride_bytes % vector_bytes<T> == 0;
@@ -299,7 +298,7 @@ constexpr std::int64_t line_bytes = has_wide_vectors && vector_bytes<T> < 64 ? 6
 template <class T>
 constexpr std::int64_t line_columns = line_bytes<T> / static_cast<std::int64_t>(sizeof(typename T::Element));
 
-// line_columns columns, of each row all at once: the halves of a line would leave the processor apart.
+// Streams line_columns columns, those of each row all at once: else the halves of a line leave the processor apart.
 template <class T, Mode mode, From from, int row_set>
 FASTPE_ALWAYS_INLINE void stream_lines(const RowsAt<T, row_set>& rows, std::int64_t column) {
   constexpr int vectors = static_cast<int>(line_columns<T> / float_lanes);
@@ -319,7 +318,7 @@ FASTPE_ALWAYS_INLINE void stream_lines(const RowsAt<T, row_set>& rows, std::int6
   }
 }
 
-// The columns from `column` on, fewer than a vector's: a row at a time, so that there is little code.
+// Writes the columns from `column` on, fewer than a vector's, a row at a time, so that there is little code.
 template <class T, Mode mode, From from, int row_set>
 FASTPE_NEVER_INLINE void expand_tail(const Expansion& e, const Anchor* anchors, const Part& part,
                                      std::int64_t first_anchor, std::int64_t row, std::int64_t column) {
@@ -343,8 +342,8 @@ inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part
                            std::int64_t row) {
   RowsAt<T, row_set> rows(e, anchors, part, first_anchor, row);
   const std::int64_t ahead_bytes = part.ahead_bytes;
-  // The vectors at both ends may overlap those between, which lie on their boundaries. A row alone takes a tenth
-  // longer.
+  // The vectors at both ends may overlap those between, which lie on their boundaries. A row alone would take a
+  // tenth longer so.
   constexpr bool may_overlap =
       mode == Mode::write && access != Access::streaming && from == From::anchor && aligns_stores<T>;
   std::int64_t column = 0;
@@ -384,7 +383,7 @@ inline void expand_one_row(const Expansion& e, const Anchor* anchors, const Part
   }
 }
 
-// Writes those rows at this distance from the anchors that are wanted.
+// The rows at this distance from the anchors that are wanted.
 inline int row_set_at(const Expansion& e, std::int64_t row) {
   const auto wanted = [&e](std::int64_t at, int bit) { return e.first_row <= at && at <= e.last_row ? bit : 0; };
   const int after = wanted(row, after_first) | wanted(block_rows + row, after_second);
@@ -394,7 +393,7 @@ inline int row_set_at(const Expansion& e, std::int64_t row) {
 // Writes all rows that are wanted.
 template <class T, Mode mode, Access access>
 inline void expand_rows(const Expansion& e, const Anchor* anchors, const Part& part) {
-  // Large arrays, for which fetching pays, are almost all of whole pairs of blocks.
+  // Large arrays, for which fetching pays, consist almost wholly of whole pairs of blocks.
   constexpr Access of_parts = access == Access::fetching ? Access::plain : access;
   constexpr From from = From::anchor;
   for (std::int64_t row = 0; row <= block_radius; ++row) {
@@ -556,8 +555,8 @@ void expand_streaming(const Expansion& e) {
 
 template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
-  // To stream halves of lines does not pay, and whole ones of sums would take a twentieth of the module for AVX2, and
-  // as much for the baseline, which few processors run.
+  // Streaming halves of lines does not pay. For sums, streaming whole ones would take a twentieth of the module for
+  // AVX2, and as much for the baseline, which few processors run.
   constexpr bool streams_sums = has_wide_vectors && line_columns<T> == float_lanes;
   if constexpr (can_stream(T::dtype) && (mode == Mode::write || streams_sums)) {
     constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));

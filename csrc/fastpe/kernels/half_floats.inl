@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// float32 to and from the half types for instruction sets without conversions of their own; bits as the hardware's.
+// Converts float32 to and from the half types where an instruction set cannot; the bits are those of the hardware.
 
 namespace fastpe {
 namespace {

@@ -20,7 +20,7 @@ FASTPE_ALWAYS_INLINE void interleave_elements(Element* out, const Element* first
   }
 }
 
-// The vectors between `begin` and `end`; returns where they end.
+// Interleaves the vectors between `begin` and `end`, and returns where they end.
 template <class T, Access access>
 FASTPE_ALWAYS_INLINE std::int64_t interleave_vectors(typename T::Element* out, const typename T::Element* first,
                                                      const typename T::Element* second, std::int64_t begin,
@@ -46,7 +46,7 @@ void interleave_rows(const Interleaving& i) {
     std::int64_t done = 0;
     if constexpr (can_stream(T::dtype)) {
       const std::int64_t to_alignment = elements_to_alignment<T>(out);
-      // Vectors that are parts of lines leave lines half written at both ends of a row: 3 times slower (Zen 5, AVX2).
+      // Vectors that are parts of lines leave lines half written at a row's ends: 3 times slower (Zen 5, AVX2).
       constexpr bool has_whole_lines = sizeof(Doubles) == 64;
       if (has_whole_lines && i.streaming && to_alignment % 2 == 0) {
         const std::int64_t head = to_alignment / 2 < i.columns ? to_alignment / 2 : i.columns;

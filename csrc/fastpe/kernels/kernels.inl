@@ -16,7 +16,7 @@
 namespace fastpe {
 namespace {
 
-// A dtype: its elements for `expand`, and those for `combine` and `rotate` with their tables'.
+// T has a dtype's elements for `expand` and `angles`, Wide those for the other kernels, WideRow those of their tables.
 template <class T, class Wide, class WideRow>
 constexpr void add_dtype(Kernels& kernels) {
   constexpr int dtype = index_of(T::dtype);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // phasors: the sine and cosine of one position's phase, for every frequency.
 //
-// Method: phase = position * frequency in quarter turns, the frequency as a double-double and the product exact, so
-// that whole turns drop out at every position up to 2^53; then one polynomial sine and cosine on +-1/2 quarter turn,
+// Method: phase = position * frequency in quarter turns. The frequency is a double-double and the product is exact, so
+// whole turns drop out at every position up to 2^53. Then a polynomial each gives sine and cosine on +-1/2 quarter turn
 // and a little beyond. It reads the frequency tables, which are padded, and writes frequency_count columns of sines and
 // as many of cosines, with any alignment. Range: |anchor * block_rows + residual| <= 2^53. Error before rounding: see
 // sincos_near_zero.
@@ -83,7 +83,7 @@ inline Quarters split_quarters(Doubles quarters) {
 }
 
 // How a phase is reduced: that of an anchor alone; with what a fractional position has beyond it; or either, where the
-// rest of the products, up to 1/6, may lead beyond the polynomials. The last gives the same bits where it doesn't.
+// rest of the products, up to 1/6, may lead beyond the polynomials. The last gives the same bits elsewhere.
 enum class Phase { anchor, fractional, far };
 
 template <bool compensated, Phase phase>
@@ -106,7 +106,7 @@ FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Do
   const Doubles sum = quarters.fraction + rest;
   Doubles fraction = sum;
   if constexpr (phase == Phase::far) {
-    // Where the polynomials end; up to there it is left alone.
+    // The polynomials end at the limit; up to there a fraction is left alone.
     constexpr double limit = compensated ? 0.532 : 0.51;
     const Doubles shift = Doubles::broadcast(0x1.8p52);
     const Doubles beyond = sum * Doubles::broadcast(0.5 / limit) + shift;
@@ -129,7 +129,7 @@ FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Do
   return result;
 }
 
-// Columns of `sines` start at sine_column, of `cosines` at cosine_column; whole vectors but for the last.
+// Stores `sines` from sine_column on and `cosines` from cosine_column on, as whole vectors but for the last.
 template <bool interleaved>
 FASTPE_ALWAYS_INLINE void store_columns(double* columns, std::int64_t k, std::int64_t sine_column,
                                         std::int64_t cosine_column, Doubles sines, Doubles cosines,

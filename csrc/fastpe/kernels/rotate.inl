@@ -9,7 +9,7 @@
 // row of cosines and sines turns all rows.
 // Error: only the rounding of each operation.
 //
-// Tried, and not better on the whole (Zen 5): stores that begin on a vector's boundary, with vectors at both ends that
+// This was no better on the whole (Zen 5): stores that begin on a vector's boundary, with vectors at both ends that
 // overlap them (rows of 128 float32 in the cache: 4 % faster with AVX-512, 1 to 18 % slower with AVX2).
 #pragma once
 

@@ -14,7 +14,7 @@ class Add final : public Operation {
  public:
   // x and out have the same shape; `rows` of arguments divide their items evenly.
   Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors);
-  // In place.
+  // This one adds in place.
   Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors) {}
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;

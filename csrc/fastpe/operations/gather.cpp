@@ -66,7 +66,7 @@ void Gather::apply(const Tile& tile, const Items& items, const Place& next, cons
       // Gathered rows come from memory however small the output is.
       c.next_x = embedding_at({after.item, after.l + i}, tile.columns);
       c.out = is_strided ? workspace.scratch : out;
-      // A row that shared its first or last cache line with another would take a quarter longer than by plain stores.
+      // Streaming a row that shares its first or last cache line with another takes a quarter longer than plain stores.
       const bool is_on_line = reinterpret_cast<std::intptr_t>(c.out) % cache_line_bytes == 0;
       c.streaming = memory.streaming && !is_strided && has_whole_lines && is_on_line;
       combine(c, out_.dtype, tile.dtype);

@@ -75,7 +75,7 @@ void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const 
   }
 }
 
-// Whether they are one inner axis, in both arrays: a share may begin within one and end within the next.
+// Whether the heads are one inner axis, in both arrays: a share may begin within one and end within the next.
 bool Rotate::are_inner_heads(const Heads& heads) {
   const RotatedArray& array = heads.array;
   return heads.count > 1 && heads.count == array.out.inner_count && heads.count == array.x.inner_count &&

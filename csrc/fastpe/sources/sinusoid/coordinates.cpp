@@ -8,7 +8,7 @@
 namespace fastpe {
 namespace {
 
-// Of whole cache lines, in the widest dtype.
+// A row takes whole cache lines, in the widest dtype.
 std::int64_t held_row_bytes(const Encoder& encoder) {
   return (encoder.spec().d_model * element_bytes(DType::float64) + 63) / 64 * 64;
 }

@@ -26,7 +26,7 @@ class Encoder {
 
   // Makes the tables for this dtype, so that the functions below allocate nothing. Throws Interrupted.
   void prepare(DType dtype, Interruption* interruption) const;
-  // Whether the tables are made. The first call makes them, which may take long.
+  // Whether prepare() has made the tables for this dtype, which may take long.
   bool is_prepared(DType dtype) const;
 
   // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; 0 where no frequency is.

@@ -16,7 +16,7 @@ class Expander {
   const Encoder& encoder() const { return encoder_; }
   std::int64_t first_column() const { return first_column_; }
 
-  // Of one thread, on a cache line's boundary; start() first.
+  // Scratch memory of one thread, which begins on a cache line's boundary. start() comes before expand().
   std::int64_t scratch_bytes(DType dtype, bool in_any_order) const;
   void start(char* scratch, DType dtype, bool in_any_order) const;
 

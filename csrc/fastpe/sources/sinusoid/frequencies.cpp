@@ -23,7 +23,7 @@ ScaledWide ratio_of(double base, double denominator) {
     integer /= 2;
     --shift;
   }
-  // Below 2^8: the first and the last frequency are representable.
+  // The step is below 2^8, since the first and the last frequency are representable.
   const Wide step = (log2_of_base.magnitude.scaled(std::max(shift, 0)) / integer).scaled(std::min(shift, 0));
   return exp2_of({step, !log2_of_base.negative});
 }

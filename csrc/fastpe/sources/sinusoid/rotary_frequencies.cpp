@@ -32,7 +32,7 @@ void require_count(const char* name, std::int64_t count, std::int64_t least, std
 
 void require_usable(double frequency, std::int64_t k) { require_representable(frequency, k, "base and scaling"); }
 
-// Before they are rounded.
+// The frequencies and the factor before they are rounded.
 struct WideFrequencies {
   std::vector<Wide> radians;
   Wide attention_factor = one();

@@ -70,7 +70,7 @@ class Wide {
     const double leading = rest.take_leading_double();
     double next = rest.take_leading_double();
     if (!rest.is_zero()) {
-      // What follows decides where `next` looks like a tie, which is even: an odd one has the same nearest double.
+      // Where `next` looks like a tie, it is even, and the rest decides. Made odd, it is no tie; else nothing changes.
       std::uint64_t bits;
       std::memcpy(&bits, &next, sizeof bits);
       bits |= 1;
@@ -213,7 +213,7 @@ struct SignedWide {
 };
 
 // mantissa * 2^exponent, the mantissa in [1, 2) or 0. Products keep their relative error however small they are: it is
-// below 2^-152 for each of 2^20 frequencies, which in a phase is 2^-54 radians at the largest, 2^-99 at those up to 1.
+// below 2^-152 for each of 2^20 frequencies, in a phase 2^-54 radians at the largest frequency, 2^-99 at those up to 1.
 struct ScaledWide {
   Wide mantissa;
   int exponent;
