@@ -209,6 +209,23 @@ def test_the_text_of_a_model_with_other_parts() -> None:
         ({"model_type": "jetmoe", "kv_channels": 64}, 64, 10000),
         ({"model_type": "dbrx", "d_model": 512, "n_heads": 8, "attn_config": {"rope_theta": 500000}}, 64, 500000),
         ({"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64}, 64, 5e6),
+        # GLM 4.5's heads are wider than their share of hidden_size.
+        (
+            {
+                "model_type": "glm4_moe",
+                "head_dim": 128,
+                "hidden_size": 5120,
+                "num_attention_heads": 96,
+                "partial_rotary_factor": 0.5,
+                "rope_theta": 1000000,
+            },
+            64,
+            1e6,
+        ),
+        ({"model_type": "phi", "head_dim": 160}, 80, 10000),
+        ({"model_type": "persimmon", "head_dim": 160}, 80, 10000),
+        ({"model_type": "bamba", "head_dim": 160}, 80, 10000),
+        ({"model_type": "esm", "position_embedding_type": "rotary", "head_dim": 160}, 160, 10000),
         ({"model_type": "gptj", "rotary_dim": 32}, 32, 10000),
         ({"model_type": "deepseek_v3", "qk_rope_head_dim": 32, "head_dim": 192}, 32, 10000),
         ({"model_type": "zamba2", "hidden_size": 512, "num_attention_heads": 8}, 128, 10000),
