@@ -242,9 +242,10 @@ void set_explicit_positions(PendingCall& call, const Array& array, const Extent&
 
 void set_mask(PendingCall& call, const Array& array, const Extent& extent) {
   if (array.dtype().kind() != 'b') {
-    throw py::type_error(
-        "mask has dtype " + py::str(array.dtype()).cast<std::string>() +
-        ", expected bool, or integers 0 and 1: True where the row is valid; convert it with .astype(bool)");
+    // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
+    throw py::type_error("mask has dtype " + py::str(array.dtype()).cast<std::string>() +
+                         ", expected bool, or integers 0 and 1: True where the row is valid; give mask != 0, or "
+                         "mask == 0 of one that is added to scores");
   }
   Validity& v = call.validity;
   const bool has_batch = is_per_batch(array, extent, "mask");

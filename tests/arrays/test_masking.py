@@ -152,7 +152,7 @@ def test_masks_over_two_threads() -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"mask": np.ones((2, 4))}, TypeError, r"mask has dtype float64, expected bool.*astype\(bool\)"),
+        ({"mask": np.ones((2, 4))}, TypeError, r"mask has dtype float64, expected bool.*mask != 0"),
         ({"mask": np.ones((2, 5), bool)}, ValueError, r"mask has shape \[2, 5\], expected \[4\] or \[2, 4\]"),
         ({"mask": np.ones((3, 4), bool)}, ValueError, r"mask has shape \[3, 4\], expected \[4\] or \[2, 4\]"),
         ({"mask": np.True_}, ValueError, r"mask has shape \[\], expected"),

@@ -59,8 +59,8 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("encode_grid(5, 8, convention='mae2d')", "such as (height, width)", "encode_grid((5, 5), 8, convention='mae2d')"),
     (
         "encode_grid((2, 3), 8, convention='detr', mask=np.ones((2, 3)))",
-        "convert it with .astype(bool)",
-        "encode_grid((2, 3), 8, convention='detr', mask=np.ones((2, 3)).astype(bool))",
+        "give mask != 0",
+        "encode_grid((2, 3), 8, convention='detr', mask=np.ones((2, 3)) != 0)",
     ),
     (
         "encode_grid((2, 3), 8, convention='detr', mask=[[2, 1, 0]] * 2)",

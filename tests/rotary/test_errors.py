@@ -454,7 +454,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.rotate_(x, mask=np.array([0, 1, 1], 'f8'))",
         TypeError,
         "mask has dtype float64",
-        "convert it with .astype(bool)",
+        "give mask != 0, or mask == 0 of one that is added to scores",
     ),
     (
         "rope.rotate_(x, mask=[True] * 3, lengths=[1, 1])",

@@ -274,8 +274,8 @@ def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.
     valid = _core.mask(mask, "mask")
     if valid.dtype != np.bool_:
         raise TypeError(
-            f"mask has dtype {valid.dtype}, expected bool, or integers 0 and 1: True for valid cells; convert it "
-            f"with .astype(bool)"
+            f"mask has dtype {valid.dtype}, expected bool, or integers 0 and 1: True for valid cells; give "
+            "mask != 0, or mask == 0 of one that is added to scores"
         )
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
         raise ValueError(f"mask has shape {list(valid.shape)}, expected {list(grid)}, or a batch axis before that")
