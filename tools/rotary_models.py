@@ -180,8 +180,8 @@ def changes(rotary: Rotary, key: str, layer_type: str | None, before: int) -> bo
     """Whether another value of a key gives another width."""
     value = getattr(made(rotary.config), key, None) or before
     try:
-        # Four times: a model that rotates half of the head has the same width at twice its own.
-        return rotary.width(made(rotary.config, **{key: 4 * value}), layer_type) != before
+        # A model that rotates half or a quarter of a head has the same width at two or four times that width.
+        return rotary.width(made(rotary.config, **{key: 6 * value}), layer_type) != before
     except Exception:  # noqa: BLE001  # validators and properties without a setter raise many kinds
         return False
 
