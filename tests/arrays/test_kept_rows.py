@@ -78,6 +78,35 @@ def test_all_encoders_together_keep_the_process_budget_at_most() -> None:
     assert kept_bytes() == before, "an encoder gives back what it kept"
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("count", [1, 64, 65, 200])
+@pytest.mark.parametrize(
+    "decoded",
+    [
+        pytest.param(lambda x: x[:, :1], id="rows with gaps"),
+        pytest.param(lambda x: np.ascontiguousarray(x[:, :1]), id="rows without gaps"),
+        pytest.param(lambda x: x[::-1, :1], id="rows in descending order"),
+        pytest.param(lambda x: x[:, None, :1], id="heads"),
+        pytest.param(lambda x: x[:, :2], id="two rows for each offset"),
+        pytest.param(lambda x: x[:, :1, ::2], id="columns with gaps"),
+    ],
+)
+def test_each_sequence_of_a_batch_reads_kept_rows_of_its_own(
+    decoded: Callable[[Any], Any], count: int, dtype: str
+) -> None:
+    random = np.random.default_rng(count)
+    x = decoded(random.standard_normal((count, 3, 20)).astype(dtype))
+    offset = random.integers(0, 300, (*x.shape[:1], *[1] * (x.ndim - 3)))
+    positions = offset[..., None] + np.arange(x.shape[-2])
+    row_dtype = "float32" if dtype == "float16" else dtype
+    rows = fastpe.encode(positions, x.shape[-1], dtype=row_dtype)
+    expected = (x.astype(row_dtype) + rows).astype(dtype)
+    encoding = fastpe.PositionalEncoding(x.shape[-1], max_len=302)
+    np.testing.assert_array_equal(encoding.add(x, offset=offset), expected)
+    encoding.add_(x, offset=offset)
+    np.testing.assert_array_equal(x, expected)
+
+
 @pytest.mark.parametrize("make", [fastpe.PositionalEncoding, fastpe.RotaryEmbedding])
 def test_max_len_0_keeps_nothing(make: Any) -> None:
     encoding = make(64, max_len=0, **({"interleaved": True} if make is fastpe.RotaryEmbedding else {}))

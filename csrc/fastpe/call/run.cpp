@@ -55,18 +55,32 @@ class Walk {
   // Does what the general walk does, for rows that have an offset and nothing else. In decoding, the steps of the
   // general walk were a sixth of a call's time.
   void read_at_offsets(const Share& share) {
+    constexpr std::int64_t most_items = 64;
     const TableView& ready = plan_.ready;
     const std::int64_t count = share.l_end - share.l_begin;
-    Tile tile{nullptr, ready.row_stride_bytes, ready.dtype, share.l_begin, count, columns_};
-    for (std::int64_t row = share.items.begin; row < share.items.end; ++row) {
-      const Items items{row, row + 1};
-      const std::int64_t position = first_position(call_.positions, row) + share.l_begin;
-      tile.count = position < 0 ? 0 : std::clamp<std::int64_t>(ready.rows - position, 0, count);
-      if (tile.count > 0) {
-        tile.data = ready.row(position) + columns_.first * element_bytes(ready.dtype);
-        operation_.apply(tile, items, {row, share.l_begin + plan_.tile.segment_rows}, workspace_);
+    const Tile tile{ready.data + columns_.first * element_bytes(ready.dtype),
+                    ready.row_stride_bytes,
+                    ready.dtype,
+                    share.l_begin,
+                    count,
+                    columns_};
+    for (std::int64_t begin = share.items.begin; begin < share.items.end;) {
+      const std::int64_t end = std::min(share.items.end, begin + most_items);
+      std::int64_t tile_offsets_bytes[most_items];
+      std::int64_t found = 0;
+      for (; begin + found < end; ++found) {
+        const std::int64_t position = first_position(call_.positions, begin + found) + share.l_begin;
+        // See rows_that_exist().
+        if (position < 0 || position > ready.rows - count) break;
+        tile_offsets_bytes[found] = position * ready.row_stride_bytes;
       }
-      if (tile.count < count) leave(items, share.l_begin + tile.count, count - tile.count);
+      const Place next{begin, share.l_begin + plan_.tile.segment_rows};
+      operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, next, workspace_);
+      begin += found;
+      if (begin < end) {
+        leave({begin, begin + 1}, share.l_begin, count);
+        ++begin;
+      }
     }
   }
 

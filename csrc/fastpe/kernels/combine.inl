@@ -4,7 +4,7 @@
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Stores start on a vector's
 // boundary; the vectors at both ends of a row overlap those between and are summed before x is written.
 // It reads and writes exactly the rows' columns, with any alignment; out may be x. If the addend's row stride is 0, one
-// row is added to all rows.
+// row is added to all rows; or each row's addend has an offset of its own.
 // Error: only the rounding of each operation.
 //
 // Streamed rows that have no gap between them are joined to one long row, so that they share no cache line. Sums of
@@ -33,7 +33,9 @@ struct CombinedRow {
   FASTPE_ALWAYS_INLINE CombinedRow(const Combination& c, std::int64_t row)
       : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
         x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
-        addend(reinterpret_cast<const typename Addend::Element*>(c.addend + row * c.addend_row_stride_bytes)),
+        addend(reinterpret_cast<const typename Addend::Element*>(
+            c.addend + (c.addend_offsets_bytes == nullptr ? row * c.addend_row_stride_bytes
+                                                          : c.addend_offsets_bytes[row]))),
         next_x((c.next_x == nullptr ? c.x : c.next_x) + row * c.x_row_stride_bytes),
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
@@ -118,7 +120,7 @@ void combine_scaled(const Combination& c) {
   const std::int64_t row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
   const std::int64_t addend_row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename Addend::Element));
   const bool is_one_row = c.out_row_stride_bytes == row_bytes && c.x_row_stride_bytes == row_bytes &&
-                          c.addend_row_stride_bytes == addend_row_bytes;
+                          c.addend_row_stride_bytes == addend_row_bytes && c.addend_offsets_bytes == nullptr;
   const std::int64_t joined_rows = is_one_row ? 1 : c.rows;
   const std::int64_t joined_columns = is_one_row ? c.rows * c.columns : c.columns;
   if constexpr (can_stream(T::dtype)) {

@@ -91,6 +91,7 @@ struct Combination {
   const char* x;
   const char* next_x;  // rows that will be read soon and are fetched meanwhile; null: none
   const char* addend;
+  const std::int64_t* addend_offsets_bytes;  // of each row's addend from `addend` on; null: it has a stride
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
   std::int64_t rows, columns;
   double scale, alpha;

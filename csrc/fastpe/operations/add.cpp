@@ -43,6 +43,22 @@ void Add::apply(const Tile& tile, const Items& items, const Place& next, const W
   }
 }
 
+void Add::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,
+                        const Workspace& workspace) const {
+  const bool is_one_axis = out_.inner_count == out_.item_count && x_.inner_count == x_.item_count;
+  if (shape_.seq_len > 1 || !is_one_axis || !shape_.has_contiguous_rows) {
+    return Operation::apply_to_each(tile, tile_offsets_bytes, items, next, workspace);
+  }
+  // One call of the kernel for 64 decoded rows takes 0.85 to 0.9 of the time of 64 calls (Intel).
+  Combination c = combination_of(tile, tile.l, items.count(), factors_, workspace.memory);
+  c.addend_offsets_bytes = tile_offsets_bytes;
+  c.out = out_.row(items.begin, tile.l, tile.columns.first);
+  c.out_row_stride_bytes = out_.inner_stride_bytes;
+  c.x = x_at({items.begin, tile.l}, tile.columns);
+  c.x_row_stride_bytes = x_.inner_stride_bytes;
+  combine(c, out_.dtype, tile.dtype);
+}
+
 void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   Combination c = combination_of(tile, tile.l, tile.count, factors_, workspace.memory);
   c.out = out_.row(item, tile.l, tile.columns.first);

@@ -18,6 +18,8 @@ class Add final : public Operation {
   Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors) {}
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
+  void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,
+                     const Workspace& workspace) const override;
   Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 

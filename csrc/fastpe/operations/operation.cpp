@@ -20,4 +20,13 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t rows) {
   return shape;
 }
 
+void Operation::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
+                              const Place& next, const Workspace& workspace) const {
+  Tile own = tile;
+  for (std::int64_t i = 0; i < items.count(); ++i) {
+    own.data = tile.data + tile_offsets_bytes[i];
+    apply(own, {items.begin + i, items.begin + i + 1}, {next.item + i, next.l}, workspace);
+  }
+}
+
 }  // namespace fastpe

@@ -60,6 +60,11 @@ class Operation {
   // Does the operation with the tile's rows for each of the items. The rows at `next` will probably be done afterwards.
   virtual void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const = 0;
 
+  // Does the operation with a tile of its own for each item: tile_offsets_bytes[i] from `tile` on for the i-th one. The
+  // first item's rows at `next`, and those of the other items, will probably be done afterwards.
+  virtual void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
+                             const Place& next, const Workspace& workspace) const;
+
   // One of the places of an item's rows from l on, and which columns of the encoding it takes.
   virtual Sink sink(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const { return {}; }
 
