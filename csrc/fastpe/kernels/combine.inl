@@ -33,9 +33,9 @@ struct CombinedRow {
   FASTPE_ALWAYS_INLINE CombinedRow(const Combination& c, std::int64_t row)
       : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
         x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
-        addend(reinterpret_cast<const typename Addend::Element*>(
-            c.addend + (c.addend_offsets_bytes == nullptr ? row * c.addend_row_stride_bytes
-                                                          : c.addend_offsets_bytes[row]))),
+        addend(reinterpret_cast<const typename Addend::Element*>(c.addend + (c.addend_offsets_bytes == nullptr
+                                                                                 ? row * c.addend_row_stride_bytes
+                                                                                 : c.addend_offsets_bytes[row]))),
         next_x((c.next_x == nullptr ? c.x : c.next_x) + row * c.x_row_stride_bytes),
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
