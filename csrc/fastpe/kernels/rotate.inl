@@ -4,7 +4,8 @@
 //
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes; the vectors at a row's end
 // overlap those before, and are turned before x is written. Pairs that lie side by side are split in the order of pairs
-// that takes the fewest shuffles, into which the cosines and sines are brought instead.
+// that takes the fewest shuffles, into which the cosines and sines are brought instead. Where pairs are (k, k + half),
+// (x1, x2) is turned backwards as (x2, x1) is turned forwards, and no sign is changed.
 // It reads and writes exactly the pairs' columns, with any alignment; out may be x. If the tables' row stride is 0, one
 // row of cosines and sines turns all rows.
 // Error: only the rounding of each operation.
@@ -79,10 +80,9 @@ struct RotatedRow {
 
   template <class Vector>
   FASTPE_ALWAYS_INLINE Columns turned(const Columns& c, Vector cosine, Vector sine) const {
-    sine = sine * direction;
     if constexpr (interleaved) {
       cosine = in_pair_order(cosine);
-      sine = in_pair_order(sine);
+      sine = in_pair_order(sine * direction);
     }
     return {c.firsts * cosine - c.seconds * sine, c.seconds * cosine + c.firsts * sine};
   }
@@ -139,7 +139,15 @@ void rotate_pairs(const Rotation& r) {
 
 template <class T, class Table>
 void rotate(const Rotation& r) {
-  r.interleaved ? rotate_pairs<T, Table, true>(r) : rotate_pairs<T, Table, false>(r);
+  if (r.interleaved) return rotate_pairs<T, Table, true>(r);
+  if (!r.backwards) return rotate_pairs<T, Table, false>(r);
+  Rotation swapped = r;
+  const std::int64_t half_bytes = r.half * static_cast<std::int64_t>(sizeof(typename T::Element));
+  swapped.out += half_bytes;
+  swapped.x += half_bytes;
+  if (r.next_x != nullptr) swapped.next_x += half_bytes;
+  swapped.half = -r.half;
+  rotate_pairs<T, Table, false>(swapped);
 }
 
 }  // namespace
