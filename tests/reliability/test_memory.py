@@ -88,6 +88,7 @@ def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
 
         x = np.zeros((64, 1024), np.float32)
         rope = fastpe.RotaryEmbedding(1024, interleaved=True)
+        wide, wide_rope = fastpe.PositionalEncoding(2**18), fastpe.RotaryEmbedding(2**18, interleaved=True)
         fastpe.add_(x)
         rope.rotate_(x)
         with open("/proc/self/statm") as file:
@@ -97,12 +98,12 @@ def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
         calls = [
             lambda: fastpe.encode(100_000, 1024),
             lambda: fastpe.encode(np.arange(100_000), 1024),
-            lambda: fastpe.PositionalEncoding(2**18).encode(4),
+            lambda: wide.encode(4),
             lambda: fastpe.PositionalEncoding(1024, max_len=200_000).add_(x),
             lambda: fastpe.add(np.broadcast_to(x[:1], (100_000, 1024))),
             lambda: rope.tables(200_000),
             lambda: fastpe.RotaryEmbedding(1024, interleaved=True, max_len=200_000).rotate_(x),
-            lambda: fastpe.RotaryEmbedding(2**18, interleaved=True).tables(4),
+            lambda: wide_rope.tables(4),
             lambda: rope.rotate(np.broadcast_to(x[:1], (100_000, 1024))),
         ]
         def fail():
