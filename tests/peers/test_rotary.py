@@ -270,6 +270,31 @@ def test_onnxruntime_kernel(interleaved: bool, rotary_dim: int, start: str, meas
     compare(measured, "onnxruntime", x.reshape(expected.shape), expected, 1e-6)
 
 
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize("layout", ["sections", "interleaved sections"])
+def test_onnxruntime_kernel_of_three_coordinates(
+    layout: str, interleaved: bool, is_flat: bool, measured: Measured
+) -> None:
+    batch, heads, columns, rotary_dim, sections = 2, 4, 64, 48, [12, 7, 5]
+    axes = np.repeat([0, 1, 2], sections)
+    if layout == "interleaved sections":
+        # As in Qwen3-VL: h and w take every third frequency of the front, and t has the others.
+        axes = np.zeros(rotary_dim // 2, int)
+        axes[1 : 3 * sections[1] : 3], axes[2 : 3 * sections[2] : 3] = 1, 2
+    one_axis = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, base=1e6)
+    cos, sin = tables_of("com.microsoft.MRotaryEmbedding", rope=one_axis, M=200)
+    x = normal(batch, LENGTH, heads, columns) if is_flat else normal(batch, heads, LENGTH, columns)
+    ids = np.random.default_rng(3).integers(0, 200, (3, batch, LENGTH))
+    feeds = {"x": x.reshape(batch, LENGTH, -1) if is_flat else x, "ids": ids, "cos": cos, "sin": sin}
+    attributes = {"mrope_section": sections, "mrope_layout": int(layout != "sections"), "interleaved": int(interleaved)}
+    attributes |= {"num_heads": heads, "rotary_embedding_dim": rotary_dim}
+    (expected,) = run_node("MRotaryEmbedding", feeds, ["y"], domain="com.microsoft", **attributes)
+    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, base=1e6, axes=axes)
+    rope.rotate_(x, positions=np.moveaxis(ids, 0, -1), seq_axis=-3 if is_flat else -2)
+    compare(measured, f"onnxruntime, {layout}", x.reshape(expected.shape), expected, 1e-6)
+
+
 # Other projects
 
 
@@ -304,10 +329,38 @@ def test_x_transformers_rotation(measured: Measured) -> None:
     compare(measured, "x-transformers rotation", ours, expected, 8 * ROUNDING)
 
 
-def test_keras_hub_rotation(measured: Measured) -> None:
+def embedding_of_keras_hub(layer: Any, d: int) -> fastpe.RotaryEmbedding:
+    """The embedding of a keras_hub.layers.RotaryEmbedding for heads of d columns."""
+    factor = layer.scaling_factor
+    scalings = {
+        "linear": {"rope_type": "linear", "factor": factor},
+        # It leaves the base.
+        "dynamic": {"rope_type": "linear", "factor": factor ** (d / (d - 2))},
+        "yarn": {"rope_type": "yarn", "factor": factor}
+        | {name: getattr(layer, name) for name in ("beta_fast", "beta_slow", "truncate")}
+        | {"original_max_position_embeddings": layer.original_max_position_embeddings},
+    }
+    scaling = scalings[layer.rope_type]
+    return fastpe.RotaryEmbedding(d, interleaved=False, base=layer.max_wavelength, scaling=scaling)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_wavelength": 500000, "scaling_factor": 4.0},
+        {"rope_type": "dynamic", "scaling_factor": 4.0},
+        # The ramp of "yarn" lies inside of the head.
+        {"rope_type": "yarn", "scaling_factor": 8.0, "original_max_position_embeddings": 128, "truncate": True},
+        {"rope_type": "yarn", "scaling_factor": 8.0, "original_max_position_embeddings": 128, "truncate": False},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())) or "default",
+)
+def test_keras_hub_rotation(options: dict[str, Any], measured: Measured) -> None:
     os.environ.setdefault("KERAS_BACKEND", "torch")
     torch, layers = imported("torch"), imported("keras_hub.layers")
     x = normal(2, LENGTH, 4, 64)
-    expected = layers.RotaryEmbedding()(torch.from_numpy(x.copy()), start_index=5).cpu()
-    ours = fastpe.RotaryEmbedding(64, interleaved=False).rotate_(x, offset=5, seq_axis=-3)
+    layer = layers.RotaryEmbedding(**options)
+    expected = layer(torch.from_numpy(x.copy()), start_index=5).cpu()
+    ours = embedding_of_keras_hub(layer, 64).rotate_(x, offset=5, seq_axis=-3)
     compare(measured, "keras-hub rotation", ours, expected, 8 * ROUNDING)

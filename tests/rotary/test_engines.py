@@ -80,6 +80,7 @@ ENGINES: dict[str, Callable[[fastpe.RotaryEmbedding], tuple[Array, ...]]] = {
     "ONNX RotaryEmbedding from opset 23 on, with position_ids": cache,
     "ONNX RotaryEmbedding without position_ids": lambda rope: Angles(rope, POSITIONS).halves,
     "com.microsoft.RotaryEmbedding": cache,
+    "com.microsoft.MRotaryEmbedding": cache,
     "com.microsoft.GroupQueryAttention": cache,
     "vLLM rotary_embedding": cosines_then_sines,
     "FlashInfer apply_rope_with_cos_sin_cache": cosines_then_sines,
