@@ -295,6 +295,20 @@ def test_onnxruntime_kernel_of_three_coordinates(
     compare(measured, f"onnxruntime, {layout}", x.reshape(expected.shape), expected, 1e-6)
 
 
+@pytest.mark.parametrize("domain", ["", "com.microsoft"])
+@pytest.mark.parametrize("position", [-1, 40])
+def test_onnxruntime_refuses_positions_beyond_its_table(domain: str, position: int) -> None:
+    """So does fastpe; its positions without tables do not end."""
+    ids = np.array([[0, position]])
+    cos, sin = fastpe.RotaryEmbedding(8, interleaved=False, form="halves").tables(40)
+    tables = {"cos": cos, "sin": sin}
+    feeds = {"x": normal(1, 2, 2, 8), **(tables | {"ids": ids} if domain == "" else {"ids": ids} | tables)}
+    with pytest.raises(Exception, match="out of range"):
+        run_node("RotaryEmbedding", feeds, ["y"], domain=domain)
+    with pytest.raises(IndexError, match=f"is {position}, expected an integer from 0 to 39"):
+        fastpe.rotate_(feeds["x"], cos=cos, sin=sin, interleaved=False, positions=ids)
+
+
 # Other projects
 
 

@@ -361,6 +361,7 @@ def test_an_unknown_model_type_with_a_pairing() -> None:
         ("qwen2_vl_text", [1, 2, 1], [0, 1, 1, 2]),
         ("qwen3_vl_text", [2, 1, 1], [0, 1, 2, 0]),
         ("qwen3_vl_text", [4, 2, 2], [0, 1, 2, 0, 1, 2, 0, 0]),
+        ("qwen3_vl_text", [3, 2, 1], [0, 1, 2, 0, 1, 0]),
         ("ernie4_5_vl_moe_text", [1, 1, 2], [1, 2, 0, 0]),
     ],
 )
