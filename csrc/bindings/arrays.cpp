@@ -135,6 +135,11 @@ Array array_of(PyObject* object, const char* name) {
     return borrowed(object);
   }
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) return converted(object);
+  if (object == Py_None) {
+    throw py::type_error(text(name) +
+                         " is None, expected a numpy.ndarray; check the call that made it: some functions " +
+                         "change their array and return nothing");
+  }
   const std::string found = text(name) + " is a " + type_name(object);
   if (holds_arrays(object)) {
     throw py::type_error(found + " of arrays, expected one numpy.ndarray; pass its arrays one by one");
@@ -261,13 +266,13 @@ void require_access(const Array& array, const char* name, Access access, const c
   if (!array.writeable()) {
     throw py::value_error(text(name) + " is read-only, expected a writable array; " +
                           (instead == nullptr ? "" : "use " + text(instead) + " with an array of your own, or ") +
-                          "pass np.array(" + name + ") (np.load: mmap_mode='r+')");
+                          "pass np.array(" + name + ") and keep that array (np.load: mmap_mode='r+')");
   }
   if ((flags_of(array) & py::array::c_style) != 0 || is_nested(strided(array))) return;
   throw py::value_error(text(name) +
                         " has elements that share memory (a broadcast or overlapping view), expected every element to "
                         "be its own; pass " +
-                        name + ".copy()" + (instead == nullptr ? "" : ", or use " + text(instead)));
+                        name + ".copy() and keep that array" + (instead == nullptr ? "" : ", or use " + text(instead)));
 }
 
 namespace {

@@ -94,7 +94,7 @@ PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
     Py_INCREF(a.x);
     return a.x;
   }
-  Array out = output(std::move(given_out), x.dtype(), shape_of(x));
+  Array out = output(std::move(given_out), x.dtype(), shape_of(x), "x");
   if (is_out_given) {
     if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x");
     refuse_shared_inputs(inputs, out);
@@ -123,7 +123,7 @@ py::object output_for(const py::object& out, const py::object& dtype, const std:
 
   // Phase 2
   const py::dtype chosen = result_dtype(asked, given_out);
-  Array result = output(std::move(given_out), chosen, Shape(lengths.data(), lengths.data() + lengths.size()));
+  Array result = output(std::move(given_out), chosen, Shape(lengths.data(), lengths.data() + lengths.size()), nullptr);
   for (const Array& input : read) require_disjoint(result, "the output", input, "an input");
   return py::object(std::move(result));
 }
@@ -158,7 +158,7 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   Shape shape = count ? counted_shape(inputs, *count) : shape_of(inputs.positions);
   const int seq_axis = static_cast<int>(shape.axes()) - 1;
   shape.add_axis(axis_length(channels ? channels->end - channels->first : d_model));
-  Array out = output(std::move(given_out), dtype, shape);
+  Array out = output(std::move(given_out), dtype, shape, nullptr);
   const Extent extent = extent_of(out, seq_axis);
   if (count) {
     set_rows(call, inputs, extent);
@@ -211,7 +211,7 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   Shape shape = shape_of(inputs.ids);
   const int seq_axis = static_cast<int>(shape.axes()) - 1;
   shape.add_axis(axis_length(columns));
-  Array out = output(std::move(given_out), table.dtype(), shape);
+  Array out = output(std::move(given_out), table.dtype(), shape, "table");
   const Extent extent = extent_of(out, seq_axis);
   call.positions.first = self.first_position;
   set_rows(call, inputs, extent);

@@ -25,6 +25,7 @@
 #include "rotation.h"
 #include "scalars.h"
 #include "warm_up.h"
+#include "wrong_calls.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -52,17 +53,18 @@ constexpr Form forms[] = {
 };
 
 const Form& form_named(PyObject* name) {
-  if (!PyUnicode_Check(name)) throw py::type_error("form is " + repr_of(name) + ", expected a str");
-  for (const Form& form : forms) {
-    if (PyUnicode_CompareWithASCIIString(name, form.name) == 0) return form;
-  }
+  const bool is_text = PyUnicode_Check(name) != 0;
   std::string names;
   py::list known;
   for (const Form& form : forms) {
-    names += (names.empty() ? "'" : ", '") + std::string(form.name) + "'";
+    if (is_text && PyUnicode_CompareWithASCIIString(name, form.name) == 0) return form;
+    const bool is_last = &form == std::end(forms) - 1;
+    names += (names.empty() ? "'" : is_last ? " or '" : ", '") + std::string(form.name) + "'";
     known.append(form.name);
   }
-  throw py::value_error("form is " + repr_of(name) + ", expected one of " + names + did_you_mean(name, known));
+  const std::string message = "form is " + repr_of(name) + ", expected " + names;
+  if (!is_text) throw py::type_error(message);
+  throw py::value_error(message + did_you_mean(name, known));
 }
 
 // ---- The embedding
@@ -265,7 +267,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   const char* const names[] = {arrays_of(form) == 1 ? "out" : "out[0]", "out[1]"};
   for (int i = 0; i < arrays_of(form); ++i) {
     Array& each = out[static_cast<std::size_t>(i)];
-    each = output(std::move(each), dtypes.array, out_shape, names[i], nullptr);
+    each = output(std::move(each), dtypes.array, out_shape, nullptr, names[i]);
     if (is_out_given) refuse_shared_inputs(inputs, each, names[i]);
   }
   if (is_out_given && arrays_of(form) == 2) require_disjoint(out[0], names[0], out[1], names[1]);
@@ -363,7 +365,7 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, bool in_place) {
     rotated = arrays.in_place();
   } else {
     const Array& x = arrays.x();
-    out = output(std::move(out), x.dtype(), shape_of(x), "out", nullptr);
+    out = output(std::move(out), x.dtype(), shape_of(x), "x");
     if (is_out_given) {
       if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x");
       refuse_shared_inputs(inputs, out, "out");
@@ -386,8 +388,7 @@ PyObject* rotate_in_place(BoundRotary& self, const RotateArguments& a) { return 
 
 PyObject* rotate_apart(BoundRotary& self, const RotateArguments& a) {
   if (a.other_count > 0) {
-    throw py::type_error("rotate() takes 1 positional argument(s), found " + std::to_string(1 + a.other_count) +
-                         "; pass the others by keyword, and rotate one array in each call");
+    throw py::type_error(too_many_arguments("rotate", 1, 1 + a.other_count) + ", and rotate one array in each call");
   }
   return rotate(self, a, false);
 }
@@ -423,7 +424,7 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   RotationArrays arrays;
   arrays.take(a.x, a, Access::write);
   const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
-  if (!is_given(a.by)) throw py::type_error("shift_() is missing its argument 'by'");
+  if (!is_given(a.by)) throw py::type_error(missing_argument("shift_", "by"));
   const std::optional<std::int64_t> one = integer_argument(a.by);
   Inputs inputs;
   inputs.positions_name = "by";

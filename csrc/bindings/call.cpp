@@ -65,6 +65,7 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
       each.add_axis(coordinate_count);
     }
     const bool is_shift = name == std::string("by");
+    const bool is_attention_mask = name == std::string("mask") && array.ndim() > 2;
     const bool is_one_integer = array.ndim() == 0 && array.dtype().kind() == 'i' && name == std::string("positions");
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
                           (extent.has_batch ? " or " + shape_text(each) : "") +
@@ -72,7 +73,11 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
                           (is_shift && extent.has_batch && !has_coordinates
                                ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
                                : "") +
-                          (is_one_integer ? "; to count from one position, pass offset=" : ""));
+                          (is_one_integer ? "; to count from one position, pass offset=" : "") +
+                          (is_attention_mask
+                               ? std::string("; of a mask of scores, [B, .., L], pass the last query's row, ") +
+                                     (array.ndim() > 3 ? "mask[:, 0, -1]" : "mask[:, -1]")
+                               : ""));
   }
   return axes == 2 && array.shape(0) != 1;
 }
@@ -126,7 +131,7 @@ class SignalCheck final : public Interruption {
 
 std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
   constexpr std::int64_t most_axes = 64;  // of a NumPy array
-  if (!is_given(object)) return std::nullopt;
+  if (object == nullptr) return std::nullopt;
   const std::optional<std::int64_t> axis = integer_argument(object);
   if (!axis) throw py::type_error("seq_axis is " + repr_of(object) + ", expected an int");
   if (*axis < -most_axes || *axis > most_axes) {
@@ -361,15 +366,16 @@ TableView learned_table(const Array& table, const Array& like, const char* like_
   return view;
 }
 
-Array output(Array given, const py::dtype& dtype, const Shape& shape, const char* name, const char* instead) {
+Array output(Array given, const py::dtype& dtype, const Shape& shape, const char* like, const char* name) {
   if (!given) return new_array(dtype, shape);
   if (given.dtype().num() != dtype.num()) {
     throw py::type_error(std::string(name) + " has dtype " + py::str(given.dtype()).cast<std::string>() +
                          ", expected " + py::str(dtype).cast<std::string>() +
-                         "; pass an array of that dtype, or dtype=");
+                         (like != nullptr ? " as " + std::string(like) + " has; pass an array of that dtype"
+                                          : "; pass an array of that dtype, or dtype="));
   }
   require_shape(given, shape, name);
-  require_access(given, name, Access::write, instead);
+  require_access(given, name, Access::write, nullptr);
   return given;
 }
 

@@ -128,9 +128,8 @@ int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& array,
 TableView learned_table(const Array& table, const Array& like, const char* like_name, std::int64_t columns,
                         const char* name);
 
-// `given` checked, or a new array.
-Array output(Array given, const py::dtype& dtype, const Shape& shape, const char* name = "out",
-             const char* instead = add_elsewhere);
+// `given` checked, or a new array. `like` is the argument that has the dtype, if no dtype can be asked for.
+Array output(Array given, const py::dtype& dtype, const Shape& shape, const char* like, const char* name = "out");
 
 // The message names both arrays where `out` has a name.
 void refuse_shared_inputs(const Inputs& inputs, const Array& out, const char* out_name = nullptr);

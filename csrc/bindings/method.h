@@ -21,6 +21,7 @@
 
 #include "interpreter.h"
 #include "scalars.h"
+#include "wrong_calls.h"
 
 namespace fastpe::bindings {
 
@@ -92,8 +93,7 @@ class Signature {
       values.others = arguments + named;
       values.other_count = given - named;
     } else if (given > named) {
-      throw py::type_error(std::string(Method::name) + "() takes " + std::to_string(Method::required) +
-                           " positional argument(s), found " + std::to_string(given) + "; pass the others by keyword");
+      throw py::type_error(too_many_arguments(Method::name, Method::required, given));
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(named); ++i) {
       values.*(Method::arguments[i].value) = arguments[i];
@@ -108,8 +108,7 @@ class Signature {
     }
     for (std::size_t i = 0; i < Method::required; ++i) {
       if (values.*(Method::arguments[i].value) == nullptr) {
-        throw py::type_error(std::string(Method::name) + "() is missing its argument '" + Method::arguments[i].name +
-                             "'");
+        throw py::type_error(missing_argument(Method::name, Method::arguments[i].name));
       }
     }
     return values;
@@ -131,8 +130,7 @@ class Signature {
     }
     py::list known;
     for (const Argument<Arguments>& each : Method::arguments) known.append(each.name);
-    throw py::type_error(std::string(Method::name) + "() got an unexpected keyword argument " + repr_of(keyword) +
-                         did_you_mean(keyword, known));
+    throw py::type_error(unexpected_argument(Method::name, keyword, known));
   }
 
   std::array<PyObject*, count> interned_{};

@@ -90,7 +90,9 @@ Parameters
 x, *others : ndarray [.., L, .., D]
     One array, or several with the same positions. They have one dtype (float32, float64, float16 or ml_dtypes.bfloat16)
     and one length L, are at least `rotary_dim` columns wide, and share no memory. Numbers of heads may differ. Columns
-    from `rotary_dim` on are left as they are. To rotate another part, pass a slice: ``rope.rotate_(q[..., 128:])``.
+    from `rotary_dim` on are left as they are. To rotate another part, pass a slice: ``rope.rotate_(q[..., 128:])``. Of
+    [B, L, heads * D], the first head alone would be rotated, without an error: pass ``x.reshape(B, L, heads, D)`` with
+    ``seq_axis=-3``.
 offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
 positions : array_like [L] or [B, L], optional
@@ -179,8 +181,8 @@ Parameters
 ----------
 x, *others : ndarray [.., L, .., D]
     As in `rotate_`.
-by : int or array_like [L], [B, L] or [B, 1]
-    How many positions to move by, for all rows or for each. With `axes`, there is one axis more, [.., coordinates].
+by : int, float or array_like [L], [B, L] or [B, 1]
+    How many positions to move by, for all rows or for each; it may be fractional. With `axes`, there is one axis more, [.., coordinates].
 mask, lengths, seq_axis, num_threads
     As in `rotate_`.
 

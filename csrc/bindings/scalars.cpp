@@ -91,12 +91,6 @@ std::string repr_of(PyObject* object) {
   return "an int of " + repr_of(bits.ptr()) + " bits";
 }
 
-std::string did_you_mean(PyObject* name, const py::list& known) {
-  const auto text = py::reinterpret_borrow<py::str>(name);
-  const py::list close = py::module_::import("difflib").attr("get_close_matches")(text, known, 1);
-  return close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?";
-}
-
 double number_from(PyObject* object, const char* name) {
   const double value = parked_at_exit([&] { return PyFloat_AsDouble(object); });
   if (value == -1.0 && PyErr_Occurred() != nullptr) {

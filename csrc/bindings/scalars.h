@@ -26,12 +26,9 @@ bool is_numpy_scalar(PyObject* object);
 std::string utf8_of(const py::object& text);
 std::string repr_of(PyObject* object);
 
-// "; did you mean '..'?", of the name in `known` that is close to a str, or nothing.
-std::string did_you_mean(PyObject* name, const py::list& known);
-
 double number_from(PyObject* object, const char* name);
 inline double number_argument(PyObject* object, const char* name, double otherwise) {
-  return is_given(object) ? number_from(object, name) : otherwise;
+  return object != nullptr ? number_from(object, name) : otherwise;
 }
 
 // An int that is no bool, saturated where it does not fit; nothing where it is no int.
@@ -40,7 +37,7 @@ std::optional<std::int64_t> integer_argument(PyObject* object);
 // A bool, Python's or NumPy's.
 bool bool_from(PyObject* object, const char* name);
 inline bool bool_argument(PyObject* object, const char* name, bool otherwise) {
-  return is_given(object) ? bool_from(object, name) : otherwise;
+  return object != nullptr ? bool_from(object, name) : otherwise;
 }
 
 int threads_from(PyObject* object);

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
 from fastpe._names import ConventionName
+from fastpe._wrong_calls import explained
 
 if TYPE_CHECKING:
     import dask.array
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 
+@explained
 def add(
     array: dask.array.Array,
     *,

@@ -544,8 +544,8 @@ def test_names_of_files_move_no_terminal(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.npy"], "say where the result goes, expected one of them"),
-        (["a.npy", "-o", "b.npy", "--in-place"], "say where the result goes, expected one of them"),
+        (["a.npy"], "there is no -o and no --in-place, expected one of them"),
+        (["a.npy", "-o", "b.npy", "--in-place"], "-o is b.npy and --in-place was given, expected one of them"),
         (["-", "--in-place"], "- is a pipe"),
         (["-", "a.npy", "-o", "out"], "- is a pipe"),
         (["-", "-o", "d"], "-o is d, a directory"),

@@ -123,7 +123,10 @@ def test_one_array_goes_through_a_pipe() -> None:
         (["--dim", "8", "--seq-len", "3", "-o", "a.npy"], "room for one array, and there are cos and sin"),
         (["--dim", "8", "--seq-len", "3", "-o", "-"], "room for one array"),
         (["--dim", "7", "--seq-len", "3", "-o", "a.npz"], "expected an even number"),
-        (["--dim", "8", "--seq-len", "3", "--form", "half", "-o", "a.npz"], "form is 'half', expected one of"),
+        (
+            ["--dim", "8", "--seq-len", "3", "--form", "half", "-o", "a.npz"],
+            "form is 'half', expected 'halves', 'tile'",
+        ),
         (["--dim", "8", "--seq-len", "3", "--dtype", "int8", "-o", "a.npz"], "--dtype is int8"),
         (["--dim", "8", "--seq-len", "3", "--layer-type", "x", "-o", "a.npz"], "--layer-type is x and there is no"),
         (["--dim", "8", "--seq-len", "3", "--form", "angles", "--dtype", "float16", "-o", "a.npy"], "angles"),

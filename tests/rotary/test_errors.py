@@ -15,6 +15,7 @@ import fastpe
 from fastpe import RotaryEmbedding
 
 from ..oracles.reference import FOREIGN, NATIVE, bits
+from ..oracles.remedies import check_remedy, evaluating
 
 DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 8}
 
@@ -64,14 +65,14 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     (
         "rope.rotate_(None)",
         TypeError,
-        "x is a NoneType",
-        "pass np.asarray(..) and keep that array: the result is",
+        "x is None",
+        "check the call that made it",
     ),
     (
         "rope.rotate_(x, None)",
         TypeError,
-        "others[0] is a NoneType",
-        "pass np.asarray(..) and keep that array: the result is",
+        "others[0] is None",
+        "check the call that made it",
     ),
     ("rope.rotate_(x.astype('i4'))", TypeError, "x has dtype int32", "convert it with .astype(..)"),
     ("rope.rotate_(x.astype('c8'))", TypeError, "x has dtype complex64", "convert it with .astype(..)"),
@@ -111,13 +112,18 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "others[0] is read-only",
         "use rotate(.., out=) with an array of your own, or pass",
     ),
-    ("rope.shift_(readonly, by=1)", ValueError, "x is read-only", "pass np.array(x) (np.load: mmap_mode='r+')"),
-    ("by(readonly)", ValueError, "x is read-only", "pass np.array(x) (np.load: mmap_mode='r+')"),
+    (
+        "rope.shift_(readonly, by=1)",
+        ValueError,
+        "x is read-only",
+        "pass np.array(x) and keep that array (np.load: mmap_mode='r+')",
+    ),
+    ("by(readonly)", ValueError, "x is read-only", "pass np.array(x) and keep that array (np.load: mmap_mode='r+')"),
     (
         "rope.rotate_(nested)",
         ValueError,
         "x has elements that share memory (a broadcast or overlapping view)",
-        "pass x.copy(), or use rotate(.., out=)",
+        "pass x.copy() and keep that array, or use rotate(.., out=)",
     ),
     (
         "rope.shift_(nested, by=1)",
@@ -587,9 +593,14 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.rotate(x, out=x.astype('f8'))",
         TypeError,
         "out has dtype float64",
-        "pass an array of that dtype, or dtype=",
+        "as x has; pass an array of that dtype",
     ),
-    ("rope.rotate(x, out=readonly)", ValueError, "out is read-only", "pass np.array(out) (np.load: mmap_mode='r+')"),
+    (
+        "rope.rotate(x, out=readonly)",
+        ValueError,
+        "out is read-only",
+        "pass np.array(out) and keep that array (np.load: mmap_mode='r+')",
+    ),
     (
         "rope.rotate(x, out=x.tolist())",
         TypeError,
@@ -819,9 +830,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, form='Halves')",
         ValueError,
         "form is 'Halves'",
-        "expected one of 'halves', 'tile', 'repeat', 'cos_sin',",
+        "expected 'halves', 'tile', 'repeat', 'cos_sin', 'sin_cos', 'pairs', 'complex' or 'angles'; did you mean 'halves'?",
     ),
-    ("rope.tables(3, form=3)", TypeError, "form is 3", "expected a str"),
+    ("rope.tables(3, form=3)", TypeError, "form is 3", "expected 'halves', 'tile'"),
     ("rope.tables(3, dtype=np.int64)", TypeError, "dtype is int64", "expected float32, float64"),
     (
         "rope.tables(3, dtype='x')",
@@ -881,8 +892,8 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     (
         "rope.tables(3, out=(cos[:3], None))",
         TypeError,
-        "out[1] is a NoneType",
-        "pass np.asarray(..) and keep that array: the result is",
+        "out[1] is None",
+        "check the call that made it",
     ),
     (
         "rope.tables(3, out=(cos[:3], sin[:3].tolist()))",
@@ -908,7 +919,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, out=(cos[:3], np.broadcast_to(sin[0], (3, 2))))",
         ValueError,
         "out[1] is read-only",
-        "pass np.array(out[1]) (np.load: mmap_mode='r+')",
+        "pass np.array(out[1]) and keep that array (np.load: mmap_mode='r+')",
     ),
     (
         "rope.tables(3, form='cos_sin', out=(cos[:3], sin[:3]))",
@@ -980,17 +991,27 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, form='cos_sin', out=readonly[0])",
         ValueError,
         "out is read-only",
-        "pass np.array(out) (np.load: mmap_mode='r+')",
+        "pass np.array(out) and keep that array (np.load: mmap_mode='r+')",
     ),
     # tables that are given
-    ("given(x)", TypeError, "rotate_() missing 2 required keyword-only arguments: 'cos' and 'sin'", ""),
-    ("given(x, cos=cos)", TypeError, "rotate_() missing 1 required keyword-only argument: 'sin'", ""),
-    ("given(x, sin=sin)", TypeError, "rotate_() missing 1 required keyword-only argument: 'cos'", ""),
+    (
+        "given(x)",
+        TypeError,
+        "rotate_() is missing its argument 'cos'",
+        "or make a RotaryEmbedding(..) and call its rotate_",
+    ),
+    ("given(x, cos=cos)", TypeError, "rotate_() is missing its argument 'sin'", "give the cosines and sines"),
+    ("given(x, sin=sin)", TypeError, "rotate_() is missing its argument 'cos'", "give the cosines and sines"),
     ("by(x, interleaved='yes')", TypeError, "interleaved is 'yes'", "expected True or False"),
     ("by(x, interleaved=None)", TypeError, "interleaved is None", "expected True or False"),
     ("by(x, conjugate=0)", TypeError, "conjugate is 0", "expected True or False"),
-    ("by(x, inverse=True)", TypeError, "rotate_() got an unexpected keyword argument 'inverse'", ""),
-    ("by()", TypeError, "rotate_() missing 1 required positional argument: 'x'", ""),
+    (
+        "by(x, inverse=True)",
+        TypeError,
+        "rotate_() got an unexpected keyword argument 'inverse'",
+        "leave it out, or make a RotaryEmbedding(..)",
+    ),
+    ("by()", TypeError, "rotate_() is missing its argument 'x'", ""),
     ("by(x, cos=None)", TypeError, "cos is a NoneType", "what np.asarray makes an array of numbers"),
     (
         "by(x, cos=cos.tolist())",
@@ -1079,8 +1100,18 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "pass longer tables or smaller positions",
     ),
     # the embedding
-    ("Rope(4)", TypeError, "RotaryEmbedding.__init__() missing 1 required keyword-only argument: 'interleaved'", ""),
-    ("Rope(4, True)", TypeError, "RotaryEmbedding.__init__() takes 2 positional arguments but 3 were given", ""),
+    (
+        "Rope(4)",
+        TypeError,
+        "RotaryEmbedding() is missing its argument 'interleaved'",
+        "give interleaved=True for neighbours",
+    ),
+    (
+        "Rope(4, True)",
+        TypeError,
+        "RotaryEmbedding() is missing its argument 'interleaved'",
+        "or call RotaryEmbedding.from_config(config)",
+    ),
     (
         "Rope(5, interleaved=True)",
         ValueError,
@@ -1209,6 +1240,12 @@ REMEDIED: dict[str, str] = {
     "rope.rotate_(x.astype('i4'))": "rope.rotate_(x.astype('i4').astype('f4'))",
     f"rope.rotate_(x.astype('{FOREIGN}f4'))": "rope.rotate_(big.astype(big.dtype.newbyteorder('=')))",
     "rope.rotate_(x, wide.astype('f8'))": "rope.rotate_(x, wide.astype('f8').astype(x.dtype))",
+    "rope.rotate_(None)": "rope.rotate_(rope.rotate_(x))",
+    "given(x)": "(given(x, cos=cos, sin=sin), Rope(4, interleaved=True).rotate_(x))",
+    "given(x, sin=sin)": "given(x, cos=cos, sin=sin)",
+    "by(x, inverse=True)": "(by(x), by(x, conjugate=True), Rope(4, interleaved=True).rotate_(x, inverse=True))",
+    "Rope(4)": "(Rope(4, interleaved=True), Rope(4, interleaved=False))",
+    "Rope(4, True)": "(Rope.from_config({'model_type': 'llama', 'head_dim': 4}))",
     "rope.rotate_(np.ma.masked_array(x))": "rope.rotate_(np.ma.masked_array(x).data, mask=[True, False, True])",
     "rope.rotate_(readonly)": "rope.rotate(readonly, out=np.empty_like(readonly))",
     "rope.shift_(readonly, by=1)": "rope.shift_(np.array(readonly), by=1)",
@@ -1244,6 +1281,7 @@ REMEDIED: dict[str, str] = {
     "rope.rotate(x, out=nested)": "rope.rotate(x, out=nested.copy())",
     "raw.rotate_(x)": "Rope(4, interleaved=False).rotate_(x)",
     "several.rotate_(x, offset=1)": "several.rotate_(x, positions=np.zeros((3, 2)))",
+    "rope.tables(3, out=(cos[:3], np.zeros((3, 2))))": "rope.tables(3, dtype='f8', out=(np.zeros((3, 2)), np.zeros((3, 2))))",
     "rope.tables(-1)": "rope.tables([-1])",
     "rope.tables(2.0)": "rope.tables([2.0])",
     "rope.tables([[1, 2], [3]])": "rope.tables(np.array([[1, 2], [3, 4]]))",
@@ -1271,10 +1309,8 @@ REMEDIED: dict[str, str] = {
 
 @pytest.mark.parametrize("call", REMEDIED)
 def test_the_remedy_works(call: str) -> None:
-    names = arrays()
-    with pytest.raises((TypeError, ValueError, IndexError)):
-        eval(call, names)
-    eval(REMEDIED[call], names)
+    remedy = next(remedy for wrong, _, _, remedy in WRONG_CALLS if wrong == call)
+    check_remedy(evaluating(arrays), call, remedy, REMEDIED[call])
 
 
 def test_every_remedy_has_been_followed() -> None:

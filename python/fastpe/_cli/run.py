@@ -10,10 +10,12 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import typer
 
+from fastpe import _core
 from fastpe._arguments import nearest
 from fastpe._cli.app import app
 from fastpe._cli.errors import CommandError, MissingLibrary, WrongUsage, printable
@@ -40,7 +42,7 @@ def run(arguments: Sequence[str] | None) -> int:
             # A failure to write what is still in the buffer is reported here: later it would have no exit code of ours.
             sys.stdout.flush()
     except _UsageError as error:
-        return _fail(_usage_message(error), 2)
+        return _fail(_usage_message(error, sys.argv[1:] if arguments is None else arguments), 2)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("fastpe: interrupted", 130)
     except _Terminated as end:
@@ -82,17 +84,35 @@ def _option(argument: re.Match[str]) -> str:
     return "--" + {"rotary_dim": "dim"}.get(argument[1], argument[1].replace("_", "-"))
 
 
-def _usage_message(error: Exception) -> str:
-    """What typer found wrong, with a suggestion where it has one."""
+def _usage_message(error: Exception, arguments: Sequence[str]) -> str:
+    """What typer found wrong, with a suggestion where there is one."""
+    commands = {command.name: command for command in typer.main.get_group(app).commands.values()}
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "fastpe"
-    message = error.format_message()  # type: ignore[attr-defined]
-    if possibilities := getattr(error, "possibilities", None):
-        option = error.option_name  # type: ignore[attr-defined]
-        message = f"No such option: {option}. Did you mean '{nearest(option, possibilities) or possibilities[0]}'?"
-    message = message.rstrip(".").replace(". Did you mean", "; did you mean")
+    # Not every error of typer says where it happened.
+    name = context.info_name if context and context.parent else next(iter(arguments), None)
+    command = f"fastpe {name}" if name in commands else "fastpe"
+    message = error.format_message().rstrip(".").replace(". Did you mean", "; did you mean")  # type: ignore[attr-defined]
+    if (option := getattr(error, "option_name", None)) and message.startswith("No such option"):
+        message = f"No such option: {option}{_option_hint(option, name, commands)}"
+    elif message.startswith("No such command") and os.path.exists(arguments[0]):
+        message = f"No such command '{arguments[0]}'; did you mean 'fastpe add {arguments[0]}'?"
     separator = " See" if message.endswith("?") else "; see"
     return f"{command}: {message}{separator} {command} --help"
+
+
+def _option_hint(option: str, name: str | None, commands: Mapping[str | None, Any]) -> str:
+    """The option of a command that is probably meant, or the commands that have this one."""
+    options = {
+        command: {each.removeprefix("--"): each for parameter in commands[command].params for each in parameter.opts}
+        for command in commands
+    }
+    if name not in commands:
+        having = ", ".join(str(command) for command, known in options.items() if option.removeprefix("--") in known)
+        return f"; it is an option of {having}, and stands behind the command" if having else ""
+    word = option.lstrip("-")
+    known = [each.replace("-", "_") for each in options[name]]
+    meant = _core.other_name(word.replace("-", "_"), known).replace("_", "-") or nearest(word, options[name])
+    return f"; did you mean '{options[name][meant]}'?" if meant else ""
 
 
 def _discard_output() -> None:

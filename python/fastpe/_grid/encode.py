@@ -18,11 +18,13 @@ from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
 from fastpe._names import GridConventionName
 from fastpe._sinusoid.convention import refuse_frequencies_twice, with_overrides
+from fastpe._wrong_calls import explained
 
 # DETR adds this to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
 
 
+@explained
 def encode_grid(
     shape: Sequence[int],
     d_model: int,
@@ -136,6 +138,7 @@ def encode_grid(
     return result if out is None else out
 
 
+@explained
 def encode_coordinates(
     coordinates: npt.ArrayLike,
     d_model: int,

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import choice, flag, integer, number, numbers, shown
+from fastpe._arguments import flag, integer, number, numbers, shown
 from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
+from fastpe._wrong_calls import explained
 
 
 class RotaryEmbedding(Immutable, _core.Rotary):
@@ -106,6 +107,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     _arguments: dict[str, Any]
     _scaling: Scaling | tuple[float, ...]
 
+    @explained
     def __init__(
         self,
         rotary_dim: int,
@@ -142,7 +144,6 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         factor = 1.0 if factor is None else factor
         coordinates = None if axes is None else _given_axes(axes, width // 2)
         backwards = flag("conjugate", conjugate)
-        arrangement = choice("form", form, _core.table_forms)
         rows = None if max_len is None else integer("max_len", max_len, 0)
         super().__init__(
             rotary_dim=width,
@@ -152,7 +153,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             attention_factor=factor,
             axes=coordinates or (),
             conjugate=backwards,
-            form=arrangement,
+            form=form,
             max_len=rows,
         )
         # What a copy is made of, and what the repr shows: as given, but for what has no effect.
@@ -166,7 +167,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             "attention_factor": None if attention_factor is None else factor,
             "axes": None if coordinates is None else list(coordinates),
             "conjugate": backwards,
-            "form": arrangement,
+            "form": form,
             "max_len": rows,
         }
         for name, value in (
@@ -175,7 +176,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             ("attention_factor", factor),
             ("axes", coordinates),
             ("conjugate", backwards),
-            ("form", arrangement),
+            ("form", form),
             ("max_len", rows),
             ("_scaling", chosen),
             ("_arguments", arguments),
@@ -183,6 +184,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             object.__setattr__(self, name, value)
 
     @classmethod
+    @explained
     def from_config(
         cls,
         config: Mapping[str, Any] | str | os.PathLike[str],

@@ -14,6 +14,7 @@ from fastpe._arguments import choice, flag, integer, integers, number, shown, te
 from fastpe._registry import Preset
 from fastpe._rotary.layout_plan import Part, Plan, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
+from fastpe._wrong_calls import explained
 
 Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts"]
 Frequencies = Literal["geometric", "linear"]
@@ -158,6 +159,7 @@ class RotaryLayout(Preset):
             )
         return result
 
+    @explained
     def parts(
         self, head_dim: int, *, theta: float | None = None, sections: Sequence[int] | None = None
     ) -> tuple[Part, ...]:
@@ -192,6 +194,7 @@ class RotaryLayout(Preset):
         """
         return self._plan(head_dim, theta, sections).parts
 
+    @explained
     def positions(
         self,
         *segments: int | Sequence[int],
@@ -244,6 +247,7 @@ class RotaryLayout(Preset):
         given = {name: value for name, value in options.items() if value is not None}
         return position_ids(self.name, self.ids, segments, given)
 
+    @explained
     def tables(
         self,
         positions: npt.ArrayLike,
@@ -307,6 +311,7 @@ class RotaryLayout(Preset):
                 table[...] = table[..., plan.tiled]
         return result
 
+    @explained
     def rotate_(
         self,
         x: npt.NDArray[Any],
@@ -361,6 +366,7 @@ class RotaryLayout(Preset):
         rotate_parts(plan, arrays, positions, inverse, options)
         return result
 
+    @explained
     def rotate(
         self,
         x: npt.ArrayLike,

@@ -15,6 +15,7 @@ from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
 from fastpe._sinusoid.presets import conventions
+from fastpe._wrong_calls import explained
 
 
 class PositionalEncoding(Immutable, _core.Encoder):
@@ -74,6 +75,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
     convention: Convention
     _freqs: tuple[float, ...]
 
+    @explained
     def __init__(
         self,
         d_model: int,
@@ -136,6 +138,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
         with np.errstate(divide="ignore"):
             return 2.0 * np.pi / self._frequencies()
 
+    @explained
     def shift(self, pe: npt.ArrayLike, k: int) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + k) without knowing p: one rotation per frequency.
 

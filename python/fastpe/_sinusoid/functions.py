@@ -12,6 +12,7 @@ from fastpe import _core
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
+from fastpe._wrong_calls import explained
 
 # What is written to in place: an array of NumPy, or the memory of one.
 _Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
@@ -32,6 +33,7 @@ def _readable(x: Any, name: str) -> Any:
     return x if isinstance(x, np.ndarray) else _core.array(x, name)
 
 
+@explained
 def encode(
     positions: int | npt.ArrayLike,
     d_model: int,
@@ -118,6 +120,7 @@ def encode(
     )
 
 
+@explained
 def add_(
     x: _Array,
     *,
@@ -220,6 +223,7 @@ def add_(
     )
 
 
+@explained
 def add(
     x: npt.ArrayLike,
     *,
@@ -294,6 +298,7 @@ d_model, table, num_threads
     )
 
 
+@explained
 def embed(
     ids: npt.ArrayLike,
     table: npt.ArrayLike,

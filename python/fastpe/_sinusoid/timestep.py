@@ -13,8 +13,10 @@ from fastpe import _core
 from fastpe._arguments import flag, number
 from fastpe._sinusoid.functions import encode
 from fastpe._sinusoid.presets import conventions
+from fastpe._wrong_calls import explained
 
 
+@explained
 def timestep_embedding(
     timesteps: npt.ArrayLike,
     embedding_dim: int,

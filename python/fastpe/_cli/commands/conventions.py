@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import fastpe
+from fastpe._cli.errors import CommandError
 
 
 def run(name: str | None) -> None:
     """Print one of them, or all."""
-    chosen = list(fastpe.conventions.values()) if name is None else [fastpe.conventions.find(name)]
+    try:
+        chosen = list(fastpe.conventions.values()) if name is None else [fastpe.conventions.find(name)]
+    except ValueError as error:
+        raise CommandError(f"NAME{str(error).removeprefix('convention')}") from None
     print("\n\n".join(map(str, chosen)))

@@ -37,8 +37,13 @@ def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> Itera
 
 
 def _paired(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[Task]:
-    if in_place == (output is not None):
-        raise CommandError("-o OUT and --in-place say where the result goes, expected one of them")
+    if in_place and output is not None:
+        raise CommandError(f"-o is {output} and --in-place was given, expected one of them; leave one out")
+    if not in_place and output is None:
+        raise CommandError(
+            "there is no -o and no --in-place, expected one of them; give -o OUT for a new file, or --in-place to change "
+            "the input"
+        )
     if "" in inputs or output == "":
         raise CommandError("a name is empty, expected names of files or directories")
     sources = [source for name in inputs for source in _expanded(name)]

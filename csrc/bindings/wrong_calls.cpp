@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wrong_calls.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "bindings.h"
+#include "scalars.h"
+
+namespace fastpe::bindings {
+namespace {
+
+// Names that other libraries give to an argument, and the names here: the first one that the function knows is meant,
+// unless it knows one of the last list, too.
+struct OtherNames {
+  std::initializer_list<const char*> theirs, ours;
+  const char* remark = "";
+  std::initializer_list<const char*> unless = {};
+};
+
+const OtherNames other_names[] = {
+    {{"theta", "rope_theta", "rotary_base", "rope_base", "rotary_emb_base", "max_period", "temperature", "base"},
+     {"base", "theta", "max_period"}},
+    {{"dim", "head_dim", "head_size", "rotary_dim", "rope_dim", "d_model", "d", "embed_dim", "embedding_dim",
+      "hidden_size", "hidden_dim", "n_embd", "width"},
+     {"rotary_dim", "d_model", "head_dim", "embedding_dim"}},
+    {{"is_neox_style", "is_neox", "neox_style", "use_neox_style", "rotate_half"},
+     {"interleaved"},
+     ", which is False for that style"},
+    {{"interleave", "is_interleaved", "rotary_interleaved", "rope_interleave", "rope_interleaved", "traditional"},
+     {"interleaved"}},
+    {{"seq_len", "seqlen", "sequence_length", "num_positions"}, {"positions", "max_len"}, "", {"x", "ids"}},
+    {{"max_seq_len", "max_seq_length", "max_position_embeddings", "max_length", "max_positions", "n_ctx",
+      "context_length"},
+     {"max_len"}},
+    {{"attention_mask", "attn_mask", "padding_mask", "src_mask", "valid"},
+     {"mask"},
+     ", which is True, or 1, where a row is valid"},
+    {{"key_padding_mask", "src_key_padding_mask"}, {"mask"}, ", the contrary: it is True where a row is valid"},
+    {{"padding_idx", "pad_token_id"}, {"mask"}, ", such as mask=ids != padding_idx"},
+    {{"axis", "sequence_axis", "seq_dim", "time_axis", "dim"}, {"seq_axis"}},
+    {{"batch_first", "time_major", "sequence_first"},
+     {"seq_axis"},
+     ", which is 0 for [L, B, d_model], and by default -2 for [B, L, d_model]"},
+    {{"position_ids", "pos_ids", "pos", "position", "timesteps", "timestep", "t"}, {"positions", "timesteps"}},
+    {{"start", "start_pos", "start_index", "input_pos", "past_length", "past_key_values_length", "seqlen_offset",
+      "first_position"},
+     {"offset", "start"}},
+    {{"shift", "delta", "offset", "k", "by"}, {"by", "k"}},
+    {{"seq_lens", "seqlens", "seq_lengths", "length"}, {"lengths"}},
+    {{"embed_scale", "scale_factor", "scaling_factor"}, {"scale"}},
+    {{"rope_scaling", "rope_parameters", "scaling_factor", "factor", "rope_type"},
+     {"scaling"},
+     ", such as scaling={\"rope_type\": .., \"factor\": ..}"},
+    {{"weight", "pos_embed", "position_embedding", "position_table", "table"}, {"table", "position_table"}},
+    {{"cos_cache", "cos_cached", "cosine"}, {"cos"}},
+    {{"sin_cache", "sin_cached", "sine"}, {"sin"}},
+    {{"cls_token", "cls_tokens", "class_token", "extra_tokens", "add_cls_token"}, {"class_tokens"}},
+    {{"grid_size", "grid", "size"}, {"shape"}},
+    {{"coords", "points", "xyz"}, {"coordinates"}},
+    {{"threads", "n_threads", "nthreads", "n_jobs", "workers"}, {"num_threads"}},
+    {{"layout", "order", "style", "preset", "kind"}, {"convention"}},
+};
+
+// Arguments of other functions than the one that was called, and what to do. Where a function has an argument `only`,
+// a row is for it alone.
+struct Elsewhere {
+  std::initializer_list<const char*> names;
+  const char* remedy;
+  const char* only = nullptr;
+};
+
+const Elsewhere elsewhere[] = {
+    {{"rope_theta", "theta", "base", "rope_scaling", "rope_parameters", "scaling", "partial_rotary_factor", "head_dim",
+      "rotary_dim", "model_type"},
+     "; it belongs to the config: write it there",
+     "config"},
+    {{"convention", "d_model", "freq_scale", "base", "freqs", "theta", "rope_theta", "table", "max_len", "rotary_dim",
+      "scaling", "axes", "attention_factor", "inverse"},
+     "; the tables are given as cos and sin: leave it out, or make a RotaryEmbedding(..) and call its rotate_",
+     "cos"},
+    {{"convention", "d_model", "freq_scale"},
+     "; it belongs to the encoder: give it to PositionalEncoding(..), and call that"},
+    {{"rotary_dim", "interleaved", "scaling", "axes", "conjugate", "attention_factor"},
+     "; it belongs to the embedding: give it to RotaryEmbedding(..), and call that"},
+    {{"base", "freqs", "theta", "rope_theta"},
+     "; frequencies belong to PositionalEncoding(..) or RotaryEmbedding(..): give it there, and call that"},
+    {{"max_len", "max_seq_len", "max_position_embeddings"},
+     "; rows are kept by PositionalEncoding(..) and RotaryEmbedding(..): give it there, and call that"},
+    {{"seq_len", "seqlen", "sequence_length"}, "; the length is that of the array, along seq_axis: leave it out"},
+    {{"table", "pos_embed"}, "; a learned table is added by add_, add and embed: call one of them"},
+    {{"cls_token", "class_tokens"}, "; leave it out, and pass the array without the rows of class tokens"},
+    {{"dtype"}, "; the dtype is that of the array: convert it with .astype(..)", "x"},
+    {{"dtype"}, "; the dtype is an argument of each call: give it there"},
+    {{"device"}, "; fastpe computes on the CPU: leave it out"},
+    {{"dropout", "dropout_p"}, "; fastpe has no dropout: leave it out, and apply it to the result"},
+    {{"inplace", "in_place"}, "; functions whose name ends in _ work in place, and others do not: leave it out"},
+};
+
+bool has(const std::initializer_list<const char*>& names, const std::string& name) {
+  return std::any_of(names.begin(), names.end(), [&](const char* each) { return name == each; });
+}
+
+bool has_any(const py::list& known, const std::initializer_list<const char*>& names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* each) { return known.contains(each); });
+}
+
+struct Meant {
+  const char* name = nullptr;
+  const char* remark = "";
+};
+
+Meant meant_by(const std::string& name, const py::list& known) {
+  for (const OtherNames& row : other_names) {
+    if (!has(row.theirs, name) || has_any(known, row.unless)) continue;
+    for (const char* ours : row.ours) {
+      if (known.contains(ours)) return {ours, row.remark};
+    }
+  }
+  return {};
+}
+
+std::string hint(const std::string& function, const std::string& name, PyObject* keyword, const py::list& known) {
+  if (const Meant meant = meant_by(name, known); meant.name != nullptr) {
+    return "; did you mean '" + std::string(meant.name) + "'" + meant.remark + "?";
+  }
+  if (name == "out") {
+    return function.back() == '_'
+               ? "; " + function + "() writes into x itself: leave it out, or pass x.copy() if x is to stay as it is"
+               : "; the result is a new array: leave it out";
+  }
+  for (const Elsewhere& row : elsewhere) {
+    if (has(row.names, name) && (row.only == nullptr || known.contains(row.only))) return row.remedy;
+  }
+  if (const std::string near = did_you_mean(keyword, known); !near.empty()) return near;
+  std::string names;
+  for (const py::handle each : known) names += (names.empty() ? "" : ", ") + each.cast<std::string>();
+  return names.empty() ? "; leave it out" : "; expected one of " + names;
+}
+
+}  // namespace
+
+std::string did_you_mean(PyObject* name, const py::list& known) {
+  const auto text = py::reinterpret_borrow<py::str>(name);
+  const py::list close = py::module_::import("difflib").attr("get_close_matches")(text, known, 1);
+  return close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?";
+}
+
+std::string unexpected_argument(const std::string& function, PyObject* keyword, const py::list& known) {
+  return function + "() got an unexpected keyword argument " + repr_of(keyword) +
+         hint(function, utf8_of(py::reinterpret_borrow<py::object>(keyword)), keyword, known);
+}
+
+std::string too_many_arguments(const std::string& function, Py_ssize_t allowed, Py_ssize_t given) {
+  return function + "() takes " + std::to_string(allowed) + " positional argument(s), found " + std::to_string(given) +
+         "; pass the others by keyword";
+}
+
+std::string missing_argument(const std::string& function, const std::string& argument) {
+  std::string message = function + "() is missing its argument '" + argument + "'";
+  if (argument == "interleaved") {
+    message +=
+        ", which columns are pairs; give interleaved=True for neighbours (GPT-J, Meta's Llama, GGUF files), or "
+        "interleaved=False for columns that are half of the width apart (GPT-NeoX, Hugging Face's Llama), or call "
+        "RotaryEmbedding.from_config(config), which knows it for a model";
+  } else if (argument == "cos" || argument == "sin") {
+    message += "; give the cosines and sines, or make a RotaryEmbedding(..) and call its rotate_";
+  } else if (argument == "convention") {
+    message += "; print(fastpe.grid_conventions) lists its values";
+  }
+  return message;
+}
+
+void bind_wrong_calls(py::module_& module) {
+  module.def(
+      "other_name",
+      [](const std::string& name, const py::list& known) {
+        const Meant meant = meant_by(name, known);
+        return std::string(meant.name == nullptr ? "" : meant.name);
+      },
+      py::arg("keyword"), py::arg("known"));
+  module.def(
+      "unexpected_argument",
+      [](const std::string& function, const py::str& keyword, const py::list& known) {
+        return unexpected_argument(function, keyword.ptr(), known);
+      },
+      py::arg("function"), py::arg("keyword"), py::arg("known"));
+  module.def("too_many_arguments", &too_many_arguments, py::arg("function"), py::arg("allowed"), py::arg("given"));
+  module.def("missing_argument", &missing_argument, py::arg("function"), py::arg("argument"));
+}
+
+}  // namespace fastpe::bindings

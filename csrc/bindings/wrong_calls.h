@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is said of calls whose arguments have names that the function does not know, are too many, or are missing. The
+// functions that are written in Python say it with the same words.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+namespace fastpe::bindings {
+
+namespace py = pybind11;
+
+// "; did you mean '..'?", of the name in `known` that is close to a str, or nothing.
+std::string did_you_mean(PyObject* name, const py::list& known);
+
+std::string unexpected_argument(const std::string& function, PyObject* keyword, const py::list& known);
+std::string too_many_arguments(const std::string& function, Py_ssize_t allowed, Py_ssize_t given);
+std::string missing_argument(const std::string& function, const std::string& argument);
+
+}  // namespace fastpe::bindings
