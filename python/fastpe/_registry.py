@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fastpe._arguments import nearest, shown
 
@@ -86,16 +86,12 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     True
     """
 
-    # All registries, so that the messages of one can name the presets of another.
-    _registries: ClassVar[list[Registry[Any]]] = []
-
     def __init__(
         self, kind: type[_Preset], presets: Iterable[_Preset], *, word: str = "convention", others: str
     ) -> None:
         self._kind = kind
         self._word = word  # what messages call a preset
-        self._others = others  # what it is to the other registries
-        self._registries.append(self)
+        self._to_others = others  # what one of its presets is, for their messages
         self._presets = {preset.name: preset for preset in presets}
         for preset in self._presets.values():
             # Help in notebooks and editors shows this text of a preset.
@@ -105,6 +101,9 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         """Look a preset up by its exact name."""
         if name in self._presets:
             return self._presets[name]
+        other = self._other_registry(name)
+        if other is not None:
+            raise KeyError(f"{name!r} is {other._to_others}; call one of these")
         raise KeyError(f"{name!r} is not a {self._word}; {self._hint(str(name))}")
 
     def __contains__(self, name: object) -> bool:
@@ -133,25 +132,38 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         if isinstance(convention, self._kind):
             return convention
         if not isinstance(convention, str):
-            other = next((each for each in self._registries if isinstance(convention, each._kind)), None)
+            other = next((each for each in self._others() if isinstance(convention, each._kind)), None)
             raise TypeError(
                 f"{self._word} is {shown(convention)}, expected a name or a fastpe.{self._kind.__name__}"
-                + (f"; it is {other._others}" if other else "")
+                + (f"; it is {other._to_others}" if other else "")
             )
         if convention in self:
             return self[convention]
+        other = self._other_registry(convention)
+        if other is not None:
+            raise ValueError(f"{self._word} is {shown(convention)}, which is {other._to_others}; call one of these")
         raise ValueError(f"{self._word} is {shown(convention)}, which is not known; {self._hint(convention)}")
+
+    def _others(self) -> list[Registry[Any]]:
+        """The other registries, whose presets a message may name."""
+        import fastpe  # which imports this file, and each registry when it is asked for
+
+        return [
+            each for each in (fastpe.conventions, fastpe.grid_conventions, fastpe.rotary_layouts) if each is not self
+        ]
+
+    def _other_registry(self, name: str) -> Registry[Any] | None:
+        """The registry of another kind that has this name."""
+        return next((each for each in self._others() if name in each), None)
 
     def _hint(self, name: str) -> str:
         if serving := self._serving(name):
             return "; ".join(serving)
         if near := nearest(name, self):
             return f"did you mean {near!r}?"
-        for other in self._registries:
-            if name in other:
-                return f"it is {other._others}"
+        for other in self._others():
             if serving := other._serving(name):
-                return f"{'; '.join(serving)}; each is {other._others}"
+                return f"{'; '.join(serving)}; each is {other._to_others}"
         return f"expected one of {', '.join(self)}"
 
     def _serving(self, name: str) -> list[str]:

@@ -163,6 +163,9 @@ def test_axes_of_length_one_are_ignored(shape: tuple[int, ...]) -> None:
     assert fastpe.identify(fastpe.encode(40, 16).reshape(shape)).matches
 
 
+AS_IT_IS = ("fastpe.add_(x, table=table) adds a table [L, d_model] as it is",)
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -176,16 +179,44 @@ def test_axes_of_length_one_are_ignored(shape: tuple[int, ...]) -> None:
 def test_nothing_known_is_said_so(table: npt.NDArray[Any]) -> None:
     found = fastpe.identify(table)
     assert not found.matches
-    assert (found.convention, found.rotary, found.code, found.notes) == (None, None, "", ())
+    assert (found.convention, found.rotary, found.code, found.notes) == (
+        None,
+        None,
+        "",
+        AS_IT_IS[: table.dtype != complex],
+    )
+    assert not found
     assert found.largest_difference > found.tolerance
-    assert str(found) == "no known convention"
+    assert str(found) == "\n    ".join(["no known convention", *found.notes])
+
+
+def test_an_unknown_table_is_used_as_the_note_says() -> None:
+    noise = np.random.default_rng(1).normal(size=(60, 32)).astype(np.float32)
+    x = np.zeros((2, 60, 32), np.float32)
+    eval(fastpe.identify(noise).notes[-1].partition(" adds")[0], {"fastpe": fastpe, "x": x, "table": noise})
+    np.testing.assert_array_equal(x[1], noise)
+    code = fastpe.identify(noise, noise[::-1]).notes[-1].partition(" rotates")[0].replace("..", "True")
+    q, k = np.ones((2, 60, 64), np.float32)
+    eval(code, {"fastpe": fastpe, "q": q, "k": k, "cos": noise, "sin": noise[::-1]})
+    np.testing.assert_array_equal(q[:, ::2], noise - noise[::-1])
+
+
+def test_what_the_call_makes_otherwise_is_said() -> None:
+    table = fastpe.encode(60, 32, dtype="float64")[None]
+    found = fastpe.identify(table)
+    assert found
+    assert "the table has shape [1, 60, 32], and the call makes it without axes of length 1" in found.notes
+    assert "the table has dtype float64, which the call makes if it is given as dtype=" in found.notes
+    again = eval(found.code.removesuffix(")") + ", dtype='float64')", {"fastpe": fastpe})
+    np.testing.assert_array_equal(again[None], table)
+    assert not any("the table has" in note for note in fastpe.identify(fastpe.encode(60, 32)).notes)
 
 
 def test_what_is_near_is_named() -> None:
     noise = np.random.default_rng(1).normal(size=(60, 32)) * 0.01
     found = fastpe.identify(fastpe.encode(60, 32, convention="concat") + noise)
     assert not found.matches
-    assert found.notes == (f"the nearest is 'concat', off by up to {np.abs(noise).max():.2g}",)
+    assert found.notes == (f"the nearest is 'concat', off by up to {np.abs(noise).max():.2g}", *AS_IT_IS)
 
 
 def test_a_defect_far_down_is_seen() -> None:

@@ -24,7 +24,7 @@ def test_tables_of_projects(name: str) -> None:
     for part in expected.notes:
         assert any(part in note for note in found.notes), found
     if not expected.code:
-        assert str(found) == "no known convention"
+        assert str(found).startswith("no known convention")
         return
     # The call as a reader would paste it.
     names: dict[str, Any] = {"fastpe": fastpe, "np": np, "dataclasses": dataclasses}

@@ -58,12 +58,13 @@ def evaluated(code: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Identification:
-    """What `identify` found out about a table. `print` shows it as text.
+    """What `identify` found out about a table. `print` shows it as text, and it is true if something matches.
 
     Attributes
     ----------
     matches : bool
-        Whether anything known makes the table. If not, `code` is empty, and `notes` say what is near, if anything is.
+        Whether anything known makes the table. If not, `code` is empty, and `notes` say what is near, if anything is, and
+        which call uses the table as it is.
     title : str
         What the table is, in a few words.
     code : str
@@ -106,6 +107,10 @@ class Identification:
     zero_rows: tuple[int, ...] = ()
     equivalents: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether something matches."""
+        return self.matches
 
     @property
     def _axis(self) -> Convention | None:

@@ -13,12 +13,17 @@ from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Answer, Identification
 from fastpe._identify.readings import Array, checked, rounding_of, stored_dtype
 from fastpe._rotary.embedding import RotaryEmbedding
+from fastpe._wrong_calls import explained
 
 # No tokenizer has a padding index beyond this.
 _largest_padding_index = 7
 _zero_rows_shown = 5
+# What a table is good for that nothing known makes.
+_table_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
+_tables_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
 
 
+@explained
 def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identification:
     """Find the call that makes a table.
 
@@ -35,13 +40,14 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     Returns
     -------
     Identification
-        The call, what it is made with, and the largest difference; or, with ``matches`` False, that nothing known makes
-        the table.
+        The call, what it is made with, and the largest difference. It is false, as ``matches`` is, if nothing known
+        makes the table.
 
     Raises
     ------
     ValueError
-        For an array that has less than two axes, is empty, is entirely zero or is not finite.
+        For an array that has less than two axes, is empty, is entirely zero or is not finite, and a `sin` of another
+        shape or equal to `table`.
     TypeError
         For an argument that holds no numbers, or holds several arrays.
 
@@ -73,13 +79,31 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         sines = checked("sin", sin)
         if sines.shape != array.shape:
             raise ValueError(f"sin has shape {list(sines.shape)}, expected {list(array.shape)}, as table has")
-        return _first_that_holds(rotary.pairs(array, sines), array, ())
+        if np.array_equal(array, sines):
+            raise ValueError(
+                "sin equals table, expected the sines that go with table's cosines; give an array that has both alone"
+            )
+        return _first_that_holds(rotary.pairs(array, sines), array, _as_given(table), (_tables_as_they_are,))
     if not array.any():
         raise ValueError("table is entirely zero, expected encodings")
-    return _first_that_holds(_answers(array), array, rotary.hints(array))
+    as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)
+    return _first_that_holds(_answers(array), array, _as_given(table), (*rotary.hints(array), *as_it_is))
 
 
-def _first_that_holds(answers: Iterator[Answer], array: Array, hints: tuple[str, ...]) -> Identification:
+def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
+    """Notes about what the call makes otherwise than the table: axes of length 1, and another dtype."""
+    array = np.asarray(table)
+    notes = []
+    if array.ndim > 2 and 1 in array.shape[:-1]:
+        notes.append(f"the table has shape {list(array.shape)}, and the call makes it without axes of length 1")
+    if array.dtype.name in ("float64", "float16", "bfloat16"):
+        notes.append(f"the table has dtype {array.dtype.name}, which the call makes if it is given as dtype=")
+    return tuple(notes)
+
+
+def _first_that_holds(
+    answers: Iterator[Answer], array: Array, as_given: tuple[str, ...], hints: tuple[str, ...]
+) -> Identification:
     """The first answer whose call makes the table; or none, and the hints."""
     rows, d_model = math.prod(array.shape[:-1]), array.shape[-1]
     zero_rows = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
@@ -101,7 +125,7 @@ def _first_that_holds(answers: Iterator[Answer], array: Array, hints: tuple[str,
                 rotary=made_by if isinstance(made_by, RotaryEmbedding) else None,
                 zero_rows=zero_rows,
                 equivalents=answer.equivalents,
-                notes=answer.notes,
+                notes=(*answer.notes, *as_given),
             )
         if not notes:
             largest, allowed = difference, tolerance
@@ -178,8 +202,10 @@ def _sequence(rows: Array, rounding: float, notes: tuple[str, ...]) -> Iterator[
     if same:
         more.append(f"the same formula: {', '.join(dict.fromkeys(fit.convention.name for fit in same))}")
     if rivals:
-        first_of_each = {fit.convention.name: fit.title_with_frequencies for fit in reversed(rivals)}
-        titles = ", ".join(reversed(first_of_each.values()))
+        first_of_each: dict[str, str] = {}
+        for fit in rivals:
+            first_of_each.setdefault(fit.convention.name, fit.title_with_frequencies)
+        titles = ", ".join(first_of_each.values())
         more.append(f"this table is too small or too coarse to tell it from {titles}")
     if not best.is_round:
         more.append(

@@ -31,7 +31,12 @@ class LayoutRegistry(Registry[RotaryLayout]):
 
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
         self.not_expressible = dict(not_expressible)
-        super().__init__(RotaryLayout, layouts, word="layout", others="a layout of fastpe.rotary_layouts")
+        super().__init__(
+            RotaryLayout,
+            layouts,
+            word="layout",
+            others="a layout of images and videos, for the methods of fastpe.rotary_layouts[..]",
+        )
 
     def __getitem__(self, name: str) -> RotaryLayout:
         """Look a layout up by its exact name."""
