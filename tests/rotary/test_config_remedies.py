@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fastpe
+
+from ..oracles.remedies import check_remedy, evaluating
 
 LLAMA = {"model_type": "llama", "head_dim": 8}
 LINEAR = {"type": "linear", "factor": 8.0}
@@ -29,6 +33,47 @@ def read(config: Any, **arguments: Any) -> fastpe.RotaryEmbedding:
 
 
 REMEDIED: list[tuple[str, str, str]] = [
+    (
+        "read('organisation/model')",
+        "give huggingface_hub.hf_hub_download('organisation/model', 'config.json'), or transformers.AutoConfig",
+        "(read(hf_hub_download('organisation/model', 'config.json')), read(Config().to_dict()))",
+    ),
+    ("read(json.dumps(LLAMA))", "give json.loads(config)", "read(json.loads(json.dumps(LLAMA)))"),
+    (
+        "read({'model_type': 'bert'})",
+        "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one",
+        "RotaryEmbedding(64, interleaved=False)",
+    ),
+    (
+        "read({'model_type': 'falcon', 'alibi': True})",
+        'or write {"alibi": false} if yours has one',
+        "read({'model_type': 'falcon', 'alibi': False})",
+    ),
+    (
+        "read({**PHI, 'rope_scaling': {'type': 'dynamic', 'factor': 2.0}}, seq_len=8)",
+        "correct it, or use RotaryEmbedding(.., scaling=..)",
+        "(read({**PHI, 'rope_scaling': {'type': 'longrope', 'factor': 2.0, **LISTS}}, seq_len=8), RotaryEmbedding(8, interleaved=False, scaling={'type': 'linear', 'factor': 2.0}))",
+    ),
+    (
+        "read({**PHI, 'model_type': 'phimoe', 'rope_scaling': {'type': 'longrope', **LISTS}}, seq_len=8)",
+        "without short_mscale and long_mscale, which transformers refuses in models of this type; write both",
+        "read({**PHI, 'model_type': 'phimoe', 'rope_scaling': {'type': 'longrope', **LISTS, 'short_mscale': 1.2, 'long_mscale': 1.3}}, seq_len=8)",
+    ),
+    (
+        "read({**LLAMA, 'rope_scaling': {'type': 'su', **LISTS}}, seq_len=8)",
+        'early Phi-3 files mean "longrope"',
+        "read({**LLAMA, 'rope_scaling': {'type': 'longrope', **LISTS}}, seq_len=8)",
+    ),
+    (
+        "read({**LLAMA, 'rope_scaling': {'factor': 2.0}})",
+        "there is no rope_type; write it: factor is a key of linear",
+        "read({**LLAMA, 'rope_scaling': {'rope_type': 'linear', 'factor': 2.0}})",
+    ),
+    (
+        "rotary_frequencies(8, scaling={'rope_type': 'llama3', 'factor': 8.0})",
+        '"llama3" needs low_freq_factor, high_freq_factor, original_max_position_embeddings too',
+        "rotary_frequencies(8, scaling={'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 64})",
+    ),
     ("read(Config())", "give config.to_dict() of an object of transformers", "read(Config().to_dict())"),
     ("read({**LLAMA, 'model_type': 'lama'})", 'did you mean "llama"?', "read(LLAMA)"),
     (
@@ -99,9 +144,12 @@ REMEDIED: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "remedy", "remedied"), REMEDIED, ids=[wrong for wrong, *_ in REMEDIED])
-def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
-    names = {**globals(), "RotaryEmbedding": fastpe.RotaryEmbedding}
-    with pytest.raises((TypeError, ValueError)) as caught:
-        eval(wrong, names)
-    assert remedy in str(caught.value)
-    eval(remedied, names)
+def test_the_remedy_works(wrong: str, remedy: str, remedied: str, tmp_path: Path) -> None:
+    def hf_hub_download(model: str, name: str) -> Path:
+        """As huggingface_hub's, without a network."""
+        (tmp_path / name).write_text(json.dumps(LLAMA))
+        return tmp_path / name
+
+    functions = {name: getattr(fastpe, name) for name in ("RotaryEmbedding", "rotary_frequencies")}
+    names = {**globals(), **functions, "hf_hub_download": hf_hub_download}
+    check_remedy(evaluating(lambda: names), wrong, remedy, remedied)

@@ -106,6 +106,7 @@ def test_rows_have_known_fields_only() -> None:
         "nested",
         "layers",
         "types",
+        "rope_types",
         "longrope",
         "mrope",
         "requires",
@@ -289,7 +290,7 @@ def test_the_trained_length() -> None:
 
 @pytest.mark.parametrize(
     ("model_type", "name", "read"),
-    [("phi3", "su", "longrope"), ("phi3", "yarn", "longrope"), ("llama", "su", "longrope")],
+    [("phi3", "su", "longrope"), ("phi3", "yarn", "longrope"), ("phi4_multimodal", "su", "longrope")],
 )
 def test_longrope_by_other_names(model_type: str, name: str, read: str) -> None:
     scaling = {"type": name, "short_factor": [1.0] * 32, "long_factor": [2.0] * 32}
@@ -426,7 +427,11 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
             {},
             'config has a "alibi" of True: this model has no rotary embedding',
         ),
-        ({"model_type": "esm"}, {}, "a \"position_embedding_type\" of None.*those with 'rotary' have one"),
+        (
+            {"model_type": "esm"},
+            {},
+            'a "position_embedding_type" of None.*write {"position_embedding_type": "rotary"} if yours has one',
+        ),
         ({"model_type": "llava"}, {}, 'config has no "text_config"'),
         ({"model_type": "llama"}, {"axes": True}, "axes is True, but models of this type have one coordinate"),
         ({"model_type": "hunyuan_vl_text"}, {"axes": True}, "sections from the doubled width"),
@@ -454,6 +459,16 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
             {"model_type": "phi3", "rope_scaling": {"type": "yarn", "factor": 4.0}},
             {"seq_len": 8},
             'a rope type of "yarn", which means "longrope" here.* without short_factor and long_factor; write both',
+        ),
+        (
+            {"model_type": "phi3", "rope_scaling": {"type": "dynamic", "factor": 4.0}},
+            {"seq_len": 8},
+            'a rope type of "dynamic", expected "default" or "longrope": models of this type have no other',
+        ),
+        (
+            {"model_type": "llama", "rope_scaling": {"type": "su"}},
+            {"seq_len": 8},
+            "is 'su', which is not known; early Phi-3 files mean \"longrope\"",
         ),
         ({"model_type": "llama", "head_dim": -64}, {}, 'config has a "head_dim" of -64, expected at least 1'),
         ({"model_type": "cohere_compass_text"}, {}, 'config has no "rope_parameters" for each type of layers'),

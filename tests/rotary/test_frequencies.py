@@ -508,8 +508,8 @@ def test_frequencies_too_small_for_an_encoding_are_refused() -> None:
         (
             {"factor": 2.0},
             (
-                'scaling["factor"] is 2.0, a key that "default" does not know; it is a key of linear, '
-                "dynamic, yarn, longrope, llama3, proportional, ntk: correct rope_type, or leave the key out"
+                'scaling["factor"] is 2.0, and there is no rope_type; write it: factor is a key of linear, '
+                "dynamic, yarn, longrope, llama3, proportional, ntk"
             ),
         ),
         (
@@ -545,8 +545,8 @@ def test_unknown_types_and_keys_are_refused(scaling: dict[str, Any], message: st
         ("ntk", "factor"),
         ("dynamic", "factor or alpha"),
         ("yarn", "original_max_position_embeddings"),
-        ("longrope", "original_max_position_embeddings"),
-        ("llama3", "low_freq_factor"),
+        ("longrope", "original_max_position_embeddings, short_factor, long_factor"),
+        ("llama3", "factor, low_freq_factor, high_freq_factor, original_max_position_embeddings"),
     ],
 )
 def test_a_type_alone_lacks_keys(rope_type: str, missing: str) -> None:

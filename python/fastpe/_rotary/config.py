@@ -15,7 +15,8 @@ What the fields of a row mean:
 * layers: what differs for types of layers; null for layers that are not rotated. nested: there is no old form.
 * scaled (of a layer): whether one mapping for all layers counts for this type; "rope_type": only if it has this key.
 * own_theta (of a layer): a base in such a mapping does not count. yarn (of a layer): defaults of this scaling.
-* types: other names of scalings. longrope: "mscale", the attention factor follows from the length.
+* types: other names of scalings. rope_types: the scalings that models of this type have, if not all.
+* longrope: "mscale", the attention factor follows from the length.
 * mrope: how sections divide the frequencies, and the default sections.
 * requires: values of a key without which the model is not rotated. names: what a key is called. defaults: of its class.
 * hand: fields that tools/rotary_models.py cannot measure. source: the folder in transformers.
@@ -48,9 +49,7 @@ _read_here = (
     "original_max_position_embeddings",
     "max_position_embeddings",
 )
-# transformers knows "su" in Phi 3 alone, and it has had no other meaning. Version 5.23 renames it too late to find a
-# length beside the mapping, as the first files of Phi 3 have it.
-_other_names = {"su": "longrope", "mrope": "default"}
+_other_names = {"mrope": "default"}
 # HunYuan's files have these keys together with an alpha, and nothing reads them.
 _unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 
@@ -102,10 +101,19 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
             f"config is a {type(config).__name__}, expected a mapping or the path of a config.json; give "
             f"config.to_dict() of an object of transformers"
         )
+    if isinstance(config, str) and config.lstrip().startswith("{"):
+        raise ValueError("config is JSON, expected a mapping or the path of a config.json; give json.loads(config)")
     if os.path.isdir(config):
         raise IsADirectoryError(
             f"config is {os.fspath(config)!r}, a directory, expected a file; give "
             f"{os.path.join(config, 'config.json')!r}"
+        )
+    if not os.path.exists(config):
+        name = os.fspath(config)
+        raise FileNotFoundError(
+            f"config is {name!r}, which is no file, expected a mapping or the path of a config.json; for a name on a hub, "
+            f"give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
+            f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
         )
     with open(config, encoding="utf-8") as file:
         try:
@@ -142,7 +150,10 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
         else:
             break
     if model_type in table["without"]:
-        raise ValueError(f"model_type is {model_type!r}, a model that has no rotary embedding")
+        raise ValueError(
+            f"model_type is {model_type!r}, a model that has no rotary embedding; leave its queries and keys as they are, "
+            f"or use RotaryEmbedding(rotary_dim, ..) if yours has one"
+        )
     if interleaved is None:
         near = None if model_type is None else nearest(model_type, table["models"])
         raise ValueError(
@@ -162,8 +173,8 @@ class _Model:
         for key, allowed in row.get("requires", {}).items():
             if config.get(key) not in allowed:
                 raise ValueError(
-                    f'config has a "{key}" of {config.get(key)!r}: this model has no rotary embedding; those with '
-                    f"{' or '.join(map(repr, allowed))} have one"
+                    f'config has a "{key}" of {config.get(key)!r}: this model has no rotary embedding; leave its queries '
+                    f"and keys as they are, or write {json.dumps({key: allowed[0]})} if yours has one"
                 )
 
     def pairing(self) -> bool:
@@ -418,11 +429,27 @@ class _Layer:
             result["max_position_embeddings"] = self._longest_length()
         if rope_type == "longrope" and self._row.get("longrope") == "mscale":
             result = _with_mscale(result, seq_len)
-        return {key: value for key, value in result.items() if value is not None}
+        result = {key: value for key, value in result.items() if value is not None}
+        if len(result) > 1 and not {"rope_type", "type"} & {*self._mapping}:
+            del result["rope_type"]  # rotary_frequencies says that it is missing
+        return result
 
     def _require_factors(self, rope_type: Any) -> None:
-        """Refuse what transformers refuses: a "yarn" without a factor, and a "longrope" by another name without lists."""
+        """Refuse what transformers refuses: a type that such models do not have, and missing factors."""
         written = self._written.get("rope_type", self._written.get("type"))
+        allowed = self._row.get("rope_types")
+        if allowed and rope_type not in allowed:
+            raise ValueError(
+                f"config has a rope type of {json.dumps(written)}, expected "
+                f"{' or '.join(map(json.dumps, allowed))}: models of this type have no other; correct it, or use "
+                f"RotaryEmbedding(.., scaling=..)"
+            )
+        mscales = ("short_mscale", "long_mscale")
+        if rope_type == "longrope" and self._row.get("longrope") == "mscale" and not {*mscales} <= {*self._mapping}:
+            raise ValueError(
+                f'config has a rope type of "{written}" without {" and ".join(mscales)}, which transformers refuses in '
+                f"models of this type; write both"
+            )
         if rope_type == "yarn" and "factor" not in self._written:
             raise ValueError(
                 'config has a rope type of "yarn" without a factor, which transformers refuses; write the factor, or '
@@ -477,9 +504,10 @@ class _Layer:
 
 def _odd_frequencies(width: int, base: float, scaling: dict[str, Any]) -> Any:
     """base**(-2k / width) for an odd width: every second frequency of the double width."""
-    if scaling["rope_type"] not in ("default", "linear"):
+    rope_type = scaling.get("rope_type", "default")
+    if rope_type not in ("default", "linear"):
         raise ValueError(
-            f"the rotated part has {width} columns, expected an even number for {scaling['rope_type']!r}; correct "
+            f"the rotated part has {width} columns, expected an even number for {rope_type!r}; correct "
             f"partial_rotary_factor"
         )
     return rotary_frequencies(2 * width, base=base, scaling=scaling)[0][::2]

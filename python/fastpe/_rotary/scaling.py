@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import shown
+from fastpe._wrong_calls import explained
 
 Value = float | tuple[float, ...]
 
@@ -64,6 +65,7 @@ class Scaling(NamedTuple):
         return freqs, factor if self.attention_factor is None else self.attention_factor
 
 
+@explained
 def rotary_frequencies(
     rotary_dim: int,
     *,
@@ -187,6 +189,7 @@ class _Keys:
         self._given = {key: value for key, value in scaling.items() if value is not None}
         name = "rope_type" if "rope_type" in self._given else "type"
         self.rope_type = self._given.get(name, "default")
+        is_named = name in self._given
         if not isinstance(self.rope_type, str) or self.rope_type not in _known_keys:
             raise ValueError(
                 f'scaling["{name}"] is {self.rope_type!r}, which is not known; {_type_hint(self.rope_type)}'
@@ -194,14 +197,24 @@ class _Keys:
         known = (*_common_keys, *_known_keys[self.rope_type])
         for key, value in self._given.items():
             if key not in known:
+                found = f'scaling["{key}"] is {shown(value)}, '
+                if not is_named and (types := _types_with(key)):
+                    raise ValueError(
+                        f"{found}and there is no rope_type; write it: {key} is a key of {', '.join(types)}"
+                    )
                 raise ValueError(
-                    f'scaling["{key}"] is {shown(value)}, a key that "{self.rope_type}" does not know; '
-                    f"{_key_hint(key, value, self.rope_type)}"
+                    f'{found}a key that "{self.rope_type}" does not know; {_key_hint(key, value, self.rope_type)}'
                 )
 
     def take(self, key: str) -> Any:
         """The value as it was given; None where it is missing."""
         return self._given.get(key)
+
+    def require(self, *names: str) -> None:
+        """Name all the keys that are missing at once."""
+        missing = [name for name in names if name not in self._given]
+        if missing:
+            raise self.missing(", ".join(missing))
 
     def missing(self, what: str) -> ValueError:
         given = ", ".join(map(str, self._given)) or "no keys"
@@ -259,7 +272,7 @@ def _default(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
 
 
 def _linear(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, version 5.23, _compute_linear_scaling_rope_parameters."""
+    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_linear_scaling_rope_parameters."""
     return Scaling("linear", base, (("factor", keys.number("factor")),))
 
 
@@ -269,7 +282,7 @@ def _ntk(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scal
 
 
 def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, version 5.23, _compute_dynamic_ntk_parameters.
+    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_dynamic_ntk_parameters.
 
     With alpha: models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py, compute_ntk_alpha_rope_parameters.
     """
@@ -300,7 +313,7 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
 
 
 def _yarn(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, version 5.23, _compute_yarn_parameters."""
+    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_yarn_parameters."""
     trained = keys.length("original_max_position_embeddings")
     factor = _factor(keys, trained, "factor or max_position_embeddings")
     beta_fast, beta_slow = keys.number("beta_fast", 32.0), keys.number("beta_slow", 1.0)
@@ -323,7 +336,8 @@ def _yarn(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Sca
 
 
 def _longrope(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, version 5.23, _compute_longrope_parameters."""
+    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_longrope_parameters."""
+    keys.require("original_max_position_embeddings", "short_factor", "long_factor")
     trained = keys.length("original_max_position_embeddings", 2)
     short = keys.numbers("short_factor", rotary_dim // 2)
     long = keys.numbers("long_factor", rotary_dim // 2)
@@ -338,7 +352,8 @@ def _longrope(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) ->
 
 
 def _llama3(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, version 5.23, _compute_llama3_parameters."""
+    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_llama3_parameters."""
+    keys.require("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
     low, high = keys.number("low_freq_factor"), keys.number("high_freq_factor")
     if low > high:
         raise ValueError(
@@ -354,7 +369,7 @@ def _llama3(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> S
 
 
 def _proportional(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, version 5.23, _compute_proportional_rope_parameters."""
+    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_proportional_rope_parameters."""
     given = keys.take("partial_rotary_factor")
     share = 1.0 if given is None else _number('scaling["partial_rotary_factor"]', given)
     if not 0.0 <= share <= 1.0:
@@ -467,13 +482,17 @@ def _type_hint(rope_type: Any) -> str:
     return _close(rope_type, tuple(_known_keys)) or f"expected one of {', '.join(_known_keys)}"
 
 
+def _types_with(key: Any) -> list[str]:
+    """The types that have this key."""
+    return [name for name, keys in _known_keys.items() if key in keys]
+
+
 def _key_hint(key: Any, value: Any, rope_type: str) -> str:
     if isinstance(value, Mapping):
         return f'it looks like the scaling of one kind of layer: give scaling["{key}"] alone'
     if key in _other_keys:
         return f"give {_other_keys[key]}"
-    others = [name for name, keys in _known_keys.items() if key in keys]
-    if others:
+    if others := _types_with(key):
         return f"it is a key of {', '.join(others)}: correct rope_type, or leave the key out"
     known = (*_known_keys[rope_type], *_common_keys)
     return _close(key, known) or f"expected {', '.join(known)}; leave it out if it does not change the frequencies"
