@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -203,3 +204,19 @@ def test_files_that_are_named_exist(name: str) -> None:
         path for path in named if not any(next((ROOT / folder).glob(path.rstrip("/")), None) for folder in folders)
     }
     assert {path for path in missing if not path.startswith((".ci", ".github"))} == set()
+
+
+def test_the_version_of_transformers_is_that_of_the_table_of_model_types() -> None:
+    table = json.loads(read("python/fastpe/_rotary/models.json"))
+    version = re.search(r"version (\d+\.\d+)", table["source"])
+    assert version
+    others = [ROOT / "CHANGELOG.md", *(ROOT / "tests" / "data").glob("rotary_*.json")]
+    stated = {
+        (path.name, found)
+        for path in (*PAGES, *sources(), *others)
+        for found in re.findall(
+            r"(?:transformers|huggingface/transformers\S*, version) (\d+\.\d+)", path.read_text("utf-8")
+        )
+    }
+    assert {name for name, _ in stated} >= {"models.md", "rotary.md", "rotary-layouts.md", "embedding.py", "presets.py"}
+    assert {found for _, found in stated} == {version[1]}
