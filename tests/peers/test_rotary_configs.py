@@ -430,6 +430,35 @@ def test_names_and_missing_keys_of_scalings(folder: str, prefix: str, name: str,
         assert rope.attention_factor == pytest.approx(theirs[1], rel=1e-15)
 
 
+OTHERS = ("linear", "dynamic", "llama3", "proportional")
+
+
+@pytest.mark.parametrize(
+    ("folder", "prefix", "name"),
+    [
+        *itertools.product(["phi3"], ["Phi3"], OTHERS),
+        *itertools.product(["phi4_multimodal"], ["Phi4Multimodal"], OTHERS),
+        *itertools.product(["phimoe"], ["Phimoe"], (*OTHERS, "yarn", "longrope", "su")),
+        ("llama", "Llama", "su"),
+    ],
+)
+def test_scalings_that_a_model_does_not_have(folder: str, prefix: str, name: str) -> None:
+    tool()
+    keys = {"factor": 8.0, "original_max_position_embeddings": 1024}
+    more: dict[str, dict[str, Any]] = {
+        "llama3": {"low_freq_factor": 1.0, "high_freq_factor": 4.0},
+        "longrope": LISTS,
+        "su": LISTS,
+    }
+    scaling = {"rope_type": name, **keys, **more.get(name, {})}
+    config = {"hidden_size": 512, "num_attention_heads": 8, "rope_theta": 10000.0, "rope_scaling": scaling}
+    invalid = importlib.import_module("huggingface_hub.errors").StrictDataclassClassValidationError
+    with pytest.raises((KeyError, invalid)):
+        made(folder, f"{prefix}RotaryEmbedding", f"{prefix}Config", **json.loads(json.dumps(config)))
+    with pytest.raises(ValueError, match=r"models of this type have no other|without short_mscale|is not known"):
+        fastpe.RotaryEmbedding.from_config({"model_type": folder, **config}, seq_len=5001)
+
+
 # Files of published models
 
 
