@@ -179,6 +179,16 @@ def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
     check_remedy(evaluating(names), wrong, remedy, remedied)
 
 
+PYTHON = [name for name in fastpe.__all__ if inspect.isfunction(getattr(fastpe, name)) and name != "show_config"]
+
+
+@pytest.mark.parametrize("name", [*PYTHON, "PositionalEncoding", "RotaryEmbedding"])
+def test_every_function_in_python_explains_wrong_calls(name: str) -> None:
+    known = next(iter(inspect.signature(getattr(fastpe, name)).parameters))
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected .* 'zzz'; expected one of {known}, "):
+        getattr(fastpe, name)(zzz=1)
+
+
 def test_an_error_from_within_stays_what_it_is() -> None:
     with pytest.raises(TypeError, match=r"^positions is None, expected an int"):
         fastpe.encode(None, 8)  # type: ignore[arg-type]
