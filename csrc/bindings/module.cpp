@@ -8,5 +8,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   fastpe::bindings::bind_encoder(module);
   fastpe::bindings::bind_rotary(module);
   fastpe::bindings::bind_rotary_frequencies(module);
+  fastpe::bindings::bind_explained(module);
   fastpe::bindings::bind_wrong_calls(module);
 }

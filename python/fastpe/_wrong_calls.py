@@ -16,18 +16,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def explained(function: _Function) -> _Function:
     """Decorate a function so that a call with wrong arguments tells which ones are meant."""
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        try:
-            return function(*arguments, **keywords)
-        except TypeError:
-            message = _explanation(function, arguments, keywords)
-            if message is None:
-                raise
-        raise TypeError(message)
-
-    return cast(_Function, call)
+    return cast(_Function, functools.update_wrapper(_core.Explained(function, _explanation), function))
 
 
 def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> str | None:

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import inspect
 import pickle
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastpe
+from fastpe import _core
 
 from ..oracles.remedies import check_remedy, evaluating
 
@@ -199,4 +203,25 @@ def test_an_error_from_within_stays_what_it_is() -> None:
 def test_functions_that_explain_wrong_calls_are_what_they_were() -> None:
     assert str(inspect.signature(fastpe.identify)).startswith("(table: ")
     assert list(inspect.signature(fastpe.RotaryEmbedding).parameters)[:2] == ["rotary_dim", "interleaved"]
-    assert pickle.loads(pickle.dumps(fastpe.add_)) is fastpe.add_
+    assert inspect.isroutine(fastpe.add_)
+    assert repr(fastpe.add_).startswith("<function add_ at ")
+    assert copy.deepcopy(fastpe.add_) is pickle.loads(pickle.dumps(fastpe.add_)) is fastpe.add_
+
+
+def test_an_error_in_the_explanation_is_passed_on() -> None:
+    def interrupted(*arguments: object) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _core.Explained(len, interrupted)()
+
+
+def test_a_function_and_its_explanation_are_let_go_of() -> None:
+    def function() -> None:
+        pass
+
+    explained, alive = _core.Explained(function, print), weakref.ref(function)
+    function.itself = explained  # type: ignore[attr-defined]
+    del explained, function
+    gc.collect()
+    assert alive() is None
