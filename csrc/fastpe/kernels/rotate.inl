@@ -140,14 +140,18 @@ void rotate_pairs(const Rotation& r) {
 template <class T, class Table>
 void rotate(const Rotation& r) {
   if (r.interleaved) return rotate_pairs<T, Table, true>(r);
-  if (!r.backwards) return rotate_pairs<T, Table, false>(r);
-  Rotation swapped = r;
-  const std::int64_t half_bytes = r.half * static_cast<std::int64_t>(sizeof(typename T::Element));
-  swapped.out += half_bytes;
-  swapped.x += half_bytes;
-  if (r.next_x != nullptr) swapped.next_x += half_bytes;
-  swapped.half = -r.half;
-  rotate_pairs<T, Table, false>(swapped);
+  Rotation swapped;
+  const Rotation* forwards = &r;
+  if (r.backwards) {
+    const std::int64_t half_bytes = r.half * static_cast<std::int64_t>(sizeof(typename T::Element));
+    swapped = r;
+    swapped.out += half_bytes;
+    swapped.x += half_bytes;
+    if (r.next_x != nullptr) swapped.next_x += half_bytes;
+    swapped.half = -r.half;
+    forwards = &swapped;
+  }
+  rotate_pairs<T, Table, false>(*forwards);
 }
 
 }  // namespace
