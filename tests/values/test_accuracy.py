@@ -192,6 +192,13 @@ def test_magnitude_is_at_most_one_where_the_exact_value_almost_is(dtype: np.dtyp
     assert np.abs(table).max() == 1.0
 
 
+@pytest.mark.parametrize(("position", "frequency"), [(35, 7.046143523051393), (21, 1.121997376282069)])
+def test_magnitude_is_at_most_one_where_the_last_addition_exceeds_it(position: int, frequency: float) -> None:
+    # The sum of both products is 1 + 2^-52 in magnitude before it is bounded, whichever lane of a vector computes it.
+    row = fastpe.encode([position], 64, freqs=[frequency] * 32, convention="concat", dtype=np.float64)[0]
+    assert np.abs(row[:32]).tolist() == [1.0] * 32
+
+
 # ---- one rounding, not two
 
 
