@@ -51,7 +51,7 @@ else
     mmdebstrap --quiet --variant=extract --architectures="$machine" --aptopt='Acquire::Check-Valid-Until "false"' \
       --setup-hook='mkdir "$1/usr" "$1/usr/bin" "$1/usr/lib" "$1/proc"; ln -s usr/bin usr/lib "$1"; ln -s dash "$1/bin/sh"' \
       --include=coreutils,dash,util-linux,libgomp1,libpython3-dev,python3-numpy,python3-ml-dtypes,python3-mpmath \
-      --include=python3-pytest,python3-pytest-xdist,python3-hypothesis \
+      --include=libatomic1,python3-pytest,python3-pytest-xdist,python3-hypothesis \
       "${ELSEWHERE_RELEASE:-forky}" "$root" http://deb.debian.org/debian
     touch "$directory/unpacked"
   fi
