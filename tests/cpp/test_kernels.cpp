@@ -168,12 +168,14 @@ void phasors_are_sines_and_cosines(const Kernels& kernels, std::int64_t frequenc
   p.interleaved = interleaved;
   p.compensated = compensated;
   kernels.phasors(p);
-  const long double half_pi = 1.57079632679489661923132169163975144L;
   bool holds = values.guards_are_whole() && slopes.guards_are_whole();
   for (std::int64_t k = 0; k < frequency_count; ++k) {
-    const long double phase = (5.0L + static_cast<long double>(residual)) *
-                              static_cast<long double>(quarters[static_cast<std::size_t>(k)]) * half_pi;
-    const auto sine = static_cast<double>(std::sin(phase)), cosine = static_cast<double>(std::cos(phase));
+    // Exact, and less than a quarter turn, so that double suffices for its sine: long double is no wider everywhere.
+    const double phase = (5.0 + residual) * quarters[static_cast<std::size_t>(k)];
+    const double whole = std::nearbyint(phase), angle = (phase - whole) * 1.57079632679489661923;
+    const double turned[] = {std::sin(angle), std::cos(angle), -std::sin(angle), -std::cos(angle)};
+    const int turns = static_cast<int>(whole) & 3;
+    const double sine = turned[turns], cosine = turned[(turns + 1) & 3];
     const std::int64_t sine_column = interleaved ? 2 * k : k,
                        cosine_column = p.cosine_column + (interleaved ? 2 * k : k);
     const double most = 3e-16;
