@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 import re
 from typing import Any, Literal, cast
@@ -23,7 +24,7 @@ class Row:
     angles: Literal["float32", "float64"]
 
     def run(self, **variables: Any) -> npt.NDArray[Any]:
-        names = {"np": np, "fastpe": fastpe, "dataclasses": dataclasses}
+        names = {"np": np, "math": math, "fastpe": fastpe, "dataclasses": dataclasses}
         return np.asarray(eval(self.call, names | variables))
 
 
