@@ -91,14 +91,15 @@ bool has_native_order(py::handle dtype) {
 
 // The expression that makes of a tensor an array with its memory. torch refuses `.numpy()` of a tensor that requires a
 // gradient, and of one in bfloat16, of which NumPy knows nothing.
-std::string array_of_tensor(PyObject* tensor, const char* name) {
+std::string array_of_tensor(PyObject* tensor, const char* name, Bfloat16 bfloat16) {
   const auto attribute_text = [&](const char* attribute) {
     if (!has_attribute(tensor, attribute)) return std::string();
     return str_of(run_python([&] { return PyObject_GetAttrString(tensor, attribute); }));
   };
   return text(name) + (attribute_text("requires_grad") == "True" ? ".detach()" : "") +
-         (attribute_text("dtype") == "torch.bfloat16" ? ".view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"
-                                                      : ".numpy()");
+         (attribute_text("dtype") != "torch.bfloat16" ? ".numpy()"
+          : bfloat16 == Bfloat16::refused             ? ".float().numpy()"
+                                                      : ".view(torch.uint16).numpy().view(ml_dtypes.bfloat16)");
 }
 
 bool holds_arrays(PyObject* object) {
@@ -144,12 +145,13 @@ Array array_of(PyObject* object, const char* name) {
   if (holds_arrays(object)) {
     throw py::type_error(found + " of arrays, expected one numpy.ndarray; pass its arrays one by one");
   }
-  throw py::type_error(found + ", expected a numpy.ndarray; pass " +
-                       (has_attribute(object, "numpy") ? array_of_tensor(object, name) : "np.asarray(..)") +
-                       " and keep that array: the result is written into it");
+  throw py::type_error(
+      found + ", expected a numpy.ndarray; pass " +
+      (has_attribute(object, "numpy") ? array_of_tensor(object, name, Bfloat16::taken) : "np.asarray(..)") +
+      " and keep that array: the result is written into it");
 }
 
-Array array_from(PyObject* object, const char* name) {
+Array array_from(PyObject* object, const char* name, Bfloat16 bfloat16) {
   if (is_array(object)) return array_of(object, name);
   const bool has_dlpack_alone = has_attribute(object, "__dlpack__") && PyObject_CheckBuffer(object) == 0 &&
                                 !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
@@ -158,7 +160,7 @@ Array array_from(PyObject* object, const char* name) {
     array = has_dlpack_alone ? array_by_dlpack(object, name) : converted(object);
   } catch (py::error_already_set& error) {  // tensors that torch makes no array of, and lists of unequal lengths
     if (error.matches(PyExc_Exception) && has_attribute(object, "numpy")) {
-      const std::string instead = array_of_tensor(object, name);
+      const std::string instead = array_of_tensor(object, name, bfloat16);
       if (instead == text(name) + ".numpy()") throw;
       throw py::type_error(text(name) + " is a " + type_name(object) + " that numpy.asarray refuses, expected an " +
                            "array; pass " + instead);
@@ -175,7 +177,7 @@ Array array_from(PyObject* object, const char* name) {
 }
 
 Array mask_from(PyObject* object, const char* name) {
-  Array array = array_from(object, name);
+  Array array = array_from(object, name, Bfloat16::refused);
   const char kind = array.dtype().kind();
   if (kind != 'i' && kind != 'u') return array;
   array = converted(array.ptr());
@@ -195,7 +197,7 @@ Array mask_from(PyObject* object, const char* name) {
 }
 
 Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order order) {
-  Array array = array_from(object, name);
+  Array array = array_from(object, name, Bfloat16::refused);
   if (array.size() == 0 && numbers == Numbers::integers && !is_array(object)) {  // of an empty list, for example
     array = Array(run_python([&] { return PyObject_CallMethod(array.ptr(), "astype", "s", "int64"); }));
   }
@@ -385,13 +387,13 @@ bool is_same_memory(const Array& a, const Array& b) {
          std::equal(a.strides(), a.strides() + a.ndim(), b.strides());
 }
 
-void require_disjoint(const Array& a, const char* a_name, const Array& b, const char* b_name) {
+void require_disjoint(const Array& a, const char* a_name, const Array& b, const char* b_name, const char* exception) {
   const Overlap overlap = overlap_of(strided(a), strided(b));
   if (overlap == Overlap::none) return;
   const bool is_known = overlap == Overlap::some;
   throw py::value_error(text(a_name) + (is_known ? " shares memory with " : " may share memory with ") + b_name +
                         (is_known ? "" : ", whose strides are too irregular to tell") +
-                        ", expected arrays apart from each other (out may be x itself); pass a copy of one");
+                        ", expected arrays apart from each other" + exception + "; pass a copy of one");
 }
 
 Array new_array(const py::dtype& dtype, const Shape& shape) {

@@ -93,9 +93,12 @@ bool is_ndarray(PyObject* object);
 // __array_interface__.
 Array array_of(PyObject* object, const char* name);
 
+// Whether an argument may hold bfloat16: messages about tensors depend on it.
+enum class Bfloat16 { taken, refused };
+
 // The same for what is only read, which may be a new array too: of whatever numpy.asarray takes, or of an object that
 // has DLPack alone.
-Array array_from(PyObject* object, const char* name);
+Array array_from(PyObject* object, const char* name, Bfloat16 bfloat16 = Bfloat16::taken);
 
 // The same for a mask: integers 0 and 1, as tokenizers have them, become bool.
 Array mask_from(PyObject* object, const char* name);
@@ -144,7 +147,8 @@ void require_dtype(const Array& array, const Array& like, const char* name, cons
 // The same elements in the same place.
 bool is_same_memory(const Array& a, const Array& b);
 // A ValueError where the two share memory, or may: strides can be too irregular to tell.
-void require_disjoint(const Array& a, const char* a_name, const Array& b, const char* b_name);
+void require_disjoint(const Array& a, const char* a_name, const Array& b, const char* b_name,
+                      const char* exception = "");
 
 // A new array of the shape; a ValueError where its size in bytes overflows.
 Array new_array(const py::dtype& dtype, const Shape& shape);

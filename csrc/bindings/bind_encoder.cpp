@@ -96,7 +96,7 @@ PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
   }
   Array out = output(std::move(given_out), x.dtype(), shape_of(x), "x");
   if (is_out_given) {
-    if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x");
+    if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x", " (out may be x itself)");
     refuse_shared_inputs(inputs, out);
   }
   add({rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows, factors});
@@ -254,8 +254,11 @@ void bind_encoder(py::module_& module) {
   });
   module.def("output", &output_for, py::arg("out"), py::arg("dtype"), py::arg("shape"));
   module.def(
-      "array", [](const py::object& input, const char* name) { return py::object(array_from(input.ptr(), name)); },
-      py::arg("input"), py::arg("name"));
+      "array",
+      [](const py::object& input, const char* name, bool takes_bfloat16) {
+        return py::object(array_from(input.ptr(), name, takes_bfloat16 ? Bfloat16::taken : Bfloat16::refused));
+      },
+      py::arg("input"), py::arg("name"), py::arg("takes_bfloat16") = false);
   module.def(
       "mask", [](const py::object& input, const char* name) { return py::object(mask_from(input.ptr(), name)); },
       py::arg("input"), py::arg("name"));

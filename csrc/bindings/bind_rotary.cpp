@@ -181,6 +181,10 @@ std::array<Array, 2> given_outputs(PyObject* out, const Form& form) {
   std::array<Array, 2> given;
   if (!is_given(out)) return given;
   if (arrays_of(form) == 1) {
+    if (PyTuple_Check(out)) {
+      throw py::type_error("out is a " + type_name(out) + ", expected one array for form='" + form.name +
+                           "'; give the array, or a form of two arrays, such as 'halves'");
+    }
     given[0] = array_of(out, "out");
     return given;
   }
@@ -205,6 +209,13 @@ struct TableDTypes {
 TableDTypes dtypes_of(const Form& form, const py::object& asked, const Array& given) {
   const bool is_complex = form.arrangement == Arrangement::complex;
   const bool is_given_complex = given && given.dtype().kind() == 'c';
+  const auto wrong = [&](const std::string& found) {
+    return py::type_error(found + ", expected float32 or float64" + (is_complex ? ", the dtype of the parts," : "") +
+                          " for form='" + form.name + "'");
+  };
+  if (asked && asked.attr("kind").cast<std::string>() == "c" && (is_complex || form.is_angles)) {
+    throw wrong("dtype is " + str_of(asked));
+  }
   py::dtype parts = py::dtype::of<float>();
   if (!asked && is_complex && is_given_complex) {
     require_native_order(given.dtype(), "out");
@@ -214,9 +225,7 @@ TableDTypes dtypes_of(const Form& form, const py::object& asked, const Array& gi
   }
   const DType dtype = dtype_of(parts, asked ? "dtype" : "out");
   if ((is_complex || form.is_angles) && dtype != row_dtype(dtype)) {
-    throw py::type_error(std::string(asked ? "dtype is " : "out has dtype ") + py::str(parts).cast<std::string>() +
-                         ", expected float32 or float64" + (is_complex ? ", the dtype of the parts," : "") +
-                         " for form='" + form.name + "'");
+    throw wrong((asked ? "dtype is " : "out has dtype ") + str_of(parts));
   }
   if (!is_complex) return {parts, parts};
   return {parts, dtype == DType::float64 ? py::dtype("complex128") : py::dtype("complex64")};
@@ -367,7 +376,7 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, bool in_place) {
     const Array& x = arrays.x();
     out = output(std::move(out), x.dtype(), shape_of(x), "x");
     if (is_out_given) {
-      if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x");
+      if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x", " (out may be x itself)");
       refuse_shared_inputs(inputs, out, "out");
     }
     rotated.push_back(
@@ -475,7 +484,7 @@ PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
   // Phase 1
   RotationArrays arrays;
   arrays.take(a.x, a, Access::write);
-  Array cos = array_from(a.cos, "cos"), sin = array_from(a.sin, "sin");
+  Array cos = array_from(a.cos, "cos", Bfloat16::refused), sin = array_from(a.sin, "sin", Bfloat16::refused);
   const bool interleaved = bool_from(a.interleaved, "interleaved");
   const bool conjugate = bool_argument(a.conjugate, "conjugate", false);
   const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);

@@ -335,12 +335,13 @@ std::int64_t checked_first_channel(const std::optional<Channels>& channels, std:
   return channels->first;
 }
 
-int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& array, const char* name) {
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& array, const char* name,
+                const char* last_axis) {
   const auto axes = static_cast<std::int64_t>(array.ndim());
   if (axes < 2) {
-    throw py::value_error(std::string(name) + " has shape " + shape_text(array) +
-                          ", expected at least two axes, [L, d_model] or [B, L, d_model]; use " + name +
-                          "[None] for one row");
+    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected at least two axes, [L, " +
+                          last_axis + "] or [B, .., L, " + last_axis + "]; use " + name +
+                          (axes == 0 ? "[None, None] for one number" : "[None] for one row"));
   }
   if (axes - 2 > max_item_axes) {
     throw py::value_error(std::string(name) + " has " + std::to_string(axes) + " axes, expected at most 10");

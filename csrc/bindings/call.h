@@ -123,7 +123,8 @@ inline std::int64_t first_channel(const std::optional<Channels>& channels, std::
   return !channels && columns == d_model ? 0 : checked_first_channel(channels, d_model, columns, name);
 }
 
-int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& array, const char* name = "x");
+int seq_axis_of(const std::optional<std::int64_t>& seq_axis, const Array& array, const char* name = "x",
+                const char* last_axis = "d_model");
 
 TableView learned_table(const Array& table, const Array& like, const char* like_name, std::int64_t columns,
                         const char* name);

@@ -63,7 +63,7 @@ void RotationArrays::check(const Requirement& requirement, const Inputs& inputs)
     const Array& array = taken_[i].array;
     const char* const name = name_of(i);
     if (i > 0) require_dtype(array, x(), name, "x");
-    taken_[i].seq_axis = seq_axis_of(requirement.seq_axis, array, name);
+    taken_[i].seq_axis = seq_axis_of(requirement.seq_axis, array, name, "head_dim");
     require_access(array, name, requirement.access, requirement.instead);
     if (last(array) < requirement.rotary_dim) {
       throw py::value_error(std::string(name) + " has " + std::to_string(last(array)) + " columns, expected at least " +

@@ -29,7 +29,7 @@ const OtherNames other_names[] = {
      ", which is False for that style"},
     {{"interleave", "is_interleaved", "rotary_interleaved", "rope_interleave", "rope_interleaved", "traditional"},
      {"interleaved"}},
-    {{"seq_len", "seqlen", "sequence_length", "num_positions"}, {"positions", "max_len"}, "", {"x", "ids"}},
+    {{"seq_len", "seqlen", "sequence_length", "num_positions", "length"}, {"positions", "max_len"}, "", {"x", "ids"}},
     {{"max_seq_len", "max_seq_length", "max_position_embeddings", "max_length", "max_positions", "n_ctx",
       "context_length"},
      {"max_len"}},
@@ -59,7 +59,7 @@ const OtherNames other_names[] = {
     {{"grid_size", "grid", "size"}, {"shape"}},
     {{"coords", "points", "xyz"}, {"coordinates"}},
     {{"threads", "n_threads", "nthreads", "n_jobs", "workers"}, {"num_threads"}},
-    {{"layout", "order", "style", "preset", "kind"}, {"convention"}},
+    {{"layout", "order", "style", "preset", "kind"}, {"convention", "form"}},
 };
 
 // Arguments of other functions than the one that was called, and what to do. Where a function has an argument `only`,

@@ -117,8 +117,8 @@ def choice(name: str, value: Any, allowed: tuple[str, ...], *, otherwise: str = 
     raise ValueError(f"{message}; did you mean {near!r}?" if near else message)
 
 
-def nearest(value: str, known: Iterable[str]) -> str | None:
+def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The text in `known` that `value` was probably meant to be."""
     import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
-    return next(iter(difflib.get_close_matches(value.lower(), known, n=1)), None)
+    return next(iter(difflib.get_close_matches(value.lower(), known, n=1, cutoff=cutoff)), None)

@@ -33,11 +33,15 @@ def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywo
     unexpected = next((keyword for keyword in keywords if keyword not in known), None)
     if unexpected is not None:
         return _core.unexpected_argument(name, unexpected, known)
+    has_others = any(each.kind is each.VAR_POSITIONAL for each in parameters)
     by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     required = [each.name for each in parameters if each.default is each.empty and each.name in known]
     missing = next((each for each in required if each not in {*by_place[: len(given)], *keywords}), None)
     if missing is not None:
-        return _core.missing_argument(name, missing)
+        message = _core.missing_argument(name, missing)
+        if has_others and len(given) > len(by_place):
+            message += f"; what has no name is another array: write {missing}=.."
+        return message
     if len(given) > len(by_place):
         return _core.too_many_arguments(name, len(by_place), len(given))
     return None

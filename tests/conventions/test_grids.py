@@ -219,7 +219,7 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
     [
         ({"d_model": 6}, ValueError, "d_model is 6, expected a multiple of 4: convention 'mae2d'"),
         ({"d_model": 0, "convention": "tatp22"}, ValueError, "d_model is 0"),
-        ({"shape": (2, 3, 4)}, ValueError, "the grid has 3 axes, expected 2"),
+        ({"shape": (2, 3, 4)}, ValueError, "3 axes were given, expected 2"),
         ({"shape": 5}, TypeError, "shape is 5, expected one int per axis"),
         ({"shape": (2.7, 2)}, TypeError, r"shape is \(2.7, 2\), expected one int per axis, such as \(height, width\)"),
         ({"shape": ("2", 3)}, TypeError, r"shape is \('2', 3\), expected one int per axis"),
@@ -262,7 +262,7 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
         (
             {"shape": (2, 3, 4), "convention": GridConvention("mine", CONCAT, proportions=(1, 1))},
             ValueError,
-            "the grid has 3 axes, expected 2: convention 'mine' takes no others",
+            "3 axes were given, expected 2: convention 'mine' takes no others",
         ),
     ],
 )

@@ -109,6 +109,76 @@ REMEDIED: list[tuple[str, str, str]] = [
         "convert it with .astype(..)",
         "fastpe.PositionalEncoding(8).shift(np.zeros((3, 8), 'f2').astype('f4'), 1)",
     ),
+    (
+        "encode_coordinates(np.zeros((4, 3)), 63, convention='nerf', include_input=True)",
+        "the 3 columns of the input are not counted in d_model",
+        "encode_coordinates(np.zeros((4, 3)), 60, convention='nerf', include_input=True)",
+    ),
+    (
+        "encode_coordinates([[1, 2, 3]], 60, convention='mae2d')",
+        "3 axes were given, expected 2",
+        "encode_coordinates([[1, 2]], 60, convention='mae2d')",
+    ),
+    (
+        "fastpe.timestep_embedding([5], 320, downscale_freq_shift=160)",
+        "downscale_freq_shift is 160.0, expected less than the 160",
+        "fastpe.timestep_embedding([5], 320, downscale_freq_shift=1)",
+    ),
+    (
+        "fastpe.timestep_embedding(8, [5])",
+        "embedding_dim is [5], expected an int",
+        "fastpe.timestep_embedding([5], 8)",
+    ),
+    (
+        "identify('t.safetensors')",
+        "safetensors.numpy.load_file('t.safetensors')['NAME'], where NAME is one of",
+        "identify(encode(40, 8))",
+    ),
+    (
+        "add(x, table=x[0], base=5.0)",
+        "table and base were both given, expected one; a learned table has no frequencies",
+        "add(x, table=x[0])",
+    ),
+    (
+        "embed([1], x[0], position_table=x[0], freqs=[1.0])",
+        "position_table and freqs were both given, expected one",
+        "embed([1], x[0], position_table=x[0])",
+    ),
+    (
+        "fastpe.rotary_layouts['wan'].rotate_(np.ones((3, 128)), np.zeros((3, 3)))",
+        "missing its argument 'positions'; what has no name is another array: write positions=..",
+        "fastpe.rotary_layouts['wan'].rotate_(np.ones((3, 128)), positions=np.zeros((3, 3)))",
+    ),
+    (
+        "fastpe.RotaryEmbedding(8, interleaved=True, axes=[1, 3])",
+        "of sections, give np.repeat(range(len(sections)), sections)",
+        "fastpe.RotaryEmbedding(8, interleaved=True, axes=np.repeat(range(2), [1, 3]))",
+    ),
+    (
+        "fastpe.RotaryEmbedding(8, interleaved=True).tables(3, form='complex', dtype=np.complex64)",
+        "dtype is complex64, expected float32 or float64, the dtype of the parts, for form='complex'",
+        "fastpe.RotaryEmbedding(8, interleaved=True).tables(3, form='complex', dtype=np.float32)",
+    ),
+    (
+        "fastpe.RotaryEmbedding(8, interleaved=True).tables(3, form='cos_sin', out=(x[0], x[0]))",
+        "give the array, or a form of two arrays, such as 'halves'",
+        "fastpe.RotaryEmbedding(8, interleaved=True).tables(3, form='cos_sin', out=x[0])",
+    ),
+    (
+        "fastpe.RotaryEmbedding(8, interleaved=True).rotate_(x[0, 0])",
+        "expected at least two axes, [L, head_dim] or [B, .., L, head_dim]; use x[None] for one row",
+        "fastpe.RotaryEmbedding(8, interleaved=True).rotate_(x[0, 0][None])",
+    ),
+    (
+        "add_(np.array(3.0))",
+        "use x[None, None] for one number",
+        "add_(np.array(3.0)[None, None])",
+    ),
+    (
+        "fastpe.RotaryEmbedding(8, interleaved=True).tables(length=3)",
+        "did you mean 'positions'?",
+        "fastpe.RotaryEmbedding(8, interleaved=True).tables(positions=3)",
+    ),
     ("encode(3, 200, convention='nerf')", "check d_model, base, freq_scale", "encode(3, 20, convention='nerf')"),
     (
         "fastpe.rotary_layouts['wan'].rotate_(np.ones((3, 128)).tolist(), positions=np.zeros((3, 3)))",

@@ -70,7 +70,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("add_(misaligned)", ValueError, "x is misaligned", "make an aligned copy with np.require(x, requirem"),
     ("add_(x[0, 0])", ValueError, "x has shape [8]", "use x[None] for one row"),
-    ("add_(np.float32(1))", ValueError, "x has shape []", "use x[None] for one row"),
+    ("add_(np.float32(1))", ValueError, "x has shape []", "use x[None, None] for one number"),
     ("add_(bytes(96))", TypeError, "x has dtype |S96", "convert it with .astype(..)"),
     ("add_(bytearray(96))", TypeError, "x has dtype uint8", "convert it with .astype(..)"),
     ("add_(x.reshape((1,) * 8 + x.shape))", ValueError, "x has 11 axes", ""),
@@ -592,6 +592,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
 
 # What each remedy makes of one of the calls that get it.
 REMEDIED: dict[str, str] = {
+    "add_(np.float32(1))": "add_(np.float32(1)[None, None])",
     "add_(x.tolist())": "add_(np.asarray(x.tolist()))",
     "add_([x, out])": "(add_(x), add_(out))",
     "add_(None)": "add_(add_(x))",

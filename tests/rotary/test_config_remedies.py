@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,32 @@ REMEDIED: list[tuple[str, str, str]] = [
         "give huggingface_hub.hf_hub_download('organisation/model', 'config.json'), or transformers.AutoConfig",
         "(read(hf_hub_download('organisation/model', 'config.json')), read(Config().to_dict()))",
     ),
+    ("read(json.dumps(LLAMA).encode())", "give json.loads(config)", "read(json.loads(json.dumps(LLAMA).encode()))"),
+    (
+        "read(io.StringIO(json.dumps(LLAMA)))",
+        "give json.load(config)",
+        "read(json.load(io.StringIO(json.dumps(LLAMA))))",
+    ),
+    (
+        "read('nofile.json')",
+        "no file, expected a mapping or the path of a config.json; correct the path",
+        "read(LLAMA)",
+    ),
+    (
+        "read({**LLAMA, 'rope_theta': None})",
+        "write the number, or leave the key out",
+        "read({**LLAMA, 'rope_theta': 1e4})",
+    ),
+    (
+        "read({**LLAMA, 'rope_scaling': {'type': 'linear'}})",
+        'scaling has no factor, which "linear" needs',
+        "read({**LLAMA, 'rope_scaling': {'type': 'linear', 'factor': 2.0}})",
+    ),
+    (
+        "read({**LLAMA, 'rope_scaling': {'rope_type': 'llama3', 'type': 'linear', 'factor': 4.0}})",
+        "rope_type counts, and not the type, 'linear'",
+        "read({**LLAMA, 'rope_scaling': {'rope_type': 'linear', 'factor': 4.0}})",
+    ),
     ("read(json.dumps(LLAMA))", "give json.loads(config)", "read(json.loads(json.dumps(LLAMA)))"),
     (
         "read({'model_type': 'bert'})",
@@ -71,10 +98,10 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "rotary_frequencies(8, scaling={'rope_type': 'llama3', 'factor': 8.0})",
-        '"llama3" needs low_freq_factor, high_freq_factor, original_max_position_embeddings too',
+        'scaling has no low_freq_factor and no high_freq_factor and no original_max_position_embeddings, which "llama3" needs',
         "rotary_frequencies(8, scaling={'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 64})",
     ),
-    ("read(Config())", "give config.to_dict() of an object of transformers", "read(Config().to_dict())"),
+    ("read(Config())", "give config.to_dict()", "read(Config().to_dict())"),
     ("read({**LLAMA, 'model_type': 'lama'})", 'did you mean "llama"?', "read(LLAMA)"),
     (
         "read({**BARE, 'model_type': 'unheard_of'})",
@@ -151,5 +178,5 @@ def test_the_remedy_works(wrong: str, remedy: str, remedied: str, tmp_path: Path
         return tmp_path / name
 
     functions = {name: getattr(fastpe, name) for name in ("RotaryEmbedding", "rotary_frequencies")}
-    names = {**globals(), **functions, "hf_hub_download": hf_hub_download}
+    names = {**globals(), **functions, "hf_hub_download": hf_hub_download, "io": io}
     check_remedy(evaluating(lambda: names), wrong, remedy, remedied)

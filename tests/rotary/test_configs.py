@@ -483,7 +483,7 @@ def test_refused_with_words(config: dict[str, Any], arguments: dict[str, Any], w
     ("config", "arguments", "words"),
     [
         ({"model_type": "llama", "rope_scaling": 4}, {}, 'config has a "rope_scaling" of 4, expected a mapping'),
-        (4, {}, "config is a int, expected a mapping or the path of a config.json; give config.to_dict() of an object"),
+        (4, {}, "config is a int, expected a mapping or the path of a config.json; give the one of your model"),
         ({"model_type": "llama", "head_dim": "64"}, {}, "config has a \"head_dim\" of '64', expected an int"),
         ({"model_type": "llama", "rope_theta": "1e4"}, {}, "config has a \"rope_theta\" of '1e4', expected a number"),
         ({"model_type": ["llama"]}, {}, "model_type is ['llama'], expected a str"),

@@ -862,7 +862,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, form='complex', dtype=np.complex64)",
         TypeError,
         "dtype is complex64",
-        "expected float32, float64",
+        "expected float32 or float64, the dtype of the parts, for form='complex'",
     ),
     ("rope.tables(3, channels=(0, 2))", TypeError, "tables() got an unexpected keyword argument 'channels'", ""),
     (
@@ -925,7 +925,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.tables(3, form='cos_sin', out=(cos[:3], sin[:3]))",
         TypeError,
         "out is a tuple",
-        "pass its arrays one by one",
+        "give the array, or a form of two arrays",
     ),
     (
         "rope.tables(3, form='tile', out=(cos[:3], sin[:3]))",
@@ -1231,6 +1231,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
 
 # What each remedy makes of one of the calls that get it, where there is more to do than to pass what was expected.
 REMEDIED: dict[str, str] = {
+    "rope.tables(3, form='cos_sin', out=(cos[:3], sin[:3]))": "rope.tables(3, form='halves', out=(cos[:3], sin[:3]))",
     "rope.rotate_(packed, cu_seqlens=[0, 2, 6])": "rope.rotate_(packed, cu_seqlens=[0, 2, 6], seq_axis=0)",
     "rope.rotate_(x, 5)": "rope.rotate_(x, offset=5)",
     "rope.rotate_((q, k))": "rope.rotate_(q, k)",

@@ -134,7 +134,7 @@ class GridConvention(Preset):
     def _check_axis_count(self, axis_count: int, per_axis: tuple[int, ...]) -> None:
         if len(per_axis) != axis_count:
             raise ValueError(
-                f"the grid has {axis_count} axes, expected {len(per_axis)}: convention {self.name!r} takes no others"
+                f"{axis_count} axes were given, expected {len(per_axis)}: convention {self.name!r} takes no others"
             )
 
     @property

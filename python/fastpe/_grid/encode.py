@@ -208,8 +208,13 @@ def encode_coordinates(
     if not (np.abs(points) <= 2.0**53).all():
         raise ValueError("coordinates holds values that are not finite or beyond 2**53, expected smaller ones")
     axis_count = points.shape[-1]
-    columns = SharedColumns(chosen, d_model, axis_count, freqs)
     own = axis_count if include_input else 0
+    try:
+        columns = SharedColumns(chosen, d_model, axis_count, freqs)
+    except ValueError as error:
+        if not own:
+            raise
+        raise ValueError(f"{error}; the {own} columns of the input are not counted in d_model") from None
     result, _ = _result((), points.shape[:-1], d_model + own, 0, False, dtype, out, points)
     front = 0 if chosen.input_last else own
     encoded = result[..., front : front + d_model]

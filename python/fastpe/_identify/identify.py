@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 
@@ -21,6 +22,7 @@ _zero_rows_shown = 5
 # What a table is good for that nothing known makes.
 _table_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
 _tables_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
+_swapped = "table has the sines and sin has the cosines: give them the other way round"
 
 
 @explained
@@ -83,7 +85,10 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
             raise ValueError(
                 "sin equals table, expected the sines that go with table's cosines; give an array that has both alone"
             )
-        return _first_that_holds(rotary.pairs(array, sines), array, _as_given(table), (_tables_as_they_are,))
+        found = _first_that_holds(rotary.pairs(array, sines), array, _as_given(table), (_tables_as_they_are,))
+        if found.matches or not _first_that_holds(rotary.pairs(sines, array), sines, (), ()).matches:
+            return found
+        return dataclasses.replace(found, notes=(_swapped,))
     if not array.any():
         raise ValueError("table is entirely zero, expected encodings")
     as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)

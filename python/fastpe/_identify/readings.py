@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._identify.files import reading_of
+
 Array = npt.NDArray[Any]
 
 # How many rows phases are measured in, and how many rows of the whole table candidates are compared with. The answer is
@@ -34,7 +36,9 @@ _least_bound = 1e-300
 def checked(name: str, table: Any) -> Array:
     """`table` as an array of finite numbers, without its axes of length 1 but for the last two."""
     if isinstance(table, (str, bytes, os.PathLike)):
-        raise TypeError(f"{name} is {table!r}, expected an array; read the file with numpy.load({table!r})")
+        reading = reading_of(table)
+        where = f", where NAME is one of {reading.names}{reading.remark}" if reading.names else ""
+        raise TypeError(f"{name} is {table!r}, expected an array; read the file with {reading.array}{where}")
     if isinstance(table, Mapping):
         key = next(iter(table), "NAME")
         raise TypeError(f"{name} holds several arrays by name, expected one; pick an entry, such as [{key!r}]")

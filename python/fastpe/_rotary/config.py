@@ -29,6 +29,7 @@ import importlib.resources
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -98,8 +99,7 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
         return config
     if not isinstance(config, (str, os.PathLike)):
         raise TypeError(
-            f"config is a {type(config).__name__}, expected a mapping or the path of a config.json; give "
-            f"config.to_dict() of an object of transformers"
+            f"config is a {type(config).__name__}, expected a mapping or the path of a config.json; {_config_hint(config)}"
         )
     if isinstance(config, str) and config.lstrip().startswith("{"):
         raise ValueError("config is JSON, expected a mapping or the path of a config.json; give json.loads(config)")
@@ -110,10 +110,13 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
         )
     if not os.path.exists(config):
         name = os.fspath(config)
-        raise FileNotFoundError(
-            f"config is {name!r}, which is no file, expected a mapping or the path of a config.json; for a name on a hub, "
-            f"give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
+        hint = (
+            f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
             f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
+        )
+        raise FileNotFoundError(
+            f"config is {name!r}, which is no file, expected a mapping or the path of a config.json; "
+            f"{hint if may_be_on_a_hub(name) else 'correct the path'}"
         )
     with open(config, encoding="utf-8") as file:
         try:
@@ -123,6 +126,22 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
     if not isinstance(loaded, dict):
         raise TypeError(f"config is {os.fspath(config)!r}, which has a {type(loaded).__name__}, expected a JSON object")
     return loaded
+
+
+def may_be_on_a_hub(name: str) -> bool:
+    """Whether this is the form of a model's name there, such as "gpt2" or "organisation/model"."""
+    return re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) is not None and not name.endswith(".json")
+
+
+def _config_hint(config: Any) -> str:
+    """How to make a mapping of this object."""
+    if hasattr(config, "read"):
+        return "give json.load(config)"
+    if isinstance(config, (bytes, bytearray)):
+        return "give json.loads(config)"
+    if hasattr(config, "to_dict"):
+        return "give config.to_dict()"
+    return "give the one of your model"
 
 
 def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
@@ -155,7 +174,7 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
             f"or use RotaryEmbedding(rotary_dim, ..) if yours has one"
         )
     if interleaved is None:
-        near = None if model_type is None else nearest(model_type, table["models"])
+        near = None if model_type is None else nearest(model_type, table["models"], cutoff=0.75)
         raise ValueError(
             f"model_type is {model_type!r}, which is not known, and a config does not say which columns are pairs; "
             f"give interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart"
@@ -323,6 +342,11 @@ class _Layer:
 
     def base(self) -> float:
         """The base of the frequencies."""
+        if self._is_null("rope_theta"):
+            raise ValueError(
+                'config has a "rope_theta" of null, which transformers keeps and cannot compute with; write the number, or '
+                "leave the key out for the default of the model_type"
+            )
         found = self._number("rope_theta")
         if found is None:
             raise ValueError(
@@ -330,6 +354,14 @@ class _Layer:
                 "or use RotaryEmbedding(.., base=..)"
             )
         return found
+
+    def _is_null(self, key: str) -> bool:
+        """Whether null stands where transformers reads this key: in the rope mapping, or else in the config."""
+        if key in self._written:
+            return self._written[key] is None
+        names = self._names(key)[-1:]  # the first of several names is optional in transformers
+        written = not self._row.get("nested") and any(name in self._config for name in names)
+        return written and self.value(key, null_counts=True) is None
 
     def _share(self) -> float:
         """The part of the head that is rotated."""
@@ -414,6 +446,8 @@ class _Layer:
         dropped = (*_read_here, *_table()["unused_keys"])
         result = {key: value for key, value in self._mapping.items() if key not in dropped}
         result = {"rope_type": rope_type, **result}
+        if rope_type != "default" and self._mapping.get("rope_type", rope_type) != self._mapping.get("type", rope_type):
+            result["type"] = self._mapping.get("type")  # rotary_frequencies says that it does not count
         self._require_factors(rope_type)
         if rope_type in ("yarn", "llama3", "longrope"):
             result["original_max_position_embeddings"] = self._trained_length()

@@ -368,7 +368,8 @@ def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
     if array.dtype.kind not in "iu":
         raise TypeError(f"axes has dtype {array.dtype}, expected ints; convert it with .astype(int)")
     if array.shape != (count,):
-        raise ValueError(f"axes has shape {list(array.shape)}, expected [{count}]: one coordinate per frequency")
+        hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""
+        raise ValueError(f"axes has shape {list(array.shape)}, expected [{count}]: one coordinate per frequency{hint}")
     if array.min() < 0 or array.max() >= _core.max_coordinates:
         wrong = array.min() if array.min() < 0 else array.max()
         raise ValueError(f"axes has {wrong}, expected coordinates from 0 to {_core.max_coordinates - 1}")

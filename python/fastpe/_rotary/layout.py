@@ -410,7 +410,7 @@ class RotaryLayout(Preset):
         >>> layout.rotate(q, positions=layout.positions((2, 3, 4))).shape
         (1, 4, 24, 128)
         """
-        x = _core.array(x, "x")
+        x = _core.array(x, "x", takes_bfloat16=True)
         plan = self._plan(self._width_of((x,)), theta, sections)
         options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
         if len(plan.parts) == 1:

@@ -81,7 +81,7 @@ def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
         least = "at least " if layout.partial else ""
         raise ValueError(
             f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, "
-            f"and each of their frequencies turns two columns; give sections= of your model"
+            f"and each of their frequencies turns two columns; give sections= whose sum is half of the head"
         )
     shares = layout.proportions or (1,) * len(layout.coordinates)
     multiple = 2 * sum(shares) // math.gcd(*shares)

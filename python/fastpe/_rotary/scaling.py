@@ -214,11 +214,14 @@ class _Keys:
         """Name all the keys that are missing at once."""
         missing = [name for name in names if name not in self._given]
         if missing:
-            raise self.missing(", ".join(missing))
+            raise self.missing(" and no ".join(missing))
 
     def missing(self, what: str) -> ValueError:
-        given = ", ".join(map(str, self._given)) or "no keys"
-        return ValueError(f'scaling has {given}, and "{self.rope_type}" needs {what} too')
+        written = self._given.get("type")
+        conflict = (
+            "" if written in (None, self.rope_type) else f"; rope_type counts, and not the type, {shown(written)}"
+        )
+        return ValueError(f'scaling has no {what}, which "{self.rope_type}" needs{conflict}')
 
     def number(self, key: str, otherwise: float | None = None) -> float:
         """A number from 2**-31 to 2**31."""
@@ -294,7 +297,7 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
             )
         return Scaling("ntk", base, (("stretch", keys.number("alpha")),))
     if keys.take("factor") is None:
-        raise keys.missing("factor or alpha")
+        raise keys.missing("factor and no alpha")
     factor = keys.number("factor")
     # Two names for one number.
     names = [
@@ -315,7 +318,7 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
 def _yarn(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
     """Source: huggingface/transformers:modeling_rope_utils.py, _compute_yarn_parameters."""
     trained = keys.length("original_max_position_embeddings")
-    factor = _factor(keys, trained, "factor or max_position_embeddings")
+    factor = _factor(keys, trained, "factor and no max_position_embeddings")
     beta_fast, beta_slow = keys.number("beta_fast", 32.0), keys.number("beta_slow", 1.0)
     if beta_fast < beta_slow:
         raise ValueError(
@@ -343,7 +346,7 @@ def _longrope(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) ->
     long = keys.numbers("long_factor", rotary_dim // 2)
     attention_factor = keys.attention_factor()
     if attention_factor is None:
-        factor = _factor(keys, trained, "factor, max_position_embeddings or attention_factor")
+        factor = _factor(keys, trained, "factor, no max_position_embeddings and no attention_factor")
     else:
         factor = 1.0
     divisors = long if _needed(seq_len, "longrope") > trained else short

@@ -30,7 +30,14 @@ def _width(x: Any, d_model: int | None) -> int:
 
 def _readable(x: Any, name: str) -> Any:
     """An array that is only read, or what NumPy makes one of: the width of a list is known only then."""
-    return x if isinstance(x, np.ndarray) else _core.array(x, name)
+    return x if isinstance(x, np.ndarray) else _core.array(x, name, takes_bfloat16=True)
+
+
+def _refuse_frequencies(name: str, base: float | None, freq_scale: float | None, freqs: npt.ArrayLike | None) -> None:
+    """A ValueError where a learned table is given, and so are the frequencies that it replaces."""
+    for other, value in (("base", base), ("freq_scale", freq_scale), ("freqs", freqs)):
+        if value is not None:
+            raise ValueError(f"{name} and {other} were both given, expected one; a learned table has no frequencies")
 
 
 @explained
@@ -195,8 +202,9 @@ def add_(
 
     Notes
     -----
-    In float32 and float64 the result is, bit for bit, NumPy's ``x * scale + alpha * encode(..)``. In the 16-bit types
-    the arithmetic is float32, and the result is rounded once. `encode` has the formula.
+    In float32 and float64 the result is, bit for bit, NumPy's ``x * scale + alpha * encode(..)`` with Python floats for
+    `scale` and `alpha`. In the 16-bit types the arithmetic is float32, and the result is rounded once. `encode` has the
+    formula.
 
     Examples
     --------
@@ -207,6 +215,8 @@ def add_(
     >>> bool((x == fastpe.encode(3, 4)).all())
     True
     """
+    if table is not None:
+        _refuse_frequencies("table", base, freq_scale, freqs)
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add_(
         x,
         offset=offset,
@@ -281,6 +291,8 @@ d_model, table, num_threads
            [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
     """
     x = _readable(x, "x")
+    if table is not None:
+        _refuse_frequencies("table", base, freq_scale, freqs)
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
         x,
         offset=offset,
@@ -358,6 +370,8 @@ def embed(
            [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
     """
     table = _readable(table, "table")
+    if position_table is not None:
+        _refuse_frequencies("position_table", base, freq_scale, freqs)
     return cached_encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
         ids,
         table,

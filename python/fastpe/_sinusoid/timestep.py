@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,15 @@ from fastpe._arguments import flag, number
 from fastpe._sinusoid.functions import encode
 from fastpe._sinusoid.presets import conventions
 from fastpe._wrong_calls import explained
+
+# What the arguments of `encode` and the fields of a convention are called here.
+_names_here = {
+    "positions": "timesteps",
+    "d_model": "embedding_dim",
+    "shift": "downscale_freq_shift",
+    "freq_scale": "scale",
+    "base": "max_period",
+}
 
 
 @explained
@@ -90,4 +100,10 @@ def timestep_embedding(
         freq_scale=number("scale", scale),
         base=number("max_period", max_period, above_zero=True),
     )
-    return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)
+    try:
+        return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)
+    except (TypeError, ValueError) as error:
+        found = re.match(r"\w+", str(error))
+        if found is None or found[0] not in _names_here:
+            raise
+        raise type(error)(f"{_names_here[found[0]]}{str(error)[found.end() :]}") from None
