@@ -125,7 +125,7 @@ def test_wrong_usage_is_one_line_and_2(arguments: list[str], message: str, capsy
     [
         ("demo --batch 0", "--batch is 0, expected an integer that is at least 1"),
         ("encode --seq-len 3 --d-model 4 -o x.npy --offset 1.5", "--offset is 1.5, expected an integer"),
-        ("encode --seq-len 3 --d-model 4 -o x.npy --base ten", "--base is ten, expected a finite number"),
+        ("encode --seq-len 3 --d-model 4 -o x.npy --base ten", "--base is ten, expected a finite number above 0"),
         ("add x.npy -o y.npy --scale nan", "--scale is nan, expected a finite number"),
         ("add x.npy -o y.npy --alpha inf", "--alpha is inf, expected a finite number"),
         ("plot heatmp -o x.png", "PICTURE is heatmp, which is not known; did you mean heatmap?"),

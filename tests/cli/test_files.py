@@ -571,7 +571,6 @@ def test_names_of_files_move_no_terminal(
         (["a.npy", "-o", "y.npy", "--convention", "fairsec"], "did you mean 'fairseq'?"),
         (["a.npy", "-o", "y.npy", "--dtype", "int8"], "--dtype is int8, expected float16"),
         (["a.npy", "-o", "y.npy", "--offset", str(2**53)], "2**53"),
-        (["a.npy", "-o", "y.npy", "--base", "0"], "base"),
         (["ids.npy", "-o", "y.npy"], "ids.npy has dtype int64, expected float16, float32 or float64"),
         (["brain.npy", "-o", "y.npy"], "if it is bfloat16, give --dtype bfloat16"),
         (["line.npy", "-o", "y.npy"], "line.npy has shape [3], expected at least two axes"),

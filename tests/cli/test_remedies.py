@@ -24,6 +24,8 @@ FILES: dict[str, object] = {
     "two.npz": {"a": np.ones((3, 8)), "b": np.ones((3, 8))},
     "unknown.json": {"model_type": "unheard_of", "head_dim": 8, "rope_theta": 1e4},
     "gemma.json": {"model_type": "gemma3_text", "head_dim": 8},
+    "gpt2.json": {"model_type": "gpt2"},
+    "yarn4.json": {"model_type": "llama", "head_dim": 8, "rope_scaling": {"type": "yarn", "factor": 4.0}},
     "yarn.json": {"model_type": "llama", "head_dim": 8, "rope_scaling": {"type": "yarn"}},
     "null.json": {"model_type": "llama", "head_dim": 8, "rope_scaling": {"type": "yarn", "factor": None}},
 }
@@ -70,6 +72,68 @@ REMEDIED: list[tuple[str, str, str]] = [
         "encode --seq-len 3 --d-model 8 -o y.npy",
     ),
     ("encode --seq-len 3 --d-model 8 -o y.npz", "ends in .npy", "encode --seq-len 3 --d-model 8 -o y.npy"),
+    ("encode --seq-len 3 --d-model 8 -o y.safetensors", "ends in .npy", "encode --seq-len 3 --d-model 8 -o y"),
+    ("add x.npy -o y.safetensors", "give y.safetensors the suffix .npy", "add x.npy -o y"),
+    ("add x.npy -o y.foo", "give y.foo the suffix .npy", "add x.foo -o y.foo"),
+    ("add two.npz --key a -o y.foo", "give y.foo the suffix .npz", "add two.npz --key a -o y.npz"),
+    (
+        "add x.npy --in-place --no-clobber",
+        "expected one of them; leave one out",
+        "add x.npy --in-place",
+    ),
+    (
+        "encode --seq-len 3 --d-model 8 --convention mae2d -o y.npy",
+        "--convention is 'mae2d', which is a convention of grids, for fastpe.encode_grid and encode_coordinates; call",
+        "conventions mae2d",
+    ),
+    (
+        "encode --seq-len 3 --d-model 8 --base 0 -o y.npy",
+        "--base is 0, expected a finite number above 0",
+        "encode --seq-len 3 --d-model 8 --base 1 -o y.npy",
+    ),
+    ("rotary --dim 0 --seq-len 3 -o y.npz", "an integer that is at least 2", "rotary --dim 2 --seq-len 3 -o y.npz"),
+    (
+        "rotary --dim 8 --seq-len 3 --form complex --dtype float16 -o y.npz",
+        "--dtype is float16, expected float32 or float64, the dtype of the parts, for --form complex",
+        "rotary --dim 8 --seq-len 3 --form complex --dtype float32 -o y.npz",
+    ),
+    (
+        "rotary --config nofile.json --seq-len 3 -o y.npz",
+        "--config is nofile.json, which is no file, expected a model's config.json; correct the name",
+        "rotary --config yarn4.json --seq-len 3 -o y.npz",
+    ),
+    (
+        "rotary --config organisation/model --seq-len 3 -o y.npz",
+        "for a name on a hub, `hf download organisation/model config.json` (of huggingface_hub) fetches the file",
+        "rotary --config yarn4.json --seq-len 3 -o y.npz",
+    ),
+    (
+        """rotary --config '{"model_type": "llama"}' --seq-len 3 -o y.npz""",
+        "--config is JSON, expected the name of a file; write it into a file",
+        "rotary --config yarn4.json --seq-len 3 -o y.npz",
+    ),
+    (
+        "rotary --config gpt2.json --seq-len 3 -o y.npz",
+        "or use --dim and --base in place of --config if yours has one",
+        "rotary --dim 8 --base 1e4 --seq-len 3 -o y.npz",
+    ),
+    (
+        "add x.npy -o y.npy --offset 9007199254740991",
+        "x.npy: --offset: the position of row 2 is 9007199254740993, expected magnitude at most 2**53; choose a smaller",
+        "add x.npy -o y.npy --offset 9007199254740989",
+    ),
+    (
+        "add x.npy -o row.npy/y.npy",
+        "row.npy is a file, expected a directory; name another one",
+        "add x.npy -o made/y.npy",
+    ),
+    ("identify -", "identify reads no pipe; write the table into a file", "identify table.npy"),
+    (
+        "identify x.csv",
+        "x.csv is no .npy, .npz or .safetensors file; write the table with numpy.save",
+        "identify table.npy",
+    ),
+    ("add model.pt -o y.npy", "numpy.save('table.npy', torch.load('model.pt'", "add x.npy -o y.npy"),
     ("rotary --seq-len 3 -o y.npz", "--dim is the width of a head", "rotary --dim 8 --seq-len 3 -o y.npz"),
     ("rotary --dim 7 --seq-len 3 -o y.npz", "--dim is 7, expected an even", "rotary --dim 8 --seq-len 3 -o y.npz"),
     (
@@ -94,7 +158,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "rotary --config gemma.json --seq-len 3 -o y.npz",
-        "--layer-type is None, but this model has several types of layers; give one of 'full_attention'",
+        "there is no --layer-type, but this model has several types of layers; give one of 'full_attention'",
         "rotary --config gemma.json --seq-len 3 -o y.npz --layer-type full_attention",
     ),
     (
@@ -143,6 +207,9 @@ def test_the_remedy_works(
     table = np.concatenate([np.sin(angles), np.cos(angles)], 1)
     np.save("table.npy", table)
     np.savez("tables.npz", a=table, b=table)
+    Path("x.csv").write_text("1,2")
+    Path("x.foo").write_bytes(Path("x.npy").read_bytes())
+    Path("model.pt").write_bytes(b"PK\x03\x04")
     Path("t.parquet").write_bytes(b"PAR1")
 
     def attempt(command: str) -> str:

@@ -58,7 +58,7 @@ def _integer(name: str, at_least: int | None = None) -> Callable[[str | int], in
     return parse
 
 
-def _number(name: str) -> Callable[[str | float], float]:
+def _number(name: str, *, above_zero: bool = False) -> Callable[[str | float], float]:
     """Make a parser of numbers on the command line."""
 
     def parse(text: str | float) -> float:
@@ -66,8 +66,8 @@ def _number(name: str) -> Callable[[str | float], float]:
             number = float(text)
         except ValueError:
             number = math.nan
-        if not math.isfinite(number):
-            raise WrongUsage(f"{name} is {text}, expected a finite number")
+        if not math.isfinite(number) or (above_zero and number <= 0.0):
+            raise WrongUsage(f"{name} is {text}, expected a finite number{' above 0' if above_zero else ''}")
         return number
 
     return parse
@@ -108,7 +108,7 @@ _Output = Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="The
 _Convention = Annotated[
     str, typer.Option(autocompletion=_convention_names, metavar="NAME", help="A name that `fastpe conventions` lists.")
 ]
-_base = _number("--base")
+_base = _number("--base", above_zero=True)
 _Base = Annotated[
     float | None,
     typer.Option(parser=_base, metavar="B", help="Base of the wavelengths, which replaces that of the convention."),
@@ -201,7 +201,9 @@ def _rotary(
     dim: Annotated[
         int | None,
         typer.Option(
-            parser=_integer("--dim"), metavar="D", help="Number of columns that are rotated; needed without --config."
+            parser=_integer("--dim", 2),
+            metavar="D",
+            help="Number of columns that are rotated; needed without --config.",
         ),
     ] = None,
     base: Annotated[

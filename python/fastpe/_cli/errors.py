@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 
 class CommandError(Exception):
@@ -65,3 +66,40 @@ def damage_in_one_line(
         if isinstance(error, CommandError | MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             raise
         raise CommandError(f"{source} is not {expected}, or damaged: {first_line(error)}; write it anew{how}") from None
+
+
+# The options that set the arguments of the library.
+_options = {
+    "rotary_dim": "--dim",
+    "d_model": "--d-model",
+    "convention": "--convention",
+    "layer_type": "--layer-type",
+    "seq_len": "--seq-len",
+    "form": "--form",
+    "dtype": "--dtype",
+    "base": "--base",
+    "offset": "--offset",
+    "config": "--config",
+}
+# What the library's messages say to somebody in Python, and what they say in a shell.
+_in_a_shell = (
+    (r"\binterleaved=True\b", "--interleaved"),
+    (r"\binterleaved=False\b", "--no-interleaved"),
+    (r"\bform='(\w+)'", r"--form \1"),
+    (r"\bgive seq_len=$", "give --seq-len"),
+    (r"\bRotaryEmbedding\((\d+), \.\.\)", r"--dim \1 and --base in place of --config"),
+    (r"\bRotaryEmbedding\((?:rotary_dim, \.\.|\.\., base=\.\.)\)", "--dim and --base in place of --config"),
+    (r"\bRotaryEmbedding\(\.\., scaling=\.\.\)", r"\g<0> in Python"),
+    (r"\bcall one of these$", "call one of these in Python"),
+)
+
+
+def with_options(error: Exception, arguments: Sequence[str] = tuple(_options)) -> str:
+    """What the library says is wrong, with options in place of `arguments`, and with remedies for a shell."""
+    message = str(error)
+    if (found := re.match(r"(\w+)(?= (?:is|was)\b|:)", message)) and found[1] in arguments:
+        message = f"{_options[found[1]]}{message.removeprefix(found[1])}"
+        message = re.sub(r"^(--[\w-]+) is None\b", r"there is no \1", message)
+    for python, shell in _in_a_shell:
+        message = re.sub(python, shell, message)
+    return message

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
 import numpy as np
 
 import fastpe
 from fastpe._cli.errors import CommandError, MissingLibrary
+
+_largest_position = 2**53
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +34,14 @@ class EncodingOptions:
 
     def require_positions(self, encoder: fastpe.PositionalEncoding, seq_len: int) -> None:
         """Refuse positions that cannot be encoded before anything is written."""
-        if seq_len:
-            for offset in (self.offset, self.offset + seq_len - 1):
-                encoder.encode(1, offset=offset, channels=(0, 1))
+        if not seq_len:
+            return
+        encoder.encode(1, offset=self.offset, channels=(0, 1))
+        last = encoder.convention.first_position + self.offset + seq_len - 1
+        if last > _largest_position:
+            raise ValueError(
+                f"offset: the position of row {seq_len - 1} is {last}, expected magnitude at most 2**53; choose a smaller one"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,9 +68,26 @@ class RotaryOptions:
         for name, value in (("--dim", self.dim), ("--base", self.base)):
             if value is not None:
                 raise CommandError(f"{name} is {value} and --config has it, expected one of them; leave {name} out")
+        _require_config(self.config)
         return fastpe.RotaryEmbedding.from_config(
             self.config, layer_type=self.layer_type, interleaved=self.interleaved, seq_len=seq_len
         )
+
+
+def _require_config(name: str) -> None:
+    """Refuse what is no file, with a remedy for a shell."""
+    from fastpe._rotary.config import may_be_on_a_hub
+
+    if os.path.exists(name):
+        return
+    if name.lstrip().startswith("{"):
+        raise CommandError("--config is JSON, expected the name of a file; write it into a file")
+    hint = (
+        f"; for a name on a hub, `hf download {name} config.json` (of huggingface_hub) fetches the file"
+        if may_be_on_a_hub(name)
+        else "; correct the name"
+    )
+    raise CommandError(f"--config is {name}, which is no file, expected a model's config.json{hint}")
 
 
 def dtype_of(name: str) -> np.dtype[Any]:

@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -104,8 +104,22 @@ def require_targets(names: Sequence[str], byte_counts: Sequence[int] = (), *, no
         _require_room(paths[0], sum(byte_counts), len(paths))
 
 
+def is_named_otherwise(name: str, suffixes: Collection[str]) -> bool:
+    """Whether the name of a target has a suffix, and none of these. Open descriptors, pipes and devices have any name."""
+    suffix = Path(name).suffix.lower()
+    return bool(suffix) and suffix not in suffixes and descriptor_of(name) is None and not _is_special(Path(name))
+
+
 def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _require_directory(path: Path) -> None:
+    if not path.is_dir():
+        remedy = (
+            "is a file, expected a directory; name another one" if path.exists() else "is no directory; make it first"
+        )
+        raise CommandError(f"{path} {remedy}")
 
 
 def _replaceable(path: Path) -> Path:
@@ -113,8 +127,7 @@ def _replaceable(path: Path) -> Path:
     if path.is_dir():
         raise CommandError(f"{path} is a directory, expected a file to write; add a file name")
     final = Path(os.path.realpath(path))
-    if not final.parent.is_dir():
-        raise CommandError(f"{final.parent} is no directory; make it first")
+    _require_directory(final.parent)
     if final.exists() and not os.access(final, os.W_OK):
         # It could be replaced all the same, but somebody did not want it changed.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -178,8 +191,7 @@ def require_new_directory(path: Path) -> None:
     """Refuse what is there already: a directory cannot take another one's place in one step."""
     if os.path.lexists(path):
         raise CommandError(f"{path} exists, and only a file is replaced; remove it first, or name another output")
-    if not path.absolute().parent.is_dir():
-        raise CommandError(f"{path.absolute().parent} is no directory; make it first")
+    _require_directory(path.absolute().parent)
 
 
 @contextlib.contextmanager

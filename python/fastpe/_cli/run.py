@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,7 +17,7 @@ import typer
 from fastpe import _core
 from fastpe._arguments import nearest
 from fastpe._cli.app import app
-from fastpe._cli.errors import CommandError, MissingLibrary, WrongUsage, printable
+from fastpe._cli.errors import CommandError, MissingLibrary, WrongUsage, printable, with_options
 
 # Click's own class has no public name in typer.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -65,23 +64,11 @@ def run(arguments: Sequence[str] | None) -> int:
     except CommandError as error:
         return _fail(f"fastpe: {error}", 1)
     except (ValueError, TypeError) as error:
-        return _fail(f"fastpe: {_with_options(str(error))}", 1)
+        return _fail(f"fastpe: {with_options(error)}", 1)
     if result == 130:
         # Typer's own answer to Ctrl-C.
         return _fail("fastpe: interrupted", 130)
     return result if isinstance(result, int) else 0
-
-
-def _with_options(message: str) -> str:
-    """A message of the library, with the names of options for those of arguments."""
-    message = re.sub(
-        r"^(rotary_dim|d_model|convention|layer_type|form|base|offset)(?= (?:is|was)\b|:)", _option, message
-    )
-    return message.replace("interleaved=True", "--interleaved").replace("interleaved=False", "--no-interleaved")
-
-
-def _option(argument: re.Match[str]) -> str:
-    return "--" + {"rotary_dim": "dim"}.get(argument[1], argument[1].replace("_", "-"))
 
 
 def _usage_message(error: Exception, arguments: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastpe._cli.errors import CommandError
-from fastpe._cli.files import npy, pairing
+from fastpe._cli.files import formats, npy, pairing
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task
 from fastpe._cli.files.zarr_store import ZarrWork
@@ -26,7 +26,7 @@ def run(
 ) -> None:
     """Add to the arrays or columns `keys` of the inputs."""
     summary = Summary(quiet=quiet)
-    with pairing.tasks(inputs, output, in_place=in_place) as tasks:
+    with pairing.tasks(inputs, output, in_place=in_place, no_clobber=no_clobber) as tasks:
         if pairing.is_pipe(tasks[0].source):
             byte_count = _run_pipe(tasks[0], addition, keys, no_clobber=no_clobber, quiet=quiet)
         else:
@@ -38,6 +38,7 @@ def _run_pipe(task: Task, addition: Addition, keys: Sequence[str], *, no_clobber
     if keys:
         raise CommandError("--key chooses one of several arrays or columns, and a pipe has one array; leave it out")
     assert task.target is not None
+    pairing.require_name(task, formats.npy_array)
     require_targets([task.target], no_clobber=no_clobber)
     with progress_bar(None, quiet=quiet) as progress:
         return npy.run_pipe(task, addition, progress)

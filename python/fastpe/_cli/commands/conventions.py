@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 import fastpe
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, with_options
 
 
 def run(name: str | None) -> None:
-    """Print one of them, or all."""
-    try:
-        chosen = list(fastpe.conventions.values()) if name is None else [fastpe.conventions.find(name)]
-    except ValueError as error:
-        raise CommandError(f"NAME{str(error).removeprefix('convention')}") from None
-    print("\n\n".join(map(str, chosen)))
+    """Print those of this name, or all: those of one coordinate, then those of grids."""
+    found = [
+        (kind, preset)
+        for kind, registry in (("", fastpe.conventions), ("grid ", fastpe.grid_conventions))
+        for preset in registry.values()
+        if name in (None, preset.name)
+    ]
+    if not found:
+        try:
+            fastpe.conventions.find(name)
+        except ValueError as error:
+            raise CommandError(f"NAME{with_options(error, ()).removeprefix('convention')}") from None
+    print("\n\n".join(f"{kind}{preset}" for kind, preset in found))

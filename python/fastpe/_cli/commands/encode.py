@@ -8,9 +8,9 @@ from typing import IO, Any
 import numpy as np
 
 from fastpe._cli.errors import CommandError
-from fastpe._cli.files import blocks, formats, npy_stream
+from fastpe._cli.files import blocks, npy_stream
 from fastpe._cli.options import EncodingOptions
-from fastpe._cli.output import open_target
+from fastpe._cli.output import is_named_otherwise, open_target
 from fastpe._cli.progress import Progress, Summary, progress_bar
 
 
@@ -18,7 +18,7 @@ def run(
     options: EncodingOptions, output: str, *, seq_len: int, d_model: int, dtype: np.dtype[Any], quiet: bool
 ) -> None:
     """Write the encoding of `seq_len` positions."""
-    if (named := formats.by_suffix(output)) is not None and ".npy" not in named.suffixes:
+    if is_named_otherwise(output, [".npy"]):
         raise CommandError(f"-o is {output}, expected a name that ends in .npy: that is what encode writes")
     header = npy_stream.Header((seq_len, d_model), False, dtype)
     summary = Summary(quiet=quiet)

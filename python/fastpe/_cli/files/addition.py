@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import fastpe
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, with_options
 from fastpe._cli.files import blocks, npy_stream
 from fastpe._cli.options import EncodingOptions
 from fastpe._cli.progress import Progress
@@ -53,7 +53,7 @@ class Addition:
             nothing = np.empty((0,) * (axes - 1) + header.shape[-1:], dtype)
             work.add_(nothing, tuple((0, extent) for extent in nothing.shape))
         except ValueError as error:
-            raise CommandError(f"{name}: {error}") from None
+            raise CommandError(f"{name}: {with_options(error, ('convention', 'base', 'offset'))}") from None
         return work
 
     def added(self, vectors: npt.NDArray[Any], **where: Any) -> npt.NDArray[Any]:

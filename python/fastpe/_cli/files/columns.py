@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, with_options
 from fastpe._cli.files.addition import Addition
 
 if TYPE_CHECKING:
@@ -88,9 +88,15 @@ def _vector_columns(schema: pyarrow.Schema) -> list[int]:
 def _several_or_none(schema: pyarrow.Schema, vectors: Sequence[int], source: str) -> str:
     """The message if no column is named and the table does not have exactly one column of lists."""
     dimensions = [field.name for field in schema if _is_float(field.type)]
-    if vectors or not dimensions:
-        some = ", ".join(schema.names[place] for place in vectors[:8]) or "none"
+    if vectors:
+        some = ", ".join(schema.names[place] for place in vectors[:8])
         return f"{source} has {len(vectors)} columns of lists of floats ({some}); choose with --key NAME"
+    if not dimensions:
+        some = ", ".join(f"{field.name} of {field.type}" for field in list(schema)[:8]) or "none"
+        return (
+            f"{source} has no column of floats, or of lists of them; its columns are: {some}; if one holds numbers, cast it "
+            f"with pyarrow.compute.cast"
+        )
     first, last = min(dimensions), max(dimensions)
     common = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), 0)
     pattern = glob.escape(first[:common]) + "*"
@@ -148,7 +154,7 @@ def _require_positions(addition: Addition, d_model: int, row_count: int, source:
     try:
         encoding.require_positions(encoding.encoder(max(d_model, 1)), row_count)
     except ValueError as error:
-        raise CommandError(f"{source}: {error}") from None
+        raise CommandError(f"{source}: {with_options(error, ('convention', 'base', 'offset'))}") from None
 
 
 @dataclasses.dataclass(frozen=True)

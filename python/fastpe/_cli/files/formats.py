@@ -12,6 +12,7 @@ from fastpe._cli.errors import CommandError
 from fastpe._cli.files import arrow, npy, npz, parquet, zarr_store
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task, Work
+from fastpe._identify.files import foreign, reading_of
 
 
 class Format(NamedTuple):
@@ -25,10 +26,12 @@ class Format(NamedTuple):
     check: Callable[[Task, Addition, Sequence[str]], Work]
 
 
+npy_array = Format("one .npy array", (".npy",), b"\x93NUMPY", True, npy.check)
+_npz_archive = Format("a .npz archive", (".npz",), b"PK\x03\x04", False, npz.check)
 _zarr = Format("a zarr store", (".zarr",), b"", True, zarr_store.check)
 formats = (
-    Format("one .npy array", (".npy",), b"\x93NUMPY", True, npy.check),
-    Format("a .npz archive", (".npz",), b"PK\x03\x04", False, npz.check),
+    npy_array,
+    _npz_archive,
     Format("a Parquet file", (".parquet",), b"PAR1", False, parquet.check),
     Format("an Arrow file", (".arrow", ".feather"), b"ARROW1", False, arrow.check),
     _zarr,
@@ -54,6 +57,8 @@ def of_input(name: str) -> Format:
         start = stream.read(8)
     by_content = (entry for entry in formats if entry.magic and start.startswith(entry.magic))
     found = next(by_content, None) or by_suffix(name)
+    if found in (None, _npz_archive):  # PyTorch's files are zip archives, too
+        refuse_foreign(name)
     if found is None:
         raise CommandError(
             f"{name} has none of the formats that are read: {all_suffixes()}; write its array with numpy.save"
@@ -73,3 +78,15 @@ def inputs_in(directory: Path) -> list[str]:
 def all_suffixes() -> str:
     """The suffixes of all formats, as messages list them."""
     return ", ".join(suffix for entry in formats for suffix in entry.suffixes)
+
+
+def refuse_foreign(name: str) -> None:
+    """Refuse a file of another library by its name, with the command that exports a table from it."""
+    if Path(name).suffix.lower() not in foreign:
+        return
+    reading = reading_of(name)
+    raise CommandError(
+        f'{name} is {reading.description}, which is not read here; export the table: python -c "import {reading.module}, '
+        f"numpy; numpy.save('table.npy', {reading.array})\", where NAME is a name that python -c \"import "
+        f'{reading.module}; print({reading.names})" prints{reading.remark}'
+    )

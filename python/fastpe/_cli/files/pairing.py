@@ -13,16 +13,16 @@ from fastpe._cli.errors import CommandError
 from fastpe._cli.files import formats
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task, Work
-from fastpe._cli.output import descriptor_of
+from fastpe._cli.output import descriptor_of, is_named_otherwise
 
 
 @contextlib.contextmanager
-def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> Iterator[list[Task]]:
+def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool, no_clobber: bool) -> Iterator[list[Task]]:
     """Pair inputs with outputs; patterns and directories become the files in them.
 
     A directory for the results is made, and taken back if an error leaves it empty.
     """
-    paired = _paired(inputs, output, in_place=in_place)
+    paired = _paired(inputs, output, in_place=in_place, no_clobber=no_clobber)
     directory = None
     if output is not None and paired[0].target != output and not os.path.exists(output):
         directory = output
@@ -36,9 +36,13 @@ def tasks(inputs: Sequence[str], output: str | None, *, in_place: bool) -> Itera
         raise
 
 
-def _paired(inputs: Sequence[str], output: str | None, *, in_place: bool) -> list[Task]:
+def _paired(inputs: Sequence[str], output: str | None, *, in_place: bool, no_clobber: bool) -> list[Task]:
     if in_place and output is not None:
         raise CommandError(f"-o is {output} and --in-place was given, expected one of them; leave one out")
+    if in_place and no_clobber:
+        raise CommandError(
+            "--in-place changes the file that exists and --no-clobber keeps it, expected one of them; leave one out"
+        )
     if not in_place and output is None:
         raise CommandError(
             "there is no -o and no --in-place, expected one of them; give -o OUT for a new file, or --in-place to change "
@@ -147,11 +151,18 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> Work:
                 f"{task.source} is {found.description}, which cannot be changed in place; write one with -o"
             )
     else:
-        asked = formats.by_suffix(task.target)
-        # A name without the suffix of a format, such as /dev/stdout, may be the target of any format.
-        if asked is not None and asked is not found:
-            suffixes = " or ".join(found.suffixes)
-            raise CommandError(
-                f"{task.source} is {found.description}, and so is its result; give {task.target} the suffix {suffixes}"
-            )
+        require_name(task, found)
     return found.check(task, addition, keys)
+
+
+def require_name(task: Task, found: formats.Format) -> None:
+    """Refuse a target whose name says another format than that of the input, which is that of the result."""
+    assert task.target is not None
+    # The first bytes decide an input's format. Its name may have a suffix of no format, which the result may have, too.
+    own = [] if formats.by_suffix(task.source) else [Path(task.source).suffix.lower()]
+    if is_named_otherwise(task.target, [*found.suffixes, *own]):
+        name = "standard input" if task.source == "-" else task.source
+        suffixes = " or ".join(found.suffixes)
+        raise CommandError(
+            f"{name} is {found.description}, and so is its result; give {task.target} the suffix {suffixes}"
+        )

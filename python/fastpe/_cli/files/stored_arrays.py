@@ -20,27 +20,20 @@ import numpy.typing as npt
 
 from fastpe._cli.errors import CommandError, damage_in_one_line
 from fastpe._cli.files import npy, npy_stream
-from fastpe._cli.files.formats import by_suffix
+from fastpe._cli.files.formats import by_suffix, npy_array, refuse_foreign
 from fastpe._cli.files.named_arrays import safetensors_types
 from fastpe._cli.files.npz import archive_in
 
 Loaders = Mapping[str, Callable[[], npt.NDArray[Any]]]
 
-_torch = (
-    "a PyTorch file, which is not read here; export the table: python -c \"import torch, numpy; numpy.save('table.npy', "
-    "torch.load('{file}', map_location='cpu')['NAME'].float().numpy())\", where NAME is the table's name in the file"
-)
-_onnx = (
-    "an ONNX model, which is not read here; export the table: python -c \"import onnx, numpy; numpy.save('table.npy', "
-    "next(onnx.numpy_helper.to_array(t) for t in onnx.load('{file}').graph.initializer if t.name == 'NAME'))\", where "
-    "NAME is the initializer's name"
-)
-_exports = {".pt": _torch, ".pth": _torch, ".bin": _torch, ".ckpt": _torch, ".onnx": _onnx}
-
 
 def loaders(name: str) -> Loaders:
     """How to load each array of a file, by its name; a .npy file's has none."""
     suffix = Path(name).suffix.lower()
+    if name == "-":
+        raise CommandError(
+            "TABLE is -, expected the name of a file: identify reads no pipe; write the table into a file"
+        )
     other = None if suffix in (".npy", ".npz") else by_suffix(name)
     if other or os.path.isdir(name):
         raise CommandError(
@@ -49,11 +42,14 @@ def loaders(name: str) -> Loaders:
         )
     with open(name, "rb") as stream:
         start = stream.read(4)
-    if suffix in _exports:
-        raise CommandError(f"{name} is {_exports[suffix].format(file=name)}")
+    refuse_foreign(name)
     if suffix == ".safetensors":
         return _in_safetensors(name)
-    return _in_npz(name) if start == b"PK\x03\x04" or suffix == ".npz" else {"": lambda: _typed(npy.load(name))}
+    if start == b"PK\x03\x04" or suffix == ".npz":
+        return _in_npz(name)
+    if suffix != ".npy" and not npy_array.magic.startswith(start):
+        raise CommandError(f"{name} is no .npy, .npz or .safetensors file; write the table with numpy.save")
+    return {"": lambda: _typed(npy.load(name))}
 
 
 def _in_npz(name: str) -> Loaders:
