@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -21,21 +22,26 @@ def kept_bytes() -> int:
     return int(fastpe.show_config()["kept_row_bytes"])
 
 
-def growth(call: Callable[[], Any]) -> int:
-    """The bytes of rows that a call adds to those kept."""
-    before = kept_bytes()
-    call()
-    return kept_bytes() - before
+Growth: TypeAlias = Callable[[Callable[[], Any]], int]
 
 
-@pytest.fixture(autouse=True)
-def _no_rows_of_other_tests() -> None:
+@pytest.fixture
+def growth() -> Growth:
+    """The bytes of rows that a call adds to those kept; encoders of other tests can give none back meanwhile."""
     from fastpe._sinusoid import encoder
 
     encoder._kept_encoding.cache_clear()
+    gc.collect()
+
+    def measured(call: Callable[[], Any]) -> int:
+        before = kept_bytes()
+        call()
+        return kept_bytes() - before
+
+    return measured
 
 
-def test_rows_are_kept_when_they_are_asked_for_again() -> None:
+def test_rows_are_kept_when_they_are_asked_for_again(growth: Growth) -> None:
     encoding = fastpe.PositionalEncoding(64)
     asked = [growth(lambda: encoding.encode(8)) for _ in range(4)]
     assert asked[0] == 0
@@ -44,14 +50,14 @@ def test_rows_are_kept_when_they_are_asked_for_again() -> None:
     assert growth(lambda: encoding.encode(8, offset=10_000)) == 0, "other rows were not asked for before"
 
 
-def test_a_call_fills_one_block_at_most() -> None:
+def test_a_call_fills_one_block_at_most(growth: Growth) -> None:
     encoding, x = fastpe.PositionalEncoding(1024), np.zeros((1, 1024, 1024), np.float32)
     grown = [growth(lambda: encoding.add_(x)) for _ in range(24)]
     assert sum(grown) == 1024 * 1024 * 4
     assert max(grown) <= MIB
 
 
-def test_an_encoder_keeps_its_budget_at_most() -> None:
+def test_an_encoder_keeps_its_budget_at_most(growth: Growth) -> None:
     encoding = fastpe.PositionalEncoding(1024)
 
     def ask_for_all() -> None:
@@ -64,6 +70,7 @@ def test_an_encoder_keeps_its_budget_at_most() -> None:
     assert growth(ask_for_all) == 2 * ENCODER_BUDGET, "one in each dtype"
 
 
+@pytest.mark.usefixtures("growth")
 def test_all_encoders_together_keep_the_process_budget_at_most() -> None:
     before, x = kept_bytes(), np.zeros((1, 1024, 1024), np.float32)
     encoders = [fastpe.PositionalEncoding(1024, base=float(base)) for base in range(2, 9)]
@@ -108,7 +115,7 @@ def test_each_sequence_of_a_batch_reads_kept_rows_of_its_own(
 
 
 @pytest.mark.parametrize("make", [fastpe.PositionalEncoding, fastpe.RotaryEmbedding])
-def test_max_len_0_keeps_nothing(make: Any) -> None:
+def test_max_len_0_keeps_nothing(make: Any, growth: Growth) -> None:
     encoding = make(64, max_len=0, **({"interleaved": True} if make is fastpe.RotaryEmbedding else {}))
     call = encoding.tables if make is fastpe.RotaryEmbedding else encoding.encode
     assert [growth(lambda: call(8)) for _ in range(5)] == [0] * 5
@@ -152,7 +159,7 @@ def test_no_bit_of_a_rotary_embedding_depends_on_what_is_kept(axes: list[int] | 
                 assert np.array_equal(mine, wanted)
 
 
-def test_warm_up_makes_every_row_that_max_len_promises() -> None:
+def test_warm_up_makes_every_row_that_max_len_promises(growth: Growth) -> None:
     for encoding in (
         fastpe.PositionalEncoding(64, max_len=3000),
         fastpe.RotaryEmbedding(64, interleaved=True, max_len=3000),
