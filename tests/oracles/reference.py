@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -69,15 +70,16 @@ def columns(d_model: int, knobs: Knobs) -> list[tuple[str, int] | None]:
     return result[:d_model]
 
 
-def exact_frequencies(d_model: int, knobs: Knobs = VASWANI) -> list[Any]:
+@functools.lru_cache(maxsize=1024)
+def exact_frequencies(d_model: int, knobs: Knobs = VASWANI) -> tuple[Any, ...]:
     count = frequency_count(d_model, knobs)
     if knobs.freqs is not None:
-        return [mpmath.mpf(value) for value in knobs.freqs]
+        return tuple(mpmath.mpf(value) for value in knobs.freqs)
     denominator = mpmath.mpf(count if knobs.pads_odd else d_model / 2) - mpmath.mpf(knobs.shift)
-    return [
+    return tuple(
         mpmath.mpf(knobs.freq_scale) * mpmath.power(mpmath.mpf(knobs.base), -mpmath.mpf(k) / denominator)
         for k in range(count)
-    ]
+    )
 
 
 class Exact(NamedTuple):

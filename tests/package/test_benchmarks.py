@@ -136,9 +136,10 @@ def test_every_answer_of_the_small_cases_is_right(name: str, monkeypatch: pytest
     assert all(names.intersection(bar.rivals) for bar in case.bars) or "careful loop" not in names
 
 
-@pytest.mark.skipif(not parts.available(), reason="there is no C compiler")
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_the_careful_loops_add_a_table_to_every_value(dtype: npt.DTypeLike) -> None:
+    if not parts.available():
+        pytest.skip("there is no C compiler")
     # Several segments, the last one shorter.
     x = np.random.default_rng(0).integers(-8, 8, (3, 100, 64)).astype(dtype)
     table = np.random.default_rng(1).integers(-8, 8, (100, 64)).astype(np.float32)
