@@ -213,6 +213,8 @@ def row(rotary: Rotary) -> dict[str, Any]:
         ]
         usual = {"rope_type": "default", "rope_theta": result["rope_theta"], "partial_rotary_factor": share}
         if {"partial_rotary_factor": 1.0, **rope} != usual:
+            if made(rotary.config, rope_theta=4000.0).rope_parameters["rope_theta"] == 4000.0:
+                del rope["rope_theta"]
             result["rope"] = rope
     names = {key: config.attribute_map.get(key, key) for key in ("head_dim", "hidden_size", "num_attention_heads")}
     keys = [*names, *LENGTHS, "qk_rope_head_dim"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,14 @@ REMEDIED: list[tuple[str, str, str]] = [
         "read(io.StringIO(json.dumps(LLAMA)))",
         "give json.load(config)",
         "read(json.load(io.StringIO(json.dumps(LLAMA))))",
+    ),
+    ("read(os.fsencode(SAVED))", "give os.fsdecode(config)", "read(os.fsdecode(os.fsencode(SAVED)))"),
+    ("read([LLAMA])", "give config[0]", "read([LLAMA][0])"),
+    ("read(None)", "give the dictionary of your model's config.json, or its path", "(read(LLAMA), read(SAVED))"),
+    (
+        "read({'model_type': 'gpt_oss', 'rope_theta': None})",
+        "write the number, or leave the key out",
+        "(read({'model_type': 'gpt_oss', 'rope_theta': 1e4}), read({'model_type': 'gpt_oss'}))",
     ),
     (
         "read('nofile.json')",
@@ -145,9 +154,9 @@ REMEDIED: list[tuple[str, str, str]] = [
         "(read({'model_type': 'minimax'}), RotaryEmbedding(64, interleaved=False))",
     ),
     (
-        "read({'model_type': 'gpt_oss', 'rope_theta': 1e4})",
-        'write 150000.0, or {"rope_parameters": {"rope_theta": 10000.0, ..}}',
-        "(read({'model_type': 'gpt_oss', 'rope_theta': 150000.0}), read({'model_type': 'gpt_oss', 'rope_parameters': {'rope_theta': 10000.0}}))",
+        "read({'model_type': 'apertus', 'rope_theta': 1e4})",
+        'write 12000000.0, or {"rope_parameters": {"rope_theta": 10000.0, ..}}',
+        "(read({'model_type': 'apertus', 'rope_theta': 12e6}), read({'model_type': 'apertus', 'rope_parameters': {'rope_theta': 10000.0}}))",
     ),
     ("read(LLAMA, axes=True)", "models of this type have one coordinate; leave it out", "read(LLAMA)"),
     ("read({'model_type': 'llava'})", 'no "text_config"', "read({'model_type': 'llava', 'text_config': LLAMA})"),
@@ -178,5 +187,7 @@ def test_the_remedy_works(wrong: str, remedy: str, remedied: str, tmp_path: Path
         return tmp_path / name
 
     functions = {name: getattr(fastpe, name) for name in ("RotaryEmbedding", "rotary_frequencies")}
-    names = {**globals(), **functions, "hf_hub_download": hf_hub_download, "io": io}
+    saved = tmp_path / "saved.json"
+    saved.write_text(json.dumps(LLAMA))
+    names = {**globals(), **functions, "hf_hub_download": hf_hub_download, "io": io, "os": os, "SAVED": str(saved)}
     check_remedy(evaluating(lambda: names), wrong, remedy, remedied)

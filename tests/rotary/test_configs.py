@@ -209,6 +209,7 @@ def test_the_text_of_a_model_with_other_parts() -> None:
         ({"model_type": "gpt_neox", "rotary_pct": 0.5, "rotary_emb_base": 5000}, 48, 5000),
         ({"model_type": "jetmoe", "kv_channels": 64}, 64, 10000),
         ({"model_type": "dbrx", "d_model": 512, "n_heads": 8, "attn_config": {"rope_theta": 500000}}, 64, 500000),
+        ({"model_type": "dbrx", "rope_theta": 5e4, "attn_config": {"rope_theta": None}}, 128, 5e4),
         ({"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64}, 64, 5e6),
         # GLM 4.5's heads are wider than their share of hidden_size.
         (
@@ -421,7 +422,20 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
             "a rotary_dim of 64, which transformers does not read in models",
         ),
         ({"model_type": "gpt_neox", "rope_theta": 5e5}, {}, "which transformers does not read here: it takes 10000.0"),
-        ({"model_type": "gpt_oss", "rope_theta": 1e4}, {}, "does not read here: it takes 150000.0"),
+        ({"model_type": "apertus", "rope_theta": 1e4}, {}, "does not read here: it takes 12000000.0"),
+        *(
+            ({"model_type": model_type, **config}, arguments, '"rope_theta" of null, which transformers keeps')
+            for model_type, config, arguments in (
+                ("llama", {"head_dim": 8, "rope_theta": None}, {}),
+                ("llama", {"head_dim": 8, "rope_parameters": {"rope_theta": None}}, {}),
+                ("dbrx", {"rope_theta": None}, {}),
+                ("gpt_oss", {"rope_theta": None}, {}),
+                ("gpt_oss", {"rope_parameters": {"rope_theta": None}}, {}),
+                ("openai_privacy_filter", {"rope_theta": None}, {}),
+                ("dots3_note_text", {"rope_theta": None}, {"layer_type": "indexed_attention"}),
+                ("dots3_note_text", {"swa_rope_theta": None}, {"layer_type": "sliding_attention"}),
+            )
+        ),
         (
             {"model_type": "falcon", "alibi": True},
             {},
@@ -483,7 +497,7 @@ def test_refused_with_words(config: dict[str, Any], arguments: dict[str, Any], w
     ("config", "arguments", "words"),
     [
         ({"model_type": "llama", "rope_scaling": 4}, {}, 'config has a "rope_scaling" of 4, expected a mapping'),
-        (4, {}, "config is a int, expected a mapping or the path of a config.json; give the one of your model"),
+        (4, {}, "config is a int, expected a mapping or the path of a config.json; give the dictionary of"),
         ({"model_type": "llama", "head_dim": "64"}, {}, "config has a \"head_dim\" of '64', expected an int"),
         ({"model_type": "llama", "rope_theta": "1e4"}, {}, "config has a \"rope_theta\" of '1e4', expected a number"),
         ({"model_type": ["llama"]}, {}, "model_type is ['llama'], expected a str"),

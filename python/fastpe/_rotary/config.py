@@ -11,7 +11,8 @@ What the fields of a row mean:
 * width: keys of the config, or quotients of them; the first one that is there is the width of the head.
 * partial: whether partial_rotary_factor is read; where it is "ignored", the width is that of the part already.
 * rotary_dim: a key of the config that is the width of the part itself.
-* rope_theta, partial_rotary_factor: defaults. rope: the mapping that counts if the config has none.
+* rope_theta, partial_rotary_factor: defaults. rope: the mapping that counts if the config has none; it has no base where
+  the config's own counts.
 * layers: what differs for types of layers; null for layers that are not rotated. nested: there is no old form.
 * scaled (of a layer): whether one mapping for all layers counts for this type; "rope_type": only if it has this key.
 * own_theta (of a layer): a base in such a mapping does not count. yarn (of a layer): defaults of this scaling.
@@ -138,10 +139,12 @@ def _config_hint(config: Any) -> str:
     if hasattr(config, "read"):
         return "give json.load(config)"
     if isinstance(config, (bytes, bytearray)):
-        return "give json.loads(config)"
+        return "give json.loads(config)" if config.lstrip().startswith(b"{") else "give os.fsdecode(config)"
     if hasattr(config, "to_dict"):
         return "give config.to_dict()"
-    return "give the one of your model"
+    if isinstance(config, (list, tuple)) and len(config) == 1:
+        return "give config[0]"
+    return "give the dictionary of your model's config.json, or its path"
 
 
 def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
@@ -359,8 +362,10 @@ class _Layer:
         """Whether null stands where transformers reads this key: in the rope mapping, or else in the config."""
         if key in self._written:
             return self._written[key] is None
-        names = self._names(key)[-1:]  # the first of several names is optional in transformers
-        written = not self._row.get("nested") and any(name in self._config for name in names)
+        # The first of several names is optional in transformers, and it reads no key of an inner mapping.
+        names = [name for name in self._names(key) if "." not in name][-1:]
+        is_read = not self._row.get("nested") or key in self._row.get("names", {})
+        written = is_read and any(name in self._config for name in names)
         return written and self.value(key, null_counts=True) is None
 
     def _share(self) -> float:
