@@ -89,7 +89,7 @@ constexpr InstructionSet instruction_sets[] = {
 
 std::atomic<const InstructionSet*> active{nullptr};
 
-const InstructionSet& find(const std::string& name, const char* source) {
+const InstructionSet& find(const std::string& name, const char* source, const char* remedy = "") {
   std::string names;
   for (const InstructionSet& set : instruction_sets) {
     if (!set.is_supported()) continue;
@@ -97,12 +97,12 @@ const InstructionSet& find(const std::string& name, const char* source) {
     names += (names.empty() ? "" : ", ") + std::string(set.name);
   }
   throw std::invalid_argument(std::string(source) + ": instruction set '" + name +
-                              "' is unknown or not available here, expected one of " + names);
+                              "' is unknown or not available here, expected one of " + names + remedy);
 }
 
 const InstructionSet& choose() {
   const char* wanted = std::getenv("FASTPE_ISA");
-  if (wanted != nullptr && *wanted != '\0') return find(wanted, "FASTPE_ISA");
+  if (wanted != nullptr && *wanted != '\0') return find(wanted, "FASTPE_ISA", "; correct it or unset it");
   const InstructionSet* set = std::begin(instruction_sets);
   while (!set->is_supported()) ++set;
   return *set;

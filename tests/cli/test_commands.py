@@ -129,6 +129,8 @@ def test_wrong_usage_is_one_line_and_2(arguments: list[str], message: str, capsy
         ("add x.npy -o y.npy --scale nan", "--scale is nan, expected a finite number"),
         ("add x.npy -o y.npy --alpha inf", "--alpha is inf, expected a finite number"),
         ("plot heatmp -o x.png", "PICTURE is heatmp, which is not known; did you mean heatmap?"),
+        ("plot rotary-wavelengths", "PICTURE is rotary-wavelengths, which is not known; did you mean rotary?"),
+        ("plot float32_error", "PICTURE is float32_error, which is not known; did you mean error?"),
     ],
 )
 def test_a_wrong_value_is_named_in_our_own_words(

@@ -343,7 +343,7 @@ def test_a_named_pipe_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture
 _closed_and_full = [
     ("add - -o y.npy <&-", "fastpe: standard input is closed; redirect it or name a file\n"),
     ("encode --seq-len 3 --d-model 4 -o - >&-", "fastpe: -o - writes to standard output, which is closed"),
-    ("encode --seq-len 3 --d-model 4 -o - > /dev/full", "fastpe: -: No space left on device\n"),
+    ("encode --seq-len 3 --d-model 4 -o - > /dev/full", "fastpe: standard output: No space left on device\n"),
     *((f"{command} > /dev/full", "fastpe: No space left on device\n") for command in _commands_that_print),
     *((f"{command} >&-", "fastpe: Bad file descriptor\n") for command in _commands_that_print),
 ]
@@ -793,6 +793,30 @@ def test_in_place_says_that_a_file_is_partly_changed(
     result = np.load(name)
     np.testing.assert_array_equal(result[:rows], fastpe.add(x)[:rows])
     np.testing.assert_array_equal(result[rows:], x[rows:])
+
+
+def test_ctrl_c_in_place_says_what_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = embeddings(3, 6)
+    names = [save(tmp_path / f"{name}.npy", x) for name in "abc"]
+    write, calls = npy_stream.write_elements, 0
+
+    def interrupt_in_the_second_file(*arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    monkeypatch.setattr(npy_stream, "write_elements", interrupt_in_the_second_file)
+    assert main(["add", *names, "--in-place"]) == 130
+    assert capsys.readouterr().err.splitlines() == [
+        f"fastpe: {names[1]} may be partly changed, after 0 bytes; restore it from a copy",
+        f"fastpe: of 3 inputs, 1 before {names[1]} is changed, and 1 after it is not",
+        "fastpe: interrupted",
+    ]
+    assert [bool((np.load(name) == x).all()) for name in names] == [False, True, True]
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:

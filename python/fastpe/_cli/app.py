@@ -330,12 +330,14 @@ def _info(
 
 
 _pictures = ("heatmap", "wavelengths", "waves", "similarity", "error", "rotary")
+# What draws them in Python, where it has another name.
+_drawn_by = {"rotary_wavelengths": "rotary", "float32_error": "error"}
 
 
 def _picture(text: str) -> str:
     if text in _pictures:
         return text
-    near = nearest(text, _pictures)
+    near = _drawn_by.get(text.replace("-", "_")) or nearest(text, _pictures)
     hint = f"did you mean {near}?" if near else f"expected one of {', '.join(_pictures)}"
     raise WrongUsage(f"PICTURE is {text}, which is not known; {hint}")
 

@@ -231,5 +231,5 @@ def open_target(path: str, byte_count: int = 0) -> Iterator[IO[bytes]]:
     """The target that a command line names, for at least `byte_count` bytes; ``-`` is standard output."""
     number = descriptor_of(path)
     opened = complete_file(Path(path), byte_count) if number is None else _open_descriptor(number, path)
-    with _named_in_errors(path), opened as stream:
+    with _named_in_errors("standard output" if path == "-" else path), opened as stream:
         yield stream

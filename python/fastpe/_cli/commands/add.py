@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
-from fastpe._cli.errors import CommandError
+from fastpe._cli.errors import CommandError, printable
 from fastpe._cli.files import formats, npy, pairing
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task
@@ -56,6 +57,19 @@ def _run_files(tasks: Sequence[Task], addition: Addition, keys: Sequence[str], *
     )
     byte_count = sum(item.byte_count for item in work)
     with progress_bar(byte_count, quiet=quiet) as progress:
-        for item in work:
-            item.run(progress)
+        done = 0
+        try:
+            for item in work:
+                item.run(progress)
+                done += 1
+        except BaseException:
+            if len(work) > 1 and done < len(work) and work[done].task.target is None:
+                name, rest = work[done].task.source, len(work) - done - 1
+                state = f"{done} before {name} {_are(done)} changed, and {rest} after it {_are(rest)} not"
+                print(printable(f"fastpe: of {len(work)} inputs, {state}"), file=sys.stderr)
+            raise
     return byte_count
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
