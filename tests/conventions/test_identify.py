@@ -212,6 +212,19 @@ def test_what_the_call_makes_otherwise_is_said() -> None:
     assert not any("the table has" in note for note in fastpe.identify(fastpe.encode(60, 32)).notes)
 
 
+def test_the_dtype_of_complex_tables_is_that_of_their_parts() -> None:
+    table = fastpe.RotaryEmbedding(8, interleaved=True).tables(100, form="complex", dtype="float64")
+    found = fastpe.identify(table)
+    assert "the table has dtype complex128, which the call makes with dtype='float64', that of its parts" in found.notes
+    again = eval(found.code.removesuffix(")") + ", dtype='float64')", {"fastpe": fastpe})
+    np.testing.assert_array_equal(again, table)
+
+
+def test_of_near_presets_with_one_formula_the_plainest_is_named() -> None:
+    noise = np.random.default_rng(1).normal(size=(60, 32)) * 0.01
+    assert fastpe.identify(fastpe.encode(60, 32) + noise).notes[0].startswith("the nearest is 'vaswani'")
+
+
 def test_what_is_near_is_named() -> None:
     noise = np.random.default_rng(1).normal(size=(60, 32)) * 0.01
     found = fastpe.identify(fastpe.encode(60, 32, convention="concat") + noise)

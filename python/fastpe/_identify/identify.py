@@ -103,6 +103,8 @@ def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
         notes.append(f"the table has shape {list(array.shape)}, and the call makes it without axes of length 1")
     if array.dtype.name in ("float64", "float16", "bfloat16"):
         notes.append(f"the table has dtype {array.dtype.name}, which the call makes if it is given as dtype=")
+    if array.dtype.name == "complex128":
+        notes.append("the table has dtype complex128, which the call makes with dtype='float64', that of its parts")
     return tuple(notes)
 
 

@@ -163,7 +163,10 @@ def nearest(table: Array, rounding: float) -> str:
         if _is_defined(preset, d_model):
             differences = np.abs(order.head - _expected(preset, d_model, order.head_rows))
             scale = preset.output_scale(d_model)
-            best = min(best, (float(differences.mean()) / scale, preset.name, float(differences.max())))
+            distance = float(differences.mean()) / scale
+            # Of presets with one formula at this width, the first is the plainest.
+            if distance < best[0]:
+                best = distance, preset.name, float(differences.max())
     return f"the nearest is {best[1]!r}, off by up to {best[2]:.2g}" if best[0] < _near else ""
 
 
