@@ -96,10 +96,15 @@ std::string array_of_tensor(PyObject* tensor, const char* name, Bfloat16 bfloat1
     if (!has_attribute(tensor, attribute)) return std::string();
     return str_of(run_python([&] { return PyObject_GetAttrString(tensor, attribute); }));
   };
-  return text(name) + (attribute_text("requires_grad") == "True" ? ".detach()" : "") +
-         (attribute_text("dtype") != "torch.bfloat16" ? ".numpy()"
-          : bfloat16 == Bfloat16::refused             ? ".float().numpy()"
-                                                      : ".view(torch.uint16).numpy().view(ml_dtypes.bfloat16)");
+  const bool requires_grad = attribute_text("requires_grad") == "True";
+  const bool is_bfloat16 = attribute_text("dtype") == "torch.bfloat16";
+  if (bfloat16 == Bfloat16::compared && (requires_grad || is_bfloat16)) {
+    return "(" + text(name) + " != 0).numpy(), or (" + text(name) + " == 0).numpy() of one that is added to scores";
+  }
+  return text(name) + (requires_grad ? ".detach()" : "") +
+         (!is_bfloat16                    ? ".numpy()"
+          : bfloat16 == Bfloat16::refused ? ".float().numpy()"
+                                          : ".view(torch.uint16).numpy().view(ml_dtypes.bfloat16)");
 }
 
 bool holds_arrays(PyObject* object) {
@@ -145,10 +150,12 @@ Array array_of(PyObject* object, const char* name) {
   if (holds_arrays(object)) {
     throw py::type_error(found + " of arrays, expected one numpy.ndarray; pass its arrays one by one");
   }
-  throw py::type_error(
-      found + ", expected a numpy.ndarray; pass " +
-      (has_attribute(object, "numpy") ? array_of_tensor(object, name, Bfloat16::taken) : "np.asarray(..)") +
-      " and keep that array: the result is written into it");
+  throw py::type_error(found + ", expected a numpy.ndarray; pass " +
+                       (has_attribute(object, "numpy") ? array_of_tensor(object, name, Bfloat16::taken)
+                        : has_attribute(object, "__fspath__") || PyUnicode_Check(object)
+                            ? "np.load(..) of a file"
+                            : "np.asarray(" + text(name) + ", np.float32)") +
+                       " and keep that array: the result is written into it");
 }
 
 Array array_from(PyObject* object, const char* name, Bfloat16 bfloat16) {
@@ -177,7 +184,7 @@ Array array_from(PyObject* object, const char* name, Bfloat16 bfloat16) {
 }
 
 Array mask_from(PyObject* object, const char* name) {
-  Array array = array_from(object, name, Bfloat16::refused);
+  Array array = array_from(object, name, Bfloat16::compared);
   const char kind = array.dtype().kind();
   if (kind != 'i' && kind != 'u') return array;
   array = converted(array.ptr());
@@ -217,6 +224,37 @@ namespace {
 
 constexpr const char* known_dtypes = "float32, float64, float16 or ml_dtypes.bfloat16";
 
+// The place of an element of an array, by its index in C order: "ids[2, 7]".
+std::string element_text(const Array& array, const char* name, py::ssize_t index) {
+  std::string result;
+  for (py::ssize_t axis = array.ndim() - 1; axis >= 0; --axis) {
+    result = std::to_string(index % array.shape(axis)) + (result.empty() ? "" : ", ") + result;
+    index /= array.shape(axis);
+  }
+  return text(name) + (result.empty() ? "" : "[" + result + "]");
+}
+
+// Calls visit(element, index) for the elements of an array of Python's objects, until it returns false.
+template <class Visit>
+void each_object(const Array& array, const Visit& visit) {
+  const py::object elements = run_python([&] { return PyObject_GetAttrString(array.ptr(), "flat"); });
+  py::ssize_t index = 0;
+  for (const py::handle element : elements) {
+    if (!visit(element.ptr(), index++)) return;
+  }
+}
+
+// A ValueError for Python's integers of more than 64 bits, which make an array of objects.
+void refuse_long_integers(const Array& array, const char* name) {
+  if (array.dtype().kind() != 'O') return;
+  each_object(array, [&](PyObject* object, py::ssize_t index) {
+    const std::optional<std::int64_t> value = PyLong_Check(object) ? integer_argument(object) : std::nullopt;
+    if (!value || (*value != INT64_MAX && *value != INT64_MIN)) return true;
+    throw py::value_error(element_text(array, name, index) + " is " + repr_of(object) +
+                          ", expected magnitude at most 2**53; beyond it not every integer has a float64 of its own");
+  });
+}
+
 std::optional<DType> known_dtype(py::handle dtype) {
   const int number = py::detail::array_descriptor_proxy(dtype.ptr())->type_num;
   if (number == Proxy::NPY_FLOAT_) return DType::float32;
@@ -228,13 +266,35 @@ std::optional<DType> known_dtype(py::handle dtype) {
 
 }  // namespace
 
+std::string conversion(const Array& array, const char* name, const char* dtype) {
+  const std::string asarray = "np.asarray(" + text(name) + ", np." + dtype + ")";
+  const char kind = array.dtype().kind();
+  if (kind == 'U') {
+    const std::string number = array.ndim() == 0 ? "int(" + text(name) + ")" : asarray;
+    return "; give numbers, or " + number + " where the text is digits";
+  }
+  if (kind == 'S') return "; give numbers, or np.frombuffer(" + text(name) + ", np." + dtype + ") of raw bytes";
+  if (kind == 'V') return "; pass one field of it, such as " + text(name) + "['field'], that has numbers";
+  std::string hint = "; pass " + asarray;
+  if (kind == 'O') {
+    each_object(array, [&](PyObject* object, py::ssize_t index) {
+      if (PyList_Check(object) || PyTuple_Check(object) || is_array(object)) {
+        hint = "; its elements are arrays: pass np.stack(" + text(name) + ")";
+      } else if (object == Py_None) {
+        hint = "; " + element_text(array, name, index) + " is None: give a number in its place";
+      } else {
+        return true;
+      }
+      return false;
+    });
+  }
+  return hint;
+}
+
 DType dtype_of(py::handle dtype, const char* name) {
   if (const std::optional<DType> known = known_dtype(dtype)) return *known;
-  const char kind = dtype.attr("kind").cast<std::string>()[0];
-  const bool may_be_bfloat16 = dtype.attr("itemsize").cast<int>() == 2 && (kind == 'u' || kind == 'i' || kind == 'V');
-  throw py::type_error(
-      text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes + "; convert it with .astype(..)" +
-      (may_be_bfloat16 ? ", or pass .view(ml_dtypes.bfloat16) if these are the bits of bfloat16" : ""));
+  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes +
+                       "; pass an array of one of them");
 }
 
 DType requested_dtype(py::handle dtype) {
@@ -247,7 +307,17 @@ DType requested_dtype(py::handle dtype) {
   return *known;
 }
 
-DType dtype_of(const Array& array, const char* name) { return dtype_of(array.borrowed_dtype(), name); }
+DType dtype_of(const Array& array, const char* name) {
+  const py::handle dtype = array.borrowed_dtype();
+  if (const std::optional<DType> known = known_dtype(dtype)) return *known;
+  const char kind = array.dtype().kind();
+  const bool may_be_bfloat16 = array.itemsize() == 2 && (kind == 'u' || kind == 'i' || kind == 'V');
+  const std::string view = text(name) + ".view(ml_dtypes.bfloat16) if these are the bits of bfloat16";
+  throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes +
+                       (may_be_bfloat16 && kind == 'V'
+                            ? "; pass " + view
+                            : conversion(array, name, "float32") + (may_be_bfloat16 ? ", or pass " + view : "")));
+}
 
 void require_native_order(py::handle dtype, const char* name) {
   if (has_native_order(dtype)) return;
@@ -376,10 +446,15 @@ void require_shape(const Array& array, const Shape& shape, const char* name) {
                         ": nothing is broadcast");
 }
 
+std::string same_dtype(const char* name, const Array& like) {
+  const std::string dtype = dtype_text(like.dtype());
+  return "np.asarray(" + text(name) + ", " + (dtype == "bfloat16" ? "ml_dtypes." : "np.") + dtype + ")";
+}
+
 void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name) {
   if (array.dtype().num() == like.dtype().num()) return;
   throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) + ", expected " +
-                       dtype_text(like.dtype()) + " as " + like_name + " has; convert one of them with .astype(..)");
+                       dtype_text(like.dtype()) + " as " + like_name + " has; pass " + same_dtype(name, like));
 }
 
 bool is_same_memory(const Array& a, const Array& b) {
@@ -425,12 +500,14 @@ NumberType number_type_of(const Array& array, const char* name, Numbers numbers)
   const bool is_integer = kind == 'i' || kind == 'u';
   const bool is_float = kind == 'f' && (bytes == 4 || bytes == 8);
   if (!is_integer && !(is_float && numbers == Numbers::integers_or_floats)) {
-    const std::string expected = numbers == Numbers::integers ? "integers" : "integers, float32 or float64";
+    refuse_long_integers(array, name);
+    const bool is_integer_only = numbers == Numbers::integers;
+    const std::string expected = is_integer_only ? "integers" : "integers, float32 or float64";
     const bool is_short_float = bytes == 2 && (kind == 'f' || kind == 'V');
     throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) + ", expected " + expected +
                          (is_short_float ? "; a 16-bit float cannot hold every position: keep them in int64 from the "
                                            "start"
-                                         : "; convert it with .astype(..)"));
+                                         : conversion(array, name, is_integer_only ? "int64" : "float64")));
   }
   require_native_order(array.dtype(), name);
   if (kind == 'f') return bytes == 4 ? NumberType::float32 : NumberType::float64;

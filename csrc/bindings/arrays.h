@@ -93,8 +93,8 @@ bool is_ndarray(PyObject* object);
 // __array_interface__.
 Array array_of(PyObject* object, const char* name);
 
-// Whether an argument may hold bfloat16: messages about tensors depend on it.
-enum class Bfloat16 { taken, refused };
+// Whether an argument may hold bfloat16, or is a mask, which a comparison makes: messages about tensors depend on it.
+enum class Bfloat16 { taken, refused, compared };
 
 // The same for what is only read, which may be a new array too: of whatever numpy.asarray takes, or of an object that
 // has DLPack alone.
@@ -110,6 +110,9 @@ enum class Order { any, contiguous };
 Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order order = Order::any);
 
 // ---- Phase 2: these run none, but for the words of an error
+
+// What makes numbers of `dtype` of an array of another one, as the end of a message.
+std::string conversion(const Array& array, const char* name, const char* dtype);
 
 // The dtype as the core knows it; a TypeError for any other.
 DType dtype_of(const Array& array, const char* name);
@@ -140,6 +143,9 @@ Rows writable_rows_of_pairs(Array& array, DType dtype, int axes, const char* nam
 TableView table_of(const Array& array, const char* name);
 // The same, or [1, rows, columns] or [rows, 1, columns], as models keep their learned positions.
 TableView position_table_of(const Array& array, const char* name);
+
+// The expression that makes an array of the dtype of another one, as messages write it.
+std::string same_dtype(const char* name, const Array& like);
 
 void require_shape(const Array& array, const Shape& shape, const char* name);
 void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name);

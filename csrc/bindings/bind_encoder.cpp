@@ -260,6 +260,12 @@ void bind_encoder(py::module_& module) {
       },
       py::arg("input"), py::arg("name"), py::arg("takes_bfloat16") = false);
   module.def(
+      "conversion",
+      [](const py::object& array, const char* name, const char* dtype) {
+        return conversion(array_from(array.ptr(), name), name, dtype);
+      },
+      py::arg("array"), py::arg("name"), py::arg("dtype"));
+  module.def(
       "mask", [](const py::object& input, const char* name) { return py::object(mask_from(input.ptr(), name)); },
       py::arg("input"), py::arg("name"));
   define_method<EncodeMethod, bound_of<BoundEncoder>, encode>(type);

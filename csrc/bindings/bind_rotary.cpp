@@ -477,7 +477,7 @@ void require_table_dtype(const Array& table, const Array& x, const char* name) {
   const bool has_choice = x_dtype != DType::float32;
   throw py::type_error(std::string(name) + " has dtype " + py::str(table.dtype()).cast<std::string>() + ", expected " +
                        (has_choice ? "float32, or " : "") + py::str(x.dtype()).cast<std::string>() +
-                       " as x has; convert it with .astype(..)");
+                       " as x has; pass " + same_dtype(name, x));
 }
 
 PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {

@@ -80,7 +80,7 @@ def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.f
     except ValueError:
         raise ValueError(f"{name} is {shown(values)}, expected {expected}") from None
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} has dtype {array.dtype}, expected float64; convert it with .astype(..)")
+        raise TypeError(f"{name} has dtype {array.dtype}, expected float64{_core.conversion(array, name, 'float64')}")
     return array.astype(np.float64)
 
 

@@ -36,6 +36,21 @@ REMEDIED: list[tuple[str, str, str]] = [
         "for fastpe.encode, add_, add and embed",
         "encode(3, 8, convention=vaswani)",
     ),
+    (
+        "fastpe.rotary_layouts['flux'].tables(np.zeros((4, 3)), 128, sections=(16, 56, 56))",
+        "give half of each number of columns, sections=(8, 28, 28)",
+        "fastpe.rotary_layouts['flux'].tables(np.zeros((4, 3)), 128, sections=(8, 28, 28))",
+    ),
+    (
+        "fastpe.timestep_embedding(np.array([[1.0], None], object)[:1], 8)",
+        "timesteps has dtype object, expected integers, float32 or float64; its elements are arrays: pass np.stack(",
+        "fastpe.timestep_embedding(np.stack(np.array([[1.0], None], object)[:1]), 8)",
+    ),
+    (
+        "encode_coordinates([['0', '1']], 8, convention='mae2d')",
+        "np.asarray(coordinates, np.float64) where the text is digits",
+        "encode_coordinates(np.asarray([['0', '1']], np.float64), 8, convention='mae2d')",
+    ),
     ("identify(Tensor())", "pass table.detach().float().numpy()", "identify(Tensor().detach().float().numpy())"),
     (
         "encode_grid((2, 3), 8, convention='fairseq')",
@@ -96,8 +111,8 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "encode_coordinates([[0, 1]], 8, convention='mae2d', freqs=['1', '2'])",
-        "convert it with .astype(..)",
-        "encode_coordinates([[0, 1]], 8, convention='mae2d', freqs=np.array(['1', '2']).astype(float))",
+        "np.asarray(freqs, np.float64) where the text is digits",
+        "encode_coordinates([[0, 1]], 8, convention='mae2d', freqs=np.asarray(['1', '2'], np.float64))",
     ),
     (
         "fastpe.PositionalEncoding(7).shift(np.zeros((3, 7)), 1)",
@@ -106,8 +121,8 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "fastpe.PositionalEncoding(8).shift(np.zeros((3, 8), 'f2'), 1)",
-        "convert it with .astype(..)",
-        "fastpe.PositionalEncoding(8).shift(np.zeros((3, 8), 'f2').astype('f4'), 1)",
+        "pass np.asarray(pe, np.float32)",
+        "fastpe.PositionalEncoding(8).shift(np.asarray(np.zeros((3, 8), 'f2'), np.float32), 1)",
     ),
     (
         "encode_coordinates(np.zeros((4, 3)), 63, convention='nerf', include_input=True)",

@@ -6,6 +6,7 @@ and what to do, and leaves every array as it was.
 from __future__ import annotations
 
 import dataclasses
+import io
 from typing import Any
 
 import ml_dtypes
@@ -20,34 +21,52 @@ from ..oracles.remedies import check_remedy, evaluating
 # The call; the error; what the message begins with (argument and what was found); a part of the remedy, where the
 # message has one beyond what it says was expected.
 WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
-    ("add_(x.tolist())", TypeError, "x is a list", "pass np.asarray(..) and keep that array: the res"),
+    ("add_(x.tolist())", TypeError, "x is a list", "pass np.asarray(x, np.float32) and keep that array: the res"),
     ("add_([x, out])", TypeError, "x is a list of arrays", "pass its arrays one by one"),
     ("add_(trained)", TypeError, "x is a Tensor", "pass x.detach().numpy()"),
     ("add(trained)", TypeError, "x is a Tensor", "pass x.detach().numpy()"),
     ("add_(short)", TypeError, "x is a Tensor", "pass x.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"),
     ("add(short)", TypeError, "x is a Tensor", "pass x.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)"),
-    ("add_(x.view('u2'))", TypeError, "x has dtype uint16", "or pass .view(ml_dtypes.bfloat16) if these are the bits"),
+    ("add_(x.view('u2'))", TypeError, "x has dtype uint16", "or pass x.view(ml_dtypes.bfloat16) if these are the bits"),
     ("add_(None)", TypeError, "x is None", "check the call that made it"),
-    ("add_(3.0)", TypeError, "x is a float", "pass np.asarray(..) and keep that array: the res"),
-    ("add_('x')", TypeError, "x is a str", "pass np.asarray(..) and keep that array: the res"),
-    ("add_(x.astype('i4'))", TypeError, "x has dtype int32", "convert it with .astype(..)"),
-    ("add_(x.astype('c8'))", TypeError, "x has dtype complex64", "convert it with .astype(..)"),
-    ("add_(x.astype('?'))", TypeError, "x has dtype bool", "convert it with .astype(..)"),
-    ("add_(x.astype('O'))", TypeError, "x has dtype object", "convert it with .astype(..)"),
+    ("add_(3.0)", TypeError, "x is a float", "pass np.asarray(x, np.float32) and keep that array: the res"),
+    ("add_('x')", TypeError, "x is a str", "pass np.load(..) of a file and keep that array: the res"),
+    ("add_(x.astype('i4'))", TypeError, "x has dtype int32", "; pass np.asarray("),
+    ("add_(x.astype('c8'))", TypeError, "x has dtype complex64", "; pass np.asarray("),
+    ("add_(x.astype('?'))", TypeError, "x has dtype bool", "; pass np.asarray("),
+    ("add_(x.astype('O'))", TypeError, "x has dtype object", "; pass np.asarray("),
     (
         f"add_(x.astype('{FOREIGN}f4'))",
         TypeError,
         f"x has dtype {FOREIGN}f4",
         "convert it with x.astype(x.dtype.newbyteorder('='))",
     ),
-    ("add_(np.zeros((3, 8), 'u1'))", TypeError, "x has dtype uint8", "convert it with .astype(..)"),
-    ("add_(np.zeros((3, 8), 'S4'))", TypeError, "x has dtype |S4", "convert it with .astype(..)"),
-    ("add_(np.zeros((3, 8), 'M8[s]'))", TypeError, "x has dtype datetime64[s]", "convert it with .astype(..)"),
+    ("add_(lists)", TypeError, "x has dtype object", "its elements are arrays: pass np.stack(x)"),
+    ("add(lists)", TypeError, "x has dtype object", "its elements are arrays: pass np.stack(x)"),
+    ("encode(lists, 8)", TypeError, "positions has dtype object", "its elements are arrays: pass np.stack(positions)"),
+    ("encode([10**20], 8)", ValueError, "positions[0] is 100000000000000000000", "beyond it not every integer"),
+    (
+        "encode([[0, 1], [2, -10**20]], 8)",
+        ValueError,
+        "positions[1, 1] is -1000000000000",
+        "beyond it not every integer",
+    ),
+    (
+        "encode(3, 8, freqs=[1.0, None, 1.0, 1.0])",
+        TypeError,
+        "freqs has dtype object",
+        "freqs[1] is None: give a number",
+    ),
+    ("add_(x, mask=short)", TypeError, "mask is a Tensor", "pass (mask != 0).numpy(), or (mask == 0).numpy() of one"),
+    ("encode(3, 8, out=np.zeros((3, 8), int))", TypeError, "out has dtype int64", "; pass an array of one of them"),
+    ("add_(np.zeros((3, 8), 'u1'))", TypeError, "x has dtype uint8", "; pass np.asarray("),
+    ("add_(np.zeros((3, 8), 'S4'))", TypeError, "x has dtype |S4", "of raw bytes"),
+    ("add_(np.zeros((3, 8), 'M8[s]'))", TypeError, "x has dtype datetime64[s]", "; pass np.asarray("),
     (
         "add_(np.zeros((3, 8), [('a', 'f4')]))",
         TypeError,
         f"x has dtype [('a', '{NATIVE}f4')]",
-        "convert it with .astype(..)",
+        "pass one field of it, such as x['field']",
     ),
     (
         "add_(np.ma.masked_array(x))",
@@ -71,8 +90,8 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(misaligned)", ValueError, "x is misaligned", "make an aligned copy with np.require(x, requirem"),
     ("add_(x[0, 0])", ValueError, "x has shape [8]", "use x[None] for one row"),
     ("add_(np.float32(1))", ValueError, "x has shape []", "use x[None, None] for one number"),
-    ("add_(bytes(96))", TypeError, "x has dtype |S96", "convert it with .astype(..)"),
-    ("add_(bytearray(96))", TypeError, "x has dtype uint8", "convert it with .astype(..)"),
+    ("add_(bytes(96))", TypeError, "x has dtype |S96", "of raw bytes"),
+    ("add_(bytearray(96))", TypeError, "x has dtype uint8", "; pass np.asarray("),
     ("add_(x.reshape((1,) * 8 + x.shape))", ValueError, "x has 11 axes", ""),
     ("add_(x, x)", TypeError, "add_() takes 1 positional argument(s), found 2; pass the others by keyword", ""),
     ("add_()", TypeError, "add_() is missing its argument 'x'", ""),
@@ -111,9 +130,9 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ),
     ("add_(x, offset=1.5)", TypeError, "offset is 1.5", "fractional positions go into positions="),
     ("add_(x, offset=True)", TypeError, "offset is True", ""),
-    ("add_(x, offset='1')", TypeError, f"offset has dtype {NATIVE}U1", "convert it with .astype(..)"),
-    ("add_(x, offset=np.float32(1))", TypeError, "offset has dtype float32", "convert it with .astype(..)"),
-    ("add_(x, offset=[1.0, 2.0])", TypeError, "offset has dtype float64", "convert it with .astype(..)"),
+    ("add_(x, offset='1')", TypeError, f"offset has dtype {NATIVE}U1", "where the text is digits"),
+    ("add_(x, offset=np.float32(1))", TypeError, "offset has dtype float32", "; pass np.asarray("),
+    ("add_(x, offset=[1.0, 2.0])", TypeError, "offset has dtype float64", "; pass np.asarray("),
     ("add_(x, offset=[1, 2, 3])", ValueError, "offset has shape [3]", "one per batch row"),
     ("add_(x, offset=[[1, 2]])", ValueError, "offset has shape [1, 2]", "one per batch row"),
     (
@@ -134,7 +153,12 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "offset[1]: the position of row 0 is 18014398509481984",
         "beyond it not every integer has a float64 of its",
     ),
-    ("add_(x, offset=[2**70, 0])", TypeError, "offset has dtype object", "convert it with .astype(..)"),
+    (
+        "add_(x, offset=[2**70, 0])",
+        ValueError,
+        "offset[0] is 1180591620717411303424",
+        "beyond it not every integer has a float64 of its",
+    ),
     ("add_(x, offset={})", TypeError, "offset is a dict", "what np.asarray makes an array of numbers"),
     ("add_(x, offset=[[1], [2, 3]])", ValueError, "offset is a list that makes no array", "pass an array"),
     ("add_(x, positions=[0, 1])", ValueError, "positions has shape [2]", "one per row"),
@@ -201,15 +225,20 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "positions has dtype bfloat16",
         "a 16-bit float cannot hold every position: keep ",
     ),
-    ("add_(x, positions=np.zeros(3, bool))", TypeError, "positions has dtype bool", "convert it with .astype(..)"),
+    ("add_(x, positions=np.zeros(3, bool))", TypeError, "positions has dtype bool", "; pass np.asarray("),
     (
         "add_(x, positions=np.zeros(3, complex))",
         TypeError,
         "positions has dtype complex128",
-        "convert it with .astype(..)",
+        "; pass np.asarray(",
     ),
-    ("add_(x, positions=['a', 'b', 'c'])", TypeError, f"positions has dtype {NATIVE}U1", "convert it with .astype(..)"),
-    ("add_(x, positions=[None, None, None])", TypeError, "positions has dtype object", "convert it with .astype(..)"),
+    ("add_(x, positions=['a', 'b', 'c'])", TypeError, f"positions has dtype {NATIVE}U1", "where the text is digits"),
+    (
+        "add_(x, positions=[None, None, None])",
+        TypeError,
+        "positions has dtype object",
+        "positions[0] is None: give a number in its place",
+    ),
     ("add_(x, positions=x)", ValueError, "positions has shape [2, 3, 8]", "one per row"),
     (
         "add_(x, positions=[[0, 1, 2], [0, np.nan, 2]])",
@@ -229,10 +258,10 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(x, lengths=[1, 4])", ValueError, "lengths[1] is 4", ""),
     ("add_(x, lengths=[-1, 1])", ValueError, "lengths[0] is -1", ""),
     ("add_(x, lengths=[1])", ValueError, "lengths has shape [1]", "one per batch row"),
-    ("add_(x, lengths=[1.0, 2.0])", TypeError, "lengths has dtype float64", "convert it with .astype(..)"),
+    ("add_(x, lengths=[1.0, 2.0])", TypeError, "lengths has dtype float64", "; pass np.asarray("),
     ("add_(x, lengths=[[1, 2]])", ValueError, "lengths has shape [1, 2]", "one per batch row"),
     ("add_(x, lengths=4)", ValueError, "lengths[0] is 4", ""),
-    ("add_(x, lengths=True)", TypeError, "lengths has dtype bool", "convert it with .astype(..)"),
+    ("add_(x, lengths=True)", TypeError, "lengths has dtype bool", "; pass np.asarray("),
     (
         "add_(x, cu_seqlens=[0, 3])",
         ValueError,
@@ -253,7 +282,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(flat, cu_seqlens=[])", ValueError, "cu_seqlens has shape [0]", "0, the running sum of lengths"),
     ("add_(flat, cu_seqlens=6)", ValueError, "cu_seqlens has shape []", "0, the running sum of lengths"),
     ("add_(flat, cu_seqlens=[[0, 6]])", ValueError, "cu_seqlens has shape [1, 2]", "0, the running sum of lengths"),
-    ("add_(flat, cu_seqlens=[0.0, 6.0])", TypeError, "cu_seqlens has dtype float64", "convert it with .astype(..)"),
+    ("add_(flat, cu_seqlens=[0.0, 6.0])", TypeError, "cu_seqlens has dtype float64", "; pass np.asarray("),
     (
         "add_(flat, cu_seqlens=[0, 6], positions=np.arange(6))",
         ValueError,
@@ -333,8 +362,8 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "positions[0] is 0.5",
         "pass a longer table or smaller positions",
     ),
-    ("add_(x, table=table.astype('f8'))", TypeError, "table has dtype float64", "convert one of them with .astype(..)"),
-    ("add_(x, table=table.tolist())", TypeError, "table has dtype float64", "convert one of them with .astype(..)"),
+    ("add_(x, table=table.astype('f8'))", TypeError, "table has dtype float64", "pass np.asarray(table, np.float32)"),
+    ("add_(x, table=table.tolist())", TypeError, "table has dtype float64", "pass np.asarray(table, np.float32)"),
     ("add_(x, table=table[:, :6])", ValueError, "table has 6 columns", ""),
     (
         "add_(x, table=table.repeat(2, axis=1)[:, ::2])",
@@ -356,7 +385,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add(x, out=x[:, ::-1])", ValueError, "out shares memory with x", "pass a copy of one"),
     ("add(wide[:, :8], out=wide[:, 4:12])", ValueError, "out shares memory with x", "pass a copy of one"),
     ("add(x, out=misaligned)", ValueError, "out is misaligned", "make an aligned copy with np.require(out, requir"),
-    ("add(x, out=out.tolist())", TypeError, "out is a list", "pass np.asarray(..) and keep that array: the res"),
+    ("add(x, out=out.tolist())", TypeError, "out is a list", "pass np.asarray(out, np.float32) and keep that"),
     (
         "add(x, out=np.broadcast_to(out[:1], out.shape))",
         ValueError,
@@ -370,11 +399,11 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "convert it with out.astype(out.dtype.newbyteorder('='))",
     ),
     ("add(x, out=(out,))", TypeError, "out is a tuple of arrays", "pass its arrays one by one"),
-    ("add([['a']])", TypeError, f"x has dtype {NATIVE}U1", "convert it with .astype(..)"),
+    ("add([['a']])", TypeError, f"x has dtype {NATIVE}U1", "np.asarray(x, np.float32) where the text is digits"),
     ("add([[1.0], [2.0, 3.0]])", ValueError, "x is a list that makes no array", "pass an array"),
     ("embed([0, 1], [[1.0], [2.0, 3.0]])", ValueError, "table is a list that makes no array", "pass an array"),
     ("add_(x, mask=[[True], [True, False]])", ValueError, "mask is a list that makes no array", "pass an array"),
-    ("add([[2**40, 2]])", TypeError, "x has dtype int64", "convert it with .astype(..)"),
+    ("add([[2**40, 2]])", TypeError, "x has dtype int64", "; pass np.asarray("),
     ("add(None)", TypeError, "x is a NoneType", "what np.asarray makes an array of numbers"),
     ("add_(x, scale=np.nan)", ValueError, "scale is nan", ""),
     ("add(x, alpha=np.float32('nan'))", ValueError, "alpha is nan", ""),
@@ -382,7 +411,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("encode(3.0, 8)", TypeError, "positions is 3.0", "for one fractional position pass [3.0]"),
     ("encode(True, 8)", TypeError, "positions is True", ""),
     ("encode(None, 8)", TypeError, "positions is None", ""),
-    ("encode('3', 8)", TypeError, f"positions has dtype {NATIVE}U1", "convert it with .astype(..)"),
+    ("encode('3', 8)", TypeError, f"positions has dtype {NATIVE}U1", "or int(positions) where the text is digits"),
     ("encode([0, np.nan], 8)", ValueError, "positions[1] is nan", "beyond it not every integer has a float64 of its"),
     (
         "encode([2**53 + 1], 8)",
@@ -390,7 +419,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "positions[0] is 9007199254740993",
         "beyond it not every integer has a float64 of its",
     ),
-    ("encode([2**64], 8)", TypeError, "positions has dtype object", "convert it with .astype(..)"),
+    ("encode([2**64], 8)", ValueError, "positions[0] is 18446744073709551616", "beyond it not every integer"),
     ("encode([[1, 2], [3]], 8)", ValueError, "positions is a list that makes no array", "pass an array"),
     ("encode(3, 0)", ValueError, "d_model is 0", ""),
     ("encode(3, -8)", ValueError, "d_model is -8", ""),
@@ -429,7 +458,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "pass an array of that dtype, or dtype=",
     ),
     ("encode(3, 8, out=out)", ValueError, "out has shape [2, 3, 8]", "nothing is broadcast"),
-    ("encode(3, 8, out=[0])", TypeError, "out is a list", "pass np.asarray(..) and keep that array: the res"),
+    ("encode(3, 8, out=[0])", TypeError, "out is a list", "pass np.asarray(out, np.float32) and keep that"),
     ("encode(3, 8, offset=1.0)", TypeError, "offset is 1.0", "fractional positions go into positions="),
     ("encode([0, 1], 8, offset=1)", ValueError, "positions and offset were both given", "leave offset out"),
     (
@@ -500,14 +529,14 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "check d_model, base, freq_scale and freqs",
     ),
     ("encode(3, 8, freqs=[[1.0] * 4])", ValueError, "freqs has shape [1, 4]", "one per pair of columns"),
-    ("encode(3, 8, freqs='abcd')", TypeError, f"freqs has dtype {NATIVE}U4", "convert it with .astype(..)"),
+    ("encode(3, 8, freqs='abcd')", TypeError, f"freqs has dtype {NATIVE}U4", "where the text is digits"),
     (
         "encode(3, 8, freqs=[1.0] * 4, base=2.0)",
         ValueError,
         "freqs and base or freq_scale were both given",
         "freqs are the frequencies themselves",
     ),
-    ("encode(3, 8, freqs=[1j] * 4)", TypeError, "freqs has dtype complex128", "convert it with .astype(..)"),
+    ("encode(3, 8, freqs=[1j] * 4)", TypeError, "freqs has dtype complex128", "; pass np.asarray("),
     ("fastpe.PositionalEncoding(8, max_len=-1)", ValueError, "max_len is -1", ""),
     ("fastpe.PositionalEncoding(8, max_len=1.0)", TypeError, "max_len is 1.0", ""),
     ("fastpe.PositionalEncoding(8, max_len=2**53 + 1)", ValueError, "max_len is 9007199254740993", ""),
@@ -536,23 +565,23 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "",
     ),
     ("enc.shift(x[..., :6], 1)", ValueError, "pe has shape [2, 3, 6]", ""),
-    ("enc.shift(x.astype('f2'), 1)", TypeError, "pe has dtype float16", "convert it with .astype(..)"),
+    ("enc.shift(x.astype('f2'), 1)", TypeError, "pe has dtype float16", "; pass np.asarray("),
     (
         "embed(table, [[0, 1]])",
         TypeError,
         "ids has dtype float32 and table int64",
         "pass the ids first, then the table",
     ),
-    ("embed([0, 1], 'table')", TypeError, f"table has dtype {NATIVE}U5", "convert it with .astype(..)"),
+    ("embed([0, 1], 'table')", TypeError, f"table has dtype {NATIVE}U5", "where the text is digits"),
     ("embed([0, 100], table)", IndexError, "ids[1] is 100", "table has 100 rows"),
     ("embed([0, -1], table)", IndexError, "ids[1] is -1", "table has 100 rows"),
     ("embed([[0, 1], [2, 100]], table)", IndexError, "ids[1, 1] is 100", "table has 100 rows"),
-    ("embed([0.0, 1.0], table)", TypeError, "ids has dtype float64", "convert it with .astype(..)"),
-    ("embed([True, False], table)", TypeError, "ids has dtype bool", "convert it with .astype(..)"),
-    ("embed('ab', table)", TypeError, f"ids has dtype {NATIVE}U2", "convert it with .astype(..)"),
+    ("embed([0.0, 1.0], table)", TypeError, "ids has dtype float64", "; pass np.asarray("),
+    ("embed([True, False], table)", TypeError, "ids has dtype bool", "; pass np.asarray("),
+    ("embed('ab', table)", TypeError, f"ids has dtype {NATIVE}U2", "where the text is digits"),
     ("embed(None, table)", TypeError, "ids is a NoneType", "what np.asarray makes an array of numbers"),
     ("embed([0, 1], table[0])", ValueError, "table has shape [8]", ""),
-    ("embed([0, 1], table.astype('i4'))", TypeError, "table has dtype int32", "convert it with .astype(..)"),
+    ("embed([0, 1], table.astype('i4'))", TypeError, "table has dtype int32", "; pass np.asarray("),
     ("embed([0, 1], table, out=out[0])", ValueError, "out has shape [3, 8]", "nothing is broadcast"),
     (
         "embed([0, 1, 2], table, out=table[:3])",
@@ -593,7 +622,21 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
 # What each remedy makes of one of the calls that get it.
 REMEDIED: dict[str, str] = {
     "add_(np.float32(1))": "add_(np.float32(1)[None, None])",
-    "add_(x.tolist())": "add_(np.asarray(x.tolist()))",
+    "add_(x.tolist())": "add_(np.asarray(x.tolist(), np.float32))",
+    "add_(lists)": "add_(np.stack(lists))",
+    "encode(lists, 8)": "encode(np.stack(lists), 8)",
+    "encode([10**20], 8)": "encode([2**53], 8)",
+    "encode(3, 8, freqs=[1.0, None, 1.0, 1.0])": "encode(3, 8, freqs=[1.0, 0.0, 1.0, 1.0])",
+    "add_(x, positions=[None, None, None])": "add_(x, positions=[0, 1, 2])",
+    "add_(x, offset='1')": "add_(x, offset=int('1'))",
+    "encode('3', 8)": "encode(int('3'), 8)",
+    "add([['a']])": "add(np.asarray([['1', '2']], np.float32))",
+    "add(x, out=out.tolist())": "add(x, out=np.asarray(out.tolist(), np.float32))",
+    "add_(bytes(96))": "add_(np.frombuffer(bytes(96), np.float32).reshape(3, 8).copy())",
+    "add_(np.zeros((3, 8), [('a', 'f4')]))": "add_(np.zeros((3, 8), [('a', 'f4')])['a'])",
+    "add_(x, mask=short)": "(add_(x, mask=(short != 0).numpy()), add_(x, mask=(short == 0).numpy()))",
+    "encode(3, 8, out=np.zeros((3, 8), int))": "encode(3, 8, out=np.zeros((3, 8)))",
+    "add_('x')": "add_(np.load(saved()))",
     "add_([x, out])": "(add_(x), add_(out))",
     "add_(None)": "add_(add_(x))",
     "fastpe.PositionalEncoding(8, max_length=4)": "fastpe.PositionalEncoding(8, max_len=4)",
@@ -606,7 +649,7 @@ REMEDIED: dict[str, str] = {
     "add_(x, channels=(0, 16))": "add_(x, channels=(8, 16), d_model=16)",
     "encode(3, 8, dtype=3)": "encode(3, 8, dtype=np.float32)",
     "embed(table, [[0, 1]])": "embed([[0, 1]], table)",
-    "add_(x.astype('i4'))": "add_(x.astype('i4').astype(np.float32))",
+    "add_(x.astype('i4'))": "add_(np.asarray(x.astype('i4'), np.float32))",
     f"add_(x.astype('{FOREIGN}f4'))": "add_(big.astype(big.dtype.newbyteorder('=')))",
     "add_(np.ma.masked_array(x))": "add_(np.ma.masked_array(x).data, mask=[True, False, True])",
     "add_(readonly)": "(add(readonly, out=out), add_(np.array(readonly)))",
@@ -632,7 +675,7 @@ REMEDIED: dict[str, str] = {
     "add_(flat, cu_seqlens=[0, 6], mask=np.ones(6, bool))": "add_(flat, cu_seqlens=[0, 6])",
     "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2, 3])": "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2])",
     "add_(x, table=table, offset=98)": "(add_(x, table=np.tile(table, (2, 1)), offset=98), add_(x, table=table, offset=97))",
-    "add_(x, table=table.astype('f8'))": "add_(x, table=table.astype('f8').astype(x.dtype))",
+    "add_(x, table=table.astype('f8'))": "add_(x, table=np.asarray(table.astype('f8'), np.float32))",
     "add_(x, table=table.repeat(2, axis=1)[:, ::2])": "add_(x, table=np.ascontiguousarray(table.repeat(2, axis=1)[:, ::2]))",
     "add_(x, table=table, channels=(0, 8))": "add_(x, table=table[:, :8])",
     "add_(x, table=x[0])": "add_(x, table=x[0].copy())",
@@ -666,6 +709,17 @@ class Tensor:
     def detach(self) -> Tensor:
         return Tensor(self.dtype)
 
+    def __eq__(self, number: object) -> Any:
+        return self._mask(self.array == number)
+
+    def __ne__(self, number: object) -> Any:
+        return self._mask(self.array != number)
+
+    def _mask(self, result: Any) -> Tensor:
+        mask = Tensor("torch.bool")
+        mask.array = result[..., 0]
+        return mask
+
     def view(self, dtype: Any) -> Tensor:
         assert dtype is np.uint16
         return Tensor(self.dtype)
@@ -673,6 +727,13 @@ class Tensor:
     def numpy(self) -> Any:
         assert not self.requires_grad
         return self.array
+
+
+def saved() -> io.BytesIO:
+    file = io.BytesIO()
+    np.save(file, np.ones((3, 8), np.float32))
+    file.seek(0)
+    return file
 
 
 def arguments() -> dict[str, Any]:
@@ -692,6 +753,7 @@ def arguments() -> dict[str, Any]:
         "big": x.astype(f"{FOREIGN}f4"),
         "positions": np.arange(3.0),
         "shared": np.zeros((3, 8)),
+        "lists": np.array([*([1.0] * 8 for _ in range(3)), None], object)[:3],
     }
 
 
@@ -699,7 +761,13 @@ def functions() -> dict[str, Any]:
     names: dict[str, Any] = {name: getattr(fastpe, name) for name in ("add", "add_", "embed", "encode")}
     names |= {"replace": dataclasses.replace, "mlx": fastpe.conventions["mlx"]}
     names |= {"trained": Tensor(requires_grad=True), "short": Tensor("torch.bfloat16")}
-    return names | {"np": np, "fastpe": fastpe, "bfloat16": ml_dtypes.bfloat16, "enc": fastpe.PositionalEncoding(8)}
+    return names | {
+        "saved": saved,
+        "np": np,
+        "fastpe": fastpe,
+        "bfloat16": ml_dtypes.bfloat16,
+        "enc": fastpe.PositionalEncoding(8),
+    }
 
 
 @pytest.mark.parametrize(("call", "error", "found", "remedy"), WRONG_CALLS, ids=[row[0] for row in WRONG_CALLS])

@@ -203,7 +203,10 @@ def encode_coordinates(
     if points.ndim < 1 or points.shape[-1] == 0:
         raise ValueError(f"coordinates has shape {list(points.shape)}, expected [.., axes]")
     if points.dtype.kind not in "iuf":
-        raise TypeError(f"coordinates has dtype {points.dtype}, expected int, float32 or float64")
+        raise TypeError(
+            f"coordinates has dtype {points.dtype}, expected int, float32 or float64"
+            f"{_core.conversion(points, 'coordinates', 'float64')}"
+        )
     # The encoder checks as well, but only the part that it is given.
     if not (np.abs(points) <= 2.0**53).all():
         raise ValueError("coordinates holds values that are not finite or beyond 2**53, expected smaller ones")

@@ -366,7 +366,7 @@ def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
     except ValueError:
         raise ValueError(f"axes is {shown(axes)}, expected [{count}] ints") from None
     if array.dtype.kind not in "iu":
-        raise TypeError(f"axes has dtype {array.dtype}, expected ints; convert it with .astype(int)")
+        raise TypeError(f"axes has dtype {array.dtype}, expected ints{_core.conversion(array, 'axes', 'int64')}")
     if array.shape != (count,):
         hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""
         raise ValueError(f"axes has shape {list(array.shape)}, expected [{count}]: one coordinate per frequency{hint}")

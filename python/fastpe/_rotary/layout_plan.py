@@ -79,9 +79,13 @@ def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
         if width == head_dim or (layout.partial and width < head_dim):
             return layout.sections
         least = "at least " if layout.partial else ""
+        halves = tuple(columns // 2 for columns in layout.sections)
+        remedy = "give sections= whose sum is half of the head"
+        if width == 2 * head_dim and not any(columns % 2 for columns in layout.sections):
+            remedy = f"give half of each number of columns, sections={halves}"
         raise ValueError(
             f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, "
-            f"and each of their frequencies turns two columns; give sections= whose sum is half of the head"
+            f"and each of their frequencies turns two columns; {remedy}"
         )
     shares = layout.proportions or (1,) * len(layout.coordinates)
     multiple = 2 * sum(shares) // math.gcd(*shares)

@@ -176,7 +176,9 @@ class PositionalEncoding(Immutable, _core.Encoder):
         if table.ndim < 1 or table.shape[-1] != self.d_model:
             raise ValueError(f"pe has shape {list(table.shape)}, expected [.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
-            raise TypeError(f"pe has dtype {table.dtype}, expected float32 or float64; convert it with .astype(..)")
+            raise TypeError(
+                f"pe has dtype {table.dtype}, expected float32 or float64{_core.conversion(table, 'pe', 'float32')}"
+            )
         if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
             raise ValueError(
                 f"d_model is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone; "

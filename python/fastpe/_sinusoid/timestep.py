@@ -90,7 +90,7 @@ def timestep_embedding(
            [ 0.9996, -0.8445, -0.0265, -0.5356]], dtype=float32)
     """
     array = _core.array(timesteps, "timesteps")
-    if array.dtype.kind not in "iub" and array.dtype not in (np.float32, np.float64):
+    if array.dtype in (np.float16, np.longdouble) or array.dtype.name == "bfloat16":
         # Half precision widens exactly.
         array = array.astype(np.float64)
     convention = dataclasses.replace(
