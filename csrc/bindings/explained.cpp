@@ -122,7 +122,8 @@ void bind_explained(py::module_& module) {
                          {Py_tp_getset, properties},
                          {Py_tp_members, members},
                          {0, nullptr}};
-  PyType_Spec spec{"fastpe._core.Explained", sizeof(Explained), 0,
+  // help() begins with the last part of this name: "function in module fastpe".
+  PyType_Spec spec{"fastpe._core.function", sizeof(Explained), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
                    slots};
   PyObject* const type = PyType_FromSpec(&spec);

@@ -59,7 +59,14 @@ const OtherNames other_names[] = {
     {{"grid_size", "grid", "size"}, {"shape"}},
     {{"coords", "points", "xyz"}, {"coordinates"}},
     {{"threads", "n_threads", "nthreads", "n_jobs", "workers"}, {"num_threads"}},
+    {{"layout", "style", "pairing", "rope_style", "rope_layout"},
+     {"interleaved"},
+     ", which is True for neighbours, and False for columns that are half of the width apart (NeoX)"},
     {{"layout", "order", "style", "preset", "kind"}, {"convention", "form"}},
+    {{"axes_dim", "axes_dims", "axes_dims_rope", "rope_axes_dim", "rope_dim_list"},
+     {"sections"},
+     ", which has half of each number"},
+    {{"mrope_section", "mrope_sections"}, {"sections"}},
 };
 
 // Arguments of other functions than the one that was called, and what to do. Where a function has an argument `only`,
@@ -72,9 +79,23 @@ struct Elsewhere {
 
 const Elsewhere elsewhere[] = {
     {{"rope_theta", "theta", "base", "rope_scaling", "rope_parameters", "scaling", "partial_rotary_factor", "head_dim",
-      "rotary_dim", "model_type"},
+      "rotary_dim", "model_type", "mrope_section"},
      "; it belongs to the config: write it there",
      "config"},
+    {{"convention", "d_model", "base", "freq_scale", "freqs", "max_len"},
+     "; it belongs to the encoding: give it to PositionalEncoding(..), and pass that as encoding",
+     "encoding"},
+    {{"rotary_dim", "interleaved", "base", "theta", "rope_theta", "freqs", "scaling", "max_len"},
+     "; it belongs to the embedding: give it to RotaryEmbedding(..), and pass that as rope",
+     "rope"},
+    {{"axes_dim", "axes_dims", "axes_dims_rope", "rope_axes_dim", "rope_dim_list"},
+     "; it belongs to a layout: give half of each number as sections= to the methods of fastpe.rotary_layouts[..]"},
+    {{"mrope_section", "mrope_sections", "sections"},
+     "; it belongs to a layout: give it as sections= to the methods of fastpe.rotary_layouts[..]"},
+    {{"is_neox_style", "is_neox", "neox_style", "use_neox_style", "rotate_half", "interleave", "is_interleaved",
+      "rotary_interleaved", "traditional", "layout", "style", "pairing"},
+     "; which columns are pairs belongs to the embedding: give interleaved= to RotaryEmbedding(..), and call that",
+     "inverse"},
     {{"convention", "d_model", "freq_scale", "base", "freqs", "theta", "rope_theta", "table", "max_len", "rotary_dim",
       "scaling", "axes", "attention_factor", "inverse"},
      "; the tables are given as cos and sin: leave it out, or make a RotaryEmbedding(..) and call its rotate_",
@@ -90,7 +111,7 @@ const Elsewhere elsewhere[] = {
     {{"seq_len", "seqlen", "sequence_length"}, "; the length is that of the array, along seq_axis: leave it out"},
     {{"table", "pos_embed"}, "; a learned table is added by add_, add and embed: call one of them"},
     {{"cls_token", "class_tokens"}, "; leave it out, and pass the array without the rows of class tokens"},
-    {{"dtype"}, "; the dtype is that of the array: convert it with .astype(..)", "x"},
+    {{"dtype"}, "; the dtype is that of the array: pass np.asarray(x, dtype)", "x"},
     {{"dtype"}, "; the dtype is an argument of each call: give it there"},
     {{"device"}, "; fastpe computes on the CPU: leave it out"},
     {{"dropout", "dropout_p"}, "; fastpe has no dropout: leave it out, and apply it to the result"},
@@ -132,7 +153,7 @@ std::string hint(const std::string& function, const std::string& name, PyObject*
   for (const Elsewhere& row : elsewhere) {
     if (has(row.names, name) && (row.only == nullptr || known.contains(row.only))) return row.remedy;
   }
-  if (const std::string near = did_you_mean(keyword, known); !near.empty()) return near;
+  if (const std::string near = did_you_mean(keyword, known, 0.7); !near.empty()) return near;
   std::string names;
   for (const py::handle each : known) names += (names.empty() ? "" : ", ") + each.cast<std::string>();
   return names.empty() ? "; leave it out" : "; expected one of " + names;
@@ -140,9 +161,9 @@ std::string hint(const std::string& function, const std::string& name, PyObject*
 
 }  // namespace
 
-std::string did_you_mean(PyObject* name, const py::list& known) {
+std::string did_you_mean(PyObject* name, const py::list& known, double cutoff) {
   const auto text = py::reinterpret_borrow<py::str>(name);
-  const py::list close = py::module_::import("difflib").attr("get_close_matches")(text, known, 1);
+  const py::list close = py::module_::import("difflib").attr("get_close_matches")(text, known, 1, cutoff);
   return close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?";
 }
 

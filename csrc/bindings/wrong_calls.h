@@ -11,8 +11,9 @@ namespace fastpe::bindings {
 
 namespace py = pybind11;
 
-// "; did you mean '..'?", of the name in `known` that is close to a str, or nothing.
-std::string did_you_mean(PyObject* name, const py::list& known);
+// "; did you mean '..'?", of the name in `known` that is close to a str, or nothing. Below the cutoff it is another
+// word: for 0.7, 'layout' is no 'out'.
+std::string did_you_mean(PyObject* name, const py::list& known, double cutoff = 0.6);
 
 std::string unexpected_argument(const std::string& function, PyObject* keyword, const py::list& known);
 std::string too_many_arguments(const std::string& function, Py_ssize_t allowed, Py_ssize_t given);

@@ -1,22 +1,181 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What functions say of a call that does not fit their signature: in Python, as in the core."""
+"""What is said of calls that do not fit a signature, of other libraries' names, and of libraries that are missing."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fastpe import _core
 
+if TYPE_CHECKING:
+    _CoreType = type
+else:
+    _CoreType = type(_core.Encoder)
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
+
+_training = "to cuda cpu eval train parameters state_dict"
+_no_training = "leave it out: fastpe computes on the CPU, and has no parameters to train"
+# Names that other libraries have for functions, classes and attributes, and what serves here. "()" is a call of the
+# object itself.
+_other_names: dict[str, tuple[tuple[str, str], ...]] = {
+    "fastpe": (
+        ("rotate", "make a RotaryEmbedding(..) and call its rotate(x), or call fastpe.rotate_(x, cos=.., sin=..)"),
+        (
+            "apply_rotary_pos_emb apply_rotary_emb apply_rotary_emb_func rotate_half rotate_queries_or_keys",
+            "make a RotaryEmbedding(..) and call its rotate_(q, k), or call fastpe.rotate_(q, k, cos=.., sin=..)",
+        ),
+        (
+            (
+                "RotaryPositionalEmbedding RotaryPositionEmbedding RotaryPositionalEmbeddings RotaryPositionalEncoding "
+                "RotaryPosEmb RoPE Rope LlamaRotaryEmbedding"
+            ),
+            "use fastpe.RotaryEmbedding",
+        ),
+        ("from_config from_pretrained", "call fastpe.RotaryEmbedding.from_config(..) with a model's config.json"),
+        (
+            "precompute_freqs_cis get_1d_rotary_pos_embed get_rotary_matrix",
+            "make a RotaryEmbedding(..) and call its tables(length)",
+        ),
+        (
+            (
+                "PositionEncoding PositionalEmbedding PositionEmbedding SinusoidalPositionalEncoding SinePositionEncoding "
+                "SinusoidalPositionalEmbedding SinusoidalEmbedding PositionalEncoding1D"
+            ),
+            "use fastpe.PositionalEncoding",
+        ),
+        (
+            "positional_encoding get_positional_encoding sinusoidal_embedding get_1d_sincos_pos_embed",
+            "call fastpe.encode(length, d_model)",
+        ),
+        (
+            (
+                "PositionalEncoding2D PositionalEncoding3D get_2d_sincos_pos_embed get_3d_sincos_pos_embed "
+                "build_2d_sincos_position_embedding"
+            ),
+            "call fastpe.encode_grid(shape, d_model, convention=..)",
+        ),
+        ("get_timestep_embedding Timesteps", "call fastpe.timestep_embedding(timesteps, embedding_dim)"),
+    ),
+    "PositionalEncoding": (
+        ("() forward call apply", "call add(x), or add_(x), which writes into x, or encode(length) for the table"),
+        ("pe pos_emb table weight weights embeddings", "call encode(length), which makes the table"),
+        ("dim embed_dim embedding_dim hidden_size", "read d_model"),
+        ("inv_freq freqs", "read frequencies"),
+        ("max_seq_len max_length max_positions max_position_embeddings", "read max_len"),
+        ("base freq_scale", "read it from convention"),
+        (_training, _no_training),
+    ),
+    "RotaryEmbedding": (
+        (
+            (
+                "() forward call apply rotate_queries_or_keys rotate_queries_and_keys apply_rotary_pos_emb "
+                "apply_rotary_emb"
+            ),
+            "call rotate_(q, k), which writes into them, or rotate(x), or tables(length) for cosines and sines",
+        ),
+        (
+            "cos sin cos_cached sin_cached cos_cache sin_cache cos_sin_cache freqs_cis",
+            "call tables(length), which makes the cosines and sines",
+        ),
+        ("inv_freq freqs original_inv_freq", "read frequencies"),
+        ("attention_scaling mscale", "read attention_factor"),
+        ("dim head_dim rope_dim", "read rotary_dim"),
+        ("max_seq_len max_seq_len_cached max_position_embeddings", "read max_len"),
+        ("base theta rope_theta rope_type scaling", "print the embedding, which shows its arguments"),
+        ("from_pretrained", "call from_config(..) with the model's config.json"),
+        (_training, _no_training),
+    ),
+    "RotaryLayout": (
+        ("() forward call", "call rotate_(q, k, positions=ids), or tables(ids, head_dim) for cosines and sines"),
+        ("axes_dim axes_dims_rope", "read sections, which has half of each number"),
+        (_training, _no_training),
+    ),
+}
+
+
+def no_attribute(found: str, owner: str, name: str) -> AttributeError:
+    """The error about a name that `found` has not, as `owner` in the table."""
+    remedy = next((remedy for names, remedy in _other_names[owner] if name in names.split()), None)
+    return AttributeError(f"{found} has no attribute {name!r}" + (f"; {remedy}" if remedy else ""))
+
+
+class _OtherName:
+    """An attribute that a class has not, and that another library's class has.
+
+    ``__getattr__`` would do, too, but would make every call of a method slower.
+    """
+
+    __slots__ = ("_name", "_owner")
+
+    def __init__(self, owner: str, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise no_attribute(owner.__name__, self._owner, self._name)
+
+
+def _own_names(names: Iterable[str], kind: type) -> list[str]:
+    return [name for name in names if not isinstance(inspect.getattr_static(kind, name, None), _OtherName)]
+
+
+class OtherNamesHidden(type):
+    """The type of classes with other libraries' names, which completion and help() do not list."""
+
+    def __dir__(cls) -> list[str]:
+        return _own_names(type.__dir__(cls), cls)
+
+
+class CoreOtherNamesHidden(OtherNamesHidden, _CoreType):
+    """The same of a class of the core."""
+
+
+def with_other_names(kind: _Class) -> _Class:
+    """Decorate a class so that other libraries' names for what it does lead to its own."""
+    owner = kind.__name__
+    for names, remedy in _other_names[owner]:
+        for name in names.split():
+            if name == "()":
+                setattr(kind, "__call__", _refused_call(remedy))  # noqa: B010
+            else:
+                setattr(kind, name, _OtherName(owner, name))
+    setattr(kind, "__dir__", lambda self: _own_names(object.__dir__(self), type(self)))  # noqa: B010
+    return kind
+
+
+def _refused_call(remedy: str) -> Callable[..., Any]:
+    def __call__(self: object, *arguments: object, **keywords: object) -> Any:
+        raise TypeError(f"{type(self).__name__} is no function, expected a call of a method; {remedy}")
+
+    return __call__
+
+
+@contextlib.contextmanager
+def needed(what: str, library: str, requirement: str) -> Iterator[None]:
+    """Turn a failed import of a library into what to install."""
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"{what} needs {library}; install it with: pip install {requirement}", name=library
+        ) from None
 
 
 def explained(function: _Function) -> _Function:
     """Decorate a function so that a call with wrong arguments tells which ones are meant."""
     return cast(_Function, functools.update_wrapper(_core.Explained(function, _explanation), function))
+
+
+def explained_fields(kind: _Class) -> _Class:
+    """Decorate a dataclass so that its constructor, and `dataclasses.replace`, tell which fields are meant."""
+    kind.__init__ = explained(kind.__init__)  # type: ignore[misc]
+    return kind
 
 
 def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
 from fastpe._names import ConventionName
-from fastpe._wrong_calls import explained
+from fastpe._wrong_calls import explained, needed
 
 if TYPE_CHECKING:
     import dask.array
@@ -75,10 +75,16 @@ def add(
     >>> bool((y[5].compute() == fastpe.encode(100, 64)).all())
     True
     """
-    import dask.array
+    with needed("fastpe.dask", "dask", "'dask[array]'"):
+        import dask.array
 
     if not isinstance(array, dask.array.Array):
         raise TypeError(f"array is a {type(array).__name__}, expected a dask array; for other arrays, use fastpe.add")
+    if array.dtype.name not in ("float32", "float64", "float16", "bfloat16"):
+        raise TypeError(
+            f"array has dtype {array.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16; give "
+            f"array.astype(np.float32)"
+        )
     axes = array.ndim
     axis = seq_axis + axes if seq_axis < 0 else seq_axis
     if not 0 <= axis < axes - 1:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fastpe import PositionalEncoding, RotaryEmbedding, conventions
 from fastpe._rotary.scaling import Scaling
+from fastpe._wrong_calls import explained, needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,7 @@ _most_rows = 2000
 _most_points = 40_000
 
 
+@explained
 def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
     """Draw the encoding itself: one row per position, one column per dimension.
 
@@ -58,6 +60,7 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('dimension', 'position')
     """
+    _require_encoding(encoding)
     ax = _axes(ax)
     first = encoding.convention.first_position
     values = encoding.encode(_positions_to_show(encoding, seq_len))
@@ -78,6 +81,7 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
     return ax
 
 
+@explained
 def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes:
     """Draw the wavelength of every frequency: how many positions one turn takes.
 
@@ -99,6 +103,7 @@ def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes
     >>> fastpe.plotting.wavelengths(fastpe.PositionalEncoding(64)).get_yscale()
     'log'
     """
+    _require_encoding(encoding)
     ax = _axes(ax)
     values = encoding.wavelengths
     ax.plot(np.arange(len(values)), values, "o", color=_palette(ax)[0], markersize=3)
@@ -108,6 +113,7 @@ def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes
     return ax
 
 
+@explained
 def waves(
     encoding: PositionalEncoding,
     seq_len: int = 100,
@@ -140,6 +146,7 @@ def waves(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['dimension 4', 'dimension 5']
     """
+    _require_encoding(encoding)
     ax = _axes(ax)
     chosen = _visible_dimensions(encoding, seq_len) if dimensions is None else list(dimensions)
     if len(chosen) > len(_colors):
@@ -159,6 +166,7 @@ def waves(
     return ax
 
 
+@explained
 def similarity(
     encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True
 ) -> Axes:
@@ -188,6 +196,7 @@ def similarity(
     >>> fastpe.plotting.similarity(fastpe.PositionalEncoding(64), 50).get_ylabel()
     'position'
     """
+    _require_encoding(encoding)
     ax = _axes(ax)
     first = encoding.convention.first_position
     values = encoding.encode(_positions_to_show(encoding, seq_len), dtype=np.float64)
@@ -206,6 +215,7 @@ def similarity(
     return ax
 
 
+@explained
 def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, ax: Axes | None = None) -> Axes:
     """Draw how far the usual float32 code is from the exact values, against position, and how far fastpe is.
 
@@ -233,6 +243,7 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     >>> ax.get_xscale(), ax.get_yscale()
     ('log', 'log')
     """
+    _require_encoding(encoding)
     if last_position < 10:
         raise ValueError(f"last_position is {last_position}, expected at least 10")
     ax = _axes(ax)
@@ -257,6 +268,7 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     return ax
 
 
+@explained
 def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes:
     """Draw the wavelength of each frequency of a rotary embedding, with its scaling and without.
 
@@ -280,6 +292,11 @@ def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['without scaling', 'linear']
     """
+    if not isinstance(rope, RotaryEmbedding):
+        raise TypeError(
+            f"rope is a {type(rope).__name__}, expected a fastpe.RotaryEmbedding; make one, such as "
+            f"RotaryEmbedding(64, interleaved=False)"
+        )
     ax = _axes(ax)
     scaling = rope._scaling
     name = "without scaling" if isinstance(scaling, Scaling) else "given frequencies"
@@ -330,15 +347,19 @@ def _positions_to_show(encoding: PositionalEncoding, seq_len: int) -> npt.NDArra
     return rows
 
 
+def _require_encoding(encoding: Any) -> None:
+    if not isinstance(encoding, PositionalEncoding):
+        raise TypeError(
+            f"encoding is a {type(encoding).__name__}, expected a fastpe.PositionalEncoding; make one, such as "
+            f"PositionalEncoding(64)"
+        )
+
+
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    try:
+    with needed("fastpe.plotting", "matplotlib", "matplotlib"):
         from matplotlib import pyplot
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "fastpe.plotting needs matplotlib; install it with: pip install matplotlib", name="matplotlib"
-        ) from None
     return pyplot.subplots(layout="constrained")[1]
 
 

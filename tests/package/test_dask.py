@@ -34,11 +34,25 @@ REMEDIED: list[tuple[str, str, str, str]] = [
     ("add(x)", "array is a ndarray", "fastpe.add", "fastpe.add(x)"),
     ("add(unknown)", "array has chunks of unknown size", "call array.compute_chunk_sizes()", "add(sized)"),
     ("add(lazy, seq_axis=-1)", "seq_axis is -1", "other than the last", "add(lazy, seq_axis=-2)"),
-    ("add(lazy.astype(int))", "x has dtype int64", "convert it with .astype(..)", "add(lazy.astype('f4'))"),
+    (
+        "add(lazy.astype(int))",
+        "array has dtype int64",
+        "give array.astype(np.float32)",
+        "add(lazy.astype(int).astype('f4'))",
+    ),
     ("add(lazy, offset=1.5)", "offset is 1.5", "expected an int", "add(lazy, offset=1)"),
     ("add(lazy, convention='fairsec')", "convention is", "did you mean 'fairseq'?", "add(lazy, convention='fairseq')"),
     ("add(lazy, num_threads=0)", "num_threads is 0", "expected a positive int", "add(lazy, num_threads=1)"),
 ]
+
+
+def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^fastpe.dask needs dask; .*: pip install 'dask\[array\]'$"
+    ) as caught:
+        fastpe.dask.add(np.ones((3, 8)))
+    assert caught.value.name == "dask"
 
 
 @pytest.mark.parametrize(("wrong", "found", "remedy", "remedied"), REMEDIED, ids=[wrong for wrong, *_ in REMEDIED])

@@ -25,6 +25,8 @@ from fastpe import plotting
 from fastpe.__main__ import main
 from fastpe._cli.commands import plot
 
+from ..oracles.remedies import check_remedy, evaluating
+
 PICTURES: list[Callable[..., Axes]] = [
     plotting.heatmap,
     plotting.wavelengths,
@@ -311,3 +313,39 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert capsys.readouterr().err == "fastpe: pictures need matplotlib; install it with: pip install matplotlib\n"
     with pytest.raises(ModuleNotFoundError, match=r"pip install matplotlib"):
         plotting.waves(fastpe.PositionalEncoding(8))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy", "remedied"),
+    [
+        (
+            "plotting.heatmap(convention='mlx')",
+            "give it to PositionalEncoding(..), and pass that as encoding",
+            "plotting.heatmap(fastpe.PositionalEncoding(8, convention='mlx'), ax=ax)",
+        ),
+        (
+            "plotting.heatmap(encoding, colourbar=False)",
+            "did you mean 'colorbar'?",
+            "plotting.heatmap(encoding, ax=ax)",
+        ),
+        ("plotting.heatmap()", "is missing its argument 'encoding'", "plotting.heatmap(encoding, ax=ax)"),
+        (
+            "plotting.heatmap(encoding.encode(9))",
+            "encoding is a ndarray, expected a fastpe.PositionalEncoding; make one, such as PositionalEncoding(64)",
+            "plotting.heatmap(fastpe.PositionalEncoding(64), ax=ax)",
+        ),
+        (
+            "plotting.rotary_wavelengths(encoding)",
+            "make one, such as RotaryEmbedding(64, interleaved=False)",
+            "plotting.rotary_wavelengths(fastpe.RotaryEmbedding(64, interleaved=False), ax=ax)",
+        ),
+        (
+            "plotting.rotary_wavelengths(base=5e5)",
+            "give it to RotaryEmbedding(..), and pass that as rope",
+            "plotting.rotary_wavelengths(fastpe.RotaryEmbedding(8, interleaved=False, base=5e5), ax=ax)",
+        ),
+    ],
+)
+def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
+    names = {"fastpe": fastpe, "plotting": plotting, "encoding": fastpe.PositionalEncoding(8)}
+    check_remedy(evaluating(lambda: names | {"ax": Figure().add_subplot()}), wrong, remedy, remedied)

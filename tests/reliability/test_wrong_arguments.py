@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import inspect
 import pickle
+import pydoc
 import weakref
 from typing import Any
 
@@ -26,11 +28,13 @@ def names() -> dict[str, Any]:
     return {name: getattr(fastpe, name) for name in fastpe.__all__} | {
         "fastpe": fastpe,
         "np": np,
+        "replace": dataclasses.replace,
         "x": np.ones((2, 3, 8), np.float32),
         "ids": np.array([[1, 2, 0], [3, 0, 0]]),
         "enc": fastpe.PositionalEncoding(8),
         "rope": fastpe.RotaryEmbedding(8, interleaved=False),
         "wan": fastpe.rotary_layouts["wan"],
+        "flux": fastpe.rotary_layouts["flux"],
         "q": np.ones((4, 128), np.float32),
         "tables": {"cos": np.ones((9, 4), np.float32), "sin": np.zeros((9, 4), np.float32)},
         "LINEAR": LINEAR,
@@ -108,6 +112,21 @@ REMEDIED: list[tuple[str, str, str]] = [
         "wan.rotate_(q, positions=np.zeros((4, 3)))",
     ),
     ("wan.parts(128, base=1e4)", "did you mean 'theta'?", "wan.parts(128, theta=1e4)"),
+    (
+        "flux.tables(np.zeros((4, 3)), 128, axes_dim=(16, 56, 56))",
+        "did you mean 'sections', which has half of each number?",
+        "flux.tables(np.zeros((4, 3)), 128, sections=(8, 28, 28))",
+    ),
+    (
+        "flux.tables(np.zeros((4, 3)), 128, mrope_section=(8, 28, 28))",
+        "did you mean 'sections'?",
+        "flux.tables(np.zeros((4, 3)), 128, sections=(8, 28, 28))",
+    ),
+    (
+        "RotaryEmbedding(8, layout='neox')",
+        "did you mean 'interleaved', which is True for neighbours, and False for columns that are half of the width",
+        "RotaryEmbedding(8, interleaved=False)",
+    ),
     ("identify(tables=encode(40, 8))", "did you mean 'table'?", "identify(table=encode(40, 8))"),
     # Arguments of other functions
     (
@@ -116,7 +135,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "(add_(x), add_(x.copy()), add(x, out=x))",
     ),
     ("add_(x, device='cpu')", "fastpe computes on the CPU: leave it out", "add_(x)"),
-    ("add_(x, dtype='f8')", "convert it with .astype(..)", "add_(x.astype('f8'))"),
+    ("add_(x, dtype='f8')", "pass np.asarray(x, dtype)", "add_(np.asarray(x, 'f8'))"),
     ("add(x, inplace=True)", "functions whose name ends in _ work in place", "add_(x)"),
     ("add_(x, max_len=9)", "rows are kept by PositionalEncoding(..)", "PositionalEncoding(8, max_len=9).add_(x)"),
     (
@@ -147,6 +166,116 @@ REMEDIED: list[tuple[str, str, str]] = [
         "RotaryEmbedding.from_config({**LLAMA, 'rope_theta': 5e5})",
     ),
     ("add_(x, zzz=1)", "expected one of x, convention, base", "add_(x, base=5.0)"),
+    (
+        "rope.rotate(x, layout='neox')",
+        "give interleaved= to RotaryEmbedding(..), and call that",
+        "RotaryEmbedding(8, interleaved=False).rotate(x)",
+    ),
+    (
+        "rope.rotate_(x, is_neox_style=True)",
+        "give interleaved= to RotaryEmbedding(..), and call that",
+        "RotaryEmbedding(8, interleaved=False).rotate_(x)",
+    ),
+    (
+        "RotaryEmbedding(128, interleaved=True, axes_dim=(16, 56, 56))",
+        "give half of each number as sections= to the methods of fastpe.rotary_layouts[..]",
+        "fastpe.rotary_layouts['flux'].tables(np.zeros((4, 3)), 128, sections=(8, 28, 28))",
+    ),
+    (
+        "RotaryEmbedding(128, interleaved=False, mrope_section=(16, 24, 24))",
+        "give it as sections= to the methods of fastpe.rotary_layouts[..]",
+        "fastpe.rotary_layouts['qwen2_vl'].tables(np.zeros((4, 3)), 128, sections=(16, 24, 24), theta=1e6)",
+    ),
+    # Fields of presets
+    ("Convention()", "Convention() is missing its argument 'name'", "Convention(name='mine')"),
+    (
+        "replace(conventions['vaswani'], shiftt=1)",
+        "Convention() got an unexpected keyword argument 'shiftt'; did you mean 'shift'?",
+        "replace(conventions['vaswani'], shift=1)",
+    ),
+    ("Convention('mine', theta=5e5)", "did you mean 'base'?", "Convention('mine', base=5e5)"),
+    (
+        "Convention('mine', d_model=8)",
+        "give it to PositionalEncoding(..), and call that",
+        "PositionalEncoding(8, convention=Convention('mine'))",
+    ),
+    (
+        "GridConvention('mine')",
+        "is missing its argument 'axis'",
+        "GridConvention('mine', axis=conventions['concat'])",
+    ),
+    ("replace(flux, section=(8, 28, 28))", "did you mean 'sections'?", "replace(flux, sections=(8, 28, 28))"),
+    # Names of other libraries for functions, classes and attributes
+    ("enc(x)", "call add(x), or add_(x), which writes into x", "(enc.add(x), enc.add_(x))"),
+    ("enc.forward(x)", "call add(x), or add_(x), which writes into x", "(enc.add(x), enc.encode(9))"),
+    ("enc.pe", "call encode(length), which makes the table", "enc.encode(9)"),
+    ("enc.embedding_dim", "read d_model", "enc.d_model"),
+    ("enc.inv_freq", "read frequencies", "enc.frequencies"),
+    ("enc.max_seq_len", "read max_len", "enc.max_len"),
+    ("enc.base", "read it from convention", "enc.convention.base"),
+    ("enc.eval()", "leave it out: fastpe computes on the CPU", "enc.add(x)"),
+    (
+        "rope(x)",
+        "call rotate_(q, k), which writes into them, or rotate(x), or tables(length)",
+        "(rope.rotate_(x, x.copy()), rope.rotate(x), rope.tables(9))",
+    ),
+    ("rope.rotate_queries_or_keys(x)", "call rotate_(q, k), which writes into them", "rope.rotate_(x, x.copy())"),
+    ("rope.inv_freq", "read frequencies", "rope.frequencies"),
+    ("rope.cos_cached[:9]", "call tables(length), which makes the cosines and sines", "rope.tables(9)"),
+    ("rope.attention_scaling", "read attention_factor", "rope.attention_factor"),
+    ("rope.head_dim", "read rotary_dim", "rope.rotary_dim"),
+    ("rope.max_seq_len_cached", "read max_len", "rope.max_len"),
+    ("rope.theta", "print the embedding, which shows its arguments", "repr(rope)"),
+    ("rope.to('cuda')", "fastpe computes on the CPU, and has no parameters to train", "rope.rotate_(x)"),
+    (
+        "RotaryEmbedding.from_pretrained('organisation/model')",
+        "call from_config(..) with the model's config.json",
+        "RotaryEmbedding.from_config(LLAMA)",
+    ),
+    (
+        "flux(np.zeros((4, 3)))",
+        "call rotate_(q, k, positions=ids), or tables(ids, head_dim)",
+        "(flux.rotate_(q, q.copy(), positions=np.zeros((4, 3))), flux.tables(np.zeros((4, 3)), 128))",
+    ),
+    ("flux.axes_dim", "read sections, which has half of each number", "flux.sections"),
+    ("flux.cuda()", "fastpe computes on the CPU", "flux.parts(128)"),
+    (
+        "fastpe.rotate(x)",
+        "make a RotaryEmbedding(..) and call its rotate(x), or call fastpe.rotate_(x, cos=.., sin=..)",
+        "(RotaryEmbedding(8, interleaved=False).rotate(x), fastpe.rotate_(x, **tables, interleaved=True))",
+    ),
+    (
+        "fastpe.apply_rotary_pos_emb(x, x, **tables)",
+        "or call fastpe.rotate_(q, k, cos=.., sin=..)",
+        "(rope.rotate_(x, x.copy()), fastpe.rotate_(x, x.copy(), **tables, interleaved=False))",
+    ),
+    (
+        "fastpe.RotaryPositionalEmbedding(8)",
+        "use fastpe.RotaryEmbedding",
+        "fastpe.RotaryEmbedding(8, interleaved=False)",
+    ),
+    (
+        "fastpe.from_pretrained('organisation/model')",
+        "call fastpe.RotaryEmbedding.from_config(..) with a model's config.json",
+        "fastpe.RotaryEmbedding.from_config(LLAMA)",
+    ),
+    (
+        "fastpe.precompute_freqs_cis(8, 9)",
+        "make a RotaryEmbedding(..) and call its tables(length)",
+        "RotaryEmbedding(8, interleaved=True).tables(9)",
+    ),
+    ("fastpe.SinusoidalPositionalEmbedding(8)", "use fastpe.PositionalEncoding", "fastpe.PositionalEncoding(8)"),
+    ("fastpe.get_1d_sincos_pos_embed(8, 3)", "call fastpe.encode(length, d_model)", "fastpe.encode(3, 8)"),
+    (
+        "fastpe.get_2d_sincos_pos_embed(8, 3)",
+        "call fastpe.encode_grid(shape, d_model, convention=..)",
+        "fastpe.encode_grid((3, 3), 8, convention='mae2d')",
+    ),
+    (
+        "fastpe.get_timestep_embedding([1], 8)",
+        "call fastpe.timestep_embedding(timesteps, embedding_dim)",
+        "fastpe.timestep_embedding([1], 8)",
+    ),
     # Too many, and missing
     (
         "add_(x, 'concat')",
@@ -183,6 +312,46 @@ def test_the_remedy_works(wrong: str, remedy: str, remedied: str) -> None:
     check_remedy(evaluating(names), wrong, remedy, remedied)
 
 
+OTHER_NAMES = [
+    ("enc", "forward"),
+    ("enc", "cuda"),
+    ("rope", "inv_freq"),
+    ("RotaryEmbedding", "from_pretrained"),
+    ("flux", "axes_dim"),
+    ("fastpe", "rotate"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), OTHER_NAMES)
+def test_other_names_are_not_there(owner: str, name: str) -> None:
+    found = names()[owner]
+    assert not hasattr(found, name)
+    assert name not in dir(found)
+    assert name not in dir(type(found))
+    assert not hasattr(found, "_repr_html_")
+
+
+@pytest.mark.parametrize("owner", ["enc", "rope", "flux"])
+def test_objects_with_other_names_are_copied(owner: str) -> None:
+    found = names()[owner]
+    assert pickle.loads(pickle.dumps(found)) == copy.copy(found) == copy.deepcopy(found) == found
+
+
+def test_a_subclass_may_have_other_names() -> None:
+    class Module(fastpe.PositionalEncoding):
+        def forward(self, x: Any) -> Any:
+            return self.add(x)
+
+        __call__ = forward
+
+    module = Module(8)
+    module_dict = vars(module)
+    module_dict["note"] = 3
+    assert module(np.zeros((3, 8))).shape == (3, 8)
+    assert {"forward", "note", "add_"} <= {*dir(module)}
+    assert "forward" in dir(Module)
+
+
 PYTHON = [name for name in fastpe.__all__ if inspect.isfunction(getattr(fastpe, name)) and name != "show_config"]
 
 
@@ -204,6 +373,8 @@ def test_functions_that_explain_wrong_calls_are_what_they_were() -> None:
     assert str(inspect.signature(fastpe.identify)).startswith("(table: ")
     assert list(inspect.signature(fastpe.RotaryEmbedding).parameters)[:2] == ["rotary_dim", "interleaved"]
     assert inspect.isroutine(fastpe.add_)
+    assert pydoc.render_doc(fastpe.add_).startswith("Python Library Documentation: function in module fastpe\n")
+    assert list(inspect.signature(fastpe.Convention).parameters)[:2] == ["name", "layout"]
     assert repr(fastpe.add_).startswith("<function add_ at ")
     assert copy.deepcopy(fastpe.add_) is pickle.loads(pickle.dumps(fastpe.add_)) is fastpe.add_
 

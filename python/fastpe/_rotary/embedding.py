@@ -14,10 +14,11 @@ from fastpe import _core
 from fastpe._arguments import flag, integer, number, numbers, shown
 from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
-from fastpe._wrong_calls import explained
+from fastpe._wrong_calls import CoreOtherNamesHidden, explained, with_other_names
 
 
-class RotaryEmbedding(Immutable, _core.Rotary):
+@with_other_names
+class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.

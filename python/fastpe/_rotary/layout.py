@@ -14,7 +14,7 @@ from fastpe._arguments import choice, flag, integer, integers, number, shown, te
 from fastpe._registry import Preset
 from fastpe._rotary.layout_plan import Part, Plan, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
-from fastpe._wrong_calls import explained
+from fastpe._wrong_calls import OtherNamesHidden, explained, explained_fields, with_other_names
 
 Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts"]
 Frequencies = Literal["geometric", "linear"]
@@ -23,8 +23,10 @@ Remainder = Literal["error", "first", "keep"]
 _forms = (*_core.table_forms, *sines_first)
 
 
+@with_other_names
+@explained_fields
 @dataclasses.dataclass(frozen=True, repr=False)
-class RotaryLayout(Preset):
+class RotaryLayout(Preset, metaclass=OtherNamesHidden):
     """A rotary embedding of several coordinates: how an image, video or diffusion model rotates its heads.
 
     Attributes

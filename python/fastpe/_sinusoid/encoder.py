@@ -15,10 +15,11 @@ from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
 from fastpe._sinusoid.presets import conventions
-from fastpe._wrong_calls import explained
+from fastpe._wrong_calls import CoreOtherNamesHidden, explained, with_other_names
 
 
-class PositionalEncoding(Immutable, _core.Encoder):
+@with_other_names
+class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidden):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
