@@ -47,6 +47,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "fastpe.timestep_embedding(np.stack(np.array([[1.0], None], object)[:1]), 8)",
     ),
     (
+        "identify(np.array([*encode(40, 8), None], object)[:-1])",
+        "table has dtype object, expected numbers; its elements are arrays: pass np.stack(table)",
+        "identify(np.stack(np.array([*encode(40, 8), None], object)[:-1]))",
+    ),
+    (
         "encode_coordinates([['0', '1']], 8, convention='mae2d')",
         "np.asarray(coordinates, np.float64) where the text is digits",
         "encode_coordinates(np.asarray([['0', '1']], np.float64), 8, convention='mae2d')",

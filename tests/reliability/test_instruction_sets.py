@@ -46,3 +46,4 @@ def test_unknown_instruction_set_is_refused_at_import(value: str) -> None:
     )
     assert process.returncode == 1
     assert f"ValueError: FASTPE_ISA: instruction set '{value}' is unknown or not available here" in process.stderr
+    assert process.stderr.endswith("; correct it or unset it\n")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe import _core
 from fastpe._identify.files import reading_of
 
 Array = npt.NDArray[Any]
@@ -54,6 +55,8 @@ def checked(name: str, table: Any) -> Array:
         ) from error
     except ValueError:
         raise ValueError(f"{name} holds rows of different lengths, expected an array; pick one entry") from None
+    if array.dtype.kind == "O" and array.ndim:
+        raise TypeError(f"{name} has dtype object, expected numbers{_core.conversion(array, name, 'float64')}")
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
         raise TypeError(
             f"{name} has dtype {array.dtype}, expected numbers; read files with numpy.load, and pick one array of several"
