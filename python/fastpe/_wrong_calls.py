@@ -101,8 +101,12 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
 
 def no_attribute(found: str, owner: str, name: str) -> AttributeError:
     """The error about a name that `found` has not, as `owner` in the table."""
-    remedy = next((remedy for names, remedy in _other_names[owner] if name in names.split()), None)
+    remedy = _remedy(owner, name)
     return AttributeError(f"{found} has no attribute {name!r}" + (f"; {remedy}" if remedy else ""))
+
+
+def _remedy(owner: str, name: str) -> str | None:
+    return next((remedy for names, remedy in _other_names[owner] if name in names.split()), None)
 
 
 class _OtherName:
@@ -119,6 +123,18 @@ class _OtherName:
 
     def __get__(self, instance: object, owner: type) -> Any:
         raise no_attribute(owner.__name__, self._owner, self._name)
+
+
+class _OtherCall(_OtherName):
+    """A call of an object itself, as other libraries have it."""
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self
+
+    def __call__(self, *arguments: object, **keywords: object) -> Any:
+        raise TypeError(
+            f"{self._owner} is no function, expected a call of a method; {_remedy(self._owner, self._name)}"
+        )
 
 
 def _own_names(names: Iterable[str], kind: type) -> list[str]:
@@ -139,21 +155,13 @@ class CoreOtherNamesHidden(OtherNamesHidden, _CoreType):
 def with_other_names(kind: _Class) -> _Class:
     """Decorate a class so that other libraries' names for what it does lead to its own."""
     owner = kind.__name__
-    for names, remedy in _other_names[owner]:
-        for name in names.split():
-            if name == "()":
-                setattr(kind, "__call__", _refused_call(remedy))  # noqa: B010
-            else:
-                setattr(kind, name, _OtherName(owner, name))
+    for name in " ".join(names for names, _ in _other_names[owner]).split():
+        if name == "()":
+            setattr(kind, "__call__", _OtherCall(owner, name))  # noqa: B010
+        else:
+            setattr(kind, name, _OtherName(owner, name))
     setattr(kind, "__dir__", lambda self: _own_names(object.__dir__(self), type(self)))  # noqa: B010
     return kind
-
-
-def _refused_call(remedy: str) -> Callable[..., Any]:
-    def __call__(self: object, *arguments: object, **keywords: object) -> Any:
-        raise TypeError(f"{type(self).__name__} is no function, expected a call of a method; {remedy}")
-
-    return __call__
 
 
 @contextlib.contextmanager

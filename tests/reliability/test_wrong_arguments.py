@@ -335,6 +335,9 @@ def test_other_names_are_not_there(owner: str, name: str) -> None:
 def test_objects_with_other_names_are_copied(owner: str) -> None:
     found = names()[owner]
     assert pickle.loads(pickle.dumps(found)) == copy.copy(found) == copy.deepcopy(found) == found
+    page = pydoc.render_doc(type(found))
+    assert "__call__" not in page
+    assert "forward" not in page
 
 
 def test_a_subclass_may_have_other_names() -> None:
