@@ -283,11 +283,25 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
 
 // ---- combine
 
-void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, bool same_dtype, std::int64_t columns,
-                                        std::int64_t shift, bool scaled, bool streaming, bool shares_addend) {
+struct Combining {
+  bool same_dtype, scaled, streaming, shares_addend;
+  bool gathers;     // rows of x, by offsets
+  bool has_no_gap;  // between rows of out: they share cache lines
+};
+
+// Each bit of `choice` is one member.
+Combining combining(int choice) {
+  const auto bit = [choice](int number) { return (choice >> number & 1) != 0; };
+  return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5)};
+}
+constexpr int combining_choices = 1 << 6;
+
+void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
+                                        const Combining& how) {
   const std::int64_t rows = 3;
-  const DType addend_dtype = same_dtype ? dtype : row_dtype(dtype);
-  GuardedRows x(dtype, rows, columns, shift + 1, 5), out(dtype, rows, columns, shift, 3);
+  const std::int64_t gathered[] = {2, 0, 1, 1};  // the last one is fetched, no more
+  const DType addend_dtype = how.same_dtype ? dtype : row_dtype(dtype);
+  GuardedRows x(dtype, rows, columns, shift + 1, 5), out(dtype, rows, columns, shift, how.has_no_gap ? 0 : 3);
   GuardedRows addend(addend_dtype, rows, columns, 1, 0);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
@@ -301,18 +315,26 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, boo
   c.x = x.data();
   c.x_row_stride_bytes = x.row_stride_bytes;
   c.addend = addend.data();
-  c.addend_row_stride_bytes = shares_addend ? 0 : addend.row_stride_bytes;
+  c.addend_row_stride_bytes = how.shares_addend ? 0 : addend.row_stride_bytes;
   c.rows = rows;
   c.columns = columns;
-  c.scale = scaled ? 1.75 : 1.0;
-  c.alpha = scaled ? 0.625 : 1.0;
-  c.streaming = streaming;
-  c.next_x = streaming ? nullptr : x.data();
-  (same_dtype ? kernels.combine_same_dtype : kernels.combine)[index_of(dtype)](c);
+  c.scale = how.scaled ? 1.75 : 1.0;
+  c.alpha = how.scaled ? 0.625 : 1.0;
+  c.streaming = how.streaming;
+  std::int64_t x_offsets_bytes[4];
+  for (std::size_t i = 0; i < 4; ++i) x_offsets_bytes[i] = gathered[i] * x.row_stride_bytes;
+  if (how.gathers) {
+    c.x_offsets_bytes = x_offsets_bytes;
+    c.next_out = how.shares_addend ? out.data() : nullptr;
+  } else {
+    c.next_x = how.streaming ? nullptr : x.data();
+  }
+  (how.same_dtype ? kernels.combine_same_dtype : kernels.combine)[index_of(dtype)](c);
   bool holds = out.guards_are_whole();
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
-      const double embedding = x.at(row, column), other = addend.at(shares_addend ? 0 : row, column);
+      const double embedding = x.at(how.gathers ? gathered[row] : row, column);
+      const double other = addend.at(how.shares_addend ? 0 : row, column);
       double expected;
       if (dtype == DType::float64) {
         expected = embedding * c.scale + other * c.alpha;
@@ -514,9 +536,8 @@ void every_kernel(const Kernels& kernels) {
           expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, Work::write, false,
                                              {3, jump_column});
         }
-        for (int choice = 0; choice < 16; ++choice) {
-          combining_is_the_scalar_arithmetic(kernels, dtype, (choice & 1) != 0, columns, shift, (choice & 2) != 0,
-                                             (choice & 4) != 0, (choice & 8) != 0);
+        for (int choice = 0; choice < combining_choices; ++choice) {
+          combining_is_the_scalar_arithmetic(kernels, dtype, columns, shift, combining(choice));
         }
       }
     }

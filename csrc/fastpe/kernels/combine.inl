@@ -4,18 +4,24 @@
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Stores start on a vector's
 // boundary; the vectors at both ends of a row overlap those between and are summed before x is written.
 // It reads and writes exactly the rows' columns, with any alignment; out may be x. If the addend's row stride is 0, one
-// row is added to all rows; or each row's addend has an offset of its own.
+// row is added to all rows. Rows of x or of the addend may have offsets of their own, if they are gathered.
 // Error: only the rounding of each operation.
 //
 // Streamed rows that have no gap between them are joined to one long row, so that they share no cache line. Sums of
-// NumPy's arrays, which start 16 bytes behind a line, then take 0.67 to 0.9 of the time (Intel).
+// NumPy's arrays, which start 16 bytes behind a line, then take 0.67 to 0.9 of the time (Intel). Rows that are gathered
+// cannot be joined: what two of them put into one line is kept until both are there. With that, and one fence for many
+// rows instead of one for each, embed takes 0.66 to 0.8 of the time (Intel, both instruction sets, one thread and two).
+//
+// Rows of out that are not x are fetched with it, where they are not streamed: 16-bit sums into another array take 0.6
+// to 0.9 of the time (Intel).
 //
 // AVX2 adds four vectors in each step: on an Intel server this is 5 to 10 % faster than one, and 11 to 23 % for float16
 // from memory. AVX-512 gains nothing by it, and bfloat16 from memory loses 7 to 14 %.
 //
 // These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile, or x into a first level
 // that has no room for two segments of it beside the tile; in the cache, segments of a quarter or half of the first
-// level (Zen 5, 3 to 6 % slower than three eighths); from memory, segments of 8 KiB, or of 16 for all rows, instead of
+// level (Zen 5, 3 to 6 % slower than three eighths); the last line or two of each row fetched as well, or rows joined
+// that are fetched (Intel, no difference); from memory, segments of 8 KiB, or of 16 for all rows, instead of
 // 12, x fetched two or four segments ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
 #pragma once
 
@@ -32,11 +38,14 @@ struct CombinedRow {
 
   FASTPE_ALWAYS_INLINE CombinedRow(const Combination& c, std::int64_t row)
       : out(reinterpret_cast<Element*>(c.out + row * c.out_row_stride_bytes)),
-        x(reinterpret_cast<const Element*>(c.x + row * c.x_row_stride_bytes)),
+        x(reinterpret_cast<const Element*>(
+            c.x + (c.x_offsets_bytes == nullptr ? row * c.x_row_stride_bytes : c.x_offsets_bytes[row]))),
         addend(reinterpret_cast<const typename Addend::Element*>(c.addend + (c.addend_offsets_bytes == nullptr
                                                                                  ? row * c.addend_row_stride_bytes
                                                                                  : c.addend_offsets_bytes[row]))),
-        next_x((c.next_x == nullptr ? c.x : c.next_x) + row * c.x_row_stride_bytes),
+        next_x(c.x_offsets_bytes == nullptr ? (c.next_x == nullptr ? c.x : c.next_x) + row * c.x_row_stride_bytes
+                                            : c.x + c.x_offsets_bytes[row + 1]),
+        next_out((c.next_out == nullptr ? c.out : c.next_out) + row * c.out_row_stride_bytes),
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
 
@@ -49,6 +58,7 @@ struct CombinedRow {
   template <Access access>
   FASTPE_ALWAYS_INLINE void put_vector(std::int64_t column, std::int64_t begin) const {
     if constexpr (access != Access::plain) prefetch_columns<T, access>(next_x, column - begin);
+    if constexpr (access == Access::fetching_both) prefetch_columns<T, access>(next_out, column - begin);
     put<T, access>(out + column, at(column));
   }
   // Returns the first column that is left.
@@ -62,7 +72,8 @@ struct CombinedRow {
     for (; column + float_lanes <= end; column += float_lanes) put_vector<access>(column, begin);
     return column;
   }
-  FASTPE_ALWAYS_INLINE void put_partial(std::int64_t begin, std::int64_t end) const {
+  FASTPE_ALWAYS_INLINE void put_partial(std::int64_t begin, std::int64_t columns) const {
+    const std::int64_t end = columns < begin + float_lanes ? columns : begin + float_lanes;
     const std::int64_t count = end - begin;
     store_partial<T>(out + begin, sum(load_partial<T>(x + begin, count), load_partial<Addend>(addend + begin, count)),
                      count);
@@ -72,8 +83,43 @@ struct CombinedRow {
   const Element* x;
   const typename Addend::Element* addend;
   const char* next_x;
+  const char* next_out;
   Vector scale, alpha;
 };
+
+// Streams whole cache lines. A line that two rows share is put together in `seam`, and streamed once both are there:
+// streamed rows whose first and last lines are stored otherwise take a quarter longer than plain stores.
+template <class T, class Addend, bool scaled>
+void stream_rows(const Combination& c, std::int64_t rows, std::int64_t columns) {
+  using Element = typename T::Element;
+  constexpr std::int64_t line = line_columns<T>;
+  const bool have_no_gap = c.out_row_stride_bytes == columns * static_cast<std::int64_t>(sizeof(Element));
+  const bool have_seams = have_no_gap && columns >= 2 * line;
+  // The vectors at a row's ends reach beyond its part of the seam.
+  Element buffer[3 * line];
+  Element* const seam = buffer + line;
+  std::int64_t filled = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const CombinedRow<T, Addend, scaled> r(c, row);
+    const std::int64_t aligned = elements_to_alignment<T, line_bytes<T>>(r.out);
+    const std::int64_t head = aligned < columns ? aligned : columns;
+    if (filled > 0) {
+      for (std::int64_t i = 0; i < head; i += float_lanes) T::store(seam + filled + i, r.at(i));
+      for (std::int64_t i = 0; i < line; i += float_lanes) T::stream(r.out + head - line + i, T::load(seam + i));
+    } else {
+      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
+    }
+    const std::int64_t end = head + (columns - head) / line * line;
+    r.template put_vectors<Access::streaming>(head, end);
+    filled = have_seams && row + 1 < rows ? columns - end : 0;
+    if (filled > 0) {
+      for (std::int64_t i = 0; i + float_lanes <= filled; i += float_lanes) T::store(seam + i, r.at(end + i));
+      T::store(seam + filled - float_lanes, r.at(columns - float_lanes));
+    } else {
+      for (std::int64_t begin = end; begin < columns; begin += float_lanes) r.put_partial(begin, columns);
+    }
+  }
+}
 
 template <class T, class Addend, bool scaled, Access access>
 void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns) {
@@ -81,11 +127,7 @@ void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns)
     const CombinedRow<T, Addend, scaled> r(c, row);
     const std::int64_t aligned = elements_to_alignment<T>(r.out);
     const std::int64_t head = aligned < columns ? aligned : columns;
-    if constexpr (access == Access::streaming) {
-      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
-      const std::int64_t end = r.template put_vectors<access>(head, columns);
-      if (end < columns) r.put_partial(end, columns);
-    } else if (columns < float_lanes) {
+    if (columns < float_lanes) {
       r.put_partial(0, columns);
     } else {
       // The vectors at both ends may overlap the aligned ones between them, so they are summed before x is written.
@@ -120,18 +162,20 @@ void combine_scaled(const Combination& c) {
   const std::int64_t row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
   const std::int64_t addend_row_bytes = c.columns * static_cast<std::int64_t>(sizeof(typename Addend::Element));
   const bool is_one_row = c.out_row_stride_bytes == row_bytes && c.x_row_stride_bytes == row_bytes &&
-                          c.addend_row_stride_bytes == addend_row_bytes && c.addend_offsets_bytes == nullptr;
+                          c.addend_row_stride_bytes == addend_row_bytes && c.addend_offsets_bytes == nullptr &&
+                          c.x_offsets_bytes == nullptr;
   const std::int64_t joined_rows = is_one_row ? 1 : c.rows;
   const std::int64_t joined_columns = is_one_row ? c.rows * c.columns : c.columns;
   if constexpr (can_stream(T::dtype)) {
     if (c.streaming) {
-      combine_rows<T, Addend, scaled, Access::streaming>(c, joined_rows, joined_columns);
+      stream_rows<T, Addend, scaled>(c, joined_rows, joined_columns);
       return streaming_fence();
     }
   }
-  if (c.next_x != nullptr) {
+  if (c.next_x != nullptr || c.x_offsets_bytes != nullptr) {
     using X = typename FromMemory<T, Addend>::X;
     using Other = typename FromMemory<T, Addend>::Other;
+    if (c.next_out != nullptr) return combine_rows<X, Other, scaled, Access::fetching_both>(c, c.rows, c.columns);
     c.fetches_close ? combine_rows<X, Other, scaled, Access::fetching_close>(c, c.rows, c.columns)
                     : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
     return;

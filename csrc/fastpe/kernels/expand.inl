@@ -73,9 +73,6 @@ struct Part {
   std::int64_t ahead_bytes = 0;  // fetches go to addresses ahead_bytes ahead
 };
 
-// Narrow vectors straddle few cache lines, and would need much code to store whole ones.
-constexpr bool has_wide_vectors = float_lanes >= 8;
-
 // Conversions to 16 bits, and the arithmetic of float64, take longer than stores that straddle two cache lines.
 template <class T>
 constexpr bool aligns_stores = has_wide_vectors && T::dtype == DType::float32;
@@ -291,12 +288,6 @@ FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::in
         }
       });
 }
-
-// A streaming store's unit: a cache line, or a vector where that is longer.
-template <class T>
-constexpr std::int64_t line_bytes = has_wide_vectors && vector_bytes<T> < 64 ? 64 : vector_bytes<T>;
-template <class T>
-constexpr std::int64_t line_columns = line_bytes<T> / static_cast<std::int64_t>(sizeof(typename T::Element));
 
 // Streams line_columns columns, those of each row all at once: else the halves of a line leave the processor apart.
 template <class T, Mode mode, From from, int row_set>

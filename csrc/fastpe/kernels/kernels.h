@@ -90,13 +90,16 @@ struct Combination {
   char* out;
   const char* x;
   const char* next_x;  // rows that will be read soon and are fetched meanwhile; null: none
+  char* next_out;      // rows that will be written soon and are fetched with next_x; null: none
+  // Of each row of x from `x` on, and of the row after the last one, which is fetched; null: they have a stride.
+  const std::int64_t* x_offsets_bytes;
   const char* addend;
   const std::int64_t* addend_offsets_bytes;  // of each row's addend from `addend` on; null: it has a stride
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
   std::int64_t rows, columns;
   double scale, alpha;
   bool streaming;
-  bool fetches_close;  // next_x into the first-level cache, else into the second
+  bool fetches_close;  // next_x into the first-level cache, else, or with next_out, into the second
 };
 
 // rotate turns pairs of columns by angles whose cosines and sines are given:

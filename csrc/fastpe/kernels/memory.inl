@@ -22,6 +22,15 @@ namespace {
 template <class T>
 constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;
 
+// Narrow vectors straddle few cache lines, and would need much code to store whole ones.
+constexpr bool has_wide_vectors = float_lanes >= 8;
+
+// A streaming store's unit: a cache line, or a vector where that is longer.
+template <class T>
+constexpr std::int64_t line_bytes = has_wide_vectors && vector_bytes<T> < 64 ? 64 : vector_bytes<T>;
+template <class T>
+constexpr std::int64_t line_columns = line_bytes<T> / static_cast<std::int64_t>(sizeof(typename T::Element));
+
 // How many elements lie between p and the next multiple of `alignment` bytes: by default, one for streaming stores.
 template <class T, std::int64_t alignment_bytes = vector_bytes<T>>
 inline std::int64_t elements_to_alignment(const void* p) {
@@ -40,16 +49,16 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
 }
 
 // How memory is used: as it comes; fetching ahead x, or out where there is no x, into the second-level or first-level
-// cache; or storing past the caches.
-enum class Access { plain, fetching, fetching_close, streaming };
+// cache; fetching both into the second level; or storing past the caches.
+enum class Access { plain, fetching, fetching_close, fetching_both, streaming };
 
 // While the vector at `column` is computed, fetches the same columns of the row at `next`, once for each cache line.
 template <class T, Access access>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
-  constexpr std::int64_t line_bytes = 64;
+  constexpr std::int64_t cache_line = 64;
   const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
-  if (vector_bytes<T> < line_bytes && at % line_bytes != 0) return;
-  for (std::int64_t line = 0; line < vector_bytes<T>; line += line_bytes) {
+  if (vector_bytes<T> < cache_line && at % cache_line != 0) return;
+  for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line) {
     if constexpr (access == Access::fetching_close) {
       FASTPE_PREFETCH_FIRST_LEVEL(next + at + line);
     } else {

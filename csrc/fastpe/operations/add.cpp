@@ -31,6 +31,13 @@ const char* Add::x_at(const Place& place, const Columns& columns) const {
   return x_.row(place.item, place.l, columns.first);
 }
 
+void Add::fetch_ahead(const Place& next, const Tile& tile, const Memory& memory, Combination& combination) const {
+  if (!memory.fetches_ahead) return;
+  combination.next_x = x_at(next, tile.columns);
+  if (combination.next_x == nullptr || shape_.is_in_place) return;
+  combination.next_out = out_.row(next.item, next.l, tile.columns.first);
+}
+
 void Add::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
   if (items.count() > 1 && shape_.has_contiguous_rows && out_.inner_count > 1 && out_.inner_count == x_.inner_count) {
     return add_to_inner_items(tile, items, next, workspace);
@@ -65,7 +72,7 @@ void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, co
   c.out_row_stride_bytes = out_.seq_stride_bytes;
   c.x = shape_.is_in_place ? c.out : x_at({item, tile.l}, tile.columns);
   c.x_row_stride_bytes = x_.seq_stride_bytes;
-  c.next_x = workspace.memory.fetches_ahead ? x_at(next, tile.columns) : nullptr;
+  fetch_ahead(next, tile, workspace.memory, c);
   combine(c, out_.dtype, tile.dtype);
 }
 
@@ -84,7 +91,7 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& 
       c.x = x_at({first, l}, tile.columns);
       c.x_row_stride_bytes = x_.inner_stride_bytes;
       const Place next_place = l + 1 < end_l ? Place{first, l + 1} : after;
-      c.next_x = workspace.memory.fetches_ahead ? x_at(next_place, tile.columns) : nullptr;
+      fetch_ahead(next_place, tile, workspace.memory, c);
       combine(c, out_.dtype, tile.dtype);
     }
     first = end;

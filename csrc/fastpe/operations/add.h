@@ -6,6 +6,8 @@
 
 namespace fastpe {
 
+struct Combination;
+
 struct Factors {
   double scale = 1.0, alpha = 1.0;
 };
@@ -25,6 +27,7 @@ class Add final : public Operation {
 
  private:
   const char* x_at(const Place& place, const Columns& columns) const;
+  void fetch_ahead(const Place& next, const Tile& tile, const Memory& memory, Combination& combination) const;
   void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   void add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.

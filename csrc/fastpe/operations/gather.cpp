@@ -44,42 +44,58 @@ void Gather::check(Lookout& lookout) const {
   }
 }
 
-const char* Gather::embedding_at(const Place& place, const Columns& columns) const {
-  if (place.l >= out_.seq_len || place.item >= out_.item_count) return nullptr;
+std::int64_t Gather::embedding_offset_bytes(const Place& place) const {
   const std::int64_t id = std::clamp<std::int64_t>(ids_.integer_at(place.item, place.l), 0, vocabulary_.rows - 1);
-  return vocabulary_.row(id) + columns.first * element_bytes(vocabulary_.dtype);
+  return id * vocabulary_.row_stride_bytes;
 }
 
 void Gather::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
-  const std::int64_t bytes = element_bytes(out_.dtype);
-  const bool is_strided = !out_.has_contiguous_rows();
-  const Memory& memory = workspace.memory;
-  const bool has_whole_lines = tile.columns.count * bytes % cache_line_bytes == 0;
   for (std::int64_t item = items.begin; item < items.end; ++item) {
-    const Place next_item{item + 1, tile.l};
-    const Place& after = item + 1 < items.end ? next_item : next;
-    for (std::int64_t i = 0; i < tile.count; ++i) {
-      const std::int64_t l = tile.l + i;
-      char* const out = out_.row(item, l, tile.columns.first);
-      Combination c = combination_of(tile, l, 1, factors_, memory);
-      c.x = embedding_at({item, l}, tile.columns);
-      // Gathered rows come from memory however small the output is.
-      c.next_x = embedding_at({after.item, after.l + i}, tile.columns);
-      c.out = is_strided ? workspace.scratch : out;
-      // Streaming a row that shares its first or last cache line with another takes a quarter longer than plain stores.
-      const bool is_on_line = reinterpret_cast<std::intptr_t>(c.out) % cache_line_bytes == 0;
-      c.streaming = memory.streaming && !is_strided && has_whole_lines && is_on_line;
-      combine(c, out_.dtype, tile.dtype);
-      if (is_strided) copy_row(out, out_.column_stride_bytes, workspace.scratch, bytes, tile.columns.count, bytes);
-    }
+    const Place after = item + 1 < items.end ? Place{item + 1, tile.l} : next;
+    shape_.has_contiguous_rows ? gather_item(tile, item, after, workspace.memory)
+                               : gather_item_by_rows(tile, item, workspace.scratch);
+  }
+}
+
+void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next, const Memory& memory) const {
+  constexpr std::int64_t most_rows = 64;
+  const std::int64_t end = tile.l + tile.count;
+  for (std::int64_t l = tile.l; l < end; l += most_rows) {
+    const std::int64_t rows = std::min(most_rows, end - l);
+    // Gathered rows come from memory however small the output is, so the next one is fetched always.
+    std::int64_t x_offsets_bytes[most_rows + 1];
+    for (std::int64_t i = 0; i < rows; ++i) x_offsets_bytes[i] = embedding_offset_bytes({item, l + i});
+    const Place after = l + rows < end ? Place{item, l + rows} : next;
+    const bool has_next = after.l < out_.seq_len && after.item < out_.item_count;
+    x_offsets_bytes[rows] = has_next ? embedding_offset_bytes(after) : x_offsets_bytes[rows - 1];
+    Combination c = combination_of(tile, l, rows, factors_, memory);
+    c.x = vocabulary_.data + tile.columns.first * element_bytes(vocabulary_.dtype);
+    c.x_offsets_bytes = x_offsets_bytes;
+    c.out = out_.row(item, l, tile.columns.first);
+    c.out_row_stride_bytes = out_.seq_stride_bytes;
+    if (memory.fetches_ahead) c.next_out = c.out + c.out_row_stride_bytes;
+    combine(c, out_.dtype, tile.dtype);
+  }
+}
+
+void Gather::gather_item_by_rows(const Tile& tile, std::int64_t item, char* whole_row) const {
+  const std::int64_t bytes = element_bytes(out_.dtype);
+  for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
+    Combination c = combination_of(tile, l, 1, factors_, {});
+    c.x = vocabulary_.data + embedding_offset_bytes({item, l}) + tile.columns.first * bytes;
+    c.out = whole_row;
+    combine(c, out_.dtype, tile.dtype);
+    copy_row(out_.row(item, l, tile.columns.first), out_.column_stride_bytes, whole_row, bytes, tile.columns.count,
+             bytes);
   }
 }
 
 void Gather::leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   for (std::int64_t i = 0; i < count; ++i) {
-    copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes, embedding_at({item, l + i}, columns),
-             bytes, columns.count, bytes);
+    copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes,
+             vocabulary_.data + embedding_offset_bytes({item, l + i}) + columns.first * bytes, bytes, columns.count,
+             bytes);
   }
 }
 

@@ -17,8 +17,10 @@ class Gather final : public Operation {
   void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
-  // Null beyond the last row. The address is in the vocabulary even if the id has changed since it was checked.
-  const char* embedding_at(const Place& place, const Columns& columns) const;
+  // It lies in the vocabulary even if the id has changed since it was checked.
+  std::int64_t embedding_offset_bytes(const Place& place) const;
+  void gather_item(const Tile& tile, std::int64_t item, const Place& next, const Memory& memory) const;
+  void gather_item_by_rows(const Tile& tile, std::int64_t item, char* whole_row) const;
 
   TableView vocabulary_;
   NumbersView ids_;
