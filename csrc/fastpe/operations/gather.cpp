@@ -51,42 +51,34 @@ std::int64_t Gather::embedding_offset_bytes(const Place& place) const {
 
 void Gather::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
   for (std::int64_t item = items.begin; item < items.end; ++item) {
-    const Place after = item + 1 < items.end ? Place{item + 1, tile.l} : next;
-    shape_.has_contiguous_rows ? gather_item(tile, item, after, workspace.memory)
-                               : gather_item_by_rows(tile, item, workspace.scratch);
+    gather_item(tile, item, item + 1 < items.end ? Place{item + 1, tile.l} : next, workspace);
   }
 }
 
-void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next, const Memory& memory) const {
+void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
   constexpr std::int64_t most_rows = 64;
+  const std::int64_t bytes = element_bytes(out_.dtype);
   const std::int64_t end = tile.l + tile.count;
-  for (std::int64_t l = tile.l; l < end; l += most_rows) {
-    const std::int64_t rows = std::min(most_rows, end - l);
-    // Gathered rows come from memory however small the output is, so the next one is fetched always.
-    std::int64_t x_offsets_bytes[most_rows + 1];
-    for (std::int64_t i = 0; i < rows; ++i) x_offsets_bytes[i] = embedding_offset_bytes({item, l + i});
+  const bool is_strided = !out_.has_contiguous_rows();
+  const Memory memory = is_strided ? Memory{} : workspace.memory;
+  for (std::int64_t l = tile.l; l < end;) {
+    const std::int64_t rows = is_strided ? 1 : std::min(most_rows, end - l);
+    // Gathered rows come from memory however small the output is, so the row after these is fetched always.
     const Place after = l + rows < end ? Place{item, l + rows} : next;
     const bool has_next = after.l < out_.seq_len && after.item < out_.item_count;
+    std::int64_t x_offsets_bytes[most_rows + 1];
+    for (std::int64_t i = 0; i < rows; ++i) x_offsets_bytes[i] = embedding_offset_bytes({item, l + i});
     x_offsets_bytes[rows] = has_next ? embedding_offset_bytes(after) : x_offsets_bytes[rows - 1];
     Combination c = combination_of(tile, l, rows, factors_, memory);
-    c.x = vocabulary_.data + tile.columns.first * element_bytes(vocabulary_.dtype);
+    c.x = vocabulary_.data + tile.columns.first * bytes;
     c.x_offsets_bytes = x_offsets_bytes;
-    c.out = out_.row(item, l, tile.columns.first);
+    char* const out = out_.row(item, l, tile.columns.first);
+    c.out = is_strided ? workspace.scratch : out;
     c.out_row_stride_bytes = out_.seq_stride_bytes;
     if (memory.fetches_ahead) c.next_out = c.out + c.out_row_stride_bytes;
     combine(c, out_.dtype, tile.dtype);
-  }
-}
-
-void Gather::gather_item_by_rows(const Tile& tile, std::int64_t item, char* whole_row) const {
-  const std::int64_t bytes = element_bytes(out_.dtype);
-  for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-    Combination c = combination_of(tile, l, 1, factors_, {});
-    c.x = vocabulary_.data + embedding_offset_bytes({item, l}) + tile.columns.first * bytes;
-    c.out = whole_row;
-    combine(c, out_.dtype, tile.dtype);
-    copy_row(out_.row(item, l, tile.columns.first), out_.column_stride_bytes, whole_row, bytes, tile.columns.count,
-             bytes);
+    if (is_strided) copy_row(out, out_.column_stride_bytes, workspace.scratch, bytes, tile.columns.count, bytes);
+    l += rows;
   }
 }
 

@@ -19,8 +19,7 @@ class Gather final : public Operation {
  private:
   // It lies in the vocabulary even if the id has changed since it was checked.
   std::int64_t embedding_offset_bytes(const Place& place) const;
-  void gather_item(const Tile& tile, std::int64_t item, const Place& next, const Memory& memory) const;
-  void gather_item_by_rows(const Tile& tile, std::int64_t item, char* whole_row) const;
+  void gather_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
 
   TableView vocabulary_;
   NumbersView ids_;
