@@ -36,7 +36,10 @@ void every_index_is_done_once() {
         std::atomic<bool> wrong{false};
         const bool completed =
             parallel_for(count, step, threads, nullptr, [&](std::int64_t begin, std::int64_t end, int thread) {
-              if (end - begin > step || thread < 0 || thread >= threads) wrong = true;
+              if (end > count || end - begin > step || thread < 0 || thread >= threads) {
+                wrong = true;
+                return;
+              }
               for (std::int64_t i = begin; i < end; ++i) ++done[static_cast<std::size_t>(i)];
             });
         CHECK(completed && !wrong);
