@@ -287,6 +287,19 @@ def test_every_sixteen_bit_embedding_on_every_kind_of_tie(dtype: np.dtype[Any]) 
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
+def test_every_sixteen_bit_nan_is_the_upper_part_of_its_sum(dtype: np.dtype[Any]) -> None:
+    x = every_value(dtype)
+    with np.errstate(invalid="ignore"):  # signalling ones
+        is_nan = np.isnan(x)
+        sums = bits(x[is_nan].astype(np.float32) + np.float32(1.0))
+    as_float16 = (sums >> 16 & 0x8000) | 0x7C00 | (sums >> 13 & 0x3FF)
+    expected = as_float16 if dtype == np.float16 else sums >> 16
+    ones = np.ones((64, 1024), dtype)
+    assert sums.size > 200
+    np.testing.assert_array_equal(bits(fastpe.add(x, table=ones))[is_nan], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), BFLOAT16], ids=str)
 def test_every_sixteen_bit_embedding_that_is_left_alone(dtype: np.dtype[Any]) -> None:
     x = every_value(dtype)
     np.testing.assert_array_equal(bits(fastpe.add(x, lengths=0)), bits(x))
