@@ -110,6 +110,16 @@ def test_every_pair_is_multiplied() -> None:
     assert x[0, [0, 1, 3]].tolist() == [np.inf, 2, 3]
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_nan_in_a_table_stays_one(dtype: np.dtype[Any]) -> None:
+    # All of its bits but the sign are ones: rounded as a number is, it would be -0.
+    nan = np.array(-1, np.int64 if dtype.itemsize == 8 else np.int32).view(oracle.arithmetic_dtype(dtype))
+    table = np.full((1, 20), np.copysign(nan, 1))
+    x = np.ones((1, 40), dtype)
+    fastpe.rotate_(x, cos=table, sin=np.zeros_like(table), interleaved=True)
+    assert np.isnan(x).all()
+
+
 def test_one_row_may_be_given_for_many_positions() -> None:
     row = values((1, 4), FLOAT32, seed=6)
     table = np.broadcast_to(row, (10, 4))
