@@ -31,7 +31,7 @@ def test_import_leaves_the_gil_off(run_script: Callable[..., str]) -> None:
     """)
 
 
-# Each makes the array `changed` and `call`; what is written into `changed` later has no row anywhere.
+# Each makes the array `changed` and `call`; what is written into `changed` later has no row in the table.
 CALLS = {
     "positions": """
         changed = np.arange(rows)[::-1] % 16
@@ -48,6 +48,10 @@ CALLS = {
     "offset": """
         changed = np.arange(rows) % 16
         call = lambda: encoding.add_(x[:, None], offset=changed, num_threads=1)
+    """,
+    "offset-of-a-learned-table": """
+        changed = np.arange(rows) % 16
+        call = lambda: encoding.add_(x[:, None], offset=changed, table=table, num_threads=1)
     """,
     "ids": """
         changed = np.arange(rows) % 16
@@ -76,7 +80,7 @@ CALLS = {
 
 
 @needs_interval_timer
-@pytest.mark.parametrize("far", [2**40, pytest.param(-(2**40), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("far", [2**40, *(pytest.param(far, marks=pytest.mark.slow) for far in (-(2**40), -1, 16))])
 @pytest.mark.parametrize("name", CALLS)
 def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: Callable[..., str]) -> None:
     # A long call runs signal handlers, here one that changes an argument that the call has checked already. Calls get
@@ -89,7 +93,9 @@ def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: 
             changed[...] = FAR
             when = "within" if is_running else "after"
         signal.signal(signal.SIGALRM, change)
-        encoding, table = fastpe.PositionalEncoding(8, max_len=16), np.ones((16, 8), np.float32)
+        encoding, memory = fastpe.PositionalEncoding(8, max_len=16), np.full((18, 8), np.inf, np.float32)
+        table = memory[1:17]
+        table[...] = 1
         rows, when = 2**19, "after"
         while when == "after":
             rows, is_running = 2 * rows, False
@@ -106,6 +112,7 @@ def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: 
             is_running = False
             while not when:
                 signal.pause()
+        assert np.isfinite(x).all(), "memory beside the table was read"
         print(when)
     """
     prepare = "".join(f"            {line.strip()}\n" for line in CALLS[name].splitlines()).strip()
