@@ -390,12 +390,16 @@ def test_an_error_in_the_explanation_is_passed_on() -> None:
         _core.Explained(len, interrupted)()
 
 
-def test_a_function_and_its_explanation_are_let_go_of() -> None:
+@pytest.mark.parametrize("cycle", ["none", "through the function", "through its attributes"])
+def test_a_function_and_its_explanation_are_let_go_of(cycle: str) -> None:
     def function() -> None:
         pass
 
     explained, alive = _core.Explained(function, print), weakref.ref(function)
-    function.itself = explained  # type: ignore[attr-defined]
+    if cycle == "through the function":
+        vars(function)["itself"] = explained
+    elif cycle == "through its attributes":
+        vars(explained)["itself"] = explained
     del explained, function
     gc.collect()
     assert alive() is None
