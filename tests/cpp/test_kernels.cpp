@@ -392,6 +392,7 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
   rotation.x = x.data();
   rotation.x_row_stride_bytes = x.row_stride_bytes;
   rotation.next_x = r.fetching == Fetching::nothing ? nullptr : x.data();
+  rotation.next_out = r.fetching == Fetching::far && !r.in_place ? out.data() : nullptr;
   rotation.fetches_close = r.fetching == Fetching::close;
   rotation.cosines = cosines.data();
   rotation.sines = sines.data();

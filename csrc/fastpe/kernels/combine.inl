@@ -45,7 +45,7 @@ struct CombinedRow {
                                                                                  : c.addend_offsets_bytes[row]))),
         next_x(c.x_offsets_bytes == nullptr ? (c.next_x == nullptr ? c.x : c.next_x) + row * c.x_row_stride_bytes
                                             : c.x + c.x_offsets_bytes[row + 1]),
-        next_out((c.next_out == nullptr ? c.out : c.next_out) + row * c.out_row_stride_bytes),
+        next_out(c.next_out == nullptr ? next_x : c.next_out + row * c.out_row_stride_bytes),
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
 
@@ -58,7 +58,7 @@ struct CombinedRow {
   template <Access access>
   FASTPE_ALWAYS_INLINE void put_vector(std::int64_t column, std::int64_t begin) const {
     if constexpr (access != Access::plain) prefetch_columns<T, access>(next_x, column - begin);
-    if constexpr (access == Access::fetching_both) prefetch_columns<T, access>(next_out, column - begin);
+    if constexpr (access == Access::fetching) prefetch_columns<T, access>(next_out, column - begin);
     put<T, access>(out + column, at(column));
   }
   // Returns the first column that is left.
@@ -175,9 +175,9 @@ void combine_scaled(const Combination& c) {
   if (c.next_x != nullptr || c.x_offsets_bytes != nullptr) {
     using X = typename FromMemory<T, Addend>::X;
     using Other = typename FromMemory<T, Addend>::Other;
-    if (c.next_out != nullptr) return combine_rows<X, Other, scaled, Access::fetching_both>(c, c.rows, c.columns);
-    c.fetches_close ? combine_rows<X, Other, scaled, Access::fetching_close>(c, c.rows, c.columns)
-                    : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
+    c.fetches_close&& c.next_out == nullptr
+        ? combine_rows<X, Other, scaled, Access::fetching_close>(c, c.rows, c.columns)
+        : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
     return;
   }
   combine_rows<T, Addend, scaled, Access::plain>(c, joined_rows, joined_columns);

@@ -110,6 +110,7 @@ struct Rotation {
   char* out;  // may be x
   const char* x;
   const char* next_x;   // rows that will be read soon and are fetched meanwhile; null: none
+  char* next_out;       // rows that will be written soon and are fetched with next_x; null: none
   const char* cosines;  // of row_dtype
   const char* sines;
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, table_row_stride_bytes;
@@ -117,7 +118,7 @@ struct Rotation {
   std::int64_t half;
   bool interleaved;
   bool backwards;      // by the negative angles
-  bool fetches_close;  // next_x into the first-level cache, else into the second
+  bool fetches_close;  // next_x into the first-level cache, else, or with next_out, into the second
 };
 
 // out[2k] = first[k], out[2k + 1] = second[k]

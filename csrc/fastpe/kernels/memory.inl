@@ -48,9 +48,9 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
   return reinterpret_cast<const Element*>(reinterpret_cast<const char*>(p) + bytes);
 }
 
-// How memory is used: as it comes; fetching ahead x, or out where there is no x, into the second-level or first-level
-// cache; fetching both into the second level; or storing past the caches.
-enum class Access { plain, fetching, fetching_close, fetching_both, streaming };
+// How memory is used: as it comes; fetching ahead what is read, and what is written elsewhere, into the second-level
+// cache; fetching ahead what is read into the first level; or storing past the caches.
+enum class Access { plain, fetching, fetching_close, streaming };
 
 // While the vector at `column` is computed, fetches the same columns of the row at `next`, once for each cache line.
 template <class T, Access access>

@@ -50,10 +50,12 @@ Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
   return {*array, row * heads_per_row + head, std::min(most, heads_per_row - head)};
 }
 
-const char* Rotate::x_at(const Place& place) const {
-  if (place.l >= shape_.seq_len || place.item >= shape_.items()) return nullptr;
-  const Heads heads = heads_at(place.item, 1);
-  return heads.array.x.row(heads.first, place.l);
+void Rotate::fetch_ahead(const Place& next, const Memory& memory, Rotation& rotation) const {
+  rotation.fetches_close = memory.fetches_close;
+  if (!memory.fetches_ahead || next.l >= shape_.seq_len || next.item >= shape_.items()) return;
+  const Heads heads = heads_at(next.item, 1);
+  rotation.next_x = heads.array.x.row(heads.first, next.l);
+  if (!is_in_place(heads.array)) rotation.next_out = heads.array.out.row(heads.first, next.l);
 }
 
 void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const {
@@ -69,6 +71,7 @@ void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const 
     part.out += first_bytes;
     part.x += first_bytes;
     if (part.next_x != nullptr) part.next_x += first_bytes;
+    if (part.next_out != nullptr) part.next_out += first_bytes;
     part.cosines = table_row + turned.first * table_bytes;
     part.sines = part.cosines + pairing_.pairs * table_bytes;
     kernel(part);
@@ -88,7 +91,7 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
     item += heads.count;
     const bool is_contiguous = has_contiguous_rows(heads.array);
     if (is_contiguous && are_inner_heads(heads)) {
-      rotate_inner_heads(tile, heads, workspace);
+      rotate_inner_heads(tile, heads, item - heads.count, workspace);
       continue;
     }
     for (std::int64_t i = 0; i < heads.count; ++i) {
@@ -114,14 +117,14 @@ void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64
   rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
   rotation.x = array.x.row(item, tile.l);
   rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
-  rotation.next_x = workspace.memory.fetches_ahead ? x_at(next) : nullptr;
-  rotation.fetches_close = workspace.memory.fetches_close;
+  fetch_ahead(next, workspace.memory, rotation);
   rotation.table_row_stride_bytes = tile.row_stride_bytes;
   rotation.rows = tile.count;
   rotate_rows(rotation, tile.row(tile.l));
 }
 
-void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, const Workspace& workspace) const {
+void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
+                                const Workspace& workspace) const {
   const RotatedArray& array = heads.array;
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
     for (std::int64_t i = 0; i < heads.count; ++i) copy_rest(array, heads.first + i, l, 1);
@@ -130,9 +133,7 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, const Work
     rotation.out_row_stride_bytes = array.out.inner_stride_bytes;
     rotation.x = array.x.row(heads.first, l);
     rotation.x_row_stride_bytes = array.x.inner_stride_bytes;
-    const bool has_next = workspace.memory.fetches_ahead && l + 1 < shape_.seq_len;
-    rotation.next_x = has_next ? array.x.row(heads.first, l + 1) : nullptr;
-    rotation.fetches_close = workspace.memory.fetches_close;
+    fetch_ahead({first_item, l + 1}, workspace.memory, rotation);
     rotation.rows = heads.count;
     rotate_rows(rotation, tile.row(l));
   }

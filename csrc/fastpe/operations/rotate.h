@@ -42,10 +42,12 @@ class Rotate final : public Operation {
   // The heads from `item` on that belong to the same array and row, at most `most` of them.
   Heads heads_at(std::int64_t item, std::int64_t most) const;
   static bool are_inner_heads(const Heads& heads);
-  const char* x_at(const Place& place) const;
+  void fetch_ahead(const Place& next, const Memory& memory, Rotation& rotation) const;
   void rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, const Place& next,
                    const Workspace& workspace) const;
-  void rotate_inner_heads(const Tile& tile, const Heads& heads, const Workspace& workspace) const;
+  // `first_item` is the first of the heads, counted over all arrays.
+  void rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
+                          const Workspace& workspace) const;
   void rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,
                           char* scratch) const;
   void rotate_rows(const Rotation& rotation, const char* table_row) const;
