@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 namespace fastpe::bindings {
 namespace {
@@ -34,6 +35,55 @@ const char* name_of(std::size_t index) {
   return index < std::size(names) ? names[index] : "one of the others";
 }
 
+constexpr const char* by_their_names = "; give positions=, offset=, by= and the like by their names";
+
+// Whether it is a number, or a list that begins with an integer.
+bool are_positions(PyObject* object) {
+  if (PyLong_Check(object) || PyFloat_Check(object)) return true;
+  auto first = py::reinterpret_borrow<py::object>(object);
+  for (int axis = 0; axis < 2 && (PyList_Check(first.ptr()) || PyTuple_Check(first.ptr())); ++axis) {
+    if (py::len(first) == 0) return false;
+    first = run_python([&] { return PySequence_GetItem(first.ptr(), 0); });
+  }
+  return PyLong_Check(first.ptr()) != 0;
+}
+
+void refuse_numbers(const Array& array, const char* name, const Array& x) {
+  const char kind = array.dtype().kind();
+  if (kind != 'i' && kind != 'u' && kind != 'b') return;
+  throw py::type_error(std::string(name) + " has dtype " + str_of(array.dtype()) + ", expected " + str_of(x.dtype()) +
+                       " as x has" + by_their_names);
+}
+
+NumbersView last_row(const Array& array) {
+  const char* data = static_cast<const char*>(array.data());
+  for (py::ssize_t axis = 0; axis + 1 < array.ndim(); ++axis) data += (array.shape(axis) - 1) * array.strides(axis);
+  const NumberType type = array.itemsize() == 4 ? NumberType::float32 : NumberType::float64;
+  return {data, type, 0, array.strides(array.ndim() - 1)};
+}
+
+// Whether the last rows of two arrays are points on one circle, but not all the same point.
+bool are_cosines_and_sines(const Array& cos, const Array& sin) {
+  constexpr py::ssize_t fewest_columns = 4;  // fewer may lie on a circle by chance
+  constexpr double same_radius = 1e-4;
+  const bool is_float = cos.dtype().kind() == 'f' && cos.itemsize() >= 4 && cos.dtype().num() == sin.dtype().num();
+  const bool has_same_shape =
+      cos.ndim() == sin.ndim() && std::equal(cos.shape(), cos.shape() + cos.ndim(), sin.shape());
+  if (!is_float || !has_same_shape || cos.ndim() == 0 || cos.size() == 0 || last(cos) < fewest_columns) return false;
+  const NumbersView x = last_row(cos), y = last_row(sin);
+  double least = std::numeric_limits<double>::infinity(), most = 0.0, first = 0.0;
+  bool are_all_same = true;
+  for (py::ssize_t k = 0; k < last(cos); ++k) {
+    const double cosine = x.at(0, k).value, sine = y.at(0, k).value, radius = cosine * cosine + sine * sine;
+    first = k == 0 ? cosine : first;
+    if (!(radius > 0.0)) return false;
+    least = std::min(least, radius);
+    most = std::max(most, radius);
+    are_all_same = are_all_same && cosine == first;
+  }
+  return !are_all_same && most <= least * (1.0 + same_radius);
+}
+
 }  // namespace
 
 void RotationArrays::take(PyObject* x, const Others& others, Access access) {
@@ -42,9 +92,11 @@ void RotationArrays::take(PyObject* x, const Others& others, Access access) {
   for (Py_ssize_t i = 0; i < others.other_count; ++i) {
     PyObject* const other = others.others[i];
     const char* const name = name_of(taken_.size());
-    if (PyLong_Check(other) || PyFloat_Check(other)) {
-      throw py::type_error(std::string(name) + " is " + repr_of(other) +
-                           ", expected a numpy.ndarray; give offset=, by= and the like by their names");
+    if (!is_ndarray(other) && are_positions(other)) {
+      const bool is_sequence = PyList_Check(other) || PyTuple_Check(other);
+      throw py::type_error(std::string(name) + " is " +
+                           (is_sequence ? "a " + type_name(other) + " of integers" : repr_of(other)) +
+                           ", expected a numpy.ndarray" + by_their_names);
     }
     taken_.push_back({array_of(other, name)});
   }
@@ -59,10 +111,14 @@ Extent RotationArrays::Taken::extent(bool is_packed) const {
 void RotationArrays::check(const Requirement& requirement, const Inputs& inputs) {
   dtype_ = dtype_of(x(), "x");
   const char* const per_row = per_row_argument(inputs, requirement.coordinate_axes);
+  refuse_tables();
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const Array& array = taken_[i].array;
     const char* const name = name_of(i);
-    if (i > 0) require_dtype(array, x(), name, "x");
+    if (i > 0) {
+      refuse_numbers(array, name, x());
+      require_dtype(array, x(), name, "x");
+    }
     taken_[i].seq_axis = seq_axis_of(requirement.seq_axis, array, name, "head_dim");
     require_access(array, name, requirement.access, requirement.instead);
     if (last(array) < requirement.rotary_dim) {
@@ -87,6 +143,17 @@ void RotationArrays::check(const Requirement& requirement, const Inputs& inputs)
   }
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) require_disjoint(taken_[j].array, name_of(j), taken_[i].array, name_of(i));
+  }
+}
+
+// Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
+void RotationArrays::refuse_tables() const {
+  for (std::size_t i = 1; i + 1 < taken_.size(); ++i) {
+    const Array &cos = taken_[i].array, &sin = taken_[i + 1].array;
+    if (cos.ndim() >= x().ndim() || !are_cosines_and_sines(cos, sin)) continue;
+    throw py::value_error(std::string(name_of(i)) + " and " + name_of(i + 1) +
+                          " are cosines and sines, expected queries and keys alone; leave them out of the call of an "
+                          "embedding, or call fastpe.rotate_(q, k, cos=.., sin=.., interleaved=..)");
   }
 }
 

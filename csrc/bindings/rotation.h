@@ -42,6 +42,7 @@ class RotationArrays {
     int seq_axis = 0;
     Extent extent(bool is_packed) const;
   };
+  void refuse_tables() const;
   void check_like_first(const Array& array, const char* name, const Extent& extent, const Requirement& requirement,
                         const char* per_row);
 

@@ -632,8 +632,13 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "cu_seqlens ends at 6, expected the number of rows along axis 1 of x, [6, 2, 4]",
         "give seq_axis=0 for [N, heads, D]",
     ),
-    ("rope.rotate_(x, 5)", TypeError, "others[0] is 5", "give offset=, by= and the like by their names"),
-    ("rope.shift_(x, -3.0)", TypeError, "others[0] is -3.0", "give offset=, by= and the like by their names"),
+    ("rope.rotate_(x, 5)", TypeError, "others[0] is 5", "give positions=, offset=, by= and the like by their names"),
+    (
+        "rope.shift_(x, -3.0)",
+        TypeError,
+        "others[0] is -3.0",
+        "give positions=, offset=, by= and the like by their names",
+    ),
     ("rope.rotate_((q, k))", TypeError, "x is a tuple of arrays", "pass its arrays one by one"),
     ("rope.tables(3, form='half')", ValueError, "form is 'half'", "did you mean 'halves'?"),
     (

@@ -128,6 +128,29 @@ def test_one_row_may_be_given_for_many_positions() -> None:
     assert_same_bits(fastpe.rotate_(x, cos=table, sin=table, interleaved=True), same)
 
 
+GRID = np.indices((3, 3)).reshape(2, -1).T
+
+
+@pytest.mark.parametrize("angles", [GRID, GRID[4:5], GRID[::4], np.zeros((4, 2)), np.ones((4, 2))], ids=str)
+@pytest.mark.parametrize("repeated", [False, True])
+def test_axes_may_share_frequencies(angles: Array, repeated: bool) -> None:
+    """Cells on the diagonal have each column twice, and so have rows whose columns are all alike."""
+    frequencies = np.array([1.0, 0.3, 0.1]) if len(angles) != 4 else np.ones(3)
+    both = angles[:, :, None] * frequencies
+    table = (both.swapaxes(1, 2) if repeated else both).reshape(len(angles), -1)
+    cos, sin = np.cos(table).astype(np.float32), np.sin(table).astype(np.float32)
+    x = values((2, len(angles), 16), FLOAT32, seed=12)
+    same = expected(x, cos, sin, interleaved=True)
+    assert_same_bits(fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True), same)
+
+
+def test_keys_and_their_latent_part_are_no_tables() -> None:
+    rope = fastpe.RotaryEmbedding(8, interleaved=True)
+    for values_of in (np.ones, np.zeros):
+        q, k, latent = np.ones((2, 4, 3, 8)), values_of((2, 3, 8)), np.zeros((2, 3, 8))
+        assert rope.rotate_(q, k, latent)[2] is latent
+
+
 def test_tables_may_be_read_only() -> None:
     cos, sin = fastpe.RotaryEmbedding(4, interleaved=True).tables(3)
     for table in (cos, sin):

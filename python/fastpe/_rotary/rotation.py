@@ -38,7 +38,8 @@ def rotate_(
         columns are rotated.
     cos, sin : array_like [rows, pairs]
         One row for each position, from position 0 on, in float32 or the arrays' dtype. They share no memory with the
-        arrays.
+        arrays. Of tables [rows, d] that have each column twice, as transformers makes them, pass one half: the first
+        ``cos[:, : d // 2]`` of a tiled one.
     interleaved : bool
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
     conjugate : bool, optional
