@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -232,13 +233,39 @@ def test_what_is_near_is_named() -> None:
     assert found.notes == (f"the nearest is 'concat', off by up to {np.abs(noise).max():.2g}", *AS_IT_IS)
 
 
+def test_a_single_row_that_stands_out_is_named() -> None:
+    table = fastpe.encode(60, 32, convention="tensor2tensor")
+    table[1] = 0.0  # as fairseq's padding index
+    table += np.random.default_rng(1).normal(size=table.shape) * 1e-3
+    near = fastpe.identify(table).notes[0]
+    assert re.fullmatch(r"the nearest is 'tensor2tensor', off by up to 0.0\d+, and by 1 in row 1", near), near
+
+
+def test_tiled_tables_are_to_be_cut() -> None:
+    noise = np.tile(np.random.default_rng(1).normal(size=(60, 4)), 2)
+    noise[3, 2] = 5.0  # a damaged value
+    note = fastpe.identify(noise, noise[::-1]).notes[-1]
+    assert note.endswith("rotates by tables [L, pairs] as they are, once they are cut to [:, :4]")
+
+
 def test_a_defect_far_down_is_seen() -> None:
     table = fastpe.encode(5000, 16)
     table[4321, 5] += np.float32(0.5)
     found = fastpe.identify(table)
     assert not found.matches
     assert found.largest_difference == pytest.approx(0.5, abs=1e-6)
-    assert "those of fastpe.encode(5000, 16, convention='vaswani'), but others are off by up to 0.5" in str(found)
+    assert "those of fastpe.encode(5000, 16, convention='vaswani'), but row 4321 is off by up to 0.5" in str(found)
+    table[4600, 1] += np.float32(0.25)
+    assert "but 2 rows, from row 4321 on, are off by up to 0.5" in str(fastpe.identify(table))
+
+
+def test_integers_are_no_bfloat16() -> None:
+    table = np.round(fastpe.encode(300, 64, convention="tensor2tensor") * 127).astype(np.int8)
+    found = fastpe.identify(table)
+    assert _preset(found) == "tensor2tensor"
+    assert found.notes[0] == "its values are rounded to integers"
+    assert "the table has dtype int8, and the call makes float32, without that rounding" in found.notes
+    assert "its values are rounded to integers" in fastpe.identify(table.astype(np.float32)).notes
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fastpe._grid.convention import GridConvention
-from fastpe._identify.readings import Array, excess
+from fastpe._identify.readings import Array, excess, rows_off
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._sinusoid.convention import Convention
 
@@ -41,6 +41,12 @@ class Answer:
     made_by: Convention | GridConvention | RotaryEmbedding
     equivalents: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def wrong_rows(self) -> list[int]:
+        """Indices along the first axis, of rows that the call does not make."""
+        made = evaluated(self.code)
+        arrays = made if isinstance(made, tuple) else (made,)
+        return sorted(set().union(*map(rows_off, self.given, arrays, self.allowed)))
 
     def tried(self) -> tuple[float, float, float]:
         """`excess` of what the call makes."""

@@ -12,13 +12,15 @@ import numpy.typing as npt
 
 from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Answer, Identification
-from fastpe._identify.readings import Array, checked, rounding_of, stored_dtype
+from fastpe._identify.readings import Array, checked, rounded_to, rounding_of, stored_dtype
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._wrong_calls import explained
 
 # No tokenizer has a padding index beyond this.
 _largest_padding_index = 7
 _zero_rows_shown = 5
+# The share of equal values from which on halves are taken for the same.
+_mostly = 0.8
 # What a table is good for that nothing known makes.
 _table_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
 _tables_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
@@ -85,7 +87,10 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
             raise ValueError(
                 "sin equals table, expected the sines that go with table's cosines; give an array that has both alone"
             )
-        found = _first_that_holds(rotary.pairs(array, sines), array, _as_given(table), (_tables_as_they_are,))
+        as_they_are = _tables_as_they_are
+        if _is_tiled(array) and _is_tiled(sines):
+            as_they_are += f", once they are cut to [:, :{array.shape[-1] // 2}]"
+        found = _first_that_holds(rotary.pairs(array, sines), array, _as_given(table), (as_they_are,))
         if found.matches or not _first_that_holds(rotary.pairs(sines, array), sines, (), ()).matches:
             return found
         return dataclasses.replace(found, notes=(_swapped,))
@@ -103,6 +108,8 @@ def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
         notes.append(f"the table has shape {list(array.shape)}, and the call makes it without axes of length 1")
     if array.dtype.name in ("float64", "float16", "bfloat16"):
         notes.append(f"the table has dtype {array.dtype.name}, which the call makes if it is given as dtype=")
+    if array.dtype.kind in "iu":
+        notes.append(f"the table has dtype {array.dtype.name}, and the call makes float32, without that rounding")
     if array.dtype.name == "complex128":
         notes.append("the table has dtype complex128, which the call makes with dtype='float64', that of its parts")
     return tuple(notes)
@@ -137,7 +144,7 @@ def _first_that_holds(
         if not notes:
             largest, allowed = difference, tolerance
             notes = [
-                f"the rows that were searched are those of {answer.code}, but others are off by up to {difference:.2g}"
+                f"rows from all over it are those of {answer.code}, but {_some(answer.wrong_rows())} off by up to {difference:.2g}"
             ]
     if not notes and array.ndim == 2 and array.dtype.kind != "c":
         near = sequences.nearest(array, rounding_of(stored_dtype(array)))
@@ -155,6 +162,16 @@ def _first_that_holds(
     )
 
 
+def _is_tiled(array: Array) -> bool:
+    """Whether the halves of the columns are equal, but for a few values that may be damaged."""
+    half = array.shape[-1] // 2
+    return array.shape[-1] == 2 * half and float(np.mean(array[..., :half] == array[..., half:])) > _mostly
+
+
+def _some(rows: list[int]) -> str:
+    return f"row {rows[0]} is" if len(rows) == 1 else f"{len(rows)} rows, from row {rows[0]} on, are"
+
+
 def _answers(array: Array) -> Iterator[Answer]:
     if array.ndim == 2 and array.dtype.kind != "c":
         yield from _sequences(array)
@@ -166,7 +183,7 @@ def _answers(array: Array) -> Iterator[Answer]:
 def _sequences(array: Array) -> Iterator[Answer]:
     stored = stored_dtype(array)
     rounding = rounding_of(stored)
-    rounded = (f"its values are rounded to {stored}",) if stored != array.dtype.name else ()
+    rounded = (f"its values are rounded to {rounded_to(array, stored)}",) if stored != array.dtype.name else ()
     zero = np.flatnonzero(~array.any(axis=1)).tolist()
     leading = zero == list(range(len(zero)))
     padding = len(zero) == 1 and 0 < zero[0] <= _largest_padding_index

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ _float32_power_error = 2.0**-23
 _largest_tolerance = 0.2
 # The bound if nothing may be off, which keeps ratios finite.
 _least_bound = 1e-300
+# NumPy's numbers for the types of other libraries, such as the narrow floats of ml_dtypes, begin here.
+_first_registered_type = 256
 
 
 def checked(name: str, table: Any) -> Array:
@@ -59,7 +61,12 @@ def checked(name: str, table: Any) -> Array:
         raise TypeError(f"{name} has dtype object, expected numbers{_core.conversion(array, name, 'float64')}")
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
         raise TypeError(
-            f"{name} has dtype {array.dtype}, expected numbers; read files with numpy.load, and pick one array of several"
+            f"{name} has dtype {array.dtype}, expected numbers; "
+            + (
+                f"pass {name}.astype(np.float32)"
+                if array.dtype.num >= _first_registered_type
+                else "read files with numpy.load, and pick one array of several"
+            )
         )
     if array.ndim < 2:
         raise ValueError(f"{name} has shape {list(array.shape)}, expected [L, d_model]: one row per position")
@@ -68,8 +75,13 @@ def checked(name: str, table: Any) -> Array:
     if array.ndim > 2:
         outer = [length for length in array.shape[:-1] if length != 1]
         array = array.reshape(*(outer or [1]), array.shape[-1])
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds values that are not finite, expected encodings")
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = np.argwhere(~finite)[0].tolist()
+        raise ValueError(
+            f"{name} holds values that are not finite, expected encodings; the first of {int((~finite).sum())} is "
+            f"{name}{index}, {array[tuple(index)]}: leave its row and those behind it out"
+        )
     return array.astype(np.float64) if array.dtype.kind in "iub" else array
 
 
@@ -90,6 +102,11 @@ def stored_dtype(array: Array) -> str:
             if (single.astype(np.float16) == single).all():
                 return "float16"
     return own
+
+
+def rounded_to(array: Array, stored: str) -> str:
+    """What a note says of values that a narrow dtype holds: small integers fit float16 and bfloat16, too."""
+    return "integers" if np.array_equal(array, np.rint(array)) else stored
 
 
 def rounding_of(dtype: str) -> float:
@@ -124,10 +141,8 @@ def excess(given: Array, expected: Array, allowed: Array) -> tuple[float, float,
         return math.inf, math.inf, 0.0
     worst = (0.0, 0.0, 0.0)
     largest = 0.0
-    step = max(1, (1 << 22) * len(given) // max(given.size, 1))
     bounds = np.broadcast_to(allowed, given.shape)
-    for start in range(0, len(given), step):
-        part = slice(start, start + step)
+    for part in _parts(given):
         differences = np.abs(widened(given[part]) - expected[part])
         largest = max(largest, float(differences.max(where=np.isfinite(bounds[part]), initial=0.0)))
         with np.errstate(over="ignore"):
@@ -135,6 +150,24 @@ def excess(given: Array, expected: Array, allowed: Array) -> tuple[float, float,
         index = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
         worst = max(worst, (float(ratios[index]), float(differences[index]), float(bounds[part][index])))
     return worst if worst[0] > 1.0 else (worst[0], largest, float(allowed.max(where=np.isfinite(allowed), initial=0.0)))
+
+
+def rows_off(given: Array, expected: Array, allowed: Array) -> list[int]:
+    """Indices along the first axis at which any value is off by more than what is allowed."""
+    if given.shape != expected.shape:
+        return list(range(len(given)))
+    bounds = np.broadcast_to(allowed, given.shape)
+    result: list[int] = []
+    for part in _parts(given):
+        off = np.abs(widened(given[part]) - expected[part]) > bounds[part]
+        result += (part.start + np.flatnonzero(off.reshape(len(off), -1).any(axis=1))).tolist()
+    return result
+
+
+def _parts(array: Array) -> Iterator[slice]:
+    """Rows of which a few copies in float64 are small."""
+    step = max(1, (1 << 22) * len(array) // max(array.size, 1))
+    return (slice(start, start + step) for start in range(0, len(array), step))
 
 
 def widened(array: Array) -> Array:

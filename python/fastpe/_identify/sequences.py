@@ -23,6 +23,8 @@ from fastpe._sinusoid.presets import conventions
 _most_digits = 4
 # The mean difference, relative to the amplitude, up to which a table is taken for a changed table of a preset.
 _near = 0.05
+# How many times as far off as all others a row is that is named apart.
+_stands_out = 10.0
 
 # The presets, and conventions that no preset has: the other orders of the functions, each with both denominators.
 _structures = (
@@ -158,7 +160,7 @@ def nearest(table: Array, rounding: float) -> str:
     """A sentence about the preset that is close to the table, and how they differ; empty if none is close."""
     order = _Order.of(table, False)
     d_model = table.shape[1]
-    best = (math.inf, "", 0.0)
+    best = (math.inf, "", "")
     for preset in conventions.values():
         if _is_defined(preset, d_model):
             differences = np.abs(order.head - _expected(preset, d_model, order.head_rows))
@@ -166,8 +168,17 @@ def nearest(table: Array, rounding: float) -> str:
             distance = float(differences.mean()) / scale
             # Of presets with one formula at this width, the first is the plainest.
             if distance < best[0]:
-                best = distance, preset.name, float(differences.max())
-    return f"the nearest is {best[1]!r}, off by up to {best[2]:.2g}" if best[0] < _near else ""
+                best = distance, preset.name, _off(differences.max(axis=1), order.head_rows)
+    return f"the nearest is {best[1]!r}, off by {best[2]}" if best[0] < _near else ""
+
+
+def _off(differences: Array, rows: npt.NDArray[np.intp]) -> str:
+    """The largest difference, and the next one if a single row stands out, as that of a padding index does."""
+    worst = int(np.argmax(differences))
+    others = float(np.delete(differences, worst).max(initial=0.0))
+    if 0.0 < others < differences[worst] / _stands_out:
+        return f"up to {others:.2g}, and by {differences[worst]:.2g} in row {rows[worst]}"
+    return f"up to {differences[worst]:.2g}"
 
 
 def same_formula(one: Convention, other: Convention, d_model: int) -> bool:
