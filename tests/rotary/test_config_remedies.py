@@ -110,6 +110,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         'scaling has no low_freq_factor and no high_freq_factor and no original_max_position_embeddings, which "llama3" needs',
         "rotary_frequencies(8, scaling={'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 64})",
     ),
+    (
+        "read({**LLAMA, 'rope_scaling': {'type': 'linaer', 'factor': 8.0}})",
+        'scaling["type"] is \'linaer\', which is not known; did you mean "linear"?',
+        "read({**LLAMA, 'rope_scaling': LINEAR})",
+    ),
     ("read(Config())", "give config.to_dict()", "read(Config().to_dict())"),
     ("read({**LLAMA, 'model_type': 'lama'})", 'did you mean "llama"?', "read(LLAMA)"),
     (

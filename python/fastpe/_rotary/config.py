@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from fastpe._arguments import flag, integer, nearest, text
-from fastpe._rotary.scaling import rotary_frequencies
+from fastpe._rotary.scaling import is_known_type, rotary_frequencies
 
 Json = Mapping[str, Any]
 
@@ -450,7 +450,9 @@ class _Layer:
         rope_type = self._rope_type()
         dropped = (*_read_here, *_table()["unused_keys"])
         result = {key: value for key, value in self._mapping.items() if key not in dropped}
-        result = {"rope_type": rope_type, **result}
+        # rotary_frequencies names the key of a type that it does not know.
+        is_wrong_type = not is_known_type(rope_type) and "type" in self._mapping and "rope_type" not in self._mapping
+        result = {"type" if is_wrong_type else "rope_type": rope_type, **result}
         if rope_type != "default" and self._mapping.get("rope_type", rope_type) != self._mapping.get("type", rope_type):
             result["type"] = self._mapping.get("type")  # rotary_frequencies says that it does not count
         self._require_factors(rope_type)

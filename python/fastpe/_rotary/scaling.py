@@ -190,7 +190,7 @@ class _Keys:
         name = "rope_type" if "rope_type" in self._given else "type"
         self.rope_type = self._given.get(name, "default")
         is_named = name in self._given
-        if not isinstance(self.rope_type, str) or self.rope_type not in _known_keys:
+        if not is_known_type(self.rope_type):
             raise ValueError(
                 f'scaling["{name}"] is {self.rope_type!r}, which is not known; {_type_hint(self.rope_type)}'
             )
@@ -477,6 +477,11 @@ def _integer(name: str, value: Any, least: int, greatest: int, bounds: str) -> i
     if not least <= result <= greatest:
         raise ValueError(f"{name} is {shown(value)}, expected {bounds}")
     return result
+
+
+def is_known_type(rope_type: Any) -> bool:
+    """Whether it is a name of a scaling."""
+    return isinstance(rope_type, str) and rope_type in _known_keys
 
 
 def _type_hint(rope_type: Any) -> str:
