@@ -18,6 +18,7 @@ namespace {
 using Proxy = py::detail::npy_api;
 
 constexpr int type_float16 = 23;  // NumPy's NPY_HALF; the others stand in pybind11's table
+constexpr int first_registered_type = 256;
 
 // ml_dtypes registers its types at run time. Recognised by name, so that nothing need be imported.
 std::atomic<int> type_bfloat16{-1};
@@ -25,7 +26,7 @@ std::atomic<int> type_bfloat16{-1};
 bool is_bfloat16(const py::dtype& dtype) {
   const int number = dtype.num();
   if (number == type_bfloat16.load(std::memory_order_relaxed)) return true;
-  if (dtype.itemsize() != 2 || dtype.kind() != 'V' || number < 256) return false;
+  if (dtype.itemsize() != 2 || dtype.kind() != 'V' || number < first_registered_type) return false;
   const PyObject* const type = py::detail::array_descriptor_proxy(dtype.ptr())->typeobj;
   const std::string_view name = reinterpret_cast<const PyTypeObject*>(type)->tp_name;  // with or without its module
   if (name.substr(name.rfind('.') + 1) != "bfloat16") return false;
@@ -155,7 +156,8 @@ Array array_of(PyObject* object, const char* name) {
                         : has_attribute(object, "__fspath__") || PyUnicode_Check(object)
                             ? "np.load(..) of a file"
                             : "np.asarray(" + text(name) + ", np.float32)") +
-                       " and keep that array: the result is written into it");
+                       " and keep that array: the result is written into it" +
+                       (has_attribute(object, "dask") ? "; or call fastpe.dask.add for a new dask array" : ""));
 }
 
 Array array_from(PyObject* object, const char* name, Bfloat16 bfloat16) {
@@ -178,7 +180,8 @@ Array array_from(PyObject* object, const char* name, Bfloat16 bfloat16) {
   }
   if (array.ndim() == 0 && array.dtype().kind() == 'O') {
     throw py::type_error(text(name) + " is a " + type_name(object) +
-                         ", expected an array, or what np.asarray makes an array of numbers");
+                         ", expected an array, or what np.asarray makes an array of numbers" +
+                         (has_attribute(object, "weight") ? "; pass " + text(name) + ".weight.detach().numpy()" : ""));
   }
   return array;
 }
@@ -274,7 +277,12 @@ std::string conversion(const Array& array, const char* name, const char* dtype) 
     return "; give numbers, or " + number + " where the text is digits";
   }
   if (kind == 'S') return "; give numbers, or np.frombuffer(" + text(name) + ", np." + dtype + ") of raw bytes";
-  if (kind == 'V') return "; pass one field of it, such as " + text(name) + "['field'], that has numbers";
+  if (array.dtype().has_fields()) {
+    return "; pass one field of it, such as " + text(name) + "['field'], that has numbers";
+  }
+  if (kind == 'V' && array.dtype().num() < first_registered_type) {
+    return "; pass " + text(name) + ".view(np." + dtype + ") of raw bytes";
+  }
   std::string hint = "; pass " + asarray;
   if (kind == 'O') {
     each_object(array, [&](PyObject* object, py::ssize_t index) {

@@ -66,6 +66,7 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
     }
     const bool is_shift = name == std::string("by");
     const bool is_attention_mask = name == std::string("mask") && array.ndim() > 2;
+    const bool may_be_coordinates = array.ndim() == 3 && !has_coordinates && name == std::string("positions");
     const bool is_one_integer = array.ndim() == 0 && array.dtype().kind() == 'i' && name == std::string("positions");
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
                           (extent.has_batch ? " or " + shape_text(each) : "") +
@@ -74,6 +75,9 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
                                ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
                                : "") +
                           (is_one_integer ? "; to count from one position, pass offset=" : "") +
+                          (may_be_coordinates ? "; coordinates, [.., L, coordinates], need encode_coordinates, or a "
+                                                "RotaryEmbedding with axes, such as from_config(.., axes=True)"
+                                              : "") +
                           (is_attention_mask
                                ? std::string("; of a mask of scores, [B, .., L], pass the last query's row, ") +
                                      (array.ndim() > 3 ? "mask[:, 0, -1]" : "mask[:, -1]")

@@ -4,10 +4,25 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fastpe._arguments import nearest, shown
+
+# Names of no preset, for what lies elsewhere. Those of the second table stand for presets of sequences.
+_elsewhere = (
+    (
+        "rope rotary llama mistral neox gpt-neox gpt-j gptj",
+        "queries and keys are rotated by a fastpe.RotaryEmbedding, which RotaryEmbedding.from_config(config) makes",
+    ),
+    ("learned bert gpt2 gpt-2 opt", "a learned table is added by fastpe.add_(x, table=..)"),
+    ("t5 alibi bloom mpt relative", "it adds a bias to the scores, which fastpe does not make: leave the encoding out"),
+)
+_for_sequences = (
+    ("default original transformer", "give 'vaswani', which is the default"),
+    ("interleaved", "give 'vaswani', whose sines and cosines take turns, or a Convention(.., layout='interleaved')"),
+)
 
 
 class Preset:
@@ -103,7 +118,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             return self._presets[name]
         other = self._other_registry(name)
         if other is not None:
-            raise KeyError(f"{name!r} is {other._to_others}; call one of these")
+            raise KeyError(f"{name!r} is {other._to_others}; call one of these{self._or_similar(name)}")
         raise KeyError(f"{name!r} is not a {self._word}; {self._hint(str(name))}")
 
     def __contains__(self, name: object) -> bool:
@@ -113,6 +128,13 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     def _ipython_key_completions_(self) -> list[str]:
         """Names that IPython and notebooks offer in brackets."""
         return list(self)
+
+    if not TYPE_CHECKING:  # for which every attribute would be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Say how a preset is written that was taken for an attribute."""
+            remedy = f"; write [{name!r}] in place of .{name}" if name in vars(self).get("_presets", ()) else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
 
     def __iter__(self) -> Iterator[str]:
         """Names, in the order in which they are listed."""
@@ -141,7 +163,10 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             return self[convention]
         other = self._other_registry(convention)
         if other is not None:
-            raise ValueError(f"{self._word} is {shown(convention)}, which is {other._to_others}; call one of these")
+            raise ValueError(
+                f"{self._word} is {shown(convention)}, which is {other._to_others}; call one of these"
+                f"{self._or_similar(convention)}"
+            )
         raise ValueError(f"{self._word} is {shown(convention)}, which is not known; {self._hint(convention)}")
 
     def _others(self) -> list[Registry[Any]]:
@@ -156,7 +181,15 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         """The registry of another kind that has this name."""
         return next((each for each in self._others() if name in each), None)
 
+    def _or_similar(self, name: str) -> str:
+        """The preset of this registry whose name is almost that of another one."""
+        near = nearest(name, self, 0.75)
+        return f", or give {near!r}" if near else ""
+
     def _hint(self, name: str) -> str:
+        words = _elsewhere + _for_sequences if "vaswani" in self else _elsewhere
+        if meant := next((remedy for names, remedy in words if name.lower() in names.split()), ""):
+            return meant
         if serving := self._serving(name):
             return "; ".join(serving)
         if near := nearest(name, self):
@@ -167,9 +200,13 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         return f"expected one of {', '.join(self)}"
 
     def _serving(self, name: str) -> list[str]:
+        if len(name) < 3:
+            return []
+        # A whole word, or one of "get_2d_sincos" and "PositionalEncoding", but not the name of an option.
+        word = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=[a-z])(?=[A-Z]))(?i:{re.escape(name)})(?![a-z]|\w*=)")
         return [
             f"{preset.name!r} serves {system}"
             for preset in self.values()
             for system in preset.serves
-            if len(name) > 2 and name.lower() in system.lower()
+            if word.search(system)
         ]

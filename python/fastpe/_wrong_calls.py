@@ -25,15 +25,21 @@ _no_training = "leave it out: fastpe computes on the CPU, and has no parameters 
 # object itself.
 _other_names: dict[str, tuple[tuple[str, str], ...]] = {
     "fastpe": (
-        ("rotate", "make a RotaryEmbedding(..) and call its rotate(x), or call fastpe.rotate_(x, cos=.., sin=..)"),
+        (
+            "rotate",
+            "make a RotaryEmbedding(..) and call its rotate(x), or call fastpe.rotate_(x, cos=.., sin=.., interleaved=..)",
+        ),
         (
             "apply_rotary_pos_emb apply_rotary_emb apply_rotary_emb_func rotate_half rotate_queries_or_keys",
-            "make a RotaryEmbedding(..) and call its rotate_(q, k), or call fastpe.rotate_(q, k, cos=.., sin=..)",
+            (
+                "make a RotaryEmbedding(..) and call its rotate_(q, k), or call fastpe.rotate_(q, k, cos=.., sin=.., "
+                "interleaved=..) with tables [rows, pairs]"
+            ),
         ),
         (
             (
                 "RotaryPositionalEmbedding RotaryPositionEmbedding RotaryPositionalEmbeddings RotaryPositionalEncoding "
-                "RotaryPosEmb RoPE Rope LlamaRotaryEmbedding"
+                "RotaryPosEmb RoPE Rope LlamaRotaryEmbedding rotary_embedding"
             ),
             "use fastpe.RotaryEmbedding",
         ),
@@ -45,7 +51,7 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
         (
             (
                 "PositionEncoding PositionalEmbedding PositionEmbedding SinusoidalPositionalEncoding SinePositionEncoding "
-                "SinusoidalPositionalEmbedding SinusoidalEmbedding PositionalEncoding1D"
+                "SinusoidalPositionalEmbedding SinusoidalEmbedding PositionalEncoding1D ScaledSinusoidalEmbedding"
             ),
             "use fastpe.PositionalEncoding",
         ),
@@ -56,16 +62,24 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
         (
             (
                 "PositionalEncoding2D PositionalEncoding3D get_2d_sincos_pos_embed get_3d_sincos_pos_embed "
-                "build_2d_sincos_position_embedding"
+                "build_2d_sincos_position_embedding build_sincos2d_pos_embed"
             ),
             "call fastpe.encode_grid(shape, d_model, convention=..)",
         ),
+        (
+            "RotaryEmbeddingCat RotaryEmbeddingDinoV3 RotaryEmbedding2D",
+            "call the methods of fastpe.rotary_layouts[..], and print(fastpe.rotary_layouts) for its names",
+        ),
+        ("AbsolutePositionalEmbedding LearnedPositionalEmbedding", "call fastpe.add_(x, table=..) with its weight"),
+        ("ALiBi Alibi", "leave the encoding out: fastpe makes no biases of scores"),
+        ("set_num_threads set_threads", "give num_threads= to each call, or set FASTPE_NUM_THREADS"),
         ("get_timestep_embedding Timesteps", "call fastpe.timestep_embedding(timesteps, embedding_dim)"),
     ),
     "PositionalEncoding": (
         ("() forward call apply", "call add(x), or add_(x), which writes into x, or encode(length) for the table"),
         ("pe pos_emb table weight weights embeddings", "call encode(length), which makes the table"),
         ("dim embed_dim embedding_dim hidden_size", "read d_model"),
+        ("from_config from_pretrained", "call PositionalEncoding(d_model, convention=..)"),
         ("inv_freq freqs", "read frequencies"),
         ("max_seq_len max_length max_positions max_position_embeddings", "read max_len"),
         ("base freq_scale", "read it from convention"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -56,6 +57,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "np.asarray(coordinates, np.float64) where the text is digits",
         "encode_coordinates(np.asarray([['0', '1']], np.float64), 8, convention='mae2d')",
     ),
+    (
+        "embed([1], Embedding())",
+        "table is a Embedding, expected an array, or what np.asarray makes an array of numbers; pass table.weight.detach().numpy()",
+        "embed([1], Embedding().weight.detach().numpy())",
+    ),
     ("identify(Tensor())", "pass table.detach().float().numpy()", "identify(Tensor().detach().float().numpy())"),
     (
         "encode_grid((2, 3), 8, convention='fairseq')",
@@ -76,6 +82,56 @@ REMEDIED: list[tuple[str, str, str]] = [
         "encode(3, 8, convention='flux')",
         "a layout of images and videos, for the methods of fastpe.rotary_layouts[..]; call one of these",
         "fastpe.rotary_layouts['flux'].parts(128)",
+    ),
+    (
+        "encode(3, 8, convention='rope')",
+        "which RotaryEmbedding.from_config(config) makes",
+        "fastpe.RotaryEmbedding.from_config({'model_type': 'llama', 'head_dim': 8})",
+    ),
+    (
+        "encode(3, 8, convention='default')",
+        "give 'vaswani', which is the default",
+        "encode(3, 8, convention='vaswani')",
+    ),
+    (
+        "encode(3, 8, convention='interleaved')",
+        "or a Convention(.., layout='interleaved')",
+        "encode(3, 8, convention=fastpe.Convention('mine', layout='interleaved'))",
+    ),
+    (
+        "encode(3, 8, convention='BERT')",
+        "a learned table is added by fastpe.add_(x, table=..)",
+        "add_(x, table=np.ones((9, 8), 'f4'))",
+    ),
+    (
+        "encode_grid((2, 3), 8, convention='timm')",
+        "call one of these, or give 'timm2d'",
+        "encode_grid((2, 3), 8, convention='timm2d')",
+    ),
+    (
+        "add_(np.zeros((2, 8), ml_dtypes.float8_e4m3fn))",
+        "x has dtype float8_e4m3fn, expected float32, float64, float16 or ml_dtypes.bfloat16; pass np.asarray(x, np.float32)",
+        "add_(np.asarray(np.zeros((2, 8), ml_dtypes.float8_e4m3fn), np.float32))",
+    ),
+    (
+        "identify(encode(40, 8).astype(ml_dtypes.float8_e4m3fn))",
+        "expected numbers; pass table.astype(np.float32)",
+        "identify(encode(40, 8).astype(ml_dtypes.float8_e4m3fn).astype(np.float32))",
+    ),
+    (
+        "add_(np.zeros((2, 8), [('a', 'f4')]))",
+        "pass one field of it, such as x['field']",
+        "add_(np.zeros((2, 8), [('a', 'f4')])['a'])",
+    ),
+    (
+        "add_(np.zeros((2, 8), 'V4'))",
+        "pass x.view(np.float32) of raw bytes",
+        "add_(np.zeros((2, 8), 'V4').view(np.float32))",
+    ),
+    (
+        "identify(np.where(np.eye(40, 8) + np.eye(40, 8, -9) > 0, np.nan, encode(40, 8))[9:])",
+        "the first of 8 is table[0, 0], nan: leave its row and those behind it out",
+        "identify(encode(40, 8)[:9])",
     ),
     (
         "identify(encode(40, 8), encode(40, 8))",
@@ -224,6 +280,12 @@ class Tensor:
         return fastpe.encode(40, 8)
 
 
+class Embedding:
+    """Like torch's, whose table is its weight."""
+
+    weight = Tensor()
+
+
 def names() -> dict[str, Any]:
     return {name: getattr(fastpe, name) for name in fastpe.__all__} | {
         "fastpe": fastpe,
@@ -233,6 +295,8 @@ def names() -> dict[str, Any]:
         "mae2d": fastpe.grid_conventions["mae2d"],
         "x": np.ones((2, 3, 8), np.float32),
         "Tensor": Tensor,
+        "Embedding": Embedding,
+        "ml_dtypes": ml_dtypes,
     }
 
 

@@ -37,6 +37,10 @@ def names() -> dict[str, Any]:
         "flux": fastpe.rotary_layouts["flux"],
         "q": np.ones((4, 128), np.float32),
         "tables": {"cos": np.ones((9, 4), np.float32), "sin": np.zeros((9, 4), np.float32)},
+        "halves": dict(zip(("cos", "sin"), fastpe.RotaryEmbedding(8, interleaved=False).tables(3), strict=True)),
+        "tiled": fastpe.RotaryEmbedding(8, interleaved=True).tables(4, form="tile"),
+        "repeated": fastpe.RotaryEmbedding(8, interleaved=True).tables(4, form="repeat"),
+        "wide": np.ones((2, 3, 16), np.float32),
         "LINEAR": LINEAR,
         "LLAMA": LLAMA,
     }
@@ -241,12 +245,12 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("flux.cuda()", "fastpe computes on the CPU", "flux.parts(128)"),
     (
         "fastpe.rotate(x)",
-        "make a RotaryEmbedding(..) and call its rotate(x), or call fastpe.rotate_(x, cos=.., sin=..)",
+        "make a RotaryEmbedding(..) and call its rotate(x), or call fastpe.rotate_(x, cos=.., sin=.., interleaved=..)",
         "(RotaryEmbedding(8, interleaved=False).rotate(x), fastpe.rotate_(x, **tables, interleaved=True))",
     ),
     (
         "fastpe.apply_rotary_pos_emb(x, x, **tables)",
-        "or call fastpe.rotate_(q, k, cos=.., sin=..)",
+        "or call fastpe.rotate_(q, k, cos=.., sin=.., interleaved=..) with tables [rows, pairs]",
         "(rope.rotate_(x, x.copy()), fastpe.rotate_(x, x.copy(), **tables, interleaved=False))",
     ),
     (
@@ -275,6 +279,117 @@ REMEDIED: list[tuple[str, str, str]] = [
         "fastpe.get_timestep_embedding([1], 8)",
         "call fastpe.timestep_embedding(timesteps, embedding_dim)",
         "fastpe.timestep_embedding([1], 8)",
+    ),
+    (
+        "fastpe.build_sincos2d_pos_embed([2, 3], 8)",
+        "call fastpe.encode_grid(",
+        "encode_grid((2, 3), 8, convention='timm2d')",
+    ),
+    (
+        "fastpe.RotaryEmbeddingCat(8)",
+        "the methods of fastpe.rotary_layouts[..]",
+        "fastpe.rotary_layouts['timm'].parts(128)",
+    ),
+    ("fastpe.ScaledSinusoidalEmbedding(8)", "use fastpe.PositionalEncoding", "fastpe.PositionalEncoding(8)"),
+    (
+        "fastpe.AbsolutePositionalEmbedding(8, 9)",
+        "call fastpe.add_(x, table=..)",
+        "fastpe.add_(x, table=np.ones((9, 8), 'f4'))",
+    ),
+    ("fastpe.set_num_threads(1)", "give num_threads= to each call", "fastpe.add_(x, num_threads=1)"),
+    (
+        "PositionalEncoding.from_config(LLAMA)",
+        "call PositionalEncoding(d_model, convention=..)",
+        "PositionalEncoding(8, convention='concat')",
+    ),
+    ("conventions.vaswani", "write ['vaswani'] in place of .vaswani", "conventions['vaswani']"),
+    # Keywords of other libraries
+    ("encode(3, 8, max_wavelength=5e3)", "did you mean 'base'?", "encode(3, 8, base=5e3)"),
+    (
+        "encode(3, 8, min_timescale=2.0, max_timescale=8.0)",
+        "did you mean 'freq_scale', which is 1 / min_timescale, with base=max_timescale / min_timescale?",
+        "encode(3, 8, freq_scale=1 / 2.0, base=8.0 / 2.0)",
+    ),
+    ("PositionalEncoding(8, batch_first=True)", "give seq_axis= there", "PositionalEncoding(8).add_(x, seq_axis=1)"),
+    ("RotaryEmbedding(8, interleaved=True, sequence_axis=1)", "give seq_axis= there", "rope.rotate_(x, seq_axis=1)"),
+    ("add_(x, scale_embeddings=True)", "such as scale=d_model ** 0.5", "add_(x, scale=8 ** 0.5)"),
+    ("PositionalEncoding(8, scale_embeddings=True)", "give scale= there", "PositionalEncoding(8).add_(x, scale=3.0)"),
+    (
+        "RotaryEmbedding(4, interleaved=True, inv_freq=[1.0, 0.1])",
+        "did you mean 'freqs'?",
+        "RotaryEmbedding(4, interleaved=True, freqs=[1.0, 0.1])",
+    ),
+    (
+        "RotaryEmbedding(interleaved=True, partial_rotary_factor=0.5)",
+        "did you mean 'rotary_dim', which is this share of the head's columns?",
+        "RotaryEmbedding(interleaved=True, rotary_dim=4)",
+    ),
+    (
+        "RotaryEmbedding(8, interleaved=True, interpolate_factor=4.0)",
+        'such as scaling={"rope_type": "linear", "factor": ..}',
+        "RotaryEmbedding(8, interleaved=True, scaling=LINEAR)",
+    ),
+    ("RotaryEmbedding(8, interleaved=True, use_xpos=True)", "leave it out", "RotaryEmbedding(8, interleaved=True)"),
+    (
+        "RotaryEmbedding(config=LLAMA)",
+        "RotaryEmbedding.from_config(config, ..): call that",
+        "RotaryEmbedding.from_config(LLAMA)",
+    ),
+    (
+        "encode([5], 8, flip_sin_to_cos=True)",
+        "it belongs to fastpe.timestep_embedding(timesteps, embedding_dim, ..): call that",
+        "timestep_embedding([5], 8, flip_sin_to_cos=True)",
+    ),
+    # Arrays in the wrong place
+    (
+        "rope.rotate_(x, np.arange(3))",
+        "others[0] has dtype int64, expected float32 as x has; give positions=, offset=, by= and the like by their names",
+        "rope.rotate_(x, positions=np.arange(3))",
+    ),
+    ("rope.rotate_(x, [0, 1, 2])", "others[0] is a list of integers, expected", "rope.rotate_(x, positions=[0, 1, 2])"),
+    (
+        "rope.rotate_(x, [[0, 1, 2]])",
+        "others[0] is a list of integers, expected",
+        "rope.rotate_(x, positions=[[0, 1, 2]])",
+    ),
+    ("rope.rotate_(x, np.int64(3))", "and the like by their names", "rope.rotate_(x, offset=np.int64(3))"),
+    (
+        "rope.rotate_(x, np.ones((2, 3), bool))",
+        "others[0] has dtype bool, expected float32 as x has; give positions=",
+        "rope.rotate_(x, mask=np.ones((2, 3), bool))",
+    ),
+    *(
+        (
+            f"rope.rotate_(x, x.copy(), *rope.tables(3, form={form!r}))",
+            "others[1] and others[2] are cosines and sines, expected queries and keys alone; leave them out of the call",
+            "(rope.rotate_(x, x.copy()), rotate_(x, x.copy(), **halves, interleaved=False))",
+        )
+        for form in ("tile", "repeat", "halves")
+    ),
+    (
+        "rope.rotate_(x, *rope.tables(3))",
+        "others[0] and others[1] are cosines and sines",
+        "rope.rotate_(x)",
+    ),
+    (
+        "rotate_(wide, cos=tiled[0], sin=tiled[1], interleaved=True)",
+        "cos and sin have each column twice, expected [rows, pairs]; pass cos[:, :4] and sin[:, :4]",
+        "rotate_(wide, cos=tiled[0][:, :4], sin=tiled[1][:, :4], interleaved=True)",
+    ),
+    (
+        "rotate_(wide, cos=repeated[0], sin=repeated[1], interleaved=True)",
+        "pass np.ascontiguousarray(cos[:, ::2]) and np.ascontiguousarray(sin[:, ::2])",
+        "rotate_(wide, **{name: np.ascontiguousarray(table[:, ::2]) for name, table in zip(('cos', 'sin'), repeated)}, interleaved=True)",
+    ),
+    (
+        "rotate_(x, cos=tiled[0][None], sin=tiled[1][None], interleaved=True)",
+        "cos has shape [1, 4, 8], expected [rows, pairs], one pair or more; pass cos[0], or cos[0, :, :4] of a tiled one",
+        "rotate_(x, cos=tiled[0][None][0, :, :4], sin=tiled[1][None][0, :, :4], interleaved=True)",
+    ),
+    (
+        "rope.rotate_(x, positions=np.zeros((2, 3, 3)))",
+        "or a RotaryEmbedding with axes, such as from_config(.., axes=True)",
+        "RotaryEmbedding(8, interleaved=False, axes=[0, 1, 1, 2]).rotate_(x, positions=np.zeros((2, 3, 3)))",
     ),
     # Too many, and missing
     (

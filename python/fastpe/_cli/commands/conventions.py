@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fastpe
+from fastpe._arguments import nearest
 from fastpe._cli.errors import CommandError, with_options
 
 
@@ -19,5 +20,11 @@ def run(name: str | None) -> None:
         try:
             fastpe.conventions.find(name)
         except ValueError as error:
-            raise CommandError(f"NAME{with_options(error, ()).removeprefix('convention')}") from None
+            message = with_options(error, ()).removeprefix("convention")
+            # The command knows the names of grids, too.
+            near = nearest(str(name), fastpe.grid_conventions)
+            names = f"expected one of {', '.join(fastpe.conventions)}"
+            all_names = ", ".join(dict.fromkeys([*fastpe.conventions, *fastpe.grid_conventions]))
+            message = message.replace(names, f"did you mean {near!r}?" if near else f"expected one of {all_names}")
+            raise CommandError(f"NAME{message}") from None
     print("\n\n".join(f"{kind}{preset}" for kind, preset in found))
