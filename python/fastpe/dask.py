@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
+from fastpe._arguments import integer
 from fastpe._names import ConventionName
 from fastpe._wrong_calls import explained, needed
 
@@ -49,7 +50,7 @@ def add(
     convention, base, freq_scale, freqs, scale, alpha
         As in `fastpe.add_`.
     offset : int, optional
-        Added to the counted positions.
+        Added to the counted positions, the same for all rows.
     num_threads : int, optional
         The largest number of threads for each chunk. Dask's workers run chunks at the same time.
 
@@ -64,8 +65,7 @@ def add(
         For an argument that is no dask array, or has another dtype.
     ValueError
         For a `seq_axis` that does not exist, chunks of unknown size along the sequence or the last axis, and as
-        `fastpe.add_`. All errors are raised by the call, and not when the result is
-        computed.
+        `fastpe.add_`. All errors are raised by the call, and not when the result is computed.
 
     Examples
     --------
@@ -85,6 +85,7 @@ def add(
             f"array has dtype {array.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16; give "
             f"array.astype(np.float32)"
         )
+    seq_axis, offset = integer("seq_axis", seq_axis), integer("offset", offset)
     axes = array.ndim
     axis = seq_axis + axes if seq_axis < 0 else seq_axis
     if not 0 <= axis < axes - 1:

@@ -40,7 +40,17 @@ REMEDIED: list[tuple[str, str, str, str]] = [
         "give array.astype(np.float32)",
         "add(lazy.astype(int).astype('f4'))",
     ),
+    ("fastpe.add_(lazy)", "x is a Array", "or call fastpe.dask.add for a new dask array", "add(lazy)"),
     ("add(lazy, offset=1.5)", "offset is 1.5", "expected an int", "add(lazy, offset=1)"),
+    ("add(lazy, offset=np.array([5]))", "offset is array([5])", "expected an int", "add(lazy, offset=5)"),
+    ("add(lazy, offset=[0, 3])", "offset is [0, 3]", "expected an int", "add(lazy, offset=3)"),
+    ("add(lazy, seq_axis='0')", "seq_axis is '0'", "expected an int", "add(lazy, seq_axis=0)"),
+    (
+        "add(lazy, mask=[True] * 6)",
+        "add() got an unexpected keyword argument 'mask'",
+        "counted from offset alone: leave it out, or call fastpe.add(array.compute(), ..)",
+        "fastpe.add(lazy.compute(), mask=[True] * 6)",
+    ),
     ("add(lazy, convention='fairsec')", "convention is", "did you mean 'fairseq'?", "add(lazy, convention='fairseq')"),
     ("add(lazy, num_threads=0)", "num_threads is 0", "expected a positive int", "add(lazy, num_threads=1)"),
 ]
@@ -59,7 +69,7 @@ def test_without_dask_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 def test_the_remedy_works(wrong: str, found: str, remedy: str, remedied: str) -> None:
     x = embeddings(6, 8)
     lazy = dask.array.from_array(x, chunks=3)
-    names = {"fastpe": fastpe, "add": fastpe.dask.add, "x": x, "lazy": lazy, "unknown": UNKNOWN}
+    names = {"fastpe": fastpe, "add": fastpe.dask.add, "x": x, "lazy": lazy, "unknown": UNKNOWN, "np": np}
     with pytest.raises((TypeError, ValueError)) as caught:
         eval(wrong, names)
     assert str(caught.value).startswith(found)
