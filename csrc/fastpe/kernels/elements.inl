@@ -3,6 +3,8 @@
 // types Doubles, Floats and WideFloats are those of the file that includes this one.
 #pragma once
 
+#include <cstring>
+
 #if defined(_MSC_VER)
 #define FASTPE_ALWAYS_INLINE __forceinline
 #define FASTPE_NEVER_INLINE __declspec(noinline)
@@ -119,7 +121,7 @@ struct BFloat16 : BFloat16Of<Floats>, RoundedTwice {};
 
 template <class Element>
 inline void copy_elements(Element* to, const Element* from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+  std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Element));
 }
 
 template <class T>
