@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -481,44 +480,15 @@ void require_table_dtype(const Array& table, const Array& x, const char* name) {
                        " as x has; pass " + same_dtype(name, x));
 }
 
-// Where the columns are of which a table has each twice: k * step, and `distance` further.
-struct Twins {
-  std::int64_t step, distance;
-};
-
-// Whether every row has each column twice, which is no table of pairs. The last row is the first that is compared: in a
-// table of pairs its first column tells. Cells on the diagonal of a grid have equal halves, too, so several rows are
-// needed, and rows whose columns are all alike say nothing, as that of position 0.
-bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t pairs, const Twins& twins) {
-  const std::int64_t bytes = element_bytes(cosines.dtype);
-  constexpr std::int64_t fewest_rows = 3;
-  std::int64_t telling_rows = 0;
-  for (std::int64_t row = cosines.rows - 1; row >= 0; --row) {
-    const auto are_equal = [&](std::int64_t one, std::int64_t other) {
-      const char *const cos = cosines.row(row), *const sin = sines.row(row);
-      return std::memcmp(cos + one * bytes, cos + other * bytes, static_cast<std::size_t>(bytes)) == 0 &&
-             std::memcmp(sin + one * bytes, sin + other * bytes, static_cast<std::size_t>(bytes)) == 0;
-    };
-    bool tells = false;
-    for (std::int64_t k = 0; k < pairs / 2; ++k) {
-      if (!are_equal(k * twins.step, k * twins.step + twins.distance)) return false;
-      tells = tells || !are_equal(0, k * twins.step);
-    }
-    if (!tells && row > 0) return false;
-    telling_rows += tells ? 1 : 0;
-  }
-  return telling_rows >= fewest_rows;
-}
-
 // In heads of which a part is rotated, tables that have each column twice would rotate twice as many columns.
 void refuse_twins(const TableView& cosines, const TableView& sines, std::int64_t pairs) {
-  if (pairs % 2 != 0) return;
-  const bool is_tiled = has_twins(cosines, sines, pairs, {1, pairs / 2});
-  if (!is_tiled && !has_twins(cosines, sines, pairs, {2, 1})) return;
+  const Twins twins = twins_of(cosines, sines, pairs);
+  if (twins == Twins::none) return;
   const std::string columns = "[:, :" + std::to_string(pairs / 2) + "]";
   throw py::value_error("cos and sin have each column twice, expected [rows, pairs]; pass " +
-                        (is_tiled ? "cos" + columns + " and sin" + columns
-                                  : "np.ascontiguousarray(cos[:, ::2]) and np.ascontiguousarray(sin[:, ::2])"));
+                        (twins == Twins::tiled
+                             ? "cos" + columns + " and sin" + columns
+                             : "np.ascontiguousarray(cos[:, ::2]) and np.ascontiguousarray(sin[:, ::2])"));
 }
 
 // What to do about the tables [1, L, d] of transformers.

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
+
+#include "fastpe/sources/rotary_tables.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -62,26 +63,13 @@ NumbersView last_row(const Array& array) {
   return {data, type, 0, array.strides(array.ndim() - 1)};
 }
 
-// Whether the last rows of two arrays are points on one circle, but not all the same point.
 bool are_cosines_and_sines(const Array& cos, const Array& sin) {
   constexpr py::ssize_t fewest_columns = 4;  // fewer may lie on a circle by chance
-  constexpr double same_radius = 1e-4;
   const bool is_float = cos.dtype().kind() == 'f' && cos.itemsize() >= 4 && cos.dtype().num() == sin.dtype().num();
   const bool has_same_shape =
       cos.ndim() == sin.ndim() && std::equal(cos.shape(), cos.shape() + cos.ndim(), sin.shape());
   if (!is_float || !has_same_shape || cos.ndim() == 0 || cos.size() == 0 || last(cos) < fewest_columns) return false;
-  const NumbersView x = last_row(cos), y = last_row(sin);
-  double least = std::numeric_limits<double>::infinity(), most = 0.0, first = 0.0;
-  bool are_all_same = true;
-  for (py::ssize_t k = 0; k < last(cos); ++k) {
-    const double cosine = x.at(0, k).value, sine = y.at(0, k).value, radius = cosine * cosine + sine * sine;
-    first = k == 0 ? cosine : first;
-    if (!(radius > 0.0)) return false;
-    least = std::min(least, radius);
-    most = std::max(most, radius);
-    are_all_same = are_all_same && cosine == first;
-  }
-  return !are_all_same && most <= least * (1.0 + same_radius);
+  return are_on_circle(last_row(cos), last_row(sin), last(cos));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rotary_tables.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "fastpe/kernels/half_floats.inl"
@@ -33,6 +35,31 @@ void convert_row(const char* from, DType from_dtype, char* to, DType to_dtype, s
   }
 }
 
+// Whether every row has column k * step again `distance` columns further. The last row is the first that is compared:
+// in a table of pairs its first column tells. Cells on the diagonal of a grid have equal halves, too, so several rows
+// are needed, and rows whose columns are all alike say nothing, as that of position 0.
+bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t twins, std::int64_t step,
+               std::int64_t distance) {
+  constexpr std::int64_t fewest_rows = 3;
+  const std::int64_t bytes = element_bytes(cosines.dtype);
+  std::int64_t telling_rows = 0;
+  for (std::int64_t row = cosines.rows - 1; row >= 0; --row) {
+    const auto are_equal = [&](std::int64_t one, std::int64_t other) {
+      const char *const cosine = cosines.row(row), *const sine = sines.row(row);
+      return std::memcmp(cosine + one * bytes, cosine + other * bytes, static_cast<std::size_t>(bytes)) == 0 &&
+             std::memcmp(sine + one * bytes, sine + other * bytes, static_cast<std::size_t>(bytes)) == 0;
+    };
+    bool tells = false;
+    for (std::int64_t k = 0; k < twins; ++k) {
+      if (!are_equal(k * step, k * step + distance)) return false;
+      tells = tells || !are_equal(0, k * step);
+    }
+    if (!tells && row > 0) return false;
+    telling_rows += tells ? 1 : 0;
+  }
+  return telling_rows >= fewest_rows;
+}
+
 }  // namespace
 
 void RotaryTables::refuse(const std::string& where, const Number& position) const {
@@ -48,6 +75,28 @@ void RotaryTables::expand(const Run& run, const Sink& sink, char* /*scratch*/) c
     convert_row(cosines_.row(position), cosines_.dtype, row, sink.dtype, pairs_);
     convert_row(sines_.row(position), sines_.dtype, row + pairs_ * element_bytes(sink.dtype), sink.dtype, pairs_);
   }
+}
+
+Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns) {
+  const std::int64_t half = columns / 2;
+  if (columns % 2 != 0) return Twins::none;
+  if (has_twins(cosines, sines, half, 1, half)) return Twins::tiled;
+  return has_twins(cosines, sines, half, 2, 1) ? Twins::repeated : Twins::none;
+}
+
+bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns) {
+  constexpr double same_radius = 1e-4;
+  double least = std::numeric_limits<double>::infinity(), most = 0.0;
+  bool are_all_same = true;
+  for (std::int64_t k = 0; k < columns; ++k) {
+    const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
+    const double radius = cosine * cosine + sine * sine;
+    if (!(radius > 0.0)) return false;
+    least = std::min(least, radius);
+    most = std::max(most, radius);
+    are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
+  }
+  return !are_all_same && most <= least * (1.0 + same_radius);
 }
 
 }  // namespace fastpe
