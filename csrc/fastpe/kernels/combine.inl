@@ -10,7 +10,7 @@
 // Streamed rows that have no gap between them are joined to one long row, so that they share no cache line. Sums of
 // NumPy's arrays, which start 16 bytes behind a line, then take 0.67 to 0.9 of the time (Intel). Rows that are gathered
 // cannot be joined: what two of them put into one line is kept until both are there. With that, and one fence for many
-// rows instead of one for each, embed takes 0.66 to 0.8 of the time (Intel, both instruction sets, one thread and two).
+// rows instead of one for each, embed takes 0.6 to 0.75 of the time (Intel, both instruction sets, one thread and two).
 //
 // Rows of out that are not x are fetched with it, where they are not streamed: 16-bit sums into another array take 0.6
 // to 0.9 of the time (Intel).
