@@ -161,13 +161,14 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             )
         if convention in self:
             return self[convention]
-        other = self._other_registry(convention)
+        raise ValueError(f"{self._word} {self.refusal(convention)}")
+
+    def refusal(self, name: str, *also: Registry[Any]) -> str:
+        """What is wrong with a name, and what to do, where the names of the registries `also` are taken, too."""
+        other = self._other_registry(name)
         if other is not None:
-            raise ValueError(
-                f"{self._word} is {shown(convention)}, which is {other._to_others}; call one of these"
-                f"{self._or_similar(convention)}"
-            )
-        raise ValueError(f"{self._word} is {shown(convention)}, which is not known; {self._hint(convention)}")
+            return f"is {shown(name)}, which is {other._to_others}; call one of these{self._or_similar(name)}"
+        return f"is {shown(name)}, which is not known; {self._hint(name, *also)}"
 
     def _others(self) -> list[Registry[Any]]:
         """The other registries, whose presets a message may name."""
@@ -186,18 +187,19 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         near = nearest(name, self, 0.75)
         return f", or give {near!r}" if near else ""
 
-    def _hint(self, name: str) -> str:
+    def _hint(self, name: str, *also: Registry[Any]) -> str:
+        taken = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
         words = _elsewhere + _for_sequences if "vaswani" in self else _elsewhere
         if meant := next((remedy for names, remedy in words if name.lower() in names.split()), ""):
             return meant
         if serving := self._serving(name):
             return "; ".join(serving)
-        if near := nearest(name, self):
+        if near := nearest(name, taken):
             return f"did you mean {near!r}?"
         for other in self._others():
             if serving := other._serving(name):
                 return f"{'; '.join(serving)}; each is {other._to_others}"
-        return f"expected one of {', '.join(self)}"
+        return f"expected one of {', '.join(taken)}"
 
     def _serving(self, name: str) -> list[str]:
         if len(name) < 3:

@@ -115,8 +115,8 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "identify(encode(40, 8).astype(ml_dtypes.float8_e4m3fn))",
-        "expected numbers; pass table.astype(np.float32)",
-        "identify(encode(40, 8).astype(ml_dtypes.float8_e4m3fn).astype(np.float32))",
+        "expected numbers; pass np.asarray(table, np.float32)",
+        "identify(np.asarray(encode(40, 8).astype(ml_dtypes.float8_e4m3fn), np.float32))",
     ),
     (
         "add_(np.zeros((2, 8), [('a', 'f4')]))",

@@ -72,11 +72,13 @@ struct CombinedRow {
     for (; column + float_lanes <= end; column += float_lanes) put_vector<access>(column, begin);
     return column;
   }
-  FASTPE_ALWAYS_INLINE void put_partial(std::int64_t begin, std::int64_t columns) const {
-    const std::int64_t end = columns < begin + float_lanes ? columns : begin + float_lanes;
-    const std::int64_t count = end - begin;
-    store_partial<T>(out + begin, sum(load_partial<T>(x + begin, count), load_partial<Addend>(addend + begin, count)),
-                     count);
+  // Any number of columns, none of which may be read or written beyond `end`.
+  FASTPE_ALWAYS_INLINE void put_partials(std::int64_t begin, std::int64_t end) const {
+    for (; begin < end; begin += float_lanes) {
+      const std::int64_t count = end - begin < float_lanes ? end - begin : float_lanes;
+      store_partial<T>(out + begin, sum(load_partial<T>(x + begin, count), load_partial<Addend>(addend + begin, count)),
+                       count);
+    }
   }
 
   Element* out;
@@ -107,7 +109,7 @@ void stream_rows(const Combination& c, std::int64_t rows, std::int64_t columns) 
       for (std::int64_t i = 0; i < head; i += float_lanes) T::store(seam + filled + i, r.at(i));
       for (std::int64_t i = 0; i < line; i += float_lanes) T::stream(r.out + head - line + i, T::load(seam + i));
     } else {
-      for (std::int64_t begin = 0; begin < head; begin += float_lanes) r.put_partial(begin, head);
+      r.put_partials(0, head);
     }
     const std::int64_t end = head + (columns - head) / line * line;
     r.template put_vectors<Access::streaming>(head, end);
@@ -116,7 +118,7 @@ void stream_rows(const Combination& c, std::int64_t rows, std::int64_t columns) 
       for (std::int64_t i = 0; i + float_lanes <= filled; i += float_lanes) T::store(seam + i, r.at(end + i));
       T::store(seam + filled - float_lanes, r.at(columns - float_lanes));
     } else {
-      for (std::int64_t begin = end; begin < columns; begin += float_lanes) r.put_partial(begin, columns);
+      r.put_partials(end, columns);
     }
   }
 }
@@ -128,7 +130,7 @@ void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns)
     const std::int64_t aligned = elements_to_alignment<T>(r.out);
     const std::int64_t head = aligned < columns ? aligned : columns;
     if (columns < float_lanes) {
-      r.put_partial(0, columns);
+      r.put_partials(0, columns);
     } else {
       // The vectors at both ends may overlap the aligned ones between them, so they are summed before x is written.
       const auto first = r.at(0);
@@ -175,9 +177,9 @@ void combine_scaled(const Combination& c) {
   if (c.next_x != nullptr || c.x_offsets_bytes != nullptr) {
     using X = typename FromMemory<T, Addend>::X;
     using Other = typename FromMemory<T, Addend>::Other;
-    c.fetches_close&& c.next_out == nullptr
-        ? combine_rows<X, Other, scaled, Access::fetching_close>(c, c.rows, c.columns)
-        : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
+    const bool fetches_close = c.fetches_close && c.next_out == nullptr;
+    fetches_close ? combine_rows<X, Other, scaled, Access::fetching_close>(c, c.rows, c.columns)
+                  : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
     return;
   }
   combine_rows<T, Addend, scaled, Access::plain>(c, joined_rows, joined_columns);

@@ -91,7 +91,8 @@ struct Combination {
   const char* x;
   const char* next_x;  // rows that will be read soon and are fetched meanwhile; null: none
   char* next_out;      // rows that will be written soon and are fetched with next_x; null: none
-  // Of each row of x from `x` on, and of the row after the last one, which is fetched; null: they have a stride.
+  // The offset of each row of x from `x` on, then that of the row after the last one, which is only fetched; null: rows
+  // have a stride.
   const std::int64_t* x_offsets_bytes;
   const char* addend;
   const std::int64_t* addend_offsets_bytes;  // of each row's addend from `addend` on; null: it has a stride
@@ -99,7 +100,7 @@ struct Combination {
   std::int64_t rows, columns;
   double scale, alpha;
   bool streaming;
-  bool fetches_close;  // next_x into the first-level cache, else, or with next_out, into the second
+  bool fetches_close;  // next_x into the first-level cache; else, or if there is next_out, into the second
 };
 
 // rotate turns pairs of columns by angles whose cosines and sines are given:
@@ -118,7 +119,7 @@ struct Rotation {
   std::int64_t half;
   bool interleaved;
   bool backwards;      // by the negative angles
-  bool fetches_close;  // next_x into the first-level cache, else, or with next_out, into the second
+  bool fetches_close;  // next_x into the first-level cache; else, or if there is next_out, into the second
 };
 
 // out[2k] = first[k], out[2k + 1] = second[k]

@@ -85,18 +85,18 @@ Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t co
 }
 
 bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns) {
-  constexpr double same_radius = 1e-4;
+  constexpr double rounding = 1e-4;  // of float32, with room to spare
   double least = std::numeric_limits<double>::infinity(), most = 0.0;
   bool are_all_same = true;
   for (std::int64_t k = 0; k < columns; ++k) {
     const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
-    const double radius = cosine * cosine + sine * sine;
-    if (!(radius > 0.0)) return false;
-    least = std::min(least, radius);
-    most = std::max(most, radius);
+    const double squared_radius = cosine * cosine + sine * sine;
+    if (!(squared_radius > 0.0)) return false;
+    least = std::min(least, squared_radius);
+    most = std::max(most, squared_radius);
     are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
   }
-  return !are_all_same && most <= least * (1.0 + same_radius);
+  return !are_all_same && most <= least * (1.0 + rounding);
 }
 
 }  // namespace fastpe

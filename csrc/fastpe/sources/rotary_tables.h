@@ -29,7 +29,7 @@ class RotaryTables final : public Source {
 enum class Twins { none, tiled, repeated };
 Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns);
 
-// Whether the columns of one row of each are points on one circle, but not all the same point.
+// Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
 bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns);
 
 }  // namespace fastpe

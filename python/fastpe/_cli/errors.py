@@ -94,7 +94,7 @@ _in_a_shell = (
 )
 
 
-def with_options(error: Exception, arguments: Sequence[str] = tuple(_options)) -> str:
+def with_options(error: Exception | str, arguments: Sequence[str] = tuple(_options)) -> str:
     """What the library says is wrong, with options in place of `arguments`, and with remedies for a shell."""
     message = str(error)
     if (found := re.match(r"(\w+)(?= (?:is|was)\b|:)", message)) and found[1] in arguments:

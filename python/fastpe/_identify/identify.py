@@ -144,7 +144,7 @@ def _first_that_holds(
         if not notes:
             largest, allowed = difference, tolerance
             notes = [
-                f"rows from all over it are those of {answer.code}, but {_some(answer.wrong_rows())} off by up to {difference:.2g}"
+                f"a sample of the rows fits {answer.code}, but {_some(answer.wrong_rows())} off by up to {difference:.2g}"
             ]
     if not notes and array.ndim == 2 and array.dtype.kind != "c":
         near = sequences.nearest(array, rounding_of(stored_dtype(array)))

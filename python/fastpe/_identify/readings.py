@@ -32,8 +32,6 @@ _float32_power_error = 2.0**-23
 _largest_tolerance = 0.2
 # The bound if nothing may be off, which keeps ratios finite.
 _least_bound = 1e-300
-# NumPy's numbers for the types of other libraries, such as the narrow floats of ml_dtypes, begin here.
-_first_registered_type = 256
 
 
 def checked(name: str, table: Any) -> Array:
@@ -57,15 +55,14 @@ def checked(name: str, table: Any) -> Array:
         ) from error
     except ValueError:
         raise ValueError(f"{name} holds rows of different lengths, expected an array; pick one entry") from None
-    if array.dtype.kind == "O" and array.ndim:
-        raise TypeError(f"{name} has dtype object, expected numbers{_core.conversion(array, name, 'float64')}")
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
+        may_be_converted = array.dtype.kind in "OV" and array.ndim
         raise TypeError(
-            f"{name} has dtype {array.dtype}, expected numbers; "
+            f"{name} has dtype {array.dtype}, expected numbers"
             + (
-                f"pass {name}.astype(np.float32)"
-                if array.dtype.num >= _first_registered_type
-                else "read files with numpy.load, and pick one array of several"
+                _core.conversion(array, name, "float32")
+                if may_be_converted
+                else "; read files with numpy.load, and pick one array of several"
             )
         )
     if array.ndim < 2:

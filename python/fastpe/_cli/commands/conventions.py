@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fastpe
-from fastpe._arguments import nearest
 from fastpe._cli.errors import CommandError, with_options
 
 
@@ -17,14 +16,6 @@ def run(name: str | None) -> None:
         if name in (None, preset.name)
     ]
     if not found:
-        try:
-            fastpe.conventions.find(name)
-        except ValueError as error:
-            message = with_options(error, ()).removeprefix("convention")
-            # The command knows the names of grids, too.
-            near = nearest(str(name), fastpe.grid_conventions)
-            names = f"expected one of {', '.join(fastpe.conventions)}"
-            all_names = ", ".join(dict.fromkeys([*fastpe.conventions, *fastpe.grid_conventions]))
-            message = message.replace(names, f"did you mean {near!r}?" if near else f"expected one of {all_names}")
-            raise CommandError(f"NAME{message}") from None
+        wrong = fastpe.conventions.refusal(str(name), fastpe.grid_conventions)
+        raise CommandError(f"NAME {with_options(wrong, ())}")
     print("\n\n".join(f"{kind}{preset}" for kind, preset in found))
