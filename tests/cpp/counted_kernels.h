@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many streaming stores the counted kernels did, and how many of these no fence followed yet.
+// How many streaming stores the counted kernels did, and how many threads did some that no fence followed yet.
 #pragma once
+
+#include <atomic>
 
 namespace fastpe::testing {
 
 struct Stores {
-  int all, unfenced;
+  std::atomic<int> all{0}, unfenced_threads{0};
 };
 extern Stores stores;
 

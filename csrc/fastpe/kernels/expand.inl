@@ -525,7 +525,6 @@ void expand_narrow(const Expansion& e) {
     for (std::int64_t j = i; j < i + line_columns<T>; j += float_lanes) T::stream(out + j, T::load(made + j));
   }
   copy_elements(out + i, made + i, count - i);
-  streaming_fence();
 }
 
 // Rows of the same alignment: the columns before the first aligned one are peeled.
@@ -541,7 +540,6 @@ void expand_streaming(const Expansion& e) {
     expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, head));
   }
   expand_panels<T, mode, Access::streaming>(e, head, has_seams ? e.columns - line_columns<T> + head : e.columns);
-  streaming_fence();
 }
 
 template <class T, Mode mode>

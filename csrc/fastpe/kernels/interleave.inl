@@ -58,7 +58,6 @@ void interleave_rows(const Interleaving& i) {
     }
     interleave_elements(out, first, second, done, i.columns);
   }
-  if (i.streaming) streaming_fence();
 }
 
 }  // namespace

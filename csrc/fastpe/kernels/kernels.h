@@ -149,6 +149,8 @@ struct Kernels {
   void (*rotate[dtype_count])(const Rotation&) = {};
   void (*interleave[dtype_count])(const Interleaving&) = {};
   void (*angles[dtype_count])(const Angles&) = {};  // float32 and float64 alone
+  // Kernels do not wait for their streaming stores. Call this before another thread is told that they are done.
+  void (*streaming_fence)() = nullptr;
 };
 
 // Each instruction set has one table, in the file of its name. dispatch.cpp lists those that are compiled.

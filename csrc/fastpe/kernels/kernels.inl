@@ -32,6 +32,7 @@ constexpr void add_dtype(Kernels& kernels) {
 constexpr Kernels make_kernels() {
   Kernels kernels;
   kernels.phasors = phasors;
+  kernels.streaming_fence = streaming_fence;
   add_dtype<Float32, WideFloat32, WideFloat32>(kernels);
   add_dtype<Float64, Float64, Float64>(kernels);
   add_dtype<Float16, WideFloat16, WideFloat32>(kernels);
