@@ -12,15 +12,23 @@
 #include <immintrin.h>
 #endif
 
+// A streaming store, and a vector of floats from two of doubles.
 #if defined(__AVX512F__)
 #define LANES 16
-#define STREAM(to, value) _mm512_stream_ps(to, _mm512_set1_ps(value))
+#define STREAM(to, vector) _mm512_stream_ps(to, vector)
+#define ALL(value) _mm512_set1_ps(value)
+#define NARROWED(first, second) \
+  _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first)), _mm512_cvtpd_ps(second), 1)
 #elif defined(__AVX__)
 #define LANES 8
-#define STREAM(to, value) _mm256_stream_ps(to, _mm256_set1_ps(value))
+#define STREAM(to, vector) _mm256_stream_ps(to, vector)
+#define ALL(value) _mm256_set1_ps(value)
+#define NARROWED(first, second) _mm256_set_m128(_mm256_cvtpd_ps(second), _mm256_cvtpd_ps(first))
 #elif defined(__SSE__)
 #define LANES 4
-#define STREAM(to, value) _mm_stream_ps(to, _mm_set1_ps(value))
+#define STREAM(to, vector) _mm_stream_ps(to, vector)
+#define ALL(value) _mm_set1_ps(value)
+#define NARROWED(first, second) _mm_movelh_ps(_mm_cvtpd_ps(first), _mm_cvtpd_ps(second))
 #endif
 
 // Between two passes over the same memory: the compiler must not make one of them.
@@ -81,7 +89,7 @@ static void stream(float* data, size_t count, float value) {
     *data++ = value;
     --count;
   }
-  for (; count >= LANES; count -= LANES, data += LANES) STREAM(data, value);
+  for (; count >= LANES; count -= LANES, data += LANES) STREAM(data, ALL(value));
   _mm_sfence();
 #endif
   store(data, count, value);
@@ -195,6 +203,90 @@ void add_table(void* x, const float* table, int dtype, size_t batch_count, size_
   const size_t segment_rows = SEGMENT_BYTES / (columns * sizeof(float));
   const TableSum sum = {x, table, (DType)dtype, batch_count, row_count, columns, segment_rows > 0 ? segment_rows : 1};
   repeat(add_table_of_thread, &sum, threads, calls);
+}
+
+// Rows of sines and cosines from anchors at hand, streamed: 31 rows around each of two anchors at once, by the angle
+// addition theorem, in panels whose tables stay in the second-level cache. Then the anchors are turned to the next rows.
+// Parts of lines at a row's ends are stored as usual.
+#define ROWS_TO_A_SIDE 15
+#define ROWS_AROUND (2 * ROWS_TO_A_SIDE + 1)
+#define PANEL 256
+typedef struct {
+  float* out;
+  double* anchors;        // values and slopes of the first one, then those of the second
+  const double* cosines;  // of the turns by 0 .. ROWS_TO_A_SIDE rows, and by 2 * ROWS_AROUND rows
+  const double* sines;
+  size_t rows, columns;
+} Expansion;
+
+#if defined(STREAM)
+typedef double Doubles __attribute__((vector_size(LANES / 2 * sizeof(double)), aligned(8)));
+typedef __typeof__(ALL(0)) Floats;
+
+static inline Doubles at(const double* from) { return *(const Doubles*)from; }
+
+// Columns [begin, end) of the rows at one distance from both anchors. Rows that are null are not wanted.
+static inline void stream_columns(const Expansion* e, size_t distance, float* const rows[4], size_t begin, size_t end) {
+  const double *cosines = e->cosines + distance * e->columns, *sines = e->sines + distance * e->columns;
+  for (size_t c = begin; c < end; c += LINE / sizeof(float)) {
+    for (int i = 0; i < 4; i += 2) {
+      const double *values = e->anchors + i * e->columns, *slopes = values + e->columns;
+      Floats lines[2][LINE / sizeof(float) / LANES];
+      for (size_t v = 0; v < LINE / sizeof(float) / LANES; ++v) {
+        const size_t first = c + v * LANES, second = first + LANES / 2;
+        const Doubles even0 = at(values + first) * at(cosines + first), odd0 = at(slopes + first) * at(sines + first);
+        const Doubles even1 = at(values + second) * at(cosines + second);
+        const Doubles odd1 = at(slopes + second) * at(sines + second);
+        lines[0][v] = NARROWED(even0 + odd0, even1 + odd1);
+        lines[1][v] = NARROWED(even0 - odd0, even1 - odd1);
+      }
+      // The halves of a line would leave the processor apart if the other row's came between.
+      for (int side = 0; side < 2; ++side) {
+        if (rows[i + side] == NULL) continue;
+        for (size_t v = 0; v < LINE / sizeof(float) / LANES; ++v) STREAM(rows[i + side] + c + v * LANES, lines[side][v]);
+      }
+    }
+  }
+}
+static void expand_once(const Expansion* e) {
+  const size_t columns = e->columns;
+  for (size_t first = 0; first < e->rows; first += 2 * ROWS_AROUND) {
+    for (size_t begin = 0; begin < columns; begin += PANEL) {
+      const size_t end = begin + PANEL < columns ? begin + PANEL : columns;
+      for (size_t distance = 0; distance <= ROWS_TO_A_SIDE; ++distance) {
+        float* rows[4];
+        for (int i = 0; i < 4; ++i) {
+          const size_t centre = first + ROWS_TO_A_SIDE + (i / 2) * ROWS_AROUND;
+          const size_t row = i % 2 == 0 ? centre + distance : centre - distance;
+          rows[i] = row < e->rows && (distance > 0 || i % 2 == 0) ? e->out + row * columns : NULL;
+        }
+        stream_columns(e, distance, rows, begin, end);
+      }
+    }
+    const double *cosines = e->cosines + (ROWS_TO_A_SIDE + 1) * columns;
+    const double *sines = e->sines + (ROWS_TO_A_SIDE + 1) * columns;
+    for (size_t c = 0; c < 2 * columns; ++c) {
+      const size_t column = c % columns;
+      double* value = e->anchors + c / columns * 2 * columns + column;
+      double* slope = value + columns;
+      const double turned = *value * cosines[column] + *slope * sines[column];
+      *slope = *slope * cosines[column] - *value * sines[column];
+      *value = turned;
+    }
+  }
+  _mm_sfence();
+}
+#endif
+
+void expand_rows(float* out, const double* anchors, double* turned, const double* cosines, const double* sines,
+                 size_t rows, size_t columns, size_t calls) {
+#if defined(STREAM)
+  const Expansion expansion = {out, turned, cosines, sines, rows, columns};
+  for (size_t call = 0; call < calls; ++call) {
+    memcpy(turned, anchors, 4 * columns * sizeof(double));
+    expand_once(&expansion);
+  }
+#endif
 }
 
 // Pairs (k, k + columns / 2), or (2k, 2k + 1), of a row turned by its cosines and sines.

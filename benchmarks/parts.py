@@ -37,6 +37,7 @@ _functions = {
     "gather_and_add": (_pointer, _pointer, _pointer, _pointer, _size, _size, _size, _float, _int),
     "turn_rows": (_pointer, _pointer, _pointer, _size, _size, _size, _size, _int, _int),
     "add_table_rows": (_pointer, _pointer, _pointer, _size, _size),
+    "expand_rows": (_pointer, _pointer, _pointer, _pointer, _pointer, _size, _size),
 }
 
 
@@ -94,6 +95,26 @@ def fills(out: Array) -> list[Contender]:
         for name, function in loops.items()
         for contender in _native(name, function, is_constant(1.5), out, out.size, 1.5, _threads(), encoding="none")
     ]
+
+
+def careful_expansion(rows: int, columns: int, check: Check) -> list[Contender]:
+    """The encoding of positions 0 .. rows - 1, on one thread, in memory that begins on a cache line's boundary."""
+    library = _library()
+    if library is None or not library.has_streaming_stores():
+        return []
+    line = 16
+    assert columns % line == 0
+    memory = np.zeros(rows * columns + line, np.float32)
+    begin = -(memory.ctypes.data // memory.itemsize) % line
+    out = memory[begin : begin + rows * columns].reshape(rows, columns)
+    radians = 10_000.0 ** (-np.repeat(np.arange(columns / 2), 2) * 2 / columns)
+    turns = np.multiply.outer([*range(16), 62], radians)
+    angles = np.multiply.outer([15, 46], radians)
+    values, slopes = np.sin(angles), np.cos(angles)
+    values[:, 1::2], slopes[:, 1::2] = np.cos(angles[:, 1::2]), -np.sin(angles[:, 1::2])
+    anchors = np.stack([values, slopes], axis=1)
+    arguments = (anchors, np.empty_like(anchors), np.cos(turns), np.sin(turns), rows, columns)
+    return _native(careful, "expand_rows", check, out, *arguments)
 
 
 def increments(buffer: InPlace) -> list[Contender]:

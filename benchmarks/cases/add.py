@@ -114,6 +114,37 @@ def _sixteen_bits(selection: Selection, *, shape: tuple[int, int, int]) -> Case:
     )
 
 
+def _elsewhere(selection: Selection, *, shape: tuple[int, int, int], name: str) -> Case:
+    """Into another array, in every dtype."""
+    batch, seq_len, d_model = shape
+    positions = np.tile(np.arange(seq_len), batch)
+    encoder = fastpe.PositionalEncoding(d_model)
+    table = fastpe.encode(seq_len, d_model)
+    contenders: list[Contender] = []
+    bars: list[Bar] = []
+    for dtype, owner in dtype_owners().items():
+        buffer = InPlace.of(shape, dtype)
+        x, out = buffer.x, np.zeros_like(buffer.x)
+        answers = buffer.answers(positions)
+        own = Contender(name=f"fastpe {dtype}", work=functools.partial(encoder.add, x, out=out), check=answers.promised)
+        contenders.append(own)
+        if selection.rivals:
+            check = answers.within(float(oracle.half_ulp(np.float64(1.0), dtype)))
+            work = functools.partial(np.add, x, table.astype(dtype), out=out)
+            rival = Contender(name=f"{owner} np.add(x, table, out=out) {dtype}", work=work, check=check)
+            contenders.append(dataclasses.replace(rival, encoding="cached"))
+            bars.append(
+                Bar(requirement=f"{dtype}, beside {owner}", contender=own.name, rivals=[rival.name], at_least=_as_fast)
+            )
+    return Case(
+        name=name,
+        bytes_moved=2 * batch * seq_len * d_model * 2,
+        contenders=contenders,
+        bars=bars,
+        note="GB/s are those of the 16-bit arrays",
+    )
+
+
 def _careful(dtype: np.dtype[Any]) -> str:
     return f"{parts.careful} {dtype}"
 
@@ -218,6 +249,7 @@ def _padded(selection: Selection, *, shape: tuple[int, int, int], name: str) -> 
 
 def factories() -> dict[str, Factory]:
     lengths = [1024, 17, 300, 2048, 5, 800, 1500, 64] * 2
+    elsewhere = "add(x, out=) [8, 2048, 1024]"
     packed, padded = "add_ 16 packed sequences of 1024", "add_ [8, 512, 768], half of it padding"
     return {
         **{f"add_ {list(shape)}": functools.partial(_add, shape=shape) for shape in _shapes},
@@ -225,6 +257,7 @@ def factories() -> dict[str, Factory]:
             f"add_ 16 bits {list(shape)}": functools.partial(_sixteen_bits, shape=shape)
             for shape in ((8, 512, 768), (8, 8192, 1024))
         },
+        elsewhere: functools.partial(_elsewhere, shape=(8, 2048, 1024), name=elsewhere),
         "x * scale + PE [8, 8192, 1024]": functools.partial(_scaled, shape=(8, 8192, 1024)),
         packed: functools.partial(_packed, lengths=lengths, d_model=1024, name=packed),
         padded: functools.partial(_padded, shape=(8, 512, 768), name=padded),

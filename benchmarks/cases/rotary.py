@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import fastpe
 from benchmarks import machine, oracle, parts, peers
-from benchmarks.answers import InPlace, Rotated, dtype_owners, equals
+from benchmarks.answers import InPlace, Rotated, dtype_owners, equals, is_incremented
 from benchmarks.harness import Bar, Case, Contender, Factory, Selection
 
 Array = npt.NDArray[Any]
@@ -68,6 +68,30 @@ def _rotate(selection: Selection, *, shape: tuple[int, ...], seq_axis: int, inte
         Bar(requirement="beside onnxruntime", rivals=[peers.onnx_rotary], at_least=2, limits=[parts.careful]),
     ]
     return Case(name=name, bytes_moved=2 * x.nbytes, contenders=contenders, bars=bars, reset=buffer.reset)
+
+
+def _elsewhere(selection: Selection, *, name: str) -> Case:
+    """Into another array."""
+    shape, seq_axis = _shapes[0]
+    x = InPlace.of(shape).x
+    out = np.zeros_like(x)
+    rope = _embedding()
+    check = Rotated(_positions(shape, seq_axis), x.reshape(-1, _columns), interleaved=False).check
+    contenders = [Contender(name="fastpe", work=lambda: rope.rotate(x, out=out), check=check)]
+    if selection.rivals:
+        contenders.append(
+            Contender(
+                name=_numpy_increment,
+                work=lambda: np.add(x, np.float32(1), out=out),
+                check=is_incremented(x),
+                encoding="none",
+            )
+        )
+    bar = Bar(requirement="beside x + 1", rivals=[_numpy_increment], at_least=0.85)
+    return Case(name=name, bytes_moved=2 * x.nbytes, contenders=contenders, bars=[bar])
+
+
+_numpy_increment = "NumPy np.add(x, 1, out=out)"
 
 
 def _sixteen_bits(selection: Selection, *, name: str) -> Case:
@@ -271,6 +295,7 @@ def factories() -> dict[str, Factory]:
             name = f"rotate_ {list(shape)}, {_pairing(interleaved)}" + (", seq_axis=-3" if seq_axis == -3 else "")
             found[name] = functools.partial(_rotate, shape=shape, seq_axis=seq_axis, interleaved=interleaved, name=name)
     for name, factory in (
+        ("rotate(x, out=) [1, 32, 2048, 128], halves", _elsewhere),
         ("rotate_ 16 bits [1, 32, 2048, 128]", _sixteen_bits),
         (one_token, _decode),
         ("tables of one row, d = 128, out=", _one_row_of_tables),
