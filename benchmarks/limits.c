@@ -133,7 +133,7 @@ static inline void fetch(const void* from, size_t bytes) {
   for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char*)from + i);
 }
 
-// x += table, STEP values. In 16 bits the sum is one of float32, rounded to nearest even.
+// x += table, STEP values. In 16 bits the sum is one of float32, rounded to nearest even; a NaN stays one.
 static inline void add_float32(void* restrict x, const float* restrict table) {
   float* restrict sums = x;
   for (size_t i = 0; i < STEP; ++i) sums[i] += table[i];
@@ -146,7 +146,8 @@ static inline void add_bfloat16(void* restrict x, const float* restrict table) {
     memcpy(&sum, &bits, sizeof sum);
     sum += table[i];
     memcpy(&bits, &sum, sizeof bits);
-    sums[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    const uint32_t half = sum == sum ? 0x7fff + (bits >> 16 & 1) : 0;
+    sums[i] = (uint16_t)((bits + half) >> 16);
   }
 }
 static inline void add_float16(void* restrict x, const float* restrict table) {
