@@ -241,6 +241,66 @@ def test_a_single_row_that_stands_out_is_named() -> None:
     assert re.fullmatch(r"the nearest is 'tensor2tensor', off by up to 0.0\d+, and by 1 in row 1", near), near
 
 
+def _noisy(*tables: npt.NDArray[Any]) -> tuple[list[npt.NDArray[Any]], str]:
+    """The tables with noise, and its largest value, as notes write it."""
+    generator = np.random.default_rng(1)
+    noises = [generator.normal(size=table.shape) * 0.01 for table in tables]
+    return [table + noise for table, noise in zip(tables, noises, strict=True)], f"{np.abs(noises).max():.2g}"
+
+
+@pytest.mark.parametrize("base", [10000.0, 500000.0, 20000.0])
+@pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex"])
+def test_a_near_rotary_embedding_is_named(form: Any, base: float) -> None:
+    tables = fastpe.RotaryEmbedding(64, interleaved=False, base=base).tables(300, form=form)
+    given, largest = _noisy(*(tables if isinstance(tables, tuple) else (tables,)))
+    found = fastpe.identify(*given)
+    assert not found.matches
+    name = f"a rotary embedding in form {form!r} with base={base!r}"
+    if base == 10000.0:
+        # An encoding has the same values.
+        name = {"cos_sin": "'timestep'", "sin_cos": "'concat'"}.get(form, name)
+    assert found.notes[0] == f"the nearest is {name}, off by up to {largest}"
+    assert f"{found.largest_difference:.2g}" == largest
+
+
+@pytest.mark.parametrize(
+    ("name", "arranged"),
+    [
+        ("mae2d", {"class_tokens": 1}),
+        ("detr", {"channels_first": True}),
+        ("tatp22", {}),
+        ("diffusers3d", {}),
+        ("diffusers3d", {"channels_first": True}),
+    ],
+)
+def test_a_near_grid_is_named(name: str, arranged: dict[str, Any]) -> None:
+    shape = GRIDS.get(name, (6, 10))
+    (table,), largest = _noisy(fastpe.encode_grid(shape, 32, convention=name, **arranged))
+    assert fastpe.identify(table).notes[0] == f"the nearest is grid {name!r} of {shape} cells, off by up to {largest}"
+
+
+def test_what_is_near_in_its_first_rows_alone_is_not_named() -> None:
+    scaling = next(each for each in SCALINGS if each["rope_type"] == "llama3")
+    tables = fastpe.RotaryEmbedding(128, interleaved=False, base=500000.0, scaling=scaling).tables(2048)
+    given, _ = _noisy(*tables)
+    assert "nearest" in str(fastpe.identify(*(table[:100] for table in given)))
+    found = fastpe.identify(*given)
+    assert (found.largest_difference, len(found.notes)) == (np.inf, 1)
+
+
+def test_rows_that_barely_turn_are_near_nothing() -> None:
+    # As the slow frequencies of every base begin.
+    given, _ = _noisy(np.ones((4, 64)), np.zeros((4, 64)))
+    assert "nearest" not in str(fastpe.identify(*given))
+
+
+def test_a_damaged_row_of_a_rotary_table_is_named() -> None:
+    cos, sin = fastpe.RotaryEmbedding(8, interleaved=False).tables(40, form="tile")
+    cos[3, 2] += 4.0
+    near = "the nearest is a rotary embedding in form 'tile' with base=10000.0, off by 4 in row 3 alone"
+    assert fastpe.identify(cos, sin).notes[0] == near
+
+
 def test_tiled_tables_are_to_be_cut() -> None:
     noise = np.tile(np.random.default_rng(1).normal(size=(60, 4)), 2)
     noise[3, 2] = 5.0  # a damaged value

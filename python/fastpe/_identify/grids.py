@@ -15,10 +15,13 @@ from fastpe._grid.convention import GridConvention
 from fastpe._grid.encode import axis_coordinates
 from fastpe._grid.presets import grid_conventions
 from fastpe._identify.answer import Answer
+from fastpe._identify.near import Candidate, nearly
 from fastpe._identify.phases import digits, geometric, measured, steps_error
 from fastpe._identify.readings import Array, angle_tolerance, excess, rounding_of, stored_dtype, tolerance
 from fastpe._sinusoid.encoder import PositionalEncoding
 
+# No row of an encoding has values that all are smaller than this, so that such rows are class tokens.
+_small = 0.5
 # There is no base if the axis has a single cell, which shows no frequencies.
 Knobs = tuple[float | None, float]
 
@@ -78,10 +81,36 @@ def answers(array: Array) -> Iterator[Answer]:
             )
 
 
-def _readings(array: Array) -> Iterator[Reading]:
+def candidates(array: Array) -> Iterator[Candidate]:
+    """The presets as they are, with the grids that the table may have."""
+    for reading in _readings(array, _small):
+        *shape, d_model = reading.cells.shape
+        for preset in grid_conventions.values():
+            try:
+                columns = SharedColumns(preset, d_model, len(shape), None)
+            except ValueError:
+                continue
+            differences = [
+                np.abs(table - _axis_made(preset, share, len(table))[:, : table.shape[1]])
+                for share in columns.shares
+                if (table := _axis_table(share, reading.cells, nearly)) is not None
+            ]
+            if differences and len(differences) == len(columns.shares):
+                distance = float(np.mean([difference.mean() for difference in differences]))
+                code = _call(preset, reading, preset.axis.base, (preset.axis.freq_scale,) * len(shape))
+                yield Candidate(f"grid {preset.name!r} of {tuple(shape)} cells", code, (array,), distance)
+
+
+def _axis_made(preset: GridConvention, share: AxisShare, length: int) -> Array:
+    """The encoding of one axis."""
+    return share.encoding.encode(axis_coordinates(preset, length), dtype=np.float64)
+
+
+def _readings(array: Array, small: float = 0.0) -> Iterator[Reading]:
+    """The grids that the table may have. Leading rows with no value beyond `small` are those of class tokens."""
     d_model = array.shape[-1]
     if array.ndim == 2:
-        tokens = int(np.argmax(array.any(axis=1)))
+        tokens = int(np.argmax((np.abs(array) > small).any(axis=1)))
         for shape in _shapes(len(array) - tokens):
             flat = "" if tokens else f".reshape(-1, {d_model})"
             yield Reading(array[tokens:].reshape(*shape, d_model), tokens, flat=flat)

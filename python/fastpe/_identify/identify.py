@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Answer, Identification
+from fastpe._identify.near import Candidate, nearest
 from fastpe._identify.readings import Array, checked, rounded_to, rounding_of, stored_dtype
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._wrong_calls import explained
@@ -64,6 +65,9 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
 
     Presets that a narrow or short table cannot tell apart are in `Identification.equivalents`.
 
+    If no call makes the table, but a preset as it is, or a rotary embedding without scaling, comes close to it, the
+    notes name the nearest one and the largest difference.
+
     Examples
     --------
     >>> import fastpe
@@ -90,14 +94,17 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         as_they_are = _tables_as_they_are
         if _is_tiled(array) and _is_tiled(sines):
             as_they_are += f", once they are cut to [:, :{array.shape[-1] // 2}]"
-        found = _first_that_holds(rotary.pairs(array, sines), array, _as_given(table), (as_they_are,))
-        if found.matches or not _first_that_holds(rotary.pairs(sines, array), sines, (), ()).matches:
+        found = _first_that_holds(
+            rotary.pairs(array, sines), rotary.near_pairs(array, sines), array, _as_given(table), (as_they_are,)
+        )
+        if found.matches or not _first_that_holds(rotary.pairs(sines, array), iter(()), sines, (), ()).matches:
             return found
         return dataclasses.replace(found, notes=(_swapped,))
     if not array.any():
         raise ValueError("table is entirely zero, expected encodings")
     as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)
-    return _first_that_holds(_answers(array), array, _as_given(table), (*rotary.hints(array), *as_it_is))
+    hints = (*rotary.hints(array), *as_it_is)
+    return _first_that_holds(_answers(array), _candidates(array), array, _as_given(table), hints)
 
 
 def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
@@ -116,9 +123,13 @@ def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
 
 
 def _first_that_holds(
-    answers: Iterator[Answer], array: Array, as_given: tuple[str, ...], hints: tuple[str, ...]
+    answers: Iterator[Answer],
+    candidates: Iterator[Candidate],
+    array: Array,
+    as_given: tuple[str, ...],
+    hints: tuple[str, ...],
 ) -> Identification:
-    """The first answer whose call makes the table; or none, and the hints."""
+    """The first answer whose call makes the table; or none, with the nearest candidate and the hints."""
     rows, d_model = math.prod(array.shape[:-1]), array.shape[-1]
     zero_rows = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
     notes: list[str] = []
@@ -146,9 +157,9 @@ def _first_that_holds(
             notes = [
                 f"a sample of the rows fits {answer.code}, but {_some(answer.wrong_rows())} off by up to {difference:.2g}"
             ]
-    if not notes and array.ndim == 2 and array.dtype.kind != "c":
-        near = sequences.nearest(array, rounding_of(stored_dtype(array)))
-        notes = [near] if near else []
+    near = None if notes else nearest(candidates)
+    if near is not None:
+        notes, largest = [near[0]], near[1]
     return Identification(
         matches=False,
         title="no known convention",
@@ -178,6 +189,14 @@ def _answers(array: Array) -> Iterator[Answer]:
     if array.dtype.kind != "c":
         yield from grids.answers(array)
     yield from rotary.single_arrays(array)
+
+
+def _candidates(array: Array) -> Iterator[Candidate]:
+    if array.ndim == 2 and array.dtype.kind != "c":
+        yield from sequences.candidates(array)
+    if array.dtype.kind != "c":
+        yield from grids.candidates(array)
+    yield from rotary.near_single_arrays(array)
 
 
 def _sequences(array: Array) -> Iterator[Answer]:

@@ -161,10 +161,22 @@ def rows_off(given: Array, expected: Array, allowed: Array) -> list[int]:
     return result
 
 
+def largest_in_rows(given: Array, expected: Array) -> npt.NDArray[np.float64]:
+    """The largest difference at each index of the first axis; infinite for arrays of different shapes."""
+    if given.shape != expected.shape:
+        return np.full(len(given), np.inf)
+    return np.concatenate(
+        [
+            np.abs(widened(given[part]) - expected[part]).reshape(part.stop - part.start, -1).max(axis=1)
+            for part in _parts(given)
+        ]
+    )
+
+
 def _parts(array: Array) -> Iterator[slice]:
     """Rows of which a few copies in float64 are small."""
     step = max(1, (1 << 22) * len(array) // max(array.size, 1))
-    return (slice(start, start + step) for start in range(0, len(array), step))
+    return (slice(start, min(start + step, len(array))) for start in range(0, len(array), step))
 
 
 def widened(array: Array) -> Array:

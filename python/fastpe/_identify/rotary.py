@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._identify.answer import Answer, evaluated
+from fastpe._identify.near import Candidate, nearly
 from fastpe._identify.phases import (
     digits,
     geometric,
@@ -143,6 +144,52 @@ def single_arrays(array: Array) -> Iterator[Answer]:
                     given=(array,),
                     allowed=(np.stack([np.broadcast_to(allowed, array[0].shape) for allowed in answer.allowed]),),
                 )
+
+
+def near_pairs(cos: Array, sin: Array) -> Iterator[Candidate]:
+    """Embeddings without scaling, in the forms that cosines and sines that lie apart may have."""
+    if cos.ndim != 2 or cos.dtype.kind == "c" or sin.dtype.kind == "c":
+        return
+    half = cos.shape[1] // 2
+    if cos.shape[1] == 2 * half:
+        yield from _candidates("tile", cos[:, :half], sin[:, :half], (cos, sin))
+        yield from _candidates("repeat", cos[:, ::2], sin[:, ::2], (cos, sin))
+    yield from _candidates("halves", cos, sin, (cos, sin))
+
+
+def near_single_arrays(array: Array) -> Iterator[Candidate]:
+    """The same for one array with both."""
+    if array.ndim == 2 and array.dtype.kind == "c":
+        yield from _candidates("complex", array.real, array.imag, (array,))
+    elif array.ndim == 2 and array.shape[1] % 2 == 0:
+        half = array.shape[1] // 2
+        yield from _candidates("cos_sin", array[:, :half], array[:, half:], (array,))
+        yield from _candidates("sin_cos", array[:, half:], array[:, :half], (array,))
+    elif array.ndim == 3 and array.shape[2] == 2:
+        yield from _candidates("pairs", array[..., 0], array[..., 1], (array,))
+    elif array.ndim == 3 and len(array) == 2:
+        yield from near_pairs(array[0], array[1])
+
+
+def _candidates(form: str, cos: Array, sin: Array, given: tuple[Array, ...]) -> Iterator[Candidate]:
+    """Embeddings with usual bases, and with those that somebody may have chosen and that the phases say."""
+    rows = np.arange(min(len(cos), search_rows))
+    pairs = cos.shape[1]
+    phases = measured(sin[rows].astype(np.float64), cos[rows].astype(np.float64), rows, nearly)
+    bases = [*_usual_bases]
+    if phases is not None:
+        # The slow frequencies of a changed table say nothing.
+        fast = int(np.argmax([*(phases.steps < nearly), True]))
+        found = geometric(phases.steps[:fast], np.arange(fast) / pairs, 1e4, 1.0, steps_error(nearly, len(rows)))
+        bases += [base for base, scale in found if scale == 1.0 and base == rounded(base, _digits_of_bases)]
+    for base in dict.fromkeys(bases):
+        rope = _embedding(2 * pairs, form, {"base": base})
+        if rope is not None:
+            made = rope.tables(len(rows), dtype=np.float64)
+            arrays = made if isinstance(made, tuple) else (made,)
+            distances = [np.abs(each[rows] - array).mean() for each, array in zip(given, arrays, strict=True)]
+            title = f"a rotary embedding in form {form!r} with base={base!r}"
+            yield Candidate(title, _call(rope, 0, len(cos)), given, float(np.mean(distances)))
 
 
 def twin(convention: Convention, rows: Array, allowed: Array) -> list[str]:

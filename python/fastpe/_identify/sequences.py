@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._identify.near import Candidate
 from fastpe._identify.phases import Phases, digits, geometric, is_round, measured, rounded, steps_error
 from fastpe._identify.readings import Array, angle_tolerance, excess, probe_rows, search_rows, tolerance
 from fastpe._sinusoid.convention import Convention
@@ -21,10 +22,6 @@ from fastpe._sinusoid.presets import conventions
 
 # Nobody chooses a number with more digits than these.
 _most_digits = 4
-# The mean difference, relative to the amplitude, up to which a table is taken for a changed table of a preset.
-_near = 0.05
-# How many times as far off as all others a row is that is named apart.
-_stands_out = 10.0
 
 # The presets, and conventions that no preset has: the other orders of the functions, each with both denominators.
 _structures = (
@@ -156,29 +153,16 @@ def find(table: Array, rounding: float) -> list[Fit]:
     ]
 
 
-def nearest(table: Array, rounding: float) -> str:
-    """A sentence about the preset that is close to the table, and how they differ; empty if none is close."""
+def candidates(table: Array) -> Iterator[Candidate]:
+    """The presets as they are, the plainest of one formula first."""
     order = _Order.of(table, False)
-    d_model = table.shape[1]
-    best = (math.inf, "", "")
+    rows, d_model = table.shape
     for preset in conventions.values():
         if _is_defined(preset, d_model):
+            amplitude = preset.output_scale(d_model)
             differences = np.abs(order.head - _expected(preset, d_model, order.head_rows))
-            scale = preset.output_scale(d_model)
-            distance = float(differences.mean()) / scale
-            # Of presets with one formula at this width, the first is the plainest.
-            if distance < best[0]:
-                best = distance, preset.name, _off(differences.max(axis=1), order.head_rows)
-    return f"the nearest is {best[1]!r}, off by {best[2]}" if best[0] < _near else ""
-
-
-def _off(differences: Array, rows: npt.NDArray[np.intp]) -> str:
-    """The largest difference, and the next one if a single row stands out, as that of a padding index does."""
-    worst = int(np.argmax(differences))
-    others = float(np.delete(differences, worst).max(initial=0.0))
-    if 0.0 < others < differences[worst] / _stands_out:
-        return f"up to {others:.2g}, and by {differences[worst]:.2g} in row {rows[worst]}"
-    return f"up to {differences[worst]:.2g}"
+            code = _fit(preset, False).call(rows, d_model)
+            yield Candidate(repr(preset.name), code, (table,), float(differences.mean()) / amplitude, amplitude)
 
 
 def same_formula(one: Convention, other: Convention, d_model: int) -> bool:
