@@ -269,9 +269,27 @@ std::optional<DType> known_dtype(py::handle dtype) {
 
 }  // namespace
 
+namespace {
+
+// What to do about complex numbers where values are expected: `asarray` would drop their imaginary parts.
+std::string parts_of_complex(const Array& array, const char* name) {
+  if (name == text("cos") || name == text("sin")) {
+    return "; pass cos and sin = np.stack([" + text(name) + ".real, " + name + ".imag])";
+  }
+  const std::string pairs = text(name) + ".view(np." + (array.itemsize() == 8 ? "float32" : "float64") + ")";
+  if (text(name).rfind("others", 0) == 0) {
+    return "; leave complex cosines and sines out, or pass " + pairs + " of queries or keys";
+  }
+  return "; pass " + pairs + ", which has real and imaginary parts as neighbours, or np.real(" + name + ")";
+}
+
+}  // namespace
+
 std::string conversion(const Array& array, const char* name, const char* dtype) {
-  const std::string asarray = "np.asarray(" + text(name) + ", np." + dtype + ")";
   const char kind = array.dtype().kind();
+  if (kind == 'c' && text(dtype) == "float32") return parts_of_complex(array, name);
+  const std::string numbers = kind == 'c' ? "np.real(" + text(name) + ")" : text(name);
+  const std::string asarray = "np.asarray(" + numbers + ", np." + dtype + ")";
   if (kind == 'U') {
     const std::string number = array.ndim() == 0 ? "int(" + text(name) + ")" : asarray;
     return "; give numbers, or " + number + " where the text is digits";
@@ -454,15 +472,16 @@ void require_shape(const Array& array, const Shape& shape, const char* name) {
                         ": nothing is broadcast");
 }
 
-std::string same_dtype(const char* name, const Array& like) {
+std::string same_dtype(const Array& array, const char* name, const Array& like) {
+  if (array.dtype().kind() == 'c') return parts_of_complex(array, name);
   const std::string dtype = dtype_text(like.dtype());
-  return "np.asarray(" + text(name) + ", " + (dtype == "bfloat16" ? "ml_dtypes." : "np.") + dtype + ")";
+  return "; pass np.asarray(" + text(name) + ", " + (dtype == "bfloat16" ? "ml_dtypes." : "np.") + dtype + ")";
 }
 
 void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name) {
   if (array.dtype().num() == like.dtype().num()) return;
   throw py::type_error(text(name) + " has dtype " + dtype_text(array.dtype()) + ", expected " +
-                       dtype_text(like.dtype()) + " as " + like_name + " has; pass " + same_dtype(name, like));
+                       dtype_text(like.dtype()) + " as " + like_name + " has" + same_dtype(array, name, like));
 }
 
 bool is_same_memory(const Array& a, const Array& b) {

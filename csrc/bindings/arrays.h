@@ -144,8 +144,8 @@ TableView table_of(const Array& array, const char* name);
 // The same, or [1, rows, columns] or [rows, 1, columns], as models keep their learned positions.
 TableView position_table_of(const Array& array, const char* name);
 
-// The expression that makes an array of the dtype of another one, as messages write it.
-std::string same_dtype(const char* name, const Array& like);
+// What makes an array of another one's dtype, as the end of a message.
+std::string same_dtype(const Array& array, const char* name, const Array& like);
 
 void require_shape(const Array& array, const Shape& shape, const char* name);
 void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name);

@@ -397,7 +397,7 @@ PyObject* rotate_in_place(BoundRotary& self, const RotateArguments& a) { return 
 
 PyObject* rotate_apart(BoundRotary& self, const RotateArguments& a) {
   if (a.other_count > 0) {
-    throw py::type_error(too_many_arguments("rotate", 1, 1 + a.other_count) + ", and rotate one array in each call");
+    throw py::type_error(Signature<RotateMethod>::too_many(1 + a.other_count) + "; rotate one array in each call");
   }
   return rotate(self, a, false);
 }
@@ -476,8 +476,8 @@ void require_table_dtype(const Array& table, const Array& x, const char* name) {
   if (dtype == DType::float32 || dtype == x_dtype) return;
   const bool has_choice = x_dtype != DType::float32;
   throw py::type_error(std::string(name) + " has dtype " + py::str(table.dtype()).cast<std::string>() + ", expected " +
-                       (has_choice ? "float32, or " : "") + py::str(x.dtype()).cast<std::string>() +
-                       " as x has; pass " + same_dtype(name, x));
+                       (has_choice ? "float32, or " : "") + py::str(x.dtype()).cast<std::string>() + " as x has" +
+                       same_dtype(table, name, x));
 }
 
 // In heads of which a part is rotated, tables that have each column twice would rotate twice as many columns.

@@ -93,7 +93,7 @@ class Signature {
       values.others = arguments + named;
       values.other_count = given - named;
     } else if (given > named) {
-      throw py::type_error(too_many_arguments(Method::name, Method::required, given));
+      throw py::type_error(too_many(given));
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(named); ++i) {
       values.*(Method::arguments[i].value) = arguments[i];
@@ -114,6 +114,10 @@ class Signature {
     return values;
   }
 
+  static std::string too_many(Py_ssize_t given) {
+    return too_many_arguments(Method::name, Method::required, given, names_from(Method::required));
+  }
+
  private:
   static constexpr std::size_t count = std::size(Method::arguments);
 
@@ -128,9 +132,13 @@ class Signature {
     for (std::size_t i = 0; i < count; ++i) {
       if (PyUnicode_Compare(interned_[i], keyword) == 0) return i;
     }
-    py::list known;
-    for (const Argument<Arguments>& each : Method::arguments) known.append(each.name);
-    throw py::type_error(unexpected_argument(Method::name, keyword, known));
+    throw py::type_error(unexpected_argument(Method::name, keyword, names_from(0)));
+  }
+
+  static py::list names_from(std::size_t first) {
+    py::list names;
+    for (std::size_t i = first; i < count; ++i) names.append(Method::arguments[i].name);
+    return names;
   }
 
   std::array<PyObject*, count> interned_{};

@@ -108,6 +108,10 @@ const Elsewhere elsewhere[] = {
       "rotary_interleaved", "traditional", "layout", "style", "pairing"},
      "; which columns are pairs belongs to the embedding: give interleaved= to RotaryEmbedding(..), and call that",
      "inverse"},
+    {{"cos", "sin", "freqs_cis"},
+     "; the embedding makes its own: leave it out, or call fastpe.rotate_(q, k, cos=.., sin=.., interleaved=..)",
+     "inverse"},
+    {{"freqs_cis"}, "; pass cos and sin = np.stack([freqs_cis.real, freqs_cis.imag])", "cos"},
     {{"convention", "d_model", "freq_scale", "base", "freqs", "theta", "rope_theta", "table", "max_len", "rotary_dim",
       "scaling", "axes", "attention_factor", "inverse"},
      "; the tables are given as cos and sin: leave it out, or make a RotaryEmbedding(..) and call its rotate_",
@@ -139,6 +143,8 @@ const Elsewhere elsewhere[] = {
     {{"dropout", "dropout_p"}, "; fastpe has no dropout: leave it out, and apply it to the result"},
     {{"inplace", "in_place"}, "; functions whose name ends in _ work in place, and others do not: leave it out"},
 };
+
+std::string listed(const py::list& names) { return py::str(", ").attr("join")(names).cast<std::string>(); }
 
 bool has(const std::initializer_list<const char*>& names, const std::string& name) {
   return std::any_of(names.begin(), names.end(), [&](const char* each) { return name == each; });
@@ -176,9 +182,7 @@ std::string hint(const std::string& function, const std::string& name, PyObject*
     if (has(row.names, name) && (row.only == nullptr || known.contains(row.only))) return row.remedy;
   }
   if (const std::string near = did_you_mean(keyword, known, 0.7); !near.empty()) return near;
-  std::string names;
-  for (const py::handle each : known) names += (names.empty() ? "" : ", ") + each.cast<std::string>();
-  return names.empty() ? "; leave it out" : "; expected one of " + names;
+  return known.empty() ? "; leave it out" : "; expected one of " + listed(known);
 }
 
 }  // namespace
@@ -194,9 +198,10 @@ std::string unexpected_argument(const std::string& function, PyObject* keyword, 
          hint(function, utf8_of(py::reinterpret_borrow<py::object>(keyword)), keyword, known);
 }
 
-std::string too_many_arguments(const std::string& function, Py_ssize_t allowed, Py_ssize_t given) {
+std::string too_many_arguments(const std::string& function, Py_ssize_t allowed, Py_ssize_t given,
+                               const py::list& keywords) {
   return function + "() takes " + std::to_string(allowed) + " positional argument(s), found " + std::to_string(given) +
-         "; pass the others by keyword";
+         (keywords.empty() ? "; leave the others out" : "; pass the others by keyword: " + listed(keywords));
 }
 
 std::string missing_argument(const std::string& function, const std::string& argument) {
@@ -207,7 +212,9 @@ std::string missing_argument(const std::string& function, const std::string& arg
         "interleaved=False for columns that are half of the width apart (GPT-NeoX, Hugging Face's Llama), or call "
         "RotaryEmbedding.from_config(config), which knows it for a model";
   } else if (argument == "cos" || argument == "sin") {
-    message += "; give the cosines and sines, or make a RotaryEmbedding(..) and call its rotate_";
+    message +=
+        "; give the cosines and sines, which are table.real and table.imag of a complex table, or make a "
+        "RotaryEmbedding(..) and call its rotate_";
   } else if (argument == "convention") {
     message += "; print(fastpe.grid_conventions) lists its values";
   }
@@ -228,7 +235,8 @@ void bind_wrong_calls(py::module_& module) {
         return unexpected_argument(function, keyword.ptr(), known);
       },
       py::arg("function"), py::arg("keyword"), py::arg("known"));
-  module.def("too_many_arguments", &too_many_arguments, py::arg("function"), py::arg("allowed"), py::arg("given"));
+  module.def("too_many_arguments", &too_many_arguments, py::arg("function"), py::arg("allowed"), py::arg("given"),
+             py::arg("keywords"));
   module.def("missing_argument", &missing_argument, py::arg("function"), py::arg("argument"));
 }
 

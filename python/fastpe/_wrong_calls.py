@@ -224,5 +224,5 @@ def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywo
             message += f"; what has no name is another array: write {missing}=.."
         return message
     if len(given) > len(by_place):
-        return _core.too_many_arguments(name, len(by_place), len(given))
+        return _core.too_many_arguments(name, len(by_place), len(given), known[len(by_place) :])
     return None

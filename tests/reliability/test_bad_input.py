@@ -32,7 +32,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(3.0)", TypeError, "x is a float", "pass np.asarray(x, np.float32) and keep that array: the res"),
     ("add_('x')", TypeError, "x is a str", "pass np.load(..) of a file and keep that array: the res"),
     ("add_(x.astype('i4'))", TypeError, "x has dtype int32", "; pass np.asarray("),
-    ("add_(x.astype('c8'))", TypeError, "x has dtype complex64", "; pass np.asarray("),
+    ("add_(x.astype('c8'))", TypeError, "x has dtype complex64", "or np.real(x)"),
     ("add_(x.astype('?'))", TypeError, "x has dtype bool", "; pass np.asarray("),
     ("add_(x.astype('O'))", TypeError, "x has dtype object", "; pass np.asarray("),
     (
@@ -649,6 +649,7 @@ REMEDIED: dict[str, str] = {
     "add_(x, channels=(0, 16))": "add_(x, channels=(8, 16), d_model=16)",
     "encode(3, 8, dtype=3)": "encode(3, 8, dtype=np.float32)",
     "embed(table, [[0, 1]])": "embed([[0, 1]], table)",
+    "add_(x.astype('c8'))": "add_(np.real(x.astype('c8')).copy())",
     "add_(x.astype('i4'))": "add_(np.asarray(x.astype('i4'), np.float32))",
     f"add_(x.astype('{FOREIGN}f4'))": "add_(big.astype(big.dtype.newbyteorder('=')))",
     "add_(np.ma.masked_array(x))": "add_(np.ma.masked_array(x).data, mask=[True, False, True])",

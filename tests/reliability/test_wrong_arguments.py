@@ -41,6 +41,8 @@ def names() -> dict[str, Any]:
         "tiled": fastpe.RotaryEmbedding(8, interleaved=True).tables(4, form="tile"),
         "repeated": fastpe.RotaryEmbedding(8, interleaved=True).tables(4, form="repeat"),
         "wide": np.ones((2, 3, 16), np.float32),
+        "freqs_cis": fastpe.RotaryEmbedding(8, interleaved=True).tables(3, form="complex"),
+        "complex_q": np.ones((2, 3, 4), np.complex64),
         "LINEAR": LINEAR,
         "LLAMA": LLAMA,
     }
@@ -371,6 +373,48 @@ REMEDIED: list[tuple[str, str, str]] = [
         "others[0] and others[1] are cosines and sines",
         "rope.rotate_(x)",
     ),
+    # Complex numbers
+    (
+        "rotate_(x, cos=freqs_cis, interleaved=True)",
+        "which are table.real and table.imag of a complex table",
+        "rotate_(x, cos=freqs_cis.real.copy(), sin=freqs_cis.imag.copy(), interleaved=True)",
+    ),
+    *(
+        (
+            f"rotate_(x, {wrong}, interleaved=True)",
+            f"; pass cos and sin = np.stack([{name}.real, {name}.imag])",
+            "rotate_(x, **dict(zip(('cos', 'sin'), np.stack([freqs_cis.real, freqs_cis.imag]))), interleaved=True)",
+        )
+        for wrong, name in (("cos=freqs_cis, sin=freqs_cis", "cos"), ("freqs_cis=freqs_cis", "freqs_cis"))
+    ),
+    ("rope.rotate_(x, freqs_cis=freqs_cis)", "the embedding makes its own: leave it out", "rope.rotate_(x)"),
+    (
+        "rope.rotate_(x, cos=halves['cos'], sin=halves['sin'])",
+        "or call fastpe.rotate_(q, k, cos=.., sin=.., interleaved=..)",
+        "rotate_(x, **halves, interleaved=False)",
+    ),
+    (
+        "rope.rotate_(x, freqs_cis)",
+        "; leave complex cosines and sines out, or pass others[0].view(np.float32) of queries or keys",
+        "(rope.rotate_(x), rope.rotate_(x, complex_q.view(np.float32)))",
+    ),
+    (
+        "rope.rotate_(complex_q.astype('c16'))",
+        "; pass x.view(np.float64), which has real and imaginary parts as neighbours, or np.real(x)",
+        "rope.rotate_(complex_q.astype('c16').view(np.float64))",
+    ),
+    ("add(complex_q)", "or np.real(x)", "(add(np.real(complex_q)), add(complex_q.view(np.float32)))"),
+    (
+        "add_(x, table=freqs_cis)",
+        "expected float32 as x has; pass table.view(np.float32)",
+        "add_(x, table=freqs_cis.view(np.float32))",
+    ),
+    (
+        "encode(freqs_cis[0], 8)",
+        "; pass np.asarray(np.real(positions), np.float64)",
+        "encode(np.asarray(np.real(freqs_cis[0]), np.float64), 8)",
+    ),
+    # Tables in other forms
     (
         "rotate_(wide, cos=tiled[0], sin=tiled[1], interleaved=True)",
         "cos and sin have each column twice, expected [rows, pairs]; pass cos[:, :4] and sin[:, :4]",
@@ -394,10 +438,16 @@ REMEDIED: list[tuple[str, str, str]] = [
     # Too many, and missing
     (
         "add_(x, 'concat')",
-        "takes 1 positional argument(s), found 2; pass the others by keyword",
+        "takes 1 positional argument(s), found 2; pass the others by keyword: convention, base, freq_scale, freqs, offset,",
         "add_(x, convention='concat')",
     ),
-    ("PositionalEncoding(8, 512)", "pass the others by keyword", "PositionalEncoding(8, max_len=512)"),
+    (
+        "PositionalEncoding(8, 512)",
+        "pass the others by keyword: max_len, convention, base, freq_scale, freqs",
+        "PositionalEncoding(8, max_len=512)",
+    ),
+    ("rope.tables(3, 2)", "by keyword: form, dtype, offset, out, num_threads", "rope.tables(3, offset=2)"),
+    ("identify(x[0], x[0] / 2, 1)", "found 3; leave the others out", "identify(x[0], x[0] / 2)"),
     ("encode(3)", "encode() is missing its argument 'd_model'", "encode(3, d_model=8)"),
     (
         "encode_grid((2, 3), 8)",

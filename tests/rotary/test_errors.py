@@ -75,7 +75,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "check the call that made it",
     ),
     ("rope.rotate_(x.astype('i4'))", TypeError, "x has dtype int32", "; pass np.asarray("),
-    ("rope.rotate_(x.astype('c8'))", TypeError, "x has dtype complex64", "; pass np.asarray("),
+    ("rope.rotate_(x.astype('c8'))", TypeError, "x has dtype complex64", "; pass x.view(np.float32), which"),
     (
         f"rope.rotate_(x.astype('{FOREIGN}f4'))",
         TypeError,
@@ -575,7 +575,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "rope.rotate(x, wide)",
         TypeError,
         "rotate() takes 1 positional argument(s), found 2",
-        "pass the others by keyword, and rotate one array in each call",
+        "seq_axis, inverse, num_threads, out; rotate one array in each call",
     ),
     (
         "rope.rotate(x, out=x[:1])",
@@ -1287,6 +1287,7 @@ REMEDIED: dict[str, str] = {
     "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0, positions=range(6))": "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0)",
     "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0, mask=[True] * 6)": "rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0)",
     "tiny.rotate_(x, inverse=True)": "Rope(4, interleaved=False, attention_factor=1e-3).rotate_(x, inverse=True)",
+    "rope.rotate_(x.astype('c8'))": "rope.rotate_(x.astype('c8').view(np.float32))",
     "rope.rotate_(x, ofset=1)": "rope.rotate_(x, offset=1)",
     "rope.rotate(x, wide)": "(rope.rotate(x), rope.rotate(wide))",
     "rope.rotate(x, out=x.astype('f8'))": "rope.rotate(x, out=np.empty_like(x))",

@@ -15,7 +15,7 @@ from fastpe._identify.readings import Array, largest_in_rows
 nearly = 0.05
 # The largest difference of such a table, in the same unit: values that are unrelated differ by up to 2.
 _largest = 0.5
-# How many times as far off as all others a row is that is named apart.
+# How many times as far off as all others a row is that is named apart. It has at least as many others.
 _stands_out = 10.0
 
 
@@ -60,8 +60,8 @@ def nearest(candidates: Iterable[Candidate]) -> tuple[str, float] | None:
         differences[~np.any([array.any(axis=1) for array in best.given], axis=0)] = 0.0
     worst = int(np.argmax(differences))
     largest, others = float(differences[worst]), float(np.delete(differences, worst).max(initial=0.0))
-    # A single row may be the one of a padding index, or damaged.
-    stands_out = best.given[0].ndim == 2 and len(differences) > 1 and others < largest / _stands_out
+    # A single row of many may be the one of a padding index, or damaged.
+    stands_out = best.given[0].ndim == 2 and len(differences) > _stands_out and others < largest / _stands_out
     if (others if stands_out else largest) > _largest * best.amplitude:
         return None
     off = f"off by up to {largest:.2g}"
