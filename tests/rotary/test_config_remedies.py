@@ -117,6 +117,15 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     ("read(Config())", "give config.to_dict()", "read(Config().to_dict())"),
     ("read({**LLAMA, 'model_type': 'lama'})", 'did you mean "llama"?', "read(LLAMA)"),
+    ("read({**LLAMA, 'model_type': 'phi_3'})", 'did you mean "phi3"?', "read({**LLAMA, 'model_type': 'phi3'})"),
+    *(
+        (
+            f"read({{**BARE, 'model_type': {newer!r}}})",
+            f'; "{known}" is known, and may be another model: before you take it, compare how both rotate queries and keys',
+            f"read({{**BARE, 'model_type': {newer!r}}}, interleaved=False)",
+        )
+        for newer, known in (("qwen3_6", "qwen3_5"), ("qwen3_6_text", "qwen3_5_text"), ("mistral5", "mistral"))
+    ),
     (
         "read({**BARE, 'model_type': 'unheard_of'})",
         "give interleaved=True for neighbours, or interleaved=False",

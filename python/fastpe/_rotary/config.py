@@ -31,7 +31,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -177,13 +177,22 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
             f"or use RotaryEmbedding(rotary_dim, ..) if yours has one"
         )
     if interleaved is None:
-        near = None if model_type is None else nearest(model_type, table["models"], cutoff=0.75)
         raise ValueError(
             f"model_type is {model_type!r}, which is not known, and a config does not say which columns are pairs; "
             f"give interleaved=True for neighbours, or interleaved=False for columns that are half of the width apart"
-            + (f'; did you mean "{near}"?' if near else "")
+            + ("" if model_type is None else _near_type(model_type, (*table["models"], *table["parts"])))
         )
     return config, {"form": "halves", "partial": True}
+
+
+def _near_type(model_type: str, known: Iterable[str]) -> str:
+    """What is said of a known type with a similar name: with other digits, it may be an older version."""
+    near = nearest(model_type, known, cutoff=0.75)
+    if near is None:
+        return ""
+    if re.findall(r"\d", near) == re.findall(r"\d", model_type):
+        return f'; did you mean "{near}"?'
+    return f'; "{near}" is known, and may be another model: before you take it, compare how both rotate queries and keys'
 
 
 class _Model:
