@@ -54,7 +54,7 @@ class Contender:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """How long the contender may take, compared with the fastest of its rivals.
+    """A target: how long the contender may take, compared with the fastest of its rivals.
 
     The bar is the least quotient of the rival's time and the contender's, or the largest quotient of the contender's
     time and the rival's. `limits` are loops that show what the machine allows for the same work. The ratio that the

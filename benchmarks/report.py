@@ -36,8 +36,8 @@ the ratios and not the times: ratios carry over to another machine.
   segment is fetched. Where there is no table to read, the stores of a constant are the limit."""
 
 _how_to_read_bars = """\
-A bar is what fastpe has to reach. A row compares the time of fastpe with that of other code. A cell has the ratio, and its
-bar in brackets. A ratio in bold does not hold its bar. `fastpe` is an encoder that was made without `max_len`, after some
+A target is what fastpe has to reach. A row compares the time of fastpe with that of other code. A cell has the ratio, and
+its target in brackets. A ratio in bold misses its target. `fastpe` is an encoder that was made without `max_len`, after some
 calls, so that it may read rows that it keeps. If the other code computes its encoding, `encode` computes it, too."""
 
 _how_to_read_missed = """\
@@ -51,14 +51,14 @@ def machine_text(result: MachineResult) -> str:
     blocks = [
         *(f"**Warning:** {warning}." for warning in result.warnings),
         tables.table(("machine", ""), result.machine.items()),
-        f"### Bars: {len(bars) - len(missed)} of {len(bars)} hold",
+        f"### Targets: {len(bars) - len(missed)} of {len(bars)} are met",
         _how_to_read_bars,
         _bars_table(result),
     ]
     if result.processes:
         blocks.append(
             tables.table(
-                ("in fresh processes", "median", "bar", ""),
+                ("in fresh processes", "median", "target", ""),
                 [
                     (bar.requirement, f"{bar.value.median:.3g} {bar.unit}", bar.bar, _verdict(bar))
                     for bar in result.processes
@@ -67,7 +67,7 @@ def machine_text(result: MachineResult) -> str:
             )
         )
     if missed:
-        blocks += ["### Bars that do not hold, and what the machine allows", _how_to_read_missed, _missed_table(result)]
+        blocks += ["### Targets that are missed, and what the machine allows", _how_to_read_missed, _missed_table(result)]
     blocks.append("### Times")
     for name in _case_names(result):
         cases = [setting.case(name) for setting in result.settings]
@@ -81,7 +81,7 @@ def _case_names(result: MachineResult) -> list[str]:
 
 
 def _verdict(bar: BarResult) -> str:
-    text = "holds" if bar.holds else "does not hold"
+    text = "met" if bar.holds else "missed"
     return text + (", within the spread" if bar.meets(bar.value.low) != bar.meets(bar.value.high) else "")
 
 
@@ -115,14 +115,14 @@ def _missed_table(result: MachineResult) -> str:
                     continue
                 limit = ""
                 if bar.value_at_limit is not None:
-                    allowed = "holds" if bar.meets(bar.value_at_limit) else "does not hold either"
+                    allowed = "met" if bar.meets(bar.value_at_limit) else "missed, too"
                     limit = f"{bar.value_at_limit:.3g} ({bar.limit}): {allowed}"
                 spread = f"{bar.value.low:.3g} .. {bar.value.high:.3g}"
                 value = f"{bar.value.median:.3g}"
                 rows.append(
                     (str(setting), case.name, f"{bar.requirement} ({bar.rival})", bar.bar, value, spread, limit)
                 )
-    header = ("setting", "work", "compared (with the fastest rival)", "bar", "median", "quartiles", "limit")
+    header = ("setting", "work", "compared (with the fastest rival)", "target", "median", "quartiles", "limit")
     return tables.table(header, rows, (3, 4, 5))
 
 
@@ -212,8 +212,8 @@ def readme_text(result: MachineResult) -> str:
     caption = (
         f"{machine['processor']} ({machine['family, model, stepping']}), processors: {machine['processors']}, caches: "
         f"{machine['caches']}; {instruction_set}; fastpe {machine['fastpe']}; {machine['beside it']}; {machine['date']}. torch "
-        f"has as many threads as fastpe, and NumPy has one. fastpe holds {sum(bar.holds for bar in bars)} of the {len(bars)} "
-        "bars that it has to reach. Those that it does not hold, and all rows, are in "
+        f"has as many threads as fastpe, and NumPy has one. fastpe meets {sum(bar.holds for bar in bars)} of its {len(bars)} "
+        "targets, most of which say how fast a call has to be beside other code. Those that it misses, and all rows, are in "
         "[RESULTS.md](https://github.com/fastpe/fastpe/blob/main/benchmarks/RESULTS.md)."
     )
     return f"{tables.table(header, rows, (1, 2))}\n\n{textwrap.fill(caption, 120)}"

@@ -93,7 +93,7 @@ def test_identify_reads_what_other_libraries_wrote(tmp_path: Path, capsys: pytes
     assert main(["identify", str(tmp_path / "x.safetensors"), "--key", "pe"]) == 0
     np.savez_compressed(tmp_path / "x.npz", pe=np.asfortranarray(table))
     assert main(["identify", str(tmp_path / "x.npz")]) == 0
-    assert capsys.readouterr().out.count("concat: largest difference 0,") == 2
+    assert capsys.readouterr().out.count("concat: largest difference 0;") == 2
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])

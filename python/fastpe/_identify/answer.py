@@ -87,8 +87,8 @@ class Identification:
         The largest difference between the table and what the call makes, over all rows that are not entirely zero;
         infinite for an unknown table that nothing comes near.
     tolerance : float
-        The largest difference that the rounding of the entries, and of float32 angles at the largest position,
-        explains. For slow frequencies, less is allowed.
+        The largest difference that rounding may cause: that of the entries, and that of angles in float32 at the
+        largest position. For slow frequencies, less is allowed.
     zero_rows : tuple of int
         Rows that are entirely zero, such as those of a padding index or a class token. They were not compared.
     equivalents : tuple of str
@@ -145,5 +145,5 @@ class Identification:
     def __str__(self) -> str:
         if not self.matches:
             return "\n    ".join(["no known convention", *self.notes])
-        difference = f"largest difference {self.largest_difference:.2g}, rounding explains {self.tolerance:.2g}"
+        difference = f"largest difference {self.largest_difference:.2g}; rounding may cause up to {self.tolerance:.2g}"
         return "\n    ".join([f"{self.title}: {difference}", self.code, *self.notes])

@@ -75,7 +75,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     >>> found.matches, found.convention.name, found.base, found.first_position
     (True, 'concat', 500.0, 1)
     >>> print(fastpe.identify(fastpe.encode_grid((14, 14), 768, convention="mae2d", class_tokens=1)))
-    grid mae2d: largest difference 0, rounding explains 3.4e-06
+    grid mae2d: largest difference 0; rounding may cause up to 3.4e-06
         fastpe.encode_grid((14, 14), 768, convention='mae2d', class_tokens=1)
         its first row is zero, as for class tokens
     >>> cos, sin = fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)
