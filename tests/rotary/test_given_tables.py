@@ -144,6 +144,31 @@ def test_axes_may_share_frequencies(angles: Array, repeated: bool) -> None:
     assert_same_bits(fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True), same)
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (4, 4), (2, 6), (6, 2)])
+@pytest.mark.parametrize(
+    ("name", "head_dim"),
+    [("gemma4_vision", 72), ("qwen2_vl_vision", 80), ("llama4_vision", 88), ("kimi_k25_vision", 72), ("sam2", 64)],
+)
+def test_tables_of_images_are_taken(name: str, head_dim: int, shape: tuple[int, int]) -> None:
+    """Two axes that have the same frequencies, in parts of a head or side by side."""
+    layout = fastpe.rotary_layouts[name]
+    ids = np.indices(shape).reshape(2, -1).T
+    x = values((len(ids), head_dim), FLOAT32, seed=13)
+    whole = layout.rotate(x, positions=ids)
+    for columns, rope, coordinates in layout.parts(head_dim):
+        cos, sin = rope.tables(ids[:, coordinates], form="halves")
+        fastpe.rotate_(x[:, columns], cos=cos, sin=sin, interleaved=layout.interleaved)
+    assert_same_bits(x, whole)
+
+
+def test_fewer_than_three_tiled_rows_are_not_noticed() -> None:
+    cos, sin = fastpe.RotaryEmbedding(8, interleaved=False).tables([5, 6, 7], form="tile")
+    x = values((3, 16), FLOAT32, seed=14)
+    fastpe.rotate_(x[:2], cos=cos[:2], sin=sin[:2], interleaved=False)
+    with pytest.raises(ValueError, match="cos and sin have each column twice"):
+        fastpe.rotate_(x, cos=cos, sin=sin, interleaved=False)
+
+
 def test_keys_and_their_latent_part_are_no_tables() -> None:
     rope = fastpe.RotaryEmbedding(8, interleaved=True)
     for values_of in (np.ones, np.zeros):

@@ -39,7 +39,8 @@ def rotate_(
     cos, sin : array_like [rows, pairs]
         One row for each position, from position 0 on, in float32 or the arrays' dtype. They share no memory with the
         arrays. Of tables [rows, d] that have each column twice, as transformers makes them, pass one half: the first
-        ``cos[:, : d // 2]`` of a tiled one.
+        ``cos[:, : d // 2]`` of a tiled one. Whole ones are refused, but fewer than three rows, as for one token, are
+        not noticed if heads have more than d columns.
     interleaved : bool
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
     conjugate : bool, optional
