@@ -127,7 +127,9 @@ def main() -> None:
         return
     if arguments.command == "record":
         if importlib.util.find_spec("torch") is None:
-            sys.exit("record: torch is missing, which targets compare with; install it with: python -m pip install torch")
+            sys.exit(
+                "record: torch is missing, which targets compare with; install it with: python -m pip install torch"
+            )
         result = _measure(_thorough, compiled=True, only="", repeats=3)
         result.file.parent.mkdir(exist_ok=True)
         result.file.write_text(result.to_json(), encoding="utf-8")

@@ -67,7 +67,11 @@ def machine_text(result: MachineResult) -> str:
             )
         )
     if missed:
-        blocks += ["### Targets that are missed, and what the machine allows", _how_to_read_missed, _missed_table(result)]
+        blocks += [
+            "### Targets that are missed, and what the machine allows",
+            _how_to_read_missed,
+            _missed_table(result),
+        ]
     blocks.append("### Times")
     for name in _case_names(result):
         cases = [setting.case(name) for setting in result.settings]

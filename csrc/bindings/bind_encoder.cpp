@@ -255,10 +255,11 @@ void bind_encoder(py::module_& module) {
   module.def("output", &output_for, py::arg("out"), py::arg("dtype"), py::arg("shape"));
   module.def(
       "array",
-      [](const py::object& input, const char* name, bool takes_bfloat16) {
+      [](const py::object& input, const char* name, bool takes_bfloat16, bool in_place) {
+        if (in_place) return py::object(array_of(input.ptr(), name));
         return py::object(array_from(input.ptr(), name, takes_bfloat16 ? Bfloat16::taken : Bfloat16::refused));
       },
-      py::arg("input"), py::arg("name"), py::arg("takes_bfloat16") = false);
+      py::arg("input"), py::arg("name"), py::arg("takes_bfloat16") = false, py::arg("in_place") = false);
   module.def(
       "conversion",
       [](const py::object& array, const char* name, const char* dtype) {

@@ -258,8 +258,16 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("encode(3, 200, convention='nerf')", "check d_model, base, freq_scale", "encode(3, 20, convention='nerf')"),
     (
         "fastpe.rotary_layouts['wan'].rotate_(np.ones((3, 128)).tolist(), positions=np.zeros((3, 3)))",
-        "pass np.asarray(..) and keep it",
-        "fastpe.rotary_layouts['wan'].rotate_(np.asarray(np.ones((3, 128)).tolist()), positions=np.zeros((3, 3)))",
+        "pass np.asarray(x, np.float32) and keep that array",
+        "fastpe.rotary_layouts['wan'].rotate_(np.asarray(np.ones((3, 128)).tolist(), np.float32), positions=np.zeros((3, 3)))",
+    ),
+    *(
+        (
+            f"fastpe.rotary_layouts[{name!r}].rotate_(np.ones((3, 128)), None, positions=np.zeros((3, {axes})))",
+            "others[0] is None, expected a numpy.ndarray; check the call that made it",
+            f"fastpe.rotary_layouts[{name!r}].rotate_(*np.ones((2, 3, 128)), positions=np.zeros((3, {axes})))",
+        )
+        for name, axes in (("wan", 3), ("gemma4_vision", 2))
     ),
 ]
 

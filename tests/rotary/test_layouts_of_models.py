@@ -476,6 +476,17 @@ def test_wrong_calls_write_nothing(name: str) -> None:
             LAYOUTS["gemma4_vision"].rotate(*arrays, **options)
 
 
+@pytest.mark.parametrize(("name", "head_dim"), [("gemma4_vision", 64), ("wan", 128)])
+def test_buffers_are_rotated(name: str, head_dim: int) -> None:
+    layout = LAYOUTS[name]
+    ids = np.arange(3 * len(layout.coordinates)).reshape(3, -1)
+    x = np.ones((3, head_dim), np.float32)
+    same = layout.rotate(x, positions=ids)
+    view = memoryview(x)
+    assert layout.rotate_(view, positions=ids) is view
+    np.testing.assert_array_equal(x, same)
+
+
 def test_wrong_tables_write_nothing() -> None:
     gemma, timm = LAYOUTS["gemma4_vision"], LAYOUTS["timm"]
     ids = gemma.positions((2, 3)).astype(float)

@@ -192,7 +192,9 @@ def _near_type(model_type: str, known: Iterable[str]) -> str:
         return ""
     if re.findall(r"\d", near) == re.findall(r"\d", model_type):
         return f'; did you mean "{near}"?'
-    return f'; "{near}" is known, and may be another model: before you take it, compare how both rotate queries and keys'
+    return (
+        f'; "{near}" is known, and may be another model: before you take it, compare how both rotate queries and keys'
+    )
 
 
 class _Model:

@@ -365,7 +365,7 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         if len(plan.parts) == 1:
             return plan.whole.rotate_(*arrays, positions=positions, inverse=inverse, **options)
         result = plan.checker.rotate_(*arrays, positions=positions, inverse=inverse, **options)
-        rotate_parts(plan, arrays, positions, inverse, options)
+        rotate_parts(plan, tuple(map(np.asarray, arrays)), positions, inverse, options)
         return result
 
     @explained
@@ -423,20 +423,20 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
 
     def _width_of(self, arrays: tuple[Any, ...]) -> int:
         """The columns that the arrays have in common."""
-        for i, array in enumerate(arrays):
+        width = 0
+        for i, given in enumerate(arrays):
             name = f"others[{i - 1}]" if i else "x"
-            if not isinstance(array, np.ndarray):
-                raise TypeError(
-                    f"{name} is a {type(array).__name__}, expected a numpy.ndarray; pass np.asarray(..) and keep it"
-                )
+            # An error for what cannot be written into.
+            array = given if isinstance(given, np.ndarray) else _core.array(given, name, in_place=True)
             if array.ndim < 2:
                 raise ValueError(f"{name} has shape {list(array.shape)}, expected [.., L, .., head_dim]")
-            if array.shape[-1] != arrays[0].shape[-1]:
+            width = width or array.shape[-1]
+            if array.shape[-1] != width:
                 raise ValueError(
-                    f"{name} has {array.shape[-1]} columns, expected {arrays[0].shape[-1]} as x has; rotate arrays of "
-                    f"other widths in a call of their own"
+                    f"{name} has {array.shape[-1]} columns, expected {width} as x has; rotate arrays of other widths in a "
+                    f"call of their own"
                 )
-        return int(arrays[0].shape[-1])
+        return int(width)
 
     def _plan(self, head_dim: Any, theta: Any, sections: Any) -> Plan:
         return planned(
