@@ -308,6 +308,36 @@ def test_tiled_tables_are_to_be_cut() -> None:
     assert note.endswith("rotates by tables [L, pairs] as they are, once they are cut to [:, :4]")
 
 
+def test_a_damaged_row_behind_padding_is_counted_in_the_table() -> None:
+    table = fastpe.encode(300, 64, convention="tensor2tensor")
+    table[1] = 0.0
+    table[100, 5] += np.float32(0.5)
+    sample, skipped, *_ = fastpe.identify(table).notes
+    assert sample.endswith("fastpe.encode(298, 64, convention='fairseq'), but row 100 is off by up to 0.5")
+    assert skipped.startswith("row 1 is zero, as for the padding index 1: tokens start at row 2")
+
+
+@pytest.mark.parametrize("shape", [(60, 32), (1, 60, 32), (60, 1, 32)])
+def test_values_that_are_not_finite_are_found_in_the_array_that_was_given(shape: tuple[int, ...]) -> None:
+    values = fastpe.encode(60, 32)
+    values[4, 5] = np.nan
+    table = values.reshape(shape)
+    index = np.argwhere(np.isnan(table))[0].tolist()
+    with pytest.raises(ValueError, match=re.escape(f"the first of 1 is table{index}, nan: pass ")) as refused:
+        fastpe.identify(table)
+    remedy = str(refused.value).partition("pass ")[2].partition(" to see")[0]
+    found = fastpe.identify(eval(remedy, {"np": np, "table": table}))
+    assert found.notes[0].startswith(
+        "a sample of the rows fits fastpe.encode(60, 32, convention='vaswani'), but row 4 is"
+    )
+
+
+def test_learned_rows_behind_padding_are_no_sines() -> None:
+    learned = np.random.default_rng(1).normal(size=(60, 32)) * 0.02
+    learned[0] = 0.0
+    assert fastpe.identify(learned).notes == AS_IT_IS
+
+
 def test_a_defect_far_down_is_seen() -> None:
     table = fastpe.encode(5000, 16)
     table[4321, 5] += np.float32(0.5)

@@ -62,6 +62,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "table is a Embedding, expected an array, or what np.asarray makes an array of numbers; pass table.weight.detach().numpy()",
         "embed([1], Embedding().weight.detach().numpy())",
     ),
+    ("identify(Embedding())", "pass table.weight.detach().numpy()", "identify(Embedding().weight.detach().numpy())"),
     ("identify(Tensor())", "pass table.detach().float().numpy()", "identify(Tensor().detach().float().numpy())"),
     (
         "encode_grid((2, 3), 8, convention='fairseq')",
@@ -130,8 +131,8 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "identify(np.where(np.eye(40, 8) + np.eye(40, 8, -9) > 0, np.nan, encode(40, 8))[9:])",
-        "the first of 8 is table[0, 0], nan: leave its row and those behind it out",
-        "identify(encode(40, 8)[:9])",
+        "the first of 8 is table[0, 0], nan: pass np.where(np.isfinite(table), table, 0) to see what the rest is",
+        "identify(np.where(np.eye(40, 8) + np.eye(40, 8, -9) > 0, 0, encode(40, 8))[9:])",
     ),
     (
         "identify(encode(40, 8), encode(40, 8))",

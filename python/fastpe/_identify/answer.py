@@ -32,6 +32,8 @@ class Answer:
         What the call calls with.
     equivalents, notes : tuple of str
         As in `Identification`.
+    skipped : int
+        How many rows of the table come before those of the call. The first note says why.
     """
 
     title: str
@@ -41,12 +43,14 @@ class Answer:
     made_by: Convention | GridConvention | RotaryEmbedding
     equivalents: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    skipped: int = 0
 
     def wrong_rows(self) -> list[int]:
-        """Indices along the first axis, of rows that the call does not make."""
+        """Indices along the table's first axis, of rows that the call does not make."""
         made = evaluated(self.code)
         arrays = made if isinstance(made, tuple) else (made,)
-        return sorted(set().union(*map(rows_off, self.given, arrays, self.allowed)))
+        rows = set().union(*map(rows_off, self.given, arrays, self.allowed))
+        return sorted(self.skipped + row for row in rows)
 
     def tried(self) -> tuple[float, float, float]:
         """`excess` of what the call makes."""

@@ -39,7 +39,7 @@ class Reading(NamedTuple):
 _torch = Reading(
     "a PyTorch file",
     "torch",
-    "torch.load(FILE, map_location='cpu')['NAME'].float().numpy()",
+    "torch.load(FILE, map_location='cpu')['NAME'].detach().float().numpy()",
     "list(torch.load(FILE, map_location='cpu'))",
     "; write ['state_dict']['NAME'] if there is a state_dict, and leave ['NAME'] out if the file is one tensor",
 )

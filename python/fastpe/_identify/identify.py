@@ -155,7 +155,8 @@ def _first_that_holds(
         if not notes:
             largest, allowed = difference, tolerance
             notes = [
-                f"a sample of the rows fits {answer.code}, but {_some(answer.wrong_rows())} off by up to {difference:.2g}"
+                f"a sample of the rows fits {answer.code}, but {_some(answer.wrong_rows())} off by up to {difference:.2g}",
+                *answer.notes[: min(answer.skipped, 1)],
             ]
     near = None if notes else nearest(candidates)
     if near is not None:
@@ -215,14 +216,14 @@ def _sequences(array: Array) -> Iterator[Answer]:
         else:
             skipped = f"rows 0 to {zero[-1]} are zero, as for class tokens"
         note = f"{skipped}: tokens start at row {start}, and the call makes the rows from there on"
-        yield from _sequence(array[start:], rounding, (note, *rounded))
+        yield from _sequence(array[start:], rounding, (note, *rounded), start)
     if zero:
         some = ", ".join(map(str, zero[:_zero_rows_shown])) + (", .." if len(zero) > _zero_rows_shown else "")
         rounded = (f"rows left at zero: {some}", *rounded)
     yield from _sequence(array, rounding, rounded)
 
 
-def _sequence(rows: Array, rounding: float, notes: tuple[str, ...]) -> Iterator[Answer]:
+def _sequence(rows: Array, rounding: float, notes: tuple[str, ...], skipped: int = 0) -> Iterator[Answer]:
     fits = sequences.find(rows, rounding)
     if not fits:
         return
@@ -258,4 +259,4 @@ def _sequence(rows: Array, rounding: float, notes: tuple[str, ...]) -> Iterator[
         more += rotary.twin(chosen, rows, allowed)
     names = tuple(dict.fromkeys(fit.convention.name for fit in others))
     title = best.title if best.is_round else f"{best.title}, at this width"
-    yield Answer(title, code, (rows,), (allowed,), chosen, names, (*notes, *more))
+    yield Answer(title, code, (rows,), (allowed,), chosen, names, (*notes, *more), skipped)

@@ -55,6 +55,8 @@ def checked(name: str, table: Any) -> Array:
         ) from error
     except ValueError:
         raise ValueError(f"{name} holds rows of different lengths, expected an array; pick one entry") from None
+    if array.dtype.kind == "O" and not array.ndim:
+        array = _core.array(table, name)  # an error for a module of torch
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
         may_be_converted = array.dtype.kind in "OV" and array.ndim
         raise TypeError(
@@ -69,16 +71,16 @@ def checked(name: str, table: Any) -> Array:
         raise ValueError(f"{name} has shape {list(array.shape)}, expected [L, d_model]: one row per position")
     if 0 in array.shape:
         raise ValueError(f"{name} has shape {list(array.shape)}, expected at least one row and one column")
-    if array.ndim > 2:
-        outer = [length for length in array.shape[:-1] if length != 1]
-        array = array.reshape(*(outer or [1]), array.shape[-1])
     finite = np.isfinite(array)
     if not finite.all():
         index = np.argwhere(~finite)[0].tolist()
         raise ValueError(
             f"{name} holds values that are not finite, expected encodings; the first of {int((~finite).sum())} is "
-            f"{name}{index}, {array[tuple(index)]}: leave its row and those behind it out"
+            f"{name}{index}, {array[tuple(index)]}: pass np.where(np.isfinite({name}), {name}, 0) to see what the rest is"
         )
+    if array.ndim > 2:
+        outer = [length for length in array.shape[:-1] if length != 1]
+        array = array.reshape(*(outer or [1]), array.shape[-1])
     return array.astype(np.float64) if array.dtype.kind in "iub" else array
 
 

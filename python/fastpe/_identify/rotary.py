@@ -212,11 +212,19 @@ def twin(convention: Convention, rows: Array, allowed: Array) -> list[str]:
 
 
 def hints(array: Array) -> tuple[str, ...]:
-    """Notes if an unknown table may be one half of a pair of tables."""
-    if array.ndim != 2 or len(array) < 2 or np.ptp(array[0]) != 0 or array[0, 0] not in (0, 1):
+    """Notes if an unknown table may be one half of a pair of tables: row 2 has the double angles of row 1."""
+    if array.ndim != 2 or len(array) < 3 or array.dtype.kind == "c":
         return ()
-    name, other = ("cosines", "sines") if array[0, 0] == 1 else ("sines", "cosines")
-    return (f"it may be the {name} of a rotary embedding: give its {other} too, as fastpe.identify(cos, sin)",)
+    start, once, twice = array[:3].astype(np.float64)
+    squares = np.minimum(once**2, 1.0)
+    halves = (
+        ("cosines", "sines", 1.0, 2.0 * squares - 1.0, twice),
+        ("sines", "cosines", 0.0, np.sqrt(4.0 * squares * (1.0 - squares)), np.abs(twice)),
+    )
+    for name, other, at_zero, doubled, given in halves:
+        if (start == at_zero).all() and np.abs(doubled - given).mean() < nearly * np.abs(given - at_zero).mean():
+            return (f"it may be the {name} of a rotary embedding: give its {other} too, as fastpe.identify(cos, sin)",)
+    return ()
 
 
 def _pair_readings(cos: Array, sin: Array) -> Iterator[Reading]:
