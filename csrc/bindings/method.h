@@ -115,7 +115,7 @@ class Signature {
   }
 
   static std::string too_many(Py_ssize_t given) {
-    return too_many_arguments(Method::name, Method::required, given, names_from(Method::required));
+    return too_many_arguments(Method::name, names(), Method::required, given);
   }
 
  private:
@@ -132,13 +132,13 @@ class Signature {
     for (std::size_t i = 0; i < count; ++i) {
       if (PyUnicode_Compare(interned_[i], keyword) == 0) return i;
     }
-    throw py::type_error(unexpected_argument(Method::name, keyword, names_from(0)));
+    throw py::type_error(unexpected_argument(Method::name, keyword, names()));
   }
 
-  static py::list names_from(std::size_t first) {
-    py::list names;
-    for (std::size_t i = first; i < count; ++i) names.append(Method::arguments[i].name);
-    return names;
+  static py::list names() {
+    py::list result;
+    for (const Argument<Arguments>& each : Method::arguments) result.append(each.name);
+    return result;
   }
 
   std::array<PyObject*, count> interned_{};

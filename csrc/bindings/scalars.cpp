@@ -80,7 +80,8 @@ std::string utf8_of(const py::object& text) {
 
 std::string repr_of(PyObject* object) {
   try {
-    return utf8_of(run_python([&] { return PyObject_Repr(object); }));
+    const std::string text = utf8_of(run_python([&] { return PyObject_Repr(object); }));
+    return text.find('\n') == std::string::npos ? text : "a " + type_name(object);
   } catch (py::error_already_set& error) {
     // Python writes no integers of more than 4300 digits.
     const bool is_sequence = PyTuple_CheckExact(object) || PyList_CheckExact(object);
@@ -92,6 +93,9 @@ std::string repr_of(PyObject* object) {
 }
 
 double number_from(PyObject* object, const char* name) {
+  if (PyBool_Check(object) || Py_TYPE(object) == numpy_types().boolean) {
+    throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected a number");
+  }
   const double value = parked_at_exit([&] { return PyFloat_AsDouble(object); });
   if (value == -1.0 && PyErr_Occurred() != nullptr) {
     // Only what says that this is no number: an interruption, or no memory left, is the caller's own.

@@ -44,11 +44,17 @@ const OtherNames other_names[] = {
      {"mask"},
      ", which is True, or 1, where a row is valid"},
     {{"key_padding_mask", "src_key_padding_mask"}, {"mask"}, ", the contrary: it is True where a row is valid"},
-    {{"padding_idx", "pad_token_id"}, {"mask"}, ", such as mask=ids != padding_idx"},
+    {{"padding_idx", "pad_token_id"},
+     {"mask"},
+     ", such as mask=ids != padding_idx, and offset=padding_idx - 1 with 'fairseq'"},
     {{"axis", "sequence_axis", "seq_dim", "time_axis", "dim"}, {"seq_axis"}},
     {{"batch_first", "time_major", "sequence_first"},
      {"seq_axis"},
-     ", which is 0 for [L, B, d_model], and by default -2 for [B, L, d_model]"},
+     ", which is 0 for [L, B, ..], -2 for [.., L, D], and -3 for [.., L, heads, D]"},
+    {{"interleaved", "interleave"},
+     {"convention"},
+     ", such as 'vaswani' for sines and cosines in turn, or 'concat' for halves",
+     {"shape", "coordinates"}},
     {{"position_ids", "pos_ids", "pos", "position", "timesteps", "timestep", "t"}, {"positions", "timesteps"}},
     {{"start", "start_pos", "start_index", "input_pos", "past_length", "past_key_values_length", "seqlen_offset",
       "first_position"},
@@ -106,7 +112,8 @@ const Elsewhere elsewhere[] = {
      "; it belongs to a layout: give it as sections= to the methods of fastpe.rotary_layouts[..]"},
     {{"is_neox_style", "is_neox", "neox_style", "use_neox_style", "rotate_half", "interleave", "is_interleaved",
       "rotary_interleaved", "traditional", "layout", "style", "pairing"},
-     "; which columns are pairs belongs to the embedding: give interleaved= to RotaryEmbedding(..), and call that",
+     "; which columns are pairs belongs to the embedding: give interleaved= to RotaryEmbedding(..), and call its "
+     "methods",
      "inverse"},
     {{"cos", "sin", "freqs_cis"},
      "; the embedding makes its own: leave it out, or call fastpe.rotate_(q, k, cos=.., sin=.., interleaved=..)",
@@ -117,13 +124,13 @@ const Elsewhere elsewhere[] = {
      "; the tables are given as cos and sin: leave it out, or make a RotaryEmbedding(..) and call its rotate_",
      "cos"},
     {{"convention", "d_model", "freq_scale"},
-     "; it belongs to the encoder: give it to PositionalEncoding(..), and call that"},
+     "; it belongs to the encoder: give it to PositionalEncoding(..), and call its methods"},
     {{"rotary_dim", "interleaved", "scaling", "axes", "conjugate", "attention_factor"},
-     "; it belongs to the embedding: give it to RotaryEmbedding(..), and call that"},
+     "; it belongs to the embedding: give it to RotaryEmbedding(..), and call its methods"},
     {{"base", "freqs", "theta", "rope_theta"},
-     "; frequencies belong to PositionalEncoding(..) or RotaryEmbedding(..): give it there, and call that"},
+     "; frequencies belong to PositionalEncoding(..) or RotaryEmbedding(..): give it there, and call its methods"},
     {{"max_len", "max_seq_len", "max_position_embeddings"},
-     "; rows are kept by PositionalEncoding(..) and RotaryEmbedding(..): give it there, and call that"},
+     "; rows are kept by PositionalEncoding(..) and RotaryEmbedding(..): give it there, and call its methods"},
     {{"config", "layer_type", "model_type"},
      "; a model's config.json is read by RotaryEmbedding.from_config(config, ..): call that"},
     {{"use_xpos", "xpos_scale_base", "scale_base"},
@@ -138,7 +145,13 @@ const Elsewhere elsewhere[] = {
     {{"table", "pos_embed"}, "; a learned table is added by add_, add and embed: call one of them"},
     {{"cls_token", "class_tokens"}, "; leave it out, and pass the array without the rows of class tokens"},
     {{"dtype"}, "; the dtype is that of the array: pass np.asarray(x, dtype)", "x"},
-    {{"dtype"}, "; the dtype is an argument of each call: give it there"},
+    {{"dtype"}, "; the dtype is that of the table: pass np.asarray(table, dtype)", "ids"},
+    {{"dtype"}, "; the dtype is that of the array: pass array.astype(dtype)", "array"},
+    {{"dtype"}, "; the dtype is an argument of each call: give it there", "max_len"},
+    {{"dtype"}, "; leave it out"},
+    {{"num_heads", "n_heads", "nhead", "heads"},
+     "; heads are an axis: pass x.reshape(B, L, num_heads, -1) with seq_axis=-3",
+     "seq_axis"},
     {{"device"}, "; fastpe computes on the CPU: leave it out"},
     {{"dropout", "dropout_p"}, "; fastpe has no dropout: leave it out, and apply it to the result"},
     {{"inplace", "in_place"}, "; functions whose name ends in _ work in place, and others do not: leave it out"},
@@ -198,10 +211,16 @@ std::string unexpected_argument(const std::string& function, PyObject* keyword, 
          hint(function, utf8_of(py::reinterpret_borrow<py::object>(keyword)), keyword, known);
 }
 
-std::string too_many_arguments(const std::string& function, Py_ssize_t allowed, Py_ssize_t given,
-                               const py::list& keywords) {
+std::string too_many_arguments(const std::string& function, const py::list& known, Py_ssize_t allowed,
+                               Py_ssize_t given) {
+  const auto part = [&](Py_ssize_t first, Py_ssize_t last) {
+    return listed(py::reinterpret_steal<py::list>(PyList_GetSlice(known.ptr(), first, last)));
+  };
+  const Py_ssize_t count = static_cast<Py_ssize_t>(known.size());
   return function + "() takes " + std::to_string(allowed) + " positional argument(s), found " + std::to_string(given) +
-         (keywords.empty() ? "; leave the others out" : "; pass the others by keyword: " + listed(keywords));
+         (count == allowed ? "; leave the others out"
+                           : "; pass all" + (allowed > 0 ? " but " + part(0, allowed) : "") +
+                                 " by keyword: " + part(allowed, count));
 }
 
 std::string missing_argument(const std::string& function, const std::string& argument) {
@@ -235,8 +254,8 @@ void bind_wrong_calls(py::module_& module) {
         return unexpected_argument(function, keyword.ptr(), known);
       },
       py::arg("function"), py::arg("keyword"), py::arg("known"));
-  module.def("too_many_arguments", &too_many_arguments, py::arg("function"), py::arg("allowed"), py::arg("given"),
-             py::arg("keywords"));
+  module.def("too_many_arguments", &too_many_arguments, py::arg("function"), py::arg("known"), py::arg("allowed"),
+             py::arg("given"));
   module.def("missing_argument", &missing_argument, py::arg("function"), py::arg("argument"));
 }
 

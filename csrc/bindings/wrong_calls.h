@@ -16,9 +16,9 @@ namespace py = pybind11;
 std::string did_you_mean(PyObject* name, const py::list& known, double cutoff = 0.6);
 
 std::string unexpected_argument(const std::string& function, PyObject* keyword, const py::list& known);
-// `keywords`: the arguments that cannot be given by place.
-std::string too_many_arguments(const std::string& function, Py_ssize_t allowed, Py_ssize_t given,
-                               const py::list& keywords);
+// Of `known`, the first `allowed` may be given by place.
+std::string too_many_arguments(const std::string& function, const py::list& known, Py_ssize_t allowed,
+                               Py_ssize_t given);
 std::string missing_argument(const std::string& function, const std::string& argument);
 
 }  // namespace fastpe::bindings

@@ -17,9 +17,10 @@ _largest_integer = 2**53
 
 
 def shown(value: Any) -> str:
-    """What a message shows of a value: its repr, but Python writes no integer of more than 4300 digits."""
+    """What a message shows of a value: its repr, if that is one line; Python writes no integer of over 4300 digits."""
     try:
-        return repr(value)
+        text = repr(value)
+        return f"a {type(value).__name__}" if "\n" in text else text
     except ValueError:
         if type(value) is int:
             return f"an int of {value.bit_length()} bits"

@@ -30,7 +30,7 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
             "make a RotaryEmbedding(..) and call its rotate(x), or call fastpe.rotate_(x, cos=.., sin=.., interleaved=..)",
         ),
         (
-            "apply_rotary_pos_emb apply_rotary_emb apply_rotary_emb_func rotate_half rotate_queries_or_keys",
+            "apply_rotary_pos_emb apply_rotary_emb apply_rotary_emb_func apply_rope rotate_half rotate_queries_or_keys",
             (
                 "make a RotaryEmbedding(..) and call its rotate_(q, k), or call fastpe.rotate_(q, k, cos=.., sin=.., "
                 "interleaved=..) with tables [rows, pairs]"
@@ -56,13 +56,16 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
             "use fastpe.PositionalEncoding",
         ),
         (
-            "positional_encoding get_positional_encoding sinusoidal_embedding get_1d_sincos_pos_embed",
+            (
+                "positional_encoding get_positional_encoding sinusoidal_embedding sinusoids create_sinusoidal_positions "
+                "get_1d_sincos_pos_embed get_1d_sincos_pos_embed_from_grid"
+            ),
             "call fastpe.encode(length, d_model)",
         ),
         (
             (
                 "PositionalEncoding2D PositionalEncoding3D get_2d_sincos_pos_embed get_3d_sincos_pos_embed "
-                "build_2d_sincos_position_embedding build_sincos2d_pos_embed"
+                "build_2d_sincos_position_embedding build_sincos2d_pos_embed PositionEmbeddingSine"
             ),
             "call fastpe.encode_grid(shape, d_model, convention=..)",
         ),
@@ -71,7 +74,7 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
             "call the methods of fastpe.rotary_layouts[..], and print(fastpe.rotary_layouts) for its names",
         ),
         ("AbsolutePositionalEmbedding LearnedPositionalEmbedding", "call fastpe.add_(x, table=..) with its weight"),
-        ("ALiBi Alibi", "leave the encoding out: fastpe makes no biases of scores"),
+        ("ALiBi Alibi alibi_slopes", "leave the encoding out: fastpe makes no biases of scores"),
         ("set_num_threads set_threads", "give num_threads= to each call, or set FASTPE_NUM_THREADS"),
         ("get_timestep_embedding Timesteps", "call fastpe.timestep_embedding(timesteps, embedding_dim)"),
     ),
@@ -216,13 +219,13 @@ def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywo
         return _core.unexpected_argument(name, unexpected, known)
     has_others = any(each.kind is each.VAR_POSITIONAL for each in parameters)
     by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    has_more = len(given) > len(by_place)
     required = [each.name for each in parameters if each.default is each.empty and each.name in known]
     missing = next((each for each in required if each not in {*by_place[: len(given)], *keywords}), None)
     if missing is not None:
         message = _core.missing_argument(name, missing)
-        if has_others and len(given) > len(by_place):
-            message += f"; what has no name is another array: write {missing}=.."
+        if has_more:
+            taken_for = "is another array" if has_others else "was not taken"
+            message += f"; what has no name {taken_for}: write {missing}=.."
         return message
-    if len(given) > len(by_place):
-        return _core.too_many_arguments(name, len(by_place), len(given), known[len(by_place) :])
-    return None
+    return _core.too_many_arguments(name, known, len(by_place), len(given)) if has_more else None

@@ -134,7 +134,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "identify table.npy",
     ),
     ("add model.pt -o y.npy", "numpy.save('table.npy', torch.load('model.pt'", "add x.npy -o y.npy"),
-    ("rotary --seq-len 3 -o y.npz", "--dim is the width of a head", "rotary --dim 8 --seq-len 3 -o y.npz"),
+    (
+        "rotary --seq-len 3 -o y.npz",
+        "--dim is the number of columns that are rotated",
+        "rotary --dim 8 --seq-len 3 -o y.npz",
+    ),
     ("rotary --dim 7 --seq-len 3 -o y.npz", "--dim is 7, expected an even", "rotary --dim 8 --seq-len 3 -o y.npz"),
     (
         "rotary --dim 8 --seq-len 3 -o y.npy",

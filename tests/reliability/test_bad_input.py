@@ -93,11 +93,11 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     ("add_(bytes(96))", TypeError, "x has dtype |S96", "of raw bytes"),
     ("add_(bytearray(96))", TypeError, "x has dtype uint8", "; pass np.asarray("),
     ("add_(x.reshape((1,) * 8 + x.shape))", ValueError, "x has 11 axes", ""),
-    ("add_(x, x)", TypeError, "add_() takes 1 positional argument(s), found 2; pass the others by keyword", ""),
+    ("add_(x, x)", TypeError, "add_() takes 1 positional argument(s), found 2; pass all but x by keyword", ""),
     ("add_()", TypeError, "add_() is missing its argument 'x'", ""),
     ("add_(x, postions=[0, 1, 2])", TypeError, "add_() got an un", ""),
     ("add_(x, out=out)", TypeError, "add_() got an un", ""),
-    ("enc.add_(x, x)", TypeError, "add_() takes 1 positional argument(s), found 2; pass the others by keyword", ""),
+    ("enc.add_(x, x)", TypeError, "add_() takes 1 positional argument(s), found 2; pass all but x by keyword", ""),
     ("enc.add_()", TypeError, "add_() is missing its argument 'x'", ""),
     ("enc.add_(x, postions=[0, 1, 2])", TypeError, "add_() got an un", "did you mean 'positions'?"),
     ("enc.add_(x, convention='vaswani')", TypeError, "add_() got an un", ""),
@@ -549,7 +549,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
     (
         "fastpe.PositionalEncoding(8, 512)",
         TypeError,
-        "PositionalEncoding() takes 1 positional argument(s), found 2; pass the others by keyword",
+        "PositionalEncoding() takes 1 positional argument(s), found 2; pass all but d_model by keyword",
         "",
     ),
     (

@@ -88,9 +88,9 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("encode(seq_len=3, d_model=8)", "did you mean 'positions'?", "encode(positions=3, d_model=8)"),
     ("add_(x, attention_mask=ids != 0)", "did you mean 'mask', which is True, or 1, where", "add_(x, mask=ids != 0)"),
     ("add_(x, key_padding_mask=ids == 0)", "did you mean 'mask', the contrary", "add_(x, mask=~(ids == 0))"),
-    ("add_(x, padding_idx=0)", "such as mask=ids != padding_idx?", "add_(x, mask=ids != 0)"),
+    ("add_(x, padding_idx=0)", "such as mask=ids != padding_idx, and offset=", "add_(x, mask=ids != 0)"),
     ("add_(x, axis=1)", "did you mean 'seq_axis'?", "add_(x, seq_axis=1)"),
-    ("add_(x, batch_first=False)", "did you mean 'seq_axis', which is 0 for [L, B, d_model]", "add_(x, seq_axis=0)"),
+    ("add_(x, batch_first=False)", "did you mean 'seq_axis', which is 0 for [L, B, ..], -2", "add_(x, seq_axis=0)"),
     ("add_(x, position_ids=[1, 2, 3])", "did you mean 'positions'?", "add_(x, positions=[1, 2, 3])"),
     ("add_(x, seq_len=3)", "the length is that of the array, along seq_axis: leave it out", "add_(x)"),
     ("embed(ids, encode(9, 8), start_pos=3)", "did you mean 'offset'?", "embed(ids, encode(9, 8), offset=3)"),
@@ -146,7 +146,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("add_(x, max_len=9)", "rows are kept by PositionalEncoding(..)", "PositionalEncoding(8, max_len=9).add_(x)"),
     (
         "enc.add_(x, convention='concat')",
-        "give it to PositionalEncoding(..), and call that",
+        "give it to PositionalEncoding(..), and call its methods",
         "PositionalEncoding(8, convention='concat').add_(x)",
     ),
     (
@@ -156,7 +156,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "rope.rotate_(x, scaling=LINEAR)",
-        "give it to RotaryEmbedding(..), and call that",
+        "give it to RotaryEmbedding(..), and call its methods",
         "RotaryEmbedding(8, interleaved=False, scaling=LINEAR).rotate_(x)",
     ),
     ("rope.rotate_(x, table=x)", "a learned table is added by add_, add and embed", "add_(x, table=x[0].copy())"),
@@ -174,12 +174,12 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("add_(x, zzz=1)", "expected one of x, convention, base", "add_(x, base=5.0)"),
     (
         "rope.rotate(x, layout='neox')",
-        "give interleaved= to RotaryEmbedding(..), and call that",
+        "give interleaved= to RotaryEmbedding(..), and call its methods",
         "RotaryEmbedding(8, interleaved=False).rotate(x)",
     ),
     (
         "rope.rotate_(x, is_neox_style=True)",
-        "give interleaved= to RotaryEmbedding(..), and call that",
+        "give interleaved= to RotaryEmbedding(..), and call its methods",
         "RotaryEmbedding(8, interleaved=False).rotate_(x)",
     ),
     (
@@ -202,7 +202,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("Convention('mine', theta=5e5)", "did you mean 'base'?", "Convention('mine', base=5e5)"),
     (
         "Convention('mine', d_model=8)",
-        "give it to PositionalEncoding(..), and call that",
+        "give it to PositionalEncoding(..), and call its methods",
         "PositionalEncoding(8, convention=Convention('mine'))",
     ),
     (
@@ -342,7 +342,43 @@ REMEDIED: list[tuple[str, str, str]] = [
         "it belongs to fastpe.timestep_embedding(timesteps, embedding_dim, ..): call that",
         "timestep_embedding([5], 8, flip_sin_to_cos=True)",
     ),
+    (
+        "embed(ids, q[:, :8], dtype='f2')",
+        "the dtype is that of the table: pass np.asarray(table, dtype)",
+        "embed(ids, np.asarray(q[:, :8], 'f2'))",
+    ),
+    ("rotary_frequencies(8, dtype='f4')", "'dtype'; leave it out", "rotary_frequencies(8)"),
+    ("identify(x[0], dtype='f4')", "'dtype'; leave it out", "identify(x[0])"),
+    (
+        "RotaryEmbedding(8, interleaved=True, dtype='f4')",
+        "the dtype is an argument of each call: give it there",
+        "RotaryEmbedding(8, interleaved=True).tables(3, dtype='f4')",
+    ),
+    (
+        "encode(3, 8, convention='fairseq', padding_idx=2)",
+        "such as mask=ids != padding_idx, and offset=padding_idx - 1 with 'fairseq'?",
+        "encode(3, 8, convention='fairseq', mask=ids[0] != 2, offset=2 - 1)",
+    ),
+    (
+        "rope.rotate_(np.ones((2, 3, 32), 'f4'), num_heads=4)",
+        "heads are an axis: pass x.reshape(B, L, num_heads, -1) with seq_axis=-3",
+        "rope.rotate_(np.ones((2, 3, 32), 'f4').reshape(2, 3, 4, -1), seq_axis=-3)",
+    ),
+    (
+        "rope.rotate_(np.ones((2, 3, 4, 8), 'f4'), batch_first=True)",
+        "which is 0 for [L, B, ..], -2 for [.., L, D], and -3 for [.., L, heads, D]?",
+        "rope.rotate_(np.ones((2, 3, 4, 8), 'f4'), seq_axis=-3)",
+    ),
+    (
+        "encode(3, 8, interleaved=True)",
+        "did you mean 'convention', such as 'vaswani' for sines and cosines in turn, or 'concat' for halves?",
+        "(encode(3, 8, convention='vaswani'), encode(3, 8, convention='concat'))",
+    ),
+    ("embed(ids, q[:, :8], scale=True)", "scale is True, expected a number", "embed(ids, q[:, :8], scale=8**0.5)"),
+    ("add_(x, alpha=np.True_)", "expected a number", "add_(x, alpha=1.0)"),
     # Arrays in the wrong place
+    ("add_(x, scale=np.ones((3, 8)))", "scale is a numpy.ndarray, expected a number", "add_(x, scale=2.0)"),
+    ("PositionalEncoding(x)", "d_model is a ndarray, expected an int", "PositionalEncoding(8)"),
     (
         "rope.rotate_(x, np.arange(3))",
         "others[0] has dtype int64, expected float32 as x has; give positions=, offset=, by= and the like by their names",
@@ -438,15 +474,29 @@ REMEDIED: list[tuple[str, str, str]] = [
     # Too many, and missing
     (
         "add_(x, 'concat')",
-        "takes 1 positional argument(s), found 2; pass the others by keyword: convention, base, freq_scale, freqs, offset,",
+        "takes 1 positional argument(s), found 2; pass all but x by keyword: convention, base, freq_scale, freqs, offset,",
         "add_(x, convention='concat')",
     ),
     (
         "PositionalEncoding(8, 512)",
-        "pass the others by keyword: max_len, convention, base, freq_scale, freqs",
+        "pass all but d_model by keyword: max_len, convention, base, freq_scale, freqs",
         "PositionalEncoding(8, max_len=512)",
     ),
-    ("rope.tables(3, 2)", "by keyword: form, dtype, offset, out, num_threads", "rope.tables(3, offset=2)"),
+    (
+        "PositionalEncoding(5000, 64)",
+        "found 2; pass all but d_model by keyword: max_len,",
+        "PositionalEncoding(64, max_len=5000)",
+    ),
+    (
+        "encode_grid((2, 3), 8, 'mae2d')",
+        "print(fastpe.grid_conventions) lists its values; what has no name was not taken: write convention=..",
+        "encode_grid((2, 3), 8, convention='mae2d')",
+    ),
+    (
+        "rope.tables(3, 2)",
+        "pass all but positions by keyword: form, dtype, offset, out, num_threads",
+        "rope.tables(3, offset=2)",
+    ),
     ("identify(x[0], x[0] / 2, 1)", "found 3; leave the others out", "identify(x[0], x[0] / 2)"),
     ("encode(3)", "encode() is missing its argument 'd_model'", "encode(3, d_model=8)"),
     (

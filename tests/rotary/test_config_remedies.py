@@ -117,6 +117,14 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     ("read(Config())", "give config.to_dict()", "read(Config().to_dict())"),
     ("read({**LLAMA, 'model_type': 'lama'})", 'did you mean "llama"?', "read(LLAMA)"),
+    *(
+        (
+            f"read({{**BARE, 'model_type': {vision!r}}})",
+            f"; if it has positions of several coordinates, use fastpe.rotary_layouts[{name!r}]",
+            f"fastpe.rotary_layouts[{name!r}].tables([[0, 1], [2, 3]], 64, theta=100.0)",
+        )
+        for vision, name in (("dinov3_vit", "dinov3"), ("pixtral", "pixtral"), ("llama4_vision_model", "llama4_vision"))
+    ),
     ("read({**LLAMA, 'model_type': 'phi_3'})", 'did you mean "phi3"?', "read({**LLAMA, 'model_type': 'phi3'})"),
     *(
         (

@@ -59,7 +59,7 @@ class RotaryOptions:
         if self.config is None:
             if self.dim is None:
                 raise CommandError(
-                    "there is no --config and no --dim, expected one of them; --dim is the width of a head"
+                    "there is no --config and no --dim, expected one of them; --dim is the number of columns that are rotated"
                 )
             if self.layer_type is not None:
                 raise CommandError(f"--layer-type is {self.layer_type} and there is no --config; leave it out")

@@ -187,6 +187,10 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
 
 def _near_type(model_type: str, known: Iterable[str]) -> str:
     """What is said of a known type with a similar name: with other digits, it may be an older version."""
+    from fastpe._rotary.layout_presets import rotary_layouts  # which few calls need
+
+    if layout := next((name for name in rotary_layouts if model_type.startswith(name)), None):
+        return f"; if it has positions of several coordinates, use fastpe.rotary_layouts[{layout!r}]"
     near = nearest(model_type, known, cutoff=0.75)
     if near is None:
         return ""
