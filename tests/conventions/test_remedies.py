@@ -44,7 +44,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "fastpe.timestep_embedding(np.array([[1.0], None], object)[:1], 8)",
-        "timesteps has dtype object, expected integers, float32 or float64; its elements are arrays: pass np.stack(",
+        "timesteps has dtype object, expected integers, float32 or float64; its elements are arrays: pass np.stack(timesteps)",
         "fastpe.timestep_embedding(np.stack(np.array([[1.0], None], object)[:1]), 8)",
     ),
     (
@@ -195,6 +195,16 @@ REMEDIED: list[tuple[str, str, str]] = [
         "encode_coordinates([[1, 2, 3]], 60, convention='mae2d')",
         "3 axes were given, expected 2",
         "encode_coordinates([[1, 2]], 60, convention='mae2d')",
+    ),
+    (
+        "fastpe.timestep_embedding(['7'], 8)",
+        "np.asarray(timesteps, np.float64) where the text is digits",
+        "fastpe.timestep_embedding(np.asarray(['7'], np.float64), 8)",
+    ),
+    (
+        "fastpe.timestep_embedding([5], 8, max_period=1e-300)",
+        "check embedding_dim, max_period, scale and freqs",
+        "fastpe.timestep_embedding([5], 8, max_period=1e4)",
     ),
     (
         "fastpe.timestep_embedding([5], 320, downscale_freq_shift=160)",

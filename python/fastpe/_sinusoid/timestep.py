@@ -24,6 +24,7 @@ _names_here = {
     "freq_scale": "scale",
     "base": "max_period",
 }
+_their_names = re.compile(rf"\b({'|'.join(_names_here)})\b")
 
 
 @explained
@@ -103,7 +104,7 @@ def timestep_embedding(
     try:
         return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)
     except (TypeError, ValueError) as error:
-        found = re.match(r"\w+", str(error))
-        if found is None or found[0] not in _names_here:
+        message = _their_names.sub(lambda found: _names_here[found[0]], str(error))
+        if message == str(error):
             raise
-        raise type(error)(f"{_names_here[found[0]]}{str(error)[found.end() :]}") from None
+        raise type(error)(message) from None
