@@ -11,6 +11,7 @@
 
 #include "fastpe/overlap.h"
 #include "scalars.h"
+#include "wrong_calls.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -269,25 +270,9 @@ std::optional<DType> known_dtype(py::handle dtype) {
 
 }  // namespace
 
-namespace {
-
-// What to do about complex numbers where values are expected: `asarray` would drop their imaginary parts.
-std::string parts_of_complex(const Array& array, const char* name) {
-  if (name == text("cos") || name == text("sin")) {
-    return "; pass cos and sin = np.stack([" + text(name) + ".real, " + name + ".imag])";
-  }
-  const std::string pairs = text(name) + ".view(np." + (array.itemsize() == 8 ? "float32" : "float64") + ")";
-  if (text(name).rfind("others", 0) == 0) {
-    return "; leave complex cosines and sines out, or pass " + pairs + " of queries or keys";
-  }
-  return "; pass " + pairs + ", which has real and imaginary parts as neighbours, or np.real(" + name + ")";
-}
-
-}  // namespace
-
 std::string conversion(const Array& array, const char* name, const char* dtype) {
   const char kind = array.dtype().kind();
-  if (kind == 'c' && text(dtype) == "float32") return parts_of_complex(array, name);
+  if (kind == 'c' && text(dtype) == "float32") return parts_of_complex(name, array.itemsize());
   const std::string numbers = kind == 'c' ? "np.real(" + text(name) + ")" : text(name);
   const std::string asarray = "np.asarray(" + numbers + ", np." + dtype + ")";
   if (kind == 'U') {
@@ -473,7 +458,7 @@ void require_shape(const Array& array, const Shape& shape, const char* name) {
 }
 
 std::string same_dtype(const Array& array, const char* name, const Array& like) {
-  if (array.dtype().kind() == 'c') return parts_of_complex(array, name);
+  if (array.dtype().kind() == 'c') return parts_of_complex(name, array.itemsize());
   const std::string dtype = dtype_text(like.dtype());
   return "; pass np.asarray(" + text(name) + ", " + (dtype == "bfloat16" ? "ml_dtypes." : "np.") + dtype + ")";
 }

@@ -397,7 +397,7 @@ PyObject* rotate_in_place(BoundRotary& self, const RotateArguments& a) { return 
 
 PyObject* rotate_apart(BoundRotary& self, const RotateArguments& a) {
   if (a.other_count > 0) {
-    throw py::type_error(Signature<RotateMethod>::too_many(1 + a.other_count) + "; rotate one array in each call");
+    refuse_too_many(Signature<RotateMethod>::get().names(), 1 + a.other_count, "; rotate one array in each call");
   }
   return rotate(self, a, false);
 }
@@ -433,7 +433,7 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   RotationArrays arrays;
   arrays.take(a.x, a, Access::write);
   const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
-  if (!is_given(a.by)) throw py::type_error(missing_argument("shift_", "by"));
+  if (!is_given(a.by)) refuse_missing(Signature<ShiftMethod>::get().names(), "by");
   const std::optional<std::int64_t> one = integer_argument(a.by);
   Inputs inputs;
   inputs.positions_name = "by";

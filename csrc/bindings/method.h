@@ -93,7 +93,7 @@ class Signature {
       values.others = arguments + named;
       values.other_count = given - named;
     } else if (given > named) {
-      throw py::type_error(too_many(given));
+      refuse_too_many(names(), given);
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(named); ++i) {
       values.*(Method::arguments[i].value) = arguments[i];
@@ -101,22 +101,16 @@ class Signature {
     const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
     for (Py_ssize_t k = 0; k < keyword_count; ++k) {
       const Argument<Arguments>& argument = Method::arguments[index_of(PyTuple_GET_ITEM(keywords, k))];
-      if (values.*(argument.value) != nullptr) {
-        throw py::type_error(std::string(Method::name) + "() got two values for argument '" + argument.name + "'");
-      }
+      if (values.*(argument.value) != nullptr) refuse_second(names(), argument.name);
       values.*(argument.value) = arguments[given + k];
     }
     for (std::size_t i = 0; i < Method::required; ++i) {
-      if (values.*(Method::arguments[i].value) == nullptr) {
-        throw py::type_error(missing_argument(Method::name, Method::arguments[i].name));
-      }
+      if (values.*(Method::arguments[i].value) == nullptr) refuse_missing(names(), Method::arguments[i].name);
     }
     return values;
   }
 
-  static std::string too_many(Py_ssize_t given) {
-    return too_many_arguments(Method::name, names(), Method::required, given);
-  }
+  MethodNames names() const { return {Method::name, interned_.data(), count, Method::required}; }
 
  private:
   static constexpr std::size_t count = std::size(Method::arguments);
@@ -132,13 +126,7 @@ class Signature {
     for (std::size_t i = 0; i < count; ++i) {
       if (PyUnicode_Compare(interned_[i], keyword) == 0) return i;
     }
-    throw py::type_error(unexpected_argument(Method::name, keyword, names()));
-  }
-
-  static py::list names() {
-    py::list result;
-    for (const Argument<Arguments>& each : Method::arguments) result.append(each.name);
-    return result;
+    refuse_unexpected(names(), keyword);
   }
 
   std::array<PyObject*, count> interned_{};

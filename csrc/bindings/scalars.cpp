@@ -93,14 +93,12 @@ std::string repr_of(PyObject* object) {
 }
 
 double number_from(PyObject* object, const char* name) {
-  if (PyBool_Check(object) || Py_TYPE(object) == numpy_types().boolean) {
-    throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected a number");
-  }
-  const double value = parked_at_exit([&] { return PyFloat_AsDouble(object); });
-  if (value == -1.0 && PyErr_Occurred() != nullptr) {
+  const bool is_bool = PyBool_Check(object) || Py_TYPE(object) == numpy_types().boolean;
+  const double value = is_bool ? -1.0 : parked_at_exit([&] { return PyFloat_AsDouble(object); });
+  if (is_bool || (value == -1.0 && PyErr_Occurred() != nullptr)) {
     // Only what says that this is no number: an interruption, or no memory left, is the caller's own.
-    const bool is_no_number = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError) ||
-                              PyErr_ExceptionMatches(PyExc_OverflowError);
+    const bool is_no_number = is_bool || PyErr_ExceptionMatches(PyExc_TypeError) ||
+                              PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError);
     if (!is_no_number) throw py::error_already_set();
     PyErr_Clear();
     throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected a number");

@@ -198,14 +198,6 @@ std::string hint(const std::string& function, const std::string& name, PyObject*
   return known.empty() ? "; leave it out" : "; expected one of " + listed(known);
 }
 
-}  // namespace
-
-std::string did_you_mean(PyObject* name, const py::list& known, double cutoff) {
-  const auto text = py::reinterpret_borrow<py::str>(name);
-  const py::list close = py::module_::import("difflib").attr("get_close_matches")(text, known, 1, cutoff);
-  return close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?";
-}
-
 std::string unexpected_argument(const std::string& function, PyObject* keyword, const py::list& known) {
   return function + "() got an unexpected keyword argument " + repr_of(keyword) +
          hint(function, utf8_of(py::reinterpret_borrow<py::object>(keyword)), keyword, known);
@@ -238,6 +230,47 @@ std::string missing_argument(const std::string& function, const std::string& arg
     message += "; print(fastpe.grid_conventions) lists its values";
   }
   return message;
+}
+
+py::list listed(const MethodNames& names) {
+  py::list result;
+  for (std::size_t i = 0; i < names.count; ++i) result.append(py::handle(names.arguments[i]));
+  return result;
+}
+
+}  // namespace
+
+std::string did_you_mean(PyObject* name, const py::list& known, double cutoff) {
+  const auto text = py::reinterpret_borrow<py::str>(name);
+  const py::list close = py::module_::import("difflib").attr("get_close_matches")(text, known, 1, cutoff);
+  return close.empty() ? std::string() : "; did you mean '" + close[0].cast<std::string>() + "'?";
+}
+
+void refuse_unexpected(const MethodNames& names, PyObject* keyword) {
+  throw py::type_error(unexpected_argument(names.method, keyword, listed(names)));
+}
+
+void refuse_too_many(const MethodNames& names, Py_ssize_t given, const char* besides) {
+  const auto required = static_cast<Py_ssize_t>(names.required);
+  throw py::type_error(too_many_arguments(names.method, listed(names), required, given) + besides);
+}
+
+void refuse_second(const MethodNames& names, const char* argument) {
+  throw py::type_error(std::string(names.method) + "() got two values for argument '" + argument + "'");
+}
+
+void refuse_missing(const MethodNames& names, const char* argument) {
+  throw py::type_error(missing_argument(names.method, argument));
+}
+
+std::string parts_of_complex(const std::string& name, py::ssize_t bytes) {
+  const char* text = "; pass {0}.view(np.{1}), which has real and imaginary parts as neighbours, or np.real({0})";
+  if (name == "cos" || name == "sin") {
+    text = "; pass cos and sin = np.stack([{0}.real, {0}.imag])";
+  } else if (name.rfind("others", 0) == 0) {
+    text = "; leave complex cosines and sines out, or pass {0}.view(np.{1}) of queries or keys";
+  }
+  return py::str(text).format(name, bytes == 8 ? "float32" : "float64");
 }
 
 void bind_wrong_calls(py::module_& module) {

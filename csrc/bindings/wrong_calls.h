@@ -5,6 +5,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstddef>
 #include <string>
 
 namespace fastpe::bindings {
@@ -15,10 +16,18 @@ namespace py = pybind11;
 // word: for 0.7, 'layout' is no 'out'.
 std::string did_you_mean(PyObject* name, const py::list& known, double cutoff = 0.6);
 
-std::string unexpected_argument(const std::string& function, PyObject* keyword, const py::list& known);
-// Of `known`, the first `allowed` may be given by place.
-std::string too_many_arguments(const std::string& function, const py::list& known, Py_ssize_t allowed,
-                               Py_ssize_t given);
-std::string missing_argument(const std::string& function, const std::string& argument);
+// A method and its arguments, of which the first ones are required and may be given by place.
+struct MethodNames {
+  const char* method;
+  PyObject* const* arguments;
+  std::size_t count, required;
+};
+[[noreturn]] void refuse_unexpected(const MethodNames& names, PyObject* keyword);
+[[noreturn]] void refuse_too_many(const MethodNames& names, Py_ssize_t given, const char* besides = "");
+[[noreturn]] void refuse_second(const MethodNames& names, const char* argument);
+[[noreturn]] void refuse_missing(const MethodNames& names, const char* argument);
+
+// What to do about complex numbers where values are expected, of so many bytes each.
+std::string parts_of_complex(const std::string& name, py::ssize_t bytes);
 
 }  // namespace fastpe::bindings
