@@ -123,6 +123,8 @@ def test_the_citation_and_the_conda_recipe_repeat_the_project() -> None:
     summary = re.search(r'^description = "(.*)"$', project, re.MULTILINE)
     assert summary
     assert f"  summary: {summary[1]}\n" in recipe
+    # Without it, the recipe cannot be rendered.
+    assert ('stdlib("c")' in recipe) == ("\nc_stdlib:\n" in read("conda/variants.yaml"))
 
 
 @in_a_checkout
