@@ -290,8 +290,21 @@ def test_what_is_near_in_its_first_rows_alone_is_not_named() -> None:
 
 def test_rows_that_barely_turn_are_near_nothing() -> None:
     # As the slow frequencies of every base begin.
-    given, _ = _noisy(np.ones((4, 64)), np.zeros((4, 64)))
-    assert "nearest" not in str(fastpe.identify(*given))
+    for rows in (1, 4):
+        given, _ = _noisy(np.ones((rows, 64)), np.zeros((rows, 64)))
+        assert "nearest" not in str(fastpe.identify(*given))
+
+
+def test_a_rotary_table_of_integers_is_no_bfloat16() -> None:
+    cos, sin = (np.round(table * 127).astype(np.int8) for table in ROPE.tables(200))
+    found = fastpe.identify(cos, sin)
+    assert found.notes[0] == "its values are rounded to integers, which leaves few digits to its numbers"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e150, 1e-300])
+def test_sizes_beyond_float32_raise_no_warning(size: float) -> None:
+    assert not fastpe.identify(np.random.default_rng(1).normal(size=(60, 32)) * size)
 
 
 def test_a_damaged_row_of_a_rotary_table_is_named() -> None:

@@ -93,13 +93,14 @@ def stored_dtype(array: Array) -> str:
     parts = np.ascontiguousarray(sample).view(sample.real.dtype)
     if np.isin(parts, (-1, 0, 1)).all():
         return own
-    single = parts.astype(np.float32)
+    with np.errstate(over="ignore"):
+        single = parts.astype(np.float32)
+        half = single.astype(np.float16)
     if (single == parts).all():
         if not (single.view(np.uint32) & 0xFFFF).any():
             return "bfloat16"
-        with np.errstate(over="ignore"):
-            if (single.astype(np.float16) == single).all():
-                return "float16"
+        if (half == single).all():
+            return "float16"
     return own
 
 

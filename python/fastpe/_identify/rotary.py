@@ -29,6 +29,7 @@ from fastpe._identify.readings import (
     angle_tolerance,
     excess,
     probe_rows,
+    rounded_to,
     rounding_of,
     search_rows,
     stored_dtype,
@@ -173,6 +174,8 @@ def near_single_arrays(array: Array) -> Iterator[Candidate]:
 
 def _candidates(form: str, cos: Array, sin: Array, given: tuple[Array, ...]) -> Iterator[Candidate]:
     """Embeddings with usual bases, and with those that somebody may have chosen and that the phases say."""
+    if len(cos) < _fewest_rows:
+        return
     rows = np.arange(min(len(cos), search_rows))
     pairs = cos.shape[1]
     phases = measured(sin[rows].astype(np.float64), cos[rows].astype(np.float64), rows, nearly)
@@ -216,7 +219,7 @@ def hints(array: Array) -> tuple[str, ...]:
     if array.ndim != 2 or len(array) < 3 or array.dtype.kind == "c":
         return ()
     start, once, twice = array[:3].astype(np.float64)
-    squares = np.minimum(once**2, 1.0)
+    squares = np.minimum(np.abs(once), 1.0) ** 2
     halves = (
         ("cosines", "sines", 1.0, 2.0 * squares - 1.0, twice),
         ("sines", "cosines", 0.0, np.sqrt(4.0 * squares * (1.0 - squares)), np.abs(twice)),
@@ -286,10 +289,8 @@ def _answers(readings: Iterator[Reading]) -> Iterator[Answer]:
         for start in reading.starts:
             for rope, notes in _embeddings(reading, start):
                 if reading.rounding > rounding_of("float32"):
-                    notes = (
-                        f"its values are rounded to {reading.stored}, which leaves few digits to its numbers",
-                        *notes,
-                    )
+                    stored = rounded_to(reading.given[0], reading.stored)
+                    notes = (f"its values are rounded to {stored}, which leaves few digits to its numbers", *notes)
                 rows = len(reading.given[0])
                 allowed = reading.allowed(rope, start + np.arange(rows))
                 yield Answer(
