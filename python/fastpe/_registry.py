@@ -20,7 +20,7 @@ _elsewhere = (
     ("t5 alibi bloom mpt relative", "it adds a bias to the scores, which fastpe does not make: leave the encoding out"),
 )
 _for_sequences = (
-    ("default original transformer", "give 'vaswani', which is the default"),
+    ("default original transformer sinusoidal sinusoid", "give 'vaswani', which is the default"),
     ("interleaved", "give 'vaswani', whose sines and cosines take turns, or a Convention(.., layout='interleaved')"),
 )
 
