@@ -20,7 +20,10 @@ def shown(value: Any) -> str:
     """What a message shows of a value: its repr, if that is one line; Python writes no integer of over 4300 digits."""
     try:
         text = repr(value)
-        return f"a {type(value).__name__}" if "\n" in text else text
+        if "\n" not in text:
+            return text
+        shape = f" of shape {list(value.shape)}" if isinstance(value, np.ndarray) else ""
+        return f"a {type(value).__name__}{shape}"
     except ValueError:
         if type(value) is int:
             return f"an int of {value.bit_length()} bits"

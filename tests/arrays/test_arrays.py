@@ -562,7 +562,7 @@ def test_unknown_and_misplaced_arguments() -> None:
     ):
         encoding.encode(3, zzz=3)
     with pytest.raises(
-        TypeError, match=r"add_\(\) takes 1 positional argument\(s\), found 2; pass the others by keywo"
+        TypeError, match=r"add_\(\) takes 1 positional argument\(s\), found 2; pass all but x by keyword: "
     ):
         encoding.add_(x, 3)
     with pytest.raises(TypeError, match=r"add_\(\) is missing its argument 'x'"):

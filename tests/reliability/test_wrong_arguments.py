@@ -360,6 +360,13 @@ REMEDIED: list[tuple[str, str, str]] = [
         "encode(3, 8, convention='fairseq', mask=ids[0] != 2, offset=2 - 1)",
     ),
     (
+        "PositionalEncoding(8, padding_idx=0)",
+        "padding belongs to each call: give mask= there",
+        "PositionalEncoding(8).add_(x, mask=ids != 0)",
+    ),
+    ("encode(3, 8, scale=2.0)", "it is a factor of add_, add and embed: give it there", "add_(x, scale=2.0)"),
+    ("rope.rotate_(x, cache_position=range(3))", "did you mean 'positions'?", "rope.rotate_(x, positions=range(3))"),
+    (
         "rope.rotate_(np.ones((2, 3, 32), 'f4'), num_heads=4)",
         "heads are an axis: pass x.reshape(B, L, num_heads, -1) with seq_axis=-3",
         "rope.rotate_(np.ones((2, 3, 32), 'f4').reshape(2, 3, 4, -1), seq_axis=-3)",
@@ -378,7 +385,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("add_(x, alpha=np.True_)", "expected a number", "add_(x, alpha=1.0)"),
     # Arrays in the wrong place
     ("add_(x, scale=np.ones((3, 8)))", "scale is a numpy.ndarray, expected a number", "add_(x, scale=2.0)"),
-    ("PositionalEncoding(x)", "d_model is a ndarray, expected an int", "PositionalEncoding(8)"),
+    ("PositionalEncoding(x)", "d_model is a ndarray of shape [2, 3, 8], expected an int", "PositionalEncoding(8)"),
     (
         "rope.rotate_(x, np.arange(3))",
         "others[0] has dtype int64, expected float32 as x has; give positions=, offset=, by= and the like by their names",
