@@ -20,6 +20,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 
 _training = "to cuda cpu eval train parameters state_dict"
+_orders = "print(fastpe.conventions) for the orders of columns"
 _no_training = "leave it out: fastpe computes on the CPU, and has no parameters to train"
 # Names that other libraries have for functions, classes and attributes, and what serves here. "()" is a call of the
 # object itself.
@@ -53,14 +54,16 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
                 "PositionEncoding PositionalEmbedding PositionEmbedding SinusoidalPositionalEncoding SinePositionEncoding "
                 "SinusoidalPositionalEmbedding SinusoidalEmbedding PositionalEncoding1D ScaledSinusoidalEmbedding"
             ),
-            "use fastpe.PositionalEncoding",
+            f"use fastpe.PositionalEncoding(d_model, convention=..), and {_orders}",
         ),
         (
-            (
-                "positional_encoding get_positional_encoding sinusoidal_embedding sinusoids create_sinusoidal_positions "
-                "get_1d_sincos_pos_embed get_1d_sincos_pos_embed_from_grid"
-            ),
-            "call fastpe.encode(length, d_model)",
+            "positional_encoding get_positional_encoding sinusoidal_embedding",
+            f"call fastpe.encode(length, d_model, convention=..), and {_orders}",
+        ),
+        ("sinusoids", "call fastpe.encode(length, d_model, convention='tensor2tensor')"),
+        (
+            "create_sinusoidal_positions get_1d_sincos_pos_embed get_1d_sincos_pos_embed_from_grid",
+            "call fastpe.encode(length, d_model, convention='concat')",
         ),
         (
             (

@@ -270,8 +270,26 @@ REMEDIED: list[tuple[str, str, str]] = [
         "make a RotaryEmbedding(..) and call its tables(length)",
         "RotaryEmbedding(8, interleaved=True).tables(9)",
     ),
-    ("fastpe.SinusoidalPositionalEmbedding(8)", "use fastpe.PositionalEncoding", "fastpe.PositionalEncoding(8)"),
-    ("fastpe.get_1d_sincos_pos_embed(8, 3)", "call fastpe.encode(length, d_model)", "fastpe.encode(3, 8)"),
+    (
+        "fastpe.SinusoidalPositionalEmbedding(8)",
+        "use fastpe.PositionalEncoding(d_model, convention=..), and print(fastpe.conventions)",
+        "fastpe.PositionalEncoding(8, convention='concat')",
+    ),
+    (
+        "fastpe.sinusoidal_embedding(3, 8)",
+        "call fastpe.encode(length, d_model, convention=..), and print(fastpe.conventions)",
+        "fastpe.encode(3, 8, convention='concat')",
+    ),
+    (
+        "fastpe.get_1d_sincos_pos_embed(8, 3)",
+        "call fastpe.encode(length, d_model, convention='concat')",
+        "fastpe.encode(3, 8, convention='concat')",
+    ),
+    (
+        "fastpe.sinusoids(3, 8)",
+        "call fastpe.encode(length, d_model, convention='tensor2tensor')",
+        "fastpe.encode(3, 8, convention='tensor2tensor')",
+    ),
     (
         "fastpe.get_2d_sincos_pos_embed(8, 3)",
         "call fastpe.encode_grid(shape, d_model, convention=..)",

@@ -33,9 +33,9 @@
 // - streaming: halves of a line apart from each other (AVX2 on an Intel server, 4.7 GB/s, not 12.5); rows that are
 //   aligned differently, one by one (a third slower than fetching ahead); pieces of 16 bytes, so as not to peel (half
 //   the speed); a row's ends by plain stores (a sixth slower than whole seams). On an Intel server, where rows of 512
-//   bytes have a seam for every seven lines: a buffer of 32 KiB for narrow rows (up to 13 % slower with AVX2), 16 KiB for
-//   one block of them at a time (5 to 30 % slower), and, for tables whose columns repeat, rows put together from columns
-//   that are made once (6 to 23 % slower).
+//   bytes have a seam for every seven lines: a buffer of 32 KiB for narrow rows (up to 13 % slower with AVX2), 16 KiB
+//   for one block of them at a time (5 to 30 % slower), and, for tables whose columns repeat, rows put together from
+//   columns that are made once (6 to 23 % slower).
 #pragma once
 
 #include "elements.inl"
