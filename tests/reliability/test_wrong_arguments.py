@@ -24,6 +24,14 @@ LINEAR = {"rope_type": "linear", "factor": 4.0}
 LLAMA = {"model_type": "llama", "head_dim": 8}
 
 
+def timing_signal(length: int, channels: int, min_timescale: float, max_timescale: float) -> Any:
+    """As get_timing_signal_1d of tensor2tensor makes it."""
+    count = channels // 2
+    increment = np.log(max_timescale / min_timescale) / (count - 1)
+    angles = np.arange(length)[:, None] * (min_timescale * np.exp(-increment * np.arange(count)))
+    return np.hstack([np.sin(angles), np.cos(angles)])
+
+
 def names() -> dict[str, Any]:
     return {name: getattr(fastpe, name) for name in fastpe.__all__} | {
         "fastpe": fastpe,
@@ -41,6 +49,7 @@ def names() -> dict[str, Any]:
         "tiled": fastpe.RotaryEmbedding(8, interleaved=True).tables(4, form="tile"),
         "repeated": fastpe.RotaryEmbedding(8, interleaved=True).tables(4, form="repeat"),
         "wide": np.ones((2, 3, 16), np.float32),
+        "timing": timing_signal(3, 8, 2.0, 8.0),
         "freqs_cis": fastpe.RotaryEmbedding(8, interleaved=True).tables(3, form="complex"),
         "complex_q": np.ones((2, 3, 4), np.complex64),
         "LINEAR": LINEAR,
@@ -327,8 +336,8 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("encode(3, 8, max_wavelength=5e3)", "did you mean 'base'?", "encode(3, 8, base=5e3)"),
     (
         "encode(3, 8, min_timescale=2.0, max_timescale=8.0)",
-        "did you mean 'freq_scale', which is 1 / min_timescale, with base=max_timescale / min_timescale?",
-        "encode(3, 8, freq_scale=1 / 2.0, base=8.0 / 2.0)",
+        "did you mean 'freq_scale', the same number, with base=max_timescale / min_timescale and convention='tensor2tensor'?",
+        "np.testing.assert_allclose(encode(3, 8, freq_scale=2.0, base=8.0 / 2.0, convention='tensor2tensor'), timing, 0, 1e-7)",
     ),
     ("PositionalEncoding(8, batch_first=True)", "give seq_axis= there", "PositionalEncoding(8).add_(x, seq_axis=1)"),
     ("RotaryEmbedding(8, interleaved=True, sequence_axis=1)", "give seq_axis= there", "rope.rotate_(x, seq_axis=1)"),
