@@ -341,6 +341,17 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     ("PositionalEncoding(8, batch_first=True)", "give seq_axis= there", "PositionalEncoding(8).add_(x, seq_axis=1)"),
     ("RotaryEmbedding(8, interleaved=True, sequence_axis=1)", "give seq_axis= there", "rope.rotate_(x, seq_axis=1)"),
+    ("add_(x, emb_scale=3.0)", "did you mean 'scale'?", "add_(x, scale=3.0)"),
+    ("embed(ids, encode(9, 8), emb_scale=3.0)", "did you mean 'scale'?", "embed(ids, encode(9, 8), scale=3.0)"),
+    ("PositionalEncoding(8, emb_scale=3.0)", "give scale= there", "PositionalEncoding(8).add_(x, scale=3.0)"),
+    *(
+        (
+            wrong,
+            "scale= is a factor of x, freq_scale= of the frequencies, and alpha= of a Convention of the encoding",
+            "(add_(x, scale=3.0), add_(x, freq_scale=3.0), add_(x, convention=replace(conventions['concat'], alpha=3.0)))",
+        )
+        for wrong in ("add_(x, pe_scale=3.0)", "enc.add_(x, res_scale=3.0)", "encode(3, 8, timescale=3.0)")
+    ),
     ("add_(x, scale_embeddings=True)", "such as scale=d_model ** 0.5", "add_(x, scale=8 ** 0.5)"),
     ("PositionalEncoding(8, scale_embeddings=True)", "give scale= there", "PositionalEncoding(8).add_(x, scale=3.0)"),
     (
