@@ -80,6 +80,14 @@ REMEDIED: list[tuple[str, str, str]] = [
         'did you mean \'scaling\', such as scaling={"rope_type": .., "factor": ..}?',
         "RotaryEmbedding(8, interleaved=True, scaling=LINEAR)",
     ),
+    *(
+        (
+            f"RotaryEmbedding(8, interleaved=True, {name}=0.25)",
+            'did you mean \'scaling\', such as scaling={"rope_type": "linear", "factor": 1 / freq_scale}?',
+            "np.testing.assert_array_equal(RotaryEmbedding(8, interleaved=True, scaling=LINEAR).frequencies, rope.frequencies * 0.25)",
+        )
+        for name in ("freq_scale", "rope_freq_scale", "scale")
+    ),
     (
         "RotaryEmbedding(8, interleaved=True, max_position_embeddings=9)",
         "did you mean 'max_len'?",
