@@ -50,7 +50,7 @@ const OtherNames other_names[] = {
      {"mask"},
      ", such as mask=ids != padding_idx, and offset=padding_idx - 1 with 'fairseq'"},
     {{"axis", "sequence_axis", "seq_dim", "time_axis", "dim"}, {"seq_axis"}},
-    {{"batch_first", "time_major", "sequence_first"},
+    {{"batch_first", "time_major", "sequence_first", "tensor_format", "qkv_format"},
      {"seq_axis"},
      ", which is 0 for [L, B, ..], -2 for [.., L, D], and -3 for [.., L, heads, D]"},
     {{"interleaved", "interleave"},
@@ -117,9 +117,13 @@ const Elsewhere elsewhere[] = {
     {{"mrope_section", "mrope_sections", "sections"},
      "; it belongs to a layout: give it as sections= to the methods of fastpe.rotary_layouts[..]"},
     {{"is_neox_style", "is_neox", "neox_style", "use_neox_style", "rotate_half", "interleave", "is_interleaved",
-      "rotary_interleaved", "traditional", "layout", "style", "pairing"},
+      "rotary_interleaved", "traditional", "style", "pairing"},
      "; which columns are pairs belongs to the embedding: give interleaved= to RotaryEmbedding(..), and call its "
      "methods",
+     "inverse"},
+    {{"layout"},
+     "; the order of axes is seq_axis=, such as -3 for [.., L, heads, D]; which columns are pairs belongs to the "
+     "embedding: give interleaved= to RotaryEmbedding(..), and call its methods",
      "inverse"},
     {{"cos", "sin", "freqs_cis"},
      "; the embedding makes its own: leave it out, or call fastpe.rotate_(q, k, cos=.., sin=.., interleaved=..)",

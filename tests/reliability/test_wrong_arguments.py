@@ -195,6 +195,19 @@ REMEDIED: list[tuple[str, str, str]] = [
         "RotaryEmbedding(8, interleaved=False).rotate(x)",
     ),
     (
+        "rope.rotate_(x[None], layout='bshd')",
+        "the order of axes is seq_axis=, such as -3 for [.., L, heads, D]",
+        "rope.rotate_(x[None], seq_axis=-3)",
+    ),
+    *(
+        (
+            f"rope.rotate_(x[None], {name}='bshd')",
+            "did you mean 'seq_axis', which is 0 for [L, B, ..], -2 for [.., L, D], and -3 for [.., L, heads, D]?",
+            "rope.rotate_(x[None], seq_axis=-3)",
+        )
+        for name in ("tensor_format", "qkv_format")
+    ),
+    (
         "rope.rotate_(x, is_neox_style=True)",
         "give interleaved= to RotaryEmbedding(..), and call its methods",
         "RotaryEmbedding(8, interleaved=False).rotate_(x)",
