@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -126,3 +127,10 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
     import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
     return next(iter(difflib.get_close_matches(value.lower(), known, n=1, cutoff=cutoff)), None)
+
+
+def model_guess(name: str, near: str) -> str:
+    """What is said of a known model, in quotes, with a similar name: with other digits, it may be an older version."""
+    if re.findall(r"\d", near) == re.findall(r"\d", name):
+        return f"did you mean {near}?"
+    return f"{near} is known, and may be another model: before you take it, compare how both rotate queries and keys"

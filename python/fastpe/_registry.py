@@ -16,7 +16,7 @@ _elsewhere = (
         "rope rotary llama mistral neox gpt-neox gpt-j gptj",
         "queries and keys are rotated by a fastpe.RotaryEmbedding, which RotaryEmbedding.from_config(config) makes",
     ),
-    ("learned bert gpt2 gpt-2 opt", "a learned table is added by fastpe.add_(x, table=..)"),
+    ("learned bert gpt2 gpt-2 opt dinov2", "a learned table is added by fastpe.add_(x, table=..)"),
     ("t5 alibi bloom mpt relative", "it adds a bias to the scores, which fastpe does not make: leave the encoding out"),
 )
 _for_sequences = (
@@ -195,17 +195,24 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         if serving := self._serving(name):
             return "; ".join(serving)
         if near := nearest(name, taken):
-            return f"did you mean {near!r}?"
+            return self._guess(name, near)
         for other in self._others():
             if serving := other._serving(name):
                 return f"{'; '.join(serving)}; each is {other._to_others}"
         return f"expected one of {', '.join(taken)}"
 
+    def _guess(self, name: str, near: str) -> str:
+        """What is said of a known name that is similar to an unknown one."""
+        return f"did you mean {near!r}?"
+
     def _serving(self, name: str) -> list[str]:
-        if len(name) < 3:
+        if len(name.strip("-_. ")) < 3:
             return []
+        # GLM-4.5V may be written glm4_5v.
+        spelled = re.sub(r"\\?[-_. ]", "[-_. ]", re.escape(name))
+        spelled = re.sub(r"(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z])", "[-_. ]?", spelled, flags=re.IGNORECASE)
         # A whole word, or one of "get_2d_sincos" and "PositionalEncoding", but not the name of an option.
-        word = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=[a-z])(?=[A-Z]))(?i:{re.escape(name)})(?![a-z]|\w*=)")
+        word = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=[a-z])(?=[A-Z]))(?i:{spelled})(?![a-z]|\w*=)")
         return [
             f"{preset.name!r} serves {system}"
             for preset in self.values()

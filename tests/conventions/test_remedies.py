@@ -140,7 +140,32 @@ REMEDIED: list[tuple[str, str, str]] = [
         "identify(encode(40, 8))",
     ),
     ("encode_grid((2, 3), 8, convention='LoFTR')", "'loftr' serves", "encode_grid((2, 3), 8, convention='loftr')"),
-    ("fastpe.rotary_layouts['flux3']", "did you mean 'flux'?", "fastpe.rotary_layouts['flux']"),
+    ("fastpe.rotary_layouts['fluxx']", "did you mean 'flux'?", "fastpe.rotary_layouts['flux']"),
+    *(
+        (
+            f"fastpe.rotary_layouts[{unknown!r}]",
+            f"{known!r} is known, and may be another model: before you take it, compare how both rotate queries and keys",
+            f"fastpe.rotary_layouts[{known!r}]",
+        )
+        for unknown, known in (
+            ("flux3", "flux"),
+            ("cogview4", "cogvideox"),
+            ("qwen3_6", "qwen3_5"),
+            ("kimi_k3_vision", "kimi_k25_vision"),
+            ("gemma5_vision", "gemma4_vision"),
+        )
+    ),
+    (
+        "fastpe.rotary_layouts['glm4_5v']",
+        "'glm4v_moe' serves GLM-4V-MoE (GLM-4.5V)",
+        "fastpe.rotary_layouts['glm4v_moe']",
+    ),
+    ("fastpe.rotary_layouts['eva02']", "'timm' serves timm RotaryEmbeddingCat", "fastpe.rotary_layouts['timm']"),
+    (
+        "fastpe.rotary_layouts['dinov2']",
+        "a learned table is added by fastpe.add_(x, table=..)",
+        "add_(x, table=np.ones((9, 8), 'f4'))",
+    ),
     ("replace(vaswani, layout='interleave')", "did you mean 'interleaved'?", "replace(vaswani, layout='interleaved')"),
     ("replace(vaswani, alpha='1/sqrt(D)')", "did you mean '1/sqrt(d)'?", "replace(vaswani, alpha='1/sqrt(d)')"),
     (

@@ -512,7 +512,8 @@ def test_wrong_tables_write_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("flux1", "did you mean 'flux'?"),
+        ("fluxx", "did you mean 'flux'?"),
+        ("flux1", " is known, and may be another model: before you take it, compare how both rotate queries and keys"),
         ("pixtrl", "did you mean 'pixtral'?"),
         ("qwen2.5-vl", "'qwen2_vl' serves Qwen2-VL, Qwen2.5-VL"),
         ("Chroma", "'flux' serves Flux and Chroma"),

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._arguments import flag, integer, nearest, text
+from fastpe._arguments import flag, integer, model_guess, nearest, text
 from fastpe._rotary.scaling import is_known_type, rotary_frequencies
 
 Json = Mapping[str, Any]
@@ -186,19 +186,13 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
 
 
 def _near_type(model_type: str, known: Iterable[str]) -> str:
-    """What is said of a known type with a similar name: with other digits, it may be an older version."""
+    """What is said of a known type with a similar name."""
     from fastpe._rotary.layout_presets import rotary_layouts  # which few calls need
 
     if layout := next((name for name in rotary_layouts if model_type.startswith(name)), None):
         return f"; if it has positions of several coordinates, use fastpe.rotary_layouts[{layout!r}]"
     near = nearest(model_type, known, cutoff=0.75)
-    if near is None:
-        return ""
-    if re.findall(r"\d", near) == re.findall(r"\d", model_type):
-        return f'; did you mean "{near}"?'
-    return (
-        f'; "{near}" is known, and may be another model: before you take it, compare how both rotate queries and keys'
-    )
+    return "" if near is None else "; " + model_guess(model_type, f'"{near}"')
 
 
 class _Model:

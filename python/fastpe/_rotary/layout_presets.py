@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from fastpe._arguments import model_guess
 from fastpe._registry import Registry
 from fastpe._rotary.layout import RotaryLayout
 
@@ -24,9 +25,9 @@ class LayoutRegistry(Registry[RotaryLayout]):
     >>> import fastpe
     >>> "flux" in fastpe.rotary_layouts
     True
-    >>> fastpe.rotary_layouts["flux3"]
+    >>> fastpe.rotary_layouts["fluxx"]
     Traceback (most recent call last):
-    KeyError: "'flux3' is not a layout; did you mean 'flux'?"
+    KeyError: "'fluxx' is not a layout; did you mean 'flux'?"
     """
 
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
@@ -43,6 +44,9 @@ class LayoutRegistry(Registry[RotaryLayout]):
         if name in self.not_expressible:
             raise KeyError(f"{name!r} is not a layout: {self.not_expressible[name]}")
         return super().__getitem__(name)
+
+    def _guess(self, name: str, near: str) -> str:
+        return model_guess(name, repr(near))
 
 
 def _transformers(*models: str) -> str:
