@@ -52,10 +52,11 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
         (
             (
                 "PositionEncoding PositionalEmbedding PositionEmbedding SinusoidalPositionalEncoding SinePositionEncoding "
-                "SinusoidalPositionalEmbedding SinusoidalEmbedding PositionalEncoding1D ScaledSinusoidalEmbedding"
+                "SinusoidalPositionalEmbedding SinusoidalEmbedding PositionalEncoding1D"
             ),
             f"use fastpe.PositionalEncoding(d_model, convention=..), and {_orders}",
         ),
+        ("ScaledSinusoidalEmbedding", "use fastpe.PositionalEncoding(d_model, convention='x-transformers')"),
         (
             "positional_encoding get_positional_encoding sinusoidal_embedding",
             f"call fastpe.encode(length, d_model, convention=..), and {_orders}",

@@ -340,7 +340,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "the methods of fastpe.rotary_layouts[..]",
         "fastpe.rotary_layouts['timm'].parts(128)",
     ),
-    ("fastpe.ScaledSinusoidalEmbedding(8)", "use fastpe.PositionalEncoding", "fastpe.PositionalEncoding(8)"),
+    (
+        "fastpe.ScaledSinusoidalEmbedding(8)",
+        "use fastpe.PositionalEncoding(d_model, convention='x-transformers')",
+        "fastpe.PositionalEncoding(8, convention='x-transformers')",
+    ),
     (
         "fastpe.AbsolutePositionalEmbedding(8, 9)",
         "call fastpe.add_(x, table=..)",
