@@ -89,6 +89,8 @@ def encode_grid(
     -----
     The number of rows that are computed is the sum of the axes' lengths. Values are as exact as those of `encode`.
 
+    The convention ``"sam"`` needs points times the model's matrix, which a grid has not: call `encode_coordinates`.
+
     Examples
     --------
     >>> import fastpe
@@ -191,11 +193,17 @@ def encode_coordinates(
     With the convention ``"nerf"``, frequencies are ``2**k`` without a factor pi: Mildenhall et al., "NeRF", 2020,
     section 5.1, as in its code.
 
+    With ``"sam"``, the coordinates are points times the model's matrix ``[axes of the image, frequencies]``, and `d_model`
+    is twice the number of coordinates: one sine and one cosine of each.
+
     Examples
     --------
     >>> import numpy as np, fastpe
     >>> fastpe.encode_coordinates(np.zeros((4096, 3)), 60, convention="nerf", include_input=True).shape
     (4096, 63)
+    >>> points, matrix = np.array([[0.25, 0.5]]), np.ones((2, 128))
+    >>> fastpe.encode_coordinates((2 * points - 1) @ matrix, 2 * matrix.shape[1], convention="sam").shape
+    (1, 256)
     """
     chosen = _chosen(convention, base, freq_scale, freqs)
     d_model = integer("d_model", d_model, 1)
