@@ -182,7 +182,10 @@ Array array_from(PyObject* object, const char* name, Bfloat16 bfloat16) {
   if (array.ndim() == 0 && array.dtype().kind() == 'O') {
     throw py::type_error(text(name) + " is a " + type_name(object) +
                          ", expected an array, or what np.asarray makes an array of numbers" +
-                         (has_attribute(object, "weight") ? "; pass " + text(name) + ".weight.detach().numpy()" : ""));
+                         (has_attribute(object, "weight") ? "; pass " + text(name) + ".weight.detach().numpy()"
+                          : has_attribute(object, "state_dict")
+                              ? "; pass an array of it, such as " + text(name) + ".pe.detach().numpy()"
+                              : ""));
   }
   return array;
 }
@@ -293,6 +296,9 @@ std::string conversion(const Array& array, const char* name, const char* dtype) 
         hint = "; its elements are arrays: pass np.stack(" + text(name) + ")";
       } else if (object == Py_None) {
         hint = "; " + element_text(array, name, index) + " is None: give a number in its place";
+      } else if (has_attribute(object, "state_dict")) {
+        hint = "; its elements are modules: pass an array of one, such as " + element_text(array, name, index) +
+               ".weight.detach().numpy()";
       } else {
         return true;
       }

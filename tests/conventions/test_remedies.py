@@ -62,6 +62,19 @@ REMEDIED: list[tuple[str, str, str]] = [
         "table is a Embedding, expected an array, or what np.asarray makes an array of numbers; pass table.weight.detach().numpy()",
         "embed([1], Embedding().weight.detach().numpy())",
     ),
+    (
+        "identify([Embedding()])",
+        "its elements are modules: pass an array of one, such as table[0].weight.detach().numpy()",
+        "identify([Embedding()][0].weight.detach().numpy())",
+    ),
+    *(
+        (
+            wrong,
+            "pass an array of it, such as table.pe.detach().numpy()",
+            "(identify(Module().pe.detach().numpy()), add(x, table=Module().pe.detach().numpy()))",
+        )
+        for wrong in ("identify(Module())", "add(x, table=Module())")
+    ),
     ("identify(Embedding())", "pass table.weight.detach().numpy()", "identify(Embedding().weight.detach().numpy())"),
     ("identify(Tensor())", "pass table.detach().float().numpy()", "identify(Tensor().detach().float().numpy())"),
     (
@@ -329,6 +342,18 @@ class Embedding:
 
     weight = Tensor()
 
+    def state_dict(self) -> None:
+        pass
+
+
+class Module:
+    """Like a module of torch with a buffer."""
+
+    pe = Tensor()
+
+    def state_dict(self) -> None:
+        pass
+
 
 def names() -> dict[str, Any]:
     return {name: getattr(fastpe, name) for name in fastpe.__all__} | {
@@ -340,6 +365,7 @@ def names() -> dict[str, Any]:
         "x": np.ones((2, 3, 8), np.float32),
         "Tensor": Tensor,
         "Embedding": Embedding,
+        "Module": Module,
         "ml_dtypes": ml_dtypes,
     }
 
