@@ -80,6 +80,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         'did you mean \'scaling\', such as scaling={"rope_type": .., "factor": ..}?',
         "RotaryEmbedding(8, interleaved=True, scaling=LINEAR)",
     ),
+    (
+        "RotaryEmbedding.from_config(LLAMA, freq_scale=0.25)",
+        'write "rope_scaling": {"rope_type": "linear", "factor": 1 / freq_scale} into the config',
+        "RotaryEmbedding.from_config({**LLAMA, 'rope_scaling': LINEAR})",
+    ),
     *(
         (
             f"RotaryEmbedding(8, interleaved=True, {name}=0.25)",
@@ -369,6 +374,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("add_(x, emb_scale=3.0)", "did you mean 'scale'?", "add_(x, scale=3.0)"),
     ("embed(ids, encode(9, 8), emb_scale=3.0)", "did you mean 'scale'?", "embed(ids, encode(9, 8), scale=3.0)"),
     ("PositionalEncoding(8, emb_scale=3.0)", "give scale= there", "PositionalEncoding(8).add_(x, scale=3.0)"),
+    ("timestep_embedding([1], 8, timescale=3.0)", "did you mean 'scale'", "timestep_embedding([1], 8, scale=3.0)"),
     *(
         (
             wrong,
