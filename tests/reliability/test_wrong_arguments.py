@@ -9,6 +9,7 @@ import gc
 import inspect
 import pickle
 import pydoc
+import sys
 import weakref
 from typing import Any
 
@@ -681,6 +682,13 @@ def test_an_error_in_the_explanation_is_passed_on() -> None:
         _core.Explained(len, interrupted)()
 
 
+def test_an_explanation_is_given_the_whole_call() -> None:
+    calls: list[object] = []
+    with pytest.raises(TypeError, match="takes no keyword arguments"):
+        _core.Explained(len, lambda *call: calls.append(call))(1, 2, a=3, b=4)
+    assert calls == [(len, (1, 2), {"a": 3, "b": 4})]
+
+
 @pytest.mark.parametrize("cycle", ["none", "through the function", "through its attributes"])
 def test_a_function_and_its_explanation_are_let_go_of(cycle: str) -> None:
     def function() -> None:
@@ -694,3 +702,11 @@ def test_a_function_and_its_explanation_are_let_go_of(cycle: str) -> None:
     del explained, function
     gc.collect()
     assert alive() is None
+
+
+def test_a_function_that_is_let_go_of_lets_go_of_its_type() -> None:
+    count = 100
+    references = sys.getrefcount(_core.Explained)
+    for _ in range(count):
+        _core.Explained(len, print)
+    assert sys.getrefcount(_core.Explained) < references + count
