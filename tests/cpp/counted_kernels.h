@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many streaming stores the counted kernels did, and how many threads did some that no fence followed yet.
+// How many streaming stores the counted kernels did, and how many threads did some that no fence followed yet; and
+// which addresses they fetched.
 #pragma once
 
 #include <atomic>
@@ -13,5 +14,6 @@ extern Stores stores;
 
 void count_store();
 void count_fence();
+void count_fetch(const void* address, bool into_first_level);
 
 }  // namespace fastpe::testing

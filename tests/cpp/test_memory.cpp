@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What kernels and calls do with memory that their results do not show.
+//
 // Kernels stream where they should, and each thread's part of a call ends with a fence: without it, another thread may
 // see that the call is done before it sees what the call stored. Processors drain their buffers so soon that hardly any
 // run shows a fence that is missing, so fences are counted, in kernels that are compiled for this alone.
+//
+// Kernels fetch the rows that come next. If they fetched anything else, this would only take time.
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,22 +31,37 @@ void count_fence() {
   if (is_unfenced) --stores.unfenced_threads;
   is_unfenced = false;
 }
+
+constexpr std::uintptr_t line_bytes = 64;
+using Lines = std::set<std::uintptr_t>;
+struct Fetched {
+  Lines into_second_level, into_first_level;
+};
+Fetched* fetched = nullptr;  // null: nobody looks at it
+void count_fetch(const void* address, bool into_first_level) {
+  if (fetched == nullptr) return;
+  (into_first_level ? fetched->into_first_level : fetched->into_second_level)
+      .insert(reinterpret_cast<std::uintptr_t>(address) / line_bytes);
+}
 }  // namespace fastpe::testing
 
 namespace {
 
 using namespace fastpe;
+using fastpe::testing::Fetched;
+using fastpe::testing::Lines;
 using fastpe::testing::stores;
 
-constexpr DType dtypes[] = {DType::float32, DType::float64};
+constexpr DType streamed_dtypes[] = {DType::float32, DType::float64};
+constexpr DType all_dtypes[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16};
 
-// An array of zeros that starts `shift` elements behind a cache line.
+// An array of zeros that starts `shift` elements behind a multiple of `alignment` bytes.
 class Array {
  public:
-  Array(DType dtype, std::int64_t elements, std::int64_t shift)
-      : bytes_(static_cast<std::size_t>((elements + shift) * element_bytes(dtype) + 64)) {
-    const auto beyond = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes_.data()) % 64);
-    data = bytes_.data() + (64 - beyond) + shift * element_bytes(dtype);
+  Array(DType dtype, std::int64_t elements, std::int64_t shift, std::int64_t alignment = 64)
+      : bytes_(static_cast<std::size_t>((elements + shift) * element_bytes(dtype) + alignment)) {
+    const auto beyond = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes_.data())) % alignment;
+    data = bytes_.data() + (alignment - beyond) + shift * element_bytes(dtype);
   }
   char* data;
 
@@ -104,8 +124,8 @@ void interleaving(const Kernels& kernels, DType dtype, std::int64_t columns, std
 }
 
 // `lanes` float32 values are a vector. Sums of expansions and pairs are streamed only where vectors hold whole lines.
-void every_kernel(const Kernels& kernels, std::int64_t lanes) {
-  for (const DType dtype : dtypes) {
+void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
+  for (const DType dtype : streamed_dtypes) {
     for (const std::int64_t shift : {0, 4}) {
       for (const std::int64_t gap : {0, 16}) {
         for (const std::int64_t columns : {128, 1024}) {  // rows without a gap are narrow, or have seams
@@ -118,6 +138,87 @@ void every_kernel(const Kernels& kernels, std::int64_t lanes) {
     }
   }
 }
+
+// ---- fetches
+
+// Rows with a gap between them. They begin with a vector, so that all of the next row is fetched.
+class FetchedRows : public Array {
+ public:
+  static constexpr std::int64_t count = 3, columns = 128, longest_vector_bytes = 128;
+  static std::int64_t stride_bytes(DType dtype) { return (columns + 32) * element_bytes(dtype); }
+
+  explicit FetchedRows(DType dtype) : Array(dtype, count * (columns + 32), 0, longest_vector_bytes), dtype_(dtype) {}
+  void add_lines(Lines& lines, std::int64_t offset_bytes) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data + offset_bytes);
+    const auto end = begin + static_cast<std::uintptr_t>(columns * element_bytes(dtype_));
+    for (std::uintptr_t byte = begin; byte < end; byte += fastpe::testing::line_bytes) {
+      lines.insert(byte / fastpe::testing::line_bytes);
+    }
+  }
+
+ private:
+  DType dtype_;
+};
+
+// has_next_out: whether other rows are written than are read. offsets_bytes: those of gathered rows, or null.
+template <class Kernel, class Arguments>
+void check_fetches(Kernel kernel, Arguments arguments, DType dtype, bool has_next_out,
+                   const std::int64_t* offsets_bytes) {
+  const FetchedRows x(dtype), next_x(dtype), out(dtype), next_out(dtype);
+  arguments.out = out.data;
+  arguments.x = x.data;
+  const std::int64_t stride_bytes = FetchedRows::stride_bytes(dtype);
+  arguments.out_row_stride_bytes = arguments.x_row_stride_bytes = stride_bytes;
+  arguments.rows = FetchedRows::count;
+  if (offsets_bytes == nullptr) arguments.next_x = next_x.data;
+  if (has_next_out) arguments.next_out = next_out.data;
+  Lines expected;
+  for (std::int64_t row = 0; row < FetchedRows::count; ++row) {
+    offsets_bytes == nullptr ? next_x.add_lines(expected, row * stride_bytes)
+                             : x.add_lines(expected, offsets_bytes[row + 1]);
+    if (has_next_out) next_out.add_lines(expected, row * stride_bytes);
+  }
+  for (const bool fetches_close : {false, true}) {
+    arguments.fetches_close = fetches_close;
+    Fetched fetched;
+    fastpe::testing::fetched = &fetched;
+    kernel(arguments);
+    fastpe::testing::fetched = nullptr;
+    const bool into_first_level = fetches_close && !has_next_out;
+    CHECK(fetched.into_first_level == (into_first_level ? expected : Lines()));
+    CHECK(fetched.into_second_level == (into_first_level ? Lines() : expected));
+  }
+}
+
+void every_fetching_kernel(const Kernels& kernels) {
+  const std::vector<double> ones(FetchedRows::columns, 1.0);
+  const char* const table = reinterpret_cast<const char*>(ones.data());
+  for (const DType dtype : all_dtypes) {
+    const std::int64_t stride_bytes = FetchedRows::stride_bytes(dtype);
+    const std::int64_t offsets_bytes[] = {stride_bytes, 0, 0, 2 * stride_bytes};
+    for (const bool has_next_out : {false, true}) {
+      Combination c{};
+      c.addend = table;
+      c.columns = FetchedRows::columns;
+      c.scale = c.alpha = 1.0;
+      check_fetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, nullptr);
+      c.x_offsets_bytes = offsets_bytes;
+      check_fetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, offsets_bytes);
+      for (const bool interleaved : {false, true}) {
+        for (const bool backwards : {false, true}) {
+          Rotation r{};
+          r.cosines = r.sines = table;
+          r.pairs = r.half = FetchedRows::columns / 2;
+          r.interleaved = interleaved;
+          r.backwards = backwards;
+          check_fetches(kernels.rotate[index_of(dtype)], r, dtype, has_next_out, nullptr);
+        }
+      }
+    }
+  }
+}
+
+// ---- calls
 
 // Calls are large enough for two threads.
 void every_call(std::int64_t lanes) {
@@ -132,7 +233,7 @@ void every_call(std::int64_t lanes) {
       CHECK_EQUAL(stores.unfenced_threads, 0);
     }
   };
-  for (const DType dtype : dtypes) {
+  for (const DType dtype : streamed_dtypes) {
     const Array x(dtype, rows * columns, 0), first(dtype, rows * columns, 4), second(dtype, rows * columns, 4);
     const Rows from = rows_view(x.data, dtype, rows, columns), to = rows_view(first.data, dtype, rows, columns);
     const Rows sines = rows_view(second.data, dtype, rows, columns);
@@ -148,8 +249,9 @@ int main() {
   for (const std::string& name : available_instruction_sets()) {
     const std::int64_t lanes = name == "avx512" ? 16 : name == "avx2" ? 8 : 4;
     use_instruction_set(name);
-    every_kernel(active_kernels(), lanes);
+    every_streaming_kernel(active_kernels(), lanes);
     active_kernels().streaming_fence();
+    every_fetching_kernel(active_kernels());
     every_call(lanes);
     std::printf("%s: %d failures so far\n", name.c_str(), fastpe::testing::failures());
   }
