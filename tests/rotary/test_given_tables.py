@@ -129,9 +129,12 @@ def test_one_row_may_be_given_for_many_positions() -> None:
 
 
 GRID = np.indices((3, 3)).reshape(2, -1).T
+TEXT_AND_DIAGONAL = np.repeat([[0], [0], [1], [2], [3]], 2, axis=1)
 
 
-@pytest.mark.parametrize("angles", [GRID, GRID[4:5], GRID[::4], np.zeros((4, 2)), np.ones((4, 2))], ids=str)
+@pytest.mark.parametrize(
+    "angles", [GRID, GRID[4:5], GRID[::4], TEXT_AND_DIAGONAL, np.zeros((4, 2)), np.ones((4, 2))], ids=str
+)
 @pytest.mark.parametrize("repeated", [False, True])
 def test_axes_may_share_frequencies(angles: Array, repeated: bool) -> None:
     """Cells on the diagonal have each column twice, and so have rows whose columns are all alike."""
@@ -169,11 +172,26 @@ def test_fewer_than_three_tiled_rows_are_not_noticed() -> None:
         fastpe.rotate_(x, cos=cos, sin=sin, interleaved=False)
 
 
-def test_keys_and_their_latent_part_are_no_tables() -> None:
+@pytest.mark.parametrize(
+    ("of_cos", "of_sin"),
+    [([0, 1, 0, 1, 2], [0, 1, 0, 1, 2]), ([0, 1, 0, 1], [0, 1, 2, 3]), ([0, 1, 2, 3], [0, 1, 0, 1])],
+)
+def test_some_columns_may_be_there_twice(of_cos: list[int], of_sin: list[int]) -> None:
+    columns = values((5, 4), FLOAT32, seed=13)
+    cos, sin = (np.ascontiguousarray(columns[:, each]) for each in (of_cos, of_sin))
+    x = values((2, 5, 12), FLOAT32, seed=14)
+    same = expected(x, cos, sin, interleaved=True)
+    assert_same_bits(fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True), same)
+
+
+NO_CIRCLES = [np.ones(8), np.zeros(8), np.full(8, np.nan), np.linspace(0.1, 0.9, 8), np.linspace(1.0, 1.001, 8)]
+
+
+@pytest.mark.parametrize("key", NO_CIRCLES, ids=str)
+def test_keys_and_their_latent_part_are_no_tables(key: Array) -> None:
     rope = fastpe.RotaryEmbedding(8, interleaved=True)
-    for values_of in (np.ones, np.zeros):
-        q, k, latent = np.ones((2, 4, 3, 8)), values_of((2, 3, 8)), np.zeros((2, 3, 8))
-        assert rope.rotate_(q, k, latent)[2] is latent
+    q, k, latent = np.ones((2, 4, 3, 8)), np.tile(key, (2, 3, 1)), np.zeros((2, 3, 8))
+    assert rope.rotate_(q, k, latent)[2] is latent
 
 
 def test_tables_may_be_read_only() -> None:
