@@ -288,6 +288,15 @@ def test_what_is_near_in_its_first_rows_alone_is_not_named() -> None:
     assert (found.largest_difference, len(found.notes)) == (np.inf, 1)
 
 
+@pytest.mark.parametrize("row", [0, 1, 4, 14, 70, 195])
+def test_a_damaged_row_of_a_grid_is_named(row: int) -> None:
+    # Also one of the first cells of an axis, which say the encoding of the other.
+    table = fastpe.encode_grid((14, 14), 32, convention="mae2d").reshape(-1, 32)
+    table[row] += 1.0
+    near = "a sample of the rows fits fastpe.encode_grid((14, 14), 32, convention='mae2d').reshape(-1, 32), but row"
+    assert fastpe.identify(table).notes[0] == f"{near} {row} is off by up to 1"
+
+
 def test_rows_that_barely_turn_are_near_nothing() -> None:
     # As the slow frequencies of every base begin.
     for rows in (1, 4):
