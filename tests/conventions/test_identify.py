@@ -288,6 +288,21 @@ def test_what_is_near_in_its_first_rows_alone_is_not_named() -> None:
     assert (found.largest_difference, len(found.notes)) == (np.inf, 1)
 
 
+@pytest.mark.parametrize("class_tokens", [0, 1])
+def test_zero_rows_of_a_grid_are_left_out_and_named(class_tokens: int) -> None:
+    whole = fastpe.encode_grid((14, 14), 32, convention="mae2d", class_tokens=class_tokens).reshape(-1, 32)
+    table = whole.copy()
+    table[[5, 71]] = 0.0
+    found = fastpe.identify(table)
+    assert (_preset(found), found.zero_rows) == ("mae2d", (*range(class_tokens), 5, 71))
+    assert "rows left at zero: 5, 71" in found.notes
+    np.testing.assert_array_equal(_made_again(found), whole)
+    (noisy,), _ = _noisy(table)
+    noisy[[*found.zero_rows]] = 0.0
+    near = fastpe.identify(noisy).notes[0]
+    assert re.fullmatch(r"the nearest is grid 'mae2d' .*, off by up to 0.0\d+; rows left at zero: 5, 71", near), near
+
+
 @pytest.mark.parametrize("row", [0, 1, 4, 14, 70, 195])
 def test_a_damaged_row_of_a_grid_is_named(row: int) -> None:
     # Also one of the first cells of an axis, which say the encoding of the other.

@@ -18,7 +18,7 @@ from fastpe._grid.presets import grid_conventions
 from fastpe._identify.answer import Answer
 from fastpe._identify.near import Candidate, nearly
 from fastpe._identify.phases import digits, geometric, measured, steps_error
-from fastpe._identify.readings import Array, angle_tolerance, excess, rounding_of, stored_dtype, tolerance
+from fastpe._identify.readings import Array, angle_tolerance, excess, left_at_zero, rounding_of, stored_dtype, tolerance
 from fastpe._sinusoid.encoder import PositionalEncoding
 
 # No row of an encoding has values that all are smaller than this, so that such rows are class tokens.
@@ -70,16 +70,23 @@ def answers(array: Array) -> Iterator[Answer]:
             if reading.class_tokens:
                 rows = "its first row is" if reading.class_tokens == 1 else f"its first {reading.class_tokens} rows are"
                 notes.insert(0, f"{rows} zero, as for class tokens")
+            base, scales = knobs
+            allowed = _allowed(preset, reading, base, scales, rounding)
+            zero = np.flatnonzero(~array.any(axis=1)) if array.ndim == 2 else np.zeros(0, np.intp)
+            left = zero[zero >= reading.class_tokens]
+            if left.size:
+                # Rows that are zero are not compared.
+                allowed = np.where(np.isin(np.arange(len(array)), left)[:, None], np.inf, allowed)
+                notes.append(left_at_zero(left.tolist()))
             others = tuple(other.name for _, other, same in found if other is not preset and same == knobs)
             if others:
                 notes.append(f"the same at this width and shape: {', '.join(others)}")
-            base, scales = knobs
             axis = dataclasses.replace(preset.axis, base=base, freq_scale=max(scales))
             yield Answer(
                 f"grid {preset.name}",
                 _call(preset, reading, base, scales),
                 (array,),
-                (_allowed(preset, reading, base, scales, rounding),),
+                (allowed,),
                 dataclasses.replace(preset, axis=axis),
                 others,
                 tuple(notes),

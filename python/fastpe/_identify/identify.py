@@ -13,13 +13,12 @@ import numpy.typing as npt
 from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Answer, Identification
 from fastpe._identify.near import Candidate, nearest
-from fastpe._identify.readings import Array, checked, rounded_to, rounding_of, stored_dtype
+from fastpe._identify.readings import Array, checked, left_at_zero, rounded_to, rounding_of, stored_dtype
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._wrong_calls import explained
 
 # No tokenizer has a padding index beyond this.
 _largest_padding_index = 7
-_zero_rows_shown = 5
 # The share of equal values from which on halves are taken for the same.
 _mostly = 0.8
 # What a table is good for that nothing known makes.
@@ -218,8 +217,7 @@ def _sequences(array: Array) -> Iterator[Answer]:
         note = f"{skipped}: tokens start at row {start}, and the call makes the rows from there on"
         yield from _sequence(array[start:], rounding, (note, *rounded), start)
     if zero:
-        some = ", ".join(map(str, zero[:_zero_rows_shown])) + (", .." if len(zero) > _zero_rows_shown else "")
-        rounded = (f"rows left at zero: {some}", *rounded)
+        rounded = (left_at_zero(zero), *rounded)
     yield from _sequence(array, rounding, rounded)
 
 

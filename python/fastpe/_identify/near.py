@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fastpe._identify.answer import evaluated
-from fastpe._identify.readings import Array, largest_in_rows
+from fastpe._identify.readings import Array, largest_in_rows, left_at_zero
 
 # The mean difference, relative to the amplitude, up to which a table is taken for a changed table of a candidate.
 nearly = 0.05
@@ -54,10 +54,13 @@ def nearest(candidates: Iterable[Candidate]) -> tuple[str, float] | None:
         return None
     made = evaluated(best.code)
     arrays = made if isinstance(made, tuple) else (made,)
+    left: list[int] = []
     differences = np.max([*map(largest_in_rows, best.given, arrays)], axis=0)
     if best.given[0].ndim == 2:
         # Rows that are zero are not compared.
-        differences[~np.any([array.any(axis=1) for array in best.given], axis=0)] = 0.0
+        zero = ~np.any([array.any(axis=1) for array in best.given], axis=0)
+        left = np.flatnonzero(zero & (differences > 0.0)).tolist()
+        differences[zero] = 0.0
     worst = int(np.argmax(differences))
     largest, others = float(differences[worst]), float(np.delete(differences, worst).max(initial=0.0))
     # A single row of many may be the one of a padding index, or damaged.
@@ -68,4 +71,5 @@ def nearest(candidates: Iterable[Candidate]) -> tuple[str, float] | None:
     if stands_out:
         alone = f"by {largest:.2g} in row {worst}"
         off = f"off by up to {others:.2g}, and {alone}" if others else f"off {alone} alone"
-    return f"the nearest is {best.title}, {off}", largest
+    beside = f"; {left_at_zero(left)}" if left else ""
+    return f"the nearest is {best.title}, {off}{beside}", largest

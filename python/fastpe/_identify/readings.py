@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ _float32_angle_error = 2.5e-7
 _float32_power_error = 2.0**-23
 # Beyond this, tables of different conventions would be taken for one another.
 _largest_tolerance = 0.2
+_zero_rows_shown = 5
 # The bound if nothing may be off, which keeps ratios finite.
 _least_bound = 1e-300
 
@@ -112,6 +113,12 @@ def rounded_to(array: Array, stored: str) -> str:
 def rounding_of(dtype: str) -> float:
     """The relative error of one rounding to a dtype."""
     return _rounding.get(dtype, _float32_rounding)
+
+
+def left_at_zero(rows: Sequence[int]) -> str:
+    """What a note says of rows that are zero, and were not compared."""
+    some = ", ".join(map(str, rows[:_zero_rows_shown])) + (", .." if len(rows) > _zero_rows_shown else "")
+    return f"rows left at zero: {some}"
 
 
 def angle_tolerance(frequencies: npt.NDArray[np.float64], furthest: float) -> npt.NDArray[np.float64]:
