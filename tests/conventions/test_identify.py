@@ -398,6 +398,20 @@ def test_integers_are_no_bfloat16() -> None:
     assert "its values are rounded to integers" in fastpe.identify(table.astype(np.float32)).notes
 
 
+@pytest.mark.parametrize("factor", [1000, 4096, 32767, 2**30])
+def test_codes_of_any_factor_are_known(factor: int) -> None:
+    kind = np.int16 if factor < 2**15 else np.int32
+    table, *tables = (np.round(each * factor).astype(kind) for each in (fastpe.encode(300, 64), *ROPE.tables(300)))
+    found = fastpe.identify(table)
+    assert (_preset(found), found.alpha) == ("vaswani", pytest.approx(factor))
+    assert found.notes[0] == "its values are rounded to integers"
+    assert np.abs(_made_again(found) - table).max() < found.tolerance
+    rope = fastpe.identify(*tables).rotary
+    assert rope is not None
+    assert rope.attention_factor == pytest.approx(factor)
+    np.testing.assert_array_equal(rope.frequencies, ROPE.frequencies)
+
+
 @pytest.mark.parametrize(
     ("d_model", "best", "others"),
     [

@@ -18,7 +18,7 @@ from fastpe._grid.presets import grid_conventions
 from fastpe._identify.answer import Answer
 from fastpe._identify.near import Candidate, nearly
 from fastpe._identify.phases import digits, geometric, measured, steps_error
-from fastpe._identify.readings import Array, angle_tolerance, excess, left_at_zero, rounding_of, stored_dtype, tolerance
+from fastpe._identify.readings import Array, angle_tolerance, excess, left_at_zero, stored_as, tolerance
 from fastpe._sinusoid.encoder import PositionalEncoding
 
 # No row of an encoding has values that all are smaller than this, so that such rows are class tokens.
@@ -57,8 +57,7 @@ class Reading:
 
 def answers(array: Array) -> Iterator[Answer]:
     """All grids that fit, simplest reading first."""
-    stored = stored_dtype(array)
-    rounding = rounding_of(stored)
+    rounding, stored = stored_as(array)
     for reading in _readings(array):
         found = []
         for preset in grid_conventions.values():

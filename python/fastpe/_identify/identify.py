@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Answer, Identification
 from fastpe._identify.near import Candidate, nearest
-from fastpe._identify.readings import Array, checked, left_at_zero, rounded_to, rounding_of, stored_dtype
+from fastpe._identify.readings import Array, checked, left_at_zero, stored_as
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._wrong_calls import explained
 
@@ -200,9 +200,8 @@ def _candidates(array: Array) -> Iterator[Candidate]:
 
 
 def _sequences(array: Array) -> Iterator[Answer]:
-    stored = stored_dtype(array)
-    rounding = rounding_of(stored)
-    rounded = (f"its values are rounded to {rounded_to(array, stored)}",) if stored != array.dtype.name else ()
+    rounding, stored = stored_as(array)
+    rounded = (f"its values are rounded to {stored}",) if stored != array.dtype.name else ()
     zero = np.flatnonzero(~array.any(axis=1)).tolist()
     leading = zero == list(range(len(zero)))
     padding = len(zero) == 1 and 0 < zero[0] <= _largest_padding_index

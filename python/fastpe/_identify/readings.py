@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ probe_rows = 16
 
 # The relative error of one rounding to each dtype. float64 tables have often passed through float32.
 _rounding = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
-_float32_rounding = 2.0**-24
+float32_rounding = 2.0**-24
 # The relative error of angles in systems that compute them in float32. Up to 1.5e-7 was measured; this has a margin.
 _float32_angle_error = 2.5e-7
 # Rounding a power's exponent to float32, and the factor before it, adds this much for each unit of the exponent.
@@ -85,34 +85,46 @@ def checked(name: str, table: Any) -> Array:
     return array.astype(np.float64) if array.dtype.kind in "iub" else array
 
 
-def stored_dtype(array: Array) -> str:
-    """The narrowest dtype that holds the first values exactly: values that were rounded to it tell no more."""
+class Stored(NamedTuple):
+    """How values were rounded. Of several, the largest is the coarsest.
+
+    Attributes
+    ----------
+    rounding : float
+        The error of one rounding, relative to the amplitude.
+    name : str
+        The dtype, or integers.
+    """
+
+    rounding: float
+    name: str
+
+
+def stored_as(array: Array) -> Stored:
+    """Integers, or the narrowest dtype that holds the first values exactly: values rounded to it tell no more."""
     own = str(array.dtype.name)
-    if array.dtype.kind not in "fc" or own in _rounding:
-        return own
+    as_given = Stored(_rounding.get(own, float32_rounding), own)
+    if array.dtype.kind not in "fc":
+        return as_given
     sample = array[:search_rows]
     parts = np.ascontiguousarray(sample).view(sample.real.dtype)
     if np.isin(parts, (-1, 0, 1)).all():
-        return own
+        return as_given
+    if np.array_equal(parts, np.rint(parts)):
+        # Integers that are coarser than bfloat16 would fit many conventions.
+        rounding = min(0.5 / float(np.abs(parts).max()), _rounding["bfloat16"])
+        return Stored(max(rounding, as_given.rounding), "integers")
+    if own in _rounding:
+        return as_given
     with np.errstate(over="ignore"):
         single = parts.astype(np.float32)
         half = single.astype(np.float16)
     if (single == parts).all():
         if not (single.view(np.uint32) & 0xFFFF).any():
-            return "bfloat16"
+            return Stored(_rounding["bfloat16"], "bfloat16")
         if (half == single).all():
-            return "float16"
-    return own
-
-
-def rounded_to(array: Array, stored: str) -> str:
-    """What a note says of values that a narrow dtype holds: small integers fit float16 and bfloat16, too."""
-    return "integers" if np.array_equal(array, np.rint(array)) else stored
-
-
-def rounding_of(dtype: str) -> float:
-    """The relative error of one rounding to a dtype."""
-    return _rounding.get(dtype, _float32_rounding)
+            return Stored(_rounding["float16"], "float16")
+    return as_given
 
 
 def left_at_zero(rows: Sequence[int]) -> str:

@@ -26,13 +26,13 @@ from fastpe._identify.phases import (
 )
 from fastpe._identify.readings import (
     Array,
+    Stored,
     angle_tolerance,
     excess,
+    float32_rounding,
     probe_rows,
-    rounded_to,
-    rounding_of,
     search_rows,
-    stored_dtype,
+    stored_as,
     tolerance,
 )
 from fastpe._rotary.embedding import RotaryEmbedding
@@ -71,8 +71,8 @@ class Reading:
         Of cosines and sines.
     given : tuple of ndarray
         The arrays.
-    stored : str
-        The narrowest dtype that holds their values.
+    stored : Stored
+        How their values were rounded.
     starts : tuple of int
         Positions that the first row may have.
     steps_error : float
@@ -83,14 +83,14 @@ class Reading:
     steps: Floats
     amplitude: float
     given: tuple[Array, ...]
-    stored: str
+    stored: Stored
     starts: tuple[int, ...]
     steps_error: float
 
     @property
     def rounding(self) -> float:
         """The relative error of one rounding."""
-        return rounding_of(self.stored)
+        return self.stored.rounding
 
     def allowed(self, rope: RotaryEmbedding, positions: npt.NDArray[np.intp]) -> Array:
         """How far each value of one of the arrays may be off, in the rows of these positions."""
@@ -246,8 +246,8 @@ def _pair_readings(cos: Array, sin: Array) -> Iterator[Reading]:
 def _circular(form: str, cos: Array, sin: Array, given: tuple[Array, ...]) -> Iterator[Reading]:
     if len(cos) < _fewest_rows:
         return
-    stored = max(stored_dtype(cos), stored_dtype(sin), key=rounding_of)
-    rounding = rounding_of(stored)
+    stored = max(stored_as(cos), stored_as(sin))
+    rounding = stored.rounding
     rows = np.arange(min(len(cos), search_rows))
     phases = measured(sin[rows].astype(np.float64), cos[rows].astype(np.float64), rows, rounding)
     if phases is None:
@@ -280,17 +280,19 @@ def _linear(array: Array) -> Iterator[Reading]:
         steps = rows[-1] / last
     if abs(start) > _largest_start:
         return
-    stored = stored_dtype(array)
-    yield Reading("angles", steps, 1.0, (array,), stored, (start,), steps_error(rounding_of(stored), 1))
+    stored = stored_as(array)
+    yield Reading("angles", steps, 1.0, (array,), stored, (start,), steps_error(stored.rounding, 1))
 
 
 def _answers(readings: Iterator[Reading]) -> Iterator[Answer]:
     for reading in readings:
         for start in reading.starts:
             for rope, notes in _embeddings(reading, start):
-                if reading.rounding > rounding_of("float32"):
-                    stored = rounded_to(reading.given[0], reading.stored)
-                    notes = (f"its values are rounded to {stored}, which leaves few digits to its numbers", *notes)
+                if reading.rounding > float32_rounding:
+                    notes = (
+                        f"its values are rounded to {reading.stored.name}, which leaves few digits to its numbers",
+                        *notes,
+                    )
                 rows = len(reading.given[0])
                 allowed = reading.allowed(rope, start + np.arange(rows))
                 yield Answer(
