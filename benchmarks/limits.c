@@ -13,7 +13,7 @@
 #endif
 
 // A streaming store, and a vector of floats from two of doubles.
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
 #define LANES 16
 #define STREAM(to, vector) _mm512_stream_ps(to, vector)
 #define ALL(value) _mm512_set1_ps(value)
@@ -24,7 +24,7 @@
 #define STREAM(to, vector) _mm256_stream_ps(to, vector)
 #define ALL(value) _mm256_set1_ps(value)
 #define NARROWED(first, second) _mm256_set_m128(_mm256_cvtpd_ps(second), _mm256_cvtpd_ps(first))
-#elif defined(__SSE__)
+#elif defined(__SSE2__)
 #define LANES 4
 #define STREAM(to, vector) _mm_stream_ps(to, vector)
 #define ALL(value) _mm_set1_ps(value)
@@ -207,8 +207,8 @@ void add_table(void* x, const float* table, int dtype, size_t batch_count, size_
 }
 
 // Rows of sines and cosines from anchors at hand, streamed: 31 rows around each of two anchors at once, by the angle
-// addition theorem, in panels whose tables stay in the second-level cache. Then the anchors are turned to the next rows.
-// Parts of lines at a row's ends are stored as usual.
+// addition theorem, in panels of columns. Then the anchors are turned to the next rows. Each row begins on a cache
+// line's boundary.
 #define ROWS_TO_A_SIDE 15
 #define ROWS_AROUND (2 * ROWS_TO_A_SIDE + 1)
 #define PANEL 256

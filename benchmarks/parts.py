@@ -28,6 +28,7 @@ streaming_fill = "streaming stores of a constant"
 _flags = {"avx512": ["-march=native", "-mprefer-vector-width=512"], "avx2": ["-march=native", "-mno-avx512f"]}
 
 _dtypes = ["float32", "float16", "bfloat16"]  # as limits.c numbers them
+_rows_to_a_side = 15  # of an anchor, as in limits.c
 _size, _int, _float, _pointer = ctypes.c_size_t, ctypes.c_int, ctypes.c_float, ctypes.c_void_p
 _functions = {
     "store_constant": (_pointer, _size, _float, _int),
@@ -108,8 +109,9 @@ def careful_expansion(rows: int, columns: int, check: Check) -> list[Contender]:
     begin = -(memory.ctypes.data // memory.itemsize) % line
     out = memory[begin : begin + rows * columns].reshape(rows, columns)
     radians = 10_000.0 ** (-np.repeat(np.arange(columns / 2), 2) * 2 / columns)
-    turns = np.multiply.outer([*range(16), 62], radians)
-    angles = np.multiply.outer([15, 46], radians)
+    rows_around = 2 * _rows_to_a_side + 1
+    turns = np.multiply.outer([*range(_rows_to_a_side + 1), 2 * rows_around], radians)
+    angles = np.multiply.outer([_rows_to_a_side, _rows_to_a_side + rows_around], radians)
     values, slopes = np.sin(angles), np.cos(angles)
     values[:, 1::2], slopes[:, 1::2] = np.cos(angles[:, 1::2]), -np.sin(angles[:, 1::2])
     anchors = np.stack([values, slopes], axis=1)

@@ -130,7 +130,7 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
 
 
 def model_guess(name: str, near: str) -> str:
-    """What is said of a known model, in quotes, with a similar name: with other digits, it may be an older version."""
+    """What a message says of `near`, a known and quoted name that is similar: other digits may be another version."""
     if re.findall(r"\d", near) == re.findall(r"\d", name):
         return f"did you mean {near}?"
     return f"{near} is known, and may be another model: before you take it, compare how both rotate queries and keys"

@@ -291,7 +291,7 @@ void run(const Call& call, Interruption* interruption) {
                      [&](std::int64_t begin, std::int64_t end, int thread) {
                        Walk walk(call, plan, columns, scratch.data() + thread * plan.scratch.bytes());
                        for_each_share(plan, shape, begin, end, [&walk](const Share& share) { walk.go(share); });
-                       // A fence after each call of a kernel took up to a tenth of the time, for rows of 256 bytes.
+                       // A fence after each call of a kernel took up to a sixth of the time, for rows of 256 bytes.
                        if (plan.memory.streaming) active_kernels().streaming_fence();
                      });
     if (!completed) throw Interrupted{};

@@ -15,7 +15,7 @@ from fastpe._identify.readings import Array, largest_in_rows, left_at_zero
 nearly = 0.05
 # The largest difference of such a table, in the same unit: values that are unrelated differ by up to 2.
 _largest = 0.5
-# How many times as far off as all others a row is that is named apart. It has at least as many others.
+# A row is named apart if it is this many times as far off as any other, and has at least as many others.
 _stands_out = 10.0
 
 
