@@ -305,6 +305,7 @@ MAE2D = fastpe.grid_conventions["mae2d"]
         (MAE2D, {"cell_offset": "0.5"}, TypeError, "cell_offset is '0.5', expected a number"),
         (MAE2D, {"cell_offset": np.inf}, ValueError, "cell_offset is inf, expected a finite number"),
         (MAE2D, {"input_last": 1}, TypeError, "input_last is 1, expected True or False"),
+        (MAE2D, {"projected": 1}, TypeError, "projected is 1, expected True or False"),
         (MAE2D, {"serves": "me"}, TypeError, "serves is 'me', expected a tuple of str"),
         (MAE2D, {"source": None}, TypeError, "source is None, expected a str"),
     ],

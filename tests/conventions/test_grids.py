@@ -16,7 +16,7 @@ from fastpe import GridConvention
 from ..oracles.reference import FOREIGN, NATIVE
 
 CONCAT = fastpe.conventions["concat"]
-WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12)}
+WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12), "sam": (2, 4)}
 DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 
 

@@ -193,6 +193,21 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     ("replace(mae2d, axis_order=(0, 0))", "such as (1, 0)", "replace(mae2d, axis_order=(1, 0))"),
     ("encode_grid((2, 3), 6, convention='mae2d')", "a multiple of 4", "encode_grid((2, 3), 8, convention='mae2d')"),
+    *(
+        (
+            wrong,
+            (
+                "2 axes were given, expected 128, half of d_model: convention 'sam' is for points times the model's matrix; "
+                "give these to fastpe.encode_coordinates, with d_model=2 * matrix.shape[1]: SAM PositionEmbeddingRandom, of "
+                "(2 * points - 1) @ matrix"
+            ),
+            "encode_coordinates((2 * points - 1) @ np.ones((2, 128)), d_model=2 * 128, convention='sam')",
+        )
+        for wrong in (
+            "encode_grid((4, 4), 256, convention='sam')",
+            "encode_coordinates(points, 256, convention='sam')",
+        )
+    ),
     ("encode_grid(5, 8, convention='mae2d')", "such as (height, width)", "encode_grid((5, 5), 8, convention='mae2d')"),
     (
         "encode_grid((2, 3), 8, convention='detr', mask=np.ones((2, 3)))",
@@ -363,6 +378,7 @@ def names() -> dict[str, Any]:
         "vaswani": fastpe.conventions["vaswani"],
         "mae2d": fastpe.grid_conventions["mae2d"],
         "x": np.ones((2, 3, 8), np.float32),
+        "points": np.array([[0.25, 0.5], [1.0, 0.125]]),
         "Tensor": Tensor,
         "Embedding": Embedding,
         "Module": Module,

@@ -44,6 +44,8 @@ class GridConvention(Preset):
         The number that is added to counted coordinates. Normalized coordinates are divided by the last one without it.
     input_last : bool
         Whether coordinates themselves, where a call includes them, come after the encoding.
+    projected : bool
+        Whether coordinates are points times a matrix of the model's. Each then has one frequency, that is two columns.
     serves : tuple of str
         Systems that use it. Comparisons ignore them.
     source : str
@@ -74,6 +76,7 @@ class GridConvention(Preset):
     normalize: bool = False
     cell_offset: float = 0.0
     input_last: bool = False
+    projected: bool = False
     serves: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     source: str = dataclasses.field(default="", compare=False)
 
@@ -107,6 +110,7 @@ class GridConvention(Preset):
             "normalize": flag("normalize", self.normalize),
             "cell_offset": number("cell_offset", self.cell_offset),
             "input_last": flag("input_last", self.input_last),
+            "projected": flag("projected", self.projected),
             "serves": texts("serves", self.serves),
             "source": text("source", self.source),
         }
@@ -121,6 +125,7 @@ class GridConvention(Preset):
         """Columns of each axis, in vector order; even, and not always `d_model` in all."""
         shares = (1,) * axis_count if self.proportions is None else self.proportions
         self._check_axis_count(axis_count, shares)
+        self._check_projected(d_model, axis_count)
         total = 2 * sum(shares)
         if self.remainder == "truncate":
             return tuple(2 * -(-d_model * share // total) for share in shares)
@@ -132,6 +137,15 @@ class GridConvention(Preset):
                     f"columns among {axis_count} axes in pairs"
                 )
         return tuple(2 * (d_model * share // total) for share in shares)
+
+    def _check_projected(self, d_model: int, axis_count: int) -> None:
+        if self.projected and d_model != 2 * axis_count:
+            systems = f": {'; '.join(self.serves)}" if self.serves else ""
+            raise ValueError(
+                f"{axis_count} axes were given, expected {d_model / 2:g}, half of d_model: convention {self.name!r} is for "
+                f"points times the model's matrix; give these to fastpe.encode_coordinates, with "
+                f"d_model=2 * matrix.shape[1]{systems}"
+            )
 
     def _check_axis_count(self, axis_count: int, per_axis: tuple[int, ...]) -> None:
         if len(per_axis) != axis_count:
@@ -157,6 +171,8 @@ class GridConvention(Preset):
         return f"{columns}; w_k = {frequency_text(self.axis)}, n per axis"
 
     def _counting(self) -> str:
+        if self.projected:
+            return "coordinates are points times the model's matrix"
         first = self.axis.first_position
         offset = f", less {-self.cell_offset:g}" if self.cell_offset < 0 else f", plus {self.cell_offset:g}"
         return (

@@ -89,7 +89,7 @@ def encode_grid(
     -----
     The number of rows that are computed is the sum of the axes' lengths. Values are as exact as those of `encode`.
 
-    The convention ``"sam"`` needs points times the model's matrix, which are no grid: call `encode_coordinates`.
+    The convention ``"sam"`` is for points times the model's matrix, which are no grid: call `encode_coordinates`.
 
     Examples
     --------

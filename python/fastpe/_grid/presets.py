@@ -99,9 +99,10 @@ grid_conventions = Registry(
             "sam",
             dataclasses.replace(_concat, freq_scale=2.0 * math.pi),
             outermost="function",
+            projected=True,
             serves=(
-                "SAM PositionEmbeddingRandom, of points times its matrix",
-                "nerfstudio RFFEncoding, of points times its matrix",
+                "SAM PositionEmbeddingRandom, of (2 * points - 1) @ matrix",
+                "nerfstudio RFFEncoding, of points @ matrix",
             ),
             source="facebookresearch/segment-anything:segment_anything/modeling/prompt_encoder.py @1fee4b32",
         ),
