@@ -277,17 +277,18 @@ std::string conversion(const Array& array, const char* name, const char* dtype) 
   const char kind = array.dtype().kind();
   if (kind == 'c' && text(dtype) == "float32") return parts_of_complex(name, array.itemsize());
   const std::string numbers = kind == 'c' ? "np.real(" + text(name) + ")" : text(name);
-  const std::string asarray = "np.asarray(" + numbers + ", np." + dtype + ")";
+  const std::string type = (text(dtype) == "bfloat16" ? "ml_dtypes." : "np.") + text(dtype);
+  const std::string asarray = "np.asarray(" + numbers + ", " + type + ")";
   if (kind == 'U') {
     const std::string number = array.ndim() == 0 ? "int(" + text(name) + ")" : asarray;
     return "; give numbers, or " + number + " where the text is digits";
   }
-  if (kind == 'S') return "; give numbers, or np.frombuffer(" + text(name) + ", np." + dtype + ") of raw bytes";
+  if (kind == 'S') return "; give numbers, or np.frombuffer(" + text(name) + ", " + type + ") of raw bytes";
   if (array.dtype().has_fields()) {
     return "; pass one field of it, such as " + text(name) + "['field'], that has numbers";
   }
   if (kind == 'V' && array.dtype().num() < first_registered_type) {
-    return "; pass " + text(name) + ".view(np." + dtype + ") of raw bytes";
+    return "; pass " + text(name) + ".view(" + type + ") of raw bytes";
   }
   std::string hint = "; pass " + asarray;
   if (kind == 'O') {
@@ -465,8 +466,7 @@ void require_shape(const Array& array, const Shape& shape, const char* name) {
 
 std::string same_dtype(const Array& array, const char* name, const Array& like) {
   if (array.dtype().kind() == 'c') return parts_of_complex(name, array.itemsize());
-  const std::string dtype = dtype_text(like.dtype());
-  return "; pass np.asarray(" + text(name) + ", " + (dtype == "bfloat16" ? "ml_dtypes." : "np.") + dtype + ")";
+  return conversion(array, name, dtype_text(like.dtype()).c_str());
 }
 
 void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name) {

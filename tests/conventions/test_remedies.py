@@ -75,6 +75,14 @@ REMEDIED: list[tuple[str, str, str]] = [
         )
         for wrong in ("identify(Module())", "add(x, table=Module())")
     ),
+    *(
+        (
+            wrong,
+            "its elements are modules: pass an array of one, such as table[0].weight.detach().numpy()",
+            "add(x, table=[Embedding()][0].weight.detach().numpy())",
+        )
+        for wrong in ("add(x, table=[Embedding()])", "add_(x, table=[Embedding()])")
+    ),
     ("identify(Embedding())", "pass table.weight.detach().numpy()", "identify(Embedding().weight.detach().numpy())"),
     ("identify(Tensor())", "pass table.detach().float().numpy()", "identify(Tensor().detach().float().numpy())"),
     (
