@@ -61,7 +61,18 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
             "positional_encoding get_positional_encoding sinusoidal_embedding",
             f"call fastpe.encode(length, d_model, convention=..), and {_orders}",
         ),
-        ("sinusoids", "call fastpe.encode(length, d_model, convention='tensor2tensor')"),
+        ("sinusoids get_timing_signal_1d", "call fastpe.encode(length, d_model, convention='tensor2tensor')"),
+        ("get_sinusoid_encoding_table", "call fastpe.encode(length, d_model, convention='vaswani')"),
+        (
+            (
+                "M2M100SinusoidalPositionalEmbedding NllbMoeSinusoidalPositionalEmbedding "
+                "Speech2TextSinusoidalPositionalEmbedding TrOCRSinusoidalPositionalEmbedding"
+            ),
+            (
+                "use fastpe.PositionalEncoding(d_model, convention='fairseq'), with mask=ids != padding_idx and "
+                "offset=padding_idx - 1 in its calls"
+            ),
+        ),
         (
             "create_sinusoidal_positions get_1d_sincos_pos_embed get_1d_sincos_pos_embed_from_grid",
             "call fastpe.encode(length, d_model, convention='concat')",
@@ -77,10 +88,22 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
             "RotaryEmbeddingCat RotaryEmbeddingDinoV3 RotaryEmbedding2D",
             "call the methods of fastpe.rotary_layouts[..], and print(fastpe.rotary_layouts) for its names",
         ),
-        ("AbsolutePositionalEmbedding LearnedPositionalEmbedding", "call fastpe.add_(x, table=..) with its weight"),
-        ("ALiBi Alibi alibi_slopes", "leave the encoding out: fastpe makes no biases of scores"),
+        ("AbsolutePositionalEmbedding", "call fastpe.add_(x, table=.., alpha=d_model**-0.5) with its emb.weight"),
+        (
+            "LearnedPositionalEmbedding",
+            (
+                "call fastpe.add_(x, table=..) with its weight, and with mask=ids != padding_idx and "
+                "offset=padding_idx + 1 if it has a padding_idx"
+            ),
+        ),
+        ("WhisperPositionalEmbedding", "call fastpe.add_(x, table=..) with its weight"),
+        ("ALiBi Alibi AlibiPositionalBias alibi_slopes", "leave the encoding out: fastpe makes no biases of scores"),
         ("set_num_threads set_threads", "give num_threads= to each call, or set FASTPE_NUM_THREADS"),
         ("get_timestep_embedding Timesteps", "call fastpe.timestep_embedding(timesteps, embedding_dim)"),
+        (
+            "SinusoidalPosEmb",
+            "call fastpe.timestep_embedding(timesteps, embedding_dim), with the scale= of its forward, if it has one",
+        ),
     ),
     "PositionalEncoding": (
         ("() forward call apply", "call add(x), or add_(x), which writes into x, or encode(length) for the table"),

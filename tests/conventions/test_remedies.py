@@ -21,6 +21,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "'tensor2tensor' serves openai/whisper",
         "encode(3, 8, convention='tensor2tensor')",
     ),
+    ("encode(3, 8, convention='trocr')", "'fairseq' serves", "encode(3, 8, convention='fairseq')"),
     ("conventions['whisper']", "'tensor2tensor' serves openai/whisper", "conventions['tensor2tensor']"),
     (
         "encode(3, 8, convention='mae2d')",

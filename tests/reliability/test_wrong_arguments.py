@@ -33,6 +33,13 @@ def timing_signal(length: int, channels: int, min_timescale: float, max_timescal
     return np.hstack([np.sin(angles), np.cos(angles)])
 
 
+def cosines_first(length: int, channels: int) -> Any:
+    """As SinusoidalPositionalEncoding of mlx makes it with cos_first."""
+    count = channels // 2
+    angles = np.arange(length)[:, None] * np.exp(np.linspace(0.0, np.log(1e-4), count))
+    return np.hstack([np.cos(angles), np.sin(angles)]) * (2 / channels) ** 0.5
+
+
 def names() -> dict[str, Any]:
     return {name: getattr(fastpe, name) for name in fastpe.__all__} | {
         "fastpe": fastpe,
@@ -51,6 +58,8 @@ def names() -> dict[str, Any]:
         "repeated": fastpe.RotaryEmbedding(8, interleaved=True).tables(4, form="repeat"),
         "wide": np.ones((2, 3, 16), np.float32),
         "timing": timing_signal(3, 8, 2.0, 8.0),
+        "timing_signal": timing_signal,
+        "mlx": cosines_first(3, 8),
         "freqs_cis": fastpe.RotaryEmbedding(8, interleaved=True).tables(3, form="complex"),
         "complex_q": np.ones((2, 3, 4), np.complex64),
         "LINEAR": LINEAR,
@@ -214,6 +223,33 @@ REMEDIED: list[tuple[str, str, str]] = [
         for name in ("tensor_format", "qkv_format")
     ),
     (
+        "rotate_(x[None], **tables, interleaved=False, layout='bshd')",
+        "the order of axes is seq_axis=, such as -3 for [.., L, heads, D]; which columns are pairs is interleaved=",
+        "rotate_(x[None], **tables, interleaved=False, seq_axis=-3)",
+    ),
+    *(
+        (
+            f"rotate_(x[None], **tables, interleaved=False, {name}='bshd')",
+            "did you mean 'seq_axis', which is 0 for [L, B, ..], -2 for [.., L, D], and -3 for [.., L, heads, D]?",
+            "rotate_(x[None], **tables, interleaved=False, seq_axis=-3)",
+        )
+        for name in ("tensor_format", "qkv_format", "unsqueeze_dim")
+    ),
+    (
+        "rotate_(x, **tables, style='neox')",
+        "did you mean 'interleaved', which is True for neighbours",
+        "rotate_(x, **tables, interleaved=False)",
+    ),
+    *(
+        (f"{call}, seqlen_offsets=[2, 5])", "did you mean 'offset'?", f"{call}, offset=[2, 5])")
+        for call in ("rope.rotate_(x", "rotate_(x, **tables, interleaved=False")
+    ),
+    (
+        "rope.rotate_(x, position_embeddings=(halves['cos'], halves['sin']))",
+        "the embedding makes its own: leave it out, or call fastpe.rotate_(q, k, cos=.., sin=.., interleaved=..)",
+        "(rope.rotate_(x), rotate_(x, **halves, interleaved=False))",
+    ),
+    (
         "rope.rotate_(x, is_neox_style=True)",
         "give interleaved= to RotaryEmbedding(..), and call its methods",
         "RotaryEmbedding(8, interleaved=False).rotate_(x)",
@@ -353,9 +389,46 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "fastpe.AbsolutePositionalEmbedding(8, 9)",
-        "call fastpe.add_(x, table=..)",
+        "call fastpe.add_(x, table=.., alpha=d_model**-0.5) with its emb.weight",
+        "np.testing.assert_array_equal(add_(x - 1, table=x[0] * 3, alpha=8**-0.5), x * 3 * np.float32(8**-0.5))",
+    ),
+    (
+        "fastpe.LearnedPositionalEmbedding(9, 8, 1)",
+        "call fastpe.add_(x, table=..) with its weight, and with mask=ids != padding_idx and offset=padding_idx + 1",
+        "fastpe.add_(x, table=np.ones((9, 8), 'f4'), mask=ids != 0, offset=0 + 1)",
+    ),
+    (
+        "fastpe.WhisperPositionalEmbedding(9, 8)",
+        "call fastpe.add_(x, table=..) with its weight",
         "fastpe.add_(x, table=np.ones((9, 8), 'f4'))",
     ),
+    *(
+        (
+            f"fastpe.{name}SinusoidalPositionalEmbedding(9, 8, 0)",
+            (
+                "use fastpe.PositionalEncoding(d_model, convention='fairseq'), with mask=ids != padding_idx and "
+                "offset=padding_idx - 1 in its calls"
+            ),
+            "fastpe.PositionalEncoding(8, convention='fairseq').add_(x, mask=ids != 0, offset=0 - 1)",
+        )
+        for name in ("M2M100", "NllbMoe", "Speech2Text", "TrOCR")
+    ),
+    (
+        "fastpe.get_timing_signal_1d(3, 8)",
+        "call fastpe.encode(length, d_model, convention='tensor2tensor')",
+        "np.testing.assert_allclose(fastpe.encode(3, 8, convention='tensor2tensor'), timing_signal(3, 8, 1.0, 1e4), 0, 1e-7)",
+    ),
+    (
+        "fastpe.get_sinusoid_encoding_table(3, 8)",
+        "call fastpe.encode(length, d_model, convention='vaswani')",
+        "fastpe.encode(3, 8, convention='vaswani')",
+    ),
+    (
+        "fastpe.SinusoidalPosEmb(8)(ids[0])",
+        "call fastpe.timestep_embedding(timesteps, embedding_dim), with the scale= of its forward, if it has one",
+        "(fastpe.timestep_embedding(ids[0], 8), fastpe.timestep_embedding(ids[0], 8, scale=1000))",
+    ),
+    ("fastpe.AlibiPositionalBias(8, 8)", "fastpe makes no biases of scores", "x.copy()"),
     ("fastpe.set_num_threads(1)", "give num_threads= to each call", "fastpe.add_(x, num_threads=1)"),
     (
         "PositionalEncoding.from_config(LLAMA)",
@@ -379,10 +452,16 @@ REMEDIED: list[tuple[str, str, str]] = [
     *(
         (
             wrong,
-            "scale= is a factor of x, freq_scale= of the frequencies, and alpha= of a Convention of the encoding",
+            "scale= of add_, add and embed is a factor of x, freq_scale= of the frequencies, alpha= of a Convention of the encoding",
             "(add_(x, scale=3.0), add_(x, freq_scale=3.0), add_(x, convention=replace(conventions['concat'], alpha=3.0)))",
         )
-        for wrong in ("add_(x, pe_scale=3.0)", "enc.add_(x, res_scale=3.0)", "encode(3, 8, timescale=3.0)")
+        for wrong in (
+            "add_(x, pe_scale=3.0)",
+            "enc.add_(x, res_scale=3.0)",
+            "encode(3, 8, timescale=3.0)",
+            "encode(3, 8, scale=3.0)",
+            "enc.encode(3, scale=3.0)",
+        )
     ),
     ("add_(x, scale_embeddings=True)", "such as scale=d_model ** 0.5", "add_(x, scale=8 ** 0.5)"),
     ("PositionalEncoding(8, scale_embeddings=True)", "give scale= there", "PositionalEncoding(8).add_(x, scale=3.0)"),
@@ -391,10 +470,40 @@ REMEDIED: list[tuple[str, str, str]] = [
         "did you mean 'freqs'?",
         "RotaryEmbedding(4, interleaved=True, freqs=[1.0, 0.1])",
     ),
+    *(
+        (
+            f"RotaryEmbedding(interleaved=True, {name}=0.5)",
+            "did you mean 'rotary_dim', which is this share of the head's columns?",
+            "RotaryEmbedding(interleaved=True, rotary_dim=4)",
+        )
+        for name in ("partial_rotary_factor", "rotary_emb_fraction")
+    ),
+    ("RotaryEmbedding(dims=8, interleaved=True)", "did you mean 'rotary_dim'?", "RotaryEmbedding(8, interleaved=True)"),
     (
-        "RotaryEmbedding(interleaved=True, partial_rotary_factor=0.5)",
-        "did you mean 'rotary_dim', which is this share of the head's columns?",
-        "RotaryEmbedding(interleaved=True, rotary_dim=4)",
+        "timestep_embedding([1], num_channels=8)",
+        "did you mean 'embedding_dim'?",
+        "timestep_embedding([1], embedding_dim=8)",
+    ),
+    ("embed(ids, embedding=encode(9, 8))", "did you mean 'table'?", "embed(ids, table=encode(9, 8))"),
+    (
+        "encode(3, 8, cos_first=True)",
+        "give convention=dataclasses.replace(preset, cosine_first=True) with a preset, such as fastpe.conventions['mlx']",
+        "np.testing.assert_allclose(encode(3, 8, convention=replace(conventions['mlx'], cosine_first=True)), mlx, 0, 1e-7)",
+    ),
+    (
+        "encode_grid((2, 3), num_pos_feats=4, convention='detr')",
+        "did you mean 'd_model', which is twice this number for two axes?",
+        "encode_grid((2, 3), d_model=8, convention='detr')",
+    ),
+    (
+        "encode_grid((2, 3), 8, convention='detr', normalize=False)",
+        ("give convention=dataclasses.replace(fastpe.grid_conventions['detr'], normalize=False) and freq_scale=1"),
+        "encode_grid((2, 3), 8, convention=replace(fastpe.grid_conventions['detr'], normalize=False), freq_scale=1)",
+    ),
+    (
+        "encode_grid((2, 3), 8, convention='mae2d', interpolation_scale=2.0)",
+        "did you mean 'spacing', which is base_size / length / interpolation_scale for each axis?",
+        "encode_grid((2, 3), 8, convention='mae2d', spacing=(16 / 2 / 2.0, 16 / 3 / 2.0))",
     ),
     (
         "RotaryEmbedding(8, interleaved=True, interpolate_factor=4.0)",
@@ -434,7 +543,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "padding belongs to each call: give mask= there",
         "PositionalEncoding(8).add_(x, mask=ids != 0)",
     ),
-    ("encode(3, 8, scale=2.0)", "it is a factor of add_, add and embed: give it there", "add_(x, scale=2.0)"),
+    ("encode(3, 8, alpha=2.0)", "it is a factor of add_, add and embed: give it there", "add_(x, alpha=2.0)"),
     ("rope.rotate_(x, cache_position=range(3))", "did you mean 'positions'?", "rope.rotate_(x, positions=range(3))"),
     (
         "rope.rotate_(np.ones((2, 3, 32), 'f4'), num_heads=4)",

@@ -380,6 +380,8 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
     ("config", "arguments", "words"),
     [
         ({"model_type": "bert"}, {}, "model_type is 'bert', a model that has no rotary embedding"),
+        ({"model_type": "clip"}, {}, "model_type is 'clip', a model that has no rotary embedding"),
+        ({"model_type": "siglip"}, {}, "model_type is 'siglip', a model that has no rotary embedding"),
         ({"model_type": "lama"}, {}, "model_type is 'lama', which is not known.*give interleaved=True.*mean \"llama\""),
         ({}, {}, "model_type is None, which is not known"),
         (

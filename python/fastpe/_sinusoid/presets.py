@@ -71,7 +71,7 @@ conventions = Registry(
             serves=(
                 "fairseq SinusoidalPositionalEmbedding",
                 "transformers M2M100 and NLLB-MoE",
-                "transformers Speech2Text",
+                "transformers Speech2Text and TrOCR",
             ),
             source="facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py @3d262bb2",
         ),
