@@ -303,6 +303,16 @@ def test_zero_rows_of_a_grid_are_left_out_and_named(class_tokens: int) -> None:
     assert re.fullmatch(r"the nearest is grid 'mae2d' .*, off by up to 0.0\d+; rows left at zero: 5, 71", near), near
 
 
+@pytest.mark.parametrize("class_tokens", [0, 1, 2])
+def test_a_grid_is_found_whose_first_cell_is_zero(class_tokens: int) -> None:
+    whole = fastpe.encode_grid((14, 14), 32, convention="mae2d", class_tokens=class_tokens).reshape(-1, 32)
+    table = whole.copy()
+    table[class_tokens] = 0.0
+    found = fastpe.identify(table)
+    assert (_preset(found), f"rows left at zero: {class_tokens}" in found.notes) == ("mae2d", True)
+    np.testing.assert_array_equal(_made_again(found), whole)
+
+
 @pytest.mark.parametrize("row", [0, 1, 4, 14, 70, 195])
 def test_a_damaged_row_of_a_grid_is_named(row: int) -> None:
     # Also one of the first cells of an axis, which say the encoding of the other.

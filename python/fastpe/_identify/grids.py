@@ -121,10 +121,12 @@ def _readings(array: Array, small: float = 0.0) -> Iterator[Reading]:
     """The grids that the table may have. Leading rows with no value beyond `small` are those of class tokens."""
     d_model = array.shape[-1]
     if array.ndim == 2:
-        tokens = int(np.argmax((np.abs(array) > small).any(axis=1)))
-        for shape in _shapes(len(array) - tokens):
-            flat = "" if tokens else f".reshape(-1, {d_model})"
-            yield Reading(array[tokens:].reshape(*shape, d_model), tokens, flat=flat)
+        leading = int(np.argmax((np.abs(array) > small).any(axis=1)))
+        # The last of them may be the first cell, left at zero.
+        for tokens in range(leading, max(leading - 2, -1), -1):
+            for shape in _shapes(len(array) - tokens):
+                flat = "" if tokens else f".reshape(-1, {d_model})"
+                yield Reading(array[tokens:].reshape(*shape, d_model), tokens, flat=flat)
         return
     yield Reading(array)
     yield Reading(np.moveaxis(array, 0, -1), channels_first=True)
