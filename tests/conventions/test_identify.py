@@ -263,6 +263,16 @@ def test_a_near_rotary_embedding_is_named(form: Any, base: float) -> None:
     assert f"{found.largest_difference:.2g}" == largest
 
 
+@pytest.mark.parametrize("form", ["halves", "tile", "cos_sin"])
+@pytest.mark.parametrize(("base", "factor"), [(10000.0, 8.0), (500000.0, 4.0), (20000.0, 1.5)])
+def test_a_near_rotary_embedding_with_a_linear_scaling_is_named(form: Any, base: float, factor: float) -> None:
+    scaling = {"rope_type": "linear", "factor": factor}
+    tables = fastpe.RotaryEmbedding(64, interleaved=False, base=base, scaling=scaling).tables(300, form=form)
+    given, largest = _noisy(*(tables if isinstance(tables, tuple) else (tables,)))
+    near = f"the nearest is a rotary embedding in form {form!r} with base={base!r}, scaling={scaling!r}, off by up to"
+    assert fastpe.identify(*given).notes[0] == f"{near} {largest}"
+
+
 @pytest.mark.parametrize(
     ("name", "arranged"),
     [

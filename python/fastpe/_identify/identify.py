@@ -64,8 +64,8 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
 
     Presets that a narrow or short table cannot tell apart are in `Identification.equivalents`.
 
-    If no call makes the table, but a preset as it is, or a rotary embedding without scaling, comes close to it, the
-    notes name the nearest one and the largest difference.
+    If no call makes the table, but a preset as it is, or a rotary embedding without scaling or with a linear one, comes
+    close to it, the notes name the nearest one and the largest difference.
 
     Examples
     --------

@@ -148,7 +148,7 @@ def single_arrays(array: Array) -> Iterator[Answer]:
 
 
 def near_pairs(cos: Array, sin: Array) -> Iterator[Candidate]:
-    """Embeddings without scaling, in the forms that cosines and sines that lie apart may have."""
+    """Embeddings without scaling or with a linear one, in the forms that cosines and sines that lie apart may have."""
     if cos.ndim != 2 or cos.dtype.kind == "c" or sin.dtype.kind == "c":
         return
     half = cos.shape[1] // 2
@@ -173,25 +173,30 @@ def near_single_arrays(array: Array) -> Iterator[Candidate]:
 
 
 def _candidates(form: str, cos: Array, sin: Array, given: tuple[Array, ...]) -> Iterator[Candidate]:
-    """Embeddings with usual bases, and with those that somebody may have chosen and that the phases say."""
+    """Embeddings with usual bases, and with numbers that somebody may have chosen and that the phases say."""
     if len(cos) < _fewest_rows:
         return
     rows = np.arange(min(len(cos), search_rows))
     pairs = cos.shape[1]
     phases = measured(sin[rows].astype(np.float64), cos[rows].astype(np.float64), rows, nearly)
-    bases = [*_usual_bases]
+    bases, factors = [*_usual_bases], [1.0]
     if phases is not None:
         # The slow frequencies of a changed table say nothing.
         fast = int(np.argmax([*(phases.steps < nearly), True]))
         found = geometric(phases.steps[:fast], np.arange(fast) / pairs, 1e4, 1.0, steps_error(nearly, len(rows)))
-        bases += [base for base, scale in found if scale == 1.0 and base == rounded(base, _digits_of_bases)]
-    for base in dict.fromkeys(bases):
-        rope = _embedding(2 * pairs, form, {"base": base})
+        bases += [base for base, _ in found if base == rounded(base, _digits_of_bases)]
+        factors += [rounded(1.0 / scale, _digits_of_bases) for _, scale in found if 0.0 < scale < 1.0]
+    for factor, base in dict.fromkeys(itertools.product(factors, bases)):
+        arguments: Arguments = {"base": base}
+        if factor != 1.0:
+            arguments["scaling"] = {"rope_type": "linear", "factor": factor}
+        rope = _embedding(2 * pairs, form, arguments)
         if rope is not None:
             made = rope.tables(len(rows), dtype=np.float64)
             arrays = made if isinstance(made, tuple) else (made,)
             distances = [np.abs(each[rows] - array).mean() for each, array in zip(given, arrays, strict=True)]
-            title = f"a rotary embedding in form {form!r} with base={base!r}"
+            shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+            title = f"a rotary embedding in form {form!r} with {shown}"
             yield Candidate(title, _call(rope, 0, len(cos)), given, float(np.mean(distances)))
 
 
