@@ -358,6 +358,12 @@ def test_a_damaged_row_of_a_rotary_table_is_named() -> None:
     assert fastpe.identify(cos, sin).notes[0] == near
 
 
+@pytest.mark.filterwarnings("error")
+def test_frequencies_that_barely_fall_raise_no_warning() -> None:
+    frequencies = np.r_[np.ones(60), np.linspace(0.9, 1e-4, 4)]
+    assert fastpe.identify(*fastpe.RotaryEmbedding(128, interleaved=False, freqs=frequencies).tables(40))
+
+
 def test_tiled_tables_are_to_be_cut() -> None:
     noise = np.tile(np.random.default_rng(1).normal(size=(60, 4)), 2)
     noise[3, 2] = 5.0  # a damaged value

@@ -439,7 +439,12 @@ def _blended(reading: Reading) -> Iterator[list[Arguments]]:
     logarithm = min(-pairs * math.log(steps[1]), largest_logarithm)
     for base in dict.fromkeys([*_usual_bases, *nearby(math.exp(logarithm))]):
         ratios = steps * base**exponents
-        if not is_round(base) or abs(ratios[1] - 1.0) * steps[1] > reading.steps_error or ratios[-1] > 0.999:
+        if (
+            base <= 1.0
+            or not is_round(base)
+            or abs(ratios[1] - 1.0) * steps[1] > reading.steps_error
+            or ratios[-1] > 0.999
+        ):
             continue
         for factor in dict.fromkeys(nearby(1.0 / float(ratios[-1]))):
             # Sines of small angles are relatively exact.
