@@ -358,10 +358,33 @@ def test_a_damaged_row_of_a_rotary_table_is_named() -> None:
     assert fastpe.identify(cos, sin).notes[0] == near
 
 
+def test_one_row_among_zeros_is_near_nothing() -> None:
+    table = np.zeros((40, 512))
+    table[7] = fastpe.encode([7], 512)
+    table[7, 3] += 4.0
+    assert fastpe.identify(table).notes == AS_IT_IS
+
+
 @pytest.mark.filterwarnings("error")
 def test_frequencies_that_barely_fall_raise_no_warning() -> None:
     frequencies = np.r_[np.ones(60), np.linspace(0.9, 1e-4, 4)]
     assert fastpe.identify(*fastpe.RotaryEmbedding(128, interleaved=False, freqs=frequencies).tables(40))
+
+
+def test_rows_of_position_0_alone_say_nothing() -> None:
+    for form in ("halves", "tile"):
+        cos, sin = ROPE.tables(1, form=form)
+        for pair in ((cos, sin), (sin, cos)):
+            (note,) = fastpe.identify(*pair).notes
+            assert note.endswith("as at position 0, which is the same in every embedding: give other rows, too")
+
+
+def test_rows_left_at_zero_do_not_make_tables_tiled() -> None:
+    cos, sin = ROPE.tables(40)
+    cos[6:] = sin[6:] = 0.0
+    cos[3, 2] += 4.0
+    (note,) = fastpe.identify(cos, sin).notes
+    assert note.endswith("rotates by tables [L, pairs] as they are")
 
 
 def test_tiled_tables_are_to_be_cut() -> None:

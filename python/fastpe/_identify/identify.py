@@ -24,6 +24,9 @@ _mostly = 0.8
 # What a table is good for that nothing known makes.
 _table_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
 _tables_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
+_not_turned = (
+    "table or sin is zero in each row, as at position 0, which is the same in every embedding: give other rows, too"
+)
 _swapped = "table has the sines and sin has the cosines: give them the other way round"
 
 
@@ -90,8 +93,12 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
             raise ValueError(
                 "sin equals table, expected the sines that go with table's cosines; give an array that has both alone"
             )
+        # Rows of position 0 and rows left at zero have equal halves in every form.
+        turned = array.any(axis=-1) & sines.any(axis=-1)
         as_they_are = _tables_as_they_are
-        if _is_tiled(array) and _is_tiled(sines):
+        if not turned.any():
+            as_they_are = _not_turned
+        elif _is_tiled(array[turned]) and _is_tiled(sines[turned]):
             as_they_are += f", once they are cut to [:, :{array.shape[-1] // 2}]"
         found = _first_that_holds(
             rotary.pairs(array, sines), rotary.near_pairs(array, sines), array, _as_given(table), (as_they_are,)

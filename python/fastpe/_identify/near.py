@@ -55,16 +55,18 @@ def nearest(candidates: Iterable[Candidate]) -> tuple[str, float] | None:
     made = evaluated(best.code)
     arrays = made if isinstance(made, tuple) else (made,)
     left: list[int] = []
+    compared = len(best.given[0])
     differences = np.max([*map(largest_in_rows, best.given, arrays)], axis=0)
     if best.given[0].ndim == 2:
         # Rows that are zero are not compared.
         zero = ~np.any([array.any(axis=1) for array in best.given], axis=0)
         left = np.flatnonzero(zero & (differences > 0.0)).tolist()
         differences[zero] = 0.0
+        compared -= int(np.count_nonzero(zero))
     worst = int(np.argmax(differences))
     largest, others = float(differences[worst]), float(np.delete(differences, worst).max(initial=0.0))
     # A single row of many may be the one of a padding index, or damaged.
-    stands_out = best.given[0].ndim == 2 and len(differences) > _stands_out and others < largest / _stands_out
+    stands_out = best.given[0].ndim == 2 and compared > _stands_out and others < largest / _stands_out
     if (others if stands_out else largest) > _largest * best.amplitude:
         return None
     off = f"off by up to {largest:.2g}"
