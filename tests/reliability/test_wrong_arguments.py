@@ -149,6 +149,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "did you mean 'positions'?",
         "wan.rotate_(q, positions=np.zeros((4, 3)))",
     ),
+    (
+        "wan.tables((1, 4, 6), 128)",
+        "pass layout.positions((1, 4, 6)) for the cells of a grid, or [(1, 4, 6)] for one point",
+        "(wan.tables(wan.positions((1, 4, 6)), 128), wan.tables([(1, 4, 6)], 128))",
+    ),
     ("wan.parts(128, base=1e4)", "did you mean 'theta'?", "wan.parts(128, theta=1e4)"),
     (
         "flux.tables(np.zeros((4, 3)), 128, axes_dim=(16, 56, 56))",

@@ -267,7 +267,8 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         Parameters
         ----------
         positions : array_like [.., coordinates]
-            An array of any shape S with an axis of coordinates at its end: that of `positions`, or your own.
+            An array of any shape S with an axis of coordinates at its end: that of `positions`, or your own. A tuple of
+            ints is refused, since it may be the shape of a grid.
         head_dim : int
             Columns of a head.
         theta, sections : optional
@@ -295,6 +296,12 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         >>> cos.shape
         (384, 80)
         """
+        if isinstance(positions, tuple) and positions and all(isinstance(each, int) for each in positions):
+            given = shown(positions)
+            raise TypeError(
+                f"positions is {given}, expected an array [.., coordinates]; pass layout.positions({given}) for the cells of "
+                f"a grid, or [{given}] for one point"
+            )
         plan = self._plan(head_dim, theta, sections)
         name = self.form if form is None else choice("form", form, _forms)
         options: dict[str, Any] = {"dtype": dtype, "num_threads": num_threads}
