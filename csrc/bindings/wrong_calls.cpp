@@ -25,7 +25,7 @@ const OtherNames other_names[] = {
     {{"dim", "head_dim", "head_size", "rotary_dim", "rope_dim", "d_model", "d", "embed_dim", "embedding_dim",
       "hidden_size", "hidden_dim", "n_embd", "width", "dims", "num_channels"},
      {"rotary_dim", "d_model", "head_dim", "embedding_dim"}},
-    {{"num_pos_feats"}, {"d_model"}, ", which is twice this number for two axes"},
+    {{"num_pos_feats", "num_position_features"}, {"d_model"}, ", which is twice this number for two axes"},
     {{"interpolation_scale"}, {"spacing"}, ", which is base_size / length / interpolation_scale for each axis"},
     {{"min_timescale"},
      {"freq_scale"},

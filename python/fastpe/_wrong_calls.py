@@ -85,7 +85,7 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
             "call fastpe.encode_grid(shape, d_model, convention=..)",
         ),
         (
-            "RotaryEmbeddingCat RotaryEmbeddingDinoV3 RotaryEmbedding2D",
+            "RotaryEmbeddingCat RotaryEmbeddingDinoV3 RotaryEmbedding2D FluxPosEmbed",
             "call the methods of fastpe.rotary_layouts[..], and print(fastpe.rotary_layouts) for its names",
         ),
         ("AbsolutePositionalEmbedding", "call fastpe.add_(x, table=.., alpha=d_model**-0.5) with its emb.weight"),

@@ -388,6 +388,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "fastpe.rotary_layouts['timm'].parts(128)",
     ),
     (
+        "fastpe.FluxPosEmbed(10000, [16, 56, 56])",
+        "the methods of fastpe.rotary_layouts[..]",
+        "fastpe.rotary_layouts['flux'].parts(128)",
+    ),
+    (
         "fastpe.ScaledSinusoidalEmbedding(8)",
         "use fastpe.PositionalEncoding(d_model, convention='x-transformers')",
         "fastpe.PositionalEncoding(8, convention='x-transformers')",
@@ -495,10 +500,13 @@ REMEDIED: list[tuple[str, str, str]] = [
         "give convention=dataclasses.replace(preset, cosine_first=True) with a preset, such as fastpe.conventions['mlx']",
         "np.testing.assert_allclose(encode(3, 8, convention=replace(conventions['mlx'], cosine_first=True)), mlx, 0, 1e-7)",
     ),
-    (
-        "encode_grid((2, 3), num_pos_feats=4, convention='detr')",
-        "did you mean 'd_model', which is twice this number for two axes?",
-        "encode_grid((2, 3), d_model=8, convention='detr')",
+    *(
+        (
+            f"encode_grid((2, 3), {name}=4, convention='detr')",
+            "did you mean 'd_model', which is twice this number for two axes?",
+            "encode_grid((2, 3), d_model=8, convention='detr')",
+        )
+        for name in ("num_pos_feats", "num_position_features")
     ),
     (
         "encode_grid((2, 3), 8, convention='detr', normalize=False)",
