@@ -69,22 +69,31 @@ class Array {
   std::vector<char> bytes_;
 };
 
+// How many streaming stores a kernel does.
 template <class Kernel, class Arguments>
-void check_streaming(Kernel kernel, const Arguments& arguments, bool streams) {
+int stores_of(Kernel kernel, const Arguments& arguments) {
   stores.all = 0;
   kernel(arguments);
-  CHECK_EQUAL(stores.all > 0, streams);
+  return stores.all;
 }
 
-void expanding(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift, std::int64_t gap,
-               bool adds, bool streams) {
-  const std::int64_t rows = 20, padded = columns + 2 * column_padding;
+template <class Kernel, class Arguments>
+void check_streaming(Kernel kernel, const Arguments& arguments, bool streams) {
+  CHECK_EQUAL(stores_of(kernel, arguments) > 0, streams);
+}
+
+constexpr std::int64_t whole_pair = blocks_at_once * block_rows;
+
+// The stores of an expansion of so many rows, from the first one of a block on.
+int expanding(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift,
+              std::int64_t gap, bool adds) {
+  const std::int64_t padded = columns + 2 * column_padding;
   const std::vector<double> zeros(static_cast<std::size_t>((block_radius + 1) * padded));
-  const Array x(dtype, rows * (columns + gap), shift), out(dtype, rows * (columns + gap), shift);
+  const Array x(dtype, rows * (columns + gap), shift, 128), out(dtype, rows * (columns + gap), shift, 128);
   Expansion e{};
   for (Anchor& anchor : e.anchors) anchor = {zeros.data(), zeros.data(), {}};
   e.fine = {zeros.data(), zeros.data(), zeros.data(), zeros.data(), padded};
-  e.first_row = -3;
+  e.first_row = -block_radius;
   e.last_row = e.first_row + rows - 1;
   e.columns = e.jump_column = columns;
   e.out = out.data;
@@ -92,7 +101,23 @@ void expanding(const Kernels& kernels, DType dtype, std::int64_t columns, std::i
   e.out_row_stride_bytes = e.x_row_stride_bytes = (columns + gap) * element_bytes(dtype);
   e.scale = e.alpha = e.bound = 1.0;
   e.streaming = true;
-  check_streaming(kernels.expand[index_of(dtype)], e, streams);
+  return stores_of(kernels.expand[index_of(dtype)], e);
+}
+
+// The stores of whole pairs of blocks without gaps: of all lines, but for one that their neighbours share.
+void every_line_is_streamed_once(const Kernels& kernels, std::int64_t lanes) {
+  const std::int64_t register_bytes = lanes * 4;
+  for (const DType dtype : streamed_dtypes) {
+    const std::int64_t vector_bytes = lanes * element_bytes(dtype);
+    const std::int64_t line = lanes >= 8 && vector_bytes < 64 ? 64 : vector_bytes;
+    for (const std::int64_t columns : {32, 64, 256, 272, 1040}) {  // rows of whole lines
+      for (const std::int64_t shift : {0, 2, 4, 8, 13}) {
+        const bool has_seams = shift * element_bytes(dtype) % line != 0;
+        const std::int64_t bytes = whole_pair * columns * element_bytes(dtype) - (has_seams ? line : 0);
+        CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false) * register_bytes, bytes);
+      }
+    }
+  }
 }
 
 void combining(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift, std::int64_t gap) {
@@ -128,9 +153,13 @@ void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
   for (const DType dtype : streamed_dtypes) {
     for (const std::int64_t shift : {0, 4}) {
       for (const std::int64_t gap : {0, 16}) {
-        for (const std::int64_t columns : {128, 1024}) {  // rows without a gap are narrow, or have seams
-          expanding(kernels, dtype, columns, shift, gap, false, true);
-          expanding(kernels, dtype, columns, shift, gap, true, lanes * element_bytes(dtype) >= 64);
+        for (const std::int64_t columns : {128, 1024}) {
+          const bool streams_sums = lanes * element_bytes(dtype) >= 64;
+          CHECK(expanding(kernels, dtype, whole_pair, columns, shift, gap, false) > 0);
+          CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, gap, true) > 0, streams_sums);
+          // Fewer rows are streamed where they are narrow.
+          CHECK_EQUAL(expanding(kernels, dtype, 20, columns, shift, gap, false) > 0, gap == 0 && columns == 128);
+          CHECK_EQUAL(expanding(kernels, dtype, 20, columns, shift, gap, true), 0);
           combining(kernels, dtype, columns, shift, gap);
         }
       }
@@ -250,6 +279,7 @@ int main() {
     const std::int64_t lanes = name == "avx512" ? 16 : name == "avx2" ? 8 : 4;
     use_instruction_set(name);
     every_streaming_kernel(active_kernels(), lanes);
+    every_line_is_streamed_once(active_kernels(), lanes);
     active_kernels().streaming_fence();
     every_fetching_kernel(active_kernels());
     every_call(lanes);

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Expansions that are streamed: past the caches, so that no line is read from memory before it is written.
+//
+// Method: whole cache lines are stored. NumPy's large arrays begin 16 bytes behind a line, so that rows without a gap
+// share the lines at their ends. Such a seam is put together in the cache and streamed soon after both rows are made,
+// next to their other lines. On an Intel server with one thread, beside seams that are made in a pass of their own and
+// streamed at the end, rows of 256 bytes take 0.74 to 0.80 of the time, of 512 bytes 0.77 to 0.80, of 1024 bytes 0.91,
+// of 3072 bytes 0.96; rows of float64 take the same time.
+//
+// These were no better there:
+// - halves of a line apart from each other (AVX2, 4.7 GB/s, not 12.5); pieces of 16 bytes, so as not to peel (half the
+//   speed); a row's ends by plain stores (a sixth slower than whole seams); rows that are aligned differently, one by
+//   one (a third slower than fetching ahead).
+// - seams put together in registers (AVX-512, rows of up to 256 bytes 5 to 9 % faster, else 0 to 4 %; AVX2, the same),
+//   and all lines of a row shifted in registers, so that tables are loaded from lines' boundaries (AVX-512, 3 to 7 %
+//   faster; AVX2, 3 to 12 % slower): both need code for each instruction set.
+// - seams streamed two or four distances after they are made, not one (0 to 6 % slower).
+#pragma once
+
+#include "expand_rows.inl"
+
+namespace fastpe {
+namespace {
+
+// Seam k lies before row k. Both its parts are put down as whole lines, whose other columns go into the room beside it.
+template <class T>
+struct Seams {
+  using Element = typename T::Element;
+  static constexpr std::int64_t line = line_columns<T>;
+  static constexpr std::int64_t stride = 2 * line;
+  static constexpr std::int64_t rows = blocks_at_once * block_rows;
+
+  explicit Seams(std::int64_t first_columns) : head(first_columns) {}
+
+  Element* seam(std::int64_t row) { return lines + row * stride; }
+  Element* first_line(std::int64_t row) { return seam(row) + line - head; }
+  Element* last_line(std::int64_t row) { return seam(row + 1) - head; }
+
+  const std::int64_t head;  // how many columns of each row belong to the seam before it
+  alignas(64) Element lines[(rows + 1) * stride];
+};
+
+// Stores the line at `column` of each row to to[anchor][side].
+template <class T, Mode mode, int row_set>
+FASTPE_ALWAYS_INLINE void put_lines(const RowsAt<T, row_set>& rows, std::int64_t column,
+                                    typename T::Element* const (&to)[blocks_at_once][2]) {
+  for (std::int64_t i = 0; i < line_columns<T>; i += float_lanes) {
+    for_each_row<T, mode, From::anchor, row_set, false>(
+        rows, column + i, float_lanes,
+        [&](int anchor, int side, const typename T::Vector& result) { T::store(to[anchor][side] + i, result); });
+  }
+}
+
+constexpr std::int64_t row_number(int anchor, int side, std::int64_t row) {
+  return block_radius + anchor * block_rows + (side == 0 ? -row : row);
+}
+
+// The rows at one distance from both anchors: their whole lines are streamed, and those at their ends put into seams.
+template <class T, Mode mode, int row_set>
+FASTPE_ALWAYS_INLINE void stream_rows_at(const Expansion& e, const Anchor* anchors, const Part& part, Seams<T>& seams,
+                                         std::int64_t row) {
+  constexpr std::int64_t line = line_columns<T>;
+  const RowsAt<T, row_set> rows(e, anchors, part, 0, row);
+  typename T::Element* first_lines[blocks_at_once][2];
+  typename T::Element* last_lines[blocks_at_once][2];
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+    for (int side = 0; side < 2; ++side) {
+      first_lines[anchor][side] = seams.first_line(row_number(anchor, side, row));
+      last_lines[anchor][side] = seams.last_line(row_number(anchor, side, row));
+    }
+  }
+  std::int64_t column = 0;
+  if (part.begin == 0) {
+    put_lines<T, mode>(rows, 0, first_lines);
+    column = seams.head;
+  }
+  for (; column + line <= part.columns; column += line) stream_line<T, mode, From::anchor, row_set>(rows, column);
+  if (column < part.columns) put_lines<T, mode>(rows, part.columns - line, last_lines);
+}
+
+// Rows of a whole pair of blocks, without a gap between them.
+template <class T, Mode mode>
+void expand_with_seams(const Expansion& e, std::int64_t head) {
+  using Element = typename T::Element;
+  constexpr std::int64_t line = line_columns<T>;
+  constexpr std::int64_t row_count = Seams<T>::rows;
+  Seams<T> seams(head);
+  const auto start_of_seam = [&e, head](std::int64_t row) {
+    return advance(reinterpret_cast<Element*>(e.out), row * e.out_row_stride_bytes) + head - line;
+  };
+  const auto stream_seam = [&](std::int64_t row) {
+    for (std::int64_t i = 0; i < line; i += float_lanes) {
+      T::stream(start_of_seam(row) + i, T::load(seams.seam(row) + i));
+    }
+  };
+  // Both rows of these seams are made once those at distance `row` are.
+  const auto stream_seams_at = [&](std::int64_t row) {
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      stream_seam(row_number(anchor, 0, row) + 1);
+      stream_seam(row_number(anchor, 1, row));
+    }
+  };
+  std::int64_t columns = panel_columns + head;
+  bool is_last = false;
+  for (std::int64_t begin = 0; !is_last; begin += columns, columns = panel_columns) {
+    // The last panel has a whole line, of which it puts the end into a seam. TurnedAnchors has room for so much.
+    is_last = e.columns - begin < columns + line;
+    Part part = Part::of<T>(e, begin, is_last ? e.columns - begin : columns);
+    if (begin == 0 && head % float_lanes != 0) part.first_step = head % float_lanes;
+    with_anchors<T>(e, part, [&](const Anchor* anchors) {
+      stream_rows_at<T, mode, anchors_alone>(e, anchors, part, seams, 0);
+      for (std::int64_t row = 1; row <= block_radius; ++row) {
+        stream_rows_at<T, mode, around_first | around_second>(e, anchors, part, seams, row);
+        // A line cannot be loaded at once after two stores to it: those one distance nearer are done by now.
+        if (is_last && row > 1) stream_seams_at(row - 1);
+      }
+    });
+  }
+  stream_seams_at(block_radius);
+  stream_seam(block_rows);
+  copy_elements(reinterpret_cast<Element*>(e.out), seams.first_line(0), head);
+  copy_elements(start_of_seam(row_count), seams.seam(row_count), line - head);
+}
+
+// Rows that are aligned differently are made in the cache, and then streamed as one range of bytes.
+constexpr std::int64_t most_narrow_bytes = 24 * 1024;
+
+template <class T>
+void expand_narrow(const Expansion& e) {
+  using Element = typename T::Element;
+  constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
+  alignas(64) Element made[most_narrow_bytes / element_size];
+  Expansion rows = e;
+  rows.out = reinterpret_cast<char*>(made);
+  expand_panels<T, Mode::write, Access::plain>(rows, 0, e.columns);
+  const std::int64_t count = (e.last_row - e.first_row + 1) * e.columns;
+  auto* const out = reinterpret_cast<Element*>(e.out);
+  const std::int64_t aligned = elements_to_alignment<T, line_bytes<T>>(e.out);
+  std::int64_t i = aligned < count ? aligned : count;
+  copy_elements(out, made, i);
+  for (; i + line_columns<T> <= count; i += line_columns<T>) {
+    for (std::int64_t j = i; j < i + line_columns<T>; j += float_lanes) T::stream(out + j, T::load(made + j));
+  }
+  copy_elements(out + i, made + i, count - i);
+}
+
+inline bool has_whole_pair(const Expansion& e) {
+  return e.first_row == -block_radius && e.last_row == block_radius + block_rows;
+}
+
+// Whether the rows were written. Those of a whole pair of blocks alone may be many: large arrays consist of these.
+template <class T, Mode mode>
+bool expand_streaming(const Expansion& e) {
+  constexpr std::int64_t line = line_columns<T>;
+  const std::int64_t rows = e.last_row - e.first_row + 1;
+  const std::int64_t head = elements_to_alignment<T, line_bytes<T>>(e.out);
+  const bool has_gaps = e.out_row_stride_bytes != e.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
+  const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
+  if (same_alignment && has_whole_pair(e)) {
+    if (head == 0) {
+      expand_panels<T, mode, Access::streaming>(e, 0, e.columns);
+      return true;
+    }
+    if (!has_gaps && e.columns >= 2 * line) {
+      expand_with_seams<T, mode>(e, head);
+      return true;
+    }
+    if (has_gaps && e.columns > head) {
+      expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, head));
+      expand_panels<T, mode, Access::streaming>(e, head, e.columns);
+      return true;
+    }
+  }
+  if constexpr (mode == Mode::write) {
+    // A row alone has two ends, and no room for much between them.
+    if (!has_gaps && rows > 1 && rows * e.out_row_stride_bytes <= most_narrow_bytes) {
+      expand_narrow<T>(e);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+}  // namespace fastpe
