@@ -12,23 +12,29 @@
 #include <immintrin.h>
 #endif
 
-// A streaming store, and a vector of floats from two of doubles.
+// A streaming store, a vector of floats from two of doubles, and both halves of a vector with each value twice.
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #define LANES 16
 #define STREAM(to, vector) _mm512_stream_ps(to, vector)
 #define ALL(value) _mm512_set1_ps(value)
 #define NARROWED(first, second) \
   _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first)), _mm512_cvtpd_ps(second), 1)
+#define LOWER_TWICE(v) _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), v)
+#define UPPER_TWICE(v) _mm512_permutexvar_ps(_mm512_setr_epi32(8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15), v)
 #elif defined(__AVX__)
 #define LANES 8
 #define STREAM(to, vector) _mm256_stream_ps(to, vector)
 #define ALL(value) _mm256_set1_ps(value)
 #define NARROWED(first, second) _mm256_set_m128(_mm256_cvtpd_ps(second), _mm256_cvtpd_ps(first))
+#define LOWER_TWICE(v) _mm256_permute2f128_ps(_mm256_unpacklo_ps(v, v), _mm256_unpackhi_ps(v, v), 0x20)
+#define UPPER_TWICE(v) _mm256_permute2f128_ps(_mm256_unpacklo_ps(v, v), _mm256_unpackhi_ps(v, v), 0x31)
 #elif defined(__SSE2__)
 #define LANES 4
 #define STREAM(to, vector) _mm_stream_ps(to, vector)
 #define ALL(value) _mm_set1_ps(value)
 #define NARROWED(first, second) _mm_movelh_ps(_mm_cvtpd_ps(first), _mm_cvtpd_ps(second))
+#define LOWER_TWICE(v) _mm_unpacklo_ps(v, v)
+#define UPPER_TWICE(v) _mm_unpackhi_ps(v, v)
 #endif
 
 // Between two passes over the same memory: the compiler must not make one of them.
@@ -206,18 +212,24 @@ void add_table(void* x, const float* table, int dtype, size_t batch_count, size_
   repeat(add_table_of_thread, &sum, threads, calls);
 }
 
-// Rows of sines and cosines from anchors at hand, streamed: 31 rows around each of two anchors at once, by the angle
-// addition theorem, in panels of columns. Then the anchors are turned to the next rows. Each row begins on a cache
-// line's boundary.
+// Rows of sines and cosines from anchors at hand: 31 rows around each of two anchors at once, by the angle addition
+// theorem, in panels of columns. Then the anchors are turned to the next rows. Each row begins on a cache line's boundary.
 #define ROWS_TO_A_SIDE 15
 #define ROWS_AROUND (2 * ROWS_TO_A_SIDE + 1)
 #define PANEL 256
+#define LINE_VALUES (LINE / sizeof(float))
+
+// A row's columns lie in one array, or each half of them in one of two: once, twice side by side, or each value twice.
+typedef enum { ONE_ARRAY, HALVES, TILE, REPEAT } Placing;
 typedef struct {
-  float* out;
-  double* anchors;        // values and slopes of the first one, then those of the second
+  float* out[2];          // rows + 1 rows: the last one takes what lies beyond the others
+  const double* anchors;  // of each thread: values and slopes of the first one, then those of the second
+  double* turned;         // the same, after turns
   const double* cosines;  // of the turns by 0 .. ROWS_TO_A_SIDE rows, and by 2 * ROWS_AROUND rows
   const double* sines;
-  size_t rows, columns;
+  size_t rows, columns, stride;  // the stride is that of anchors and turns
+  Placing placing;
+  int streams;
 } Expansion;
 
 #if defined(STREAM)
@@ -226,14 +238,49 @@ typedef __typeof__(ALL(0)) Floats;
 
 static inline Doubles at(const double* from) { return *(const Doubles*)from; }
 
-// Columns [begin, end) of the rows at one distance from both anchors. Rows that are null are not wanted.
-static inline void stream_columns(const Expansion* e, size_t distance, float* const rows[4], size_t begin, size_t end) {
-  const double *cosines = e->cosines + distance * e->columns, *sines = e->sines + distance * e->columns;
-  for (size_t c = begin; c < end; c += LINE / sizeof(float)) {
-    for (int i = 0; i < 4; i += 2) {
-      const double *values = e->anchors + i * e->columns, *slopes = values + e->columns;
-      Floats lines[2][LINE / sizeof(float) / LANES];
-      for (size_t v = 0; v < LINE / sizeof(float) / LANES; ++v) {
+// A line of a row, `count` values behind it again if there is such a distance.
+__attribute__((always_inline)) static inline void put(float* to, const Floats* line, size_t again, int streams) {
+  for (size_t copy = 0; copy <= (again > 0); ++copy) {
+    for (size_t v = 0; v < LINE_VALUES / LANES; ++v) {
+      float* const place = to + copy * again + v * LANES;
+      if (streams) {
+        STREAM(place, line[v]);
+      } else {
+        *(Floats*)place = line[v];
+      }
+    }
+  }
+}
+__attribute__((always_inline)) static inline void place(const Expansion* e, size_t row, size_t column, const Floats* line,
+                                                        Placing placing, int streams) {
+  const size_t half = e->columns / 2, table = column >= half, in_table = column - table * half;
+  if (placing == ONE_ARRAY) {
+    put(e->out[0] + row * e->columns + column, line, 0, streams);
+  } else if (placing == HALVES) {
+    put(e->out[table] + row * half + in_table, line, 0, streams);
+  } else if (placing == TILE) {
+    put(e->out[table] + row * e->columns + in_table, line, half, streams);
+  } else {
+    Floats twice[2 * LINE_VALUES / LANES];
+    for (size_t v = 0; v < LINE_VALUES / LANES; ++v) {
+      twice[2 * v] = LOWER_TWICE(line[v]);
+      twice[2 * v + 1] = UPPER_TWICE(line[v]);
+    }
+    put(e->out[table] + row * e->columns + 2 * in_table, twice, 0, streams);
+    put(e->out[table] + row * e->columns + 2 * in_table + LINE_VALUES, twice + LINE_VALUES / LANES, 0, streams);
+  }
+}
+
+// Columns [begin, end) of the rows at one distance from both anchors.
+__attribute__((always_inline)) static inline void expand_columns(const Expansion* e, const double* anchors,
+                                                                 size_t distance, const size_t rows[4], size_t begin,
+                                                                 size_t end, Placing placing, int streams) {
+  const double *cosines = e->cosines + distance * e->stride, *sines = e->sines + distance * e->stride;
+  for (size_t c = begin; c < end; c += LINE_VALUES) {
+    for (size_t i = 0; i < 4; i += 2) {
+      const double *values = anchors + i * e->stride, *slopes = values + e->stride;
+      Floats lines[2][LINE_VALUES / LANES];
+      for (size_t v = 0; v < LINE_VALUES / LANES; ++v) {
         const size_t first = c + v * LANES, second = first + LANES / 2;
         const Doubles even0 = at(values + first) * at(cosines + first), odd0 = at(slopes + first) * at(sines + first);
         const Doubles even1 = at(values + second) * at(cosines + second);
@@ -242,74 +289,94 @@ static inline void stream_columns(const Expansion* e, size_t distance, float* co
         lines[1][v] = NARROWED(even0 - odd0, even1 - odd1);
       }
       // The halves of a line would leave the processor apart if the other row's came between.
-      for (int side = 0; side < 2; ++side) {
-        if (rows[i + side] == NULL) continue;
-        for (size_t v = 0; v < LINE / sizeof(float) / LANES; ++v) STREAM(rows[i + side] + c + v * LANES, lines[side][v]);
-      }
+      for (size_t side = 0; side < 2; ++side) place(e, rows[i + side], c, lines[side], placing, streams);
     }
   }
 }
-static void expand_once(const Expansion* e) {
-  const size_t columns = e->columns;
-  for (size_t first = 0; first < e->rows; first += 2 * ROWS_AROUND) {
-    for (size_t begin = 0; begin < columns; begin += PANEL) {
-      const size_t end = begin + PANEL < columns ? begin + PANEL : columns;
+__attribute__((always_inline)) static inline void expand(const Expansion* e, size_t thread, size_t threads,
+                                                         Placing placing, int streams) {
+  const Part part = part_of(e->rows, 2 * ROWS_AROUND, thread, threads);
+  double* const anchors = e->turned + thread * 4 * e->stride;
+  memcpy(anchors, e->anchors + thread * 4 * e->stride, 4 * e->stride * sizeof(double));
+  for (size_t first = part.begin; first < part.end; first += 2 * ROWS_AROUND) {
+    for (size_t begin = 0; begin < e->columns; begin += PANEL) {
+      const size_t end = begin + PANEL < e->columns ? begin + PANEL : e->columns;
       for (size_t distance = 0; distance <= ROWS_TO_A_SIDE; ++distance) {
-        float* rows[4];
-        for (int i = 0; i < 4; ++i) {
+        size_t rows[4];
+        for (size_t i = 0; i < 4; ++i) {
           const size_t centre = first + ROWS_TO_A_SIDE + (i / 2) * ROWS_AROUND;
           const size_t row = i % 2 == 0 ? centre + distance : centre - distance;
-          rows[i] = row < e->rows && (distance > 0 || i % 2 == 0) ? e->out + row * columns : NULL;
+          rows[i] = row < e->rows ? row : e->rows;
         }
-        stream_columns(e, distance, rows, begin, end);
+        if (rows[1] == e->rows && rows[3] == e->rows) continue;
+        expand_columns(e, anchors, distance, rows, begin, end, placing, streams);
       }
     }
-    const double *cosines = e->cosines + (ROWS_TO_A_SIDE + 1) * columns;
-    const double *sines = e->sines + (ROWS_TO_A_SIDE + 1) * columns;
-    for (size_t c = 0; c < 2 * columns; ++c) {
-      const size_t column = c % columns;
-      double* value = e->anchors + c / columns * 2 * columns + column;
-      double* slope = value + columns;
-      const double turned = *value * cosines[column] + *slope * sines[column];
-      *slope = *slope * cosines[column] - *value * sines[column];
-      *value = turned;
+    const double *cosines = e->cosines + (ROWS_TO_A_SIDE + 1) * e->stride;
+    const double *sines = e->sines + (ROWS_TO_A_SIDE + 1) * e->stride;
+    for (size_t anchor = 0; anchor < 2; ++anchor) {
+      double *values = anchors + anchor * 2 * e->stride, *slopes = values + e->stride;
+      for (size_t c = 0; c < e->columns; ++c) {
+        const double turned = values[c] * cosines[c] + slopes[c] * sines[c];
+        slopes[c] = slopes[c] * cosines[c] - values[c] * sines[c];
+        values[c] = turned;
+      }
     }
   }
-  _mm_sfence();
+  if (streams) _mm_sfence();
 }
-#endif
-
-void expand_rows(float* out, const double* anchors, double* turned, const double* cosines, const double* sines,
-                 size_t rows, size_t columns, size_t calls) {
-#if defined(STREAM)
-  const Expansion expansion = {out, turned, cosines, sines, rows, columns};
-  for (size_t call = 0; call < calls; ++call) {
-    memcpy(turned, anchors, 4 * columns * sizeof(double));
-    expand_once(&expansion);
+__attribute__((always_inline)) static inline void expand_placed(const Expansion* e, size_t thread, size_t threads,
+                                                                Placing placing) {
+  if (e->streams) {
+    expand(e, thread, threads, placing, 1);
+  } else {
+    expand(e, thread, threads, placing, 0);
   }
+}
+static void expand_of_thread(const void* work, size_t thread, size_t threads) {
+  const Expansion* e = work;
+  switch (e->placing) {
+    case ONE_ARRAY: expand_placed(e, thread, threads, ONE_ARRAY); break;
+    case HALVES: expand_placed(e, thread, threads, HALVES); break;
+    case TILE: expand_placed(e, thread, threads, TILE); break;
+    case REPEAT: expand_placed(e, thread, threads, REPEAT); break;
+  }
+}
+#endif
+
+void expand_rows(float* out, float* second_out, const double* anchors, double* turned, const double* cosines,
+                 const double* sines, size_t rows, size_t columns, size_t stride, int placing, int streams, int threads,
+                 size_t calls) {
+#if defined(STREAM)
+  const Expansion expansion = {{out, second_out}, anchors, turned,          cosines, sines, rows,
+                               columns,           stride,  (Placing)placing, streams};
+  repeat(expand_of_thread, &expansion, threads, calls);
 #endif
 }
 
-// Pairs (k, k + columns / 2), or (2k, 2k + 1), of a row turned by its cosines and sines.
-__attribute__((always_inline)) static inline void turn_row(float* restrict x, const float* restrict cosines,
-                                                           const float* restrict sines, size_t pairs, int interleaved) {
+// Pairs (k, k + columns / 2), or (2k, 2k + 1), of a row turned by its cosines and sines. out may be x.
+__attribute__((always_inline)) static inline void turn_row(float* out, const float* x, const float* cosines,
+                                                           const float* sines, size_t pairs, int interleaved) {
   if (interleaved) {
+#pragma GCC ivdep
     for (size_t k = 0; k < pairs; ++k) {
       const float first = x[2 * k], second = x[2 * k + 1];
-      x[2 * k] = first * cosines[k] - second * sines[k];
-      x[2 * k + 1] = second * cosines[k] + first * sines[k];
+      out[2 * k] = first * cosines[k] - second * sines[k];
+      out[2 * k + 1] = second * cosines[k] + first * sines[k];
     }
   } else {
+#pragma GCC ivdep
     for (size_t k = 0; k < pairs; ++k) {
       const float first = x[k], second = x[k + pairs];
-      x[k] = first * cosines[k] - second * sines[k];
-      x[k + pairs] = second * cosines[k] + first * sines[k];
+      out[k] = first * cosines[k] - second * sines[k];
+      out[k + pairs] = second * cosines[k] + first * sines[k];
     }
   }
 }
 // x [item_count, row_count, heads, 2 * pairs]: heads lie inside of the sequence, or are items and one inside.
 typedef struct {
-  float* x;
+  float* out;
+  const float* x;
   const float* cosines;
   const float* sines;
   size_t item_count, row_count, heads, pairs;
@@ -324,25 +391,26 @@ static void turn_of_thread(const void* work, size_t thread, size_t threads) {
   for (size_t row = rows.begin; row < rows.end; row += segment_rows) {
     const size_t end = row + segment_rows < rows.end ? row + segment_rows : rows.end;
     for (size_t item = 0; item < t->item_count; ++item) {
-      float* x = t->x + (item * t->row_count + row) * row_values;
-      const float* next = item + 1 < t->item_count ? x + t->row_count * row_values
-                                                   : t->x + (row + segment_rows) * row_values;
-      for (size_t at = row; at < end; ++at) {
-        for (size_t head = 0; head < t->heads; ++head, x += columns, next += columns) {
-          fetch(next, columns * sizeof(float));
+      size_t at = (item * t->row_count + row) * row_values;
+      size_t next = item + 1 < t->item_count ? at + t->row_count * row_values : (row + segment_rows) * row_values;
+      for (size_t r = row; r < end; ++r) {
+        const float *cosines = t->cosines + r * t->pairs, *sines = t->sines + r * t->pairs;
+        for (size_t head = 0; head < t->heads; ++head, at += columns, next += columns) {
+          fetch(t->x + next, columns * sizeof(float));
+          if (t->out != t->x) fetch(t->out + next, columns * sizeof(float));
           if (t->interleaved) {
-            turn_row(x, t->cosines + at * t->pairs, t->sines + at * t->pairs, t->pairs, 1);
+            turn_row(t->out + at, t->x + at, cosines, sines, t->pairs, 1);
           } else {
-            turn_row(x, t->cosines + at * t->pairs, t->sines + at * t->pairs, t->pairs, 0);
+            turn_row(t->out + at, t->x + at, cosines, sines, t->pairs, 0);
           }
         }
       }
     }
   }
 }
-void turn_rows(float* x, const float* cosines, const float* sines, size_t item_count, size_t row_count, size_t heads,
-               size_t pairs, int interleaved, int threads, size_t calls) {
-  const Turn turn = {x, cosines, sines, item_count, row_count, heads, pairs, interleaved};
+void turn_rows(float* out, const float* x, const float* cosines, const float* sines, size_t item_count,
+               size_t row_count, size_t heads, size_t pairs, int interleaved, int threads, size_t calls) {
+  const Turn turn = {out, x, cosines, sines, item_count, row_count, heads, pairs, interleaved};
   repeat(turn_of_thread, &turn, threads, calls);
 }
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import pathlib
 import tempfile
@@ -21,6 +22,7 @@ Array = npt.NDArray[Any]
 
 increment = "x + 1 in place"
 careful = "careful loop"
+careful_streaming = "careful loop, streaming"
 plain_fill = "plain stores of a constant"
 streaming_fill = "streaming stores of a constant"
 
@@ -28,6 +30,7 @@ streaming_fill = "streaming stores of a constant"
 _flags = {"avx512": ["-march=native", "-mprefer-vector-width=512"], "avx2": ["-march=native", "-mno-avx512f"]}
 
 _dtypes = ["float32", "float16", "bfloat16"]  # as limits.c numbers them
+_placings = ["one array", "halves", "tile", "repeat"]  # of a row's columns, as limits.c numbers them
 _rows_to_a_side = 15  # of an anchor, as in limits.c
 _size, _int, _float, _pointer = ctypes.c_size_t, ctypes.c_int, ctypes.c_float, ctypes.c_void_p
 _functions = {
@@ -36,9 +39,9 @@ _functions = {
     "add_constant": (_pointer, _size, _float, _int),
     "add_table": (_pointer, _pointer, _int, _size, _size, _size, _int),
     "gather_and_add": (_pointer, _pointer, _pointer, _pointer, _size, _size, _size, _float, _int),
-    "turn_rows": (_pointer, _pointer, _pointer, _size, _size, _size, _size, _int, _int),
+    "turn_rows": (_pointer, _pointer, _pointer, _pointer, _size, _size, _size, _size, _int, _int),
     "add_table_rows": (_pointer, _pointer, _pointer, _size, _size),
-    "expand_rows": (_pointer, _pointer, _pointer, _pointer, _pointer, _size, _size),
+    "expand_rows": (*(6 * [_pointer]), _size, _size, _size, _int, _int, _int),
 }
 
 
@@ -98,25 +101,65 @@ def fills(out: Array) -> list[Contender]:
     ]
 
 
-def careful_expansion(rows: int, columns: int, check: Check) -> list[Contender]:
-    """The encoding of positions 0 .. rows - 1, on one thread, in memory that begins on a cache line's boundary."""
+@dataclasses.dataclass(frozen=True)
+class Waves:
+    """Columns of an encoding: cosines where `are_cosines`, and sines elsewhere."""
+
+    radians: Array  # per position
+    are_cosines: Array
+
+    @classmethod
+    def of_encoding(cls, columns: int) -> Waves:
+        even = np.arange(columns) // 2 * 2
+        return cls(10_000.0 ** (-even / columns), np.arange(columns) > even)
+
+    @classmethod
+    def of_tables(cls, columns: int) -> Waves:
+        """The cosines of a rotary embedding of so many columns, and the sines beside them."""
+        radians = 10_000.0 ** (-2 * np.arange(columns // 2) / columns)
+        return cls(np.tile(radians, 2), np.arange(columns) < columns // 2)
+
+    def values_and_slopes(self, positions: Array) -> Array:
+        angles = positions[..., None] * self.radians
+        sines, cosines = np.sin(angles), np.cos(angles)
+        return np.stack([np.where(self.are_cosines, *pair) for pair in ((cosines, sines), (-sines, cosines))], axis=-2)
+
+
+def careful_expansions(rows: int, waves: Waves, check: Check, *, placing: str = "one array") -> list[Contender]:
+    """Waves at positions 0 .. rows - 1. Rows begin on cache lines' boundaries."""
     library = _library()
     if library is None or not library.has_streaming_stores():
         return []
-    line = 16
-    assert columns % line == 0
-    memory = np.zeros(rows * columns + line, np.float32)
-    begin = -(memory.ctypes.data // memory.itemsize) % line
-    out = memory[begin : begin + rows * columns].reshape(rows, columns)
-    radians = 10_000.0 ** (-np.repeat(np.arange(columns / 2), 2) * 2 / columns)
+    threads, columns = _threads(), waves.radians.size
     rows_around = 2 * _rows_to_a_side + 1
-    turns = np.multiply.outer([*range(_rows_to_a_side + 1), 2 * rows_around], radians)
-    angles = np.multiply.outer([_rows_to_a_side, _rows_to_a_side + rows_around], radians)
-    values, slopes = np.sin(angles), np.cos(angles)
-    values[:, 1::2], slopes[:, 1::2] = np.cos(angles[:, 1::2]), -np.sin(angles[:, 1::2])
-    anchors = np.stack([values, slopes], axis=1)
-    arguments = (anchors, np.empty_like(anchors), np.cos(turns), np.sin(turns), rows, columns)
-    return _native(careful, "expand_rows", check, out, *arguments)
+    groups = -(-rows // (2 * rows_around))
+    begins = np.array([groups * thread // threads * 2 * rows_around for thread in range(threads)])
+    anchors = waves.values_and_slopes(np.add.outer(begins, [_rows_to_a_side, _rows_to_a_side + rows_around]))
+    turns = np.multiply.outer([*range(_rows_to_a_side + 1), 2 * rows_around], waves.radians)
+    # With a line between them, rows of these do not evict each other.
+    start, cosines, sines = (
+        _on_a_line(np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, 8)])) for a in (anchors, np.cos(turns), np.sin(turns))
+    )
+    width = columns // 2 if placing == "halves" else columns
+    outs = [_on_a_line(np.zeros((rows + 1, width), np.float32)) for _ in range(1 if placing == "one array" else 2)]
+    answer = outs[0][:rows] if len(outs) == 1 else tuple(out[:rows] for out in outs)
+    arguments = (start, _on_a_line(start), cosines, sines, rows, columns, cosines.shape[-1], _placings.index(placing))
+    return [
+        contender
+        for name, streams in ((careful, False), (careful_streaming, True))
+        for contender in _native(
+            name, "expand_rows", lambda _: check(answer), outs[0], outs[-1], *arguments, streams, threads
+        )
+    ]
+
+
+def _on_a_line(values: Array) -> Array:
+    """A copy that begins on a cache line's boundary."""
+    memory = np.empty(values.nbytes + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    copy = memory[begin : begin + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
 
 
 def increments(buffer: InPlace) -> list[Contender]:
@@ -151,10 +194,18 @@ def careful_rows(x: Array, table: Array, positions: Array, check: Check) -> list
 
 
 def careful_rotation(
-    x: Array, cosines: Array, sines: Array, check: Check, *, interleaved: bool, heads_inside: bool
+    x: Array,
+    cosines: Array,
+    sines: Array,
+    check: Check,
+    *,
+    interleaved: bool,
+    heads_inside: bool,
+    out: Array | None = None,
 ) -> list[Contender]:
-    """x [B, heads, L, D], or [B, L, heads, D] with `heads_inside`, turned by tables [L, pairs]."""
+    """x [B, heads, L, D], or [B, L, heads, D] with `heads_inside`, turned by tables [L, pairs]: in place without `out`."""
     batch, second, third, columns = x.shape
     items, rows, heads = (batch, second, third) if heads_inside else (batch * second, third, 1)
-    arguments = (cosines, sines, items, rows, heads, columns // 2, int(interleaved), _threads())
-    return _native(careful, "turn_rows", check, x, *arguments, encoding="cached", output="in place")
+    arguments = (x, cosines, sines, items, rows, heads, columns // 2, int(interleaved), _threads())
+    answer, output = (x, "in place") if out is None else (out, "warm out")
+    return _native(careful, "turn_rows", check, answer, *arguments, encoding="cached", output=output)

@@ -33,8 +33,9 @@ the ratios and not the times: ratios carry over to another machine.
 * `output` says where the result goes: in place, into an array that was written before (`warm out`), or into a new array
   (`fresh`), where the operating system's page faults dominate.
 * The careful loop (`limits.c`) does the same work with a table at hand, in segments of 12 KiB, while all of the next
-  segment is fetched. Where there is no table to read, the stores of a constant are the limit. For the largest encoding and
-  one thread, the careful loop computes the rows from anchors at hand, into memory that begins on a cache line's boundary."""
+  segment is fetched. Encodings and tables have no table to read: there it computes the rows from anchors at hand, and
+  writes them past the caches (`streaming`) or not, to arrays that begin on a cache line's boundary. NumPy's large ones
+  begin 16 bytes behind one."""
 
 _how_to_read_bars = """\
 A target is what fastpe has to reach. A row compares the time of fastpe with that of other code. A cell has the ratio, and
