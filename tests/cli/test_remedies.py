@@ -184,7 +184,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "NAME is 'whisper', which is not known; 'tensor2tensor' serves",
         "conventions tensor2tensor",
     ),
-    ("conventions mae3d", "did you mean 'mae2d'?", "conventions mae2d"),
+    ("conventions mae2", "did you mean 'mae2d'?", "conventions mae2d"),
     ("conventions nope", "doubled_exponent, mae2d,", "conventions loftr"),
     ("conventions fairsec", "did you mean 'fairseq'?", "conventions fairseq"),
     ("convention", "did you mean 'conventions'?", "conventions"),

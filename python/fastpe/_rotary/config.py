@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._arguments import flag, integer, model_guess, nearest, text
+from fastpe._arguments import flag, integer, model_guess, text
 from fastpe._rotary.scaling import is_known_type, rotary_frequencies
 
 Json = Mapping[str, Any]
@@ -92,6 +92,11 @@ def _table() -> dict[str, Any]:
         importlib.resources.files("fastpe").joinpath("_rotary/models.json").read_text("utf-8")
     )
     return table
+
+
+def model_types() -> list[str]:
+    """The model types that have a row."""
+    return list(_table()["models"])
 
 
 def _loaded(config: Json | str | os.PathLike[str]) -> Json:
@@ -191,8 +196,8 @@ def _near_type(model_type: str, known: Iterable[str]) -> str:
 
     if layout := next((name for name in rotary_layouts if model_type.startswith(name)), None):
         return f"; if it has positions of several coordinates, use fastpe.rotary_layouts[{layout!r}]"
-    near = nearest(model_type, known, cutoff=0.75)
-    return "" if near is None else "; " + model_guess(model_type, f'"{near}"')
+    guess = model_guess(model_type, known, quote='"')
+    return f"; {guess}" if guess else ""
 
 
 class _Model:
