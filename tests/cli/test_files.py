@@ -787,7 +787,8 @@ def test_in_place_says_that_a_file_is_partly_changed(
     assert main(["add", name, "--in-place"]) == 1
     rows = 2 * (100 // 24)
     assert capsys.readouterr().err.splitlines() == [
-        f"fastpe: {name} may be partly changed, after {rows * 24} bytes; restore it from a copy",
+        f"fastpe: {name} may be partly changed: the first {rows * 24} bytes of its elements, and perhaps some after them; "
+        "restore it from a copy",
         f"fastpe: {name}: Input/output error",
     ]
     result = np.load(name)
@@ -812,7 +813,8 @@ def test_ctrl_c_in_place_says_what_is_changed(
     monkeypatch.setattr(npy_stream, "write_elements", interrupt_in_the_second_file)
     assert main(["add", *names, "--in-place"]) == 130
     assert capsys.readouterr().err.splitlines() == [
-        f"fastpe: {names[1]} may be partly changed, after 0 bytes; restore it from a copy",
+        f"fastpe: {names[1]} may be partly changed: the first 0 bytes of its elements, and perhaps some after them; "
+        "restore it from a copy",
         f"fastpe: of 3 inputs, 1 before {names[1]} is changed, and 1 after it is not",
         "fastpe: interrupted",
     ]

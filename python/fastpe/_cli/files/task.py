@@ -52,6 +52,7 @@ def changed_in_place(name: str, progress: Progress) -> Iterator[Progress]:
     try:
         yield count
     except BaseException:
-        message = f"fastpe: {name} may be partly changed, after {done} bytes; restore it from a copy"
+        message = f"fastpe: {name} may be partly changed: the first {done} bytes of its elements, and perhaps some after "
+        message += "them; restore it from a copy"
         print(printable(message), file=sys.stderr)
         raise

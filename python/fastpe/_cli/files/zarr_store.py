@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import math
@@ -52,7 +53,8 @@ class ZarrWork:
             return
         with complete_directory(Path(self.task.target)) as partial:
             self._copy_the_rest(partial)
-            self._add(partial, progress)
+            with _settled():
+                self._add(partial, progress)
 
     def _copy_the_rest(self, partial: Path) -> None:
         """Copy all but the chunks that will be written."""
@@ -164,6 +166,25 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
     for number in came:
         signal.raise_signal(number)
+
+
+@contextlib.contextmanager
+def _settled() -> Iterator[None]:
+    """After an error, wait for the chunks that zarr's other threads still write: they would come after a removal."""
+    try:
+        yield
+    except BaseException:
+        # zarr 2 has no such threads.
+        with contextlib.suppress(ImportError), _undisturbed():
+            from zarr.core.sync import sync
+
+            sync(_other_tasks())
+        raise
+
+
+async def _other_tasks() -> None:
+    """The end of all other tasks of this loop."""
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
 
 def _damage(source: str) -> contextlib.AbstractContextManager[None]:
