@@ -320,6 +320,19 @@ def test_a_full_disk_leaves_nothing(
     assert list(tmp_path.iterdir()) == [source]
 
 
+def test_a_disk_that_is_full_while_the_rest_is_copied_is_reported_in_one_line(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    target = store.with_name("y.zarr")
+    assert main(["add", str(store), "--key", "tokens", "-o", str(target), "-q"]) == 1
+    assert capsys.readouterr().err == f"fastpe: {target}: {os.strerror(errno.ENOSPC)}\n"
+    assert list(store.parent.iterdir()) == [store]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
 def test_an_unfinished_store_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "x.zarr"

@@ -75,7 +75,7 @@ def _named_in_errors(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        about_writing = error.filename is None and error.errno in _errors_of_writing
+        about_writing = error.errno in _errors_of_writing
         parts = Path(os.fsdecode(error.filename)).parts if isinstance(error.filename, (str, bytes)) else ()
         if about_writing or any(each.startswith(_partial_prefix) and each.endswith(_partial_suffix) for each in parts):
             error.filename = name

@@ -70,7 +70,22 @@ class ZarrWork:
                     )
             return set(names) - _metadata_of_arrays if os.path.normpath(directory) in changed else set()
 
-        shutil.copytree(source, partial, ignore=chunks, dirs_exist_ok=True)
+        failures: list[OSError] = []
+
+        def copy(name: str, copied: str) -> None:
+            try:
+                shutil.copy2(name, copied)
+            except OSError as error:
+                failures.append(error)
+                raise
+
+        try:
+            shutil.copytree(source, partial, ignore=chunks, copy_function=copy, dirs_exist_ok=True)
+        except shutil.Error:
+            # It lists all failures in one text.
+            if not failures:
+                raise
+            raise failures[0] from None
 
     def _add(self, target: Path, progress: Progress) -> None:
         import zarr
