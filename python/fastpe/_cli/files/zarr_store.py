@@ -39,22 +39,24 @@ class ZarrWork:
     task: Task
     # By path in the store; an array that is the store itself has the path "".
     arrays: dict[str, ArrayWork]
+    known_size = 0  # It depends on the compression.
 
     @property
     def byte_count(self) -> int:
         """Bytes of all arrays that are changed."""
         return sum(array.source.byte_count for array in self.arrays.values())
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: Progress) -> int:
         """Write a new store, or change this one."""
         if self.task.target is None:
             with changed_in_place(self.task.source, progress) as count:
                 self._add(Path(self.task.source), count)
-            return
+            return self.byte_count
         with complete_directory(Path(self.task.target)) as partial:
             self._copy_the_rest(partial)
             with _settled():
                 self._add(partial, progress)
+        return self.byte_count
 
     def _copy_the_rest(self, partial: Path) -> None:
         """Copy all but the chunks that will be written."""
