@@ -70,6 +70,8 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
       one.add_axis(coordinate_count);
       each.add_axis(coordinate_count);
     }
+    const bool has_coordinates_first =
+        has_coordinates && array.ndim() > 1 && array.shape(0) == coordinate_count && last(array) == extent.seq_len;
     const bool is_shift = name == std::string("by");
     const bool is_attention_mask = name == std::string("mask") && array.ndim() > 2;
     const bool is_longer_mask = name == std::string("mask") && array.ndim() == 2 && array.shape(0) == extent.rows &&
@@ -84,6 +86,7 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
         (is_shift && extent.has_batch && !has_coordinates
              ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
              : "") +
+        (has_coordinates_first ? "; pass np.moveaxis(np.asarray(" + std::string(name) + "), 0, -1)" : "") +
         (is_one_integer ? "; to count from one position, pass offset=" : "") +
         (may_be_coordinates ? "; coordinates, [.., L, coordinates], need encode_coordinates, or a "
                               "RotaryEmbedding with axes, such as from_config(.., axes=True)"
@@ -229,7 +232,10 @@ void set_any_positions(PendingCall& call, const Array& array, const char* name, 
   if (coordinate_count > 0) {
     if (axes < 1 || last(array) != coordinate_count) {
       throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected a last axis of " +
-                            std::to_string(coordinate_count) + ", the coordinates that axes= counts");
+                            std::to_string(coordinate_count) + ", the coordinates that axes= counts" +
+                            (axes > 1 && array.shape(0) == coordinate_count
+                                 ? "; pass np.moveaxis(np.asarray(" + std::string(name) + "), 0, -1)"
+                                 : ""));
     }
     --axes;
     p.coordinate_count = coordinate_count;

@@ -242,10 +242,12 @@ def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywo
     given = arguments[1 if owner else 0 :]
     known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
     unexpected = next((keyword for keyword in keywords if keyword not in known), None)
-    if unexpected is not None:
-        return _core.unexpected_argument(name, unexpected, known)
-    has_others = any(each.kind is each.VAR_POSITIONAL for each in parameters)
     by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    if unexpected is not None:
+        # What was given is not meant.
+        meant = {_core.other_name(unexpected, known)} & {*by_place[: len(given)], *keywords}
+        return _core.unexpected_argument(name, unexpected, [each for each in known if each not in meant])
+    has_others = any(each.kind is each.VAR_POSITIONAL for each in parameters)
     has_more = len(given) > len(by_place)
     required = [each.name for each in parameters if each.default is each.empty and each.name in known]
     missing = next((each for each in required if each not in {*by_place[: len(given)], *keywords}), None)

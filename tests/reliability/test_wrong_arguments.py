@@ -79,6 +79,17 @@ REMEDIED: list[tuple[str, str, str]] = [
         "did you mean 'rotary_dim'?",
         "RotaryEmbedding(rotary_dim=8, interleaved=True)",
     ),
+    *(
+        (
+            wrong,
+            "the width of a head is that of the array: leave it out",
+            "RotaryEmbedding(8, interleaved=True).rotate(np.ones((3, 16), np.float32))",
+        )
+        for wrong in (
+            "RotaryEmbedding(8, head_dim=16, interleaved=True)",
+            "RotaryEmbedding(head_dim=16, rotary_dim=8, interleaved=True)",
+        )
+    ),
     (
         "RotaryEmbedding(8, is_neox_style=True)",
         "did you mean 'interleaved', which is False for that style?",
