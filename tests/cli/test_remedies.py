@@ -103,6 +103,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "rotary --config yarn4.json --seq-len 3 -o y.npz",
     ),
     (
+        "rotary --config made --seq-len 3 -o y.npz",
+        "--config is 'made', a directory, expected a file; it has no config.json: give the path of one",
+        "rotary --config yarn4.json --seq-len 3 -o y.npz",
+    ),
+    (
         "rotary --config organisation/model --seq-len 3 -o y.npz",
         "for a name on a hub, `hf download organisation/model config.json` (of huggingface_hub) fetches the file",
         "rotary --config yarn4.json --seq-len 3 -o y.npz",

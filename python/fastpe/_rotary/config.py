@@ -110,10 +110,9 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
     if isinstance(config, str) and config.lstrip().startswith("{"):
         raise ValueError("config is JSON, expected a mapping or the path of a config.json; give json.loads(config)")
     if os.path.isdir(config):
-        raise IsADirectoryError(
-            f"config is {os.fspath(config)!r}, a directory, expected a file; give "
-            f"{os.path.join(config, 'config.json')!r}"
-        )
+        inside = os.path.join(config, "config.json")
+        remedy = f"give {inside!r}" if os.path.isfile(inside) else "it has no config.json: give the path of one"
+        raise IsADirectoryError(f"config is {os.fspath(config)!r}, a directory, expected a file; {remedy}")
     if not os.path.exists(config):
         name = os.fspath(config)
         hint = (
