@@ -187,7 +187,7 @@ def _undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _settled() -> Iterator[None]:
-    """After an error, wait for the chunks that zarr's other threads still write: they would come after a removal."""
+    """After an error, wait for zarr's other threads: a chunk that they still write would outlive the store's removal."""
     try:
         yield
     except BaseException:
