@@ -176,7 +176,6 @@ const Elsewhere elsewhere[] = {
      "; the conventions 'detr' and 'deformable_detr' normalize; without that, give "
      "convention=dataclasses.replace(fastpe.grid_conventions['detr'], normalize=False) and freq_scale=1",
      "class_tokens"},
-    {{"head_dim", "head_size"}, "; the width of a head is that of the array: leave it out", "interleaved"},
     {{"dtype"}, "; the dtype is that of the array: pass np.asarray(x, dtype)", "x"},
     {{"dtype"}, "; the dtype is that of the table: pass np.asarray(table, dtype)", "ids"},
     {{"dtype"}, "; the dtype is that of the array: pass array.astype(dtype)", "array"},

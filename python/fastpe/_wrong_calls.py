@@ -244,9 +244,13 @@ def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywo
     unexpected = next((keyword for keyword in keywords if keyword not in known), None)
     by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     if unexpected is not None:
-        # What was given is not meant.
-        meant = {_core.other_name(unexpected, known)} & {*by_place[: len(given)], *keywords}
-        return _core.unexpected_argument(name, unexpected, [each for each in known if each not in meant])
+        meant = _core.other_name(unexpected, known)
+        if meant in {*by_place[: len(given)], *keywords}:
+            return (
+                f"{name}() got an unexpected keyword argument {unexpected!r}; {meant!r}, which was given, serves in its "
+                f"place: leave it out"
+            )
+        return _core.unexpected_argument(name, unexpected, known)
     has_others = any(each.kind is each.VAR_POSITIONAL for each in parameters)
     has_more = len(given) > len(by_place)
     required = [each.name for each in parameters if each.default is each.empty and each.name in known]

@@ -79,10 +79,15 @@ REMEDIED: list[tuple[str, str, str]] = [
         "did you mean 'rotary_dim'?",
         "RotaryEmbedding(rotary_dim=8, interleaved=True)",
     ),
+    (
+        "encode(3, 8, seq_len=3)",
+        "encode() got an unexpected keyword argument 'seq_len'; 'positions', which was given, serves in its place: leave it out",
+        "encode(3, 8)",
+    ),
     *(
         (
             wrong,
-            "the width of a head is that of the array: leave it out",
+            "; 'rotary_dim', which was given, serves in its place: leave it out",
             "RotaryEmbedding(8, interleaved=True).rotate(np.ones((3, 16), np.float32))",
         )
         for wrong in (
