@@ -32,22 +32,28 @@ void read_offset(Inputs& inputs, PyObject* offset) {
 
 // One integer for all rows, or one per row: [rows] or [rows, 1]. An array of one is none for all of several rows: it
 // may as well be a list that misses the others, and an int says the same.
-NumbersView per_row_integers(const Array& array, std::int64_t rows, const char* name, const char* axis) {
+NumbersView per_row_integers(const Array& array, std::int64_t rows, const char* name, const char* axis,
+                             std::int64_t seq_len = -1) {
   const NumberType type = number_type_of(array, name, Numbers::integers);
   const py::ssize_t axes = array.ndim();
   const bool fits = axes == 0 || (array.shape(0) == rows && (axes == 1 || (axes == 2 && array.shape(1) == 1)));
   if (!fits) {
+    const bool is_per_position = axes == 1 && array.shape(0) == seq_len;
     throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected an int, or shape " +
-                          shape_text({axis_length(rows)}) + ": one per " + axis);
+                          shape_text({axis_length(rows)}) + ": one per " + axis +
+                          (is_per_position ? "; x (or ids) is one sequence of " + std::to_string(seq_len) +
+                                                 " rows: for one row in each of several sequences, pass x[:, None]"
+                                           : ""));
   }
   return {static_cast<const char*>(array.data()), type, axes == 0 ? 0 : array.strides(0), 0};
 }
 
-void set_offset(PendingCall& call, const Inputs& inputs, std::int64_t rows, const char* axis) {
+void set_offset(PendingCall& call, const Inputs& inputs, std::int64_t rows, const char* axis,
+                std::int64_t seq_len = -1) {
   Positions& p = call.positions;
   p.first += inputs.offset.value_or(0);
   p.is_offset_given = inputs.offset || inputs.offsets;
-  if (inputs.offsets) p.offsets = per_row_integers(inputs.offsets, rows, "offset", axis);
+  if (inputs.offsets) p.offsets = per_row_integers(inputs.offsets, rows, "offset", axis, seq_len);
 }
 
 // Of an array of one entry per row: whether it has a batch axis, too, that differs from row to row. One of length 1 is
@@ -64,24 +70,33 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
       one.add_axis(coordinate_count);
       each.add_axis(coordinate_count);
     }
+    const bool has_coordinates_first =
+        has_coordinates && array.ndim() > 1 && array.shape(0) == coordinate_count && last(array) == extent.seq_len;
     const bool is_shift = name == std::string("by");
     const bool is_attention_mask = name == std::string("mask") && array.ndim() > 2;
+    const bool is_longer_mask = name == std::string("mask") && array.ndim() == 2 && array.shape(0) == extent.rows &&
+                                extent.seq_len > 0 && array.shape(1) > extent.seq_len;
+    const std::string seq_len_text = std::to_string(extent.seq_len);
     const bool may_be_coordinates = array.ndim() == 3 && !has_coordinates && name == std::string("positions");
     const bool is_one_integer = array.ndim() == 0 && array.dtype().kind() == 'i' && name == std::string("positions");
-    throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
-                          (extent.has_batch ? " or " + shape_text(each) : "") +
-                          (has_coordinates ? ": the coordinates of each row" : ": one per row") +
-                          (is_shift && extent.has_batch && !has_coordinates
-                               ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
-                               : "") +
-                          (is_one_integer ? "; to count from one position, pass offset=" : "") +
-                          (may_be_coordinates ? "; coordinates, [.., L, coordinates], need encode_coordinates, or a "
-                                                "RotaryEmbedding with axes, such as from_config(.., axes=True)"
-                                              : "") +
-                          (is_attention_mask
-                               ? std::string("; of a mask of scores, [B, .., L], pass the last query's row, ") +
-                                     (array.ndim() > 3 ? "mask[:, 0, -1]" : "mask[:, -1]")
-                               : ""));
+    throw py::value_error(
+        std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
+        (extent.has_batch ? " or " + shape_text(each) : "") +
+        (has_coordinates ? ": the coordinates of each row" : ": one per row") +
+        (is_shift && extent.has_batch && !has_coordinates
+             ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
+             : "") +
+        (has_coordinates_first ? "; pass np.moveaxis(np.asarray(" + std::string(name) + "), 0, -1)" : "") +
+        (is_one_integer ? "; to count from one position, pass offset=" : "") +
+        (may_be_coordinates ? "; coordinates, [.., L, coordinates], need encode_coordinates, or a "
+                              "RotaryEmbedding with axes, such as from_config(.., axes=True)"
+                            : "") +
+        (is_attention_mask ? std::string("; of a mask of scores, [B, .., L], pass the last query's row, ") +
+                                 (array.ndim() > 3 ? "mask[:, 0, -1]" : "mask[:, -1]")
+                           : "") +
+        (is_longer_mask ? "; of one that has earlier rows, too, pass mask[:, -" + seq_len_text +
+                              ":], and, without positions=, offset=mask[:, :-" + seq_len_text + "].sum(1)"
+                        : ""));
   }
   return axes == 2 && array.shape(0) != 1;
 }
@@ -217,7 +232,10 @@ void set_any_positions(PendingCall& call, const Array& array, const char* name, 
   if (coordinate_count > 0) {
     if (axes < 1 || last(array) != coordinate_count) {
       throw py::value_error(std::string(name) + " has shape " + shape_text(array) + ", expected a last axis of " +
-                            std::to_string(coordinate_count) + ", the coordinates that axes= counts");
+                            std::to_string(coordinate_count) + ", the coordinates that axes= counts" +
+                            (axes > 1 && array.shape(0) == coordinate_count
+                                 ? "; pass np.moveaxis(np.asarray(" + std::string(name) + "), 0, -1)"
+                                 : ""));
     }
     --axes;
     p.coordinate_count = coordinate_count;
@@ -301,7 +319,7 @@ void set_rows(PendingCall& call, const Inputs& inputs, const Extent& extent) {
     set_offset(call, inputs, p.sequence_count, "sequence");
     return;
   }
-  set_offset(call, inputs, extent.rows, "batch row");
+  set_offset(call, inputs, extent.rows, "batch row", extent.has_batch ? -1 : extent.seq_len);
   if (inputs.positions) set_explicit_positions(call, inputs.positions, extent, "positions");
   if (inputs.mask) set_mask(call, inputs.mask, extent);
   if (inputs.lengths) set_lengths(call, inputs.lengths, extent);

@@ -127,7 +127,8 @@ void RotationArrays::check(const Requirement& requirement, const Inputs& inputs)
     const std::string positions = inputs.positions_name;
     throw py::value_error(std::string(per_row) + " is given for each row of a batch, but x, " + shape_text(x()) +
                           (has_heads ? ", [N, heads, D], has no batch axis; pass " + positions + "=[N], or x[:, None]"
-                                     : ", has no batch axis; pass " + positions + "=[L], or x[None]"));
+                                     : ", has no batch axis; pass " + positions +
+                                           "=[L], or x[None], or x[:, None] of rows of several sequences"));
   }
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) require_disjoint(taken_[j].array, name_of(j), taken_[i].array, name_of(i));

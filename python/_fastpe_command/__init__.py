@@ -13,8 +13,13 @@ import sys
 def main() -> int:
     """Run the command line and return its exit code."""
     try:
-        from fastpe.__main__ import main
-    except ValueError as error:
-        print(f"fastpe: {error}", file=sys.stderr)
-        return 2
-    return main()
+        try:
+            from fastpe.__main__ import main
+        except ValueError as error:
+            print(f"fastpe: {error}", file=sys.stderr)
+            return 2
+        return main()
+    except KeyboardInterrupt:
+        # It came during an import; the command line itself reports later ones.
+        print("fastpe: interrupted", file=sys.stderr)
+        return 130

@@ -119,18 +119,38 @@ def choice(name: str, value: Any, allowed: tuple[str, ...], *, otherwise: str = 
     if not isinstance(value, str):
         raise TypeError(message)
     near = nearest(value, allowed)
-    raise ValueError(f"{message}; did you mean {near!r}?" if near else message)
+    raise ValueError(f"{message}; did you mean {near!r}?" if near and same_digits(value, near) else message)
 
 
 def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The text in `known` that `value` was probably meant to be."""
+    """The text in `known` that `value` was probably meant to be: few mistake the first letter."""
     import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
-    return next(iter(difflib.get_close_matches(value.lower(), known, n=1, cutoff=cutoff)), None)
+    value = value.lower()
+    return next(
+        iter(difflib.get_close_matches(value, [each for each in known if each[:1] == value[:1]], 1, cutoff)), None
+    )
 
 
-def model_guess(name: str, near: str) -> str:
-    """What a message says of `near`, a known and quoted name that is similar: other digits may be another version."""
-    if re.findall(r"\d", near) == re.findall(r"\d", name):
-        return f"did you mean {near}?"
-    return f"{near} is known, and may be another model: before you take it, compare how both rotate queries and keys"
+def same_digits(name: str, near: str) -> bool:
+    """Whether two names have the same digits: others may be another version, or another formula."""
+    return re.findall(r"\d", near) == re.findall(r"\d", name)
+
+
+def likely(name: str, known: Iterable[str]) -> str | None:
+    """The name in `known` that another one, which may be right and unknown here, was meant to be."""
+    near = nearest(name, known, 0.85)
+    return near if near and same_digits(name, near) else None
+
+
+def model_guess(name: str, known: Iterable[str], quote: str = "'") -> str:
+    """What a message says of a known name of a model that is similar."""
+    known = list(known)
+    if near := likely(name, known):
+        return f"did you mean {quote}{near}{quote}?"
+    if near := nearest(name, known, 0.7):
+        return (
+            f"{quote}{near}{quote} is known, and may be another model: before you take it, compare how both rotate queries "
+            f"and keys"
+        )
+    return ""

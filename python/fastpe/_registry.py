@@ -8,21 +8,34 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fastpe._arguments import nearest, shown
+from fastpe._arguments import likely, nearest, shown
 
-# Names of no preset, for what lies elsewhere. Those of the second table stand for presets of sequences.
+# Names of no preset, for what lies elsewhere, as `_plain` has them. The first row also serves models that rotate. Those of the
+# second table stand for presets of sequences.
 _elsewhere = (
     (
-        "rope rotary llama mistral neox gpt-neox gpt-j gptj",
+        "rope rotary neox",
         "queries and keys are rotated by a fastpe.RotaryEmbedding, which RotaryEmbedding.from_config(config) makes",
     ),
-    ("learned bert gpt2 gpt-2 opt dinov2", "a learned table is added by fastpe.add_(x, table=..)"),
+    ("learned bert gpt2 opt vit clip siglip dinov2", "a learned table is added by fastpe.add_(x, table=..)"),
     ("t5 alibi bloom mpt relative", "it adds a bias to the scores, which fastpe does not make: leave the encoding out"),
+    ("mamba jamba nemotronh", "it has no positional encoding: leave the encoding out"),
 )
 _for_sequences = (
     ("default original transformer sinusoidal sinusoid", "give 'vaswani', which is the default"),
     ("interleaved", "give 'vaswani', whose sines and cosines take turns, or a Convention(.., layout='interleaved')"),
 )
+
+
+def _plain(name: str) -> str:
+    """A name without what models' names are written with and without."""
+    return re.sub(r"[-_. ]", "", name.lower())
+
+
+def _is_rotary_model(name: str) -> bool:
+    from fastpe._rotary.config import model_types  # which only errors need
+
+    return _plain(name) in map(_plain, model_types())
 
 
 class Preset:
@@ -190,32 +203,32 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         taken = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
         words = _elsewhere + _for_sequences if "vaswani" in self else _elsewhere
-        if meant := next((remedy for names, remedy in words if name.lower() in names.split()), ""):
+        if meant := next((remedy for names, remedy in words if _plain(name) in names.split()), ""):
             return meant
+        if _is_rotary_model(name):
+            return _elsewhere[0][1]
         if serving := self._serving(name):
             return "; ".join(serving)
-        if near := nearest(name, taken):
-            return self._guess(name, near)
         for other in self._others():
             if serving := other._serving(name):
                 return f"{'; '.join(serving)}; each is {other._to_others}"
-        return f"expected one of {', '.join(taken)}"
+        return self._guess(name, taken) or f"expected one of {', '.join(taken)}"
 
-    def _guess(self, name: str, near: str) -> str:
-        """What is said of a known name that is similar to an unknown one."""
-        return f"did you mean {near!r}?"
+    def _guess(self, name: str, taken: list[str]) -> str:
+        """What is said of a name in `taken` that an unknown one was probably meant to be."""
+        near = likely(name, taken)
+        return f"did you mean {near!r}?" if near else ""
 
     def _serving(self, name: str) -> list[str]:
-        if len(name.strip("-_. ")) < 3:
+        if len(_plain(name)) < 3:
             return []
         # GLM-4.5V may be written glm4_5v.
-        spelled = re.sub(r"\\?[-_. ]", "[-_. ]", re.escape(name))
-        spelled = re.sub(r"(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z])", "[-_. ]?", spelled, flags=re.IGNORECASE)
+        spelled = "[-_. ]?".join(map(re.escape, _plain(name)))
         # A whole word, or one of "get_2d_sincos" and "PositionalEncoding", but not the name of an option.
         word = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=[a-z])(?=[A-Z]))(?i:{spelled})(?![a-z]|\w*=)")
         return [
             f"{preset.name!r} serves {system}"
-            for preset in self.values()
+            for preset in sorted(self.values(), key=lambda preset: _plain(preset.name) != _plain(name))
             for system in preset.serves
             if word.search(system)
         ]

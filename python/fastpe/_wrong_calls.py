@@ -242,10 +242,16 @@ def _explanation(function: Callable[..., Any], arguments: tuple[Any, ...], keywo
     given = arguments[1 if owner else 0 :]
     known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
     unexpected = next((keyword for keyword in keywords if keyword not in known), None)
+    by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     if unexpected is not None:
+        meant = _core.other_name(unexpected, known)
+        if meant in {*by_place[: len(given)], *keywords}:
+            return (
+                f"{name}() got an unexpected keyword argument {unexpected!r}; {meant!r}, which was given, serves in its "
+                f"place: leave it out"
+            )
         return _core.unexpected_argument(name, unexpected, known)
     has_others = any(each.kind is each.VAR_POSITIONAL for each in parameters)
-    by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     has_more = len(given) > len(by_place)
     required = [each.name for each in parameters if each.default is each.empty and each.name in known]
     missing = next((each for each in required if each not in {*by_place[: len(given)], *keywords}), None)

@@ -11,8 +11,10 @@ import re
 import shlex
 import subprocess
 import sys
+import types
 from pathlib import Path
 
+import _fastpe_command
 import numpy as np
 import pyarrow as pa
 import zarr
@@ -64,6 +66,18 @@ def test_without_its_extra_it_says_what_to_install(library: str) -> None:
     assert run.stderr.splitlines() == [
         f"fastpe: the command line needs {library}; install it with: pip install {library}"
     ]
+
+
+def test_ctrl_c_during_an_import_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupting(types.ModuleType):
+        def __getattr__(self, name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "fastpe.__main__", Interrupting("fastpe.__main__"))
+    assert _fastpe_command.main() == 130
+    assert capsys.readouterr().err == "fastpe: interrupted\n"
 
 
 @pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])

@@ -515,6 +515,35 @@ def test_every_target_is_checked_before_the_first_is_written(
     assert os.listdir("out") == ["b.npy"]
 
 
+def test_room_for_an_archive_is_checked_as_far_as_its_size_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, rest = embeddings(20, 4), np.zeros(100, np.uint8)
+    np.savez("stored.npz", x=x, rest=rest)
+    np.savez_compressed("compressed.npz", x=x, rest=rest)
+    # The header of the array that is copied has 128 bytes.
+    whole = {"float16": x.nbytes // 2 + 228, "float32": x.nbytes + 228, "float64": x.nbytes * 2 + 228}
+    for dtype, size in whole.items():
+        add = ["add", "stored.npz", "--key", "x", "-o", "y.npz", "--dtype", dtype]
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=size - 1: types.SimpleNamespace(free=free))
+        assert main(add) == 1
+        assert f"y.npz would take {size} B, and {size - 1} B are free; make room" in capsys.readouterr().err
+        assert not Path("y.npz").exists()
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=size: types.SimpleNamespace(free=free))
+        assert main(add) == 0
+        assert capsys.readouterr().err == f"added to 1 file: {size - 228} B\n"
+        os.unlink("y.npz")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=0))
+    assert main(["add", "compressed.npz", "--key", "x", "-o", "y.npz"]) == 0
+
+
+def test_the_last_line_counts_what_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name, target = save(tmp_path / "x.npy", embeddings(30, 4)), str(tmp_path / "y.npy")
+    assert main(["add", name, "-o", target, "--dtype", "float16"]) == 0
+    assert capsys.readouterr().err == "added to 1 file: 240 B\n"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="makes symbolic links")
 def test_a_target_is_no_other_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -787,7 +816,10 @@ def test_in_place_says_that_a_file_is_partly_changed(
     assert main(["add", name, "--in-place"]) == 1
     rows = 2 * (100 // 24)
     assert capsys.readouterr().err.splitlines() == [
-        f"fastpe: {name} may be partly changed, after {rows * 24} bytes; restore it from a copy",
+        (
+            f"fastpe: {name} may be partly changed: the first {rows * 24} bytes of its elements, and perhaps some after them; "
+            "restore it from a copy"
+        ),
         f"fastpe: {name}: Input/output error",
     ]
     result = np.load(name)
@@ -812,7 +844,10 @@ def test_ctrl_c_in_place_says_what_is_changed(
     monkeypatch.setattr(npy_stream, "write_elements", interrupt_in_the_second_file)
     assert main(["add", *names, "--in-place"]) == 130
     assert capsys.readouterr().err.splitlines() == [
-        f"fastpe: {names[1]} may be partly changed, after 0 bytes; restore it from a copy",
+        (
+            f"fastpe: {names[1]} may be partly changed: the first 0 bytes of its elements, and perhaps some after them; "
+            "restore it from a copy"
+        ),
         f"fastpe: of 3 inputs, 1 before {names[1]} is changed, and 1 after it is not",
         "fastpe: interrupted",
     ]

@@ -103,6 +103,11 @@ REMEDIED: list[tuple[str, str, str]] = [
         "rotary --config yarn4.json --seq-len 3 -o y.npz",
     ),
     (
+        "rotary --config made --seq-len 3 -o y.npz",
+        "--config is 'made', a directory, expected a file; it has no config.json: give the path of one",
+        "rotary --config yarn4.json --seq-len 3 -o y.npz",
+    ),
+    (
         "rotary --config organisation/model --seq-len 3 -o y.npz",
         "for a name on a hub, `hf download organisation/model config.json` (of huggingface_hub) fetches the file",
         "rotary --config yarn4.json --seq-len 3 -o y.npz",
@@ -184,7 +189,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "NAME is 'whisper', which is not known; 'tensor2tensor' serves",
         "conventions tensor2tensor",
     ),
-    ("conventions mae3d", "did you mean 'mae2d'?", "conventions mae2d"),
+    ("conventions mae2", "did you mean 'mae2d'?", "conventions mae2d"),
     ("conventions nope", "doubled_exponent, mae2d,", "conventions loftr"),
     ("conventions fairsec", "did you mean 'fairseq'?", "conventions fairseq"),
     ("convention", "did you mean 'conventions'?", "conventions"),

@@ -5,12 +5,15 @@ import pytest
 
 pytest.importorskip("zarr")
 
+import asyncio
+import errno
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -287,9 +290,47 @@ def test_a_stopped_change_in_place_says_so(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         error = process.stderr.read()
     assert process.returncode == 130, error
-    assert error.startswith(f"fastpe: {source} may be partly changed, after ")
+    assert error.startswith(f"fastpe: {source} may be partly changed: the first ")
     assert error.endswith("fastpe: interrupted\n"), error
     assert error.count("\n") == 2
+
+
+@pytest.mark.skipif(not ZARR_3, reason="zarr 2 writes chunks in one thread")
+def test_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "x.zarr"
+    zarr.open(str(source), mode="w", shape=(6, 4), chunks=(1, 4), dtype="f4")[...] = 1.0
+    write = zarr.storage.LocalStore.set
+    written = []
+
+    async def fail_first(store: Any, key: str, *arguments: Any) -> None:
+        if key.endswith("0/0"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        await asyncio.sleep(0.02)
+        await write(store, key, *arguments)
+        written.append(key)
+
+    monkeypatch.setattr(zarr.storage.LocalStore, "set", fail_first)
+    target = tmp_path / "y.zarr"
+    assert main(["add", str(source), "-o", str(target), "-q"]) == 1
+    assert capsys.readouterr().err == f"fastpe: {target}: {os.strerror(errno.ENOSPC)}\n"
+    assert len(written) == 5
+    time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_disk_that_is_full_while_the_rest_is_copied_is_reported_in_one_line(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source, None, target)
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    target = store.with_name("y.zarr")
+    assert main(["add", str(store), "--key", "tokens", "-o", str(target), "-q"]) == 1
+    assert capsys.readouterr().err == f"fastpe: {target}: {os.strerror(errno.ENOSPC)}\n"
+    assert list(store.parent.iterdir()) == [store]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")

@@ -101,11 +101,43 @@ def test_the_formula_of_a_grid_has_the_factor_and_the_order_of_its_axis() -> Non
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "informer",
+        "transformer-xl",
+        "transformer_xl",
+        "conformer",
+        "mask2former",
+        "table-transformer",
+        "iddpm",
+        "dab_detr",
+    ],
+)
+def test_a_name_that_is_only_similar_is_not_led_to_a_preset(name: str) -> None:
+    calls: list[tuple[Any, Any]] = [(fastpe.encode, 3), (fastpe.encode_grid, (2, 3))]
+    for function, size in calls:
+        with pytest.raises(ValueError, match="which is not known; expected one of "):
+            function(size, 8, convention=name)
+
+
+@pytest.mark.parametrize("alpha", ["sqrt", "sqrt(d)", "1/sqrt(2d)"])
+def test_another_factor_is_not_taken_for_a_known_one(alpha: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected a number, '1/sqrt\(d\)' or 'sqrt\(2/d\)'$"):
+        dataclasses.replace(VASWANI, alpha=alpha)
+
+
+@pytest.mark.parametrize("name", ["mamba2", "voxtral", "glm4v_vision", "llama4_vision_model"])
+def test_a_layout_that_is_only_similar_is_not_suggested(name: str) -> None:
+    with pytest.raises(KeyError, match=r"expected one of|is known, and may be another model"):
+        fastpe.rotary_layouts[name]
+
+
+@pytest.mark.parametrize(
     ("name", "hint"),
     [
         ("vaswni", "did you mean 'vaswani'?"),
         ("Vaswani", "did you mean 'vaswani'?"),
-        ("tensor-2-tensor", "did you mean 'tensor2tensor'?"),
+        ("tensor-2-tensor", "'tensor2tensor' serves tensor2tensor get_timing_signal_1d"),
         ("whisper", "'tensor2tensor' serves openai/whisper"),
         ("", "expected one of vaswani, concat"),
         ("gpt", "expected one of vaswani, concat"),

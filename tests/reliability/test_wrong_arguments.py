@@ -80,6 +80,22 @@ REMEDIED: list[tuple[str, str, str]] = [
         "RotaryEmbedding(rotary_dim=8, interleaved=True)",
     ),
     (
+        "encode(3, 8, seq_len=3)",
+        "encode() got an unexpected keyword argument 'seq_len'; 'positions', which was given, serves in its place: leave it out",
+        "encode(3, 8)",
+    ),
+    *(
+        (
+            wrong,
+            "; 'rotary_dim', which was given, serves in its place: leave it out",
+            "RotaryEmbedding(8, interleaved=True).rotate(np.ones((3, 16), np.float32))",
+        )
+        for wrong in (
+            "RotaryEmbedding(8, head_dim=16, interleaved=True)",
+            "RotaryEmbedding(head_dim=16, rotary_dim=8, interleaved=True)",
+        )
+    ),
+    (
         "RotaryEmbedding(8, is_neox_style=True)",
         "did you mean 'interleaved', which is False for that style?",
         "RotaryEmbedding(8, interleaved=False)",

@@ -517,10 +517,12 @@ def test_wrong_types(config: Any, arguments: dict[str, Any], words: str) -> None
 def test_wrong_files(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
         from_config(tmp_path / "missing.json")
-    with pytest.raises(IsADirectoryError, match=r"a directory, expected a file; give .*config\.json"):
+    with pytest.raises(IsADirectoryError, match=r"expected a file; it has no config\.json: give the path of one$"):
         from_config(tmp_path)
     path = tmp_path / "config.json"
     path.write_text("{", encoding="utf-8")
+    with pytest.raises(IsADirectoryError, match=re.escape(f"a directory, expected a file; give {str(path)!r}")):
+        from_config(tmp_path)
     with pytest.raises(ValueError, match="which is no JSON"):
         from_config(path)
     path.write_text("[]", encoding="utf-8")

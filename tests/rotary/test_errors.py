@@ -719,6 +719,21 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "positions has shape [3, 3]",
         "expected [3, 2] or [2, 3, 2]: the coordinates of each row",
     ),
+    *(
+        (
+            f"several.rotate_(x, positions=np.zeros({shape}))",
+            ValueError,
+            "positions has shape ",
+            "expected [3, 2] or [2, 3, 2]: the coordinates of each row; pass np.moveaxis(np.asarray(positions), 0, -1)",
+        )
+        for shape in ((2, 3), (2, 2, 3))
+    ),
+    (
+        "several.tables(np.zeros((2, 3, 5)))",
+        ValueError,
+        "positions has shape [2, 3, 5]",
+        "expected a last axis of 2, the coordinates that axes= counts; pass np.moveaxis(np.asarray(positions), 0, -1)",
+    ),
     (
         "several.rotate_(x, positions=[0, 1, 2])",
         ValueError,

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import pathlib
+import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +19,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "models.md"
 
 
 class Row(NamedTuple):
+    model: str
     model_types: list[str]
     call: str
     pairs: str = ""
@@ -31,7 +34,7 @@ def rows(columns: int) -> list[Row]:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| ") and len(cells) == columns and cells[0] != "Model":
             types = [word.strip("`") for word in cells[1].split(", ") if word]
-            result.append(Row(types, cells[2].strip("`"), *cells[3:]))
+            result.append(Row(cells[0], types, cells[2].strip("`"), *cells[3:]))
     return result
 
 
@@ -79,3 +82,48 @@ def test_sinusoidal_calls_are_those_of_the_conventions_page() -> None:
         for model_type in row.model_types:
             with pytest.raises(ValueError, match="has no rotary embedding"):
                 fastpe.RotaryEmbedding.from_config({"model_type": model_type})
+
+
+def message(function: Callable[..., Any], size: Any, name: str) -> str:
+    with pytest.raises(ValueError, match="convention is ") as raised:
+        function(size, 8, convention=name)
+    return str(raised.value)
+
+
+def named(text: str) -> list[str]:
+    """The models in a sentence of the page."""
+    return re.findall(r"(?!The\b)\b\w*[A-Z][\w-]*(?: H\b)?", text)
+
+
+def test_each_models_name_leads_to_its_convention() -> None:
+    presets: dict[str, set[str]] = {}
+    for row in rows(3):
+        given = re.findall(r'convention="(.*?)"', row.call)
+        if "timestep_embedding" in row.call:
+            given = ["timestep" if "flip_sin_to_cos" in row.call else "ddpm"]
+        for name in [*row.model_types, *named(row.model)]:
+            presets.setdefault(name, set()).update(given or ["vaswani"])
+    assert presets["vit_mae"] == {"mae2d"}
+    assert presets["DiT"] == {"timestep", "mae2d"}
+    for name, expected in presets.items():
+        for function, size in ((fastpe.encode, 3), (fastpe.encode_grid, (2, 3))):
+            found = message(function, size, name)
+            led = re.findall(r"'([\w-]+)' serves", found)
+            assert led, (name, found)
+            assert led[0] in expected, (name, found)
+
+
+def test_the_name_of_a_model_without_a_convention_leads_to_what_it_has() -> None:
+    *_, neither = PAGE.read_text(encoding="utf-8").partition("## Neither")
+    remedies = {
+        "learn their tables": "a learned table is added by fastpe.add_(x, table=..)",
+        "add a bias": "it adds a bias to the scores",
+        "have no positional encoding": "it has no positional encoding",
+    }
+    for words, remedy in remedies.items():
+        models = named(neither.partition(words)[0].rpartition(". ")[2])
+        assert len(models) == 3, models
+        for name in models:
+            assert remedy in message(fastpe.encode, 3, name)
+    for model_type, _ in ROTARY:
+        assert "RotaryEmbedding.from_config(config)" in message(fastpe.encode, 3, model_type)

@@ -17,7 +17,7 @@ from typing import IO
 from fastpe._cli.errors import CommandError
 from fastpe._cli.progress import in_bytes
 
-_partial_suffix = ".partial"
+_partial_prefix, _partial_suffix = ".fastpe-", ".partial"
 _errors_of_writing = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
 
 
@@ -71,12 +71,13 @@ def descriptor_of(name: str) -> int | None:
 
 @contextlib.contextmanager
 def _named_in_errors(name: str) -> Iterator[None]:
-    """Name the target in errors about writing it: they name no file if it is open, and else the partial file."""
+    """Name the target in errors about writing it: they name no file if it is open, and else the partial file or one in it."""
     try:
         yield
     except OSError as error:
-        about_writing = error.filename is None and error.errno in _errors_of_writing
-        if about_writing or str(error.filename).endswith(_partial_suffix):
+        about_writing = error.errno in _errors_of_writing
+        parts = Path(os.fsdecode(error.filename)).parts if isinstance(error.filename, (str, bytes)) else ()
+        if about_writing or any(each.startswith(_partial_prefix) and each.endswith(_partial_suffix) for each in parts):
             error.filename = name
         raise
 
@@ -201,7 +202,8 @@ def complete_directory(path: Path) -> Iterator[Path]:
     partial = _partial_name(path.absolute())
     partial.mkdir(0o700)
     try:
-        yield partial
+        with _named_in_errors(str(path)):
+            yield partial
         if hasattr(os, "sync"):
             # One call for a directory of any number of files.
             os.sync()
@@ -213,7 +215,7 @@ def complete_directory(path: Path) -> Iterator[Path]:
 
 
 def _partial_name(final: Path) -> Path:
-    return final.with_name(f".fastpe-{secrets.token_hex(8)}{_partial_suffix}")
+    return final.with_name(f"{_partial_prefix}{secrets.token_hex(8)}{_partial_suffix}")
 
 
 def _sync_directory(directory: Path) -> None:

@@ -57,7 +57,7 @@ def run(arguments: Sequence[str] | None) -> int:
         return _fail(f"fastpe: not enough memory: {error}" if str(error) else "fastpe: not enough memory", 1)
     except OSError as error:
         _discard_output()
-        reason = error.strerror or str(error)
+        reason = error.strerror or with_options(error)
         return _fail(f"fastpe: {error.filename}: {reason}" if error.filename else f"fastpe: {reason}", 1)
     except (MissingLibrary, WrongUsage) as error:
         return _fail(f"fastpe: {error}", 2)

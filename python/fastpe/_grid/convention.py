@@ -63,8 +63,8 @@ class GridConvention(Preset):
     >>> print(fastpe.grid_conventions["hf2d"])
     hf2d: axis 0 (sin | cos), axis 1 (sin | cos); w_k = 10000^(-k / n), n per axis
         coordinates from 0
-        serves: transformers build_2d_sinusoidal_position_embedding (ViT-MAE, AIMv2, RT-DETR, D-FINE)
-        source: huggingface/transformers:models/vit_mae/modeling_vit_mae.py, version 5.23
+        serves: transformers build_2d_sinusoidal_position_embedding (RT-DETR, D-FINE)
+        source: huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.23
     """
 
     name: str

@@ -27,6 +27,7 @@ grid_conventions = Registry(
                 "DiT get_2d_sincos_pos_embed",
                 "diffusers get_2d_sincos_pos_embed",
                 "llama.cpp clip get_2d_sincos_pos_embed (MiniCPM-V)",
+                "transformers ViT-MAE, and AIMv2 with is_native",
             ),
             source="facebookresearch/mae:util/pos_embed.py",
         ),
@@ -34,8 +35,8 @@ grid_conventions = Registry(
             "hf2d",
             _concat,
             axis_order=(0, 1),
-            serves=("transformers build_2d_sinusoidal_position_embedding (ViT-MAE, AIMv2, RT-DETR, D-FINE)",),
-            source="huggingface/transformers:models/vit_mae/modeling_vit_mae.py, version 5.23",
+            serves=("transformers build_2d_sinusoidal_position_embedding (RT-DETR, D-FINE)",),
+            source="huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.23",
         ),
         GridConvention(
             "diffusers3d",

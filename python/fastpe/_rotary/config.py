@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._arguments import flag, integer, model_guess, nearest, text
+from fastpe._arguments import flag, integer, model_guess, text
 from fastpe._rotary.scaling import is_known_type, rotary_frequencies
 
 Json = Mapping[str, Any]
@@ -94,6 +94,11 @@ def _table() -> dict[str, Any]:
     return table
 
 
+def model_types() -> list[str]:
+    """The model types that have a row."""
+    return list(_table()["models"])
+
+
 def _loaded(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
     if isinstance(config, Mapping):
@@ -105,10 +110,9 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
     if isinstance(config, str) and config.lstrip().startswith("{"):
         raise ValueError("config is JSON, expected a mapping or the path of a config.json; give json.loads(config)")
     if os.path.isdir(config):
-        raise IsADirectoryError(
-            f"config is {os.fspath(config)!r}, a directory, expected a file; give "
-            f"{os.path.join(config, 'config.json')!r}"
-        )
+        inside = os.path.join(config, "config.json")
+        remedy = f"give {inside!r}" if os.path.isfile(inside) else "it has no config.json: give the path of one"
+        raise IsADirectoryError(f"config is {os.fspath(config)!r}, a directory, expected a file; {remedy}")
     if not os.path.exists(config):
         name = os.fspath(config)
         hint = (
@@ -191,8 +195,8 @@ def _near_type(model_type: str, known: Iterable[str]) -> str:
 
     if layout := next((name for name in rotary_layouts if model_type.startswith(name)), None):
         return f"; if it has positions of several coordinates, use fastpe.rotary_layouts[{layout!r}]"
-    near = nearest(model_type, known, cutoff=0.75)
-    return "" if near is None else "; " + model_guess(model_type, f'"{near}"')
+    guess = model_guess(model_type, known, quote='"')
+    return f"; {guess}" if guess else ""
 
 
 class _Model:

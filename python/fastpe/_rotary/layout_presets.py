@@ -45,8 +45,8 @@ class LayoutRegistry(Registry[RotaryLayout]):
             raise KeyError(f"{name!r} is not a layout: {self.not_expressible[name]}")
         return super().__getitem__(name)
 
-    def _guess(self, name: str, near: str) -> str:
-        return model_guess(name, repr(near))
+    def _guess(self, name: str, taken: list[str]) -> str:
+        return model_guess(name, taken)
 
 
 def _transformers(*models: str) -> str:

@@ -20,7 +20,7 @@ conventions = Registry(
                 "ESPnet PositionalEncoding",
                 "WeNet PositionalEncoding",
                 "OpenNMT-py SinusoidalInterleaved",
-                "XLM and transformers XLM",
+                "XLM, and transformers XLM and DistilBERT",
                 "keras-hub SinePositionEncoding",
                 "flax nlp_seq example",
                 "diffusers SinusoidalPositionalEmbedding",
@@ -54,7 +54,7 @@ conventions = Registry(
             serves=(
                 "tensor2tensor get_timing_signal_1d",
                 "TensorFlow Model Garden RelativePositionEmbedding, even d",
-                "openai/whisper, transformers Whisper and whisper.cpp, even d",
+                "openai/whisper, transformers Whisper and PegasusX, and whisper.cpp, even d",
                 "marian-nmt, even d",
                 "flax lm1b and wmt examples",
                 "OpenNMT-py SinusoidalConcat, even d",
@@ -71,7 +71,7 @@ conventions = Registry(
             serves=(
                 "fairseq SinusoidalPositionalEmbedding",
                 "transformers M2M100 and NLLB-MoE",
-                "transformers Speech2Text and TrOCR",
+                "transformers Speech2Text (speech_to_text) and TrOCR",
             ),
             source="facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py @3d262bb2",
         ),
@@ -90,7 +90,7 @@ conventions = Registry(
             cosine_first=True,
             shift=1.0,
             odd="pad",
-            serves=("transformers MusicGen",),
+            serves=("transformers MusicGen (musicgen_decoder)",),
             source="huggingface/transformers:models/musicgen/modeling_musicgen.py @00363c36",
         ),
         Convention(
@@ -98,7 +98,11 @@ conventions = Registry(
             layout="concatenated",
             shift=1.0,
             odd="pad",
-            serves=("DDPM", "diffusers get_timestep_embedding, its defaults"),
+            serves=(
+                "DDPM",
+                "diffusers get_timestep_embedding, its defaults",
+                "diffusers get_guidance_scale_embedding (LCM), of w * 1000",
+            ),
             source="huggingface/diffusers:models/embeddings.py @58eb52c0",
         ),
         Convention(

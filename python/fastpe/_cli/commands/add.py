@@ -51,16 +51,15 @@ def _run_files(tasks: Sequence[Task], addition: Addition, keys: Sequence[str], *
     files = [item for item in work if item.task.target is not None and not isinstance(item, ZarrWork)]
     require_targets(
         [str(item.task.target) for item in files],
-        # The sizes of the others depend on compression.
-        [item.array.result.byte_count for item in files if isinstance(item, npy.NpyWork)],
+        [item.known_size for item in files],
         no_clobber=no_clobber,
     )
-    byte_count = sum(item.byte_count for item in work)
-    with progress_bar(byte_count, quiet=quiet) as progress:
+    written = 0
+    with progress_bar(sum(item.byte_count for item in work), quiet=quiet) as progress:
         done = 0
         try:
             for item in work:
-                item.run(progress)
+                written += item.run(progress)
                 done += 1
         except BaseException:
             if len(work) > 1 and done < len(work) and work[done].task.target is None:
@@ -68,7 +67,7 @@ def _run_files(tasks: Sequence[Task], addition: Addition, keys: Sequence[str], *
                 state = f"{done} before {name} {_are(done)} changed, and {rest} after it {_are(rest)} not"
                 print(printable(f"fastpe: of {len(work)} inputs, {state}"), file=sys.stderr)
             raise
-    return byte_count
+    return written
 
 
 def _are(count: int) -> str:

@@ -19,7 +19,7 @@ def run(name: str, keys: Sequence[str]) -> bool:
     loaders = stored_arrays.loaders(name)
     arrays = [loaders[key]() for key in _chosen(name, list(loaders), keys)]
     found = fastpe.identify(*arrays)
-    print(found)
+    print(str(found).replace("as fastpe.identify(cos, sin)", "as --key COS --key SIN of one archive"))
     return bool(found.matches)
 
 

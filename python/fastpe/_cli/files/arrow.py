@@ -30,13 +30,14 @@ class ArrowWork:
     task: Task
     embeddings: columns.Embeddings
     compression: str | None
+    known_size = 0  # It depends on the compression.
 
     @property
     def byte_count(self) -> int:
         """Bytes of the whole file, since those of its columns are not known before it is read."""
         return os.path.getsize(self.task.source)
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: Progress) -> int:
         """Write the target, batch by batch, in the form and with the compression of the source."""
         from pyarrow import ipc
 
@@ -51,6 +52,7 @@ class ArrowWork:
                     writer.write_batch(self.embeddings.added_to(batch, first_row))
                     first_row += len(batch)
                     progress(byte_count)
+        return self.byte_count
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ArrowWork:

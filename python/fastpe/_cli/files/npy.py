@@ -34,20 +34,26 @@ class NpyWork:
         """Bytes of the array."""
         return self.array.source.byte_count
 
-    def run(self, progress: Progress) -> None:
+    @property
+    def known_size(self) -> int:
+        """Bytes of the result."""
+        return self.array.result.byte_count
+
+    def run(self, progress: Progress) -> int:
         """Write the target, or change the file."""
         name = self.task.source
         if self.task.target is not None:
-            with open(name, "rb") as source, open_target(self.task.target, self.array.result.byte_count) as target:
+            with open(name, "rb") as source, open_target(self.task.target, self.known_size) as target:
                 npy_stream.read_header(source, name)
                 self.array.run(source, target, progress)
-            return
+            return self.known_size
         with open(name, "r+b") as stream:
             npy_stream.read_header(stream, name)
             with changed_in_place(name, progress) as count:
                 self.array.run_in_place(stream, count)
                 stream.flush()
                 os.fsync(stream.fileno())
+        return self.known_size
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpyWork:
@@ -82,7 +88,7 @@ def load(name: str) -> npt.NDArray[Any]:
 
 
 def run_pipe(task: Task, addition: Addition, progress: Progress) -> int:
-    """Add to the one array that comes through a pipe; the number of bytes."""
+    """Add to the one array that comes through a pipe; the number of bytes that were written."""
     assert task.target is not None
     name = task.source
     label = "standard input" if name == "-" else name
@@ -92,4 +98,4 @@ def run_pipe(task: Task, addition: Addition, progress: Progress) -> int:
         array = addition.check(npy_stream.read_header(stream, label), label)
         with open_target(task.target, array.result.byte_count) as target:
             array.run(stream, target, progress)
-    return array.source.byte_count
+    return array.result.byte_count

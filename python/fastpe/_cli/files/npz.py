@@ -29,19 +29,20 @@ class NpzWork:
 
     task: Task
     arrays: dict[str, ArrayWork]
+    known_size: int
 
     @property
     def byte_count(self) -> int:
         """Bytes of all arrays that are changed."""
         return sum(array.source.byte_count for array in self.arrays.values())
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: Progress) -> int:
         """Write the target."""
         assert self.task.target is not None
         name = self.task.source
         with (
             open(name, "rb") as stream,
-            open_target(self.task.target) as target,
+            open_target(self.task.target, self.known_size) as target,
             archive_in(stream, name) as archive,
             zipfile.ZipFile(target, "w") as result,
         ):
@@ -57,6 +58,7 @@ class NpzWork:
                     else:
                         npy_stream.read_header(source, array.name)
                         array.run(source, sink, progress)
+        return sum(array.result.byte_count for array in self.arrays.values())
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpzWork:
@@ -80,7 +82,19 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpzWork:
             with archive.open(f"{key}.npy") as member:
                 label = f"{name}:{key}"
                 arrays[key] = addition.check(npy_stream.read_header(member, label), label)
-    return NpzWork(task, arrays)
+        known_size = 0
+        for info in archive.infolist():
+            array = arrays.get(info.filename.removesuffix(".npy"))
+            if info.compress_type != zipfile.ZIP_STORED:
+                # How long it will be is not known.
+                continue
+            known_size += info.file_size if array is None else _size(array, info.file_size)
+    return NpzWork(task, arrays, known_size)
+
+
+def _size(array: ArrayWork, file_size: int) -> int:
+    """Bytes of the result, of no more elements than the archive has, whatever the header says."""
+    return min(array.result.byte_count, file_size * array.result.dtype.itemsize // array.source.dtype.itemsize)
 
 
 @contextlib.contextmanager

@@ -26,8 +26,9 @@ class ParquetWork:
     task: Task
     embeddings: columns.Embeddings
     byte_count: int
+    known_size = 0  # It depends on the compression.
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: Progress) -> int:
         """Write the target, row group by row group; the other columns are copied."""
         import pyarrow
         from pyarrow import parquet
@@ -48,6 +49,7 @@ class ParquetWork:
                 result = pyarrow.Table.from_batches(batches, table.schema)
                 writer.write_table(result, row_group_size=max(len(table), 1))
                 progress(_column_bytes(source, index, self.embeddings.names))
+        return self.byte_count
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:

@@ -31,11 +31,16 @@ class Work(Protocol):
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all that is changed, for the progress bar."""
+        """Bytes of all that is changed, as they are read, for the progress bar."""
         ...
 
-    def run(self, progress: Progress) -> None:
-        """Do it."""
+    @property
+    def known_size(self) -> int:
+        """Bytes that the target has at least, as far as they are known before it is written."""
+        ...
+
+    def run(self, progress: Progress) -> int:
+        """Do it; the bytes of all that was changed, as they were written."""
         ...
 
 
@@ -52,6 +57,9 @@ def changed_in_place(name: str, progress: Progress) -> Iterator[Progress]:
     try:
         yield count
     except BaseException:
-        message = f"fastpe: {name} may be partly changed, after {done} bytes; restore it from a copy"
+        message = (
+            f"fastpe: {name} may be partly changed: the first {done} bytes of its elements, and perhaps some after "
+        )
+        message += "them; restore it from a copy"
         print(printable(message), file=sys.stderr)
         raise

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import math
@@ -38,21 +39,24 @@ class ZarrWork:
     task: Task
     # By path in the store; an array that is the store itself has the path "".
     arrays: dict[str, ArrayWork]
+    known_size = 0  # It depends on the compression.
 
     @property
     def byte_count(self) -> int:
         """Bytes of all arrays that are changed."""
         return sum(array.source.byte_count for array in self.arrays.values())
 
-    def run(self, progress: Progress) -> None:
+    def run(self, progress: Progress) -> int:
         """Write a new store, or change this one."""
         if self.task.target is None:
             with changed_in_place(self.task.source, progress) as count:
                 self._add(Path(self.task.source), count)
-            return
+            return self.byte_count
         with complete_directory(Path(self.task.target)) as partial:
             self._copy_the_rest(partial)
-            self._add(partial, progress)
+            with _settled():
+                self._add(partial, progress)
+        return self.byte_count
 
     def _copy_the_rest(self, partial: Path) -> None:
         """Copy all but the chunks that will be written."""
@@ -68,7 +72,22 @@ class ZarrWork:
                     )
             return set(names) - _metadata_of_arrays if os.path.normpath(directory) in changed else set()
 
-        shutil.copytree(source, partial, ignore=chunks, dirs_exist_ok=True)
+        failures: list[OSError] = []
+
+        def copy(name: str, copied: str) -> None:
+            try:
+                shutil.copy2(name, copied)
+            except OSError as error:
+                failures.append(error)
+                raise
+
+        try:
+            shutil.copytree(source, partial, ignore=chunks, copy_function=copy, dirs_exist_ok=True)
+        except shutil.Error:
+            # It lists all failures in one text.
+            if not failures:
+                raise
+            raise failures[0] from None
 
     def _add(self, target: Path, progress: Progress) -> None:
         import zarr
@@ -164,6 +183,25 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
     for number in came:
         signal.raise_signal(number)
+
+
+@contextlib.contextmanager
+def _settled() -> Iterator[None]:
+    """After an error, wait for zarr's other threads: a chunk that they still write would outlive the store's removal."""
+    try:
+        yield
+    except BaseException:
+        # zarr 2 has no such threads.
+        with contextlib.suppress(ImportError), _undisturbed():
+            from zarr.core.sync import sync
+
+            sync(_other_tasks())
+        raise
+
+
+async def _other_tasks() -> None:
+    """The end of all other tasks of this loop."""
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
 
 def _damage(source: str) -> contextlib.AbstractContextManager[None]:

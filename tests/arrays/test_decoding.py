@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One row for each of several sequences: what is said of calls that other libraries take, and what follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..oracles.reference import Array
+
+ROPE = fastpe.RotaryEmbedding(16, interleaved=False)
+TABLE = np.zeros((3, 16), np.float32)
+PAST = np.array([17, 3, 60, 0])
+MASK = np.array([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1]])
+Call = Callable[..., Array]
+CALLS: list[Call] = [fastpe.add, ROPE.rotate, lambda x, **rows: fastpe.embed(np.int64(x[..., 0]), TABLE, **rows)]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_offsets_of_one_sequence_are_told_of_its_batch_axis(call: Call) -> None:
+    x = np.ones((4, 16), np.float32)
+    with pytest.raises(
+        ValueError,
+        match=r"; x \(or ids\) is one sequence of 4 rows: for one row in each of several sequences, pass x\[:, None\]$"
+        r"|; pass positions=\[L\], or x\[None\], or x\[:, None\] of rows of several sequences$",
+    ):
+        call(x, offset=PAST)
+    for row, position in zip(call(x[:, None], offset=PAST), PAST, strict=True):
+        np.testing.assert_array_equal(row, call(x[:1], offset=int(position)))
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_mask_with_earlier_rows_is_told_how_it_is_cut(call: Call, count: int) -> None:
+    x = np.ones((3, 6, 16), np.float32)
+    new = x[:, -count:]
+    remedy = (
+        rf"; of one that has earlier rows, too, pass mask\[:, -{count}:\], and, without positions=, offset=mask\[:, "
+    )
+    with pytest.raises(ValueError, match=rf"mask has shape \[3, 6\], .*{remedy}:-{count}\].sum\(1\)$"):
+        call(new, mask=MASK)
+    with pytest.raises(ValueError, match=r"one per row$"):
+        call(new, mask=MASK[:2])
+    expected = call(x, mask=MASK)[:, -count:]
+    np.testing.assert_array_equal(call(new, mask=MASK[:, -count:], offset=MASK[:, :-count].sum(1)), expected)
+
+
+def test_offsets_of_another_number_are_not_taken_for_those_of_rows() -> None:
+    with pytest.raises(ValueError, match=r"one per batch row$"):
+        fastpe.add(np.ones((4, 16), np.float32), offset=PAST[:3])
+
+
+def test_one_token_with_heads_needs_an_axis_for_rows() -> None:
+    x = np.random.default_rng(0).standard_normal((4, 2, 16), dtype=np.float32)
+    expected = [ROPE.rotate(each[None], seq_axis=0, offset=int(past))[0] for each, past in zip(x, PAST, strict=True)]
+    np.testing.assert_array_equal(ROPE.rotate(x[:, :, None], offset=PAST)[:, :, 0], expected)
