@@ -809,7 +809,8 @@ def test_functions_that_explain_wrong_calls_are_what_they_were() -> None:
     assert pydoc.render_doc(fastpe.add_).startswith("Python Library Documentation: function in module fastpe\n")
     assert list(inspect.signature(fastpe.Convention).parameters)[:2] == ["name", "layout"]
     assert repr(fastpe.add_).startswith("<function add_ at ")
-    assert copy.deepcopy(fastpe.add_) is pickle.loads(pickle.dumps(fastpe.add_)) is fastpe.add_
+    for function in (fastpe.add_, fastpe.RotaryLayout.rotate_):
+        assert copy.deepcopy(function) is pickle.loads(pickle.dumps(function)) is function
 
 
 def test_an_error_in_the_explanation_is_passed_on() -> None:
@@ -818,6 +819,11 @@ def test_an_error_in_the_explanation_is_passed_on() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         _core.Explained(len, interrupted)()
+
+
+def test_errors_of_other_types_are_not_explained() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        _core.Explained(int, lambda *call: "explained")("no digits")
 
 
 def test_an_explanation_is_given_the_whole_call() -> None:
