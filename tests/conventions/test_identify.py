@@ -136,7 +136,9 @@ def test_zero_rows_are_left_out_and_named() -> None:
     table[[1, 7]] = 0.0
     found = fastpe.identify(table)
     assert (found.matches, _preset(found), found.zero_rows) == (True, "concat", (1, 7))
-    assert "rows left at zero: 1, 7" in str(found)
+    assert "rows left at zero: 1, 7" in found.notes
+    table[10:14] = 0.0
+    assert "rows left at zero: 1, 7, 10, 11, 12, .." in fastpe.identify(table).notes
 
 
 @pytest.mark.parametrize(
@@ -248,6 +250,16 @@ def _noisy(*tables: npt.NDArray[Any]) -> tuple[list[npt.NDArray[Any]], str]:
     return [table + noise for table, noise in zip(tables, noises, strict=True)], f"{np.abs(noises).max():.2g}"
 
 
+@pytest.mark.parametrize("coarse", [0, 1])
+def test_the_coarser_of_cosines_and_sines_says_the_rounding(coarse: int) -> None:
+    tables = list(ROPE.tables(200))
+    tables[coarse] = tables[coarse].astype(np.float16).astype(np.float32)
+    found = fastpe.identify(*tables)
+    assert found.rotary is not None
+    np.testing.assert_array_equal(found.rotary.frequencies, ROPE.frequencies)
+    assert found.notes[0] == "its values are rounded to float16, which leaves few digits to its numbers"
+
+
 @pytest.mark.parametrize("base", [10000.0, 500000.0, 20000.0])
 @pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex"])
 def test_a_near_rotary_embedding_is_named(form: Any, base: float) -> None:
@@ -271,6 +283,11 @@ def test_a_near_rotary_embedding_with_a_linear_scaling_is_named(form: Any, base:
     given, largest = _noisy(*(tables if isinstance(tables, tuple) else (tables,)))
     near = f"the nearest is a rotary embedding in form {form!r} with base={base!r}, scaling={scaling!r}, off by up to"
     assert fastpe.identify(*given).notes[0] == f"{near} {largest}"
+
+
+def test_slow_frequencies_of_a_changed_table_say_nothing() -> None:
+    given, _ = _noisy(*fastpe.RotaryEmbedding(64, interleaved=False, base=20000.0).tables(60))
+    assert "with base=20000.0" in fastpe.identify(*given).notes[0]
 
 
 @pytest.mark.parametrize(
@@ -323,13 +340,23 @@ def test_a_grid_is_found_whose_first_cell_is_zero(class_tokens: int) -> None:
     np.testing.assert_array_equal(_made_again(found), whole)
 
 
-@pytest.mark.parametrize("row", [0, 1, 4, 14, 70, 195])
-def test_a_damaged_row_of_a_grid_is_named(row: int) -> None:
+@pytest.mark.parametrize(
+    ("shape", "row"), [*(((14, 14), row) for row in (0, 1, 4, 14, 70, 195)), ((2, 14), 20), ((4, 14), 20)]
+)
+def test_a_damaged_row_of_a_grid_is_named(shape: tuple[int, int], row: int) -> None:
     # Also one of the first cells of an axis, which say the encoding of the other.
-    table = fastpe.encode_grid((14, 14), 32, convention="mae2d").reshape(-1, 32)
+    table = fastpe.encode_grid(shape, 32, convention="mae2d").reshape(-1, 32)
     table[row] += 1.0
-    near = "a sample of the rows fits fastpe.encode_grid((14, 14), 32, convention='mae2d').reshape(-1, 32), but row"
+    near = f"a sample of the rows fits fastpe.encode_grid({shape}, 32, convention='mae2d').reshape(-1, 32), but row"
     assert fastpe.identify(table).notes[0] == f"{near} {row} is off by up to 1"
+
+
+def test_of_a_grid_a_few_cells_may_be_damaged() -> None:
+    # The rows and columns that stay say the whole encoding, but there are too many of the others.
+    cells = fastpe.encode_grid((14, 14), 32, convention="mae2d")
+    changed = [axis for axis in range(14) if axis not in (0, 3, 6, 9, 13)]
+    cells[np.ix_(changed, changed)] += 1.0
+    assert fastpe.identify(cells).notes == AS_IT_IS
 
 
 def test_rows_that_barely_turn_are_near_nothing() -> None:
@@ -351,10 +378,12 @@ def test_sizes_beyond_float32_raise_no_warning(size: float) -> None:
     assert not fastpe.identify(np.random.default_rng(1).normal(size=(60, 32)) * size)
 
 
-def test_a_damaged_row_of_a_rotary_table_is_named() -> None:
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_damaged_row_of_a_rotary_table_is_named(row: int) -> None:
+    # The sines of row 0 are zero, as rows are that are left out.
     cos, sin = fastpe.RotaryEmbedding(8, interleaved=False).tables(40, form="tile")
-    cos[3, 2] += 4.0
-    near = "the nearest is a rotary embedding in form 'tile' with base=10000.0, off by 4 in row 3 alone"
+    cos[row, 2] += 4.0
+    near = f"the nearest is a rotary embedding in form 'tile' with base=10000.0, off by 4 in row {row} alone"
     assert fastpe.identify(cos, sin).notes[0] == near
 
 
@@ -385,6 +414,23 @@ def test_rows_left_at_zero_do_not_make_tables_tiled() -> None:
     cos[3, 2] += 4.0
     (note,) = fastpe.identify(cos, sin).notes
     assert note.endswith("rotates by tables [L, pairs] as they are")
+
+
+def test_no_row_stands_out_of_few() -> None:
+    cos, sin = fastpe.RotaryEmbedding(8, interleaved=False).tables(10, form="tile")
+    cos[3, 2] += 0.25
+    assert fastpe.identify(cos, sin).notes[0].endswith(" with base=10000.0, off by up to 0.25")
+    cos[3, 2] += 1.0
+    assert "nearest" not in str(fastpe.identify(cos, sin))
+
+
+def test_what_is_near_is_measured_by_the_amplitude() -> None:
+    # The amplitude of this convention is 1 / 4 here.
+    table = fastpe.encode(30, 16, convention="x-transformers")
+    table += np.random.default_rng(1).normal(size=table.shape).astype(np.float32) * 1e-3
+    assert fastpe.identify(table).notes[0].startswith("the nearest is 'x-transformers'")
+    table[[3, 7], 5] += 0.2
+    assert "nearest" not in str(fastpe.identify(table))
 
 
 def test_tiled_tables_are_to_be_cut() -> None:
@@ -430,9 +476,9 @@ def test_a_defect_far_down_is_seen() -> None:
     found = fastpe.identify(table)
     assert not found.matches
     assert found.largest_difference == pytest.approx(0.5, abs=1e-6)
-    assert (
-        "a sample of the rows fits fastpe.encode(5000, 16, convention='vaswani'), but row 4321 is off by up to 0.5"
-        in str(found)
+    assert found.notes == (
+        "a sample of the rows fits fastpe.encode(5000, 16, convention='vaswani'), but row 4321 is off by up to 0.5",
+        *AS_IT_IS,
     )
     table[4600, 1] += np.float32(0.25)
     assert "but 2 rows, from row 4321 on, are off by up to 0.5" in str(fastpe.identify(table))
@@ -445,6 +491,15 @@ def test_integers_are_no_bfloat16() -> None:
     assert found.notes[0] == "its values are rounded to integers"
     assert "the table has dtype int8, and the call makes float32, without that rounding" in found.notes
     assert "its values are rounded to integers" in fastpe.identify(table.astype(np.float32)).notes
+
+
+def test_zeros_and_ones_are_no_codes() -> None:
+    # As every table's first row, which has no rounding.
+    assert "integers" not in str(fastpe.identify(fastpe.encode(1, 64)))
+
+
+def test_integers_with_one_digit_tell_no_convention() -> None:
+    assert not fastpe.identify(np.round(fastpe.encode(100, 32) * 9))
 
 
 @pytest.mark.parametrize("factor", [1000, 4096, 32767, 2**30])
