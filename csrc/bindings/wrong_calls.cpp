@@ -232,7 +232,7 @@ std::string hint(const std::string& function, const std::string& name, PyObject*
     if (has(row.names, name) && (row.only == nullptr || known.contains(row.only))) return row.remedy;
   }
   if (const std::string near = did_you_mean(keyword, known, 0.7); !near.empty()) return near;
-  return known.empty() ? "; leave it out" : "; expected one of " + listed(known);
+  return "; expected one of " + listed(known);
 }
 
 std::string unexpected_argument(const std::string& function, PyObject* keyword, const py::list& known) {

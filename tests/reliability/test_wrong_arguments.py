@@ -224,7 +224,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "it belongs to the config: write it there",
         "RotaryEmbedding.from_config({**LLAMA, 'rope_theta': 5e5})",
     ),
-    ("add_(x, zzz=1)", "expected one of x, convention, base", "add_(x, base=5.0)"),
+    ("add_(x, backend=1)", "expected one of x, convention, base", "add_(x, base=5.0)"),
     (
         "rope.rotate(x, layout='neox')",
         "give interleaved= to RotaryEmbedding(..), and call its methods",
@@ -713,6 +713,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "rope.tables(3, offset=2)",
     ),
     ("identify(x[0], x[0] / 2, 1)", "found 3; leave the others out", "identify(x[0], x[0] / 2)"),
+    ("rope.warm_up('float32')", "found 1; pass all by keyword: dtype,", "rope.warm_up(dtype='float32')"),
     ("encode(3)", "encode() is missing its argument 'd_model'", "encode(3, d_model=8)"),
     (
         "encode_grid((2, 3), 8)",
