@@ -221,7 +221,11 @@ def needed(what: str, library: str, requirement: str) -> Iterator[None]:
 
 def explained(function: _Function) -> _Function:
     """Decorate a function so that a call with wrong arguments tells which ones are meant."""
-    return cast(_Function, functools.update_wrapper(_core.Explained(function, _explanation), function))
+    made: Any = functools.update_wrapper(_core.Explained(function, _explanation), function)
+    if function.__name__ == "__init__":
+        # inspect of Python 3.13 looks for the function behind a bound method, and would take self for an argument.
+        made.__signature__ = inspect.signature(function)
+    return cast(_Function, made)
 
 
 def explained_fields(kind: _Class) -> _Class:

@@ -814,6 +814,13 @@ def test_functions_that_explain_wrong_calls_are_what_they_were() -> None:
         assert copy.deepcopy(function) is pickle.loads(pickle.dumps(function)) is function
 
 
+def test_a_bound_constructor_shows_its_own_signature() -> None:
+    # As inspect of Python 3.13 looks at it.
+    rope: Any = fastpe.RotaryEmbedding(8, interleaved=True)
+    seen = inspect.unwrap(rope.__init__, stop=lambda each: hasattr(each, "__signature__"))
+    assert next(iter(inspect.signature(seen).parameters)) == "rotary_dim"
+
+
 def test_an_error_in_the_explanation_is_passed_on() -> None:
     def interrupted(*arguments: object) -> str:
         raise KeyboardInterrupt
