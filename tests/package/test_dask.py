@@ -188,7 +188,12 @@ def test_other_arrays_are_an_error() -> None:
 def client() -> Iterator[distributed.Client]:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None, processes=True
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit="1GiB",
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": ":0"},  # its server has a port without a dashboard, too
+            processes=True,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
