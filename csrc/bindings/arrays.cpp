@@ -325,32 +325,41 @@ DType requested_dtype(py::handle dtype) {
   return *known;
 }
 
-DType dtype_of(const Array& array, const char* name) {
+namespace {
+
+// What is said of a converted array that is passed where the result is written.
+const char* kept(Access access) {
+  return access == Access::write ? " and keep that array: the result is written into it" : "";
+}
+
+}  // namespace
+
+DType dtype_of(const Array& array, const char* name, Access access) {
   const py::handle dtype = array.borrowed_dtype();
   if (const std::optional<DType> known = known_dtype(dtype)) return *known;
   const char kind = array.dtype().kind();
   const bool may_be_bfloat16 = array.itemsize() == 2 && (kind == 'u' || kind == 'i' || kind == 'V');
   const std::string view = text(name) + ".view(ml_dtypes.bfloat16) if these are the bits of bfloat16";
   throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes +
-                       (may_be_bfloat16 && kind == 'V'
-                            ? "; pass " + view
-                            : conversion(array, name, "float32") + (may_be_bfloat16 ? ", or pass " + view : "")));
+                       (may_be_bfloat16 && kind == 'V' ? "; pass " + view
+                                                       : conversion(array, name, "float32") + kept(access) +
+                                                             (may_be_bfloat16 ? ", or pass " + view : "")));
 }
 
-void require_native_order(py::handle dtype, const char* name) {
+void require_native_order(py::handle dtype, const char* name, Access access) {
   if (has_native_order(dtype)) return;
   throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) +
                        ", expected native byte order; convert it with " + name + ".astype(" + name +
-                       ".dtype.newbyteorder('='))");
+                       ".dtype.newbyteorder('='))" + kept(access));
 }
 
 void require_access(const Array& array, const char* name, Access access, const char* instead) {
-  require_native_order(array.borrowed_dtype(), name);
+  require_native_order(array.borrowed_dtype(), name, access);
   if ((flags_of(array) & Proxy::NPY_ARRAY_ALIGNED_) == 0) {
     throw py::value_error(text(name) +
                           " is misaligned, expected addresses that are multiples of the item size; "
                           "make an aligned copy with np.require(" +
-                          name + ", requirements='A')");
+                          name + ", requirements='A')" + kept(access));
   }
   if (access == Access::read) return;
   if (!array.writeable()) {

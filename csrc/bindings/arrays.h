@@ -115,13 +115,13 @@ Array numbers_from(PyObject* object, const char* name, Numbers numbers, Order or
 std::string conversion(const Array& array, const char* name, const char* dtype);
 
 // The dtype as the core knows it; a TypeError for any other.
-DType dtype_of(const Array& array, const char* name);
+DType dtype_of(const Array& array, const char* name, Access access = Access::read);
 DType dtype_of(py::handle dtype, const char* name);
 
 // The same of the argument `dtype`, whose byte order is checked too.
 DType requested_dtype(py::handle dtype);
 
-void require_native_order(py::handle dtype, const char* name);
+void require_native_order(py::handle dtype, const char* name, Access access = Access::read);
 
 // Aligned, native byte order and, for writing, writable and without overlap in itself.
 // `instead` is the call that writes elsewhere, where there is one.

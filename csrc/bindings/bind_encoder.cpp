@@ -72,9 +72,10 @@ PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
   call.max_threads = threads_argument(a.num_threads);
 
   // Phase 2
-  const DType dtype = dtype_of(x, "x");
+  const Access access = in_place ? Access::write : Access::read;
+  const DType dtype = dtype_of(x, "x", access);
   const int seq_axis = seq_axis_of(seq_axis_given, x);
-  require_access(x, "x", in_place ? Access::write : Access::read);
+  require_access(x, "x", access);
   std::optional<TableView> learned;
   std::int64_t first_column = 0;
   if (inputs.learned) {
@@ -82,7 +83,12 @@ PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
   } else {
     first_column = first_channel(channels, d_model, last(x), "x");
   }
-  const Extent extent = extent_of(x, seq_axis);
+  Extent extent = extent_of(x, seq_axis);
+  if (x.ndim() > 2 && seq_axis == x.ndim() - 2) {
+    const Extent other = extent_of(x, seq_axis - 1);
+    extent.other_rows = other.rows;
+    extent.other_seq_len = other.seq_len;
+  }
   call.positions.first = self.first_position;
   set_rows(call, inputs, extent);
   const auto add = [&](const fastpe::Add& operation) {

@@ -74,8 +74,11 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
         has_coordinates && array.ndim() > 1 && array.shape(0) == coordinate_count && last(array) == extent.seq_len;
     const bool is_shift = name == std::string("by");
     const bool is_attention_mask = name == std::string("mask") && array.ndim() > 2;
-    const bool is_longer_mask = name == std::string("mask") && array.ndim() == 2 && array.shape(0) == extent.rows &&
-                                extent.seq_len > 0 && array.shape(1) > extent.seq_len;
+    const bool is_other_axis = (axes == 1 || (axes == 2 && array.shape(0) == extent.other_rows)) &&
+                               array.shape(axes - 1) == extent.other_seq_len &&
+                               (!has_coordinates || last(array) == coordinate_count);
+    const bool is_longer_mask = !is_other_axis && name == std::string("mask") && array.ndim() == 2 &&
+                                array.shape(0) == extent.rows && extent.seq_len > 0 && array.shape(1) > extent.seq_len;
     const std::string seq_len_text = std::to_string(extent.seq_len);
     const bool may_be_coordinates = array.ndim() == 3 && !has_coordinates && name == std::string("positions");
     const bool is_one_integer = array.ndim() == 0 && array.dtype().kind() == 'i' && name == std::string("positions");
@@ -86,6 +89,7 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
         (is_shift && extent.has_batch && !has_coordinates
              ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
              : "") +
+        (is_other_axis ? "; if axis -3 is the sequence, pass seq_axis=-3" : "") +
         (has_coordinates_first ? "; pass np.moveaxis(np.asarray(" + std::string(name) + "), 0, -1)" : "") +
         (is_one_integer ? "; to count from one position, pass offset=" : "") +
         (may_be_coordinates ? "; coordinates, [.., L, coordinates], need encode_coordinates, or a "

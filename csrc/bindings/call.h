@@ -88,6 +88,9 @@ struct Extent {
   std::int64_t rows;
   std::int64_t seq_len;
   bool has_batch;
+  // The same if the axis before were the sequence's, for errors; none for calls without seq_axis=.
+  std::int64_t other_rows = 1;
+  std::int64_t other_seq_len = -1;
 };
 
 Extent extent_of(const Array& array, int seq_axis);

@@ -93,11 +93,16 @@ void RotationArrays::take(PyObject* x, const Others& others, Access access) {
 // Heads are all axes but the batch's, the sequence's and the last.
 Extent RotationArrays::Taken::extent(bool is_packed) const {
   const bool has_batch = !is_packed && array.ndim() > 2 && !(array.ndim() == 3 && seq_axis == 0);
-  return {has_batch ? array.shape(seq_axis == 0 ? 1 : 0) : 1, array.shape(seq_axis), has_batch};
+  Extent extent{has_batch ? array.shape(seq_axis == 0 ? 1 : 0) : 1, array.shape(seq_axis), has_batch};
+  if (array.ndim() > 2 && seq_axis == array.ndim() - 2) {
+    if (array.ndim() > 3) extent.other_rows = array.shape(0);
+    extent.other_seq_len = array.shape(seq_axis - 1);
+  }
+  return extent;
 }
 
 void RotationArrays::check(const Requirement& requirement, const Inputs& inputs) {
-  dtype_ = dtype_of(x(), "x");
+  dtype_ = dtype_of(x(), "x", requirement.access);
   const char* const per_row = per_row_argument(inputs, requirement.coordinate_axes);
   refuse_tables();
   for (std::size_t i = 0; i < taken_.size(); ++i) {

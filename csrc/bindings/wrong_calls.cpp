@@ -107,10 +107,12 @@ struct Elsewhere {
 };
 
 const Elsewhere elsewhere[] = {
-    {{"rope_theta", "theta", "base", "rope_scaling", "rope_parameters", "scaling", "partial_rotary_factor", "head_dim",
-      "rotary_dim", "model_type", "mrope_section"},
+    {{"rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor", "head_dim", "rotary_dim", "model_type",
+      "mrope_section"},
      "; it belongs to the config: write it there",
      "config"},
+    {{"base", "theta"}, "; it belongs to the config: write it there, as rope_theta", "config"},
+    {{"scaling"}, "; it belongs to the config: write it there, as rope_scaling", "config"},
     {{"freq_scale", "rope_freq_scale", "scale"},
      "; write \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 1 / freq_scale} into the config",
      "config"},
@@ -315,7 +317,8 @@ void bind_wrong_calls(py::module_& module) {
       "other_name",
       [](const std::string& name, const py::list& known) {
         const Meant meant = meant_by(name, known);
-        return std::string(meant.name == nullptr ? "" : meant.name);
+        // A remark says how to change the value: the name alone does not serve.
+        return std::string(meant.name == nullptr || *meant.remark != 0 ? "" : meant.name);
       },
       py::arg("keyword"), py::arg("known"));
   module.def(

@@ -58,3 +58,32 @@ def test_one_token_with_heads_needs_an_axis_for_rows() -> None:
     x = np.random.default_rng(0).standard_normal((4, 2, 16), dtype=np.float32)
     expected = [ROPE.rotate(each[None], seq_axis=0, offset=int(past))[0] for each, past in zip(x, PAST, strict=True)]
     np.testing.assert_array_equal(ROPE.rotate(x[:, :, None], offset=PAST)[:, :, 0], expected)
+
+
+@pytest.mark.parametrize("call", CALLS[:2])
+@pytest.mark.parametrize(
+    "rows", [{"mask": MASK}, {"positions": np.tile(np.arange(6), (3, 1))}, {"positions": np.arange(6)}]
+)
+def test_rows_of_the_axis_before_are_told_of_seq_axis(call: Call, rows: dict[str, Array]) -> None:
+    x = np.ones((3, 6, 2, 16), np.float32)
+    with pytest.raises(ValueError, match=r": one per row; if axis -3 is the sequence, pass seq_axis=-3$"):
+        call(x, **rows)
+    expected = np.moveaxis(call(np.moveaxis(x, 1, 2), **rows), 2, 1)
+    np.testing.assert_array_equal(call(x, **rows, seq_axis=-3), expected)
+
+
+def test_rows_of_a_leading_sequence_are_told_of_seq_axis() -> None:
+    x = np.ones((6, 3, 16), np.float32)
+    with pytest.raises(
+        ValueError, match=r"mask has shape \[3, 6\], .*: one per row; if axis -3 is the .* seq_axis=-3$"
+    ):
+        fastpe.add(x, mask=MASK)
+    expected = fastpe.add(x.swapaxes(0, 1), mask=MASK).swapaxes(0, 1)
+    np.testing.assert_array_equal(fastpe.add(x, mask=MASK, seq_axis=-3), expected)
+
+
+@pytest.mark.parametrize("call", [fastpe.add_, ROPE.rotate_])
+@pytest.mark.parametrize("dtype", [np.int64, ">f4"])
+def test_a_converted_array_is_kept_where_the_result_is_written(call: Call, dtype: str) -> None:
+    with pytest.raises(TypeError, match=r" and keep that array: the result is written into it$"):
+        call(np.ones((3, 16), dtype))

@@ -122,6 +122,7 @@ def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["dem"], "fastpe: No such command 'dem'"),
         (["encode"], "fastpe encode: Missing option"),
         (["demo", "--nonsense"], "fastpe demo: No such option: --nonsense"),
+        (["add", "--input", "x.npy"], "fastpe add: No such option: --input; see"),
         (["encode", "--seq-ln", "3"], "fastpe encode: No such option: --seq-ln; did you mean '--seq-len'? See"),
     ],
 )

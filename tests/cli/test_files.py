@@ -434,7 +434,10 @@ def test_an_input_is_not_appended_to_itself(name: str, number: int, tmp_path: Pa
     shell = f"{sys.executable} -m fastpe add x.npy -o {name} {number}>> x.npy"
     run = subprocess.run(shell, shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
     assert run.returncode == 1
-    assert run.stderr == f"fastpe: {name} is the input itself; change it with --in-place, or name another output\n"
+    assert (
+        run.stderr
+        == f"fastpe: {name} is the input itself; name another output, or change an .npy file with --in-place\n"
+    )
     assert (tmp_path / "x.npy").read_bytes() == before
 
 

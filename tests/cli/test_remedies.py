@@ -38,7 +38,7 @@ REMEDIED: list[tuple[str, str, str]] = [
         "-o is y.npy and --in-place was given, expected one of them",
         "add x.npy -o y.npy",
     ),
-    ("add x.npy -o x.npy", "change it with --in-place, or name another output", "add x.npy --in-place"),
+    ("add x.npy -o x.npy", "name another output, or change an .npy file with --in-place", "add x.npy --in-place"),
     ("add row.npy -o y.npy", "save x[None] for one row", "add saved_row.npy -o y.npy"),
     ("add ids.npy -o y.npy", "save it with .astype('float32')", "add saved.npy -o y.npy"),
     ("add short.npy -o y.npy", "give --dtype bfloat16", "add short.npy -o y.npy --dtype bfloat16"),

@@ -133,7 +133,10 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "add_(np.zeros((2, 8), ml_dtypes.float8_e4m3fn))",
-        "x has dtype float8_e4m3fn, expected float32, float64, float16 or ml_dtypes.bfloat16; pass np.asarray(x, np.float32)",
+        (
+            "x has dtype float8_e4m3fn, expected float32, float64, float16 or ml_dtypes.bfloat16; pass np.asarray(x, np.float32) "
+            "and keep that array: the result is written into it"
+        ),
         "add_(np.asarray(np.zeros((2, 8), ml_dtypes.float8_e4m3fn), np.float32))",
     ),
     (

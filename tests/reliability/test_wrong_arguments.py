@@ -224,6 +224,21 @@ REMEDIED: list[tuple[str, str, str]] = [
         "it belongs to the config: write it there",
         "RotaryEmbedding.from_config({**LLAMA, 'rope_theta': 5e5})",
     ),
+    (
+        "RotaryEmbedding.from_config(LLAMA, base=5e5)",
+        "it belongs to the config: write it there, as rope_theta",
+        "RotaryEmbedding.from_config({**LLAMA, 'rope_theta': 5e5})",
+    ),
+    (
+        "RotaryEmbedding.from_config(LLAMA, scaling={'rope_type': 'linear', 'factor': 2.0})",
+        "it belongs to the config: write it there, as rope_scaling",
+        "RotaryEmbedding.from_config({**LLAMA, 'rope_scaling': {'rope_type': 'linear', 'factor': 2.0}})",
+    ),
+    (
+        "RotaryEmbedding(80, partial_rotary_factor=0.4, interleaved=False)",
+        "did you mean 'rotary_dim', which is this share of the head's columns?",
+        "RotaryEmbedding(int(0.4 * 80), interleaved=False)",
+    ),
     ("add_(x, backend=1)", "expected one of x, convention, base", "add_(x, base=5.0)"),
     (
         "rope.rotate(x, layout='neox')",

@@ -90,7 +90,12 @@ def _usage_message(error: Exception, arguments: Sequence[str]) -> str:
 def _option_hint(option: str, name: str | None, commands: Mapping[str | None, Any]) -> str:
     """The option of a command that is probably meant, or the commands that have this one."""
     options = {
-        command: {each.removeprefix("--"): each for parameter in commands[command].params for each in parameter.opts}
+        command: {
+            each.removeprefix("--"): each
+            for parameter in commands[command].params
+            for each in parameter.opts
+            if each.startswith("-")
+        }
         for command in commands
     }
     if name not in commands:

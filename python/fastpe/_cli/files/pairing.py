@@ -98,7 +98,9 @@ def _require_apart(target: str, sources: Sequence[str]) -> None:
         if identity is None:
             continue
         if identity == written:
-            raise CommandError(f"{target} is the input itself; change it with --in-place, or name another output")
+            raise CommandError(
+                f"{target} is the input itself; name another output, or change an .npy file with --in-place"
+            )
         if number is None and identity in places:
             raise CommandError(f"{target} lies in the input {source}; name an output outside of it")
 
