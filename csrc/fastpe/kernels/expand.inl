@@ -30,7 +30,7 @@
 //   registers); in rows of 64 columns (a tenth slower).
 // - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
 //   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
-// expand_streaming.inl has what was tried there.
+// expand_streaming.inl says what was tried for streaming.
 #pragma once
 
 #include "expand_rows.inl"

@@ -3,17 +3,18 @@
 //
 // Method: whole cache lines are stored. NumPy's large arrays begin 16 bytes behind a line, so that rows without a gap
 // share the lines at their ends. Such a seam is put together in the cache and streamed soon after both rows are made,
-// next to their other lines. On an Intel server with one thread, beside seams that are made in a pass of their own and
-// streamed at the end, rows of 256 bytes take 0.74 to 0.80 of the time, of 512 bytes 0.77 to 0.80, of 1024 bytes 0.91,
-// of 3072 bytes 0.96; rows of float64 take the same time.
+// next to their other lines. On an Intel server with one thread and with two, beside seams that are made in a pass of
+// their own and streamed at the end, rows of 256 bytes take 0.78 to 0.80 of the time, of 512 bytes 0.81 to 0.84, of
+// 1024 bytes 0.88 to 0.94, of 3072 bytes 0.97 to 0.98. Rows of float64 take the same time.
 //
 // These were no better there:
 // - halves of a line apart from each other (AVX2, 4.7 GB/s, not 12.5); pieces of 16 bytes, so as not to peel (half the
 //   speed); a row's ends by plain stores (a sixth slower than whole seams); rows that are aligned differently, one by
 //   one (a third slower than fetching ahead).
-// - seams put together in registers (AVX-512, rows of up to 256 bytes 5 to 9 % faster, else 0 to 4 %; AVX2, the same),
-//   and all lines of a row shifted in registers, so that tables are loaded from lines' boundaries (AVX-512, 3 to 7 %
-//   faster; AVX2, 3 to 12 % slower): both need code for each instruction set.
+// - seams put together in registers (AVX-512, rows of up to 256 bytes 9 to 12 % faster, others 1 to 4 %; AVX2, the same
+//   time). Beside these, all lines of a row shifted in registers, so that tables are loaded from lines' boundaries
+//   (AVX-512, rows of up to 1024 bytes 3 to 8 % faster; AVX2, rows of 256 bytes 9 % faster, of 3072 bytes 4 % slower,
+//   float64 6 % slower). Both need code for each instruction set.
 // - seams streamed two or four distances after they are made, not one (0 to 6 % slower).
 #pragma once
 
@@ -111,7 +112,7 @@ void expand_with_seams(const Expansion& e, std::int64_t head) {
       stream_rows_at<T, mode, anchors_alone>(e, anchors, part, seams, 0);
       for (std::int64_t row = 1; row <= block_radius; ++row) {
         stream_rows_at<T, mode, around_first | around_second>(e, anchors, part, seams, row);
-        // A line cannot be loaded at once after two stores to it: those one distance nearer are done by now.
+        // A load right after the two stores that make a seam would wait for them: these seams are one distance older.
         if (is_last && row > 1) stream_seams_at(row - 1);
       }
     });
@@ -148,7 +149,7 @@ inline bool has_whole_pair(const Expansion& e) {
   return e.first_row == -block_radius && e.last_row == block_radius + block_rows;
 }
 
-// Whether the rows were written. Those of a whole pair of blocks alone may be many: large arrays consist of these.
+// Streams the rows if that pays, and returns whether it did. Large arrays are almost wholly whole pairs of blocks.
 template <class T, Mode mode>
 bool expand_streaming(const Expansion& e) {
   constexpr std::int64_t line = line_columns<T>;
@@ -172,7 +173,7 @@ bool expand_streaming(const Expansion& e) {
     }
   }
   if constexpr (mode == Mode::write) {
-    // A row alone has two ends, and no room for much between them.
+    // A row alone is mostly its two ends.
     if (!has_gaps && rows > 1 && rows * e.out_row_stride_bytes <= most_narrow_bytes) {
       expand_narrow<T>(e);
       return true;
