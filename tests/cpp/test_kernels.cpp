@@ -481,33 +481,41 @@ void interleaving_moves_every_bit(const Kernels& kernels, DType dtype, std::int6
 
 // ---- angles
 
-void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t count, std::int64_t shift,
-                                      double position) {
-  const std::int64_t padded = (count + column_padding - 1) / column_padding * column_padding;
+// The first of `rows` positions; streamed where `streaming` and there is no gap.
+void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
+                                      double position, std::int64_t rows, std::int64_t gap, bool streaming) {
+  const std::int64_t padded = (columns + column_padding - 1) / column_padding * column_padding;
   std::vector<double> high = numbers(padded, 17), low = numbers(padded, 23);
   for (std::int64_t k = 0; k < padded; ++k) {
     const auto at = static_cast<std::size_t>(k);
-    const bool is_zero = k >= count || k % 7 == 3;
+    const bool is_zero = k >= columns || k % 7 == 3;
     high[at] = is_zero ? 0.0 : std::ldexp(high[at], static_cast<int>(k * 11 % 130 - 85));
     low[at] = high[at] * low[at] * 0x1p-53;
   }
-  GuardedRows out(dtype, 1, count, shift, 0);
+  GuardedRows out(dtype, rows, columns, shift, gap);
   Angles a{};
   a.out = out.data();
+  a.out_row_stride_bytes = out.row_stride_bytes;
   a.position = position;
   a.radians_high = high.data();
   a.radians_low = low.data();
-  a.count = count;
+  a.rows = rows;
+  a.columns = columns;
+  a.streaming = streaming;
   kernels.angles[index_of(dtype)](a);
   bool holds = out.guards_are_whole();
-  for (std::int64_t k = 0; k < count; ++k) {
-    const auto at = static_cast<std::size_t>(k);
-    const bool is_tiny = std::fabs(position) < 0x1p-700;  // the product's error may underflow
-    const double larger = std::ldexp(position, is_tiny ? 600 : 0), product = larger * high[at];
-    const double rest = std::fma(larger, high[at], -product) + larger * low[at];
-    holds = holds && out.at(0, k) == rounded_to(dtype, std::ldexp(product + rest, is_tiny ? -600 : 0));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double at_row = position + static_cast<double>(row);
+    const bool is_tiny = std::fabs(at_row) < 0x1p-700;  // the product's error may underflow
+    const double larger = std::ldexp(at_row, is_tiny ? 600 : 0);
+    for (std::int64_t k = 0; k < columns; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      const double product = larger * high[at];
+      const double rest = std::fma(larger, high[at], -product) + larger * low[at];
+      holds = holds && out.at(row, k) == rounded_to(dtype, std::ldexp(product + rest, is_tiny ? -600 : 0));
+    }
   }
-  report(holds, described("angles at " + std::to_string(position), dtype, count, shift));
+  report(holds, described("angles at " + std::to_string(position), dtype, columns, shift));
 }
 
 void every_kernel(const Kernels& kernels) {
@@ -554,7 +562,12 @@ void every_kernel(const Kernels& kernels) {
       if (dtype != row_dtype(dtype)) continue;
       for (const std::int64_t shift : {0, 1, 3}) {
         for (const double position : {0.0, -1.0, 7.0, 0.1, 123456.789, 0x1p53, -0x1p53 + 1.0, 1e-240, 1e-300, 5e-324}) {
-          angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position);
+          angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position, 1, 0, true);
+        }
+        for (const double position : {0.0, -1.0, 7.0, -0x1p53 + 1.0}) {
+          angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position, 3, 0, true);
+          angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position, 3, 16, true);
+          angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position, 3, 0, false);
         }
       }
     }

@@ -104,17 +104,36 @@ int expanding(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64
   return stores_of(kernels.expand[index_of(dtype)], e);
 }
 
-// The stores of whole pairs of blocks without gaps: of all lines, but for one that their neighbours share.
+// The stores of the angles of 5 rows.
+int multiplying(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift, std::int64_t gap) {
+  const std::int64_t rows = 5;
+  const std::vector<double> zeros(static_cast<std::size_t>(columns + column_padding));
+  const Array out(dtype, rows * (columns + gap), shift);
+  Angles a{};
+  a.out = out.data;
+  a.out_row_stride_bytes = (columns + gap) * element_bytes(dtype);
+  a.radians_high = a.radians_low = zeros.data();
+  a.rows = rows;
+  a.columns = columns;
+  a.streaming = true;
+  return stores_of(kernels.angles[index_of(dtype)], a);
+}
+
+// The stores of rows without gaps: of all lines, but for one that their neighbours share.
 void every_line_is_streamed_once(const Kernels& kernels, std::int64_t lanes) {
   const std::int64_t register_bytes = lanes * 4;
   for (const DType dtype : streamed_dtypes) {
     const std::int64_t vector_bytes = lanes * element_bytes(dtype);
     const std::int64_t line = lanes >= 8 && vector_bytes < 64 ? 64 : vector_bytes;
     for (const std::int64_t columns : {32, 64, 256, 272, 1040}) {  // rows of whole lines
+      const std::int64_t row_bytes = columns * element_bytes(dtype);
       for (const std::int64_t shift : {0, 2, 4, 8, 13}) {
         const bool has_seams = shift * element_bytes(dtype) % line != 0;
-        const std::int64_t bytes = whole_pair * columns * element_bytes(dtype) - (has_seams ? line : 0);
+        const std::int64_t bytes = whole_pair * row_bytes - (has_seams ? line : 0);
         CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false) * register_bytes, bytes);
+        // The last line is not streamed if there is no seam, either.
+        CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 0) * register_bytes, 5 * row_bytes - line);
+        CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 16), 0);
       }
     }
   }

@@ -1,35 +1,111 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// angles: out[k] = position * radians[k], radians per position given as high + low.
+// angles: out[row][k] = (position + row) * radians[k], radians per position given as high + low.
 //
 // Method: the product is exact but for the last bits of low, and is summed to a double before it is rounded.
-// It writes exactly `count` elements, with any alignment, and may read column_padding radians more. The position's
-// magnitude is at most 2^53, and that of the radians is 0 or from 2^-96 to 2^45. A position so small that the product's
-// last bits would be lost below the least double is made larger meanwhile, since instruction sets would lose different
-// bits. Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where the value is
-// no normal double.
+// It writes exactly the rows' columns, with any alignment, and may read column_padding radians more. Positions'
+// magnitudes are at most 2^53, and those of the radians are 0 or from 2^-96 to 2^45. A position so small that the
+// product's last bits would be lost below the least double is made larger meanwhile, since instruction sets would lose
+// different bits. Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where
+// the value is no normal double.
+//
+// Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a line that
+// two rows share is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long as
+// plain stores, since nothing drains while they are made.
 #pragma once
 
 #include "elements.inl"
+#include "memory.inl"
 
 namespace fastpe {
 namespace {
 
+inline Doubles angles_at(Doubles position, const double* radians_high, const double* radians_low) {
+  const Doubles high = Doubles::load(radians_high);
+  const Doubles rounded = position * high;
+  const Doubles rest = two_product_error(position, high, rounded) + position * Doubles::load(radians_low);
+  return rounded + rest;
+}
+
+// The columns [begin, end) of a row.
+template <class T>
+void write_angles(const Angles& a, double position, typename T::Element* out, std::int64_t begin, std::int64_t end) {
+  const bool is_tiny = position < 0x1p-700 && position > -0x1p-700;
+  const Doubles factor = Doubles::broadcast(is_tiny ? position * 0x1p600 : position);
+  const Doubles unit = Doubles::broadcast(is_tiny ? 0x1p-600 : 1.0);
+  const auto vector = [&a, factor, unit](std::int64_t k) {
+    const double* const high = a.radians_high + k;
+    const double* const low = a.radians_low + k;
+    return T::once(angles_at(factor, high, low) * unit,
+                   angles_at(factor, high + double_lanes, low + double_lanes) * unit);
+  };
+  std::int64_t k = begin;
+  for (; k + float_lanes <= end; k += float_lanes) T::store(out + k, vector(k));
+  if (k < end) store_partial<T>(out + k, vector(k), end - k);
+}
+
+// The line that a row shares with the next one, or a row's last line where they share none.
+template <class T>
+struct SharedLine {
+  static constexpr std::int64_t line = line_columns<T>;
+
+  SharedLine(const Angles& a, std::int64_t columns_of_next) {
+    for (std::int64_t i = 0; i < line; ++i) {
+      const bool is_next = i >= line - columns_of_next;
+      const std::int64_t k = i + columns_of_next - line + (is_next ? 0 : a.columns);
+      high[i] = a.radians_high[k];
+      low[i] = a.radians_low[k];
+      rows_on[i] = is_next ? 1.0 : 0.0;
+    }
+  }
+
+  alignas(64) double high[line];
+  alignas(64) double low[line];
+  alignas(64) double rows_on[line];
+};
+
+// Streams rows without a gap that are aligned alike, at positions that are integers.
+template <class T>
+void stream_angles(const Angles& a) {
+  constexpr std::int64_t line = line_columns<T>;
+  auto* out = reinterpret_cast<typename T::Element*>(a.out);
+  const std::int64_t head = elements_to_alignment<T, line_bytes<T>>(out);
+  const SharedLine<T> shared(a, head);
+  write_angles<T>(a, a.position, out, 0, head);
+  for (std::int64_t row = 0; row < a.rows; ++row, out += a.columns) {
+    const double position = a.position + static_cast<double>(row);
+    const Doubles factor = Doubles::broadcast(position);
+    std::int64_t k = head;
+    for (; k + line < a.columns; k += line) {
+      for (std::int64_t i = k; i < k + line; i += float_lanes) {
+        const double* const high = a.radians_high + i;
+        const double* const low = a.radians_low + i;
+        T::stream(out + i,
+                  T::once(angles_at(factor, high, low), angles_at(factor, high + double_lanes, low + double_lanes)));
+      }
+    }
+    if (row == a.rows - 1) return write_angles<T>(a, position, out, k, a.columns);
+    for (std::int64_t i = 0; i < line; i += float_lanes) {
+      const auto half = [&shared, factor](std::int64_t at) {
+        return angles_at(factor + Doubles::load(shared.rows_on + at), shared.high + at, shared.low + at);
+      };
+      T::stream(out + k + i, T::once(half(i), half(i + double_lanes)));
+    }
+  }
+}
+
 template <class T>
 void angles(const Angles& a) {
-  auto* const out = reinterpret_cast<typename T::Element*>(a.out);
-  const bool is_tiny = a.position < 0x1p-700 && a.position > -0x1p-700;
-  const Doubles position = Doubles::broadcast(is_tiny ? a.position * 0x1p600 : a.position);
-  const Doubles unit = Doubles::broadcast(is_tiny ? 0x1p-600 : 1.0);
-  const auto product = [&](std::int64_t k) {
-    const Doubles high = Doubles::load(a.radians_high + k);
-    const Doubles rounded = position * high;
-    const Doubles rest = two_product_error(position, high, rounded) + position * Doubles::load(a.radians_low + k);
-    return (rounded + rest) * unit;
-  };
-  const auto vector = [&](std::int64_t k) { return T::once(product(k), product(k + double_lanes)); };
-  std::int64_t k = 0;
-  for (; k + float_lanes <= a.count; k += float_lanes) T::store(out + k, vector(k));
-  if (k < a.count) store_partial<T>(out + k, vector(k), a.count - k);
+  const Angles rows = a;  // stores could alias it
+  const std::int64_t row_bytes = rows.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
+  const bool has_gaps = rows.out_row_stride_bytes != row_bytes;
+  // A row alone is mostly its two ends.
+  const bool pays = rows.rows > 1 && !has_gaps && row_bytes % line_bytes<T> == 0;
+  if (rows.streaming && pays) return stream_angles<T>(rows);
+  auto* const out = reinterpret_cast<typename T::Element*>(rows.out);
+  for (std::int64_t row = 0; row < rows.rows; ++row) {
+    write_angles<T>(rows, rows.position + static_cast<double>(row), advance(out, row * rows.out_row_stride_bytes), 0,
+                    rows.columns);
+  }
 }
 
 }  // namespace

@@ -132,13 +132,15 @@ struct Interleaving {
   bool streaming;
 };
 
-// out[k] = position * radians[k], rounded once.
+// out[row][k] = (position + row) * radians[k], rounded once.
 struct Angles {
   char* out;
-  double position;
-  const double* radians_high;  // column_padding more than `count` may be read
+  std::int64_t out_row_stride_bytes;
+  double position;             // of the first row; an integer where there are several
+  const double* radians_high;  // column_padding more than `columns` may be read
   const double* radians_low;
-  std::int64_t count;
+  std::int64_t rows, columns;
+  bool streaming;  // bypass the cache, where there is no gap between rows
 };
 
 struct Kernels {

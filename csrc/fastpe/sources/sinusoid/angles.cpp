@@ -10,14 +10,15 @@ void AngleRows::expand(const Run& run, const Sink& sink, char* /*scratch*/) cons
   Angles angles{};
   angles.radians_high = radians.high.data() + sink.columns.first;
   angles.radians_low = radians.low.data() + sink.columns.first;
-  angles.count = sink.columns.count;
+  angles.columns = sink.columns.count;
+  angles.out_row_stride_bytes = sink.out_row_stride_bytes;
+  angles.rows = run.count;
   const auto kernel = active_kernels().angles[index_of(sink.dtype)];
   if (run.coordinates == nullptr) {
-    for (std::int64_t i = 0; i < run.count; ++i) {
-      angles.out = sink.out + i * sink.out_row_stride_bytes;
-      angles.position = run.position.is_integer ? static_cast<double>(run.position.integer + i) : run.position.value;
-      kernel(angles);
-    }
+    angles.out = sink.out;
+    angles.streaming = sink.memory.streaming;
+    angles.position = run.position.is_integer ? static_cast<double>(run.position.integer) : run.position.value;
+    kernel(angles);
     return;
   }
   // Adjacent columns of one coordinate are made together.
@@ -29,7 +30,7 @@ void AngleRows::expand(const Run& run, const Sink& sink, char* /*scratch*/) cons
     part.out = sink.out + begin * element_bytes(sink.dtype);
     part.radians_high += begin;
     part.radians_low += begin;
-    part.count = end - begin;
+    part.columns = end - begin;
     part.position = run.coordinates[axis].value;
     kernel(part);
     begin = end;
