@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import dataclasses
 import importlib.util
 import sys
 import time
+from typing import Any
 
 from benchmarks import compare, machine, processes, report, results
 from benchmarks.harness import Effort, Selection
-from benchmarks.worker import settings, worker
+from benchmarks.worker import Setting, settings, worker
 
 _description = """\
 Measures fastpe, and compares it with what the machine allows and what people use instead. Every case runs with each
@@ -31,7 +33,8 @@ record needs it: python -m pip install torch.
 """
 
 _quick = Effort(rounds=11, batch_seconds=0.002, contender_seconds=0.1)
-_thorough = Effort(rounds=25, batch_seconds=0.004, contender_seconds=0.22)
+_thorough = Effort(rounds=9, batch_seconds=0.004, contender_seconds=0.08, fewest_rounds=3)
+_passes_of_record = 3  # a process's arrays may lie well or badly in the caches
 _noise_allowed = 0.05
 _others_allowed = 0.05
 
@@ -54,7 +57,7 @@ class Progress:
         print("\r".ljust(111), file=sys.stderr)
 
 
-def _measure(effort: Effort, *, compiled: bool, only: str, repeats: int) -> results.MachineResult:
+def _measure(effort: Effort, *, passes: int, compiled: bool, only: str, repeats: int) -> results.MachineResult:
     warnings = []
     if (warning := machine.load_warning()) is not None:
         print(f"warning: {warning}", file=sys.stderr)
@@ -64,17 +67,26 @@ def _measure(effort: Effort, *, compiled: bool, only: str, repeats: int) -> resu
         description = described.ask(do="describe")
     names = [name for name in description["cases"] if only in name]
     chosen = settings(description["config"])
-    progress = Progress(len(chosen) * len(names))
-    selection = dataclasses.asdict(Selection(compiled=compiled))
-    measured = []
-    for setting in chosen:
-        cases = []
-        with worker(sys.executable, setting) as process:
-            for name in names:
-                progress.step(f"{setting}: {name}")
-                reply = process.ask(do="measure", case=name, effort=dataclasses.asdict(effort), selection=selection)
-                cases.append(results.case_from(reply))
-        measured.append(results.SettingResult(setting.instruction_set, setting.threads, cases))
+    progress = Progress(passes * len(chosen) * len(names))
+    request = {"effort": dataclasses.asdict(effort), "selection": dataclasses.asdict(Selection(compiled=compiled))}
+    earlier: dict[tuple[Setting, str], list[Any]] = collections.defaultdict(list)
+    replies = {}
+    for _ in range(passes):
+        for setting in chosen:
+            with worker(sys.executable, setting) as process:
+                for name in names:
+                    progress.step(f"{setting}: {name}")
+                    key = setting, name
+                    replies[key] = process.ask(do="measure", case=name, earlier=earlier[key], **request)
+                    earlier[key].append(replies[key]["measured"])
+    measured = [
+        results.SettingResult(
+            setting.instruction_set,
+            setting.threads,
+            [results.case_from(replies[setting, name]["result"]) for name in names],
+        )
+        for setting in chosen
+    ]
     fresh = [] if only else [processes.import_time(7 * repeats), *processes.extra_memory(repeats)]
     progress.end()
     share = others.seconds() / (time.monotonic() - start)
@@ -130,12 +142,12 @@ def main() -> None:
             sys.exit(
                 "record: torch is missing, which targets compare with; install it with: python -m pip install torch"
             )
-        result = _measure(_thorough, compiled=True, only="", repeats=3)
+        result = _measure(_thorough, passes=_passes_of_record, compiled=True, only="", repeats=3)
         result.file.parent.mkdir(exist_ok=True)
         result.file.write_text(result.to_json(), encoding="utf-8")
         print(f"{result.file} is written; python -m benchmarks report makes the documents of it")
     else:
-        result = _measure(_quick, compiled=False, only=arguments.only, repeats=1)
+        result = _measure(_quick, passes=1, compiled=False, only=arguments.only, repeats=1)
     _print(result)
 
 

@@ -139,30 +139,54 @@ def check_answers(case: Case) -> list[float]:
     return errors
 
 
-def measure(case: Case, effort: Effort) -> CaseResult:
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """What one process measured of a case."""
+
+    errors: dict[str, float]  # of each contender, the largest
+    seconds: dict[str, list[float]]  # of each contender's calls, round by round
+
+
+def measure(case: Case, effort: Effort) -> Measurement:
     errors = check_answers(case)
     case.reset()
     batches = [Batches(contender, effort) for contender in case.contenders]
-    seconds: dict[str, list[float]] = {contender.name: [] for contender in case.contenders}
+    names = [contender.name for contender in case.contenders]
+    seconds: dict[str, list[float]] = {name: [] for name in names}
     for round_index in range(max(batch.rounds for batch in batches)):
         # In a new order each round: nobody profits from what the same neighbour leaves in the caches.
         for index in random.Random(round_index).sample(range(len(batches)), len(batches)):
             if round_index < batches[index].rounds:
-                seconds[case.contenders[index].name].append(batches[index].seconds_per_call())
+                seconds[names[index]].append(batches[index].seconds_per_call())
+    return Measurement(dict(zip(names, errors, strict=True)), seconds)
+
+
+def result_of(case: Case, measurements: Sequence[Measurement]) -> CaseResult:
+    runs = [measurement.seconds for measurement in measurements]
     times = [
-        Time(c.name, c.encoding, c.output, Spread.of(seconds[c.name]), error)
-        for c, error in zip(case.contenders, errors, strict=True)
+        Time(
+            contender.name,
+            contender.encoding,
+            contender.output,
+            _spread(runs, contender.name),
+            max(measurement.errors[contender.name] for measurement in measurements),
+        )
+        for contender in case.contenders
     ]
-    bars = [result for bar in case.bars if (result := bar_result(bar, seconds)) is not None]
+    bars = [result for bar in case.bars if (result := bar_result(bar, runs)) is not None]
     return CaseResult(case.name, case.bytes_moved, times, bars, case.note)
 
 
-def bar_result(bar: Bar, seconds: dict[str, list[float]]) -> BarResult | None:
-    """None where no rival is installed."""
+def _spread(runs: Sequence[dict[str, list[float]]], name: str) -> Spread:
+    return Spread.of([seconds for run in runs for seconds in run[name]])
+
+
+def bar_result(bar: Bar, runs: Sequence[dict[str, list[float]]]) -> BarResult | None:
+    """Of processes' seconds. None where no rival is installed."""
 
     def fastest(names: Sequence[str]) -> str | None:
-        found = [name for name in names if name in seconds]
-        return min(found, key=lambda name: Spread.of(seconds[name]).median) if found else None
+        found = [name for name in names if all(name in run for run in runs)]
+        return min(found, key=lambda name: _spread(runs, name).median) if found else None
 
     rival = fastest(bar.rivals)
     if rival is None:
@@ -170,7 +194,7 @@ def bar_result(bar: Bar, seconds: dict[str, list[float]]) -> BarResult | None:
 
     def ratios(contender: str) -> Spread:
         # Of times from the same round: slow drifts of the machine cancel.
-        pairs = zip(seconds[contender], seconds[rival], strict=False)
+        pairs = [pair for run in runs for pair in zip(run[contender], run[rival], strict=False)]
         return Spread.of([r / c if bar.at_least is not None else c / r for c, r in pairs])
 
     limit = fastest(bar.limits)

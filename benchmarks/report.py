@@ -20,11 +20,12 @@ _how_to_read = """\
 `python -m benchmarks report` writes this page from `benchmarks/results/`, which `python -m benchmarks record` measures. Read
 the ratios and not the times: ratios carry over to another machine.
 
-* A column is a process of its own. Its head names the instruction set and the number of threads. torch, numba and the native
+* A column has processes of its own. Its head names their instruction set and number of threads. torch, numba and the native
   loops have as many threads, and NumPy's own loops have one. Native loops are compiled for that instruction set. NumPy and
   torch use all instruction sets that the processor has.
-* The rows of one table took turns in a random order, on the same arrays. Times are medians over rounds, and a ratio is the
-  median of the ratios within rounds.
+* The rows of one table took turns in a random order, on the same arrays. `record` measures each table in several processes,
+  with all others in between, since one process's arrays may lie well or badly in the caches. Times are medians over the
+  rounds of all processes, and a ratio is the median of the ratios within rounds.
 * Every answer was compared with the exact one before it was timed. `largest error` is the largest difference of all values,
   or of 1024 rows if the answer has more than 4 million values.
 * `encoding` says where the encoding comes from. With `computed`, the call computes it, and with `cached`, it reads a table at

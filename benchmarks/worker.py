@@ -100,7 +100,7 @@ def main() -> None:
 
     import fastpe
     from benchmarks import cases
-    from benchmarks.harness import Batches, Effort, Selection, measure
+    from benchmarks.harness import Batches, Effort, Measurement, Selection, measure, result_of
 
     factories = cases.factories()
     batches: list[Batches] = []
@@ -116,12 +116,21 @@ def main() -> None:
         batches.extend(Batches(contender, effort) for contender in case.contenders)
         return found
 
-    def result(name: str, effort: Effort, selection: Selection) -> dict[str, Any]:
+    def result(
+        name: str, effort: Effort, selection: Selection, earlier: Sequence[dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """What was measured, and the result of this and `earlier` measurements by other processes."""
         from benchmarks import oracle, peers
 
         oracle.check_itself()
         peers.use_threads(fastpe.show_config()["threads"])
-        return dataclasses.asdict(measure(factories[name](selection), effort))
+        case = factories[name](selection)
+        measured = measure(case, effort)
+        all_measured = [*(Measurement(**values) for values in earlier), measured]
+        return {
+            "measured": dataclasses.asdict(measured),
+            "result": dataclasses.asdict(result_of(case, all_measured)),
+        }
 
     def answer(request: dict[str, Any]) -> object:
         if request["do"] == "describe":
@@ -129,7 +138,8 @@ def main() -> None:
         if request["do"] == "prepare":
             return prepare(request["case"], Effort(**request["effort"]), sums=request["sums"])
         if request["do"] == "measure":
-            return result(request["case"], Effort(**request["effort"]), Selection(**request["selection"]))
+            effort, selection = Effort(**request["effort"]), Selection(**request["selection"])
+            return result(request["case"], effort, selection, request["earlier"])
         return [batch.seconds_per_call() for batch in batches]
 
     for line in sys.stdin:

@@ -102,15 +102,34 @@ def test_the_fastest_rival_and_the_fastest_limit_count() -> None:
     bar = harness.Bar(
         requirement="", contender="own", rivals=["slow", "fast", "absent"], at_least=1, limits=["far", "limit"]
     )
-    found = harness.bar_result(bar, seconds)
+    found = harness.bar_result(bar, [seconds])
     assert found is not None
     assert (found.rival, found.value.median, found.limit, found.value_at_limit) == ("fast", 0.5, "limit", 2)
     assert not found.holds
     at_most = dataclasses.replace(bar, at_least=None, at_most=2)
-    assert (reverse := harness.bar_result(at_most, seconds)) is not None
+    assert (reverse := harness.bar_result(at_most, [seconds])) is not None
     assert reverse.value.median == 2
     assert reverse.holds
-    assert harness.bar_result(dataclasses.replace(bar, rivals=["absent"]), seconds) is None
+    assert harness.bar_result(dataclasses.replace(bar, rivals=["absent"]), [seconds]) is None
+
+
+def test_ratios_are_of_times_from_one_process() -> None:
+    # The second process is slow, and its rival has more rounds.
+    runs = [{"own": [1.0, 1.0], "rival": [2.0]}, {"own": [10.0], "rival": [20.0, 90.0]}]
+    found = harness.bar_result(harness.Bar(requirement="", contender="own", rivals=["rival"], at_least=2), runs)
+    assert found is not None
+    assert (found.value.low, found.value.median, found.value.high) == (2, 2, 2)
+
+
+def test_a_result_is_of_all_processes() -> None:
+    own = harness.Contender(name="own", work=lambda: 1, check=lambda _: 0.0)
+    case = harness.Case(name="one", bytes_moved=1, contenders=[own])
+    measurements = [
+        harness.Measurement({"own": 1e-9}, {"own": [1.0]}),
+        harness.Measurement({"own": 0.0}, {"own": [3.0]}),
+    ]
+    (time,) = harness.result_of(case, measurements).times
+    assert (time.seconds.median, time.largest_error) == (2, 1e-9)
 
 
 def test_a_wrong_answer_is_not_timed() -> None:
