@@ -616,11 +616,26 @@ def test_cells_in_a_row(name: str, class_tokens: int, shape: tuple[int, int]) ->
     assert str(shape) in found.code
 
 
-def test_frames_of_cells_in_a_row() -> None:
-    table = fastpe.encode_grid((3, 8, 10), 32, convention="diffusers3d").reshape(3, 80, 32)
+@pytest.mark.parametrize("name", ["diffusers3d", "tensor2tensor", "tatp22", "pcp-mae", "detr", "nerf"])
+@pytest.mark.parametrize("given", [(-1, 48), (3, -1, 48), (-1, 7, 48)])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_cells_of_a_grid_of_three_axes_in_a_row(name: str, given: tuple[int, ...], dtype: str) -> None:
+    table = fastpe.encode_grid((3, 5, 7), 48, convention=name, dtype=dtype).reshape(given)
     found = fastpe.identify(table)
-    assert (_preset(found), "(3, 8, 10)" in found.code) == ("diffusers3d", True)
-    np.testing.assert_array_equal(_made_again(found), table)
+    assert name in (_preset(found), *found.equivalents)
+    assert "(3, 5, 7)" in found.code
+    again = _made_again(found)
+    assert again.shape == table.shape
+    np.testing.assert_allclose(again, table, rtol=0, atol=found.tolerance)
+
+
+def test_cells_of_a_grid_of_more_axes_in_a_row() -> None:
+    table = fastpe.encode_grid((2, 3, 4, 5), 64, convention="pcp-mae", class_tokens=1)
+    found = fastpe.identify(table)
+    assert found.code == "fastpe.encode_grid((2, 3, 4, 5), 64, convention='pcp-mae', class_tokens=1)"
+    (noisy,), largest = _noisy(table[1:])
+    near = f"the nearest is grid 'pcp-mae' of (2, 3, 4, 5) cells, off by up to {largest}"
+    assert fastpe.identify(noisy).notes[0] == near
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,10 @@ Knobs = tuple[float | None, float]
 _probed_cells = 16
 # How many of them may be damaged.
 _damaged_cells = 4
+# How many pairs of cells say whether columns change along an axis; a quarter of them may be apart by damage.
+_probed_pairs = 64
+# So many strides of columns, at most, are taken for those of axes.
+_likely_strides = 3
 # How many cells, at most, say what a place on an axis is: the median of them.
 _median_lines = 5
 
@@ -58,7 +62,7 @@ class Reading:
 def answers(array: Array) -> Iterator[Answer]:
     """All grids that fit, simplest reading first."""
     rounding, stored = stored_as(array)
-    for reading in _readings(array):
+    for reading in _readings(array, rounding):
         found = []
         for preset in grid_conventions.values():
             knobs = _knobs(preset, reading.cells, rounding)
@@ -94,7 +98,7 @@ def answers(array: Array) -> Iterator[Answer]:
 
 def candidates(array: Array) -> Iterator[Candidate]:
     """The presets as they are, with the grids that the table may have."""
-    for reading in _readings(array, _small):
+    for reading in _readings(array, nearly, _small):
         *shape, d_model = reading.cells.shape
         for preset in grid_conventions.values():
             try:
@@ -117,30 +121,49 @@ def _axis_made(preset: GridConvention, share: AxisShare, length: int) -> Array:
     return share.encoding.encode(axis_coordinates(preset, length), dtype=np.float64)
 
 
-def _readings(array: Array, small: float = 0.0) -> Iterator[Reading]:
+def _readings(array: Array, rounding: float, small: float = 0.0) -> Iterator[Reading]:
     """The grids that the table may have. Leading rows with no value beyond `small` are those of class tokens."""
-    d_model = array.shape[-1]
+    *shape, d_model = array.shape
+    leading = 0
     if array.ndim == 2:
         leading = int(np.argmax((np.abs(array) > small).any(axis=1)))
-        # The last of them may be the first cell, left at zero.
-        for tokens in range(leading, max(leading - 2, -1), -1):
-            for shape in _shapes(len(array) - tokens):
-                flat = "" if tokens else f".reshape(-1, {d_model})"
-                yield Reading(array[tokens:].reshape(*shape, d_model), tokens, flat=flat)
-        return
-    yield Reading(array)
-    yield Reading(np.moveaxis(array, 0, -1), channels_first=True)
-    if array.ndim == 3:
-        frames, cells, _ = array.shape
-        for shape in _shapes(cells):
-            yield Reading(array.reshape(frames, *shape, d_model), flat=f".reshape({frames}, {cells}, {d_model})")
+    else:
+        yield Reading(array)
+        yield Reading(np.moveaxis(array, 0, -1), channels_first=True)
+    rows = array.reshape(-1, d_model)
+    # The last of the leading rows may be the first cell, left at zero.
+    for tokens in range(leading, max(leading - 2, -1), -1):
+        flat = "" if tokens else f".reshape{(-1, *shape[1:], d_model)}"
+        for grid in _grids(rows[tokens:], rounding):
+            if list(grid) != shape:
+                yield Reading(rows[tokens:].reshape(*grid, d_model), tokens, flat=flat)
 
 
-def _shapes(cells: int) -> list[tuple[int, int]]:
-    """Heights and widths of so many cells, squarest first."""
-    heights = [height for height in range(2, cells // 2 + 1) if cells % height == 0]
-    shapes = [(height, cells // height) for height in heights]
-    return sorted(shapes, key=lambda shape: abs(shape[0] - shape[1]))
+def _grids(cells: Array, rounding: float) -> Iterator[tuple[int, ...]]:
+    """The grids of which this may be the list of cells, those with the fewest axes first.
+
+    Columns of an axis stay the same while the axes after it run, for as many cells as those have: its stride. All axes
+    follow from the strides that most columns have. Slow columns seem to have others.
+    """
+    count = len(cells)
+    strides = np.ones(cells.shape[1], np.intp)
+    generator = np.random.default_rng(0)
+    places = generator.integers(0, count, _probed_pairs)
+    steps = generator.integers(0, count, _probed_pairs)
+    probe = cells[places].astype(np.float64)
+    divisors = [divisor for divisor in range(2, math.isqrt(count) + 1) if count % divisor == 0]
+    for stride in sorted({*divisors, *(count // divisor for divisor in divisors)}):
+        # Other places that are less than a stride apart from the same multiple of it.
+        others = places - places % stride + (places + 1 + steps % (stride - 1)) % stride
+        apart = np.abs(cells[others].astype(np.float64) - probe) > 2.0 * rounding
+        strides[np.count_nonzero(apart, axis=0) <= _probed_pairs // 4] = stride
+    found, columns = np.unique(strides[strides > 1], return_counts=True)
+    likely = sorted(found[np.argsort(-columns, kind="stable")[:_likely_strides]].tolist(), reverse=True)
+    for axes in range(1, len(likely) + 1):
+        for outer in itertools.combinations(likely, axes):
+            bounds = (count, *outer, 1)
+            if all(above % below == 0 for above, below in itertools.pairwise(bounds)):
+                yield tuple(above // below for above, below in itertools.pairwise(bounds))
 
 
 def _knobs(preset: GridConvention, cells: Array, rounding: float) -> tuple[float, tuple[float, ...]] | None:

@@ -37,7 +37,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     Parameters
     ----------
     table : array_like
-        Encodings, of any real dtype: ``[L, d_model]``, one row per position; the cells of a grid, as
+        Encodings, of any real dtype: ``[L, d_model]``, one row per position; the cells of a grid of two axes or more, as
         ``[H, W, d_model]``, ``[d_model, H, W]`` or one after the other, behind class tokens or not; or one array with
         the cosines and sines of a rotary embedding, in any form of `RotaryEmbedding.tables`, complex numbers too. Axes
         of length 1 are ignored.
