@@ -161,6 +161,21 @@ def test_the_call_makes_the_rows_that_tokens_read(zero: list[int], first: int, s
     assert _preset(found) == {1: "opennmt-tf", 2: "fairseq"}.get(first, "tensor2tensor")
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("padding", [1, 3])
+def test_rows_before_a_padding_index_are_compared(padding: int, descending: bool) -> None:
+    whole = fastpe.encode(60, 32, convention="tensor2tensor")[:: -1 if descending else 1]
+    table = whole.copy()
+    table[padding] = 0.0
+    found = fastpe.identify(table)
+    np.testing.assert_allclose(_made_again(found), whole[padding + 1 :], rtol=0, atol=1e-7)
+    first, last = (59, 60 - padding) if descending else (0, padding - 1)
+    held = f"position {first}" if padding == 1 else f"positions {first} to {last}"
+    assert any(note.endswith(f"{held} of the same encoding") for note in found.notes), found
+    table[0] = whole[7]
+    assert not fastpe.identify(table)
+
+
 @pytest.mark.parametrize("shape", [(1, 40, 16), (40, 1, 16)])
 def test_axes_of_length_one_are_ignored(shape: tuple[int, ...]) -> None:
     assert fastpe.identify(fastpe.encode(40, 16).reshape(shape)).matches

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Answer, Identification
 from fastpe._identify.near import Candidate, nearest
-from fastpe._identify.readings import Array, checked, left_at_zero, stored_as
+from fastpe._identify.readings import Array, checked, excess, left_at_zero, stored_as
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._wrong_calls import explained
 
@@ -221,13 +221,14 @@ def _sequences(array: Array) -> Iterator[Answer]:
         else:
             skipped = f"rows 0 to {zero[-1]} are zero, as for class tokens"
         note = f"{skipped}: tokens start at row {start}, and the call makes the rows from there on"
-        yield from _sequence(array[start:], rounding, (note, *rounded), start)
+        yield from _sequence(array[start:], rounding, (note, *rounded), array[:start])
     if zero:
         rounded = (left_at_zero(zero), *rounded)
     yield from _sequence(array, rounding, rounded)
 
 
-def _sequence(rows: Array, rounding: float, notes: tuple[str, ...], skipped: int = 0) -> Iterator[Answer]:
+def _sequence(rows: Array, rounding: float, notes: tuple[str, ...], skipped: Array | None = None) -> Iterator[Answer]:
+    """What fits the rows, and those of the skipped ones before them that are not zero."""
     fits = sequences.find(rows, rounding)
     if not fits:
         return
@@ -243,6 +244,20 @@ def _sequence(rows: Array, rounding: float, notes: tuple[str, ...], skipped: int
         # Rows that are zero are not compared.
         allowed = np.where(keep[:, None], allowed, np.inf)
     more = []
+    earlier = np.zeros(0, np.intp) if skipped is None else np.flatnonzero(skipped.any(axis=1))
+    if skipped is not None and earlier.size:
+        # Those before a padding index go on counting: other values there say that this is another table.
+        places = earlier - len(skipped)
+        read = len(rows) - 1 - places if best.descending else places
+        bounds = sequences.column_tolerance(chosen, d_model, len(rows) + len(skipped), rounding)
+        if excess(skipped[earlier], sequences.expected(chosen, d_model, read), bounds)[0] > 1.0:
+            return
+        first, last = chosen.first_position + read[0], chosen.first_position + read[-1]
+        more.append(
+            f"row 0 before it holds position {first} of the same encoding"
+            if earlier.size == 1
+            else f"rows 0 to {earlier[-1]} before it hold positions {first} to {last} of the same encoding"
+        )
     if best.descending:
         more.append(
             f"its rows run down from position {chosen.first_position + len(rows) - 1} to {chosen.first_position}"
@@ -263,4 +278,6 @@ def _sequence(rows: Array, rounding: float, notes: tuple[str, ...], skipped: int
         more += rotary.twin(chosen, rows, allowed)
     names = tuple(dict.fromkeys(fit.convention.name for fit in others))
     title = best.title if best.is_round else f"{best.title}, at this width"
-    yield Answer(title, code, (rows,), (allowed,), chosen, names, (*notes, *more), skipped)
+    yield Answer(
+        title, code, (rows,), (allowed,), chosen, names, (*notes, *more), 0 if skipped is None else len(skipped)
+    )

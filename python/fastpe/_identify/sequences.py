@@ -117,7 +117,7 @@ class _Order:
         """Whether the convention makes the probe."""
         d_model = self.probe.shape[1]
         allowed = column_tolerance(convention, d_model, int(self.probe_rows[-1]) + 1, rounding)
-        return excess(self.probe, _expected(convention, d_model, self.probe_rows), allowed)[0] <= 1.0
+        return excess(self.probe, expected(convention, d_model, self.probe_rows), allowed)[0] <= 1.0
 
     def phases(self, structure: Convention, rounding: float) -> Phases | None:
         """The phases of the columns that should be sines and cosines."""
@@ -160,7 +160,7 @@ def candidates(table: Array) -> Iterator[Candidate]:
     for preset in conventions.values():
         if _is_defined(preset, d_model):
             amplitude = preset.output_scale(d_model)
-            differences = np.abs(order.head - _expected(preset, d_model, order.head_rows))
+            differences = np.abs(order.head - expected(preset, d_model, order.head_rows))
             code = _fit(preset, False).call(rows, d_model)
             yield Candidate(repr(preset.name), code, (table,), float(differences.mean()) / amplitude, amplitude)
 
@@ -176,7 +176,7 @@ def same_formula(one: Convention, other: Convention, d_model: int) -> bool:
     )
 
 
-def _expected(convention: Convention, d_model: int, rows: npt.NDArray[np.intp]) -> Array:
+def expected(convention: Convention, d_model: int, rows: npt.NDArray[np.intp]) -> Array:
     """The exact values of these rows."""
     values = _unscaled(convention, d_model).encode(convention.first_position + rows, dtype=np.float64)
     values *= convention.output_scale(d_model)
