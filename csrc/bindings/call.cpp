@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "fastpe/messages.h"
 #include "interpreter.h"
 #include "scalars.h"
 
@@ -89,7 +90,7 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
         (is_shift && extent.has_batch && !has_coordinates
              ? ", or " + shape_text({axis_length(extent.rows), 1}) + ": one per sequence"
              : "") +
-        (is_other_axis ? "; if axis -3 is the sequence, pass seq_axis=-3" : "") +
+        (is_other_axis ? fastpe::remedy_of_other_axis : "") +
         (has_coordinates_first ? "; pass np.moveaxis(np.asarray(" + std::string(name) + "), 0, -1)" : "") +
         (is_one_integer ? "; to count from one position, pass offset=" : "") +
         (may_be_coordinates ? "; coordinates, [.., L, coordinates], need encode_coordinates, or a "
@@ -288,6 +289,7 @@ void set_mask(PendingCall& call, const Array& array, const Extent& extent) {
 
 void set_lengths(PendingCall& call, const Array& lengths, const Extent& extent) {
   call.validity.lengths = per_row_integers(lengths, extent.rows, "lengths", "batch row");
+  if (extent.other_rows == extent.rows) call.validity.other_seq_len = extent.other_seq_len;
 }
 
 void raise_given_together(const char* a_name, const char* b_name) {

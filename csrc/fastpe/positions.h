@@ -41,7 +41,8 @@ struct Positions {
 struct Validity {
   const char* mask = nullptr;  // NumPy booleans; true: valid
   std::int64_t mask_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
-  NumbersView lengths;  // per row: how many are valid
+  NumbersView lengths;              // per row: how many are valid
+  std::int64_t other_seq_len = -1;  // how many there would be if the axis before were the sequence's, for errors
 
   bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
   bool has(std::int64_t row, std::int64_t l) const {

@@ -72,6 +72,20 @@ def test_rows_of_the_axis_before_are_told_of_seq_axis(call: Call, rows: dict[str
     np.testing.assert_array_equal(call(x, **rows, seq_axis=-3), expected)
 
 
+@pytest.mark.parametrize("call", CALLS[:2])
+def test_lengths_of_the_axis_before_are_told_of_seq_axis(call: Call) -> None:
+    x, lengths = np.ones((3, 6, 2, 16), np.float32), [6, 1, 5]
+    with pytest.raises(
+        ValueError, match=r"lengths\[0\] is 6, .* length, 2; if axis -3 is the sequence, pass seq_axis=-3$"
+    ):
+        call(x, lengths=lengths)
+    expected = np.moveaxis(call(np.moveaxis(x, 1, 2), lengths=lengths), 2, 1)
+    np.testing.assert_array_equal(call(x, lengths=lengths, seq_axis=-3), expected)
+    for too_long, array in ((7, x), (6, x[:, 0])):
+        with pytest.raises(ValueError, match=r"sequence length, 2$"):
+            call(array, lengths=[too_long, 1, 5])
+
+
 def test_rows_of_a_leading_sequence_are_told_of_seq_axis() -> None:
     x = np.ones((6, 3, 16), np.float32)
     with pytest.raises(

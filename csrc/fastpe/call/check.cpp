@@ -119,7 +119,8 @@ void check_lengths(const Call& call, Lookout& lookout) {
     const std::int64_t length = lengths.integer_at(row, 0);
     if (length < 0 || length > shape.seq_len) {
       throw std::invalid_argument(place("lengths", {}, 0, row) + " is " + text_of(lengths.at(row, 0)) +
-                                  ", expected 0 to the sequence length, " + std::to_string(shape.seq_len));
+                                  ", expected 0 to the sequence length, " + std::to_string(shape.seq_len) +
+                                  (length >= 0 && length <= call.validity.other_seq_len ? remedy_of_other_axis : ""));
     }
     lookout.pass(1);
   }
