@@ -301,15 +301,20 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     source = tmp_path / "x.zarr"
     zarr.open(str(source), mode="w", shape=(6, 4), chunks=(1, 4), dtype="f4")[...] = 1.0
-    write = zarr.storage.LocalStore.set
     written = []
 
-    async def fail_first(store: Any, key: str, *arguments: Any) -> None:
+    def write_slowly(chunk: Path) -> None:
+        time.sleep(0.02)
+        chunk.parent.mkdir(parents=True, exist_ok=True)
+        chunk.touch()
+        written.append(chunk)
+
+    async def fail_first(store: Any, key: str, *_: Any) -> None:
         if key.endswith("0/0"):
+            # Until the others have begun.
+            await asyncio.sleep(0.01)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        await asyncio.sleep(0.02)
-        await write(store, key, *arguments)
-        written.append(key)
+        await asyncio.to_thread(write_slowly, store.root / key)
 
     monkeypatch.setattr(zarr.storage.LocalStore, "set", fail_first)
     target = tmp_path / "y.zarr"

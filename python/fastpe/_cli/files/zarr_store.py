@@ -12,6 +12,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,7 @@ class ZarrWork:
             return self.byte_count
         with complete_directory(Path(self.task.target)) as partial:
             self._copy_the_rest(partial)
-            with _settled():
-                self._add(partial, progress)
+            self._add(partial, progress)
         return self.byte_count
 
     def _copy_the_rest(self, partial: Path) -> None:
@@ -95,14 +95,13 @@ class ZarrWork:
         for path, work in self.arrays.items():
             with _damage(self.task.source), _undisturbed():
                 source_array = _node(zarr.open(self.task.source, mode="r"), path)
-                target_array = _node(zarr.open(str(target), mode="r+"), path)
             for ranges in _ranges(source_array):
                 place = tuple(slice(*span) for span in ranges)
                 with _damage(self.task.source), _undisturbed():
                     raw = np.require(source_array[place], work.source.dtype, ["C", "W"])
                 work.add_(work.converted(raw), ranges)
                 with _undisturbed():
-                    target_array[place] = raw
+                    _write(str(target), path, place, raw)
                 progress(raw.nbytes)
 
 
@@ -185,23 +184,26 @@ def _undisturbed() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-@contextlib.contextmanager
-def _settled() -> Iterator[None]:
-    """After an error, wait for zarr's other threads: a chunk that they still write would outlive the store's removal."""
+def _write(store: str, path: str, place: tuple[slice, ...], values: Any) -> None:
+    """Write a part of an array, and return or fail only when zarr's threads have ended.
+
+    After an error, a chunk that they still write would outlive the store's removal.
+    """
     try:
-        yield
-    except BaseException:
-        # zarr 2 has no such threads.
-        with contextlib.suppress(ImportError), _undisturbed():
-            from zarr.core.sync import sync
+        from zarr.api import asynchronous
+    except ImportError:  # zarr 2 has no such threads
+        import zarr
 
-            sync(_other_tasks())
-        raise
+        _node(zarr.open(store, mode="r+"), path)[place] = values
+        return
 
+    async def write() -> None:
+        node = await asynchronous.open(store=store, mode="r+")
+        await (await node.getitem(path) if path else node).setitem(place, values)
 
-async def _other_tasks() -> None:
-    """The end of all other tasks of this loop."""
-    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+    # asyncio.run waits for the threads of its loop. In a thread of its own, it does so beside a loop of the caller's, too.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, write()).result()
 
 
 def _damage(source: str) -> contextlib.AbstractContextManager[None]:
