@@ -40,4 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    import _fastpe_command  # which reports Ctrl-C while the rest is imported
+
+    sys.exit(_fastpe_command.main())

@@ -8,6 +8,7 @@ pytest.importorskip("typer")
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -68,16 +69,20 @@ def test_without_its_extra_it_says_what_to_install(library: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("imported", ["fastpe.__main__", "fastpe._cli.run"])
 def test_ctrl_c_during_an_import_is_reported_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    imported: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Interrupting(types.ModuleType):
         def __getattr__(self, name: str) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "fastpe.__main__", Interrupting("fastpe.__main__"))
+    monkeypatch.setitem(sys.modules, imported, Interrupting(imported))
     assert _fastpe_command.main() == 130
-    assert capsys.readouterr().err == "fastpe: interrupted\n"
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(Path(fastpe.__file__).with_name("__main__.py")), run_name="__main__")
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "fastpe: interrupted\n" * 2
 
 
 @pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
