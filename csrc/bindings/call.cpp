@@ -81,7 +81,8 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
     const bool is_longer_mask = !is_other_axis && name == std::string("mask") && array.ndim() == 2 &&
                                 array.shape(0) == extent.rows && extent.seq_len > 0 && array.shape(1) > extent.seq_len;
     const std::string seq_len_text = std::to_string(extent.seq_len);
-    const bool may_be_coordinates = array.ndim() == 3 && !has_coordinates && name == std::string("positions");
+    const bool may_be_coordinates = (array.ndim() == 3 || (array.ndim() == 2 && array.shape(0) == extent.seq_len)) &&
+                                    !has_coordinates && name == std::string("positions");
     const bool is_one_integer = array.ndim() == 0 && array.dtype().kind() == 'i' && name == std::string("positions");
     throw py::value_error(
         std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +

@@ -40,7 +40,7 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
         (
             (
                 "RotaryPositionalEmbedding RotaryPositionEmbedding RotaryPositionalEmbeddings RotaryPositionalEncoding "
-                "RotaryPosEmb RoPE Rope LlamaRotaryEmbedding rotary_embedding"
+                "RotaryPosEmb RoPE Rope rope LlamaRotaryEmbedding rotary_embedding"
             ),
             "use fastpe.RotaryEmbedding",
         ),
@@ -58,8 +58,12 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("ScaledSinusoidalEmbedding", "use fastpe.PositionalEncoding(d_model, convention='x-transformers')"),
         (
-            "positional_encoding get_positional_encoding sinusoidal_embedding",
+            "positional_encoding get_positional_encoding sinusoidal sinusoidal_embedding sinusoidal_encoding",
             f"call fastpe.encode(length, d_model, convention=..), and {_orders}",
+        ),
+        (
+            "add_positional_encoding add_position_encoding",
+            f"call fastpe.add(x, convention=..), or add_, which writes into x, and {_orders}",
         ),
         ("sinusoids get_timing_signal_1d", "call fastpe.encode(length, d_model, convention='tensor2tensor')"),
         ("get_sinusoid_encoding_table", "call fastpe.encode(length, d_model, convention='vaswani')"),
@@ -80,7 +84,7 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
         (
             (
                 "PositionalEncoding2D PositionalEncoding3D get_2d_sincos_pos_embed get_3d_sincos_pos_embed "
-                "build_2d_sincos_position_embedding build_sincos2d_pos_embed PositionEmbeddingSine"
+                "build_2d_sincos_position_embedding build_sincos2d_pos_embed PositionEmbeddingSine encode_2d"
             ),
             "call fastpe.encode_grid(shape, d_model, convention=..)",
         ),
@@ -107,7 +111,7 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "PositionalEncoding": (
         ("() forward call apply", "call add(x), or add_(x), which writes into x, or encode(length) for the table"),
-        ("pe pos_emb table weight weights embeddings", "call encode(length), which makes the table"),
+        ("pe pos_emb table tables weight weights embeddings", "call encode(length), which makes the table"),
         ("dim embed_dim embedding_dim hidden_size", "read d_model"),
         ("from_config from_pretrained", "call PositionalEncoding(d_model, convention=..)"),
         ("inv_freq freqs", "read frequencies"),
@@ -119,12 +123,12 @@ _other_names: dict[str, tuple[tuple[str, str], ...]] = {
         (
             (
                 "() forward call apply rotate_queries_or_keys rotate_queries_and_keys apply_rotary_pos_emb "
-                "apply_rotary_emb"
+                "apply_rotary_emb add_"
             ),
             "call rotate_(q, k), which writes into them, or rotate(x), or tables(length) for cosines and sines",
         ),
         (
-            "cos sin cos_cached sin_cached cos_cache sin_cache cos_sin_cache freqs_cis",
+            "cos sin cos_sin cos_cached sin_cached cos_cache sin_cache cos_sin_cache freqs_cis encode",
             "call tables(length), which makes the cosines and sines",
         ),
         ("inv_freq freqs original_inv_freq", "read frequencies"),

@@ -219,6 +219,14 @@ def test_an_unknown_table_is_used_as_the_note_says() -> None:
     np.testing.assert_array_equal(q[:, ::2], noise - noise[::-1])
 
 
+def test_of_equal_sequences_one_is_to_be_given() -> None:
+    table = np.stack([fastpe.encode(60, 32)] * 3)
+    for given, one in ((table, "table[0]"), (table.swapaxes(0, 1), "table[:, 0]")):
+        found = fastpe.identify(given)
+        assert (found.matches, found.notes[0]) == (False, f"its sequences are equal: give {one}")
+        assert fastpe.identify(eval(one, {"table": given})).matches
+
+
 def test_what_the_call_makes_otherwise_is_said() -> None:
     table = fastpe.encode(60, 32, dtype="float64")[None]
     found = fastpe.identify(table)

@@ -750,6 +750,46 @@ REMEDIED: list[tuple[str, str, str]] = [
         "pass the last query's row, mask[:, -1]",
         "add_(x, mask=np.ones((2, 3, 3), bool)[:, -1])",
     ),
+    ("add_(x, pad_mask=ids != 0)", "did you mean 'mask', which is True, or 1, where", "add_(x, mask=ids != 0)"),
+    ("add_(x, past_len=3)", "did you mean 'offset'?", "add_(x, offset=3)"),
+    ("add_(x, copy=True)", "functions whose name ends in _ work in place, and others do not: leave it out", "add(x)"),
+    (
+        "encode_grid((2, 3), 8, convention='detr', pixel_mask=ids != 0)",
+        "did you mean 'mask', which is True, or 1, where",
+        "encode_grid((2, 3), 8, convention='detr', mask=ids != 0)",
+    ),
+    (
+        "encode(3, 8, cosine_first=True)",
+        "give convention=dataclasses.replace(preset, cosine_first=True)",
+        "encode(3, 8, convention=replace(fastpe.conventions['mlx'], cosine_first=True))",
+    ),
+    (
+        "RotaryEmbedding(8, interleaved=True, max_position=9)",
+        "did you mean 'max_len'?",
+        "RotaryEmbedding(8, interleaved=True, max_len=9)",
+    ),
+    (
+        "RotaryEmbedding.from_config(LLAMA, form='tile')",
+        "it belongs to tables(..): give it there",
+        "RotaryEmbedding.from_config(LLAMA).tables(3, form='tile')",
+    ),
+    (
+        "rope.rotate_(x, positions=np.zeros((3, 3), int))",
+        "a RotaryEmbedding with axes, such as from_config(.., axes=True)",
+        "RotaryEmbedding(8, interleaved=False, axes=[0, 1, 2, 2]).rotate_(x, positions=np.zeros((3, 3), int))",
+    ),
+    ("fastpe.rope(8)", "use fastpe.RotaryEmbedding", "fastpe.RotaryEmbedding(8, interleaved=False)"),
+    ("fastpe.sinusoidal(3, 8)", "call fastpe.encode(length, d_model, convention=..)", "fastpe.encode(3, 8)"),
+    ("fastpe.add_positional_encoding(x)", "call fastpe.add(x, convention=..), or add_", "fastpe.add(x)"),
+    (
+        "fastpe.encode_2d(3, 3, 8)",
+        "call fastpe.encode_grid(shape, d_model, convention=..)",
+        "fastpe.encode_grid((3, 3), 8, convention='mae2d')",
+    ),
+    ("rope.cos_sin(3)", "call tables(length), which makes the cosines and sines", "rope.tables(3)"),
+    ("rope.encode(3)", "call tables(length), which makes the cosines and sines", "rope.tables(3)"),
+    ("rope.add_(x)", "call rotate_(q, k), which writes into them", "rope.rotate_(x)"),
+    ("enc.tables(3)", "call encode(length), which makes the table", "enc.encode(3)"),
 ]
 
 

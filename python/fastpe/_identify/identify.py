@@ -109,7 +109,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     if not array.any():
         raise ValueError("table is entirely zero, expected encodings")
     as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)
-    hints = (*rotary.hints(array), *as_it_is)
+    hints = (*_repeated(array), *rotary.hints(array), *as_it_is)
     return _first_that_holds(_answers(array), _candidates(array), array, _as_given(table), hints)
 
 
@@ -178,6 +178,12 @@ def _first_that_holds(
         zero_rows=zero_rows,
         notes=(*notes, *hints),
     )
+
+
+def _repeated(array: Array) -> tuple[str, ...]:
+    """What to give instead of several sequences with the same rows."""
+    axes = [axis for axis in (0, 1) if array.ndim == 3 and (array == array.take([0], axis)).all()]
+    return tuple(f"its sequences are equal: give {('table[0]', 'table[:, 0]')[axis]}" for axis in axes[:1])
 
 
 def _is_tiled(array: Array) -> bool:
