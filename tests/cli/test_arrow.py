@@ -109,6 +109,25 @@ def test_a_column_for_each_dimension(tmp_path: Path, keys: list[str], dtype: Any
     np.testing.assert_array_equal(result, fastpe.add(x, offset=7, alpha=2))
 
 
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+@pytest.mark.parametrize(
+    ("x", "kind"),
+    [
+        (np.zeros((ROWS, WIDTH), np.float32), pa.list_(pa.float32(), WIDTH)),
+        (np.zeros((ROWS, SEQ_LEN, WIDTH), np.float16), pa.list_(pa.list_(pa.float16()))),
+        (np.zeros(ROWS), pa.float64()),
+    ],
+    ids=["vectors", "sequences", "dimensions"],
+)
+def test_the_last_line_counts_the_bytes_of_vectors(
+    tmp_path: Path, x: np.ndarray, kind: pa.DataType, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"id": range(ROWS), "e": pa.array(x.tolist(), kind)})
+    source = write(tmp_path / f"x{suffix}", table)
+    assert main(["add", source, "-o", str(tmp_path / f"y{suffix}"), "--key", "e"]) == 0
+    assert capsys.readouterr().err == f"added to 1 file: {x.nbytes} B\n"
+
+
 def test_a_message_names_the_pattern_of_the_dimensions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x = embeddings(ROWS, WIDTH)
     source = write(tmp_path / "x.parquet", pa.table({"id": range(ROWS)} | {f"e[{i}]": x[:, i] for i in range(WIDTH)}))

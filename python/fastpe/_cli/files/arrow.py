@@ -46,13 +46,15 @@ class ArrowWork:
         writer_of = ipc.new_file if _is_file(source) else ipc.new_stream
         options = ipc.IpcWriteOptions(compression=self.compression)
         with _opened(source) as (schema, batches), open_target(self.task.target) as target:
-            first_row = 0
+            first_row = written = 0
             with writer_of(target, schema, options=options) as writer:
-                for batch, byte_count in batches:
-                    writer.write_batch(self.embeddings.added_to(batch, first_row))
+                for batch, file_bytes in batches:
+                    added, byte_count = self.embeddings.added_to(batch, first_row)
+                    writer.write_batch(added)
                     first_row += len(batch)
-                    progress(byte_count)
-        return self.byte_count
+                    written += byte_count
+                    progress(file_bytes)
+        return written
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ArrowWork:

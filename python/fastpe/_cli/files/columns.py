@@ -31,8 +31,8 @@ class Embeddings(Protocol):
         """Refuse positions that cannot be encoded; the lengths of sequences are known when they are read."""
         ...
 
-    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> pyarrow.RecordBatch:
-        """Rows of the table with the encoding added; the other columns are those of `batch`."""
+    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> tuple[pyarrow.RecordBatch, int]:
+        """Rows with the encoding added, and the bytes of their vectors; the other columns are those of `batch`."""
         ...
 
 
@@ -170,8 +170,8 @@ class Dimensions:
         """Refuse positions that cannot be encoded."""
         _require_positions(self.addition, len(self.places), row_count, self.source)
 
-    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> pyarrow.RecordBatch:
-        """Rows of the table with the encoding added."""
+    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> tuple[pyarrow.RecordBatch, int]:
+        """Rows of the table with the encoding added, and the bytes of their vectors."""
         import pyarrow
 
         arrays = batch.columns
@@ -182,7 +182,7 @@ class Dimensions:
         y = self.addition.added(x, offset=self.addition.encoding.offset + first_row)
         for index, place in enumerate(self.places):
             arrays[place] = pyarrow.array(np.ascontiguousarray(y[:, index]))
-        return pyarrow.RecordBatch.from_arrays(arrays, schema=batch.schema)
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=batch.schema), y.nbytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,13 +212,15 @@ class Column:
             self.addition, self.d_model, min(row_count, 1) if self.rows_are_sequences else row_count, self.source
         )
 
-    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> pyarrow.RecordBatch:
-        """Rows of the table with the encoding added."""
+    def added_to(self, batch: pyarrow.RecordBatch, first_row: int) -> tuple[pyarrow.RecordBatch, int]:
+        """Rows of the table with the encoding added, and the bytes of their vectors."""
         import pyarrow
 
         arrays = batch.columns
-        arrays[self.place] = self.added(arrays[self.place], first_row)
-        return pyarrow.RecordBatch.from_arrays(arrays, schema=batch.schema)
+        arrays[self.place] = floats = self.added(arrays[self.place], first_row)
+        while pyarrow.types.is_nested(floats.type):
+            floats = floats.values
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=batch.schema), floats.nbytes
 
     def added(self, array: pyarrow.Array, first_row: int) -> pyarrow.Array:
         """One array of the column with the encoding added; a new one of the same type."""

@@ -39,17 +39,19 @@ class ParquetWork:
             open_target(self.task.target) as target,
             parquet.ParquetWriter(target, source.schema_arrow, compression=_compression(source)) as writer,
         ):
-            first_row = 0
+            first_row = written = 0
             for index in range(source.num_row_groups):
                 table = source.read_row_group(index)
                 batches = []
                 for batch in table.to_batches():
-                    batches.append(self.embeddings.added_to(batch, first_row))
+                    added, byte_count = self.embeddings.added_to(batch, first_row)
+                    batches.append(added)
                     first_row += len(batch)
+                    written += byte_count
                 result = pyarrow.Table.from_batches(batches, table.schema)
                 writer.write_table(result, row_group_size=max(len(table), 1))
                 progress(_column_bytes(source, index, self.embeddings.names))
-        return self.byte_count
+        return written
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:
