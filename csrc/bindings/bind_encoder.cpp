@@ -96,13 +96,15 @@ PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
   };
   if (in_place) {
     refuse_shared_inputs(inputs, x);
+    call.is_in_place = true;
     add(fastpe::Add(writable_rows_of(x, dtype, seq_axis), extent.rows, factors));
     Py_INCREF(a.x);
     return a.x;
   }
   Array out = output(std::move(given_out), x.dtype(), shape_of(x), "x");
   if (is_out_given) {
-    if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x", " (out may be x itself)");
+    call.is_in_place = is_same_memory(out, x);
+    if (!call.is_in_place) require_disjoint(out, "out", x, "x", " (out may be x itself)");
     refuse_shared_inputs(inputs, out);
   }
   add({rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows, factors});

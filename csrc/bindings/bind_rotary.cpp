@@ -372,11 +372,13 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, bool in_place) {
   if (in_place) {
     arrays.refuse_shared(inputs);
     rotated = arrays.in_place();
+    call.is_in_place = true;
   } else {
     const Array& x = arrays.x();
     out = output(std::move(out), x.dtype(), shape_of(x), "x");
     if (is_out_given) {
-      if (!is_same_memory(out, x)) require_disjoint(out, "out", x, "x", " (out may be x itself)");
+      call.is_in_place = is_same_memory(out, x);
+      if (!call.is_in_place) require_disjoint(out, "out", x, "x", " (out may be x itself)");
       refuse_shared_inputs(inputs, out, "out");
     }
     rotated.push_back(
@@ -463,6 +465,7 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   if (inputs.mask) set_mask(call, inputs.mask, extent);
   if (inputs.lengths) set_lengths(call, inputs.lengths, extent);
   arrays.refuse_shared(inputs);
+  call.is_in_place = true;
   const Rotate operation(arrays.in_place(), extent.rows,
                          self.conjugate ? self.turning.backwards : self.turning.forwards);
   with_rows(self, 1.0, [&](const Source& source) { finish(call, source, operation); });
@@ -537,6 +540,7 @@ PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
   inputs.cosines = std::move(cos);
   inputs.sines = std::move(sin);
   arrays.refuse_shared(inputs);
+  call.is_in_place = true;
   const Pairing pairing{pairs, interleaved, conjugate, {{0, pairs}}};
   const Rotate operation(arrays.in_place(), arrays.extent().rows, pairing);
   finish(call, RotaryTables(cosines, sines, pairs), operation);

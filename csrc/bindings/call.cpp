@@ -433,7 +433,11 @@ void finish(const PendingCall& pending, const Source& source, const Operation& o
   // A small call, too, may have the encoder's tables to make: interruptible, but not so that every thread makes them.
   if (is_small && source.is_prepared(shape.dtype)) return run(call, nullptr);
   // The arrays are alive meanwhile: the caller and the call's inputs hold them.
-  run_interruptibly(!is_small, "interrupted: the output array was partly written; compute it again before using it",
+  run_interruptibly(!is_small,
+                    pending.is_in_place
+                        ? "interrupted: each array that was given to be changed may be partly changed; restore it from "
+                          "a copy: a second call would change that part again"
+                        : "interrupted: the output array was partly written; compute it again before using it",
                     [&call](Interruption* interruption) { run(call, interruption); });
 }
 

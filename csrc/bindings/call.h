@@ -81,6 +81,7 @@ struct PendingCall {
   Positions positions;
   Validity validity;
   int max_threads = 1;
+  bool is_in_place = false;  // The output holds the input, which a second call would change once more.
 };
 
 // What per-row arguments are given for: the first axis of a batch, or 1 without one, and the sequence.

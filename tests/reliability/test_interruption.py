@@ -49,9 +49,18 @@ LONG_CALLS = {
     "positions-to-check": "fastpe.encode(same_positions, 2, out=pairs, num_threads=threads)",
     # Few values are asked for, and all rows between them are made, to be kept.
     "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(far_apart, num_threads=threads)",
+    "add-into-x": "fastpe.add(out, out=out, num_threads=threads)",
     "rotate_": "rope.rotate_(out[:, :512], out[:, 512:], num_threads=threads)",
+    "rotate-into-x": "rope.rotate(out, out=out, num_threads=threads)",
+    "shift_": "rope.shift_(out[:, :512], out[:, 512:], by=1, num_threads=threads)",
+    "by-tables": "fastpe.rotate_(out[:, :512], cos=cos, sin=cos, interleaved=False, num_threads=threads)",
     "tables": "rope.tables(200_000, form='halves', out=halves, num_threads=threads)",
     "rotary-rows-to-keep": "new_rope(300_000).rotate_(out[:2], positions=far_apart, num_threads=threads)",
+}
+
+IN_PLACE = {
+    *("add_", "many-short-sequences", "strided", "add-into-x"),
+    *("rotate_", "rotate-into-x", "shift_", "by-tables", "rotary-rows-to-keep"),
 }
 
 QUICK = [
@@ -76,13 +85,20 @@ same_positions = np.zeros(10**8, np.int8)
 far_apart = np.array([0, 299_999])
 pairs = np.empty((10**8, 2), np.float32)
 halves = out[:, :256], out[:, 256:512]
+cos = np.zeros((200_000, 256), np.float32)
+cos[0, 0] = 1  # Tables that have each column twice are refused.
 def new_rope(max_len=0):
     return fastpe.RotaryEmbedding(512, interleaved=False, max_len=max_len)
 rope = new_rope()
 """
     script = PREAMBLE + arrays + f"interrupted(lambda: {LONG_CALLS[call]})"
     seconds, message = run_script(script, str(threads)).split(maxsplit=1)
-    assert message.strip() == "interrupted: the output array was partly written; compute it again before using it"
+    assert message.strip() == (
+        "interrupted: each array that was given to be changed may be partly changed; restore it from a copy: a "
+        "second call would change that part again"
+        if call in IN_PLACE
+        else "interrupted: the output array was partly written; compute it again before using it"
+    )
     assert float(seconds) < 0.2 * threads
 
 
