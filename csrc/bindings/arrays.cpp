@@ -271,6 +271,18 @@ std::optional<DType> known_dtype(py::handle dtype) {
   return std::nullopt;
 }
 
+// Two bytes without a floating type: NumPy loads bfloat16 so, and torch views its bits as integers.
+bool may_be_bits_of_bfloat16(const Array& array) {
+  const py::dtype dtype = array.dtype();
+  const bool is_raw = dtype.kind() == 'V' && dtype.num() < first_registered_type && !dtype.has_fields();
+  return dtype.itemsize() == 2 && (is_raw || dtype.kind() == 'u' || dtype.kind() == 'i');
+}
+
+std::string as_bits_of_bfloat16(const char* name, const std::string& dtype) {
+  return "pass " + text(name) + ".view(ml_dtypes.bfloat16)" + (dtype == "bfloat16" ? "" : ".astype(np." + dtype + ")") +
+         " if these are the bits of bfloat16";
+}
+
 }  // namespace
 
 std::string conversion(const Array& array, const char* name, const char* dtype) {
@@ -288,6 +300,7 @@ std::string conversion(const Array& array, const char* name, const char* dtype) 
     return "; pass one field of it, such as " + text(name) + "['field'], that has numbers";
   }
   if (kind == 'V' && array.dtype().num() < first_registered_type) {
+    if (array.itemsize() == 2) return "; " + as_bits_of_bfloat16(name, dtype);
     return "; pass " + text(name) + ".view(" + type + ") of raw bytes";
   }
   std::string hint = "; pass " + asarray;
@@ -338,12 +351,12 @@ DType dtype_of(const Array& array, const char* name, Access access) {
   const py::handle dtype = array.borrowed_dtype();
   if (const std::optional<DType> known = known_dtype(dtype)) return *known;
   const char kind = array.dtype().kind();
-  const bool may_be_bfloat16 = array.itemsize() == 2 && (kind == 'u' || kind == 'i' || kind == 'V');
-  const std::string view = text(name) + ".view(ml_dtypes.bfloat16) if these are the bits of bfloat16";
+  const bool may_be_bfloat16 = may_be_bits_of_bfloat16(array);
+  const std::string bits = as_bits_of_bfloat16(name, "bfloat16");
   throw py::type_error(text(name) + " has dtype " + dtype_text(dtype) + ", expected " + known_dtypes +
-                       (may_be_bfloat16 && kind == 'V' ? "; pass " + view
+                       (may_be_bfloat16 && kind == 'V' ? "; " + bits
                                                        : conversion(array, name, "float32") + kept(access) +
-                                                             (may_be_bfloat16 ? ", or pass " + view : "")));
+                                                             (may_be_bfloat16 ? ", or " + bits : "")));
 }
 
 void require_native_order(py::handle dtype, const char* name, Access access) {
@@ -475,7 +488,9 @@ void require_shape(const Array& array, const Shape& shape, const char* name) {
 
 std::string same_dtype(const Array& array, const char* name, const Array& like) {
   if (array.dtype().kind() == 'c') return parts_of_complex(name, array.itemsize());
-  return conversion(array, name, dtype_text(like.dtype()).c_str());
+  const std::string dtype = dtype_text(like.dtype());
+  if (may_be_bits_of_bfloat16(array)) return "; " + as_bits_of_bfloat16(name, dtype);
+  return conversion(array, name, dtype.c_str());
 }
 
 void require_dtype(const Array& array, const Array& like, const char* name, const char* like_name) {

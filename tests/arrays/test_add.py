@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -212,3 +214,21 @@ def test_first_position_counts_only_implied_positions() -> None:
             fastpe.add(x, convention=name, positions=np.arange(5)),
             x + fastpe.encode([0, 1, 2, 3, 4], 6, convention=name),
         )
+
+
+@pytest.mark.parametrize("kind", ["V2", "u2", "i2"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_remedy_for_bits_of_bfloat16_keeps_their_values(dtype: np.dtype[Any], kind: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rows = fastpe.encode(5, 8, dtype=ml_dtypes.bfloat16)
+    x = np.ones((5, 8), dtype)
+    calls: dict[str, Callable[[Array], Array]] = {
+        "table": lambda table: fastpe.add(x, table=table),
+        "position_table": lambda table: fastpe.embed(np.arange(5), x, position_table=table),
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=r"if these are the bits of bfloat16$") as error:
+            call(rows.view(kind))
+        (remedy,) = re.findall("; pass (.*) if these", str(error.value))
+        followed = eval(remedy, {name: rows.view(kind), "np": np, "ml_dtypes": ml_dtypes})
+        assert_same_bits(call(followed), call(rows.astype(dtype)))

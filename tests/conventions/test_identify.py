@@ -792,3 +792,18 @@ def test_what_is_no_table_is_refused(table: Any, error: type[Exception], message
 def test_sines_have_the_shape_of_cosines() -> None:
     with pytest.raises(ValueError, match=r"sin has shape \[3, 8\], expected \[4, 8\], as table has"):
         fastpe.identify(np.ones((4, 8)), np.ones((3, 8)))
+
+
+def test_elements_without_a_type_are_read_as_bfloat16() -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    table = fastpe.encode(50, 64, dtype=bfloat16)
+    found = fastpe.identify(table.view("V2"))
+    assert _preset(found) == "vaswani"
+    assert "the table was read as bfloat16, which the call makes if it is given as dtype=" in found.notes
+    cos, sin = fastpe.RotaryEmbedding(64, interleaved=False).tables(50, dtype=bfloat16)
+    assert fastpe.identify(cos.view("V2"), sin.view("V2")).matches
+    remedy = "if its integers are the bits of bfloat16, give table.view(ml_dtypes.bfloat16)"
+    assert fastpe.identify(table.view(np.uint16)).notes[0] == remedy
+    assert remedy in fastpe.identify(cos.view(np.int16), sin.view(np.int16)).notes
+    assert remedy not in fastpe.identify(np.random.default_rng(0).random((50, 64))).notes
+    assert fastpe.identify(table.view(np.uint16).view(bfloat16)).matches

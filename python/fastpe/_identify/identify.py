@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Answer, Identification
 from fastpe._identify.near import Candidate, nearest
-from fastpe._identify.readings import Array, checked, excess, left_at_zero, stored_as
+from fastpe._identify.readings import Array, checked, excess, left_at_zero, stored_as, untyped_bfloat16
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._wrong_calls import explained
 
@@ -85,6 +85,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     'fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)'
     """
     array = checked("table", table)
+    bits = _bits_of_bfloat16(table)
     if sin is not None:
         sines = checked("sin", sin)
         if sines.shape != array.shape:
@@ -101,7 +102,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         elif _is_tiled(array[turned]) and _is_tiled(sines[turned]):
             as_they_are += f", once they are cut to [:, :{array.shape[-1] // 2}]"
         found = _first_that_holds(
-            rotary.pairs(array, sines), rotary.near_pairs(array, sines), array, _as_given(table), (as_they_are,)
+            rotary.pairs(array, sines), rotary.near_pairs(array, sines), array, _as_given(table), (*bits, as_they_are)
         )
         if found.matches or not _first_that_holds(rotary.pairs(sines, array), iter(()), sines, (), ()).matches:
             return found
@@ -109,8 +110,15 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     if not array.any():
         raise ValueError("table is entirely zero, expected encodings")
     as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)
-    hints = (*_repeated(array), *rotary.hints(array), *as_it_is)
+    hints = (*bits, *_repeated(array), *rotary.hints(array), *as_it_is)
     return _first_that_holds(_answers(array), _candidates(array), array, _as_given(table), hints)
+
+
+def _bits_of_bfloat16(table: npt.ArrayLike) -> tuple[str, ...]:
+    """A note for integers of two bytes, which torch views bfloat16 as."""
+    dtype = np.asarray(table).dtype
+    is_short = dtype.kind in "iu" and dtype.itemsize == 2
+    return ("if its integers are the bits of bfloat16, give table.view(ml_dtypes.bfloat16)",) if is_short else ()
 
 
 def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
@@ -121,6 +129,8 @@ def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
         notes.append(f"the table has shape {list(array.shape)}, and the call makes it without axes of length 1")
     if array.dtype.name in ("float64", "float16", "bfloat16"):
         notes.append(f"the table has dtype {array.dtype.name}, which the call makes if it is given as dtype=")
+    if array.dtype == untyped_bfloat16:
+        notes.append("the table was read as bfloat16, which the call makes if it is given as dtype=")
     if array.dtype.kind in "iu":
         notes.append(f"the table has dtype {array.dtype.name}, and the call makes float32, without that rounding")
     if array.dtype.name == "complex128":

@@ -28,6 +28,8 @@ float32_rounding = 2.0**-24
 _float32_angle_error = 2.5e-7
 # Rounding a power's exponent to float32, and the factor before it, adds this much for each unit of the exponent.
 _float32_power_error = 2.0**-23
+# NumPy saves bfloat16 as two bytes without a type.
+untyped_bfloat16 = np.dtype("V2")
 # Beyond this, tables of different conventions would be taken for one another.
 _largest_tolerance = 0.2
 _zero_rows_shown = 5
@@ -58,6 +60,8 @@ def checked(name: str, table: Any) -> Array:
         raise ValueError(f"{name} holds rows of different lengths, expected an array; pick one entry") from None
     if array.dtype.kind == "O" and not array.ndim:
         array = _core.array(table, name)  # an error for a module of torch
+    if array.dtype == untyped_bfloat16:
+        array = (np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16).view(np.float32)
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
         may_be_converted = array.dtype.kind in "OV" and array.ndim
         raise TypeError(

@@ -49,7 +49,7 @@ def loaders(name: str) -> Loaders:
         return _in_npz(name)
     if suffix != ".npy" and not npy_array.magic.startswith(start):
         raise CommandError(f"{name} is no .npy, .npz or .safetensors file; write the table with numpy.save")
-    return {"": lambda: _typed(npy.load(name))}
+    return {"": lambda: npy.load(name)}
 
 
 def _in_npz(name: str) -> Loaders:
@@ -64,7 +64,7 @@ def _load_member(name: str, key: str) -> npt.NDArray[Any]:
         header = npy_stream.read_header(member, label)
         elements = np.empty(header.disk_shape, header.dtype)
         npy_stream.read_elements(member, elements, label)
-    return _typed(elements.T if header.fortran_order else elements)
+    return elements.T if header.fortran_order else elements
 
 
 def _in_safetensors(name: str) -> Loaders:
@@ -97,12 +97,4 @@ def _load_tensor(name: str, key: str, type_name: str, shape: tuple[int, ...], fi
     if end - first != math.prod(shape) * dtype.itemsize:
         raise CommandError(f"{name}:{key} has {end - first} bytes, which are not those of its shape; write it anew")
     elements = np.fromfile(name, dtype, math.prod(shape), offset=first)
-    return _typed(elements.reshape(shape))
-
-
-def _typed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """With two nameless bytes for an element, as NumPy saves bfloat16, as the float32 numbers that they are."""
-    if array.dtype.kind != "V" or array.dtype.names is not None or array.dtype.itemsize != 2:
-        return array
-    bits = np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16
-    return bits.view(np.float32)
+    return elements.reshape(shape)
