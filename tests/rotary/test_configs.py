@@ -303,6 +303,14 @@ def test_longrope_by_other_names(model_type: str, name: str, read: str) -> None:
     assert short.attention_factor == pytest.approx(math.sqrt(1 + math.log(2) / math.log(4096)), rel=1e-15)
 
 
+@pytest.mark.parametrize(("model_type", "trained"), [("phi3", 4096), ("phi4_multimodal", 4096), ("llama", 8192)])
+def test_the_trained_length_that_is_left_out(model_type: str, trained: int) -> None:
+    scaling = {"type": "longrope", "short_factor": [1.0] * 32, "long_factor": [2.0] * 32}
+    config = {**LLAMA, "model_type": model_type, "rope_scaling": scaling, "max_position_embeddings": 8192}
+    rope = from_config(config, seq_len=5000)
+    assert rope._arguments["scaling"]["original_max_position_embeddings"] == trained
+
+
 def test_a_factor_of_null_is_the_quotient_of_the_lengths() -> None:
     lengths = {"original_max_position_embeddings": 4096, "max_position_embeddings": 16384}
     rope = from_config({**LLAMA, **lengths, "rope_scaling": {"rope_type": "yarn", "factor": None}})
