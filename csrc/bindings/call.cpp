@@ -74,15 +74,17 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
     const bool has_coordinates_first =
         has_coordinates && array.ndim() > 1 && array.shape(0) == coordinate_count && last(array) == extent.seq_len;
     const bool is_shift = name == std::string("by");
-    const bool is_attention_mask = name == std::string("mask") && array.ndim() > 2;
+    const bool has_column_axis = !has_coordinates && axes == (extent.has_batch ? 3 : 2) && last(array) == 1 &&
+                                 array.shape(axes - 2) == extent.seq_len;
+    const bool is_attention_mask = !has_column_axis && name == std::string("mask") && array.ndim() > 2;
     const bool is_other_axis = (axes == 1 || (axes == 2 && array.shape(0) == extent.other_rows)) &&
                                array.shape(axes - 1) == extent.other_seq_len &&
                                (!has_coordinates || last(array) == coordinate_count);
     const bool is_longer_mask = !is_other_axis && name == std::string("mask") && array.ndim() == 2 &&
                                 array.shape(0) == extent.rows && extent.seq_len > 0 && array.shape(1) > extent.seq_len;
     const std::string seq_len_text = std::to_string(extent.seq_len);
-    const bool may_be_coordinates = (array.ndim() == 3 || (array.ndim() == 2 && array.shape(0) == extent.seq_len)) &&
-                                    !has_coordinates && name == std::string("positions");
+    const bool may_be_coordinates = !has_column_axis && !has_coordinates && name == std::string("positions") &&
+                                    (array.ndim() == 3 || (array.ndim() == 2 && array.shape(0) == extent.seq_len));
     const bool is_one_integer = array.ndim() == 0 && array.dtype().kind() == 'i' && name == std::string("positions");
     throw py::value_error(
         std::string(name) + " has shape " + shape_text(array) + ", expected " + shape_text(one) +
@@ -93,6 +95,7 @@ bool is_per_batch(const Array& array, const Extent& extent, const char* name, in
              : "") +
         (is_other_axis ? fastpe::remedy_of_other_axis : "") +
         (has_coordinates_first ? "; pass np.moveaxis(np.asarray(" + std::string(name) + "), 0, -1)" : "") +
+        (has_column_axis ? "; pass " + std::string(name) + "[..., 0]" : "") +
         (is_one_integer ? "; to count from one position, pass offset=" : "") +
         (may_be_coordinates ? "; coordinates, [.., L, coordinates], need encode_coordinates, or a "
                               "RotaryEmbedding with axes, such as from_config(.., axes=True)"

@@ -189,3 +189,22 @@ def test_strided_rows_beyond_the_lengths_are_left_alone() -> None:
     for row, length in zip(x, lengths, strict=True):
         assert_same_bits(row[:length], expected[:length])
         assert not row[length:].any()
+
+
+def test_an_axis_of_columns_is_named() -> None:
+    x = np.ones((2, 5, 8), np.float32)
+    mask, positions = np.ones((2, 5, 1), bool), np.zeros((2, 5, 1))
+    with pytest.raises(ValueError, match=r"mask has shape \[2, 5, 1\], expected .*: one per row; pass mask\[..., 0\]$"):
+        fastpe.add(x, mask=mask)
+    fastpe.add(x, mask=mask[..., 0])
+    with pytest.raises(ValueError, match=r"mask has shape \[5, 1\], .*; pass mask\[..., 0\]$"):
+        fastpe.add(x[0], mask=mask[0])
+    fastpe.add(x[0], mask=mask[0, :, 0])
+    rope = fastpe.RotaryEmbedding(8, interleaved=False)
+    with pytest.raises(
+        ValueError, match=r"positions has shape \[2, 5, 1\], .*: one per row; pass positions\[..., 0\]$"
+    ):
+        rope.rotate_(x, positions=positions)
+    rope.rotate_(x, positions=positions[..., 0])
+    with pytest.raises(ValueError, match=r"pass the last query's row, mask\[:, -1\]$"):
+        fastpe.add(x, mask=np.ones((2, 5, 5), bool))
