@@ -807,3 +807,15 @@ def test_elements_without_a_type_are_read_as_bfloat16() -> None:
     assert remedy in fastpe.identify(cos.view(np.int16), sin.view(np.int16)).notes
     assert remedy not in fastpe.identify(np.random.default_rng(0).random((50, 64))).notes
     assert fastpe.identify(table.view(np.uint16).view(bfloat16)).matches
+
+
+def test_a_vector_of_frequencies_is_told_where_to_go() -> None:
+    table = (10000.0 ** (-np.arange(32) / 32)).astype(np.float32)
+    with pytest.raises(ValueError, match=r"one row per position; if these are the frequencies of a rotary") as error:
+        fastpe.identify(table)
+    (call,) = re.findall(r"fastpe\.RotaryEmbedding\(.*\)", str(error.value))
+    rope = eval(call.replace("interleaved=..", "interleaved=False"), {"fastpe": fastpe, "table": table})
+    assert np.array_equal(rope.frequencies, table)
+    for other in (table[::-1], -table, np.arange(5)):
+        with pytest.raises(ValueError, match=r"one row per position$"):
+            fastpe.identify(other)

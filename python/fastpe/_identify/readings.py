@@ -73,7 +73,9 @@ def checked(name: str, table: Any) -> Array:
             )
         )
     if array.ndim < 2:
-        raise ValueError(f"{name} has shape {list(array.shape)}, expected [L, d_model]: one row per position")
+        raise ValueError(
+            f"{name} has shape {list(array.shape)}, expected [L, d_model]: one row per position{_as_frequencies(name, array)}"
+        )
     if 0 in array.shape:
         raise ValueError(f"{name} has shape {list(array.shape)}, expected at least one row and one column")
     finite = np.isfinite(array)
@@ -87,6 +89,16 @@ def checked(name: str, table: Any) -> Array:
         outer = [length for length in array.shape[:-1] if length != 1]
         array = array.reshape(*(outer or [1]), array.shape[-1])
     return array.astype(np.float64) if array.dtype.kind in "iub" else array
+
+
+def _as_frequencies(name: str, values: Array) -> str:
+    """What to do with a vector that may be the inv_freq of a checkpoint."""
+    if values.ndim != 1 or values.dtype.kind != "f" or not (values > 0).all() or not (np.diff(values) < 0).all():
+        return ""
+    return (
+        f"; if these are the frequencies of a rotary embedding, give them to fastpe.RotaryEmbedding({2 * len(values)}, "
+        f"interleaved=.., freqs={name})"
+    )
 
 
 class Stored(NamedTuple):
