@@ -809,6 +809,14 @@ def test_elements_without_a_type_are_read_as_bfloat16() -> None:
     assert fastpe.identify(table.view(np.uint16).view(bfloat16)).matches
 
 
+def test_a_transposed_table_is_named() -> None:
+    table = fastpe.encode(50, 64, convention="fairseq")
+    found = fastpe.identify(table.T)
+    assert not found.matches
+    assert found.notes == (f"table has positions as columns, and table.T is made by {fastpe.identify(table).code}",)
+    assert "table.T" not in str(fastpe.identify(np.random.default_rng(0).random((64, 50))))
+
+
 def test_a_vector_of_frequencies_is_told_where_to_go() -> None:
     table = (10000.0 ** (-np.arange(32) / 32)).astype(np.float32)
     with pytest.raises(ValueError, match=r"one row per position; if these are the frequencies of a rotary") as error:

@@ -28,6 +28,7 @@ _not_turned = (
     "table or sin is zero in each row, as at position 0, which is the same in every embedding: give other rows, too"
 )
 _swapped = "table has the sines and sin has the cosines: give them the other way round"
+_transposed = "table has positions as columns, and table.T is made by "
 
 
 @explained
@@ -111,7 +112,12 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         raise ValueError("table is entirely zero, expected encodings")
     as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)
     hints = (*bits, *_repeated(array), *rotary.hints(array), *as_it_is)
-    return _first_that_holds(_answers(array), _candidates(array), array, _as_given(table), hints)
+    found = _first_that_holds(_answers(array), _candidates(array), array, _as_given(table), hints)
+    if found.matches or array.ndim != 2 or array.dtype.kind == "c":
+        return found
+    turned = np.ascontiguousarray(array.T)
+    other = _first_that_holds(_sequences(turned), iter(()), turned, (), ())
+    return dataclasses.replace(found, notes=(_transposed + other.code,)) if other.matches else found
 
 
 def _bits_of_bfloat16(table: npt.ArrayLike) -> tuple[str, ...]:
