@@ -202,6 +202,10 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
 
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         taken = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
+        return self.known_use(name) or self._guess(name, taken) or f"expected one of {', '.join(taken)}"
+
+    def known_use(self, name: str) -> str:
+        """What serves the model of this name, or is meant by it; empty where that is not known."""
         words = _elsewhere + _for_sequences if "vaswani" in self else _elsewhere
         if meant := next((remedy for names, remedy in words if _plain(name) in names.split()), ""):
             return meant
@@ -212,7 +216,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         for other in self._others():
             if serving := other._serving(name):
                 return f"{'; '.join(serving)}; each is {other._to_others}"
-        return self._guess(name, taken) or f"expected one of {', '.join(taken)}"
+        return ""
 
     def _guess(self, name: str, taken: list[str]) -> str:
         """What is said of a name in `taken` that an unknown one was probably meant to be."""

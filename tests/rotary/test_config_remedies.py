@@ -48,6 +48,31 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     ("read(os.fsencode(SAVED))", "give os.fsdecode(config)", "read(os.fsdecode(os.fsencode(SAVED)))"),
     ("read([LLAMA])", "give config[0]", "read([LLAMA][0])"),
+    *(
+        (f"read({{{key!r}: {{}}, 'version': '1.0'}})", "give the config.json of the same model", "read(LLAMA)")
+        for key in ("weight_map", "added_tokens", "added_tokens_decoder")
+    ),
+    (
+        "read({'model_type': 'whisper'})",
+        "or use RotaryEmbedding(rotary_dim, ..) if yours has one; 'tensor2tensor' serves openai/whisper",
+        "fastpe.encode(4, 8, convention='tensor2tensor')",
+    ),
+    ("read({'model_type': 'm2m_100'})", "; 'fairseq' serves", "fastpe.encode(4, 8, convention='fairseq')"),
+    (
+        "read({'model_type': 'vit_mae'})",
+        "; 'mae2d' serves",
+        "fastpe.encode_grid((2, 2), 8, convention='mae2d', class_tokens=1)",
+    ),
+    (
+        "read({'model_type': 'llama', 'hidden_size': '64', 'num_attention_heads': 8})",
+        "config has a \"hidden_size\" of '64', expected an int, not text; write it without quotes",
+        "read({'model_type': 'llama', 'hidden_size': 64, 'num_attention_heads': 8})",
+    ),
+    (
+        "read({**LLAMA, 'rope_theta': '1e4'})",
+        "config has a \"rope_theta\" of '1e4', expected a number, not text; write it without quotes",
+        "read({**LLAMA, 'rope_theta': 1e4})",
+    ),
     ("read(None)", "give the dictionary of your model's config.json, or its path", "(read(LLAMA), read(SAVED))"),
     (
         "read({'model_type': 'gpt_oss', 'rope_theta': None})",

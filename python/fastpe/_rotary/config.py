@@ -52,6 +52,12 @@ _read_here = (
     "max_position_embeddings",
 )
 _other_names = {"mrope": "default"}
+# Keys of the JSON files beside a config.json.
+_other_files = {
+    "weight_map": "the index of a checkpoint's files",
+    "added_tokens": "a tokenizer.json",
+    "added_tokens_decoder": "a tokenizer_config.json",
+}
 # HunYuan's files have these keys together with an alpha, and nothing reads them.
 _unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 
@@ -178,8 +184,14 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
     if model_type in table["without"]:
         raise ValueError(
             f"model_type is {model_type!r}, a model that has no rotary embedding; leave its queries and keys as they are, "
-            f"or use RotaryEmbedding(rotary_dim, ..) if yours has one"
+            f"or use RotaryEmbedding(rotary_dim, ..) if yours has one{_made_by_convention(str(model_type))}"
         )
+    for key, what in _other_files.items():
+        if model_type is None and key in config:
+            raise ValueError(
+                f'config has no model_type but a "{key}", as {what} has, expected what a config.json has; give the '
+                f"config.json of the same model"
+            )
     if interleaved is None:
         raise ValueError(
             f"model_type is {model_type!r}, which is not known, and a config does not say which columns are pairs; "
@@ -187,6 +199,14 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
             + ("" if model_type is None else _near_type(model_type, (*table["models"], *table["parts"])))
         )
     return config, {"form": "halves", "partial": True}
+
+
+def _made_by_convention(model_type: str) -> str:
+    """What is said of a model without a rotary embedding whose positional encoding is known."""
+    from fastpe._sinusoid.presets import conventions  # which only errors need
+
+    use = conventions.known_use(model_type)
+    return f"; {use}" if use else ""
 
 
 def _near_type(model_type: str, known: Iterable[str]) -> str:
@@ -445,13 +465,16 @@ class _Layer:
     def _term(self, term: str) -> int | None:
         """The value of a key, or of a quotient such as "2 * hidden_size // num_attention_heads"."""
         dividend, _, divisor = term.partition(" // ")
-        factors = [
-            int(word) if word.isdigit() else self.value(word, null_counts=True) for word in dividend.split(" * ")
-        ]
-        below = self.value(divisor) if divisor else 1
-        if not all(factors) or not below:
-            return None
-        return math.prod(_size(term, each) for each in factors) // _size(divisor, below)
+        words = dividend.split(" * ")
+        factors = [int(word) if word.isdigit() else self._count(word, null_counts=True) for word in words]
+        below = self._count(divisor, null_counts=False) if divisor else 1
+        known = [factor for factor in factors if factor]
+        return math.prod(known) // below if below and len(known) == len(words) else None
+
+    def _count(self, key: str, *, null_counts: bool) -> int | None:
+        """A number of columns or heads; None for 0, too."""
+        found = self.value(key, null_counts=null_counts)
+        return _size(key, found) if found else None
 
     def _rope_type(self) -> Any:
         given = self._mapping.get("rope_type", self._mapping.get("type", "default"))
@@ -578,15 +601,20 @@ def _with_mscale(scaling: dict[str, Any], seq_len: int | None) -> dict[str, Any]
     return result
 
 
+def _unquoted(value: Any) -> str:
+    """What to do about a number that is text."""
+    return ", not text; write it without quotes" if isinstance(value, str) else ""
+
+
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f'config has a "{name}" of {value!r}, expected a number')
+        raise TypeError(f'config has a "{name}" of {value!r}, expected a number{_unquoted(value)}')
     return float(value)
 
 
 def _size(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f'config has a "{name}" of {value!r}, expected an int')
+        raise TypeError(f'config has a "{name}" of {value!r}, expected an int{_unquoted(value)}')
     if value < 1:
         raise ValueError(f'config has a "{name}" of {value!r}, expected at least 1')
     return value
