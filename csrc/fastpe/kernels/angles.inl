@@ -8,9 +8,9 @@
 // different bits. Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where
 // the value is no normal double.
 //
-// Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a line that
-// two rows share is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long as
-// plain stores, since nothing drains while they are made.
+// Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a line
+// that two rows share is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long
+// as plain stores, since nothing drains while they are made.
 #pragma once
 
 #include "elements.inl"

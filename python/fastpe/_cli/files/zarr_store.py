@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -92,17 +92,18 @@ class ZarrWork:
     def _add(self, target: Path, progress: Progress) -> None:
         import zarr
 
-        for path, work in self.arrays.items():
-            with _damage(self.task.source), _undisturbed():
-                source_array = _node(zarr.open(self.task.source, mode="r"), path)
-            for ranges in _ranges(source_array):
-                place = tuple(slice(*span) for span in ranges)
+        with _writer(str(target)) as write:
+            for path, work in self.arrays.items():
                 with _damage(self.task.source), _undisturbed():
-                    raw = np.require(source_array[place], work.source.dtype, ["C", "W"])
-                work.add_(work.converted(raw), ranges)
-                with _undisturbed():
-                    _write(str(target), path, place, raw)
-                progress(raw.nbytes)
+                    source_array = _node(zarr.open(self.task.source, mode="r"), path)
+                for ranges in _ranges(source_array):
+                    place = tuple(slice(*span) for span in ranges)
+                    with _damage(self.task.source), _undisturbed():
+                        raw = np.require(source_array[place], work.source.dtype, ["C", "W"])
+                    work.add_(work.converted(raw), ranges)
+                    with _undisturbed():
+                        write(path, place, raw)
+                    progress(raw.nbytes)
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ZarrWork:
@@ -184,8 +185,9 @@ def _undisturbed() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-def _write(store: str, path: str, place: tuple[slice, ...], values: Any) -> None:
-    """Write a part of an array, and return or fail only when zarr's threads have ended.
+@contextlib.contextmanager
+def _writer(store: str) -> Iterator[Callable[[str, tuple[slice, ...], Any], None]]:
+    """Write parts of a store's arrays. zarr's threads end with the context.
 
     After an error, a chunk that they still write would outlive the store's removal.
     """
@@ -194,16 +196,30 @@ def _write(store: str, path: str, place: tuple[slice, ...], values: Any) -> None
     except ImportError:  # zarr 2 has no such threads
         import zarr
 
-        _node(zarr.open(store, mode="r+"), path)[place] = values
+        node = zarr.open(store, mode="r+")
+        yield lambda path, place, values: _node(node, path).__setitem__(place, values)
         return
 
-    async def write() -> None:
+    async def write(path: str, place: tuple[slice, ...], values: Any) -> None:
         node = await asynchronous.open(store=store, mode="r+")
         await (await node.getitem(path) if path else node).setitem(place, values)
 
-    # asyncio.run waits for the threads of its loop. In a thread of its own, it does so beside a loop of the caller's, too.
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, write()).result()
+    async def end() -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await loop.shutdown_default_executor()
+
+    # The loop runs in a thread of its own, beside any loop of the caller's.
+    loop = asyncio.new_event_loop()
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            yield lambda *part: thread.submit(loop.run_until_complete, write(*part)).result()
+        finally:
+            with _undisturbed():
+                thread.submit(loop.run_until_complete, end()).result()
+            loop.close()
 
 
 def _damage(source: str) -> contextlib.AbstractContextManager[None]:
