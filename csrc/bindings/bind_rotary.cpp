@@ -483,7 +483,7 @@ void require_table_dtype(const Array& table, const Array& x, const char* name) {
                        same_dtype(table, name, x));
 }
 
-// In heads of which a part is rotated, tables that have each column twice would rotate twice as many columns.
+// Tables that have each column twice would rotate twice as many columns.
 void refuse_twins(const TableView& cosines, const TableView& sines, std::int64_t pairs) {
   const Twins twins = twins_of(cosines, sines, pairs);
   if (twins == Twins::none) return;
@@ -504,7 +504,7 @@ std::string without_leading_axes(const Array& table) {
     zeros += (axis == 0 ? "" : ", ") + std::string("0");
   }
   return "; pass cos[" + zeros + "], or cos[" + zeros + ", :, :" + std::to_string(last(table) / 2) +
-         "] of a tiled one, and the same of sin";
+         "] of a tiled one, or np.ascontiguousarray(cos[" + zeros + ", :, ::2]) of a repeated one, and the same of sin";
 }
 
 PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
@@ -531,11 +531,14 @@ PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
   require_access(cos, "cos", Access::read);
   require_access(sin, "sin", Access::read);
   const std::int64_t pairs = last(cos);
-  arrays.check({2 * pairs, seq_axis, Access::write, 0,
-                "tables of fewer columns, such as cos[:, :d // 2] of a tiled one", nullptr},
-               inputs);
-  require_table_dtype(cos, arrays.x(), "cos");
   refuse_twins(cosines, sines, pairs);
+  arrays.check(
+      {2 * pairs, seq_axis, Access::write, 0,
+       "tables of fewer columns, such as cos[:, :d // 2] of a tiled one or np.ascontiguousarray(cos[:, ::2]) of "
+       "a repeated one",
+       nullptr},
+      inputs);
+  require_table_dtype(cos, arrays.x(), "cos");
   set_rows(call, inputs, arrays.extent());
   inputs.cosines = std::move(cos);
   inputs.sines = std::move(sin);

@@ -693,7 +693,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ),
     (
         "rotate_(x, cos=tiled[0][None], sin=tiled[1][None], interleaved=True)",
-        "cos has shape [1, 4, 8], expected [rows, pairs], one pair or more; pass cos[0], or cos[0, :, :4] of a tiled one",
+        "cos has shape [1, 4, 8], expected [rows, pairs], one pair or more; pass cos[0], or cos[0, :, :4] of a tiled one, or np.ascontiguousarray(cos[0, :, ::2]) of a repeated one, and the same of sin",
         "rotate_(x, cos=tiled[0][None][0, :, :4], sin=tiled[1][None][0, :, :4], interleaved=True)",
     ),
     (

@@ -645,7 +645,7 @@ WRONG_CALLS: list[tuple[str, type[Exception], str, str]] = [
         "by(x, cos=np.tile(cos, 2), sin=np.tile(sin, 2))",
         ValueError,
         "x has 4 columns, expected at least 8",
-        "such as cos[:, :d // 2] of a tiled one",
+        "such as cos[:, :d // 2] of a tiled one or np.ascontiguousarray(cos[:, ::2]) of a repeated one",
     ),
     ("rope.shift_(x, by=[[1], [2], [3]])", ValueError, "by has shape [3, 1]", "expected [3] or [2, 3]: one per row"),
     (

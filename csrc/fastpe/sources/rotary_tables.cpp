@@ -37,7 +37,7 @@ void convert_row(const char* from, DType from_dtype, char* to, DType to_dtype, s
 
 // Whether every row has column k * step again `distance` columns further. The last row is the first that is compared:
 // in a table of pairs its first column tells. Cells on the diagonal of a grid have equal halves, too, so several rows
-// are needed, and rows whose columns are all alike say nothing, as that of position 0.
+// are needed, and rows whose columns are all alike say nothing, as those of position 0 and of padding.
 bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t twins, std::int64_t step,
                std::int64_t distance) {
   constexpr std::int64_t fewest_rows = 3;
@@ -54,7 +54,6 @@ bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t tw
       if (!are_equal(k * step, k * step + distance)) return false;
       tells = tells || !are_equal(0, k * step);
     }
-    if (!tells && row > 0) return false;
     telling_rows += tells ? 1 : 0;
   }
   return telling_rows >= fewest_rows;

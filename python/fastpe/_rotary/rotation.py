@@ -38,9 +38,10 @@ def rotate_(
         columns are rotated.
     cos, sin : array_like [rows, pairs]
         One row for each position, from position 0 on, in float32 or the arrays' dtype. They share no memory with the
-        arrays. Of tables [rows, d] that have each column twice, as transformers makes them, pass one half: the first
-        ``cos[:, : d // 2]`` of a tiled one. Whole ones are refused, but fewer than three rows, as for one token, are
-        not noticed if heads have more than d columns.
+        arrays. Of tables [rows, d] that have each column twice, as transformers makes them, pass one half:
+        ``cos[:, : d // 2]`` of a tiled one, and ``np.ascontiguousarray(cos[:, ::2])`` of a repeated one, as Flux and
+        Cohere have it. Whole ones are refused, but fewer than three rows, as for one token, are not noticed if heads
+        have more than d columns. Rows whose columns are all alike, as at position 0, do not count.
     interleaved : bool
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
     conjugate : bool, optional
