@@ -69,6 +69,27 @@ def test_without_its_extra_it_says_what_to_install(library: str) -> None:
     ]
 
 
+_interrupted_import = """
+import _fastpe_command, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                pass  # as where the interpreter calls back
+sys.meta_path.insert(0, Finder())
+sys.exit(_fastpe_command.main())
+"""
+
+
+@pytest.mark.parametrize("imported", ["fastpe._config", "fastpe._cli.run"])
+def test_ctrl_c_during_an_import_ends_the_process(imported: str) -> None:
+    command = [sys.executable, "-c", _interrupted_import, imported]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "fastpe: interrupted\n")
+
+
 @pytest.mark.parametrize("imported", ["fastpe.__main__", "fastpe._cli.run"])
 def test_ctrl_c_during_an_import_is_reported_in_one_line(
     imported: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
