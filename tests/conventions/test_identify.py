@@ -463,6 +463,12 @@ def test_tiled_tables_are_to_be_cut() -> None:
     assert note.endswith("rotates by tables [L, pairs] as they are, once they are cut to [:, :4]")
 
 
+def test_repeated_tables_are_to_be_cut() -> None:
+    noise = np.repeat(np.random.default_rng(1).normal(size=(60, 4)), 2, axis=1)
+    note = fastpe.identify(noise, noise[::-1]).notes[-1]
+    assert note.endswith("as they are, once they are cut to [:, ::2], with np.ascontiguousarray")
+
+
 def test_a_damaged_row_behind_padding_is_counted_in_the_table() -> None:
     table = fastpe.encode(300, 64, convention="tensor2tensor")
     table[1] = 0.0

@@ -93,7 +93,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
             raise ValueError(f"sin has shape {list(sines.shape)}, expected {list(array.shape)}, as table has")
         if np.array_equal(array, sines):
             raise ValueError(
-                "sin equals table, expected the sines that go with table's cosines; give an array that has both alone"
+                "both arrays are equal, expected cosines, and the sines that go with them; give an array that has both alone"
             )
         # Rows of position 0 and rows left at zero have equal halves in every form.
         turned = array.any(axis=-1) & sines.any(axis=-1)
@@ -102,6 +102,8 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
             as_they_are = _not_turned
         elif _is_tiled(array[turned]) and _is_tiled(sines[turned]):
             as_they_are += f", once they are cut to [:, :{array.shape[-1] // 2}]"
+        elif _is_repeated(array[turned]) and _is_repeated(sines[turned]):
+            as_they_are += ", once they are cut to [:, ::2], with np.ascontiguousarray"
         found = _first_that_holds(
             rotary.pairs(array, sines), rotary.near_pairs(array, sines), array, _as_given(table), (*bits, as_they_are)
         )
@@ -204,8 +206,16 @@ def _repeated(array: Array) -> tuple[str, ...]:
 
 def _is_tiled(array: Array) -> bool:
     """Whether the halves of the columns are equal, but for a few values that may be damaged."""
-    half = array.shape[-1] // 2
-    return array.shape[-1] == 2 * half and float(np.mean(array[..., :half] == array[..., half:])) > _mostly
+    return _are_mostly_equal(*np.split(array, 2, axis=-1)) if array.shape[-1] % 2 == 0 else False
+
+
+def _is_repeated(array: Array) -> bool:
+    """Whether columns 2k and 2k + 1 are equal, but for a few values that may be damaged."""
+    return _are_mostly_equal(array[..., ::2], array[..., 1::2]) if array.shape[-1] % 2 == 0 else False
+
+
+def _are_mostly_equal(one: Array, other: Array) -> bool:
+    return float(np.mean(one == other)) > _mostly
 
 
 def _some(rows: list[int]) -> str:
