@@ -99,12 +99,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str) -> None
     names = [str(tmp_path / name) for name in (f"small{suffix}", f"large{suffix}", f"y{suffix}")]
     write(Path(names[0]), 4 * PART)
     write(Path(names[1]), 16 * PART)
-    run = subprocess.run([sys.executable, "-c", _growth, *names], capture_output=True, text=True, check=False)
+    # What glibc keeps for each of a library's threads depends on chance, and does not grow with the file.
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+    command = [sys.executable, "-c", _growth, *names]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert run.returncode == 0, run.stderr
     growth_bytes = int(run.stdout) * 1024
     file_bytes = 16 * PART * WIDTH * 4
     print(f"{suffix}: {growth_bytes / 2**20:.0f} MiB more for {file_bytes / 2**20:.0f} MiB")
-    assert growth_bytes < file_bytes / 4
+    assert growth_bytes < file_bytes / 8
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
