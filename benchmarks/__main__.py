@@ -20,7 +20,7 @@ Measures fastpe, and compares it with what the machine allows and what people us
 instruction set, with one thread and with all. Contenders take turns, and every answer is checked before it is timed.
 
 python -m benchmarks                measures for about 5 minutes and prints tables
-python -m benchmarks record         measures for about 10 minutes and keeps the results: benchmarks/results/MACHINE.json
+python -m benchmarks record         measures for half an hour and keeps the results: benchmarks/results/MACHINE.json
 python -m benchmarks report         writes benchmarks/RESULTS.md, the charts and README.md's table from them
 python -m benchmarks compare A B    compares two installations, which take turns, for less than 3 minutes
 python -m benchmarks.instruction_counts --help    explains a measure without noise, which the tests use
