@@ -71,6 +71,7 @@ def test_without_its_extra_it_says_what_to_install(library: str) -> None:
 
 _interrupted_import = """
 import _fastpe_command, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background job ignores it.
 class Finder:
     def find_spec(self, name, *_):
         if name == sys.argv[1]:
