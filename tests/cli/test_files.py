@@ -953,9 +953,13 @@ def test_what_a_killed_run_leaves_is_as_private_as_its_target(tmp_path: Path, um
         process = feed_half(target)
     finally:
         os.umask(before)
+    (partial,) = set(tmp_path.iterdir()) - {target}
+    deadline = time.monotonic() + 60
+    while partial.stat().st_mode & 0o777 != mode:  # It is closed to others until it has its access rights.
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     process.kill()
     process.communicate()
-    (partial,) = set(tmp_path.iterdir()) - {target}
     assert partial.stat().st_mode & 0o777 == mode
 
 
