@@ -23,6 +23,7 @@ def test_stored_sums(run_file: Callable[..., str]) -> None:
     assert run_file(CHECK).endswith(f" sums checked on {names}, 0 wrong\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="emulates an x86-64 processor of 2008")
 @pytest.mark.skipif(shutil.which("qemu-x86_64") is None, reason="qemu-user is not installed")
 def test_processor_without_avx() -> None:
