@@ -8,8 +8,8 @@
 // different bits. Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where
 // the value is no normal double.
 //
-// Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a line
-// that two rows share is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long
+// Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a seam
+// is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long
 // as plain stores, since nothing drains while they are made.
 #pragma once
 
@@ -43,24 +43,24 @@ void write_angles(const Angles& a, double position, typename T::Element* out, st
   if (k < end) store_partial<T>(out + k, vector(k), end - k);
 }
 
-// The line that a row shares with the next one, or a row's last line where they share none.
+// The columns of the seam behind a row, or of its last line where rows share none.
 template <class T>
-struct SharedLine {
+struct Seam {
   static constexpr std::int64_t line = line_columns<T>;
 
-  SharedLine(const Angles& a, std::int64_t columns_of_next) {
+  Seam(const Angles& a, std::int64_t columns_of_next) {
     for (std::int64_t i = 0; i < line; ++i) {
       const bool is_next = i >= line - columns_of_next;
       const std::int64_t k = i + columns_of_next - line + (is_next ? 0 : a.columns);
       high[i] = a.radians_high[k];
       low[i] = a.radians_low[k];
-      rows_on[i] = is_next ? 1.0 : 0.0;
+      position_step[i] = is_next ? 1.0 : 0.0;
     }
   }
 
   alignas(64) double high[line];
   alignas(64) double low[line];
-  alignas(64) double rows_on[line];
+  alignas(64) double position_step[line];  // from the row to the one that a column belongs to
 };
 
 // Streams rows without a gap that are aligned alike, at positions that are integers.
@@ -69,7 +69,7 @@ void stream_angles(const Angles& a) {
   constexpr std::int64_t line = line_columns<T>;
   auto* out = reinterpret_cast<typename T::Element*>(a.out);
   const std::int64_t head = elements_to_alignment<T, line_bytes<T>>(out);
-  const SharedLine<T> shared(a, head);
+  const Seam<T> seam(a, head);
   write_angles<T>(a, a.position, out, 0, head);
   for (std::int64_t row = 0; row < a.rows; ++row, out += a.columns) {
     const double position = a.position + static_cast<double>(row);
@@ -85,8 +85,8 @@ void stream_angles(const Angles& a) {
     }
     if (row == a.rows - 1) return write_angles<T>(a, position, out, k, a.columns);
     for (std::int64_t i = 0; i < line; i += float_lanes) {
-      const auto half = [&shared, factor](std::int64_t at) {
-        return angles_at(factor + Doubles::load(shared.rows_on + at), shared.high + at, shared.low + at);
+      const auto half = [&seam, factor](std::int64_t at) {
+        return angles_at(factor + Doubles::load(seam.position_step + at), seam.high + at, seam.low + at);
       };
       T::stream(out + k + i, T::once(half(i), half(i + double_lanes)));
     }

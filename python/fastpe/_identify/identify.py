@@ -113,7 +113,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     if not array.any():
         raise ValueError("table is entirely zero, expected encodings")
     as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)
-    hints = (*bits, *_repeated(array), *rotary.hints(array), *as_it_is)
+    hints = (*bits, *_equal_sequences(array), *rotary.hints(array), *as_it_is)
     found = _first_that_holds(_answers(array), _candidates(array), array, _as_given(table), hints)
     if found.matches or array.ndim != 2 or array.dtype.kind == "c":
         return found
@@ -198,20 +198,22 @@ def _first_that_holds(
     )
 
 
-def _repeated(array: Array) -> tuple[str, ...]:
+def _equal_sequences(array: Array) -> tuple[str, ...]:
     """What to give instead of several sequences with the same rows."""
-    axes = [axis for axis in (0, 1) if array.ndim == 3 and (array == array.take([0], axis)).all()]
-    return tuple(f"its sequences are equal: give {('table[0]', 'table[:, 0]')[axis]}" for axis in axes[:1])
+    for axis, one in enumerate(("table[0]", "table[:, 0]")):
+        if array.ndim == 3 and (array == array.take([0], axis)).all():
+            return (f"its sequences are equal: give {one}",)
+    return ()
 
 
 def _is_tiled(array: Array) -> bool:
     """Whether the halves of the columns are equal, but for a few values that may be damaged."""
-    return _are_mostly_equal(*np.split(array, 2, axis=-1)) if array.shape[-1] % 2 == 0 else False
+    return array.shape[-1] % 2 == 0 and _are_mostly_equal(*np.split(array, 2, axis=-1))
 
 
 def _is_repeated(array: Array) -> bool:
     """Whether columns 2k and 2k + 1 are equal, but for a few values that may be damaged."""
-    return _are_mostly_equal(array[..., ::2], array[..., 1::2]) if array.shape[-1] % 2 == 0 else False
+    return array.shape[-1] % 2 == 0 and _are_mostly_equal(array[..., ::2], array[..., 1::2])
 
 
 def _are_mostly_equal(one: Array, other: Array) -> bool:
