@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "cpuid.h"
+
 #if defined(_WIN32)
 #ifndef NOMINMAX
 #define NOMINMAX
@@ -72,6 +74,20 @@ std::int64_t streaming_threshold_bytes() {
     return static_cast<std::int64_t>(value);
   }();
   return bytes;
+}
+
+bool streams_best_row_by_row() {
+#if defined(FASTPE_HAVE_CPUID)
+  static const bool is_best = [] {
+    const Registers vendor = cpuid(0);  // "AuthenticAMD", in this order of registers
+    const bool is_amd = vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 && vendor.ecx == 0x444d4163;
+    constexpr unsigned avx512f = 1u << 16;
+    return is_amd && (cpuid(7).ebx & avx512f) == 0;
+  }();
+  return is_best;
+#else
+  return false;
+#endif
 }
 
 std::int64_t memory_bytes() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sizes of this machine's caches and memory.
+// What decides how calls use this machine's caches and memory.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,10 @@ std::int64_t second_level_cache_bytes();
 // Outputs larger than this bypass the cache: what a call may expect of the last level, which processors share, also
 // those of other virtual machines; or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
+
+// Whether streaming stores that go to several rows in turn are slow: on AMD's processors without AVX-512. Zen 3 was
+// measured.
+bool streams_best_row_by_row();
 
 // The size of this machine's memory; 0 if it is unknown.
 std::int64_t memory_bytes();

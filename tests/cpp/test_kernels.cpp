@@ -193,8 +193,9 @@ struct Span {
   std::int64_t first_row, last_row;
 };
 
-enum class Work { write, add, scale_and_add, stream };
-constexpr Work every_work[] = {Work::write, Work::add, Work::scale_and_add, Work::stream};
+enum class Work { write, add, scale_and_add, stream, stream_row_by_row };
+constexpr Work every_work[] = {Work::write, Work::add, Work::scale_and_add, Work::stream, Work::stream_row_by_row};
+constexpr bool is_streaming(Work work) { return work == Work::stream || work == Work::stream_row_by_row; }
 
 // Rows are `gap` elements apart. Columns from jump_column on are written into an array of their own.
 struct Arrangement {
@@ -235,7 +236,8 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
   e.scale = work == Work::scale_and_add ? 1.75 : 1.0;
   e.alpha = work == Work::scale_and_add ? 0.625 : 1.0;
   e.bound = 1e9;
-  e.streaming = work == Work::stream;
+  e.streaming = is_streaming(work);
+  e.streams_row_by_row = work == Work::stream_row_by_row;
   const bool adds = work == Work::add || work == Work::scale_and_add;
   if (adds) {
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -537,7 +539,7 @@ void every_kernel(const Kernels& kernels) {
           for (const bool is_turned : {false, true}) {
             if (is_turned && dtype == DType::float64) continue;  // its anchors have phasors of their own
             expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, work, is_turned,
-                                               {work == Work::stream ? 0 : 3, columns});
+                                               {is_streaming(work) ? 0 : 3, columns});
           }
         }
         for (const std::int64_t jump_column : {columns / 2, columns - 1}) {
@@ -574,8 +576,10 @@ void every_kernel(const Kernels& kernels) {
     // More than one panel of columns, in blocks of both anchors.
     const bool is_turned = dtype != DType::float64;
     for (const Work work : every_work) {
-      expanding_is_the_scalar_arithmetic(kernels, dtype, 603, 1, {-15, 46}, work, is_turned,
-                                         {work == Work::stream ? 0 : 3, 603});
+      for (const std::int64_t columns : {603, 640}) {  // rows that are aligned differently, and alike
+        expanding_is_the_scalar_arithmetic(kernels, dtype, columns, 1, {-15, 46}, work, is_turned,
+                                           {is_streaming(work) ? 0 : 3, columns});
+      }
     }
     // Rows that are aligned alike, of which a vector at either end overlaps the others, in one array or in two.
     for (const std::int64_t columns : {64, 127, 128, 140, 256, 270, 603}) {

@@ -15,6 +15,7 @@
 #include "counted_kernels.h"
 #include "encode.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/hardware.h"
 #include "fastpe/kernels/kernels.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/write_tables.h"
@@ -86,7 +87,7 @@ constexpr std::int64_t whole_pair = blocks_at_once * block_rows;
 
 // The stores of an expansion of so many rows, from the first one of a block on.
 int expanding(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift,
-              std::int64_t gap, bool adds) {
+              std::int64_t gap, bool adds, bool row_by_row = false) {
   const std::int64_t padded = columns + 2 * column_padding;
   const std::vector<double> zeros(static_cast<std::size_t>((block_radius + 1) * padded));
   const Array x(dtype, rows * (columns + gap), shift, 128), out(dtype, rows * (columns + gap), shift, 128);
@@ -101,6 +102,7 @@ int expanding(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64
   e.out_row_stride_bytes = e.x_row_stride_bytes = (columns + gap) * element_bytes(dtype);
   e.scale = e.alpha = e.bound = 1.0;
   e.streaming = true;
+  e.streams_row_by_row = row_by_row;
   return stores_of(kernels.expand[index_of(dtype)], e);
 }
 
@@ -131,6 +133,10 @@ void every_line_is_streamed_once(const Kernels& kernels, std::int64_t lanes) {
         const bool has_seams = shift * element_bytes(dtype) % line != 0;
         const std::int64_t bytes = whole_pair * row_bytes - (has_seams ? line : 0);
         CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false) * register_bytes, bytes);
+        // Where rows are streamed best row by row, wide ones of float64 are not streamed.
+        const bool streams = dtype == DType::float32 || row_bytes < 1024;
+        CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false, true) * register_bytes,
+                    streams ? bytes : 0);
         // The last line is not streamed if there is no seam, either.
         CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 0) * register_bytes, 5 * row_bytes - line);
         CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 16), 0);
@@ -285,8 +291,9 @@ void every_call(std::int64_t lanes) {
     const Array x(dtype, rows * columns, 0), first(dtype, rows * columns, 4), second(dtype, rows * columns, 4);
     const Rows from = rows_view(x.data, dtype, rows, columns), to = rows_view(first.data, dtype, rows, columns);
     const Rows sines = rows_view(second.data, dtype, rows, columns);
-    check_fences(Write(to), true);
-    check_fences(Add(read_only(from), to, 1, {}), lanes * element_bytes(dtype) >= 64);
+    const bool streams_wide_rows = dtype == DType::float32 || !streams_best_row_by_row();
+    check_fences(Write(to), streams_wide_rows);
+    check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64);
     check_fences(WriteTables({to, sines}, TableForm::repeat, columns / 2), lanes == 16);
   }
 }

@@ -280,6 +280,54 @@ FASTPE_ALWAYS_INLINE void stream_line(const RowsAt<T, row_set>& rows, std::int64
   }
 }
 
+// Stores the line at `column` of each row to to[anchor][side].
+template <class T, Mode mode, From from, int row_set>
+FASTPE_ALWAYS_INLINE void put_lines(const RowsAt<T, row_set>& rows, std::int64_t column,
+                                    typename T::Element* const (&to)[blocks_at_once][2]) {
+  for (std::int64_t i = 0; i < line_columns<T>; i += float_lanes) {
+    for_each_row<T, mode, from, row_set, false>(
+        rows, column + i, float_lanes,
+        [&](int anchor, int side, const typename T::Vector& result) { T::store(to[anchor][side] + i, result); });
+  }
+}
+
+// Only AVX2 is the best instruction set of some processor that streams best row by row.
+template <class T>
+constexpr bool may_stream_row_by_row = float_lanes == 8 && T::dtype == DType::float32;
+
+// Makes `columns` columns of each row, whole lines, in the cache, and streams one row after the other.
+template <class T, Mode mode, From from, int row_set>
+inline void stream_row_by_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t columns) {
+  alignas(64) typename T::Element made[blocks_at_once][2][panel_columns];
+  for (std::int64_t i = 0; i < columns; i += line_columns<T>) {
+    put_lines<T, mode, from>(rows, column + i, {{made[0][0] + i, made[0][1] + i}, {made[1][0] + i, made[1][1] + i}});
+  }
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+    for (int side = 0; side < 2; ++side) {
+      if ((row_set & row_bit(anchor, side)) == 0) continue;
+      auto* const out = rows.out[anchor][side] + column;
+      for (std::int64_t i = 0; i < columns; i += float_lanes) T::stream(out + i, T::load(made[anchor][side] + i));
+    }
+  }
+}
+
+// Streams the whole lines from `column` to `end`. Returns the first column that is left.
+template <class T, Mode mode, From from, int row_set>
+FASTPE_ALWAYS_INLINE std::int64_t stream_lines(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t end,
+                                               bool row_by_row) {
+  constexpr std::int64_t line = line_columns<T>;
+  if constexpr (may_stream_row_by_row<T>) {
+    while (row_by_row && column + line <= end) {
+      const std::int64_t whole_lines = (end - column) / line * line;
+      const std::int64_t columns = whole_lines < panel_columns ? whole_lines : panel_columns;
+      stream_row_by_row<T, mode, from>(rows, column, columns);
+      column += columns;
+    }
+  }
+  for (; column + line <= end; column += line) stream_line<T, mode, from, row_set>(rows, column);
+  return column;
+}
+
 // Writes the columns from `column` on, fewer than a vector's, a row at a time, so that there is little code.
 template <class T, Mode mode, From from, int row_set>
 FASTPE_NEVER_INLINE void expand_tail(const Expansion& e, const Anchor* anchors, const Part& part,
@@ -317,9 +365,7 @@ inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part
       column += step;
     }
     if constexpr (access == Access::streaming) {
-      for (; column + line_columns<T> <= end; column += line_columns<T>) {
-        stream_line<T, mode, from, row_set>(rows, column);
-      }
+      column = stream_lines<T, mode, from, row_set>(rows, column, end, e.streams_row_by_row);
     }
     for (; column + float_lanes <= end; column += float_lanes) {
       expand_columns<T, mode, access, from, row_set, false>(rows, column, float_lanes, ahead_bytes);

@@ -7,7 +7,14 @@
 // their own and streamed at the end, rows of 256 bytes take 0.78 to 0.80 of the time, of 512 bytes 0.81 to 0.84, of
 // 1024 bytes 0.88 to 0.94, of 3072 bytes 0.97 to 0.98. Rows of float64 take the same time.
 //
-// These were no better there:
+// On Zen 3, a line of each of four rows in turn is slow, most of all if rows are a multiple of 2 KiB apart. There, rows
+// are made in the cache, a panel wide, and streamed one after the other (float32, AVX2, one thread and two): rows of 1
+// KiB or more take 0.38 to 0.74 of the time of lines in turn, and 0.5 to 0.8 of that of plain stores that are fetched
+// ahead. Of rows of 256 bytes, a pair of blocks is made at once: 0.8 and 0.6. Wide rows of float64 are not streamed
+// there: plain stores take 0.60 to 0.86 of the time, and rows one after the other as long as lines in turn. Not better
+// there: pieces of 256 bytes (up to 70 % slower) or 512, and rows streamed while the next ones are made.
+//
+// These were no better on the Intel server:
 // - halves of a line apart from each other (AVX2, 4.7 GB/s, not 12.5); pieces of 16 bytes, so as not to peel (half the
 //   speed); a row's ends by plain stores (a sixth slower than whole seams); rows that are aligned differently, one by
 //   one (a third slower than fetching ahead).
@@ -46,17 +53,6 @@ struct Seams {
   alignas(64) Element lines[(rows + 1) * stride];
 };
 
-// Stores the line at `column` of each row to to[anchor][side].
-template <class T, Mode mode, int row_set>
-FASTPE_ALWAYS_INLINE void put_lines(const RowsAt<T, row_set>& rows, std::int64_t column,
-                                    typename T::Element* const (&to)[blocks_at_once][2]) {
-  for (std::int64_t i = 0; i < line_columns<T>; i += float_lanes) {
-    for_each_row<T, mode, From::anchor, row_set, false>(
-        rows, column + i, float_lanes,
-        [&](int anchor, int side, const typename T::Vector& result) { T::store(to[anchor][side] + i, result); });
-  }
-}
-
 constexpr std::int64_t row_number(int anchor, int side, std::int64_t row) {
   return block_radius + anchor * block_rows + (side == 0 ? -row : row);
 }
@@ -77,11 +73,11 @@ FASTPE_ALWAYS_INLINE void stream_rows_at(const Expansion& e, const Anchor* ancho
   }
   std::int64_t column = 0;
   if (part.begin == 0) {
-    put_lines<T, mode>(rows, 0, first_lines);
+    put_lines<T, mode, From::anchor>(rows, 0, first_lines);
     column = seams.head;
   }
-  for (; column + line <= part.columns; column += line) stream_line<T, mode, From::anchor, row_set>(rows, column);
-  if (column < part.columns) put_lines<T, mode>(rows, part.columns - line, last_lines);
+  column = stream_lines<T, mode, From::anchor, row_set>(rows, column, part.columns, e.streams_row_by_row);
+  if (column < part.columns) put_lines<T, mode, From::anchor>(rows, part.columns - line, last_lines);
 }
 
 // Rows of a whole pair of blocks, without a gap between them.
@@ -128,8 +124,11 @@ void expand_with_seams(const Expansion& e, std::int64_t head) {
   copy_elements(start_of_seam(row_count), seams.seam(row_count), line - head);
 }
 
-// Rows that are aligned differently are made in the cache, and then streamed as one range of bytes.
+// Narrow rows that are aligned differently, or streamed row by row, are made in the cache, and then streamed as one
+// range of bytes.
 constexpr std::int64_t most_narrow_bytes = 24 * 1024;
+// Where streaming is best row by row, float64 rows of so many bytes are better not streamed.
+constexpr std::int64_t fewest_wide_bytes = 1024;
 
 template <class T>
 void expand_narrow(const Expansion& e) {
@@ -162,7 +161,12 @@ bool expand_streaming(const Expansion& e) {
   const std::int64_t head = elements_to_alignment<T, line_bytes<T>>(e.out);
   const bool has_gaps = e.out_row_stride_bytes != e.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
   const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
-  if (same_alignment && has_whole_pair(e)) {
+  // A row alone is mostly its two ends.
+  const bool is_narrow =
+      mode == Mode::write && !has_gaps && rows > 1 && rows * e.out_row_stride_bytes <= most_narrow_bytes;
+  const bool row_by_row = e.streams_row_by_row;
+  if (row_by_row && T::dtype == DType::float64 && e.out_row_stride_bytes >= fewest_wide_bytes) return false;
+  if (same_alignment && has_whole_pair(e) && !(row_by_row && is_narrow)) {
     if (head == 0) {
       expand_panels<T, mode, Access::streaming>(e, 0, e.columns);
       return true;
@@ -178,8 +182,7 @@ bool expand_streaming(const Expansion& e) {
     }
   }
   if constexpr (mode == Mode::write) {
-    // A row alone is mostly its two ends.
-    if (!has_gaps && rows > 1 && rows * e.out_row_stride_bytes <= most_narrow_bytes) {
+    if (is_narrow) {
       expand_narrow<T>(e);
       return true;
     }

@@ -80,9 +80,10 @@ struct Expansion {
   const char* x;                         // of first_row; null: write the encoding alone
   std::int64_t x_row_stride_bytes;
   double scale, alpha;
-  double bound;        // of the encoding's magnitude: the output scale's
-  bool fetches_ahead;  // x, or out where there is no x, into the second-level cache
-  bool streaming;      // bypass the cache, where rows are aligned alike
+  double bound;             // of the encoding's magnitude: the output scale's
+  bool fetches_ahead;       // x, or out where there is no x, into the second-level cache
+  bool streaming;           // bypass the cache, where rows are aligned alike
+  bool streams_row_by_row;  // a panel's rows one after the other, not a line of each in turn
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.

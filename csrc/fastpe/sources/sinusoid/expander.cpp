@@ -7,6 +7,7 @@
 
 #include "blocks.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/hardware.h"
 
 namespace fastpe {
 namespace {
@@ -123,6 +124,7 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   expansion.bound = std::fabs(encoder_.spec().output_scale);
   expansion.fetches_ahead = sink.memory.fetches_ahead;
   expansion.streaming = sink.memory.streaming;
+  expansion.streams_row_by_row = streams_best_row_by_row();
   const auto first_of_sink = [&sink](const Anchor& anchor) { return from_column(anchor, sink.columns.first); };
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
