@@ -214,7 +214,12 @@ def test_plot_writes_the_frequencies_of_a_config(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "magic"), [pytest.param("png", b"\x89PNG", marks=pytest.mark.slow), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+    ("suffix", "magic"),
+    [
+        pytest.param("png", b"\x89PNG", marks=pytest.mark.slow),
+        ("svg", b"<?xml"),
+        pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
+    ],
 )
 def test_plot_writes_every_format_side_by_side(tmp_path: Path, suffix: str, magic: bytes) -> None:
     target = tmp_path / f"a.{suffix}"

@@ -40,7 +40,7 @@ def with_others(packages: str, order: str) -> object:
     [
         ["fork"],
         ["fork_from_thread"],
-        ["fork_during_calls"],
+        pytest.param(["fork_during_calls"], marks=pytest.mark.slow),
         ["fork_while_rows_are_kept"],
         ["unused_before"],
         ["pool", "fork"],

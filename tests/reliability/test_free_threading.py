@@ -80,8 +80,14 @@ CALLS = {
 
 
 @needs_interval_timer
-@pytest.mark.parametrize("far", [2**40, *(pytest.param(far, marks=pytest.mark.slow) for far in (-(2**40), -1, 16))])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    ("name", "far"),
+    [
+        pytest.param(name, far, marks=[] if far == 2**40 and i % 2 == 0 else pytest.mark.slow)
+        for i, name in enumerate(CALLS)
+        for far in (2**40, -(2**40), -1, 16)
+    ],
+)
 def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: Callable[..., str]) -> None:
     # A long call runs signal handlers, here one that changes an argument that the call has checked already. Calls get
     # longer until the handler ran within one.

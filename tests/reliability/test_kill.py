@@ -25,7 +25,7 @@ pytestmark = [
 KILLS = int(os.environ.get("FASTPE_TEST_KILLS", "10"))
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(KILLS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(KILLS, marks=pytest.mark.slow)])
 def test_killed_at_any_point(tmp_path: pathlib.Path, kills: int) -> None:
     source, out = tmp_path / "x.npy", tmp_path / "out.npy"
     x = np.ones((12_000, 1024), np.float32)
