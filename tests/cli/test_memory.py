@@ -93,7 +93,9 @@ print(peaks[1] - peaks[0])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
-@pytest.mark.parametrize("suffix", [".arrow", pytest.param(".parquet", marks=pytest.mark.slow), ".zarr"])
+@pytest.mark.parametrize(
+    "suffix", [".arrow", *(pytest.param(suffix, marks=pytest.mark.slow) for suffix in (".parquet", ".zarr"))]
+)
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str) -> None:
     write, _ = FORMATS[suffix]
     names = [str(tmp_path / name) for name in (f"small{suffix}", f"large{suffix}", f"y{suffix}")]

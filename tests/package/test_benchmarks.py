@@ -144,7 +144,14 @@ def test_a_wrong_answer_is_not_timed() -> None:
         harness.measure(case, harness.Effort(rounds=1, batch_seconds=0, contender_seconds=0))
 
 
-@pytest.mark.parametrize("name", [name for name in cases.factories() if re.search(r"64\]|stream|decode|64, 768", name)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == "encode [64, 64]" else name
+        for name in cases.factories()
+        if re.search(r"64\]|stream|decode|64, 768", name)
+    ],
+)
 def test_every_answer_of_the_small_cases_is_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "module", lambda name: None)  # torch and numba take seconds to start
     case = cases.factories()[name](harness.Selection())

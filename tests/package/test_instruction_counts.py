@@ -16,10 +16,13 @@ _root = pathlib.Path(__file__).parents[2]
 _allowed_growth = 1.05
 
 
-pytestmark = pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-    reason="counts are stored for Pythons with a global interpreter lock; without it, counting references costs more",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        reason="counts are stored for Pythons with a global interpreter lock; without it, counting references costs more",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
