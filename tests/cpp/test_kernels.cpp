@@ -486,7 +486,7 @@ void interleaving_moves_every_bit(const Kernels& kernels, DType dtype, std::int6
 // The first of `rows` positions; streamed where `streaming` and there is no gap.
 void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                       double position, std::int64_t rows, std::int64_t gap, bool streaming) {
-  const std::int64_t padded = (columns + column_padding - 1) / column_padding * column_padding;
+  const std::int64_t padded = columns + column_padding;
   std::vector<double> high = numbers(padded, 17), low = numbers(padded, 23);
   for (std::int64_t k = 0; k < padded; ++k) {
     const auto at = static_cast<std::size_t>(k);

@@ -9,7 +9,7 @@
 
 namespace fastpe {
 
-// high + low, each component padded with zeros to a multiple of `padding`.
+// high + low, each component padded with zeros to a multiple of `padding`, and by `padding` more.
 struct DoubleDoubles {
   std::vector<double> high, low;
 };
