@@ -76,15 +76,15 @@ std::int64_t streaming_threshold_bytes() {
   return bytes;
 }
 
-bool streams_best_row_by_row() {
+bool is_amd_without_avx512() {
 #if defined(FASTPE_HAVE_CPUID)
-  static const bool is_best = [] {
+  static const bool is_such = [] {
     const Registers vendor = cpuid(0);  // "AuthenticAMD", in this order of registers
     const bool is_amd = vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 && vendor.ecx == 0x444d4163;
     constexpr unsigned avx512f = 1u << 16;
     return is_amd && (cpuid(7).ebx & avx512f) == 0;
   }();
-  return is_best;
+  return is_such;
 #else
   return false;
 #endif

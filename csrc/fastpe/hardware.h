@@ -14,9 +14,9 @@ std::int64_t second_level_cache_bytes();
 // those of other virtual machines; or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
 
-// Whether streaming stores that go to several rows in turn are slow: on AMD's processors without AVX-512. Zen 3 was
-// measured.
-bool streams_best_row_by_row();
+// Whether this is one of AMD's processors without AVX-512, of which Zen 3 was measured. Streaming stores that go to
+// several rows in turn are slow there, and the last level gives rows in half of the time that it takes to make them.
+bool is_amd_without_avx512();
 
 // The size of this machine's memory; 0 if it is unknown.
 std::int64_t memory_bytes();

@@ -291,7 +291,7 @@ void every_call(std::int64_t lanes) {
     const Array x(dtype, rows * columns, 0), first(dtype, rows * columns, 4), second(dtype, rows * columns, 4);
     const Rows from = rows_view(x.data, dtype, rows, columns), to = rows_view(first.data, dtype, rows, columns);
     const Rows sines = rows_view(second.data, dtype, rows, columns);
-    const bool streams_wide_rows = dtype == DType::float32 || !streams_best_row_by_row();
+    const bool streams_wide_rows = dtype == DType::float32 || !is_amd_without_avx512();
     check_fences(Write(to), streams_wide_rows);
     check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64);
     check_fences(WriteTables({to, sines}, TableForm::repeat, columns / 2), lanes == 16);

@@ -19,8 +19,14 @@ OperationShape shape_of(const Rows& out) {
 Write::Write(const Rows& out) : Operation(shape_of(out)), out_(out) {}
 
 void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& /*workspace*/) const {
-  const std::int64_t bytes = element_bytes(out_.dtype);
+  const std::int64_t bytes = element_bytes(out_.dtype), row_bytes = tile.columns.count * bytes;
+  const bool has_gaps =
+      out_.column_stride_bytes != bytes || out_.seq_stride_bytes != row_bytes || tile.row_stride_bytes != row_bytes;
   for (std::int64_t item = items.begin; item < items.end; ++item) {
+    if (!has_gaps) {
+      copy_row(out_.row(item, tile.l), bytes, tile.data, bytes, tile.count * tile.columns.count, bytes);
+      continue;
+    }
     for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
       copy_row(out_.row(item, l, tile.columns.first), out_.column_stride_bytes, tile.row(l), bytes, tile.columns.count,
                bytes);
