@@ -14,6 +14,9 @@
 // there: plain stores take 0.60 to 0.86 of the time, and rows one after the other as long as lines in turn. Not better
 // there: pieces of 256 bytes (up to 70 % slower) or 512, and rows streamed while the next ones are made.
 //
+// Narrow vectors are streamed only where rows are made in the cache. In wide rows, a vector of each row in turn takes 3
+// times as long as plain stores (Zen 3).
+//
 // These were no better on the Intel server:
 // - halves of a line apart from each other (AVX2, 4.7 GB/s, not 12.5); pieces of 16 bytes, so as not to peel (half the
 //   speed); a row's ends by plain stores (a sixth slower than whole seams); rows that are aligned differently, one by
@@ -166,19 +169,21 @@ bool expand_streaming(const Expansion& e) {
       mode == Mode::write && !has_gaps && rows > 1 && rows * e.out_row_stride_bytes <= most_narrow_bytes;
   const bool row_by_row = e.streams_row_by_row;
   if (row_by_row && T::dtype == DType::float64 && e.out_row_stride_bytes >= fewest_wide_bytes) return false;
-  if (same_alignment && has_whole_pair(e) && !(row_by_row && is_narrow)) {
-    if (head == 0) {
-      expand_panels<T, mode, Access::streaming>(e, 0, e.columns);
-      return true;
-    }
-    if (!has_gaps && e.columns >= 2 * line) {
-      expand_with_seams<T, mode>(e, head);
-      return true;
-    }
-    if (has_gaps && e.columns > head) {
-      expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, head));
-      expand_panels<T, mode, Access::streaming>(e, head, e.columns);
-      return true;
+  if constexpr (has_wide_vectors) {
+    if (same_alignment && has_whole_pair(e) && !(row_by_row && is_narrow)) {
+      if (head == 0) {
+        expand_panels<T, mode, Access::streaming>(e, 0, e.columns);
+        return true;
+      }
+      if (!has_gaps && e.columns >= 2 * line) {
+        expand_with_seams<T, mode>(e, head);
+        return true;
+      }
+      if (has_gaps && e.columns > head) {
+        expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, head));
+        expand_panels<T, mode, Access::streaming>(e, head, e.columns);
+        return true;
+      }
     }
   }
   if constexpr (mode == Mode::write) {
