@@ -17,17 +17,19 @@ struct Memory {
   bool fetches_close = false;  // x is fetched into the first-level cache, which has room
 };
 
-// Rows l .. l + count - 1 of an encoding, and these of its columns.
+// Rows l .. l + count - 1 of an encoding, and these of its columns. Columns from the operation's jump_column on lie
+// jump_bytes further.
 struct Tile {
   const char* data;
   std::int64_t row_stride_bytes;
   DType dtype;
   std::int64_t l, count;
   Columns columns;
+  std::int64_t jump_bytes = 0;
 
   const char* row(std::int64_t at) const { return data + (at - l) * row_stride_bytes; }
   Tile part(std::int64_t first, std::int64_t end) const {
-    return {row(first), row_stride_bytes, dtype, first, end - first, columns};
+    return {row(first), row_stride_bytes, dtype, first, end - first, columns, jump_bytes};
   }
 };
 

@@ -446,9 +446,9 @@ void every_rotation(const Kernels& kernels, DType dtype) {
 // ---- interleave
 
 // Elements are any bits, those of signalling NaNs too.
-void interleaving_moves_every_bit(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
-                                  std::int64_t gap, bool streaming) {
-  const std::int64_t rows = 3, bytes = element_bytes(dtype);
+void interleaving_moves_every_bit(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64_t columns,
+                                  std::int64_t shift, std::int64_t gap, bool streaming) {
+  const std::int64_t bytes = element_bytes(dtype);
   GuardedRows first(dtype, rows, columns, shift + 1, 5), second(dtype, rows, columns, 2 * shift, 5);
   GuardedRows out(dtype, rows, 2 * columns, shift, gap);
   std::vector<char> expected(static_cast<std::size_t>(2 * columns * bytes));
@@ -555,9 +555,11 @@ void every_kernel(const Kernels& kernels) {
     every_rotation(kernels, dtype);
     for (std::int64_t columns = 1; columns <= most_pairs; ++columns) {
       for (const std::int64_t shift : {0, 1, 2, 3, 8}) {
+        // A row alone is streamed where several are not.
+        interleaving_moves_every_bit(kernels, dtype, 1, columns, shift, 0, true);
         for (const std::int64_t gap : {0, 1, 2, 4}) {
           for (const bool streaming : {false, true}) {
-            interleaving_moves_every_bit(kernels, dtype, columns, shift, gap, streaming);
+            interleaving_moves_every_bit(kernels, dtype, 3, columns, shift, gap, streaming);
           }
         }
       }

@@ -163,8 +163,8 @@ void combining(const Kernels& kernels, DType dtype, std::int64_t columns, std::i
   check_streaming(kernels.combine[index_of(dtype)], c, true);
 }
 
-void interleaving(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift, bool streams) {
-  const std::int64_t rows = 3;
+void interleaving(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift,
+                  bool streams) {
   const Array x(dtype, rows * columns, 0), out(dtype, rows * 2 * columns, shift);
   Interleaving i{};
   i.out = out.data;
@@ -177,7 +177,8 @@ void interleaving(const Kernels& kernels, DType dtype, std::int64_t columns, std
   check_streaming(kernels.interleave[index_of(dtype)], i, streams);
 }
 
-// `lanes` float32 values are a vector. Sums of expansions and pairs are streamed only where vectors hold whole lines.
+// `lanes` float32 values are a vector. Sums of expansions, and pairs in several rows, are streamed only where vectors
+// hold whole lines.
 void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
   for (const DType dtype : streamed_dtypes) {
     for (const std::int64_t shift : {0, 4}) {
@@ -192,7 +193,8 @@ void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
           combining(kernels, dtype, columns, shift, gap);
         }
       }
-      interleaving(kernels, dtype, 128, shift, lanes == 16);
+      interleaving(kernels, dtype, 3, 128, shift, lanes == 16);
+      interleaving(kernels, dtype, 1, 128, shift, lanes >= 8);
     }
   }
 }
@@ -299,7 +301,7 @@ void every_call(std::int64_t lanes) {
     // Of narrow vectors, whether rows at a share's ends are streamed depends on how few they are.
     if (lanes >= 8) check_fences(Write(to), streams_wide_rows);
     check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64);
-    check_fences(WriteTables({to, sines}, TableForm::repeat, columns / 2), lanes == 16);
+    check_fences(WriteTables({to, sines}, TableForm::repeat, columns / 2), lanes >= 8);
   }
 }
 

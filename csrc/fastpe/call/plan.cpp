@@ -72,8 +72,15 @@ TileShape tile_of(const OperationShape& shape, std::int64_t columns, const Block
     }
   }
   // If x comes from memory, a tile of two blocks gains nothing and takes room.
-  const std::int64_t most_tile_rows = memory.fetches_ahead ? blocks.rows : blocks.at_once * blocks.rows;
+  const bool has_room = !memory.fetches_ahead || !shape.reads_items;
+  const std::int64_t most_tile_rows = has_room ? blocks.at_once * blocks.rows : blocks.rows;
   tile.rows = std::clamp<std::int64_t>(tile_bytes_wanted / tile.row_stride_bytes, 1, most_tile_rows);
+  if (shape.jump_column > 0) {
+    const std::int64_t bytes = element_bytes(shape.tile_dtype);
+    tile.parts = 2;
+    tile.row_stride_bytes = std::max(shape.jump_column, columns - shape.jump_column) * bytes;
+    tile.jump_bytes = tile.rows * tile.row_stride_bytes - shape.jump_column * bytes;
+  }
   return tile;
 }
 
@@ -130,7 +137,7 @@ Shares shares_of(const Call& call, const Plan& plan) {
 
 }  // namespace
 
-std::int64_t TileShape::bytes() const { return rows == 0 ? 0 : cache_line_bytes + rows * row_stride_bytes; }
+std::int64_t TileShape::bytes() const { return rows == 0 ? 0 : cache_line_bytes + parts * rows * row_stride_bytes; }
 
 ScratchLayout::ScratchLayout(std::int64_t source_bytes, const TileShape& tile, std::int64_t operation_bytes)
     : tile_(whole_cache_lines(source_bytes)),

@@ -18,6 +18,8 @@ enum class Strategy {
 struct TileShape {
   std::int64_t rows = 0;
   std::int64_t row_stride_bytes = 0;
+  std::int64_t parts = 1;  // of its columns, one behind the other
+  std::int64_t jump_bytes = 0;
   std::int64_t lead_bytes = 0;  // before the first row
   std::int64_t segment_rows = 1;
 

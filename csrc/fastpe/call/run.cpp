@@ -184,14 +184,16 @@ class Walk {
     sink.columns = columns_;
     sink.out = tile_;
     sink.out_row_stride_bytes = plan_.tile.row_stride_bytes;
+    sink.jump_column = operation_.shape().jump_column;
+    sink.jump_bytes = plan_.tile.jump_bytes;
     if (run.is_one_position) {
       call_.source.expand({run.l, 1, run.position}, sink, source_scratch_);
-      apply({tile_, 0, dtype, run.l, run.count, columns_}, items);
+      apply({tile_, 0, dtype, run.l, run.count, columns_, sink.jump_bytes}, items);
       return;
     }
     for_each_part(run, plan_.tile.rows, [&](const Run& part) {
       call_.source.expand(part, sink, source_scratch_);
-      apply({tile_, plan_.tile.row_stride_bytes, dtype, part.l, part.count, columns_}, items);
+      apply({tile_, sink.out_row_stride_bytes, dtype, part.l, part.count, columns_, sink.jump_bytes}, items);
     });
   }
 

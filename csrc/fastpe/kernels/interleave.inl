@@ -45,13 +45,15 @@ void interleave_rows(const Interleaving& i) {
     const auto* const second = reinterpret_cast<const Element*>(i.second + row * i.row_stride_bytes);
     std::int64_t done = 0;
     if constexpr (can_stream(T::dtype)) {
-      const std::int64_t to_alignment = elements_to_alignment<T>(out);
-      // Vectors that are parts of lines leave lines half written at a row's ends: 3 times slower (Zen 5, AVX2).
-      constexpr bool has_whole_lines = sizeof(Doubles) == 64;
-      if (has_whole_lines && i.streaming && to_alignment % 2 == 0) {
+      const std::int64_t to_alignment = elements_to_alignment<T, line_bytes<T>>(out);
+      // Where vectors are parts of lines, each row's end leaves a line half written: 3 times slower (Zen 5, AVX2).
+      const bool has_few_ends = sizeof(Doubles) == 64 || i.rows == 1;
+      if (has_wide_vectors && has_few_ends && i.streaming && to_alignment % 2 == 0) {
+        constexpr std::int64_t line_pairs = line_columns<T> / 2;
         const std::int64_t head = to_alignment / 2 < i.columns ? to_alignment / 2 : i.columns;
+        const std::int64_t whole_lines = (i.columns - head) / line_pairs * line_pairs;
         interleave_elements(out, first, second, 0, head);
-        done = interleave_vectors<T, Access::streaming>(out, first, second, head, i.columns);
+        done = interleave_vectors<T, Access::streaming>(out, first, second, head, head + whole_lines);
       } else {
         done = interleave_vectors<T, Access::plain>(out, first, second, 0, i.columns);
       }

@@ -18,7 +18,9 @@ struct OperationShape {
   std::int64_t seq_len = 0;
   std::int64_t columns = 0;          // of the encoding, which may be fewer than an item's
   std::int64_t columns_at_once = 0;  // that one pass over the rows takes
-  DType dtype = DType::float32;      // of what is written
+  // The first of the columns that a tile has behind all others, so that neither have gaps between rows; 0: none.
+  std::int64_t jump_column = 0;
+  DType dtype = DType::float32;  // of what is written
   DType tile_dtype = DType::float32;
   std::int64_t bytes_written = 0;
   std::uintptr_t out_address = 0;

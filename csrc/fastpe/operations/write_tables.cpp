@@ -3,6 +3,7 @@
 
 #include "copy.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/hardware.h"
 
 namespace fastpe {
 namespace {
@@ -31,10 +32,23 @@ OperationShape shape_of(const std::array<Rows, 2>& out, TableForm form, std::int
   // A sink jumps equally far in each row.
   const bool are_rows_alike = arrays_of(form) == 1 || out[0].seq_stride_bytes == out[1].seq_stride_bytes;
   shape.sinks = shape.has_contiguous_rows && are_rows_alike ? copies_of(form) : 0;
+  if (copies_of(form) == 0) shape.jump_column = pairs;
   return shape;
 }
 
 }  // namespace
+
+bool has_rows_of_its_own(TableForm form) {
+  switch (form) {
+    case TableForm::halves:
+    case TableForm::cos_sin: return false;
+    case TableForm::repeat: return !is_amd_without_avx512();
+    case TableForm::tile:
+    case TableForm::sin_cos:
+    case TableForm::pairs: return true;
+  }
+  return false;
+}
 
 WriteTables::WriteTables(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs)
     : Operation(shape_of(out, form, pairs)), out_(out), form_(form), pairs_(pairs) {}
@@ -58,51 +72,56 @@ Sink WriteTables::sink(int number, std::int64_t item, std::int64_t l, Columns co
 }
 
 void WriteTables::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& workspace) const {
-  const Columns cosines{0, pairs_}, sines{pairs_, pairs_};
   const bool streaming = workspace.memory.streaming;
   const std::int64_t bytes = element_bytes(shape_.dtype);
+  const char* const cosines = tile.data;
+  const char* const sines = tile.data + pairs_ * bytes + tile.jump_bytes;
   const Rows& sines_out = out_[arrays_of(form_) == 2 ? 1 : 0];
   for (std::int64_t item = items.begin; item < items.end; ++item) {
     if (form_ == TableForm::repeat) {
-      interleave(tile, out_[0], item, cosines, cosines, streaming);
-      interleave(tile, out_[1], item, sines, sines, streaming);
+      interleave(tile, cosines, cosines, out_[0], item, streaming);
+      interleave(tile, sines, sines, out_[1], item, streaming);
       continue;
     }
     if (form_ == TableForm::pairs) {
-      interleave(tile, out_[0], item, cosines, sines, streaming);
+      interleave(tile, cosines, sines, out_[0], item, streaming);
       continue;
     }
     for (int copy = 0; copy < copies_of(form_); ++copy) {
-      for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-        copy_row(place_of(false, copy, item, l), out_[0].column_stride_bytes, tile.row(l), bytes, pairs_, bytes);
-        copy_row(place_of(true, copy, item, l), sines_out.column_stride_bytes, tile.row(l) + pairs_ * bytes, bytes,
-                 pairs_, bytes);
+      for (std::int64_t i = 0; i < tile.count; ++i) {
+        const std::int64_t l = tile.l + i, at = i * tile.row_stride_bytes;
+        copy_row(place_of(false, copy, item, l), out_[0].column_stride_bytes, cosines + at, bytes, pairs_, bytes);
+        copy_row(place_of(true, copy, item, l), sines_out.column_stride_bytes, sines + at, bytes, pairs_, bytes);
       }
     }
   }
 }
 
-void WriteTables::interleave(const Tile& tile, const Rows& out, std::int64_t item, const Columns& first,
-                             const Columns& second, bool streaming) const {
+void WriteTables::interleave(const Tile& tile, const char* first, const char* second, const Rows& out,
+                             std::int64_t item, bool streaming) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
   if (!out.has_contiguous_rows()) {
-    for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-      copy_row(out.row(item, l, 0), 2 * out.column_stride_bytes, tile.row(l) + first.first * bytes, bytes, pairs_,
-               bytes);
-      copy_row(out.row(item, l, 1), 2 * out.column_stride_bytes, tile.row(l) + second.first * bytes, bytes, pairs_,
-               bytes);
+    for (std::int64_t i = 0; i < tile.count; ++i) {
+      const std::int64_t l = tile.l + i, at = i * tile.row_stride_bytes;
+      copy_row(out.row(item, l, 0), 2 * out.column_stride_bytes, first + at, bytes, pairs_, bytes);
+      copy_row(out.row(item, l, 1), 2 * out.column_stride_bytes, second + at, bytes, pairs_, bytes);
     }
     return;
   }
   Interleaving i{};
   i.out = out.row(item, tile.l);
   i.out_row_stride_bytes = out.seq_stride_bytes;
-  i.first = tile.row(tile.l) + first.first * bytes;
-  i.second = tile.row(tile.l) + second.first * bytes;
+  i.first = first;
+  i.second = second;
   i.row_stride_bytes = tile.row_stride_bytes;
   i.rows = tile.count;
   i.columns = pairs_;
   i.streaming = streaming;
+  const bool has_gaps = i.row_stride_bytes != pairs_ * bytes || i.out_row_stride_bytes != 2 * pairs_ * bytes;
+  if (!has_gaps) {
+    i.columns *= i.rows;
+    i.rows = 1;
+  }
   active_kernels().interleave[index_of(shape_.dtype)](i);
 }
 
