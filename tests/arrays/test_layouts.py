@@ -125,20 +125,20 @@ def test_a_sequence_axis_between_batch_axes(dtype: np.dtype[Any]) -> None:
     assert_same_bits(fastpe.add_(x, seq_axis=1), expected)
 
 
-@pytest.mark.parametrize("columns", [1, 2, 17])
 @pytest.mark.parametrize("step", [1, 2, -1, -3])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_a_strided_last_axis(dtype: np.dtype[Any], columns: int, step: int) -> None:
-    memory = values((2, 40, abs(step) * columns), dtype, seed=5)
-    x = memory[..., ::step]
-    assert x.shape == (2, 40, columns)
-    elsewhere = memory.copy()
-    elsewhere[..., ::step] = fastpe.add(x.copy(), lengths=[40, 13])
-    fastpe.add_(x, lengths=[40, 13])
-    assert_same_bits(memory, elsewhere)
-    fastpe.encode(40, columns, offset=[0, 3], out=x)
-    elsewhere[..., ::step] = fastpe.encode(40, columns, offset=[0, 3], dtype=dtype)
-    np.testing.assert_array_equal(bits(memory), bits(elsewhere))
+def test_a_strided_last_axis(dtype: np.dtype[Any], step: int) -> None:
+    for columns in (1, 2, 17):
+        memory = values((2, 40, abs(step) * columns), dtype, seed=5)
+        x = memory[..., ::step]
+        assert x.shape == (2, 40, columns)
+        elsewhere = memory.copy()
+        elsewhere[..., ::step] = fastpe.add(x.copy(), lengths=[40, 13])
+        fastpe.add_(x, lengths=[40, 13])
+        assert_same_bits(memory, elsewhere)
+        fastpe.encode(40, columns, offset=[0, 3], out=x)
+        elsewhere[..., ::step] = fastpe.encode(40, columns, offset=[0, 3], dtype=dtype)
+        np.testing.assert_array_equal(bits(memory), bits(elsewhere))
 
 
 @pytest.mark.parametrize(

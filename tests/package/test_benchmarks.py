@@ -147,7 +147,7 @@ def test_a_wrong_answer_is_not_timed() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name == "encode [64, 64]" else name
+        pytest.param(name, marks=pytest.mark.slow) if name in ("encode [64, 64]", "add_ [8, 64, 768]") else name
         for name in cases.factories()
         if re.search(r"64\]|stream|decode|64, 768", name)
     ],

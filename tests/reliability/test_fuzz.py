@@ -14,7 +14,7 @@ FUZZ = pathlib.Path(__file__).parents[2] / "tools" / "fuzz.py"
 
 
 @pytest.mark.parametrize("case_count", [200, pytest.param(1500, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("streaming_bytes", ["0", "100000000"])
+@pytest.mark.parametrize("streaming_bytes", ["0", pytest.param("100000000", marks=pytest.mark.slow)])
 def test_fuzz(streaming_bytes: str, case_count: int, run_file: Callable[..., str]) -> None:
     printed = run_file(
         FUZZ,

@@ -54,6 +54,7 @@ def test_killed_at_any_point(tmp_path: pathlib.Path, kills: int) -> None:
     print(f"{killed_while_writing} of {kills} killed while they ran")
 
 
+@pytest.mark.slow
 def test_left_over_parts_do_not_disturb(tmp_path: pathlib.Path) -> None:
     source, out = tmp_path / "x.npy", tmp_path / "out.npy"
     x = np.ones((12_000, 1024), np.float32)

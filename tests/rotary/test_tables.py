@@ -163,21 +163,22 @@ def test_small_frequencies_do_not_vanish_in_float16() -> None:
 
 
 @pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (2, 3), (2, 0, 3), (2, 1, 2, 3), (1,) * 8])
-def test_positions_have_any_shape(shape: tuple[int, ...], form: str, dtype: np.dtype[Any]) -> None:
+def test_positions_have_any_shape(form: str, dtype: np.dtype[Any]) -> None:
     rope = fastpe.RotaryEmbedding(6, interleaved=False)
-    positions = (np.arange(np.prod(shape, dtype=int)) * 7 - 9).reshape(shape)
-    for given_positions in (positions, np.asarray(positions * 0.5)):
-        tables = arrays_in(rope.tables(given_positions, form=form, dtype=dtype))
-        flat = arrays_in(rope.tables(given_positions.reshape(-1), form=form, dtype=dtype))
-        for table, rows in zip(tables, flat, strict=True):
-            assert_same_bits(parts_of(table), parts_of(rows.reshape(*shape, *rows.shape[1:])))
-    if positions.ndim > 1:
-        backwards = arrays_in(rope.tables(positions[::-1, ..., ::-1], form=form, dtype=dtype))
-        for table, same in zip(
-            backwards, arrays_in(rope.tables(positions[::-1, ..., ::-1].copy(), form=form, dtype=dtype)), strict=True
-        ):
-            assert_same_bits(parts_of(table), parts_of(same))
+
+    def tables_at(positions: Array) -> tuple[Array, ...]:
+        return arrays_in(rope.tables(positions, form=form, dtype=dtype))
+
+    for shape in ((), (0,), (1,), (5,), (2, 3), (2, 0, 3), (2, 1, 2, 3), (1,) * 8):
+        positions = (np.arange(np.prod(shape, dtype=int)) * 7 - 9).reshape(shape)
+        for given_positions in (positions, np.asarray(positions * 0.5)):
+            flat = tables_at(given_positions.reshape(-1))
+            for table, rows in zip(tables_at(given_positions), flat, strict=True):
+                assert_same_bits(parts_of(table), parts_of(rows.reshape(*shape, *rows.shape[1:])))
+        if positions.ndim > 1:
+            backwards = positions[::-1, ..., ::-1]
+            for table, same in zip(tables_at(backwards), tables_at(backwards.copy()), strict=True):
+                assert_same_bits(parts_of(table), parts_of(same))
 
 
 @given(start=offsets, count=st.integers(0, 100), form=st.sampled_from(FORMS), pairs=st.integers(1, 20))
