@@ -41,7 +41,8 @@ the ratios and not the times: ratios carry over to another machine.
 _how_to_read_bars = """\
 A target is what fastpe has to reach. A row compares the time of fastpe with that of other code. A cell has the ratio, and
 its target in brackets. A ratio in bold misses its target. `fastpe` is an encoder that was made without `max_len`, after some
-calls, so that it may read rows that it keeps. If the other code computes its encoding, `encode` computes it, too."""
+calls, so that it may read rows that it keeps. So does `encode` here, also beside NumPy's idioms, which compute theirs; the
+case's own table has the time in which `encode` computes them."""
 
 _how_to_read_missed = """\
 `limit` is the ratio that fastpe would have if it took as long as the loop that shows what the machine allows."""

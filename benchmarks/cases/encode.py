@@ -78,7 +78,7 @@ def _bars(seq_len: int, d_model: int) -> list[Bar]:
     is_hard = one_thread or (seq_len, d_model) == (64, 64)
     float32_times = (5 if is_hard else 6) if fast_sines else (8 if is_hard else 10)
     careful_loops = [parts.careful, parts.careful_streaming]
-    bar = functools.partial(Bar, limits=careful_loops)
+    bar = functools.partial(Bar, contender=_own_rows, limits=careful_loops)
     bars = [
         bar(requirement="beside NumPy's float32 idiom", rivals=[peers.float32_idiom], at_least=float32_times),
         bar(
@@ -90,7 +90,7 @@ def _bars(seq_len: int, d_model: int) -> list[Bar]:
             share = (0.7 if in_cache else 0.9) if one_thread else 1
         else:
             share = (0.55 if one_thread else 0.7) if in_cache else (0.7 if one_thread else 1)
-        bars.insert(0, bar(requirement="beside out.fill(1.5)", contender=_own_rows, rivals=[fill], at_least=share))
+        bars.insert(0, bar(requirement="beside out.fill(1.5)", rivals=[fill], at_least=share))
     if _has_streaming_target(seq_len, d_model):
         requirement = "one thread, beside streaming stores of a constant"
         bars.append(bar(requirement=requirement, rivals=[parts.streaming_fill], at_least=0.9))
