@@ -295,9 +295,11 @@ FASTPE_ALWAYS_INLINE void put_lines(const RowsAt<T, row_set>& rows, std::int64_t
 template <class T>
 constexpr bool may_stream_row_by_row = float_lanes == 8 && T::dtype == DType::float32;
 
-// Makes `columns` columns of each row, whole lines, in the cache, and streams one row after the other.
-template <class T, Mode mode, From from, int row_set>
-inline void stream_row_by_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t columns) {
+// Makes `columns` columns of each row, whole lines, in the cache, and streams one row after the other. Calls
+// before(anchor, side) and after(anchor, side) before and after each.
+template <class T, Mode mode, From from, int row_set, class Before, class After>
+inline void stream_row_by_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t columns,
+                              const Before& before, const After& after) {
   alignas(64) typename T::Element made[blocks_at_once][2][panel_columns];
   for (std::int64_t i = 0; i < columns; i += line_columns<T>) {
     put_lines<T, mode, from>(rows, column + i, {{made[0][0] + i, made[0][1] + i}, {made[1][0] + i, made[1][1] + i}});
@@ -305,8 +307,10 @@ inline void stream_row_by_row(const RowsAt<T, row_set>& rows, std::int64_t colum
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
     for (int side = 0; side < 2; ++side) {
       if ((row_set & row_bit(anchor, side)) == 0) continue;
+      before(anchor, side);
       auto* const out = rows.out[anchor][side] + column;
       for (std::int64_t i = 0; i < columns; i += float_lanes) T::stream(out + i, T::load(made[anchor][side] + i));
+      after(anchor, side);
     }
   }
 }
@@ -320,7 +324,8 @@ FASTPE_ALWAYS_INLINE std::int64_t stream_lines(const RowsAt<T, row_set>& rows, s
     while (row_by_row && column + line <= end) {
       const std::int64_t whole_lines = (end - column) / line * line;
       const std::int64_t columns = whole_lines < panel_columns ? whole_lines : panel_columns;
-      stream_row_by_row<T, mode, from>(rows, column, columns);
+      const auto nothing = [](int, int) {};
+      stream_row_by_row<T, mode, from>(rows, column, columns, nothing, nothing);
       column += columns;
     }
   }
