@@ -177,8 +177,8 @@ void interleaving(const Kernels& kernels, DType dtype, std::int64_t rows, std::i
   check_streaming(kernels.interleave[index_of(dtype)], i, streams);
 }
 
-// `lanes` float32 values are a vector. Sums of expansions, and pairs in several rows, are streamed only where vectors
-// hold whole lines.
+// `lanes` float32 values are a vector. Sums of expansions, and pairs in rows that are not long, are streamed only
+// where vectors hold whole lines.
 void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
   for (const DType dtype : streamed_dtypes) {
     for (const std::int64_t shift : {0, 4}) {
@@ -193,8 +193,9 @@ void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
           combining(kernels, dtype, columns, shift, gap);
         }
       }
-      interleaving(kernels, dtype, 3, 128, shift, lanes == 16);
-      interleaving(kernels, dtype, 1, 128, shift, lanes >= 8);
+      interleaving(kernels, dtype, 3, 1024, shift, lanes == 16);
+      interleaving(kernels, dtype, 1, 128, shift, lanes == 16);
+      interleaving(kernels, dtype, 1, 1024, shift, lanes >= 8);
     }
   }
 }

@@ -47,7 +47,8 @@ void interleave_rows(const Interleaving& i) {
     if constexpr (can_stream(T::dtype)) {
       const std::int64_t to_alignment = elements_to_alignment<T, line_bytes<T>>(out);
       // Where vectors are parts of lines, each row's end leaves a line half written: 3 times slower (Zen 5, AVX2).
-      const bool has_few_ends = sizeof(Doubles) == 64 || i.rows == 1;
+      constexpr std::int64_t most_columns_to_store = 32 * line_columns<T>;
+      const bool has_few_ends = sizeof(Doubles) == 64 || (i.rows == 1 && i.columns > most_columns_to_store);
       if (has_wide_vectors && has_few_ends && i.streaming && to_alignment % 2 == 0) {
         constexpr std::int64_t line_pairs = line_columns<T> / 2;
         const std::int64_t head = to_alignment / 2 < i.columns ? to_alignment / 2 : i.columns;
