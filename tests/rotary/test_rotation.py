@@ -121,8 +121,8 @@ def test_the_inverse_returns(conjugate: bool, dtype: np.dtype[Any], interleaved:
             back = rope.rotate(there, **call, inverse=True)
             assert_same_bits(back, expected(there, options, **as_arrays(call), inverse=True))
             np.testing.assert_allclose(back.astype(float), x.astype(float), rtol=0, atol=tolerance)
-        assert_same_bits(rope.rotate_(there, **call, inverse=True), back)
-    assert np.abs((rope.rotate(x, offset=7) - x).astype(float)).max() > 0.5
+            assert_same_bits(rope.rotate_(there, **call, inverse=True), back)
+        assert np.abs((rope.rotate(x, offset=7) - x).astype(float)).max() > 0.5
 
 
 def as_arrays(call: dict[str, Any]) -> dict[str, Any]:

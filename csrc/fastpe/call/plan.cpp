@@ -35,11 +35,12 @@ std::int64_t whole_cache_lines(std::int64_t bytes) {
 bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= streaming_threshold_bytes() / 2; }
 
 // Whether one item's ready rows are read faster than expanded at their place: if all stays in the cache. Rows that are
-// only copied must stay close where AVX-512 expands them in half the time that the last level takes (an Intel server).
+// only copied must stay close on most processors: on an Intel server, AVX-512 expands them in half the time that the
+// last level takes.
 bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds, int threads) {
   if (bounds.rows < rows_worth_expanding * bounds.runs) return true;
-  const bool is_last_level_close = shape.reads_items || is_amd_without_avx512();
-  return is_last_level_close ? fits_in_cache(shape) : 2 * shape.bytes_written <= threads * second_level_cache_bytes();
+  const bool may_be_in_last_level = shape.reads_items || is_amd_without_avx512();
+  return may_be_in_last_level ? fits_in_cache(shape) : 2 * shape.bytes_written <= threads * second_level_cache_bytes();
 }
 
 Memory memory_of(const OperationShape& shape) {

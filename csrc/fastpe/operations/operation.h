@@ -18,7 +18,8 @@ struct OperationShape {
   std::int64_t seq_len = 0;
   std::int64_t columns = 0;          // of the encoding, which may be fewer than an item's
   std::int64_t columns_at_once = 0;  // that one pass over the rows takes
-  // The first of the columns that a tile has behind all others, so that neither have gaps between rows; 0: none.
+  // A tile has the columns from here on behind all rows of the others, so that neither part has gaps between its rows;
+  // 0: each row is in one piece.
   std::int64_t jump_column = 0;
   DType dtype = DType::float32;  // of what is written
   DType tile_dtype = DType::float32;
