@@ -15,6 +15,7 @@ OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows) 
   shape.columns_at_once = std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, bytes));
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
+  shape.is_sum = true;
   shape.has_contiguous_rows = shape.has_contiguous_rows && x.has_contiguous_rows();
   shape.sinks = shape.has_contiguous_rows ? 1 : 0;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
