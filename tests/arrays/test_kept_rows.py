@@ -14,7 +14,7 @@ import pytest
 import fastpe
 
 MIB = 2**20
-ENCODER_BUDGET = 4 * MIB
+ENCODER_BUDGET = 8 * MIB
 PROCESS_BUDGET = 16 * MIB
 
 

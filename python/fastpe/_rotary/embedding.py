@@ -50,7 +50,7 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
     max_len : int, optional
         The rows of positions ``0 .. max_len - 1`` are kept once they are computed, so that short calls read them, and
         `warm_up` computes them all. Rows of other positions are computed in each call. If `max_len` is not given, rows
-        that are asked for again are kept: at most 4 MiB in each dtype, and 16 MiB for all such encoders of a process.
+        that are asked for again are kept: at most 8 MiB in each dtype, and 16 MiB for all such encoders of a process.
         With 0, no rows are kept.
 
     Attributes

@@ -27,7 +27,7 @@ int block_shift_for(std::int64_t row_bytes) {
 }
 
 // What an encoder without max_len keeps in each dtype, and what all such encoders of a process keep together.
-constexpr std::int64_t encoder_budget_bytes = std::int64_t{4} * 1024 * 1024;
+constexpr std::int64_t encoder_budget_bytes = std::int64_t{8} * 1024 * 1024;
 constexpr std::int64_t process_budget_bytes = std::int64_t{16} * 1024 * 1024;
 
 std::atomic<std::int64_t> all_kept_bytes{0}, automatically_kept_bytes{0};
