@@ -77,8 +77,11 @@ std::int64_t streaming_threshold_bytes() {
 }
 
 std::int64_t cached_array_bytes() {
-  const std::int64_t streaming = streaming_threshold_bytes();
-  return is_amd_without_avx512() ? std::min(streaming / 2 * 3, last_level_cache_bytes() / 8 * 3) : streaming / 2;
+  static const std::int64_t bytes = [] {
+    const std::int64_t streaming = streaming_threshold_bytes();
+    return is_amd_without_avx512() ? std::min(streaming / 2 * 3, last_level_cache_bytes() / 8 * 3) : streaming / 2;
+  }();
+  return bytes;
 }
 
 bool is_amd_without_avx512() {
