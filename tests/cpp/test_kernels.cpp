@@ -443,6 +443,35 @@ void every_rotation(const Kernels& kernels, DType dtype) {
   }
 }
 
+// ---- duplicate
+
+// Bytes are any bits, those of signalling NaNs too.
+void duplicating_copies_every_byte(const Kernels& kernels, std::int64_t rows, std::int64_t columns, std::int64_t shift,
+                                   bool streaming) {
+  const DType dtype = DType::float32;
+  const std::int64_t row_bytes = columns * element_bytes(dtype);
+  GuardedRows from(dtype, rows, columns, shift + 1, 0), out(dtype, rows, 2 * columns, shift, 0);
+  for (std::int64_t i = 0; i < rows * row_bytes; ++i) from.data()[i] = static_cast<char>(i * 37 + i / 251);
+  kernels.duplicate({out.data(), from.data(), rows, row_bytes, streaming});
+  bool holds = out.guards_are_whole() && from.guards_are_whole();
+  for (std::int64_t copy = 0; copy < 2 * rows; ++copy) {
+    const char* const row = from.data() + copy / 2 * row_bytes;
+    holds = holds && std::memcmp(out.data() + copy * row_bytes, row, static_cast<std::size_t>(row_bytes)) == 0;
+  }
+  report(holds, described("duplicate of " + std::to_string(rows) + " rows", dtype, columns, shift));
+}
+
+void every_duplication(const Kernels& kernels) {
+  for (std::int64_t columns = 1; columns <= 70; ++columns) {
+    for (const std::int64_t shift : {0, 1, 4, 9, 15}) {
+      // Seams of many rows are not made at once.
+      for (const std::int64_t rows : {1, 2, 63, 64, 65, 150})
+        duplicating_copies_every_byte(kernels, rows, columns, shift, true);
+      duplicating_copies_every_byte(kernels, 3, columns, shift, false);
+    }
+  }
+}
+
 // ---- interleave
 
 // Elements are any bits, those of signalling NaNs too.
@@ -521,6 +550,7 @@ void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::
 }
 
 void every_kernel(const Kernels& kernels) {
+  every_duplication(kernels);
   for (std::int64_t count = 1; count <= most_columns; ++count) {
     for (const bool interleaved : {false, true}) {
       for (const bool compensated : {false, true}) {

@@ -177,9 +177,26 @@ void interleaving(const Kernels& kernels, DType dtype, std::int64_t rows, std::i
   check_streaming(kernels.interleave[index_of(dtype)], i, streams);
 }
 
+// All lines but those at both ends of the array are streamed, if rows are no shorter than a line.
+void duplicating(const Kernels& kernels, std::int64_t lanes) {
+  const std::int64_t rows = 70, line = 64;
+  for (const std::int64_t columns : {15, 16, 40, 64}) {
+    for (const std::int64_t shift : {0, 4, 13}) {
+      const std::int64_t row_bytes = columns * 4;
+      const Array from(DType::float32, rows * columns, 0), out(DType::float32, rows * 2 * columns, shift);
+      const std::int64_t head = shift == 0 ? 0 : line - shift * 4;
+      const bool streams = lanes >= 8 && row_bytes >= line;
+      const std::int64_t streamed = streams ? (2 * rows * row_bytes - head) / line * line : 0;
+      const Duplication d{out.data, from.data, rows, row_bytes, true};
+      CHECK_EQUAL(stores_of(kernels.duplicate, d) * lanes * 4, streamed);
+    }
+  }
+}
+
 // `lanes` float32 values are a vector. Sums of expansions, and pairs in rows that are not long, are streamed only
 // where vectors hold whole lines.
 void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
+  duplicating(kernels, lanes);
   for (const DType dtype : streamed_dtypes) {
     for (const std::int64_t shift : {0, 4}) {
       for (const std::int64_t gap : {0, 16}) {

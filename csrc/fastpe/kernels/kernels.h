@@ -133,6 +133,14 @@ struct Interleaving {
   bool streaming;
 };
 
+// out[row] = row, row: each row twice, one copy behind the other. No rows have gaps between them.
+struct Duplication {
+  char* out;
+  const char* from;
+  std::int64_t rows, row_bytes;
+  bool streaming;
+};
+
 // out[row][k] = (position + row) * radians[k], rounded once.
 struct Angles {
   char* out;
@@ -152,6 +160,7 @@ struct Kernels {
   void (*rotate[dtype_count])(const Rotation&) = {};
   void (*interleave[dtype_count])(const Interleaving&) = {};
   void (*angles[dtype_count])(const Angles&) = {};  // float32 and float64 alone
+  void (*duplicate)(const Duplication&) = nullptr;
   // Kernels do not wait for their streaming stores. Call this before another thread is told that they are done.
   void (*streaming_fence)() = nullptr;
 };

@@ -5,6 +5,7 @@
 // computes only the errors of products, which are exact, so every instruction set gives the same bits.
 #include "angles.inl"
 #include "combine.inl"
+#include "duplicate.inl"
 #include "elements.inl"
 #include "expand.inl"
 #include "fastpe/arithmetic_checks.h"
@@ -32,6 +33,7 @@ constexpr void add_dtype(Kernels& kernels) {
 constexpr Kernels make_kernels() {
   Kernels kernels;
   kernels.phasors = phasors;
+  kernels.duplicate = duplicate;
   kernels.streaming_fence = streaming_fence;
   add_dtype<Float32, WideFloat32, WideFloat32>(kernels);
   add_dtype<Float64, Float64, Float64>(kernels);

@@ -21,6 +21,12 @@ int copies_of(TableForm form) {
   return 0;
 }
 
+// Whether rows with each column twice are made once, in a tile, and written twice from there.
+bool is_written_from_tile(TableForm form) {
+  const bool has_columns_twice = form == TableForm::tile || form == TableForm::repeat;
+  return has_columns_twice && is_amd_without_avx512();
+}
+
 OperationShape shape_of(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs) {
   OperationShape shape = shape_of_writing(out[0], out[0].item_count);
   shape.columns = shape.columns_at_once = 2 * pairs;
@@ -31,8 +37,9 @@ OperationShape shape_of(const std::array<Rows, 2>& out, TableForm form, std::int
   }
   // A sink jumps equally far in each row.
   const bool are_rows_alike = arrays_of(form) == 1 || out[0].seq_stride_bytes == out[1].seq_stride_bytes;
-  shape.sinks = shape.has_contiguous_rows && are_rows_alike ? copies_of(form) : 0;
-  if (copies_of(form) == 0) shape.jump_column = pairs;
+  const int copies = is_written_from_tile(form) ? 0 : copies_of(form);
+  shape.sinks = shape.has_contiguous_rows && are_rows_alike ? copies : 0;
+  if (copies == 0) shape.jump_column = pairs;
   return shape;
 }
 
@@ -42,8 +49,8 @@ bool has_rows_of_its_own(TableForm form) {
   switch (form) {
     case TableForm::halves:
     case TableForm::cos_sin: return false;
-    case TableForm::repeat: return !is_amd_without_avx512();
     case TableForm::tile:
+    case TableForm::repeat: return !is_written_from_tile(form);
     case TableForm::sin_cos:
     case TableForm::pairs: return true;
   }
@@ -87,6 +94,11 @@ void WriteTables::apply(const Tile& tile, const Items& items, const Place& /*nex
       interleave(tile, cosines, sines, out_[0], item, streaming);
       continue;
     }
+    if (form_ == TableForm::tile && can_duplicate(tile)) {
+      duplicate(tile, cosines, out_[0], item, streaming);
+      duplicate(tile, sines, out_[1], item, streaming);
+      continue;
+    }
     for (int copy = 0; copy < copies_of(form_); ++copy) {
       for (std::int64_t i = 0; i < tile.count; ++i) {
         const std::int64_t l = tile.l + i, at = i * tile.row_stride_bytes;
@@ -95,6 +107,18 @@ void WriteTables::apply(const Tile& tile, const Items& items, const Place& /*nex
       }
     }
   }
+}
+
+bool WriteTables::can_duplicate(const Tile& tile) const {
+  const std::int64_t row_bytes = pairs_ * element_bytes(shape_.dtype);
+  const auto has_gaps = [row_bytes](const Rows& out) { return out.seq_stride_bytes != 2 * row_bytes; };
+  return shape_.has_contiguous_rows && tile.row_stride_bytes == row_bytes && !has_gaps(out_[0]) && !has_gaps(out_[1]);
+}
+
+void WriteTables::duplicate(const Tile& tile, const char* from, const Rows& out, std::int64_t item,
+                            bool streaming) const {
+  const std::int64_t row_bytes = pairs_ * element_bytes(shape_.dtype);
+  active_kernels().duplicate({out.row(item, tile.l), from, tile.count, row_bytes, streaming});
 }
 
 void WriteTables::interleave(const Tile& tile, const char* first, const char* second, const Rows& out,
