@@ -53,11 +53,12 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
 enum class Access { plain, fetching, fetching_close, streaming };
 
 // While the vector at `column` is computed, fetches the same columns of the row at `next`, once for each cache line.
+// The vectors may begin at any column: rows that are stored on vectors' boundaries have their first one within a line.
 template <class T, Access access>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
   constexpr std::int64_t cache_line = 64;
   const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
-  if (vector_bytes<T> < cache_line && at % cache_line != 0) return;
+  if (vector_bytes<T> < cache_line && at % cache_line >= vector_bytes<T>) return;
   for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line) {
     if constexpr (access == Access::fetching_close) {
       FASTPE_PREFETCH_FIRST_LEVEL(next + at + line);
