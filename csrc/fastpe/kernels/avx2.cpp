@@ -117,6 +117,8 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) {
 
 inline void streaming_fence() { _mm_sfence(); }
 
+constexpr bool has_code_for_plain_sums = true;
+
 }  // namespace
 }  // namespace fastpe
 

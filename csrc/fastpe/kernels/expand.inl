@@ -58,7 +58,7 @@ template <class T>
 void expand(const Expansion& e) {
   if (e.x == nullptr) {
     expand_in_mode<T, Mode::write>(e);
-  } else if (e.scale == 1.0 && e.alpha == 1.0) {
+  } else if (has_code_for_plain_sums && e.scale == 1.0 && e.alpha == 1.0) {
     expand_in_mode<T, Mode::add>(e);
   } else {
     expand_in_mode<T, Mode::scale_and_add>(e);
