@@ -212,6 +212,7 @@ inline void load_bfloat16(const std::uint16_t* p, Floats& f) { load_halves<float
 inline void store_bfloat16(std::uint16_t* p, Floats f) { store_halves<bfloat16_of_float32>(p, f); }
 #endif
 
+// Few processors run the baseline, and a wheel has little room.
 constexpr bool has_code_for_plain_sums = false;
 
 }  // namespace

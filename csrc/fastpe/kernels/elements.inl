@@ -31,8 +31,9 @@ inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.fi
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;
 //   in_pair_order(v):  one element for each pair, brought into that order.
-// It says too whether sums that are expanded without factors have code of their own. Without it, they are multiplied by
-// 1, which changes no bit, takes 2 to 9 % longer (SSE2, on Zen 3), and saves a fifth of the instruction set's code.
+// It also defines has_code_for_plain_sums: whether `expand` has code of its own for sums without factors. Without it,
+// they are multiplied by 1: no bit changes, they take 2 to 11 % longer (SSE2, on Zen 3), and a fifth of the instruction
+// set's code is saved.
 inline void split_pairs(DoublePair& a, DoublePair& b) {
   split_pairs(a.first, a.second);
   split_pairs(b.first, b.second);

@@ -56,10 +56,11 @@ void expand_in_mode(const Expansion& e) {
 
 template <class T>
 void expand(const Expansion& e) {
+  constexpr Mode plain_sum = has_code_for_plain_sums ? Mode::add : Mode::scale_and_add;
   if (e.x == nullptr) {
     expand_in_mode<T, Mode::write>(e);
-  } else if (has_code_for_plain_sums && e.scale == 1.0 && e.alpha == 1.0) {
-    expand_in_mode<T, Mode::add>(e);
+  } else if (e.scale == 1.0 && e.alpha == 1.0) {
+    expand_in_mode<T, plain_sum>(e);
   } else {
     expand_in_mode<T, Mode::scale_and_add>(e);
   }

@@ -53,7 +53,7 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
 enum class Access { plain, fetching, fetching_close, streaming };
 
 // While the vector at `column` is computed, fetches the same columns of the row at `next`, once for each cache line.
-// The vectors may begin at any column: rows that are stored on vectors' boundaries have their first one within a line.
+// The row's first vector may begin within a line, as it does where rows are stored on vectors' boundaries.
 template <class T, Access access>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
   constexpr std::int64_t cache_line = 64;
