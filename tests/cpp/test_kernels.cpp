@@ -289,14 +289,15 @@ struct Combining {
   bool same_dtype, scaled, streaming, shares_addend;
   bool gathers;     // rows of x, by offsets
   bool has_no_gap;  // between rows of out: they share cache lines
+  bool unaligned;   // and in place, where x is fetched
 };
 
 // Each bit of `choice` is one member.
 Combining combining(int choice) {
   const auto bit = [choice](int number) { return (choice >> number & 1) != 0; };
-  return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5)};
+  return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6)};
 }
-constexpr int combining_choices = 1 << 6;
+constexpr int combining_choices = 1 << 7;
 
 void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                         const Combining& how) {
@@ -314,8 +315,15 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
   Combination c{};
   c.out = out.data();
   c.out_row_stride_bytes = out.row_stride_bytes;
-  c.x = x.data();
-  c.x_row_stride_bytes = x.row_stride_bytes;
+  const bool is_in_place = how.unaligned && !how.gathers && !how.streaming;
+  if (is_in_place) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) out.set(row, column, x.at(row, column));
+    }
+  }
+  c.x = is_in_place ? out.data() : x.data();
+  c.x_row_stride_bytes = is_in_place ? out.row_stride_bytes : x.row_stride_bytes;
+  c.unaligned = how.unaligned;
   c.addend = addend.data();
   c.addend_row_stride_bytes = how.shares_addend ? 0 : addend.row_stride_bytes;
   c.rows = rows;

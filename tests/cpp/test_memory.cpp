@@ -219,19 +219,18 @@ void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
 
 // ---- fetches
 
-// Rows with a gap between them. They begin with a vector, so that all of the next row is fetched.
+// Rows with a gap between them, which begin `shift` elements behind a line's boundary.
 class FetchedRows : public Array {
  public:
   static constexpr std::int64_t count = 3, columns = 128, longest_vector_bytes = 128;
   static std::int64_t stride_bytes(DType dtype) { return (columns + 32) * element_bytes(dtype); }
 
-  explicit FetchedRows(DType dtype) : Array(dtype, count * (columns + 32), 0, longest_vector_bytes), dtype_(dtype) {}
+  FetchedRows(DType dtype, std::int64_t shift)
+      : Array(dtype, count * (columns + 32) + shift, shift, longest_vector_bytes), dtype_(dtype) {}
   void add_lines(Lines& lines, std::int64_t offset_bytes) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(data + offset_bytes);
     const auto end = begin + static_cast<std::uintptr_t>(columns * element_bytes(dtype_));
-    for (std::uintptr_t byte = begin; byte < end; byte += fastpe::testing::line_bytes) {
-      lines.insert(byte / fastpe::testing::line_bytes);
-    }
+    for (std::uintptr_t byte = begin; byte < end; ++byte) lines.insert(byte / fastpe::testing::line_bytes);
   }
 
  private:
@@ -241,8 +240,8 @@ class FetchedRows : public Array {
 // has_next_out: whether other rows are written than are read. offsets_bytes: those of gathered rows, or null.
 template <class Kernel, class Arguments>
 void check_fetches(Kernel kernel, Arguments arguments, DType dtype, bool has_next_out,
-                   const std::int64_t* offsets_bytes) {
-  const FetchedRows x(dtype), next_x(dtype), out(dtype), next_out(dtype);
+                   const std::int64_t* offsets_bytes, std::int64_t shift = 0) {
+  const FetchedRows x(dtype, shift), next_x(dtype, shift), out(dtype, shift), next_out(dtype, shift);
   arguments.out = out.data;
   arguments.x = x.data;
   const std::int64_t stride_bytes = FetchedRows::stride_bytes(dtype);
@@ -279,9 +278,16 @@ void every_fetching_kernel(const Kernels& kernels) {
       c.addend = table;
       c.columns = FetchedRows::columns;
       c.scale = c.alpha = 1.0;
-      check_fetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, nullptr);
-      c.x_offsets_bytes = offsets_bytes;
-      check_fetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, offsets_bytes);
+      // Vectors that lie on their boundaries are fewer than lines if rows begin elsewhere.
+      for (const std::int64_t shift : {0, 1, 4, 8}) {
+        for (const bool unaligned : {false, true}) {
+          c.unaligned = unaligned;
+          c.x_offsets_bytes = nullptr;
+          check_fetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, nullptr, shift);
+          c.x_offsets_bytes = offsets_bytes;
+          check_fetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, offsets_bytes, shift);
+        }
+      }
       for (const bool interleaved : {false, true}) {
         for (const bool backwards : {false, true}) {
           Rotation r{};
@@ -315,7 +321,7 @@ void every_call(std::int64_t lanes) {
     const Array x(dtype, rows * columns, 0), first(dtype, rows * columns, 4), second(dtype, rows * columns, 4);
     const Rows from = rows_view(x.data, dtype, rows, columns), to = rows_view(first.data, dtype, rows, columns);
     const Rows sines = rows_view(second.data, dtype, rows, columns);
-    const bool streams_wide_rows = dtype == DType::float32 || !is_amd_without_avx512();
+    const bool streams_wide_rows = dtype == DType::float32 || !processor_traits().streams_row_by_row;
     // Of narrow vectors, whether rows at a share's ends are streamed depends on how few they are.
     if (lanes >= 8) check_fences(Write(to), streams_wide_rows);
     check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64);

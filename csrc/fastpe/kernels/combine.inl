@@ -2,7 +2,8 @@
 // combine: adds the rows of an addend to rows, out[row] = x[row] * scale + addend[row] * alpha.
 //
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Stores start on a vector's
-// boundary; the vectors at both ends of a row overlap those between and are summed before x is written.
+// boundary, if not told otherwise; the vectors at both ends of a row overlap those between and are summed before x is
+// written.
 // It reads and writes exactly the rows' columns, with any alignment; out may be x. If the addend's row stride is 0, one
 // row is added to all rows. Rows of x or of the addend may have offsets of their own, if they are gathered.
 // Error: only the rounding of each operation.
@@ -16,13 +17,19 @@
 // to 0.9 of the time (Intel).
 //
 // AVX2 adds four vectors in each step: on an Intel server this is 5 to 10 % faster than one, and 11 to 23 % for float16
-// from memory. AVX-512 gains nothing by it, and bfloat16 from memory loses 7 to 14 %.
+// from memory. AVX-512 gains nothing by it there, and bfloat16 from memory loses 7 to 14 %. It adds a whole line in
+// each step, which is two vectors of 16 bits: beside one, and a branch for each line, bfloat16 takes 0.7 to 0.9 of the
+// time (Zen 4).
 //
-// These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile, or x into a first level
-// that has no room for two segments of it beside the tile; in the cache, segments of a quarter or half of the first
-// level (Zen 5, 3 to 6 % slower than three eighths); the last line or two of each row fetched as well, or rows joined
-// that are fetched (Intel, no difference); from memory, segments of 8 KiB, or of 16 for all rows, instead of
-// 12, x fetched two or four segments ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
+// Every line of the next row is fetched. Without the last one or two, which vectors on their boundaries do not reach,
+// float32 from memory takes 1.15 to 1.2 of the time (AVX-512, Zen 4; no difference on Intel).
+//
+// These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile, or x of another item
+// into the first level (up to twice as slow, with 24 or with 12 KiB of its 32 in use); stores without boundaries in the
+// cache (1.1 to 1.4 times as long), or for 16 bits; in the cache, segments of a quarter or half of the first level (Zen
+// 5, 3 to 6 % slower than three eighths); rows joined that are fetched (Intel, no difference); from memory, segments of
+// 8 KiB, or of 16 for all rows, instead of 12, x fetched two or four segments ahead (5 to 15 % slower), or rows joined
+// (Zen 5, up to 10 % slower).
 #pragma once
 
 #include "elements.inl"
@@ -55,22 +62,31 @@ struct CombinedRow {
   FASTPE_ALWAYS_INLINE Vector at(std::int64_t column) const {
     return sum(T::load(x + column), Addend::load(addend + column));
   }
+  // Fetches the lines of the next row between two distances from its first byte.
   template <Access access>
-  FASTPE_ALWAYS_INLINE void put_vector(std::int64_t column, std::int64_t begin) const {
-    if constexpr (access != Access::plain) prefetch_columns<T, access>(next_x, column - begin);
-    if constexpr (access == Access::fetching) prefetch_columns<T, access>(next_out, column - begin);
-    put<T, access>(out + column, at(column));
-  }
-  // Returns the first column that is left.
-  template <Access access>
-  FASTPE_ALWAYS_INLINE std::int64_t put_vectors(std::int64_t begin, std::int64_t end) const {
-    constexpr int vectors_at_once = float_lanes == 8 ? 4 : 1;
-    std::int64_t column = begin;
-    for (; column + vectors_at_once * float_lanes <= end; column += vectors_at_once * float_lanes) {
-      for (int i = 0; i < vectors_at_once; ++i) put_vector<access>(column + i * float_lanes, begin);
+  FASTPE_ALWAYS_INLINE void prefetch(std::int64_t begin_bytes, std::int64_t end_bytes) const {
+    if constexpr (access == Access::plain || access == Access::streaming) return;
+    for (std::int64_t at = begin_bytes; at < end_bytes; at += cache_line) {
+      prefetch_line<access>(next_x + at);
+      if constexpr (access == Access::fetching) prefetch_line<access>(next_out + at);
     }
-    for (; column + float_lanes <= end; column += float_lanes) put_vector<access>(column, begin);
-    return column;
+  }
+  // Puts whole vectors and fetches the next row, if it has `end` columns.
+  template <Access access>
+  FASTPE_ALWAYS_INLINE void put_vectors(std::int64_t begin, std::int64_t end) const {
+    constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
+    constexpr std::int64_t vectors_in_line = vector_bytes<T> < cache_line ? cache_line / vector_bytes<T> : 1;
+    constexpr std::int64_t at_once = (float_lanes == 8 ? 4 : vectors_in_line) * float_lanes;
+    std::int64_t column = begin;
+    for (; column + at_once <= end; column += at_once) {
+      const std::int64_t done_bytes = (column - begin) * element_size;
+      prefetch<access>(done_bytes, done_bytes + at_once * element_size);
+      for (std::int64_t i = column; i < column + at_once; i += float_lanes) put<T, access>(out + i, at(i));
+    }
+    prefetch<access>((column - begin) * element_size, end * element_size);
+    // Rows begin anywhere in a line, so the last byte may be in one more.
+    prefetch<access>(end * element_size - 1, end * element_size);
+    for (; column + float_lanes <= end; column += float_lanes) put<T, access>(out + column, at(column));
   }
   // Any number of columns, none of which may be read or written beyond `end`.
   FASTPE_ALWAYS_INLINE void put_partials(std::int64_t begin, std::int64_t end) const {
@@ -127,7 +143,8 @@ template <class T, class Addend, bool scaled, Access access>
 void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const CombinedRow<T, Addend, scaled> r(c, row);
-    const std::int64_t aligned = elements_to_alignment<T>(r.out);
+    const bool is_unaligned = access != Access::plain && c.unaligned;
+    const std::int64_t aligned = is_unaligned ? 0 : elements_to_alignment<T>(r.out);
     const std::int64_t head = aligned < columns ? aligned : columns;
     if (columns < float_lanes) {
       r.put_partials(0, columns);

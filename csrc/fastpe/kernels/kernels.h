@@ -102,6 +102,7 @@ struct Combination {
   double scale, alpha;
   bool streaming;
   bool fetches_close;  // next_x into the first-level cache; else, or if there is next_out, into the second
+  bool unaligned;      // where next_x is fetched, stores begin where rows do, and not on a vector's boundary
 };
 
 // rotate turns pairs of columns by angles whose cosines and sines are given:

@@ -52,20 +52,25 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
 // cache; fetching ahead what is read into the first level; or storing past the caches.
 enum class Access { plain, fetching, fetching_close, streaming };
 
+constexpr std::int64_t cache_line = 64;
+
+// Fetches the line of an address that will be read soon.
+template <Access access>
+FASTPE_ALWAYS_INLINE void prefetch_line(const char* address) {
+  if constexpr (access == Access::fetching_close) {
+    FASTPE_PREFETCH_FIRST_LEVEL(address);
+  } else {
+    FASTPE_PREFETCH_SECOND_LEVEL(address);
+  }
+}
+
 // While the vector at `column` is computed, fetches the same columns of the row at `next`, once for each cache line.
 // The row's first vector may begin within a line, as it does where rows are stored on vectors' boundaries.
 template <class T, Access access>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
-  constexpr std::int64_t cache_line = 64;
   const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
   if (vector_bytes<T> < cache_line && at % cache_line >= vector_bytes<T>) return;
-  for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line) {
-    if constexpr (access == Access::fetching_close) {
-      FASTPE_PREFETCH_FIRST_LEVEL(next + at + line);
-    } else {
-      FASTPE_PREFETCH_SECOND_LEVEL(next + at + line);
-    }
-  }
+  for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line) prefetch_line<access>(next + at + line);
 }
 
 template <class T, Access access>
