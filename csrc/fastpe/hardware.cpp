@@ -46,6 +46,23 @@ std::int64_t last_level_cache_bytes() {
 // Server processors have 1.9 to 4 MiB of the last-level cache for each core.
 constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 
+// Kinds that were found to differ. Zen 1 and 2 count as Zen 3; Intel's processors and Zen 5 are among the others.
+enum class Kind { zen3, zen4, other };
+
+Kind kind_of_processor() {
+#if defined(FASTPE_HAVE_CPUID)
+  const Registers vendor = cpuid(0);  // "AuthenticAMD", in this order of registers
+  if (vendor.ebx != 0x68747541 || vendor.edx != 0x69746e65 || vendor.ecx != 0x444d4163) return Kind::other;
+  constexpr unsigned avx512f = 1u << 16;
+  if ((cpuid(7).ebx & avx512f) == 0) return Kind::zen3;
+  constexpr unsigned family_of_zen4 = 0x19;
+  const unsigned version = cpuid(1).eax;
+  const unsigned family = ((version >> 8) & 0xf) + ((version >> 20) & 0xff);
+  if (family == family_of_zen4) return Kind::zen4;
+#endif
+  return Kind::other;
+}
+
 }  // namespace
 
 std::int64_t first_level_cache_bytes() {
@@ -76,26 +93,34 @@ std::int64_t streaming_threshold_bytes() {
   return bytes;
 }
 
-std::int64_t cached_array_bytes() {
-  static const std::int64_t bytes = [] {
-    const std::int64_t streaming = streaming_threshold_bytes();
-    return is_amd_without_avx512() ? std::min(streaming / 2 * 3, last_level_cache_bytes() / 8 * 3) : streaming / 2;
+const ProcessorTraits& processor_traits() {
+  static const ProcessorTraits traits = [] {
+    const std::int64_t streaming = streaming_threshold_bytes(), last_level = last_level_cache_bytes();
+    ProcessorTraits t;
+    t.cached_array_bytes = streaming / 2;
+    t.resident_tile_bytes = first_level_cache_bytes() / 8 * 3;
+    switch (kind_of_processor()) {
+      case Kind::zen3:
+        t.cached_array_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
+        // The second level is as fast as the first, and x is read sooner the longer it runs on: sums and rotations take
+        // 0.87 to 1 of the time. On Zen 4, sums would take up to 1.3.
+        t.resident_tile_bytes = second_level_cache_bytes() / 4;
+        t.reads_rows_from_last_level = true;
+        t.streams_row_by_row = true;
+        t.fetches_batches_itself = true;
+        break;
+      case Kind::zen4:
+        // Of 12 MiB, sums take from 0.7 to twice of the time without fetching, by what others use of the last level.
+        t.cached_array_bytes = std::min(streaming, last_level);
+        t.reads_rows_from_last_level = true;
+        t.fetches_items_close = false;
+        t.has_unaligned_sums = true;
+        break;
+      case Kind::other: break;
+    }
+    return t;
   }();
-  return bytes;
-}
-
-bool is_amd_without_avx512() {
-#if defined(FASTPE_HAVE_CPUID)
-  static const bool is_such = [] {
-    const Registers vendor = cpuid(0);  // "AuthenticAMD", in this order of registers
-    const bool is_amd = vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 && vendor.ecx == 0x444d4163;
-    constexpr unsigned avx512f = 1u << 16;
-    return is_amd && (cpuid(7).ebx & avx512f) == 0;
-  }();
-  return is_such;
-#else
-  return false;
-#endif
+  return traits;
 }
 
 std::int64_t memory_bytes() {

@@ -14,13 +14,26 @@ std::int64_t second_level_cache_bytes();
 // those of other virtual machines; or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
 
-// Arrays up to this size are expected to stay in the cache from one call to the next.
-std::int64_t cached_array_bytes();
-
-// Whether this is one of AMD's processors without AVX-512, of which Zen 3 was measured. Streaming stores that go to
-// several rows in turn are slow there, and the last level is fast: it gives rows in half of the time that it takes to
-// make them, and holds an array of 12 MiB of its 32.
-bool is_amd_without_avx512();
+// How kinds of processors differ, as far as it was measured. The values here are those of an Intel server, which
+// processors that were not measured get, too.
+struct ProcessorTraits {
+  // Arrays up to this size are expected to stay in the cache from one call to the next.
+  std::int64_t cached_array_bytes = 0;
+  // The part of a tile that stays in the cache beside x, if x is in the cache, too. It has to be in the first level:
+  // read from the second, it would halve the speed of everything that passes through.
+  std::int64_t resident_tile_bytes = 0;
+  // The last level gives rows in half of the time that it takes to make them.
+  bool reads_rows_from_last_level = false;
+  // Streaming stores that go to several rows in turn are slow, and so is making a value twice.
+  bool streams_row_by_row = false;
+  // The processor fetches batches of float32 and float64 from memory in time, for one thread that sums them in place.
+  bool fetches_batches_itself = false;
+  // Rows of another item may be fetched into the first level, where it has room.
+  bool fetches_items_close = true;
+  // In memory, sums are faster if stores begin where rows do, and not on a vector's boundary.
+  bool has_unaligned_sums = false;
+};
+const ProcessorTraits& processor_traits();
 
 // The size of this machine's memory; 0 if it is unknown.
 std::int64_t memory_bytes();

@@ -12,9 +12,10 @@ constexpr std::int64_t cache_line_bytes = 64;
 
 // How a call uses memory.
 struct Memory {
-  bool streaming = false;      // stores bypass the cache
-  bool fetches_ahead = false;  // x comes from memory: the processor's own prefetching is too late
-  bool fetches_close = false;  // x is fetched into the first-level cache, which has room
+  bool streaming = false;       // stores bypass the cache
+  bool fetches_ahead = false;   // x comes from memory: the processor's own prefetching is too late
+  bool fetches_close = false;   // x is fetched into the first-level cache, which has room
+  bool unaligned_sums = false;  // stores of sums begin where rows do
 };
 
 // Rows l .. l + count - 1 of an encoding, and these of its columns. Columns from the operation's jump_column on lie

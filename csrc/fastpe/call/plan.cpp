@@ -14,17 +14,15 @@ constexpr std::int64_t step_bytes = 4 * 1024 * 1024;
 constexpr std::int64_t strided_step_bytes = 128 * 1024;  // every element may be a cache miss, or a new page
 
 constexpr std::int64_t tile_bytes_wanted = 192 * 1024;
-// The part of a tile that stays in the cache beside x. On most processors it has to be the first level: read from the
-// second, it would halve the speed of everything that passes through. On Zen 3 the second level is as fast, and x is
-// read sooner the longer it runs on: sums and rotations take 0.87 to 1 of the time with a quarter of the second level.
-std::int64_t resident_bytes() {
-  return is_amd_without_avx512() ? second_level_cache_bytes() / 4 : first_level_cache_bytes() / 8 * 3;
-}
-// The same if x comes from memory and two segments of it have room beside the tile.
+// The part of a tile that stays in the cache if x comes from memory and two segments of it have room beside the tile.
 constexpr std::int64_t resident_bytes_from_memory = 12 * 1024;
-// Else x only passes through the first level. Rotations of heads then take 3 to 7 % less time than with 12 KiB, and
-// sums the same (Zen 3).
-std::int64_t resident_bytes_alone() { return first_level_cache_bytes() / 4 * 3; }
+// The same if x only passes through the first level. Short segments of x jump too often to where nothing was fetched by
+// the processor itself: 16-bit sums take 0.8 to 1 of the time that they take with 24 KiB, and rotations of heads 0.93
+// to 1 (Zen 4). On Zen 3, rotations took 0.93 to 0.97 with 24 KiB instead of 12, and sums the same with 16 to 64.
+std::int64_t resident_bytes_alone() {
+  constexpr std::int64_t most = 64 * 1024;
+  return std::max(first_level_cache_bytes() / 4 * 3, std::min(most, second_level_cache_bytes() / 16));
+}
 
 // Rows for runs this short are read faster than they are expanded into the output.
 constexpr std::int64_t rows_worth_expanding = 8;
@@ -35,14 +33,18 @@ std::int64_t whole_cache_lines(std::int64_t bytes) {
   return (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
 }
 
-bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= cached_array_bytes(); }
+bool is_wide_sum(const OperationShape& shape) {
+  return shape.is_sum && shape.is_in_place && shape.dtype == row_dtype(shape.dtype);
+}
+
+bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= processor_traits().cached_array_bytes; }
 
 // Whether one item's ready rows are read faster than expanded at their place: if all stays in the cache. Rows that are
 // only copied must stay close on most processors: on an Intel server, AVX-512 expands them in half the time that the
 // last level takes.
 bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds, int threads) {
   if (bounds.rows < rows_worth_expanding * bounds.runs) return true;
-  const bool may_be_in_last_level = shape.reads_items || is_amd_without_avx512();
+  const bool may_be_in_last_level = shape.reads_items || processor_traits().reads_rows_from_last_level;
   return may_be_in_last_level ? fits_in_cache(shape) : 2 * shape.bytes_written <= threads * second_level_cache_bytes();
 }
 
@@ -50,8 +52,14 @@ bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds
 // float32 or float64 in place. Without fetching ahead they take 0.87 to 1.03 of the time; with two threads 0.83
 // to 1.15, sums of 16 bits 1.09 to 1.2, rotations 1.2 to 1.4. To fetch the start of each page alone takes 1.4 to 2.4.
 bool own_prefetching_suffices(const OperationShape& shape, const Plan& plan) {
-  const bool is_wide_sum = shape.is_sum && shape.is_in_place && shape.dtype == row_dtype(shape.dtype);
-  return is_amd_without_avx512() && is_wide_sum && plan.shares_rows && plan.threads == 1;
+  return processor_traits().fetches_batches_itself && is_wide_sum(shape) && plan.shares_rows && plan.threads == 1;
+}
+
+// Whether stores of a sum begin where rows do. On Zen 4, they take 0.7 to 0.95 of the time of stores that begin on a
+// vector's boundary if x comes from memory, and 1.1 to 1.2 if it comes from the last level; 16-bit sums gain nothing.
+bool is_sum_unaligned(const OperationShape& shape) {
+  const bool is_in_memory = shape.bytes_written > 2 * streaming_threshold_bytes();
+  return processor_traits().has_unaligned_sums && is_wide_sum(shape) && is_in_memory;
 }
 
 Memory memory_of(const OperationShape& shape, const Plan& plan) {
@@ -61,6 +69,7 @@ Memory memory_of(const OperationShape& shape, const Plan& plan) {
   // cache that does hold the array costs a sum half of its speed (Zen 5, AVX2; nothing with AVX-512), or a quarter, and
   // a rotation, too (Zen 3).
   memory.fetches_ahead = !fits_in_cache(shape) && !own_prefetching_suffices(shape, plan);
+  memory.unaligned_sums = is_sum_unaligned(shape);
   return memory;
 }
 
@@ -69,7 +78,7 @@ TileShape tile_of(const OperationShape& shape, std::int64_t columns, const Block
   TileShape tile;
   tile.row_stride_bytes = whole_cache_lines(columns * element_bytes(shape.tile_dtype));
   if (!memory.fetches_ahead) {
-    tile.segment_rows = std::max<std::int64_t>(1, resident_bytes() / tile.row_stride_bytes);
+    tile.segment_rows = std::max<std::int64_t>(1, processor_traits().resident_tile_bytes / tile.row_stride_bytes);
     // A tile starts as far from a line's boundary as the rows it is added to: no load of the sum then straddles two
     // lines. That pays in the cache (up to a tenth), and costs where x comes from memory, or has smaller elements.
     if (shape.tile_dtype == shape.dtype) {
@@ -79,7 +88,8 @@ TileShape tile_of(const OperationShape& shape, std::int64_t columns, const Block
     tile.segment_rows = std::max<std::int64_t>(1, resident_bytes_from_memory / tile.row_stride_bytes);
     const std::int64_t x_row_bytes = columns * element_bytes(shape.dtype);
     const std::int64_t bytes_in_use = tile.segment_rows * (tile.row_stride_bytes + 2 * x_row_bytes);
-    memory.fetches_close = bytes_in_use <= first_level_cache_bytes();
+    const bool is_near = shape.inner_items > 1 || processor_traits().fetches_items_close;
+    memory.fetches_close = is_near && bytes_in_use <= first_level_cache_bytes();
     if (!memory.fetches_close) {
       tile.segment_rows = std::max(tile.segment_rows, resident_bytes_alone() / tile.row_stride_bytes);
     }

@@ -19,6 +19,7 @@ inline Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t
   c.alpha = factors.alpha;
   c.streaming = memory.streaming;
   c.fetches_close = memory.fetches_close;
+  c.unaligned = memory.unaligned_sums;
   return c;
 }
 

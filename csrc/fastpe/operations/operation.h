@@ -15,6 +15,7 @@ namespace fastpe {
 struct OperationShape {
   std::int64_t rows = 1;  // of arguments
   std::int64_t items_per_row = 1;
+  std::int64_t inner_items = 1;  // that lie inside of the sequence, so that their rows of one position are neighbours
   std::int64_t seq_len = 0;
   std::int64_t columns = 0;          // of the encoding, which may be fewer than an item's
   std::int64_t columns_at_once = 0;  // that one pass over the rows takes

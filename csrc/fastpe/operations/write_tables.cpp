@@ -24,7 +24,7 @@ int copies_of(TableForm form) {
 // Whether rows with each column twice are made once, in a tile, and written twice from there.
 bool is_written_from_tile(TableForm form) {
   const bool has_columns_twice = form == TableForm::tile || form == TableForm::repeat;
-  return has_columns_twice && is_amd_without_avx512();
+  return has_columns_twice && processor_traits().streams_row_by_row;
 }
 
 OperationShape shape_of(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs) {

@@ -124,7 +124,7 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   expansion.bound = std::fabs(encoder_.spec().output_scale);
   expansion.fetches_ahead = sink.memory.fetches_ahead;
   expansion.streaming = sink.memory.streaming;
-  expansion.streams_row_by_row = is_amd_without_avx512();
+  expansion.streams_row_by_row = processor_traits().streams_row_by_row;
   const auto first_of_sink = [&sink](const Anchor& anchor) { return from_column(anchor, sink.columns.first); };
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
