@@ -240,7 +240,7 @@ class FetchedRows : public Array {
 // has_next_out: whether other rows are written than are read. offsets_bytes: those of gathered rows, or null.
 template <class Kernel, class Arguments>
 void check_fetches(Kernel kernel, Arguments arguments, DType dtype, bool has_next_out,
-                   const std::int64_t* offsets_bytes, std::int64_t shift = 0) {
+                   const std::int64_t* offsets_bytes, std::int64_t shift = 0, bool streams = false) {
   const FetchedRows x(dtype, shift), next_x(dtype, shift), out(dtype, shift), next_out(dtype, shift);
   arguments.out = out.data;
   arguments.x = x.data;
@@ -261,7 +261,7 @@ void check_fetches(Kernel kernel, Arguments arguments, DType dtype, bool has_nex
     fastpe::testing::fetched = &fetched;
     kernel(arguments);
     fastpe::testing::fetched = nullptr;
-    const bool into_first_level = fetches_close && !has_next_out;
+    const bool into_first_level = fetches_close && !has_next_out && !streams;
     CHECK(fetched.into_first_level == (into_first_level ? expected : Lines()));
     CHECK(fetched.into_second_level == (into_first_level ? Lines() : expected));
   }
@@ -287,6 +287,11 @@ void every_fetching_kernel(const Kernels& kernels) {
           c.x_offsets_bytes = offsets_bytes;
           check_fetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, offsets_bytes, shift);
         }
+        if (!can_stream(dtype)) continue;
+        Combination streamed = c;
+        streamed.streaming = true;
+        check_fetches(kernels.combine[index_of(dtype)], streamed, dtype, false, offsets_bytes, shift, true);
+        kernels.streaming_fence();
       }
       for (const bool interleaved : {false, true}) {
         for (const bool backwards : {false, true}) {
