@@ -99,9 +99,10 @@ const ProcessorTraits& processor_traits() {
     ProcessorTraits t;
     t.cached_array_bytes = streaming / 2;
     t.resident_tile_bytes = first_level_cache_bytes() / 8 * 3;
+    t.largest_read_bytes = t.cached_array_bytes;
     switch (kind_of_processor()) {
       case Kind::zen3:
-        t.cached_array_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
+        t.cached_array_bytes = t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
         // The second level is as fast as the first, and x is read sooner the longer it runs on: sums and rotations take
         // 0.87 to 1 of the time. On Zen 4, sums would take up to 1.3.
         t.resident_tile_bytes = second_level_cache_bytes() / 4;
@@ -112,7 +113,9 @@ const ProcessorTraits& processor_traits() {
       case Kind::zen4:
         // Of 12 MiB, sums take from 0.7 to twice of the time without fetching, by what others use of the last level.
         t.cached_array_bytes = std::min(streaming, last_level);
+        t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
         t.reads_rows_from_last_level = true;
+        t.fetches_sequences_itself = true;
         t.fetches_items_close = false;
         t.has_unaligned_sums = true;
         break;

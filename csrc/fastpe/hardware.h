@@ -22,8 +22,12 @@ struct ProcessorTraits {
   // The part of a tile that stays in the cache beside x, if x is in the cache, too. It has to be in the first level:
   // read from the second, it would halve the speed of everything that passes through.
   std::int64_t resident_tile_bytes = 0;
+  // One sequence of up to this size is added to ready rows faster than to rows that are made at their place.
+  std::int64_t largest_read_bytes = 0;
   // The last level gives rows in half of the time that it takes to make them.
   bool reads_rows_from_last_level = false;
+  // The processor fetches one sequence and its ready rows from memory in time.
+  bool fetches_sequences_itself = false;
   // Streaming stores that go to several rows in turn are slow, and so is making a value twice.
   bool streams_row_by_row = false;
   // The processor fetches batches of float32 and float64 from memory in time, for one thread that sums them in place.
