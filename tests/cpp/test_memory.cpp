@@ -267,7 +267,49 @@ void check_fetches(Kernel kernel, Arguments arguments, DType dtype, bool has_nex
   }
 }
 
+// A panel fetches the next one, and the last panel the first one of the next call's rows: each line of a row is
+// fetched, in these rows or in those of the next call.
+void expanding_fetches_what_comes_next(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
+                                       bool adds) {
+  const std::int64_t padded = columns + 2 * column_padding, row_bytes = columns * element_bytes(dtype);
+  const std::vector<double> zeros(static_cast<std::size_t>((block_radius + 1) * padded));
+  const Array x(dtype, 2 * whole_pair * columns, shift, 128), out(dtype, 2 * whole_pair * columns, shift, 128);
+  Expansion e{};
+  for (Anchor& anchor : e.anchors) anchor = {zeros.data(), zeros.data(), {}};
+  e.fine = {zeros.data(), zeros.data(), zeros.data(), zeros.data(), padded};
+  e.first_row = -block_radius;
+  e.last_row = e.first_row + whole_pair - 1;
+  e.columns = e.jump_column = columns;
+  e.out = out.data;
+  e.x = adds ? x.data : nullptr;
+  e.out_row_stride_bytes = e.x_row_stride_bytes = row_bytes;
+  e.scale = e.alpha = e.bound = 1.0;
+  e.fetches_ahead = true;
+  Fetched fetched;
+  fastpe::testing::fetched = &fetched;
+  kernels.expand[index_of(dtype)](e);
+  fastpe::testing::fetched = nullptr;
+  CHECK(fetched.into_first_level.empty());
+  const auto is_fetched = [&fetched](const char* byte) {
+    return fetched.into_second_level.count(reinterpret_cast<std::uintptr_t>(byte) / fastpe::testing::line_bytes) > 0;
+  };
+  const char* const rows = (adds ? x : out).data;
+  int missing = 0;
+  for (std::int64_t at = 0; at < whole_pair * row_bytes; at += element_bytes(dtype)) {
+    missing += is_fetched(rows + at) || is_fetched(rows + at + whole_pair * row_bytes) ? 0 : 1;
+  }
+  CHECK_EQUAL(missing, 0);
+}
+
 void every_fetching_kernel(const Kernels& kernels) {
+  for (const DType dtype : all_dtypes) {
+    // Of 1008 columns, not all rows begin at the same place in a line.
+    for (const std::int64_t columns : {64, 128, 256, 320, 384, 512, 640, 768, 1008}) {
+      for (const std::int64_t shift : {0, 4}) {
+        for (const bool adds : {false, true}) expanding_fetches_what_comes_next(kernels, dtype, columns, shift, adds);
+      }
+    }
+  }
   const std::vector<double> ones(FetchedRows::columns, 1.0);
   const char* const table = reinterpret_cast<const char*>(ones.data());
   for (const DType dtype : all_dtypes) {

@@ -37,7 +37,8 @@ struct Part {
   // Columns from the first vector to the next one, which lies on a vector's boundary: 1 .. float_lanes. The second
   // field has those after the jump.
   std::int64_t first_step, first_step_after_jump;
-  std::int64_t ahead_bytes = 0;  // fetches go to addresses ahead_bytes ahead
+  // The part that comes next is ahead_bytes ahead and has ahead_columns.
+  std::int64_t ahead_bytes = 0, ahead_columns = 0;
 };
 
 // Conversions to 16 bits, and the arithmetic of float64, take longer than stores that straddle two cache lines.
@@ -256,6 +257,21 @@ FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::in
       });
 }
 
+// Fetches the columns of the next part from `column` on, which no vector of this part fetches.
+template <class T, Mode mode, int row_set>
+FASTPE_ALWAYS_INLINE void prefetch_rest(const RowsAt<T, row_set>& rows, const Part& part, std::int64_t column) {
+  constexpr std::int64_t columns_in_line = cache_line / static_cast<std::int64_t>(sizeof(typename T::Element));
+  for (; column < part.ahead_columns; column += columns_in_line) {
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      for (int side = 0; side < 2; ++side) {
+        if ((row_set & row_bit(anchor, side)) == 0) continue;
+        const auto* read = mode == Mode::write ? rows.out[anchor][side] : rows.x[anchor][side];
+        prefetch_line<Access::fetching>(reinterpret_cast<const char*>(read + column) + part.ahead_bytes);
+      }
+    }
+  }
+}
+
 // Streams a line of each row, one whole line after the other: else the halves of a line leave the processor apart.
 template <class T, Mode mode, From from, int row_set>
 FASTPE_ALWAYS_INLINE void stream_line(const RowsAt<T, row_set>& rows, std::int64_t column) {
@@ -383,6 +399,7 @@ inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part
     rows.jump(part.jump_bytes);
     step = part.first_step_after_jump;
   }
+  if constexpr (access == Access::fetching) prefetch_rest<T, mode>(rows, part, column);
   if (column < part.columns) expand_tails<T, mode, from>(e, anchors, part, first_anchor, row, column, row_set);
 }
 
@@ -492,16 +509,26 @@ void expand_panels(const Expansion& e, std::int64_t first, std::int64_t last) {
   constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
   const std::int64_t rows = e.last_row - e.first_row + 1;
   const std::int64_t row_stride_bytes = mode == Mode::write ? e.out_row_stride_bytes : e.x_row_stride_bytes;
-  std::int64_t columns = rows == 1 ? last - first : panel_columns;
+  std::int64_t width = panel_columns;
+  if (access == Access::fetching) {
+    // Each panel fetches the next one, so they are about as wide.
+    const std::int64_t panels = (last - first + panel_columns - 1) / panel_columns;
+    const std::int64_t share = (last - first + panels - 1) / panels;
+    width = (share + float_lanes - 1) / float_lanes * float_lanes;
+  }
+  std::int64_t columns = rows == 1 ? last - first : width;
   if (mode == Mode::write && access != Access::streaming) {
     // The panels after the first one begin on a vector's boundary.
     columns += first_step_from<T>(e.out, e.out_row_stride_bytes, columns) % float_lanes;
   }
-  for (std::int64_t begin = first; begin < last; columns = panel_columns) {
+  const std::int64_t first_columns = columns < last - first ? columns : last - first;
+  for (std::int64_t begin = first; begin < last; columns = width) {
     Part part = Part::of<T>(e, begin, begin + columns < last ? columns : last - begin);
+    const std::int64_t left = last - begin - part.columns;
     // The next call's rows begin after the last panel.
-    const bool is_last = begin + part.columns == last;
-    part.ahead_bytes = is_last ? rows * row_stride_bytes - (begin - first) * element_size : part.columns * element_size;
+    part.ahead_bytes =
+        left > 0 ? part.columns * element_size : rows * row_stride_bytes - (begin - first) * element_size;
+    part.ahead_columns = left == 0 ? first_columns : width < left ? width : left;
     expand_panel<T, mode, access>(e, part);
     begin += part.columns;
   }
