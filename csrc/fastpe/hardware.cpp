@@ -95,11 +95,13 @@ std::int64_t streaming_threshold_bytes() {
 
 const ProcessorTraits& processor_traits() {
   static const ProcessorTraits traits = [] {
-    const std::int64_t streaming = streaming_threshold_bytes(), last_level = last_level_cache_bytes();
+    const std::int64_t streaming = std::min(streaming_threshold_bytes(), INT64_MAX / 4);
+    const std::int64_t last_level = last_level_cache_bytes();
     ProcessorTraits t;
     t.cached_array_bytes = streaming / 2;
     t.resident_tile_bytes = first_level_cache_bytes() / 8 * 3;
     t.largest_read_bytes = t.cached_array_bytes;
+    t.largest_plain_expansion_bytes = streaming;
     switch (kind_of_processor()) {
       case Kind::zen3:
         t.cached_array_bytes = t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
@@ -116,6 +118,10 @@ const ProcessorTraits& processor_traits() {
         t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
         t.reads_rows_from_last_level = true;
         t.fetches_sequences_itself = true;
+        // Encodings of 12 MiB take 0.8 to 1.05 of the time that they take if they are streamed (one thread; two: 0.44
+        // to 0.63), of 24 MiB 0.85 to 1.43 (0.47 to 0.69), of 64 MiB 0.9 to 1.6 (0.78 to 1.07).
+        t.largest_plain_expansion_bytes = streaming < last_level ? 2 * streaming : streaming;
+        t.stores_narrow_rows_plainly = true;
         t.fetches_items_close = false;
         t.has_unaligned_sums = true;
         break;

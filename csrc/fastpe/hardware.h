@@ -10,7 +10,7 @@ namespace fastpe {
 std::int64_t first_level_cache_bytes();
 std::int64_t second_level_cache_bytes();
 
-// Outputs larger than this bypass the cache: what a call may expect of the last level, which processors share, also
+// Outputs larger than this may bypass the cache: what a call may expect of the last level, which processors share, also
 // those of other virtual machines; or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
 
@@ -28,6 +28,10 @@ struct ProcessorTraits {
   bool reads_rows_from_last_level = false;
   // The processor fetches one sequence and its ready rows from memory in time.
   bool fetches_sequences_itself = false;
+  // Expansions of up to this size are stored plainly: their lines are fetched ahead, which other plain stores' are not.
+  std::int64_t largest_plain_expansion_bytes = 0;
+  // Narrow rows are better stored plainly, and fetched ahead. Kernels know which rows are narrow.
+  bool stores_narrow_rows_plainly = false;
   // Streaming stores that go to several rows in turn are slow, and so is making a value twice.
   bool streams_row_by_row = false;
   // The processor fetches batches of float32 and float64 from memory in time, for one thread that sums them in place.

@@ -86,25 +86,39 @@ void check_streaming(Kernel kernel, const Arguments& arguments, bool streams) {
 constexpr std::int64_t whole_pair = blocks_at_once * block_rows;
 constexpr std::int64_t most_narrow_bytes = 24 * 1024;
 
-// The stores of an expansion of so many rows, from the first one of a block on.
-int expanding(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift,
-              std::int64_t gap, bool adds, bool row_by_row = false) {
-  const std::int64_t padded = columns + 2 * column_padding;
-  const std::vector<double> zeros(static_cast<std::size_t>((block_radius + 1) * padded));
-  const Array x(dtype, rows * (columns + gap), shift, 128), out(dtype, rows * (columns + gap), shift, 128);
+// An expansion of so many rows, from the first one of a block on. Its arrays have room for as many rows more.
+struct ExpandedRows {
+  ExpandedRows(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift, std::int64_t gap, bool adds)
+      : padded(columns + 2 * column_padding),
+        zeros(static_cast<std::size_t>((block_radius + 1) * padded)),
+        x(dtype, 2 * rows * (columns + gap), shift, 128),
+        out(dtype, 2 * rows * (columns + gap), shift, 128) {
+    for (Anchor& anchor : e.anchors) anchor = {zeros.data(), zeros.data(), {}};
+    e.fine = {zeros.data(), zeros.data(), zeros.data(), zeros.data(), padded};
+    e.first_row = -block_radius;
+    e.last_row = e.first_row + rows - 1;
+    e.columns = e.jump_column = columns;
+    e.out = out.data;
+    e.x = adds ? x.data : nullptr;
+    e.out_row_stride_bytes = e.x_row_stride_bytes = (columns + gap) * element_bytes(dtype);
+    e.scale = e.alpha = e.bound = 1.0;
+  }
+
+  const std::int64_t padded;
+  const std::vector<double> zeros;
+  const Array x, out;
   Expansion e{};
-  for (Anchor& anchor : e.anchors) anchor = {zeros.data(), zeros.data(), {}};
-  e.fine = {zeros.data(), zeros.data(), zeros.data(), zeros.data(), padded};
-  e.first_row = -block_radius;
-  e.last_row = e.first_row + rows - 1;
-  e.columns = e.jump_column = columns;
-  e.out = out.data;
-  e.x = adds ? x.data : nullptr;
-  e.out_row_stride_bytes = e.x_row_stride_bytes = (columns + gap) * element_bytes(dtype);
-  e.scale = e.alpha = e.bound = 1.0;
-  e.streaming = true;
-  e.streams_row_by_row = row_by_row;
-  return stores_of(kernels.expand[index_of(dtype)], e);
+};
+
+enum class Streaming { lines_in_turn, row_by_row, wide_rows_alone };
+
+int expanding(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift,
+              std::int64_t gap, bool adds, Streaming streaming = Streaming::lines_in_turn) {
+  ExpandedRows expanded(dtype, rows, columns, shift, gap, adds);
+  expanded.e.streaming = true;
+  expanded.e.streams_row_by_row = streaming == Streaming::row_by_row;
+  expanded.e.stores_narrow_rows_plainly = streaming == Streaming::wide_rows_alone;
+  return stores_of(kernels.expand[index_of(dtype)], expanded.e);
 }
 
 // The stores of the angles of 5 rows.
@@ -139,8 +153,14 @@ void every_line_is_streamed_once(const Kernels& kernels, std::int64_t lanes) {
                     is_streamed ? bytes : 0);
         // Where rows are streamed best row by row, wide ones of float64 are not streamed.
         const bool streams = dtype == DType::float32 || row_bytes < 1024;
-        CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false, true) * register_bytes,
-                    streams && is_streamed ? bytes : 0);
+        CHECK_EQUAL(
+            expanding(kernels, dtype, whole_pair, columns, shift, 0, false, Streaming::row_by_row) * register_bytes,
+            streams && is_streamed ? bytes : 0);
+        // With AVX2, rows of up to 1024 bytes are narrow, with AVX-512 those of up to 256.
+        const std::int64_t most_plain_bytes = lanes == 8 ? 1024 : 256;
+        CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false, Streaming::wide_rows_alone) *
+                        register_bytes,
+                    row_bytes > most_plain_bytes && is_streamed ? bytes : 0);
         // The last line is not streamed if there is no seam, either.
         CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 0) * register_bytes, 5 * row_bytes - line);
         CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 16), 0);
@@ -271,29 +291,18 @@ void check_fetches(Kernel kernel, Arguments arguments, DType dtype, bool has_nex
 // fetched, in these rows or in those of the next call.
 void expanding_fetches_what_comes_next(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                        bool adds) {
-  const std::int64_t padded = columns + 2 * column_padding, row_bytes = columns * element_bytes(dtype);
-  const std::vector<double> zeros(static_cast<std::size_t>((block_radius + 1) * padded));
-  const Array x(dtype, 2 * whole_pair * columns, shift, 128), out(dtype, 2 * whole_pair * columns, shift, 128);
-  Expansion e{};
-  for (Anchor& anchor : e.anchors) anchor = {zeros.data(), zeros.data(), {}};
-  e.fine = {zeros.data(), zeros.data(), zeros.data(), zeros.data(), padded};
-  e.first_row = -block_radius;
-  e.last_row = e.first_row + whole_pair - 1;
-  e.columns = e.jump_column = columns;
-  e.out = out.data;
-  e.x = adds ? x.data : nullptr;
-  e.out_row_stride_bytes = e.x_row_stride_bytes = row_bytes;
-  e.scale = e.alpha = e.bound = 1.0;
-  e.fetches_ahead = true;
+  ExpandedRows expanded(dtype, whole_pair, columns, shift, 0, adds);
+  expanded.e.fetches_ahead = true;
   Fetched fetched;
   fastpe::testing::fetched = &fetched;
-  kernels.expand[index_of(dtype)](e);
+  kernels.expand[index_of(dtype)](expanded.e);
   fastpe::testing::fetched = nullptr;
   CHECK(fetched.into_first_level.empty());
   const auto is_fetched = [&fetched](const char* byte) {
     return fetched.into_second_level.count(reinterpret_cast<std::uintptr_t>(byte) / fastpe::testing::line_bytes) > 0;
   };
-  const char* const rows = (adds ? x : out).data;
+  const std::int64_t row_bytes = columns * element_bytes(dtype);
+  const char* const rows = (adds ? expanded.x : expanded.out).data;
   int missing = 0;
   for (std::int64_t at = 0; at < whole_pair * row_bytes; at += element_bytes(dtype)) {
     missing += is_fetched(rows + at) || is_fetched(rows + at + whole_pair * row_bytes) ? 0 : 1;
@@ -354,7 +363,7 @@ void every_fetching_kernel(const Kernels& kernels) {
 // Calls are large enough for two threads.
 void every_call(std::int64_t lanes) {
   using namespace fastpe::testing;
-  constexpr std::int64_t rows = 2000, columns = 256;
+  constexpr std::int64_t rows = 2000, columns = 384;
   const KeepingEncoder encoder(spec_of(columns));
   const auto check_fences = [&](const Operation& operation, bool streams) {
     for (const int threads : {1, 2}) {

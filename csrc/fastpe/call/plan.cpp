@@ -39,8 +39,10 @@ bool is_wide_sum(const OperationShape& shape) {
 
 bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= processor_traits().cached_array_bytes; }
 
-bool is_streamed(const OperationShape& shape) {
-  return can_stream(shape.dtype) && !shape.is_in_place && shape.bytes_written > streaming_threshold_bytes();
+bool is_streamed(const OperationShape& shape, const Source& source) {
+  if (!can_stream(shape.dtype) || shape.is_in_place || shape.bytes_written <= streaming_threshold_bytes()) return false;
+  const bool is_fetched = shape.sinks > 0 && !shape.reads_items && source.fetches_ahead();
+  return !is_fetched || shape.bytes_written > processor_traits().largest_plain_expansion_bytes;
 }
 
 bool has_long_runs(const PositionBounds& bounds) { return bounds.rows >= rows_worth_expanding * bounds.runs; }
@@ -49,14 +51,14 @@ bool has_long_runs(const PositionBounds& bounds) { return bounds.rows >= rows_wo
 // only copied must stay close on most processors: on an Intel server, AVX-512 expands them in half the time that the
 // last level takes. Sums that are streamed from memory take 0.7 to 1.05 of the time with AVX-512 and 0.45 to 1 with
 // AVX2, which does not stream them as it expands them (Zen 4).
-bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds, int threads) {
+bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds, const Plan& plan) {
   if (!has_long_runs(bounds)) return true;
   const ProcessorTraits& traits = processor_traits();
   if (!shape.reads_items && !traits.reads_rows_from_last_level) {
-    return 2 * shape.bytes_written <= threads * second_level_cache_bytes();
+    return 2 * shape.bytes_written <= plan.threads * second_level_cache_bytes();
   }
   return shape.bytes_written <= traits.largest_read_bytes ||
-         (traits.fetches_sequences_itself && shape.is_sum && is_streamed(shape));
+         (traits.fetches_sequences_itself && shape.is_sum && plan.memory.streaming);
 }
 
 // Whether the processor itself fetches x from memory in time: it does on Zen 3, for one thread that sums batches of
@@ -73,9 +75,9 @@ bool is_sum_unaligned(const OperationShape& shape) {
   return processor_traits().has_unaligned_sums && is_wide_sum(shape) && is_in_memory;
 }
 
-Memory memory_of(const OperationShape& shape, const Plan& plan) {
+Memory memory_of(const OperationShape& shape, const Source& source, const Plan& plan) {
   Memory memory;
-  memory.streaming = is_streamed(shape);
+  memory.streaming = is_streamed(shape, source);
   // From memory, a rotation is up to 5 times slower without fetching ahead, a sum 2 times. Fetching from a last-level
   // cache that does hold the array costs a sum half of its speed (Zen 5, AVX2; nothing with AVX-512), or a quarter, and
   // a rotation, too (Zen 3).
@@ -192,13 +194,12 @@ Plan make_plan(const Call& call, const PositionBounds& bounds, Interruption* int
   plan.in_any_order = call.positions.are_in_any_order();
   plan.columns_at_once = shape.columns_at_once;
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
-  plan.memory = memory_of(shape, plan);
+  plan.memory = memory_of(shape, source, plan);
 
   const bool is_one_item_a_tile = !plan.shares_rows && shape.items_per_row == 1;
   plan.strategy = shape.sinks > 0 && is_one_item_a_tile ? Strategy::expand_into_out : Strategy::expand_into_tile;
   if (source.has_ready_rows(shape.tile_dtype, bounds)) {
-    if (!source.expands() || plan.strategy == Strategy::expand_into_tile ||
-        is_reading_faster(shape, bounds, plan.threads)) {
+    if (!source.expands() || plan.strategy == Strategy::expand_into_tile || is_reading_faster(shape, bounds, plan)) {
       plan.ready = source.ready_rows(shape.tile_dtype, bounds, call.max_threads, interruption);
     }
   }

@@ -17,9 +17,10 @@
 // conversion of 8 values takes 1.3; storing to the second level takes 2 to 3, and both together 7 to 7.5. On Zen 5
 // these are 3.3, 2.1 and 5.6, so they overlap little.
 //
-// Where x or out is fetched ahead, panels are about as wide as each other, and the last one fetches the first one of the
-// next rows. With panels of 256 columns and a narrow last one, a third of the columns of rows of 384 came unfetched: sums
-// of one sequence from memory took 1.4 to 1.7 times as long (1.3 for 640 columns, 1.5 to 1.9 for 320; Zen 4).
+// Where x or out is fetched ahead, panels are about as wide as each other, and the last one fetches the first one of
+// the next rows. With panels of 256 columns and a narrow last one, a third of the columns of rows of 384 came
+// unfetched: sums of one sequence from memory took 1.4 to 1.7 times as long (1.3 for 640 columns, 1.5 to 1.9 for 320;
+// Zen 4).
 //
 // These were no better on the whole (on Zen 4, if nothing else is said):
 // - pairs of (sin, cos) interleaved at the store (0 to 12 % faster in the cache with AVX-512, 20 % slower with AVX2,

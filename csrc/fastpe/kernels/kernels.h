@@ -84,6 +84,7 @@ struct Expansion {
   bool fetches_ahead;       // x, or out where there is no x, into the second-level cache
   bool streaming;           // bypass the cache, where rows are aligned alike
   bool streams_row_by_row;  // a panel's rows one after the other, not a line of each in turn
+  bool stores_narrow_rows_plainly;
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.

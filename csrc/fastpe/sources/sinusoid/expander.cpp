@@ -42,12 +42,14 @@ FineTables from_column(FineTables tables, std::int64_t column) {
   return tables;
 }
 
-// Rows that jump from one array to another are streamed in two pieces.
+// Rows that jump from one array to another are streamed, or fetched ahead, in two pieces: a panel then fetches columns
+// of its own array.
 void write(const Expansion& expansion, DType dtype) {
   const auto kernel = active_kernels().expand[index_of(dtype)];
   const std::int64_t column = expansion.jump_column;
   const bool has_gaps = expansion.out_row_stride_bytes != column * element_bytes(dtype);
-  if (!expansion.streaming || expansion.jump_bytes == 0 || has_gaps) return kernel(expansion);
+  const bool has_pieces = (expansion.streaming || expansion.fetches_ahead) && !has_gaps;
+  if (expansion.jump_bytes == 0 || !has_pieces) return kernel(expansion);
   Expansion piece = expansion;
   piece.jump_bytes = 0;
   piece.columns = column;
@@ -125,6 +127,7 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   expansion.fetches_ahead = sink.memory.fetches_ahead;
   expansion.streaming = sink.memory.streaming;
   expansion.streams_row_by_row = processor_traits().streams_row_by_row;
+  expansion.stores_narrow_rows_plainly = processor_traits().stores_narrow_rows_plainly;
   const auto first_of_sink = [&sink](const Anchor& anchor) { return from_column(anchor, sink.columns.first); };
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
