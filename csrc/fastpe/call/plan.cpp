@@ -39,6 +39,9 @@ bool is_wide_sum(const OperationShape& shape) {
 
 bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= processor_traits().cached_array_bytes; }
 
+// Whether the array is too large for the last level, too. Between, it may be there in part.
+bool is_in_memory(const OperationShape& shape) { return shape.bytes_written / 2 > streaming_threshold_bytes(); }
+
 bool is_streamed(const OperationShape& shape, const Source& source) {
   if (!can_stream(shape.dtype) || shape.is_in_place || shape.bytes_written <= streaming_threshold_bytes()) return false;
   const bool is_fetched = shape.sinks > 0 && !shape.reads_items && source.fetches_ahead();
@@ -71,8 +74,7 @@ bool own_prefetching_suffices(const OperationShape& shape, const Plan& plan) {
 // Whether stores of a sum begin where rows do. On Zen 4, they take 0.7 to 0.95 of the time of stores that begin on a
 // vector's boundary if x comes from memory, and 1.1 to 1.2 if it comes from the last level; 16-bit sums gain nothing.
 bool is_sum_unaligned(const OperationShape& shape) {
-  const bool is_in_memory = shape.bytes_written > 2 * streaming_threshold_bytes();
-  return processor_traits().has_unaligned_sums && is_wide_sum(shape) && is_in_memory;
+  return processor_traits().has_unaligned_sums && is_wide_sum(shape) && is_in_memory(shape);
 }
 
 Memory memory_of(const OperationShape& shape, const Source& source, const Plan& plan) {
@@ -103,7 +105,8 @@ TileShape tile_of(const OperationShape& shape, std::int64_t columns, const Block
     const std::int64_t bytes_in_use = tile.segment_rows * (tile.row_stride_bytes + 2 * x_row_bytes);
     const bool is_near = shape.inner_items > 1 || processor_traits().fetches_items_close;
     memory.fetches_close = is_near && bytes_in_use <= first_level_cache_bytes();
-    if (!memory.fetches_close) {
+    // As long as the last level may hold x, a sum takes 0.84 to 0.92 of the time with short segments (12 MiB, Zen 4).
+    if (!memory.fetches_close && (is_in_memory(shape) || !shape.is_sum)) {
       tile.segment_rows = std::max(tile.segment_rows, resident_bytes_alone() / tile.row_stride_bytes);
     }
   }
