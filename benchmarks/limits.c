@@ -20,7 +20,8 @@
 #define NARROWED(first, second) \
   _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first)), _mm512_cvtpd_ps(second), 1)
 #define LOWER_TWICE(v) _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), v)
-#define UPPER_TWICE(v) _mm512_permutexvar_ps(_mm512_setr_epi32(8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15), v)
+#define UPPER_TWICE(v) \
+  _mm512_permutexvar_ps(_mm512_setr_epi32(8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15), v)
 #elif defined(__AVX__)
 #define LANES 8
 #define STREAM(to, vector) _mm256_stream_ps(to, vector)
@@ -129,15 +130,25 @@ void add_constant(float* data, size_t count, float value, int threads, size_t ca
   repeat(pass_of_thread, &pass, threads, calls);
 }
 
-// ---- Careful loops: a segment at a time, while every line of the next one is fetched
+// ---- Careful loops: a segment at a time, while every line of the next one is fetched, into the first-level cache or,
+// in segments that have no room there, into the second
 
-#define SEGMENT_BYTES (12 * 1024)
 #define LINE 64
 #define STEP 32  // values: whole lines of float32 and of 16 bits
 
-static inline void fetch(const void* from, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const char*)from + i);
+typedef enum { FIRST_LEVEL, SECOND_LEVEL } Level;
+static size_t segment_bytes(Level level) { return (level == FIRST_LEVEL ? 12 : 48) * 1024; }
+
+__attribute__((always_inline)) static inline void fetch_into(Level level, const void* from, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += LINE) {
+    if (level == FIRST_LEVEL) {
+      __builtin_prefetch((const char*)from + i, 0, 3);
+    } else {
+      __builtin_prefetch((const char*)from + i, 0, 2);
+    }
+  }
 }
+static inline void fetch(const void* from, size_t bytes) { fetch_into(FIRST_LEVEL, from, bytes); }
 
 // x += table, STEP values. In 16 bits the sum is one of float32, rounded to nearest even; a NaN stays one.
 static inline void add_float32(void* restrict x, const float* restrict table) {
@@ -175,9 +186,11 @@ typedef struct {
   const float* table;
   DType dtype;
   size_t batch_count, row_count, columns, segment_rows;
+  Level level;
 } TableSum;
 __attribute__((always_inline)) static inline void add_rows(const TableSum* s, size_t thread, size_t threads,
-                                                           void (*add)(void*, const float*), const size_t value_bytes) {
+                                                           void (*add)(void*, const float*), const size_t value_bytes,
+                                                           const Level level) {
   const Part rows = part_of(s->row_count, 1, thread, threads);
   const size_t item_bytes = s->row_count * s->columns * value_bytes;
   for (size_t row = rows.begin; row < rows.end; row += s->segment_rows) {
@@ -188,32 +201,41 @@ __attribute__((always_inline)) static inline void add_rows(const TableSum* s, si
       char* x = s->x + batch * item_bytes + row * s->columns * value_bytes;
       const char* next = is_last ? s->x + (row + s->segment_rows) * s->columns * value_bytes : x + item_bytes;
       for (size_t i = 0; i < count; i += STEP) {
-        fetch(next + i * value_bytes, STEP * value_bytes);
-        if (is_last) fetch(table + count + i, STEP * sizeof(float));
+        fetch_into(level, next + i * value_bytes, STEP * value_bytes);
+        if (is_last) fetch_into(level, table + count + i, STEP * sizeof(float));
         add(x + i * value_bytes, table + i);
       }
       // Rows begin anywhere in a line.
-      __builtin_prefetch(next + count * value_bytes - 1);
+      fetch_into(level, next + count * value_bytes - 1, 1);
     }
+  }
+}
+__attribute__((always_inline)) static inline void add_rows_at(const TableSum* sum, size_t thread, size_t threads,
+                                                              const Level level) {
+  switch (sum->dtype) {
+    case FLOAT32: add_rows(sum, thread, threads, add_float32, 4, level); break;
+    case FLOAT16: add_rows(sum, thread, threads, add_float16, 2, level); break;
+    case BFLOAT16: add_rows(sum, thread, threads, add_bfloat16, 2, level); break;
   }
 }
 static void add_table_of_thread(const void* work, size_t thread, size_t threads) {
   const TableSum* sum = work;
-  switch (sum->dtype) {
-    case FLOAT32: add_rows(sum, thread, threads, add_float32, 4); break;
-    case FLOAT16: add_rows(sum, thread, threads, add_float16, 2); break;
-    case BFLOAT16: add_rows(sum, thread, threads, add_bfloat16, 2); break;
+  if (sum->level == FIRST_LEVEL) {
+    add_rows_at(sum, thread, threads, FIRST_LEVEL);
+  } else {
+    add_rows_at(sum, thread, threads, SECOND_LEVEL);
   }
 }
-void add_table(void* x, const float* table, int dtype, size_t batch_count, size_t row_count, size_t columns,
+void add_table(void* x, const float* table, int dtype, int level, size_t batch_count, size_t row_count, size_t columns,
                int threads, size_t calls) {
-  const size_t segment_rows = SEGMENT_BYTES / (columns * sizeof(float));
-  const TableSum sum = {x, table, (DType)dtype, batch_count, row_count, columns, segment_rows > 0 ? segment_rows : 1};
+  const size_t rows = segment_bytes((Level)level) / (columns * sizeof(float)), segment_rows = rows > 0 ? rows : 1;
+  const TableSum sum = {x, table, (DType)dtype, batch_count, row_count, columns, segment_rows, (Level)level};
   repeat(add_table_of_thread, &sum, threads, calls);
 }
 
 // Rows of sines and cosines from anchors at hand: 31 rows around each of two anchors at once, by the angle addition
-// theorem, in panels of columns. Then the anchors are turned to the next rows. Each row begins on a cache line's boundary.
+// theorem, in panels of columns. Then the anchors are turned to the next rows. Each row begins on a cache line's
+// boundary.
 #define ROWS_TO_A_SIDE 15
 #define ROWS_AROUND (2 * ROWS_TO_A_SIDE + 1)
 #define PANEL 256
@@ -251,8 +273,8 @@ __attribute__((always_inline)) static inline void put(float* to, const Floats* l
     }
   }
 }
-__attribute__((always_inline)) static inline void place(const Expansion* e, size_t row, size_t column, const Floats* line,
-                                                        Placing placing, int streams) {
+__attribute__((always_inline)) static inline void place(const Expansion* e, size_t row, size_t column,
+                                                        const Floats* line, Placing placing, int streams) {
   const size_t half = e->columns / 2, table = column >= half, in_table = column - table * half;
   if (placing == ONE_ARRAY) {
     put(e->out[0] + row * e->columns + column, line, 0, streams);
@@ -312,8 +334,8 @@ __attribute__((always_inline)) static inline void expand(const Expansion* e, siz
         expand_columns(e, anchors, distance, rows, begin, end, placing, streams);
       }
     }
-    const double *cosines = e->cosines + (ROWS_TO_A_SIDE + 1) * e->stride;
-    const double *sines = e->sines + (ROWS_TO_A_SIDE + 1) * e->stride;
+    const double* cosines = e->cosines + (ROWS_TO_A_SIDE + 1) * e->stride;
+    const double* sines = e->sines + (ROWS_TO_A_SIDE + 1) * e->stride;
     for (size_t anchor = 0; anchor < 2; ++anchor) {
       double *values = anchors + anchor * 2 * e->stride, *slopes = values + e->stride;
       for (size_t c = 0; c < e->columns; ++c) {
@@ -348,7 +370,7 @@ void expand_rows(float* out, float* second_out, const double* anchors, double* t
                  const double* sines, size_t rows, size_t columns, size_t stride, int placing, int streams, int threads,
                  size_t calls) {
 #if defined(STREAM)
-  const Expansion expansion = {{out, second_out}, anchors, turned,          cosines, sines, rows,
+  const Expansion expansion = {{out, second_out}, anchors, turned,           cosines, sines, rows,
                                columns,           stride,  (Placing)placing, streams};
   repeat(expand_of_thread, &expansion, threads, calls);
 #endif
@@ -381,12 +403,13 @@ typedef struct {
   const float* sines;
   size_t item_count, row_count, heads, pairs;
   int interleaved;
+  Level level;
 } Turn;
-static void turn_of_thread(const void* work, size_t thread, size_t threads) {
-  const Turn* t = work;
+__attribute__((always_inline)) static inline void turn_at(const Turn* t, size_t thread, size_t threads,
+                                                          const Level level) {
   const Part rows = part_of(t->row_count, 1, thread, threads);
   const size_t columns = 2 * t->pairs, row_values = t->heads * columns;
-  const size_t rows_at_once = SEGMENT_BYTES / (row_values * sizeof(float));
+  const size_t rows_at_once = segment_bytes(level) / (row_values * sizeof(float));
   const size_t segment_rows = rows_at_once > 0 ? rows_at_once : 1;
   for (size_t row = rows.begin; row < rows.end; row += segment_rows) {
     const size_t end = row + segment_rows < rows.end ? row + segment_rows : rows.end;
@@ -396,8 +419,8 @@ static void turn_of_thread(const void* work, size_t thread, size_t threads) {
       for (size_t r = row; r < end; ++r) {
         const float *cosines = t->cosines + r * t->pairs, *sines = t->sines + r * t->pairs;
         for (size_t head = 0; head < t->heads; ++head, at += columns, next += columns) {
-          fetch(t->x + next, columns * sizeof(float));
-          if (t->out != t->x) fetch(t->out + next, columns * sizeof(float));
+          fetch_into(level, t->x + next, columns * sizeof(float));
+          if (t->out != t->x) fetch_into(level, t->out + next, columns * sizeof(float));
           if (t->interleaved) {
             turn_row(t->out + at, t->x + at, cosines, sines, t->pairs, 1);
           } else {
@@ -408,9 +431,17 @@ static void turn_of_thread(const void* work, size_t thread, size_t threads) {
     }
   }
 }
-void turn_rows(float* out, const float* x, const float* cosines, const float* sines, size_t item_count,
+static void turn_of_thread(const void* work, size_t thread, size_t threads) {
+  const Turn* t = work;
+  if (t->level == FIRST_LEVEL) {
+    turn_at(t, thread, threads, FIRST_LEVEL);
+  } else {
+    turn_at(t, thread, threads, SECOND_LEVEL);
+  }
+}
+void turn_rows(float* out, const float* x, const float* cosines, const float* sines, int level, size_t item_count,
                size_t row_count, size_t heads, size_t pairs, int interleaved, int threads, size_t calls) {
-  const Turn turn = {out, x, cosines, sines, item_count, row_count, heads, pairs, interleaved};
+  const Turn turn = {out, x, cosines, sines, item_count, row_count, heads, pairs, interleaved, (Level)level};
   repeat(turn_of_thread, &turn, threads, calls);
 }
 

@@ -23,6 +23,7 @@ Array = npt.NDArray[Any]
 increment = "x + 1 in place"
 careful = "careful loop"
 careful_streaming = "careful loop, streaming"
+careful_far = "careful loop, second level"  # where it fetches what comes next, in longer segments
 plain_fill = "plain stores of a constant"
 streaming_fill = "streaming stores of a constant"
 
@@ -37,9 +38,9 @@ _functions = {
     "store_constant": (_pointer, _size, _float, _int),
     "stream_constant": (_pointer, _size, _float, _int),
     "add_constant": (_pointer, _size, _float, _int),
-    "add_table": (_pointer, _pointer, _int, _size, _size, _size, _int),
+    "add_table": (_pointer, _pointer, _int, _int, _size, _size, _size, _int),
     "gather_and_add": (_pointer, _pointer, _pointer, _pointer, _size, _size, _size, _float, _int),
-    "turn_rows": (_pointer, _pointer, _pointer, _pointer, _size, _size, _size, _size, _int, _int),
+    "turn_rows": (_pointer, _pointer, _pointer, _pointer, _int, _size, _size, _size, _size, _int, _int),
     "add_table_rows": (_pointer, _pointer, _pointer, _size, _size),
     "expand_rows": (*(6 * [_pointer]), _size, _size, _size, _int, _int, _int),
 }
@@ -167,14 +168,20 @@ def increments(buffer: InPlace) -> list[Contender]:
     return _native(increment, "add_constant", check, x, x.size, 1.0, _threads(), encoding="none", output="in place")
 
 
-def careful_add(x: Array, table: Array, check: Check, *, name: str = careful) -> list[Contender]:
+def careful_add(x: Array, table: Array, check: Check, *, suffix: str = "") -> list[Contender]:
     """x [B, L, C] += table, [L, C] in float32."""
     library = _library()
     if x.dtype == np.float16 and library is not None and not library.has_float16():
         return []
     assert x.shape[-1] % 32 == 0
-    arguments = (table, _dtypes.index(x.dtype.name), *x.shape, _threads())
-    return _native(name, "add_table", check, x, *arguments, encoding="cached", output="in place")
+    dtype, rest = _dtypes.index(x.dtype.name), (*x.shape, _threads())
+    return [
+        contender
+        for level, name in enumerate((careful, careful_far))
+        for contender in _native(
+            name + suffix, "add_table", check, x, table, dtype, level, *rest, encoding="cached", output="in place"
+        )
+    ]
 
 
 def careful_embed(
@@ -206,6 +213,12 @@ def careful_rotation(
     """x [B, heads, L, D], or [B, L, heads, D] with `heads_inside`, turned by tables [L, pairs]: in place without `out`."""
     batch, second, third, columns = x.shape
     items, rows, heads = (batch, second, third) if heads_inside else (batch * second, third, 1)
-    arguments = (x, cosines, sines, items, rows, heads, columns // 2, int(interleaved), _threads())
+    rest = (items, rows, heads, columns // 2, int(interleaved), _threads())
     answer, output = (x, "in place") if out is None else (out, "warm out")
-    return _native(careful, "turn_rows", check, answer, *arguments, encoding="cached", output=output)
+    return [
+        contender
+        for level, name in enumerate((careful, careful_far))
+        for contender in _native(
+            name, "turn_rows", check, answer, x, cosines, sines, level, *rest, encoding="cached", output=output
+        )
+    ]

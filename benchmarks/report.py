@@ -33,10 +33,10 @@ the ratios and not the times: ratios carry over to another machine.
   there is no encoding: the row is a limit, and no rival.
 * `output` says where the result goes: in place, into an array that was written before (`warm out`), or into a new array
   (`fresh`), where the operating system's page faults dominate.
-* The careful loop (`limits.c`) does the same work with a table at hand, in segments of 12 KiB, while all of the next
-  segment is fetched. Encodings and tables have no table to read: there it computes the rows from anchors at hand, and
-  writes them past the caches (`streaming`) or not, to arrays that begin on a cache line's boundary. NumPy's large ones
-  begin 16 bytes behind one."""
+* The careful loop (`limits.c`) does the same work with a table at hand, in segments, while all of the next segment is
+  fetched: segments of 12 KiB into the first-level cache, or of 48 KiB into the second (`second level`). Encodings and
+  tables have no table to read: there it computes the rows from anchors at hand, and writes them past the caches
+  (`streaming`) or not, to arrays that begin on a cache line's boundary. NumPy's large ones begin 16 bytes behind one."""
 
 _how_to_read_bars = """\
 A target is what fastpe has to reach. A row compares the time of fastpe with that of other code. A cell has the ratio, and

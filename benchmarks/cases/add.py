@@ -67,12 +67,19 @@ def _add(selection: Selection, *, shape: tuple[int, int, int]) -> Case:
             requirement="beside the better of NumPy and torch, table at hand",
             rivals=[peers.numpy_add, peers.torch_add],
             at_least=_as_fast,
-            limits=[parts.careful],
+            limits=[parts.careful, parts.careful_far],
         )
     ]
     if batch >= 8:
         share = 0.85 if fastpe.show_config()["threads"] == 1 else 0.9
-        bars.append(Bar(requirement="beside x + 1", rivals=[parts.increment], at_least=share, limits=[parts.careful]))
+        bars.append(
+            Bar(
+                requirement="beside x + 1",
+                rivals=[parts.increment],
+                at_least=share,
+                limits=[parts.careful, parts.careful_far],
+            )
+        )
     return Case(
         name=f"add_ {list(shape)}", bytes_moved=2 * x.nbytes, contenders=contenders, bars=bars, reset=buffer.reset
     )
@@ -97,7 +104,7 @@ def _sixteen_bits(selection: Selection, *, shape: tuple[int, int, int]) -> Case:
             work = functools.partial(np.add, x, table.astype(dtype), out=x)
             contenders += [
                 dataclasses.replace(_numpy("", work, rounded), name=f"{owner} np.add(x, table, out=x) {dtype}"),
-                *parts.careful_add(x, table, rounded, name=_careful(dtype)),
+                *parts.careful_add(x, table, rounded, suffix=f" {dtype}"),
             ]
     bytes_of_sixteen_bits = buffers[-1].x.nbytes
 
@@ -146,8 +153,8 @@ def _elsewhere(selection: Selection, *, shape: tuple[int, int, int], name: str) 
     )
 
 
-def _careful(dtype: np.dtype[Any]) -> str:
-    return f"{parts.careful} {dtype}"
+def _careful(dtype: np.dtype[Any]) -> list[str]:
+    return [f"{loop} {dtype}" for loop in (parts.careful, parts.careful_far)]
 
 
 def _bars_of_sixteen_bits(*, in_cache: bool) -> list[Bar]:
@@ -155,7 +162,7 @@ def _bars_of_sixteen_bits(*, in_cache: bool) -> list[Bar]:
     one_thread, is_avx512 = config["threads"] == 1, config["instruction_set"] == "avx512"
     bars = []
     for dtype, owner in dtype_owners().items():
-        bar = functools.partial(Bar, contender=f"fastpe {dtype}", limits=[_careful(dtype)])
+        bar = functools.partial(Bar, contender=f"fastpe {dtype}", limits=_careful(dtype))
         if dtype == np.float32:
             continue
         if in_cache:
@@ -169,7 +176,7 @@ def _bars_of_sixteen_bits(*, in_cache: bool) -> list[Bar]:
             bars.append(bar(requirement=requirement, rivals=["fastpe float32"], at_most=share))
         else:
             requirement = f"{dtype}, out of the cache, beside the careful loop"
-            bars.append(bar(requirement=requirement, rivals=[_careful(dtype)], at_least=_as_fast))
+            bars.append(bar(requirement=requirement, rivals=_careful(dtype), at_least=_as_fast))
     return bars
 
 

@@ -17,6 +17,7 @@ from benchmarks.harness import Bar, Case, Contender, Factory, Selection
 Array = npt.NDArray[Any]
 
 _columns = 128
+_loops = [parts.careful, parts.careful_far]
 # [B, heads, L, D], and [B, L, heads, D] with seq_axis=-3.
 _shapes = (((1, 32, 2048, _columns), -2), ((8, 32, 512, _columns), -2), ((1, 2048, 32, _columns), -3))
 _table_rows = 131_072
@@ -62,10 +63,10 @@ def _rotate(selection: Selection, *, shape: tuple[int, ...], seq_axis: int, inte
             *parts.careful_rotation(x, cosines, sines, check, interleaved=interleaved, heads_inside=heads_inside),
         ]
     bars = [
-        Bar(requirement="beside x + 1", rivals=[parts.increment], at_least=0.85, limits=[parts.careful]),
-        Bar(requirement="beside NumPy's idiom", rivals=[peers.numpy_rotary], at_least=10, limits=[parts.careful]),
-        Bar(requirement="beside torch eager", rivals=[peers.torch_rotary], at_least=10, limits=[parts.careful]),
-        Bar(requirement="beside onnxruntime", rivals=[peers.onnx_rotary], at_least=2, limits=[parts.careful]),
+        Bar(requirement="beside x + 1", rivals=[parts.increment], at_least=0.85, limits=_loops),
+        Bar(requirement="beside NumPy's idiom", rivals=[peers.numpy_rotary], at_least=10, limits=_loops),
+        Bar(requirement="beside torch eager", rivals=[peers.torch_rotary], at_least=10, limits=_loops),
+        Bar(requirement="beside onnxruntime", rivals=[peers.onnx_rotary], at_least=2, limits=_loops),
     ]
     return Case(name=name, bytes_moved=2 * x.nbytes, contenders=contenders, bars=bars, reset=buffer.reset)
 
@@ -89,7 +90,7 @@ def _elsewhere(selection: Selection, *, name: str) -> Case:
         )
         cosines, sines = rope.tables(shape[seq_axis])
         contenders += parts.careful_rotation(x, cosines, sines, check, interleaved=False, heads_inside=False, out=out)
-    bar = Bar(requirement="beside x + 1", rivals=[_numpy_increment], at_least=0.85, limits=[parts.careful])
+    bar = Bar(requirement="beside x + 1", rivals=[_numpy_increment], at_least=0.85, limits=_loops)
     return Case(name=name, bytes_moved=2 * x.nbytes, contenders=contenders, bars=[bar])
 
 
