@@ -110,14 +110,11 @@ struct ExpandedRows {
   Expansion e{};
 };
 
-enum class Streaming { lines_in_turn, row_by_row, wide_rows_alone };
-
 int expanding(const Kernels& kernels, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift,
-              std::int64_t gap, bool adds, Streaming streaming = Streaming::lines_in_turn) {
+              std::int64_t gap, bool adds, bool row_by_row = false) {
   ExpandedRows expanded(dtype, rows, columns, shift, gap, adds);
   expanded.e.streaming = true;
-  expanded.e.streams_row_by_row = streaming == Streaming::row_by_row;
-  expanded.e.stores_narrow_rows_plainly = streaming == Streaming::wide_rows_alone;
+  expanded.e.streams_row_by_row = row_by_row;
   return stores_of(kernels.expand[index_of(dtype)], expanded.e);
 }
 
@@ -153,14 +150,8 @@ void every_line_is_streamed_once(const Kernels& kernels, std::int64_t lanes) {
                     is_streamed ? bytes : 0);
         // Where rows are streamed best row by row, wide ones of float64 are not streamed.
         const bool streams = dtype == DType::float32 || row_bytes < 1024;
-        CHECK_EQUAL(
-            expanding(kernels, dtype, whole_pair, columns, shift, 0, false, Streaming::row_by_row) * register_bytes,
-            streams && is_streamed ? bytes : 0);
-        // With AVX2, rows of up to 1024 bytes are narrow, with AVX-512 those of up to 256.
-        const std::int64_t most_plain_bytes = lanes == 8 ? 1024 : 256;
-        CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false, Streaming::wide_rows_alone) *
-                        register_bytes,
-                    row_bytes > most_plain_bytes && is_streamed ? bytes : 0);
+        CHECK_EQUAL(expanding(kernels, dtype, whole_pair, columns, shift, 0, false, true) * register_bytes,
+                    streams && is_streamed ? bytes : 0);
         // The last line is not streamed if there is no seam, either.
         CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 0) * register_bytes, 5 * row_bytes - line);
         CHECK_EQUAL(multiplying(kernels, dtype, columns, shift, 16), 0);
@@ -364,8 +355,9 @@ void every_fetching_kernel(const Kernels& kernels) {
 void every_call(std::int64_t lanes) {
   using namespace fastpe::testing;
   constexpr std::int64_t rows = 2000, columns = 384;
-  const KeepingEncoder encoder(spec_of(columns));
-  const auto check_fences = [&](const Operation& operation, bool streams) {
+  constexpr std::int64_t narrow_columns = 32;
+  const KeepingEncoder wide_encoder(spec_of(columns)), narrow_encoder(spec_of(narrow_columns));
+  const auto check_fences = [&](const Operation& operation, bool streams, const KeepingEncoder& encoder) {
     for (const int threads : {1, 2}) {
       stores.all = 0;
       run_at(encoder, operation, positions_from(5), threads);
@@ -379,9 +371,12 @@ void every_call(std::int64_t lanes) {
     const Rows sines = rows_view(second.data, dtype, rows, columns);
     const bool streams_wide_rows = dtype == DType::float32 || !processor_traits().streams_row_by_row;
     // Of narrow vectors, whether rows at a share's ends are streamed depends on how few they are.
-    if (lanes >= 8) check_fences(Write(to), streams_wide_rows);
-    check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64);
-    check_fences(WriteTables({to, sines}, TableForm::repeat, columns / 2), lanes >= 8);
+    if (lanes >= 8) check_fences(Write(to), streams_wide_rows, wide_encoder);
+    const Rows narrow = rows_view(first.data, dtype, rows, narrow_columns);
+    if (lanes >= 8) check_fences(Write(narrow), !processor_traits().stores_narrow_rows_plainly, narrow_encoder);
+    check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64,
+                 wide_encoder);
+    check_fences(WriteTables({to, sines}, TableForm::repeat, columns / 2), lanes >= 8, wide_encoder);
   }
 }
 

@@ -8,8 +8,6 @@
 namespace fastpe {
 namespace {
 
-constexpr std::int64_t panel_columns = 256;
-
 // Turns `columns` columns of an anchor, from `begin` on.
 void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double* values, double* slopes) {
   const Anchor from = anchor;  // stores could alias it

@@ -19,9 +19,9 @@
 // as lines in turn. Not better there: pieces of 256 bytes (up to 70 % slower) or 512; rows streamed while the next ones
 // are made; a block of rows of 512 bytes made at once (up to 23 % slower).
 //
-// On Zen 4, narrow rows are stored plainly and fetched ahead. With AVX-512, rows of up to 256 bytes take 0.62 to 0.93
-// of the time so (64 MiB, one thread; two: 0.77 to 0.87), of 384 to 1024 bytes 0.92 to 1.13. With AVX2, rows of up to
-// 1024 bytes take 0.61 to 0.93 (two threads: 0.67 to 0.88), of 1536 bytes 1.3.
+// On Zen 4, narrow rows are not streamed, but stored plainly and fetched ahead. With AVX-512, rows of up to 256 bytes
+// take 0.62 to 0.93 of the time so (64 MiB, one thread; two: 0.77 to 0.87), of 384 to 1024 bytes 0.92 to 1.13. With
+// AVX2, rows of up to 1024 bytes take 0.61 to 0.93 (two threads: 0.67 to 0.88), of 1536 bytes 1.3.
 //
 // Narrow vectors are streamed only where rows are made in the cache. In wide rows, a vector of each row in turn takes 3
 // times as long as plain stores (Zen 3).
@@ -186,9 +186,6 @@ void expand_narrow(const Expansion& e) {
   copy_elements(out + i, made + i, count - i);
 }
 
-// Rows of up to so many bytes are narrow where narrow rows are better stored plainly, and fetched ahead.
-constexpr std::int64_t most_plain_bytes = float_lanes == 8 ? 1024 : 256;
-
 inline bool has_whole_pair(const Expansion& e) {
   return e.first_row == -block_radius && e.last_row == block_radius + block_rows;
 }
@@ -204,7 +201,6 @@ bool expand_streaming(const Expansion& e) {
   // A row alone is mostly its two ends.
   const bool is_narrow =
       mode == Mode::write && !has_gaps && rows > 1 && rows * e.out_row_stride_bytes <= most_narrow_bytes;
-  if (mode == Mode::write && e.stores_narrow_rows_plainly && e.out_row_stride_bytes <= most_plain_bytes) return false;
   const bool row_by_row = e.streams_row_by_row;
   if (row_by_row && T::dtype == DType::float64 && e.out_row_stride_bytes >= fewest_wide_bytes) return false;
   if constexpr (has_wide_vectors) {

@@ -20,6 +20,9 @@ constexpr std::int64_t group_anchors = 2 * group_radius + 1;
 // How many adjacent blocks one expansion may make together: they share each load of the fine tables.
 constexpr std::int64_t blocks_at_once = 2;
 
+// An expansion makes so many columns at once.
+constexpr std::int64_t panel_columns = 256;
+
 // Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column.
 constexpr std::int64_t column_padding = 16;
 
@@ -84,7 +87,6 @@ struct Expansion {
   bool fetches_ahead;       // x, or out where there is no x, into the second-level cache
   bool streaming;           // bypass the cache, where rows are aligned alike
   bool streams_row_by_row;  // a panel's rows one after the other, not a line of each in turn
-  bool stores_narrow_rows_plainly;
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.
@@ -155,6 +157,8 @@ struct Angles {
 };
 
 struct Kernels {
+  // Rows of up to so many bytes are narrow: where a processor has the trait, expand stores them plainly.
+  std::int64_t narrow_row_bytes = 0;
   void (*phasors)(const Phasors&) = nullptr;
   void (*expand[dtype_count])(const Expansion&) = {};
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype

@@ -42,13 +42,19 @@ FineTables from_column(FineTables tables, std::int64_t column) {
   return tables;
 }
 
-// Rows that jump from one array to another are streamed, or fetched ahead, in two pieces: a panel then fetches columns
-// of its own array.
+bool is_stored_plainly(const Sink& sink) {
+  const bool is_narrow = sink.out_row_stride_bytes <= active_kernels().narrow_row_bytes;
+  return processor_traits().stores_narrow_rows_plainly && is_narrow && sink.x == nullptr;
+}
+
+// Rows that jump from one array to another are streamed in two pieces. So are rows of several panels that are fetched
+// ahead: each panel fetches the next one of its array.
 void write(const Expansion& expansion, DType dtype) {
   const auto kernel = active_kernels().expand[index_of(dtype)];
   const std::int64_t column = expansion.jump_column;
   const bool has_gaps = expansion.out_row_stride_bytes != column * element_bytes(dtype);
-  const bool has_pieces = (expansion.streaming || expansion.fetches_ahead) && !has_gaps;
+  const bool fetches_panels = expansion.fetches_ahead && expansion.columns > panel_columns;
+  const bool has_pieces = (expansion.streaming || fetches_panels) && !has_gaps;
   if (expansion.jump_bytes == 0 || !has_pieces) return kernel(expansion);
   Expansion piece = expansion;
   piece.jump_bytes = 0;
@@ -125,9 +131,8 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   expansion.alpha = sink.alpha;
   expansion.bound = std::fabs(encoder_.spec().output_scale);
   expansion.fetches_ahead = sink.memory.fetches_ahead;
-  expansion.streaming = sink.memory.streaming;
+  expansion.streaming = sink.memory.streaming && !is_stored_plainly(sink);
   expansion.streams_row_by_row = processor_traits().streams_row_by_row;
-  expansion.stores_narrow_rows_plainly = processor_traits().stores_narrow_rows_plainly;
   const auto first_of_sink = [&sink](const Anchor& anchor) { return from_column(anchor, sink.columns.first); };
   if (!run.position.is_integer) {
     const double anchor = std::nearbyint(run.position.value / static_cast<double>(block_rows));
