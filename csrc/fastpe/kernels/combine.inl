@@ -81,11 +81,14 @@ struct CombinedRow {
   FASTPE_ALWAYS_INLINE void put_vectors(std::int64_t begin, std::int64_t end, std::int64_t columns) const {
     constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
     constexpr std::int64_t vectors_in_line = vector_bytes<T> < cache_line ? cache_line / vector_bytes<T> : 1;
-    constexpr std::int64_t at_once = (float_lanes == 8 ? 4 : vectors_in_line) * float_lanes;
+    // Narrow vectors would need much code.
+    constexpr std::int64_t vectors_at_once = !has_wide_vectors ? 1 : float_lanes == 8 ? 4 : vectors_in_line;
+    constexpr std::int64_t at_once = vectors_at_once * float_lanes, bytes_at_once = at_once * element_size;
     std::int64_t column = begin;
     for (; column + at_once <= end; column += at_once) {
       const std::int64_t done_bytes = (column - begin) * element_size;
-      prefetch<access>(done_bytes, done_bytes + at_once * element_size);
+      const bool is_line_done = bytes_at_once < cache_line && done_bytes % cache_line >= bytes_at_once;
+      if (!is_line_done) prefetch<access>(done_bytes, done_bytes + bytes_at_once);
       for (std::int64_t i = column; i < column + at_once; i += float_lanes) put<T, access>(out + i, at(i));
     }
     prefetch<access>((column - begin) * element_size, columns * element_size);

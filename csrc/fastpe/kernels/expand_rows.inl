@@ -255,17 +255,16 @@ FASTPE_ALWAYS_INLINE void expand_columns(const RowsAt<T, row_set>& rows, std::in
       });
 }
 
-// Fetches the columns of the next part from `column` on, which no vector of this part fetches.
-template <class T, Mode mode, int row_set>
-FASTPE_ALWAYS_INLINE void prefetch_rest(const RowsAt<T, row_set>& rows, const Part& part, std::int64_t column) {
-  constexpr std::int64_t columns_in_line = cache_line / static_cast<std::int64_t>(sizeof(typename T::Element));
-  for (; column < part.ahead_columns; column += columns_in_line) {
-    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
-      for (int side = 0; side < 2; ++side) {
-        if ((row_set & row_bit(anchor, side)) == 0) continue;
-        const auto* read = mode == Mode::write ? rows.out[anchor][side] : rows.x[anchor][side];
-        prefetch_line<Access::fetching>(reinterpret_cast<const char*>(read + column) + part.ahead_bytes);
-      }
+// Fetches the bytes [begin, end) of each row of a set: of what the next part has, and no vector of this part fetches.
+// `centre` is how many rows behind `first_row` the first anchor is.
+FASTPE_NEVER_INLINE void prefetch_rest(const char* first_row, std::int64_t row_stride_bytes, std::int64_t centre,
+                                       std::int64_t row, int row_set, std::int64_t begin, std::int64_t end) {
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+    for (int side = 0; side < 2; ++side) {
+      if ((row_set & row_bit(anchor, side)) == 0) continue;
+      const std::int64_t at = centre + anchor * block_rows + (side == 0 ? -row : row);
+      const char* const bytes = first_row + at * row_stride_bytes;
+      for (std::int64_t byte = begin; byte < end; byte += cache_line) prefetch_line<Access::fetching>(bytes + byte);
     }
   }
 }
@@ -397,7 +396,15 @@ inline void expand_rows_at(const Expansion& e, const Anchor* anchors, const Part
     rows.jump(part.jump_bytes);
     step = part.first_step_after_jump;
   }
-  if constexpr (access == Access::fetching) prefetch_rest<T, mode>(rows, part, column);
+  if constexpr (access == Access::fetching) {
+    if (column < part.ahead_columns) {
+      constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
+      const char* const read = mode == Mode::write ? part.out : e.x + part.begin * element_size;
+      prefetch_rest(read + part.ahead_bytes, mode == Mode::write ? part.out_row_stride_bytes : e.x_row_stride_bytes,
+                    first_anchor * block_rows - e.first_row, row, row_set, column * element_size,
+                    part.ahead_columns * element_size);
+    }
+  }
   if (column < part.columns) expand_tails<T, mode, from>(e, anchors, part, first_anchor, row, column, row_set);
 }
 
