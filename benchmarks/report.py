@@ -158,7 +158,9 @@ def results_text(machines: Sequence[MachineResult]) -> str:
         "![Speed of add_ against size](add.svg)",
     ]
     for result in machines:
-        parts += [f"## {result.machine['processor']}, {result.machine['date']}", machine_text(result).rstrip()]
+        machine = result.machine
+        title = f"## {machine['processor']} ({machine['family, model, stepping']}), {machine['date']}"
+        parts += [title, machine_text(result).rstrip()]
     return "\n\n".join(parts) + "\n"
 
 

@@ -149,6 +149,6 @@ def case_from(values: dict[str, Any]) -> CaseResult:
 
 
 def stored() -> list[MachineResult]:
-    """All machines', the last one measured first."""
+    """All machines', the last one measured first; of one day, those with most instruction sets."""
     found = [MachineResult.from_json(path.read_text(encoding="utf-8")) for path in sorted(directory.glob("*.json"))]
-    return sorted(found, key=lambda result: result.machine["date"], reverse=True)
+    return sorted(found, key=lambda result: (result.machine["date"], len(result.settings)), reverse=True)
