@@ -95,7 +95,7 @@ std::int64_t streaming_threshold_bytes() {
 
 const ProcessorTraits& processor_traits() {
   static const ProcessorTraits traits = [] {
-    const std::int64_t streaming = std::min(streaming_threshold_bytes(), INT64_MAX / 4);
+    const std::int64_t streaming = std::min<std::int64_t>(streaming_threshold_bytes(), INT64_MAX / 4);
     const std::int64_t last_level = last_level_cache_bytes();
     ProcessorTraits t;
     t.cached_array_bytes = streaming / 2;

@@ -39,7 +39,8 @@ bool is_wide_sum(const OperationShape& shape) {
 
 bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= processor_traits().cached_array_bytes; }
 
-// Whether the array is too large for the last level, too. Between, it may be there in part.
+// Whether the array is too large for the last level, too. One between the threshold and twice that may be there in
+// part.
 bool is_in_memory(const OperationShape& shape) { return shape.bytes_written / 2 > streaming_threshold_bytes(); }
 
 bool is_streamed(const OperationShape& shape, const Source& source) {
