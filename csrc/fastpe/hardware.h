@@ -40,6 +40,8 @@ struct ProcessorTraits {
   bool fetches_items_close = true;
   // In memory, sums are faster if stores begin where rows do, and not on a vector's boundary.
   bool has_unaligned_sums = false;
+  // Rotations into another array, in memory, are better streamed.
+  bool streams_rotations = false;
 };
 const ProcessorTraits& processor_traits();
 

@@ -451,6 +451,60 @@ void every_rotation(const Kernels& kernels, DType dtype) {
   }
 }
 
+// Rows without gaps, more of them than are turned at once.
+void streaming_rotates_to_the_same_bits(const Kernels& kernels, const RotationCase& r, std::int64_t rows) {
+  const std::int64_t columns = 2 * r.pairs, row_bytes = columns * element_bytes(r.dtype);
+  GuardedRows x(r.dtype, rows, columns, 3, 5);
+  GuardedRows expected(r.dtype, rows, columns, r.shift, 0), out(r.dtype, rows, columns, r.shift, 0);
+  GuardedRows cosines(row_dtype(r.dtype), rows, r.pairs, 1, 2), sines(row_dtype(r.dtype), rows, r.pairs, 3, 2);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) x.set(row, column, number(row * 997 + column));
+    for (std::int64_t pair = 0; pair < r.pairs; ++pair) {
+      cosines.set(row, pair, number(row * 499 + pair + 5));
+      sines.set(row, pair, number(row * 631 + pair + 9));
+    }
+  }
+  Rotation rotation{};
+  rotation.x = x.data();
+  rotation.x_row_stride_bytes = x.row_stride_bytes;
+  rotation.next_x = r.fetching == Fetching::nothing ? nullptr : x.data();
+  rotation.cosines = cosines.data();
+  rotation.sines = sines.data();
+  rotation.table_row_stride_bytes = r.shares_table ? 0 : cosines.row_stride_bytes;
+  rotation.rows = rows;
+  rotation.pairs = rotation.half = r.pairs;
+  rotation.interleaved = r.interleaved;
+  rotation.backwards = r.backwards;
+  rotation.out_row_stride_bytes = row_bytes;
+  rotation.out = expected.data();
+  kernels.rotate[index_of(r.dtype)](rotation);
+  rotation.out = out.data();
+  rotation.streaming = true;
+  kernels.rotate[index_of(r.dtype)](rotation);
+  kernels.streaming_fence();
+  const bool holds = std::memcmp(out.data(), expected.data(), static_cast<std::size_t>(rows * row_bytes)) == 0;
+  report(holds && out.guards_are_whole(),
+         described("rotate streaming " + std::to_string(rows) + " rows", r.dtype, columns, r.shift));
+}
+
+void every_streaming_rotation(const Kernels& kernels, DType dtype) {
+  for (const std::int64_t row_bytes : {16, 24, 80, 256, 512, 720, 1536, 2048}) {
+    const std::int64_t pairs = row_bytes / element_bytes(dtype) / 2;
+    const std::int64_t fewest_rows = (most_streamed_row_bytes + row_bytes - 1) / row_bytes;
+    for (const std::int64_t shift : {0, 1, 4, 31}) {
+      for (const std::int64_t rows : {fewest_rows, fewest_rows + 1, 3 * fewest_rows + 2}) {
+        for (int choice = 0; choice < 8; ++choice) {
+          streaming_rotates_to_the_same_bits(
+              kernels,
+              {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0, false, (choice & 4) != 0,
+               rows % 2 == 0 ? Fetching::far : Fetching::nothing},
+              rows);
+        }
+      }
+    }
+  }
+}
+
 // ---- duplicate
 
 // Bytes are any bits, those of signalling NaNs too.
@@ -591,6 +645,7 @@ void every_kernel(const Kernels& kernels) {
       }
     }
     every_rotation(kernels, dtype);
+    every_streaming_rotation(kernels, dtype);
     for (std::int64_t columns = 1; columns <= most_pairs; ++columns) {
       for (const std::int64_t shift : {0, 1, 2, 3, 8}) {
         // A long row alone is streamed where others are not.

@@ -18,6 +18,7 @@
 #include "fastpe/hardware.h"
 #include "fastpe/kernels/kernels.h"
 #include "fastpe/operations/add.h"
+#include "fastpe/operations/rotate.h"
 #include "fastpe/operations/write_tables.h"
 
 namespace fastpe::testing {
@@ -204,10 +205,36 @@ void duplicating(const Kernels& kernels, std::int64_t lanes) {
   }
 }
 
+// All lines but those at both ends of the array are streamed.
+void rotating(const Kernels& kernels, std::int64_t lanes) {
+  const std::int64_t rows = 70, line = lanes >= 8 ? 64 : 16;
+  for (const DType dtype : all_dtypes) {
+    const std::int64_t bytes = element_bytes(dtype);
+    for (const std::int64_t columns : {40, 128, 256}) {
+      for (const std::int64_t shift : {0, 4, 13}) {
+        const Array x(dtype, rows * columns, 0), out(dtype, rows * columns, shift);
+        const std::vector<double> ones(static_cast<std::size_t>(columns), 1.0);
+        Rotation r{};
+        r.out = out.data;
+        r.x = x.data;
+        r.out_row_stride_bytes = r.x_row_stride_bytes = columns * bytes;
+        r.cosines = r.sines = reinterpret_cast<const char*>(ones.data());
+        r.rows = rows;
+        r.pairs = r.half = columns / 2;
+        r.streaming = true;
+        const std::int64_t head = (line - shift * bytes % line) % line;
+        const std::int64_t streamed = (rows * columns * bytes - head) / line * line;
+        CHECK_EQUAL(stores_of(kernels.rotate[index_of(dtype)], r) * lanes * 4, streamed);
+      }
+    }
+  }
+}
+
 // `lanes` float32 values are a vector. Sums of expansions, and pairs in rows that are not long, are streamed only
 // where vectors hold whole lines.
 void every_streaming_kernel(const Kernels& kernels, std::int64_t lanes) {
   duplicating(kernels, lanes);
+  rotating(kernels, lanes);
   for (const DType dtype : streamed_dtypes) {
     for (const std::int64_t shift : {0, 4}) {
       for (const std::int64_t gap : {0, 16}) {
@@ -357,6 +384,7 @@ void every_call(std::int64_t lanes) {
   constexpr std::int64_t rows = 2000, columns = 384;
   constexpr std::int64_t narrow_columns = 32;
   const KeepingEncoder wide_encoder(spec_of(columns)), narrow_encoder(spec_of(narrow_columns));
+  const KeepingEncoder turning_encoder(spec_of(columns, "timestep"));
   const auto check_fences = [&](const Operation& operation, bool streams, const KeepingEncoder& encoder) {
     for (const int threads : {1, 2}) {
       stores.all = 0;
@@ -376,6 +404,12 @@ void every_call(std::int64_t lanes) {
     if (lanes >= 8) check_fences(Write(narrow), !processor_traits().stores_narrow_rows_plainly, narrow_encoder);
     check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64,
                  wide_encoder);
+    const Pairing all{columns / 2, false, false, {{0, columns / 2}}}, some{columns / 2, false, false, {{0, columns / 4}}};
+    const bool has_room = columns * element_bytes(dtype) <= most_streamed_row_bytes;
+    check_fences(Rotate({{read_only(from), to}}, 1, all), has_room && processor_traits().streams_rotations,
+                 turning_encoder);
+    check_fences(Rotate({{read_only(from), to}}, 1, some), false, turning_encoder);
+    check_fences(Rotate({{read_only(to), to}}, 1, all), false, turning_encoder);
     check_fences(WriteTables({to, sines}, TableForm::repeat, columns / 2), lanes >= 8, wide_encoder);
   }
 }

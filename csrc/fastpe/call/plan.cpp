@@ -45,6 +45,7 @@ bool is_in_memory(const OperationShape& shape) { return shape.bytes_written / 2 
 
 bool is_streamed(const OperationShape& shape, const Source& source) {
   if (!can_stream(shape.dtype) || shape.is_in_place || shape.bytes_written <= streaming_threshold_bytes()) return false;
+  if (shape.is_rotation) return processor_traits().streams_rotations && is_in_memory(shape);
   const bool is_fetched = shape.sinks > 0 && !shape.reads_items && source.fetches_ahead();
   return !is_fetched || shape.bytes_written > processor_traits().largest_plain_expansion_bytes;
 }

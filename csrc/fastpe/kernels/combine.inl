@@ -168,10 +168,6 @@ void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns)
   }
 }
 
-using WideFloat32 = Float32Of<WideFloats>;
-using WideFloat16 = Float16Of<WideFloats>;
-using WideBFloat16 = BFloat16Of<WideFloats>;
-
 // The element type for sums whose x comes from memory: with whole vectors of float32 they are a fifth slower.
 template <class T, class Addend>
 struct FromMemory {

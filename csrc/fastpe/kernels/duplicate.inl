@@ -16,15 +16,8 @@
 namespace fastpe {
 namespace {
 
-inline void stream_bytes(char* out, const char* from) {
-  using T = WideFloat32;
-  for (std::int64_t i = 0; i < line_bytes<T>; i += vector_bytes<T>) {
-    T::stream(reinterpret_cast<float*>(out + i), T::load(reinterpret_cast<const float*>(from + i)));
-  }
-}
-
 inline void stream_duplicates(const Duplication& d, std::int64_t bytes_to_line) {
-  constexpr std::int64_t line = line_bytes<WideFloat32>;
+  constexpr std::int64_t line = byte_line;
   constexpr std::int64_t seams_at_once = 64;
   alignas(64) char seams[seams_at_once][2 * line];
   const std::int64_t row_bytes = d.row_bytes, bytes_written = 2 * d.rows * row_bytes;
@@ -45,7 +38,7 @@ inline void stream_duplicates(const Duplication& d, std::int64_t bytes_to_line) 
     }
     const std::int64_t left = row_bytes - at;
     const bool is_seam = left < line && !is_second;
-    stream_bytes(out + written, is_seam ? seams[row % seams_at_once] + line - left : rows + row * row_bytes + at);
+    stream_byte_line(out + written, is_seam ? seams[row % seams_at_once] + line - left : rows + row * row_bytes + at);
     at += line;
     if (left <= line) {
       at -= row_bytes;
@@ -57,7 +50,7 @@ inline void stream_duplicates(const Duplication& d, std::int64_t bytes_to_line) 
 }
 
 void duplicate(const Duplication& d) {
-  constexpr std::int64_t line = line_bytes<WideFloat32>;
+  constexpr std::int64_t line = byte_line;
   const std::int64_t beyond_line = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d.out) % line);
   if (has_wide_vectors && d.streaming && d.row_bytes >= line) {
     return stream_duplicates(d, beyond_line == 0 ? 0 : line - beyond_line);

@@ -122,6 +122,10 @@ struct RoundedTwice {
 struct Float16 : Float16Of<Floats>, RoundedTwice {};
 struct BFloat16 : BFloat16Of<Floats>, RoundedTwice {};
 
+using WideFloat32 = Float32Of<WideFloats>;
+using WideFloat16 = Float16Of<WideFloats>;
+using WideBFloat16 = BFloat16Of<WideFloats>;
+
 template <class Element>
 inline void copy_elements(Element* to, const Element* from, std::int64_t count) {
   std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Element));

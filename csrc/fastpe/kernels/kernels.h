@@ -108,6 +108,9 @@ struct Combination {
   bool unaligned;      // where next_x is fetched, stores begin where rows do, and not on a vector's boundary
 };
 
+// Rotated rows that are streamed have at most so many bytes each, and at least so many together.
+constexpr std::int64_t most_streamed_row_bytes = 2048;
+
 // rotate turns pairs of columns by angles whose cosines and sines are given:
 //   out1 = x1 * cosine - x2 * sine, out2 = x2 * cosine + x1 * sine, in float32 for the 16-bit dtypes, else in the
 //   dtype.
@@ -124,6 +127,7 @@ struct Rotation {
   std::int64_t half;
   bool interleaved;
   bool backwards;      // by the negative angles
+  bool streaming;      // bypass the cache: all columns are turned, out is apart from x, and its rows have no gaps
   bool fetches_close;  // next_x into the first-level cache; else, or if there is next_out, into the second
 };
 

@@ -82,5 +82,15 @@ inline void put(typename T::Element* p, typename T::Vector v) {
   }
 }
 
+// A streaming store's unit where the elements do not matter.
+constexpr std::int64_t byte_line = line_bytes<WideFloat32>;
+
+inline void stream_byte_line(char* out, const char* from) {
+  using T = WideFloat32;
+  for (std::int64_t i = 0; i < byte_line; i += vector_bytes<T>) {
+    T::stream(reinterpret_cast<float*>(out + i), T::load(reinterpret_cast<const float*>(from + i)));
+  }
+}
+
 }  // namespace
 }  // namespace fastpe

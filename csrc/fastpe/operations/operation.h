@@ -29,6 +29,7 @@ struct OperationShape {
   bool reads_items = false;  // besides writing them
   bool is_in_place = false;
   bool is_sum = false;
+  bool is_rotation = false;
   bool has_contiguous_rows = true;
   int sinks = 0;                   // places of an item's rows, if they may be written as they are made, without a tile
   std::int64_t scratch_bytes = 0;  // of one thread

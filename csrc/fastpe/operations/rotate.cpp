@@ -22,6 +22,7 @@ OperationShape shape_of(const std::vector<RotatedArray>& arrays, std::int64_t ro
   shape.items_per_row = shape.bytes_written = 0;
   shape.reads_items = true;
   shape.is_in_place = true;
+  shape.is_rotation = true;
   for (const RotatedArray& array : arrays) {
     shape.items_per_row += rows > 0 ? array.out.item_count / rows : 0;
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
@@ -55,7 +56,7 @@ void Rotate::fetch_ahead(const Place& next, const Memory& memory, Rotation& rota
   if (!memory.fetches_ahead || next.l >= shape_.seq_len || next.item >= shape_.items()) return;
   const Heads heads = heads_at(next.item, 1);
   rotation.next_x = heads.array.x.row(heads.first, next.l);
-  if (!is_in_place(heads.array)) rotation.next_out = heads.array.out.row(heads.first, next.l);
+  if (!is_in_place(heads.array) && !rotation.streaming) rotation.next_out = heads.array.out.row(heads.first, next.l);
 }
 
 void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const {
@@ -117,9 +118,10 @@ void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64
   rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
   rotation.x = array.x.row(item, tile.l);
   rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
-  fetch_ahead(next, workspace.memory, rotation);
   rotation.table_row_stride_bytes = tile.row_stride_bytes;
   rotation.rows = tile.count;
+  rotation.streaming = is_streamed(array, rotation, workspace.memory);
+  fetch_ahead(next, workspace.memory, rotation);
   rotate_rows(rotation, tile.row(tile.l));
 }
 
@@ -133,8 +135,9 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
     rotation.out_row_stride_bytes = array.out.inner_stride_bytes;
     rotation.x = array.x.row(heads.first, l);
     rotation.x_row_stride_bytes = array.x.inner_stride_bytes;
-    fetch_ahead({first_item, l + 1}, workspace.memory, rotation);
     rotation.rows = heads.count;
+    rotation.streaming = is_streamed(array, rotation, workspace.memory);
+    fetch_ahead({first_item, l + 1}, workspace.memory, rotation);
     rotate_rows(rotation, tile.row(l));
   }
 }
@@ -153,6 +156,13 @@ void Rotate::rotate_strided_row(const Tile& tile, const RotatedArray& array, std
 }
 
 bool Rotate::turns_all() const { return pairing_.turned.size() == 1 && pairing_.turned[0].count == pairing_.pairs; }
+
+bool Rotate::is_streamed(const RotatedArray& array, const Rotation& rotation, const Memory& memory) const {
+  const std::int64_t row_bytes = shape_.columns * element_bytes(shape_.dtype);
+  const bool has_gaps = rotation.out_row_stride_bytes != row_bytes;
+  return memory.streaming && !is_in_place(array) && turns_all() && !has_gaps && row_bytes <= most_streamed_row_bytes &&
+         rotation.rows * row_bytes >= most_streamed_row_bytes;
+}
 
 void Rotate::copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const {
   if (is_in_place(array)) return;

@@ -54,6 +54,7 @@ class Rotate final : public Operation {
   // Copies the columns that are not turned, if out is not x.
   void copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
   bool turns_all() const;
+  bool is_streamed(const RotatedArray& array, const Rotation& rotation, const Memory& memory) const;
 
   std::vector<RotatedArray> arrays_;
   const Pairing& pairing_;
