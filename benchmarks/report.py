@@ -36,7 +36,9 @@ the ratios and not the times: ratios carry over to another machine.
 * The careful loop (`limits.c`) does the same work with a table at hand, in segments, while all of the next segment is
   fetched: segments of 12 KiB into the first-level cache, or of 48 KiB into the second (`second level`). Encodings and
   tables have no table to read: there it computes the rows from anchors at hand, and writes them past the caches
-  (`streaming`) or not, to arrays that begin on a cache line's boundary. NumPy's large ones begin 16 bytes behind one."""
+  (`streaming`) or not, to arrays that begin on a cache line's boundary. NumPy's large ones begin 16 bytes behind one.
+* The memory of a first call is what the process grows by. Much of it may be pages of code: processes share them, and the
+  system maps many of them at once."""
 
 _how_to_read_bars = """\
 A target is what fastpe has to reach. A row compares the time of fastpe with that of other code. A cell has the ratio, and
@@ -64,7 +66,7 @@ def machine_text(result: MachineResult) -> str:
             tables.table(
                 ("in fresh processes", "median", "target", ""),
                 [
-                    (bar.requirement, f"{bar.value.median:.3g} {bar.unit}", bar.bar, _verdict(bar))
+                    (bar.requirement, f"{bar.value.median:.3g} {bar.unit}", bar.bar, _verdict_beside_limit(bar))
                     for bar in result.processes
                 ],
                 (1, 2),
@@ -91,6 +93,11 @@ def _case_names(result: MachineResult) -> list[str]:
 def _verdict(bar: BarResult) -> str:
     text = "met" if bar.holds else "missed"
     return text + (", within the spread" if bar.meets(bar.value.low) != bar.meets(bar.value.high) else "")
+
+
+def _verdict_beside_limit(bar: BarResult) -> str:
+    limit = "" if bar.value_at_limit is None else f"; {bar.value_at_limit:.3g} {bar.unit} {bar.limit}"
+    return _verdict(bar) + limit
 
 
 def _bars_table(result: MachineResult) -> str:

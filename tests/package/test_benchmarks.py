@@ -45,6 +45,14 @@ def test_a_bar_that_does_not_hold_is_bold_and_stands_beside_what_the_machine_all
     assert "encode" not in missed
 
 
+def test_memory_stands_beside_what_the_call_itself_takes() -> None:
+    memory = results.BarResult(
+        "memory", results.Spread.of([1.25]), at_most=1, unit="MiB", limit="without pages", value_at_limit=0.5
+    )
+    text = report.machine_text(dataclasses.replace(RESULT, processes=[memory]))
+    assert re.search(r"\| memory +\| +1\.25 MiB \| +<= 1 \| missed; 0\.5 MiB without pages \|", text)
+
+
 def test_the_results_name_every_case_contender_and_setting() -> None:
     text = report.results_text([RESULT])
     for setting in RESULT.settings:
