@@ -124,6 +124,7 @@ const ProcessorTraits& processor_traits() {
         t.stores_narrow_rows_plainly = true;
         t.fetches_items_close = false;
         t.has_unaligned_sums = true;
+        t.adds_sequences_in_halves = true;
         t.streams_rotations = true;
         break;
       case Kind::other: break;

@@ -40,6 +40,8 @@ struct ProcessorTraits {
   bool fetches_items_close = true;
   // In memory, sums are faster if stores begin where rows do, and not on a vector's boundary.
   bool has_unaligned_sums = false;
+  // Ready rows from beyond the second level are added to one sequence in halves of AVX-512's vectors.
+  bool adds_sequences_in_halves = false;
   // Rotations into another array, in memory, are better streamed.
   bool streams_rotations = false;
 };

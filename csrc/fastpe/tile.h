@@ -16,6 +16,7 @@ struct Memory {
   bool fetches_ahead = false;   // x comes from memory: the processor's own prefetching is too late
   bool fetches_close = false;   // x is fetched into the first-level cache, which has room
   bool unaligned_sums = false;  // stores of sums begin where rows do
+  bool sums_in_halves = false;  // vectors of float32 are added in halves
 };
 
 // Rows l .. l + count - 1 of an encoding, and these of its columns. Columns from the operation's jump_column on lie

@@ -289,18 +289,20 @@ struct Combining {
   bool same_dtype, scaled, streaming, shares_addend;
   bool gathers;     // rows of x, by offsets
   bool has_no_gap;  // between rows of out: they share cache lines
-  bool unaligned;   // and in place, where x is fetched
+  bool unaligned;   // and in place; in halves where nothing is fetched
+  bool fetches;     // the next rows, if x is neither streamed nor gathered
 };
 
 // Each bit of `choice` is one member.
 Combining combining(int choice) {
   const auto bit = [choice](int number) { return (choice >> number & 1) != 0; };
-  return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6)};
+  return {bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)};
 }
-constexpr int combining_choices = 1 << 7;
+constexpr int combining_choices = 1 << 8;
 
 void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                         const Combining& how) {
+  if (how.fetches && (how.streaming || how.gathers)) return;
   const std::int64_t rows = 3;
   const std::int64_t gathered[] = {2, 0, 1, 1};  // the last one is fetched, no more
   const DType addend_dtype = how.same_dtype ? dtype : row_dtype(dtype);
@@ -323,7 +325,7 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
   }
   c.x = is_in_place ? out.data() : x.data();
   c.x_row_stride_bytes = is_in_place ? out.row_stride_bytes : x.row_stride_bytes;
-  c.unaligned = how.unaligned;
+  c.unaligned = c.in_halves = how.unaligned;
   c.addend = addend.data();
   c.addend_row_stride_bytes = how.shares_addend ? 0 : addend.row_stride_bytes;
   c.rows = rows;
@@ -337,7 +339,7 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
     c.x_offsets_bytes = x_offsets_bytes;
     c.next_out = how.shares_addend ? out.data() : nullptr;
   } else {
-    c.next_x = how.streaming ? nullptr : x.data();
+    c.next_x = how.fetches ? x.data() : nullptr;
   }
   (how.same_dtype ? kernels.combine_same_dtype : kernels.combine)[index_of(dtype)](c);
   bool holds = out.guards_are_whole();
@@ -494,11 +496,10 @@ void every_streaming_rotation(const Kernels& kernels, DType dtype) {
     for (const std::int64_t shift : {0, 1, 4, 31}) {
       for (const std::int64_t rows : {fewest_rows, fewest_rows + 1, 3 * fewest_rows + 2}) {
         for (int choice = 0; choice < 8; ++choice) {
-          streaming_rotates_to_the_same_bits(
-              kernels,
-              {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0, false, (choice & 4) != 0,
-               rows % 2 == 0 ? Fetching::far : Fetching::nothing},
-              rows);
+          streaming_rotates_to_the_same_bits(kernels,
+                                             {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0, false,
+                                              (choice & 4) != 0, rows % 2 == 0 ? Fetching::far : Fetching::nothing},
+                                             rows);
         }
       }
     }

@@ -106,6 +106,7 @@ struct Combination {
   bool streaming;
   bool fetches_close;  // next_x into the first-level cache; else, or if there is next_out, into the second
   bool unaligned;      // where next_x is fetched, stores begin where rows do, and not on a vector's boundary
+  bool in_halves;      // where nothing is fetched, vectors of 64 bytes are added in halves
 };
 
 // Rotated rows that are streamed have at most so many bytes each, and at least so many together.

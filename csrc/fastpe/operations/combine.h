@@ -20,6 +20,7 @@ inline Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t
   c.streaming = memory.streaming;
   c.fetches_close = memory.fetches_close;
   c.unaligned = memory.unaligned_sums;
+  c.in_halves = memory.sums_in_halves;
   return c;
 }
 
