@@ -171,18 +171,6 @@ void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns)
   }
 }
 
-// Where vectors are added in halves: with whole vectors of float32, sums whose x comes from memory are a fifth slower.
-template <class T, class Addend>
-struct InHalves {
-  using X = T;
-  using Other = Addend;
-};
-template <>
-struct InHalves<WideFloat32, WideFloat32> {
-  using X = Float32;
-  using Other = Float32;
-};
-
 template <class T, class Addend, bool scaled>
 void combine_scaled(const Combination& c) {
   // If rows have no gap between them, they are one long row.

@@ -147,9 +147,11 @@ void rotate_rows(const Rotation& r) {
 template <class T, class Table, bool interleaved>
 void rotate_pairs(const Rotation& r) {
   if (r.next_x == nullptr) return rotate_rows<T, Table, interleaved, Access::plain>(r);
+  using X = typename InHalves<T, Table>::X;
+  using Other = typename InHalves<T, Table>::Other;
   const bool fetches_close = r.fetches_close && r.next_out == nullptr;
-  fetches_close ? rotate_rows<T, Table, interleaved, Access::fetching_close>(r)
-                : rotate_rows<T, Table, interleaved, Access::fetching>(r);
+  fetches_close ? rotate_rows<X, Other, interleaved, Access::fetching_close>(r)
+                : rotate_rows<X, Other, interleaved, Access::fetching>(r);
 }
 
 template <class T, class Table>
