@@ -301,9 +301,10 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     source = tmp_path / "x.zarr"
     zarr.open(str(source), mode="w", shape=(6, 4), chunks=(1, 4), dtype="f4")[...] = 1.0
-    written = []
+    begun, written = [], []
 
     def write_slowly(chunk: Path) -> None:
+        begun.append(chunk)
         time.sleep(0.02)
         chunk.parent.mkdir(parents=True, exist_ok=True)
         chunk.touch()
@@ -311,8 +312,8 @@ def test_a_full_disk_leaves_nothing(
 
     async def fail_first(store: Any, key: str, *_: Any) -> None:
         if key.endswith("0/0"):
-            # Until the others have begun.
-            await asyncio.sleep(0.01)
+            while len(begun) < 5:
+                await asyncio.sleep(0.001)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         await asyncio.to_thread(write_slowly, store.root / key)
 
