@@ -404,7 +404,8 @@ void every_call(std::int64_t lanes) {
     if (lanes >= 8) check_fences(Write(narrow), !processor_traits().stores_narrow_rows_plainly, narrow_encoder);
     check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64,
                  wide_encoder);
-    const Pairing all{columns / 2, false, false, {{0, columns / 2}}}, some{columns / 2, false, false, {{0, columns / 4}}};
+    const Pairing all{columns / 2, false, false, {{0, columns / 2}}},
+        some{columns / 2, false, false, {{0, columns / 4}}};
     const bool has_room = columns * element_bytes(dtype) <= most_streamed_row_bytes;
     check_fences(Rotate({{read_only(from), to}}, 1, all), has_room && processor_traits().streams_rotations,
                  turning_encoder);

@@ -33,8 +33,8 @@
 // - seams put together in registers (AVX-512, rows of up to 256 bytes 9 to 12 % faster, others 1 to 4 %; AVX2, the same
 //   time). Beside these, all lines of a row shifted in registers, so that tables are loaded from lines' boundaries
 //   (AVX-512, rows of up to 1024 bytes 3 to 8 % faster; AVX2, rows of 256 bytes 9 % faster, of 3072 bytes 4 % slower,
-//   float64 6 % slower). Both need code for each instruction set. On Zen 4, shifted rows of up to 1024 bytes took 1.15 of
-//   the time in the cache and 1.1 to 1.3 streamed (AVX-512).
+//   float64 6 % slower). Both need code for each instruction set. On Zen 4, shifted rows of up to 1024 bytes took 1.15
+//   of the time in the cache and 1.1 to 1.3 streamed (AVX-512).
 // - seams on lines' boundaries, so that stores of rows' ends straddle two lines, and not loads of seams (from 3 %
 //   faster to 9 % slower).
 // - seams streamed two or four distances after they are made, not one (0 to 6 % slower).
