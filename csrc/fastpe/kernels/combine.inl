@@ -29,9 +29,9 @@
 // One sequence and its ready rows, which come from the last level, are added in halves of AVX-512's vectors on Zen 4:
 // 0.84 to 0.9 of the time at 6 to 12 MiB (one thread; two: 0.91 to 1). Batches take 1.01 to 1.1 so.
 //
-// These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile, x of
-// an item while the tile is made (0.97 to 1.03 of the time), or x of another item into the first level (up to twice as
-// slow, with 24 or with 12 KiB of its 32 in use); 16-bit sums in halves of AVX-512's vectors (0.94 to 1.14); stores
+// These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile; x
+// of an item while the tile is made (0.97 to 1.03 of the time), or x of another item into the first level (up to twice
+// as slow, with 24 or with 12 KiB of its 32 in use); 16-bit sums in halves of AVX-512's vectors (0.94 to 1.14); stores
 // without boundaries in the cache (1.1 to 1.4 times as long), or for 16 bits; in the cache, segments of a quarter or
 // half of the first level (Zen 5, 3 to 6 % slower than three eighths); rows joined that are fetched (Intel, no
 // difference); from memory, segments of 8 KiB, or of 16 for all rows, instead of 12, x fetched two or four segments
