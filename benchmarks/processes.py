@@ -17,8 +17,8 @@ import fastpe
 print(time.perf_counter() - start)
 """
 
-# Growth of the largest resident set over that at the start of the call, and of what files are mapped to: pages of code,
-# which processes share, and of which the system maps many at once. Linux: /proc resets the largest set on request.
+# The growth of the largest resident set during the call, and that of its pages of files. These are pages of code:
+# processes share them, and the system maps many of them at once. Linux: /proc resets the largest set on request.
 _measure_memory = """
 import numpy as np, fastpe
 def mib(name):

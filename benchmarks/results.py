@@ -49,8 +49,8 @@ class BarResult:
     at_most: float | None = None
     unit: str = "x"
     rival: str = ""
-    # A loop that shows what the machine allows, and what the bar would read if the contender took as long. Of memory:
-    # what is left out of the second figure, since the call has no influence on it.
+    # A loop that shows what the machine allows, and what the bar would read if the contender took as long. For memory,
+    # they are what the second figure leaves out, and that figure.
     limit: str = ""
     value_at_limit: float | None = None
 

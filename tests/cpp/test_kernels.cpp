@@ -453,7 +453,7 @@ void every_rotation(const Kernels& kernels, DType dtype) {
   }
 }
 
-// Rows without gaps, more of them than are turned at once.
+// Rows without gaps, at least as many as are turned at once.
 void streaming_rotates_to_the_same_bits(const Kernels& kernels, const RotationCase& r, std::int64_t rows) {
   const std::int64_t columns = 2 * r.pairs, row_bytes = columns * element_bytes(r.dtype);
   GuardedRows x(r.dtype, rows, columns, 3, 5);

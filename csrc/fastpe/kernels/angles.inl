@@ -9,10 +9,10 @@
 // the value is no normal double.
 //
 // Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a seam
-// is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long
-// as plain stores, since nothing drains while they are made. On Zen 4, plain stores that are fetched 0.5 to 16 KiB
-// ahead take 1.03 to 1.25 of the time with one thread (AVX2 1.2 to 1.4), and with two 0.74 to 1.16, by how much of 32
-// MiB the last level holds.
+// is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long as plain stores,
+// since nothing drains while they are made. On Zen 4, plain stores whose lines are fetched 0.5 to 16 KiB ahead
+// take 1.03 to 1.25 of the time of streamed rows with one thread (AVX2 1.2 to 1.4). With two threads they take 0.74
+// to 1.4, by how much of the 32 MiB the last level holds.
 #pragma once
 
 #include "elements.inl"

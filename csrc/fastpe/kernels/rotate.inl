@@ -11,9 +11,9 @@
 // Error: only the rounding of each operation.
 //
 // If out is not x, its rows are fetched with those of x: from memory, this takes 0.6 to 0.8 of the time (Intel). Or
-// they are made in the cache and streamed: on Zen 4, float32 and float64 then take 0.53 to 0.83 of the time from 16 MiB
-// on, 16 bits 0.86 to 1.16, and arrays that the last level holds up to 1.6. The bytes made at once may be 1 to 3 KiB;
-// with 8, half of the gain is lost, with 16 all of it.
+// they are made in the cache and streamed. On Zen 4, from 16 MiB on, float32 then takes 0.55 to 0.91 of the time and
+// float64 0.53 to 0.77, but 16 bits 0.86 to 1.16, and arrays that the last level holds up to 1.6. The bytes made at
+// once may be 1 to 3 KiB; with 8, half of the gain is lost, with 16 all of it.
 //
 // These were no better on the whole: stores that begin on a vector's boundary, with vectors at both ends that overlap
 // them (Zen 5, rows of 128 float32 in the cache: 4 % faster with AVX-512, 1 to 18 % slower with AVX2); rows streamed
@@ -176,7 +176,7 @@ void rotate_in_cache(const Rotation& r) {
 // a line that is left stays there for the next rows; those at both ends of the range are stored plainly.
 FASTPE_NEVER_INLINE void rotate_streaming(const Rotation& r, void (*rotate_part)(const Rotation&)) {
   constexpr std::int64_t line = byte_line;
-  // In one page: across two of them, rows take 1.5 to 1.9 times as long (Zen 4).
+  // It lies in one page. Where it reached into a second one, rows took 1.5 to 1.9 times as long (Zen 4).
   alignas(4096) char made[line + most_streamed_row_bytes + line];
   const std::int64_t row_bytes = r.out_row_stride_bytes, rows_at_once = most_streamed_row_bytes / row_bytes;
   // Later stores would wait for the lines at both ends to come from memory.
