@@ -100,14 +100,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str) -> None
     write, _ = FORMATS[suffix]
     names = [str(tmp_path / name) for name in (f"small{suffix}", f"large{suffix}", f"y{suffix}")]
     write(Path(names[0]), 4 * PART)
-    write(Path(names[1]), 16 * PART)
-    # What glibc keeps for each of a library's threads depends on chance, and does not grow with the file.
+    write(Path(names[1]), 64 * PART)
+    # What glibc keeps for each of a library's threads depends on chance, as do the parts that zarr has not yet let go:
+    # together up to 17 MiB, for files of 64 MiB and of 1 GiB.
     environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
     command = [sys.executable, "-c", _growth, *names]
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert run.returncode == 0, run.stderr
     growth_bytes = int(run.stdout) * 1024
-    file_bytes = 16 * PART * WIDTH * 4
+    file_bytes = 64 * PART * WIDTH * 4
     print(f"{suffix}: {growth_bytes / 2**20:.0f} MiB more for {file_bytes / 2**20:.0f} MiB")
     assert growth_bytes < file_bytes / 8
 
