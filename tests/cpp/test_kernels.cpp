@@ -29,6 +29,18 @@ std::vector<double> numbers(std::int64_t count, std::int64_t seed) {
   return values;
 }
 
+// Numbers that kernels may read column_padding more of, before them and behind them.
+class PaddedNumbers {
+ public:
+  PaddedNumbers() = default;
+  PaddedNumbers(std::int64_t count, std::int64_t seed) : numbers_(numbers(count + 2 * column_padding, seed)) {}
+  const double* data() const { return numbers_.data() + column_padding; }
+  double operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+  std::vector<double> numbers_;
+};
+
 // Correctly rounded to `significant` bits, by way of neither dtype's own conversion.
 double rounded(double value, int significant) {
   if (value == 0.0) return value;
@@ -193,33 +205,42 @@ struct Span {
   std::int64_t first_row, last_row;
 };
 
-enum class Work { write, add, scale_and_add, stream, stream_row_by_row };
-constexpr Work every_work[] = {Work::write, Work::add, Work::scale_and_add, Work::stream, Work::stream_row_by_row};
-constexpr bool is_streaming(Work work) { return work == Work::stream || work == Work::stream_row_by_row; }
+enum class Work { write, add, scale_and_add, stream, stream_row_by_row, stream_sums, stream_scaled_sums };
+constexpr Work streaming_work[] = {Work::stream, Work::stream_row_by_row, Work::stream_sums, Work::stream_scaled_sums};
+constexpr Work every_work[] = {Work::write,
+                               Work::add,
+                               Work::scale_and_add,
+                               Work::stream,
+                               Work::stream_row_by_row,
+                               Work::stream_sums,
+                               Work::stream_scaled_sums};
+constexpr bool is_streaming(Work work) { return work >= Work::stream; }
 
-// Rows are `gap` elements apart. Columns from jump_column on are written into an array of their own.
+// Rows are `gap` elements apart, and those of x x_gap. Columns from jump_column on are written into an array of their
+// own.
 struct Arrangement {
-  std::int64_t gap, jump_column;
+  std::int64_t gap, jump_column, x_gap = 5;
 };
 
 void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                         Span span, Work work, bool is_turned, const Arrangement& arrangement) {
   const std::int64_t stride = columns + 2 * column_padding;
-  const auto cosines = numbers((block_radius + 1) * stride, 11), sines = numbers((block_radius + 1) * stride, 29);
-  const std::vector<double> lows((block_radius + 1) * static_cast<std::size_t>(stride), 0.0);
-  std::vector<double> values[blocks_at_once], slopes[blocks_at_once];
-  const auto turn_cosines = numbers(stride, 61), turn_sines = numbers(stride, 83);
+  const PaddedNumbers cosines((block_radius + 1) * stride, 11), sines((block_radius + 1) * stride, 29);
+  const std::vector<double> lows(static_cast<std::size_t>((block_radius + 1) * stride + column_padding), 0.0);
+  PaddedNumbers values[blocks_at_once], slopes[blocks_at_once];
+  const PaddedNumbers turn_cosines(stride, 61), turn_sines(stride, 83);
   const std::int64_t rows = span.last_row - span.first_row + 1;
   const std::int64_t jump_column = arrangement.jump_column;
   const std::int64_t stride_elements = columns + arrangement.gap;
-  GuardedRows x(dtype, rows, columns, shift + 1, 5),
+  GuardedRows x(dtype, rows, columns, shift + 1, arrangement.x_gap),
       out(dtype, rows, jump_column, shift, stride_elements - jump_column),
       after(dtype, rows, columns - jump_column, shift + 2, stride_elements - (columns - jump_column));
   Expansion e{};
-  e.fine = {cosines.data(), sines.data(), lows.data(), lows.data(), stride};
+  const double* const zeros = lows.data() + column_padding;
+  e.fine = {cosines.data(), sines.data(), zeros, zeros, stride};
   for (int i = 0; i < blocks_at_once; ++i) {
-    values[i] = numbers(stride, 101 + i);
-    slopes[i] = numbers(stride, 211 + i);
+    values[i] = PaddedNumbers(stride, 101 + i);
+    slopes[i] = PaddedNumbers(stride, 211 + i);
     e.anchors[i] = {values[i].data(), slopes[i].data(), {}};
     if (is_turned) e.anchors[i].turn = {turn_cosines.data(), turn_sines.data(), i == 1};
   }
@@ -233,12 +254,13 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
     e.jump_bytes = reinterpret_cast<std::intptr_t>(after.data()) - reinterpret_cast<std::intptr_t>(out.data()) -
                    jump_column * element_bytes(dtype);
   }
-  e.scale = work == Work::scale_and_add ? 1.75 : 1.0;
-  e.alpha = work == Work::scale_and_add ? 0.625 : 1.0;
+  const bool is_scaled = work == Work::scale_and_add || work == Work::stream_scaled_sums;
+  e.scale = is_scaled ? 1.75 : 1.0;
+  e.alpha = is_scaled ? 0.625 : 1.0;
   e.bound = 1e9;
   e.streaming = is_streaming(work);
   e.streams_row_by_row = work == Work::stream_row_by_row;
-  const bool adds = work == Work::add || work == Work::scale_and_add;
+  const bool adds = is_scaled || work == Work::add || work == Work::stream_sums;
   if (adds) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t column = 0; column < columns; ++column) x.set(row, column, number(row * 997 + column));
@@ -675,6 +697,17 @@ void every_kernel(const Kernels& kernels) {
       for (const std::int64_t columns : {603, 640}) {  // rows that are aligned differently, and alike
         expanding_is_the_scalar_arithmetic(kernels, dtype, columns, 1, {-15, 46}, work, is_turned,
                                            {is_streaming(work) ? 0 : 3, columns});
+      }
+    }
+    // Rows that share lines, beside rows of x that do and rows that do not.
+    for (const Work work : streaming_work) {
+      for (const std::int64_t columns : {32, 48, 64, 272, 640}) {
+        for (const std::int64_t shift : {1, 2, 4, 8, 12, 13, 15}) {
+          for (const std::int64_t x_gap : {0, 5}) {
+            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, {-15, 46}, work, is_turned,
+                                               {0, columns, x_gap});
+          }
+        }
       }
     }
     // Rows that are aligned alike, of which a vector at either end overlaps the others, in one array or in two.

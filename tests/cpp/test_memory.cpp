@@ -91,11 +91,12 @@ constexpr std::int64_t most_narrow_bytes = 24 * 1024;
 struct ExpandedRows {
   ExpandedRows(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t shift, std::int64_t gap, bool adds)
       : padded(columns + 2 * column_padding),
-        zeros(static_cast<std::size_t>((block_radius + 1) * padded)),
+        zeros(static_cast<std::size_t>(column_padding + (block_radius + 1) * padded)),
         x(dtype, 2 * rows * (columns + gap), shift, 128),
         out(dtype, 2 * rows * (columns + gap), shift, 128) {
-    for (Anchor& anchor : e.anchors) anchor = {zeros.data(), zeros.data(), {}};
-    e.fine = {zeros.data(), zeros.data(), zeros.data(), zeros.data(), padded};
+    const double* const table = zeros.data() + column_padding;
+    for (Anchor& anchor : e.anchors) anchor = {table, table, {}};
+    e.fine = {table, table, table, table, padded};
     e.first_row = -block_radius;
     e.last_row = e.first_row + rows - 1;
     e.columns = e.jump_column = columns;

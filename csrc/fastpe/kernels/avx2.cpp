@@ -50,6 +50,7 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(a.v), _mm256_castpd_si256(b.v)))};
 }
+inline Doubles blended(Doubles a, Doubles b, Doubles choice) { return {_mm256_blendv_pd(a.v, b.v, choice.v)}; }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m256d even = _mm256_unpacklo_pd(a.v, b.v);
   const __m256d odd = _mm256_unpackhi_pd(a.v, b.v);
@@ -75,6 +76,7 @@ struct Floats {
 inline Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
 inline Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
+inline Floats blended(Floats a, Floats b, Floats choice) { return {_mm256_blendv_ps(a.v, b.v, choice.v)}; }
 inline void split_pairs(Floats& a, Floats& b) {
   const __m256 firsts = _mm256_shuffle_ps(a.v, b.v, 0x88);
   b.v = _mm256_shuffle_ps(a.v, b.v, 0xdd);

@@ -50,6 +50,9 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
 }
+inline Doubles blended(Doubles a, Doubles b, Doubles choice) {
+  return {_mm512_mask_blend_pd(_mm512_movepi64_mask(_mm512_castpd_si512(choice.v)), a.v, b.v)};
+}
 inline void interleave(Doubles& a, Doubles& b) {
   const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
   const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
@@ -86,6 +89,9 @@ inline Floats operator-(Floats a, Floats b) {
 }
 inline Floats operator*(Floats a, Floats b) {
   return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
+}
+inline Floats blended(Floats a, Floats b, Floats choice) {
+  return {_mm256_blendv_ps(a.first, b.first, choice.first), _mm256_blendv_ps(a.second, b.second, choice.second)};
 }
 inline void split_pairs(Floats& a, Floats& b) {
   const Floats firsts{_mm256_shuffle_ps(a.first, a.second, 0x88), _mm256_shuffle_ps(b.first, b.second, 0x88)};

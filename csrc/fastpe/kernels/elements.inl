@@ -31,6 +31,8 @@ inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.fi
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;
 //   in_pair_order(v):  one element for each pair, brought into that order.
+// And where vectors are wide, for Doubles and Floats:
+//   blended(a, b, choice): b where `choice` is negative, else a.
 // It also defines has_code_for_plain_sums: whether `expand` has code of its own for sums without factors. Without it,
 // they are multiplied by 1: no bit changes, they take 2 to 11 % longer (SSE2, on Zen 3), and a fifth of the instruction
 // set's code is saved.
@@ -47,6 +49,10 @@ inline void join_pairs(DoublePair& a, DoublePair& b) {
   b.first = second;
   join_pairs(a.first, a.second);
   join_pairs(b.first, b.second);
+}
+template <class Choice>  // so that narrow vectors need no `blended`
+inline DoublePair blended(DoublePair a, DoublePair b, Choice choice) {
+  return {blended(a.first, b.first, choice.first), blended(a.second, b.second, choice.second)};
 }
 inline DoublePair in_pair_order(DoublePair a) { return {in_pair_order(a.first), in_pair_order(a.second)}; }
 

@@ -8,17 +8,25 @@
 namespace fastpe {
 namespace {
 
+// Turns phasors by an angle.
+template <class V>
+FASTPE_ALWAYS_INLINE void turn_phasors(V& value, V& slope, V cosine, V sine) {
+  const V turned = value * cosine + slope * sine;
+  slope = slope * cosine - value * sine;
+  value = turned;
+}
+
 // Turns `columns` columns of an anchor, from `begin` on.
 void turn(const Anchor& anchor, std::int64_t begin, std::int64_t columns, double* values, double* slopes) {
   const Anchor from = anchor;  // stores could alias it
   const Doubles direction = Doubles::broadcast(from.turn.backwards ? -1.0 : 1.0);
   for (std::int64_t i = 0; i < columns; i += double_lanes) {
-    const Doubles value = Doubles::load(from.values + begin + i);
-    const Doubles slope = Doubles::load(from.slopes + begin + i);
-    const Doubles cosine = Doubles::load(from.turn.cosines + begin + i);
-    const Doubles sine = direction * Doubles::load(from.turn.sines + begin + i);
-    (value * cosine + slope * sine).store(values + i);
-    (slope * cosine - value * sine).store(slopes + i);
+    Doubles value = Doubles::load(from.values + begin + i);
+    Doubles slope = Doubles::load(from.slopes + begin + i);
+    turn_phasors(value, slope, Doubles::load(from.turn.cosines + begin + i),
+                 direction * Doubles::load(from.turn.sines + begin + i));
+    value.store(values + i);
+    slope.store(slopes + i);
   }
 }
 
@@ -197,44 +205,55 @@ inline typename T::Vector sum_of_products(DoublePair even, DoublePair odd, Doubl
   return mode == Mode::write ? T::once(first, second) : T::addend(first, second);
 }
 
+// What is written of an embedding and its encoding.
+template <class T, Mode mode>
+FASTPE_ALWAYS_INLINE typename T::Vector sum(typename T::Vector embedding, typename T::Vector encoding,
+                                            typename T::Vector scale, typename T::Vector alpha) {
+  return mode == Mode::add ? embedding + encoding : embedding * scale + encoding * alpha;
+}
+
 // Calls on_row(anchor, side, result) for float_lanes columns, or the first `count` of them, of each row of a set. The
-// rows share each load of the fine tables.
-template <class T, Mode mode, From from, int row_set, bool partial, int subset = row_set, class OnRow>
+// rows share each load of the fine tables, which is left to load_table.
+template <class T, Mode mode, From from, int row_set, bool partial, class OnRow, class LoadTable>
 FASTPE_ALWAYS_INLINE void for_each_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
-                                       const OnRow& on_row) {
+                                       const OnRow& on_row, const LoadTable& load_table) {
   constexpr bool compensated = sizeof(typename T::Element) == sizeof(double);
-  const DoublePair c = Float64::load(rows.cosines + column);
-  const DoublePair s = Float64::load(rows.sines + column);
+  const DoublePair c = load_table(rows.cosines + column);
+  const DoublePair s = load_table(rows.sines + column);
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
-    if ((subset & (anchor == 0 ? around_first : around_second)) == 0) continue;
+    if ((row_set & (anchor == 0 ? around_first : around_second)) == 0) continue;
     DoublePair value = Float64::load(rows.values[anchor] + column);
     DoublePair slope = Float64::load(rows.slopes[anchor] + column);
     if constexpr (from == From::centre) {
-      const DoublePair cosine = Float64::load(rows.turn.cosines + column);
       const DoublePair direction{rows.turn_direction, rows.turn_direction};
-      const DoublePair sine = direction * Float64::load(rows.turn.sines + column);
-      const DoublePair turned = value * cosine + slope * sine;
-      slope = slope * cosine - value * sine;
-      value = turned;
+      turn_phasors(value, slope, Float64::load(rows.turn.cosines + column),
+                   direction * Float64::load(rows.turn.sines + column));
     }
     const DoublePair even = value * c;
     const DoublePair odd = slope * s;
     DoublePair even_low = even, odd_low = odd;
     if constexpr (compensated) {
-      even_low = value * Float64::load(rows.cosine_lows + column);
-      odd_low = slope * Float64::load(rows.sine_lows + column);
+      even_low = value * load_table(rows.cosine_lows + column);
+      odd_low = slope * load_table(rows.sine_lows + column);
     }
     for (int side = 0; side < 2; ++side) {
-      if ((subset & row_bit(anchor, side)) == 0) continue;
+      if ((row_set & row_bit(anchor, side)) == 0) continue;
       auto result = sum_of_products<T, mode>(even, odd, even_low, odd_low, side == 1, rows.bound);
       if constexpr (mode != Mode::write) {
         const auto* x = rows.x[anchor][side] + column;
         const auto embedding = partial ? load_partial<T>(x, count) : T::load(x);
-        result = mode == Mode::add ? embedding + result : embedding * rows.scale + result * rows.alpha;
+        result = sum<T, mode>(embedding, result, rows.scale, rows.alpha);
       }
       on_row(anchor, side, result);
     }
   }
+}
+
+template <class T, Mode mode, From from, int row_set, bool partial, class OnRow>
+FASTPE_ALWAYS_INLINE void for_each_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
+                                       const OnRow& on_row) {
+  for_each_row<T, mode, from, row_set, partial>(rows, column, count, on_row,
+                                                [](const double* p) { return Float64::load(p); });
 }
 
 template <class T, Mode mode, Access access, From from, int row_set, bool partial>

@@ -2,10 +2,16 @@
 // Expansions that are streamed: past the caches, so that no line is read from memory before it is written.
 //
 // Method: whole cache lines are stored. NumPy's large arrays begin 16 bytes behind a line, so that rows without a gap
-// share the lines at their ends. Such a seam is put together in the cache and streamed soon after both rows are made,
-// next to their other lines. On an Intel server with one thread and with two, beside seams that are made in a pass of
-// their own and streamed at the end, rows of 256 bytes take 0.78 to 0.80 of the time, of 512 bytes 0.81 to 0.84, of
-// 1024 bytes 0.88 to 0.94, of 3072 bytes 0.97 to 0.98. Rows of float64 take the same time.
+// share the lines at their ends. Such a seam is put together in registers when both of its rows are made, and streamed
+// before their other lines. The columns that a row has in seams are as many as a line has, and are made as one line.
+// On Zen 4 with AVX-512 and one thread, beside two lines more for the ends of each row and seams that are put together
+// in the cache, tables of two arrays of rows of 512 bytes take 0.85 to 0.96 of the time, encodings in such rows 0.92 to
+// 0.94, in rows of 1024 bytes 0.93 to 0.99, wider ones 0.96 to 1, of float64 0.97 to 1.07. With two threads, which wait
+// for memory, or with AVX2, they take 0.94 to 1.02.
+//
+// On an Intel server, seams that are streamed next to their rows' other lines take less time than those that are made
+// in a pass of their own and streamed at the end: rows of 256 bytes 0.78 to 0.80, of 512 bytes 0.81 to 0.84, of 1024
+// bytes 0.88 to 0.94, of 3072 bytes 0.97 to 0.98.
 //
 // The part of a line at the end of a pair of blocks is stored plainly, and the line is fetched before the pair is made:
 // else all later stores wait for it. With one thread, tables of two arrays then take 0.87 to 0.92 of the time (Zen 4).
@@ -30,11 +36,9 @@
 // - halves of a line apart from each other (AVX2, 4.7 GB/s, not 12.5); pieces of 16 bytes, so as not to peel (half the
 //   speed); a row's ends by plain stores (a sixth slower than whole seams); rows that are aligned differently, one by
 //   one (a third slower than fetching ahead).
-// - seams put together in registers (AVX-512, rows of up to 256 bytes 9 to 12 % faster, others 1 to 4 %; AVX2, the same
-//   time). Beside these, all lines of a row shifted in registers, so that tables are loaded from lines' boundaries
-//   (AVX-512, rows of up to 1024 bytes 3 to 8 % faster; AVX2, rows of 256 bytes 9 % faster, of 3072 bytes 4 % slower,
-//   float64 6 % slower). Both need code for each instruction set. On Zen 4, shifted rows of up to 1024 bytes took 1.15
-//   of the time in the cache and 1.1 to 1.3 streamed (AVX-512).
+// - all lines of a row shifted in registers, so that tables are loaded from lines' boundaries (AVX-512, rows of up to
+//   1024 bytes 3 to 8 % faster; AVX2, rows of 256 bytes 9 % faster, of 3072 bytes 4 % slower, float64 6 % slower). On
+//   Zen 4, such rows of up to 1024 bytes took 1.15 of the time in the cache and 1.1 to 1.3 streamed (AVX-512).
 // - seams on lines' boundaries, so that stores of rows' ends straddle two lines, and not loads of seams (from 3 %
 //   faster to 9 % slower).
 // - seams streamed two or four distances after they are made, not one (0 to 6 % slower).
@@ -48,118 +52,193 @@
 namespace fastpe {
 namespace {
 
-// Seam k lies before row k. It is loaded from two whole lines: the last one of row k - 1 and the first one of row k.
+// The seams of a whole pair of blocks, whose rows' first whole lines begin at column `head`. Seam k lies before row k.
+//
+// Those of a row's columns that are in seams are its ends. They are as many as a line has, and are made as one line, in
+// the order in which seams have them: first the row's last columns, then its first ones. A seam is put together of the
+// ends of two rows.
 template <class T>
-struct Seams {
+class Seams {
+ public:
   using Element = typename T::Element;
+  using Vector = typename T::Vector;
   static constexpr std::int64_t line = line_columns<T>;
-  static constexpr std::int64_t stride = 2 * line;
   static constexpr std::int64_t rows = blocks_at_once * block_rows;
 
-  explicit Seams(std::int64_t first_columns) : head(first_columns) {}
-
-  Element* seam(std::int64_t row) { return lines + row * stride + head; }
-  Element* first_line(std::int64_t row) { return lines + row * stride + line; }
-  Element* last_line(std::int64_t row) { return lines + (row + 1) * stride; }
-
-  const std::int64_t head;  // how many columns of each row belong to the seam before it
-  alignas(64) Element lines[(rows + 1) * stride];
-};
-
-constexpr std::int64_t row_number(int anchor, int side, std::int64_t row) {
-  return block_radius + anchor * block_rows + (side == 0 ? -row : row);
-}
-
-// Whether each seam is streamed with the row next to it, when that is made: where rows are streamed one by one, and
-// have one panel.
-template <class T>
-inline bool streams_seams_with_rows(const Expansion& e, const Part& part) {
-  return may_stream_row_by_row<T> && e.streams_row_by_row && part.columns == e.columns;
-}
-
-// The rows at one distance from both anchors: their whole lines are streamed, and those at their ends put into seams.
-template <class T, Mode mode, int row_set, class StreamSeam>
-FASTPE_ALWAYS_INLINE void stream_rows_at(const Expansion& e, const Anchor* anchors, const Part& part, Seams<T>& seams,
-                                         std::int64_t row, const StreamSeam& stream_seam) {
-  constexpr std::int64_t line = line_columns<T>;
-  const RowsAt<T, row_set> rows(e, anchors, part, 0, row);
-  typename T::Element* first_lines[blocks_at_once][2];
-  typename T::Element* last_lines[blocks_at_once][2];
-  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
-    for (int side = 0; side < 2; ++side) {
-      first_lines[anchor][side] = seams.first_line(row_number(anchor, side, row));
-      last_lines[anchor][side] = seams.last_line(row_number(anchor, side, row));
+  Seams(const Expansion& e, std::int64_t head) : e_(e), tail_(line - head) {
+    for (std::int64_t i = 0; i < line; ++i) {
+      choice_[i] = i < tail_ ? 1.0 : -1.0;
+      element_choice_[i] = static_cast<Element>(choice_[i]);
+    }
+    for (int i = 0; i < blocks_at_once; ++i) {
+      double *const values = ends_of_anchors_[i][0], *const slopes = ends_of_anchors_[i][1];
+      const Doubles direction = Doubles::broadcast(e.anchors[i].turn.backwards ? -1.0 : 1.0);
+      for (std::int64_t c = 0; c < line; c += double_lanes) {
+        const auto ends_of = [this, c](const double* row) { return ends_at(row + c - tail_, c); };
+        Doubles value = ends_of(e.anchors[i].values), slope = ends_of(e.anchors[i].slopes);
+        if (e.anchors[i].turn.cosines != nullptr) {
+          turn_phasors(value, slope, ends_of(e.anchors[i].turn.cosines), direction * ends_of(e.anchors[i].turn.sines));
+        }
+        value.store(values + c);
+        slope.store(slopes + c);
+      }
+      // As they lie in a row.
+      anchors_[i] = {values + tail_, slopes + tail_, {}};
     }
   }
-  std::int64_t column = 0;
-  if (part.begin == 0) {
-    put_lines<T, mode, From::anchor>(rows, 0, first_lines);
-    column = seams.head;
+
+  // Makes the ends of the rows at one distance from the anchors, and the seams between them and the rows that are one
+  // row closer.
+  FASTPE_NEVER_INLINE void make(std::int64_t row) {
+    constexpr int all = around_first | around_second;
+    const RowsAt<T, all> rows_at(e_, anchors_, Part::of<T>(e_, 0, e_.columns), 0, row);
+    for (std::int64_t i = 0; i < line; i += float_lanes) {
+      for_each_row<T, Mode::write, From::anchor, all, false>(
+          rows_at, i - tail_, float_lanes,
+          [&](int anchor, int side, const Vector& made) {
+            const Vector closer = T::load(ends_[anchor][side] + i);
+            if (row > 0) {
+              T::store(seams_[anchor][side] + i, side == 0 ? seam(made, closer, i) : seam(closer, made, i));
+            } else {
+              // Row 0 is that of side 1.
+              T::store(ends_[anchor][0] + i, made);
+            }
+            T::store(ends_[anchor][side] + i, made);
+          },
+          [&](const double* p) { return DoublePair{ends_at(p, i), ends_at(p + double_lanes, i + double_lanes)}; });
+    }
   }
+
+  // Streams a seam that was made last, at row > 0.
+  template <Mode mode>
+  FASTPE_ALWAYS_INLINE void stream(int anchor, int side, std::int64_t row) const {
+    const std::int64_t behind_anchor = side == 0 ? 1 - row : row;
+    stream<mode>(block_radius + anchor * block_rows + behind_anchor, seams_[anchor][side]);
+  }
+
+  // Streams the seam between the blocks, and stores what is in the first and last row's other seams.
+  template <Mode mode>
+  void finish() {
+    for (std::int64_t i = 0; i < line; i += float_lanes) {
+      T::store(seams_[0][0] + i, seam(T::load(ends_[0][1] + i), T::load(ends_[1][0] + i), i));
+    }
+    stream<mode>(block_rows, seams_[0][0]);
+    add_x<mode>(0, ends_[0][0]);
+    add_x<mode>(rows, ends_[1][1]);
+    copy_elements(place_of(0) + tail_, ends_[0][0] + tail_, line - tail_);
+    copy_elements(place_of(rows), ends_[1][1], tail_);
+  }
+
+  Element* place_of(std::int64_t number) const {
+    return advance(reinterpret_cast<Element*>(e_.out), number * e_.out_row_stride_bytes) - tail_;
+  }
+
+ private:
+  // Left to V, since narrow vectors have no `blended`.
+  template <class V>
+  static FASTPE_ALWAYS_INLINE V blended_at(V last_columns, V first_columns, V choice) {
+    return blended(last_columns, first_columns, choice);
+  }
+  // A vector of a row's ends, from the i-th one on. If that is one of the row's first columns, it is at p; if it is one
+  // of the last, a row behind p.
+  FASTPE_ALWAYS_INLINE Doubles ends_at(const double* p, std::int64_t i) const {
+    return blended_at(Doubles::load(p + e_.columns), Doubles::load(p), Doubles::load(choice_ + i));
+  }
+  FASTPE_ALWAYS_INLINE Vector seam(Vector ends, Vector next_ends, std::int64_t i) const {
+    return blended_at(ends, next_ends, T::load(element_choice_ + i));
+  }
+
+  template <Mode mode>
+  FASTPE_ALWAYS_INLINE void stream(std::int64_t number, const Element* made) const {
+    Element joined[line];
+    Element* const out = place_of(number);
+    const Element* const x = x_of<mode>(number, joined);
+    for (std::int64_t i = 0; i < line; i += float_lanes) T::stream(out + i, with_x<mode>(T::load(made + i), x, i));
+  }
+  template <Mode mode>
+  void add_x(std::int64_t number, Element* ends) const {
+    Element joined[line];
+    const Element* const x = x_of<mode>(number, joined);
+    for (std::int64_t i = 0; i < line; i += float_lanes) T::store(ends + i, with_x<mode>(T::load(ends + i), x, i));
+  }
+  template <Mode mode>
+  FASTPE_ALWAYS_INLINE Vector with_x(Vector encoding, const Element* x, std::int64_t i) const {
+    if constexpr (mode == Mode::write) return encoding;
+    return sum<T, mode>(T::load(x + i), encoding, T::broadcast(e_.scale), T::broadcast(e_.alpha));
+  }
+  // The columns of x for a seam.
+  template <Mode mode>
+  FASTPE_ALWAYS_INLINE const Element* x_of(std::int64_t number, Element (&joined)[line]) const {
+    if constexpr (mode == Mode::write) return nullptr;
+    const std::int64_t stride_bytes = e_.x_row_stride_bytes;
+    const Element* const next_row = advance(reinterpret_cast<const Element*>(e_.x), number * stride_bytes);
+    if (stride_bytes == e_.out_row_stride_bytes && number > 0 && number < rows) return next_row - tail_;
+    join_x(number, next_row, joined);
+    return joined;
+  }
+  // Puts them together where x has gaps or ends.
+  FASTPE_NEVER_INLINE void join_x(std::int64_t number, const Element* next_row, Element* joined) const {
+    if (number > 0) copy_elements(joined, advance(next_row, -e_.x_row_stride_bytes) + e_.columns - tail_, tail_);
+    if (number < rows) copy_elements(joined + tail_, next_row, line - tail_);
+  }
+
+  const Expansion& e_;
+  const std::int64_t tail_;  // how many columns of each row are in the seam behind it
+  Anchor anchors_[blocks_at_once] = {};
+  alignas(64) double choice_[line];  // of the ends' columns: negative for the row's first ones
+  alignas(64) Element element_choice_[line];
+  alignas(64) double ends_of_anchors_[blocks_at_once][2][line];
+  alignas(64) Element ends_[blocks_at_once][2][line];  // of the rows that were made last, before and after each anchor
+  alignas(64) Element seams_[blocks_at_once][2][line];
+};
+
+// The rows at one distance from both anchors: their whole lines are streamed and, if `seams` is given, their seams with
+// the rows that are one row closer.
+template <class T, Mode mode, int row_set>
+FASTPE_ALWAYS_INLINE void stream_rows_at(const Expansion& e, const Anchor* anchors, const Part& part, Seams<T>* seams,
+                                         std::int64_t row) {
+  const RowsAt<T, row_set> rows(e, anchors, part, 0, row);
+  const auto stream_seam = [seams, row](int anchor, int side) {
+    if (seams != nullptr && row > 0) seams->template stream<mode>(anchor, side, row);
+  };
+  if (seams != nullptr) seams->make(row);
   if constexpr (may_stream_row_by_row<T>) {
-    if (streams_seams_with_rows<T>(e, part)) {
-      put_lines<T, mode, From::anchor>(rows, part.columns - line, last_lines);
-      // The other row of each seam is one distance closer to the anchor.
+    if (e.streams_row_by_row) {
       stream_row_by_row<T, mode, From::anchor>(
-          rows, column, (part.columns - column) / line * line,
+          rows, 0, part.columns,
           [&](int anchor, int side) {
-            if (side == 1 && row > 0) stream_seam(row_number(anchor, side, row));
+            if (side == 1) stream_seam(anchor, side);
           },
           [&](int anchor, int side) {
-            if (side == 0) stream_seam(row_number(anchor, side, row) + 1);
+            if (side == 0) stream_seam(anchor, side);
           });
       return;
     }
   }
-  column = stream_lines<T, mode, From::anchor, row_set>(rows, column, part.columns, e.streams_row_by_row);
-  if (column < part.columns) put_lines<T, mode, From::anchor>(rows, part.columns - line, last_lines);
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+    for (int side = 0; side < 2; ++side) stream_seam(anchor, side);
+  }
+  stream_lines<T, mode, From::anchor, row_set>(rows, 0, part.columns, false);
 }
 
 // Rows of a whole pair of blocks, without a gap between them.
 template <class T, Mode mode>
 void expand_with_seams(const Expansion& e, std::int64_t head) {
-  using Element = typename T::Element;
-  constexpr std::int64_t line = line_columns<T>;
-  constexpr std::int64_t row_count = Seams<T>::rows;
-  Seams<T> seams(head);
-  const auto start_of_seam = [&e, head](std::int64_t row) {
-    return advance(reinterpret_cast<Element*>(e.out), row * e.out_row_stride_bytes) + head - line;
-  };
-  const auto stream_seam = [&](std::int64_t row) {
-    for (std::int64_t i = 0; i < line; i += float_lanes) {
-      T::stream(start_of_seam(row) + i, T::load(seams.seam(row) + i));
-    }
-  };
-  // Both rows of these seams are made once those at distance `row` are.
-  const auto stream_seams_at = [&](std::int64_t row) {
-    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
-      stream_seam(row_number(anchor, 0, row) + 1);
-      stream_seam(row_number(anchor, 1, row));
-    }
-  };
+  Seams<T> seams(e, head);
   // The last line is stored to in part, which would wait for it to come from memory.
-  FASTPE_PREFETCH_FIRST_LEVEL(start_of_seam(row_count));
-  std::int64_t columns = panel_columns + head;
-  bool is_last = false;
-  for (std::int64_t begin = 0; !is_last; begin += columns, columns = panel_columns) {
-    // The last panel has a whole line, of which it puts the end into a seam. TurnedAnchors has room for so much.
-    is_last = e.columns - begin < columns + line;
-    Part part = Part::of<T>(e, begin, is_last ? e.columns - begin : columns);
-    if (begin == 0 && head % float_lanes != 0) part.first_step = head % float_lanes;
+  FASTPE_PREFETCH_FIRST_LEVEL(seams.place_of(Seams<T>::rows));
+  const std::int64_t end = head + e.columns - line_columns<T>;
+  for (std::int64_t begin = head; begin < end; begin += panel_columns) {
+    const Part part = Part::of<T>(e, begin, end - begin < panel_columns ? end - begin : panel_columns);
+    Seams<T>* const seams_of_part = begin == head ? &seams : nullptr;
     with_anchors<T>(e, part, [&](const Anchor* anchors) {
-      const bool has_seams_left = is_last && !streams_seams_with_rows<T>(e, part);
-      stream_rows_at<T, mode, anchors_alone>(e, anchors, part, seams, 0, stream_seam);
+      stream_rows_at<T, mode, anchors_alone>(e, anchors, part, seams_of_part, 0);
       for (std::int64_t row = 1; row <= block_radius; ++row) {
-        stream_rows_at<T, mode, around_first | around_second>(e, anchors, part, seams, row, stream_seam);
-        // A load right after the two stores that make a seam would wait for them: these seams are one distance older.
-        if (has_seams_left && row > 1) stream_seams_at(row - 1);
+        stream_rows_at<T, mode, around_first | around_second>(e, anchors, part, seams_of_part, row);
       }
-      if (has_seams_left) stream_seams_at(block_radius);
     });
   }
-  stream_seam(block_rows);
-  copy_elements(reinterpret_cast<Element*>(e.out), seams.first_line(0), head);
-  copy_elements(start_of_seam(row_count), seams.seam(row_count), line - head);
+  seams.template finish<mode>();
 }
 
 // Narrow rows that are aligned differently, or streamed row by row, are made in the cache, and then streamed as one

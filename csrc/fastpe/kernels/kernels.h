@@ -23,7 +23,9 @@ constexpr std::int64_t blocks_at_once = 2;
 // An expansion makes so many columns at once.
 constexpr std::int64_t panel_columns = 256;
 
-// Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column.
+// Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column. Of
+// an expansion's tables and anchors, they may load so many columns more behind the last column and before the first
+// one.
 constexpr std::int64_t column_padding = 16;
 
 // phasors writes sin and cos of one position for every frequency, in the order of the output's columns:

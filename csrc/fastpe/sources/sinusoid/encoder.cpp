@@ -98,11 +98,11 @@ Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double sc
                                         Interruption* interruption) const {
   const std::int64_t size = (steps + 1) * table_stride_;
   TurnTables tables;
-  tables.cosines = AlignedBuffer<double>(size);
-  tables.sines = AlignedBuffer<double>(size);
+  tables.cosines = TurnTable(size);
+  tables.sines = TurnTable(size);
   if (with_lows) {
-    tables.cosine_lows = AlignedBuffer<double>(size);
-    tables.sine_lows = AlignedBuffer<double>(size);
+    tables.cosine_lows = TurnTable(size);
+    tables.sine_lows = TurnTable(size);
   }
   const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
       slope_lows(table_stride_);
@@ -119,7 +119,7 @@ Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double sc
     p.cosine_column = frequency_count_;
     p.compensated = true;
     active_kernels().phasors(p);
-    const auto scaled = [&](double high, double low, AlignedBuffer<double>& highs, AlignedBuffer<double>& lows,
+    const auto scaled = [&](double high, double low, const TurnTable& highs, const TurnTable& lows,
                             std::int64_t column) {
       const double product = high * scale;
       highs.data()[row * table_stride_ + column] = product;

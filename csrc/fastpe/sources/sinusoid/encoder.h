@@ -40,9 +40,17 @@ class Encoder {
   FineTables fine_tables(DType dtype, std::int64_t first_column) const;
 
  private:
+  // A table's memory; kernels may read column_padding columns before the first one.
+  struct TurnTable {
+    TurnTable() = default;
+    explicit TurnTable(std::int64_t columns) : memory(column_padding + columns) {}
+    double* data() const { return memory.data() + column_padding; }
+
+    AlignedBuffer<double> memory;
+  };
   // Turns by 0, 1, 2 .. steps, in output order: cosines[step][table_stride] and so on.
   struct TurnTables {
-    AlignedBuffer<double> cosines, sines, cosine_lows, sine_lows;
+    TurnTable cosines, sines, cosine_lows, sine_lows;
   };
   enum class Step { position, anchor };
   Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else

@@ -80,11 +80,13 @@ struct alignas(64) Expander::HeldPhasors {
   std::int64_t stride;
   std::int64_t anchors[most_slots];
 
+  // Kernels may read column_padding columns before the first one: of slot 0, they are in this struct.
   double* values(std::int64_t slot) { return reinterpret_cast<double*>(this + 1) + slot * stride; }
   double* slopes(std::int64_t slot) { return values(slots + slot); }
 };
 
 std::int64_t Expander::scratch_bytes(DType dtype, bool in_any_order) const {
+  static_assert(sizeof(HeldPhasors) >= column_padding * sizeof(double));
   return static_cast<std::int64_t>(sizeof(HeldPhasors)) +
          2 * slots_for(dtype, in_any_order) * encoder_.table_stride() * static_cast<std::int64_t>(sizeof(double));
 }
