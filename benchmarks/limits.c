@@ -376,6 +376,49 @@ void expand_rows(float* out, float* second_out, const double* anchors, double* t
 #endif
 }
 
+// Rows of angles, of positions 0, 1, .., each of whose rows begins on a cache line's boundary.
+typedef struct {
+  float* out;
+  const double* radians;  // of each column
+  size_t rows, columns;
+  int streams;
+} AngleRows;
+
+#if defined(STREAM)
+__attribute__((always_inline)) static inline void multiply(const AngleRows* a, Part rows, int streams) {
+  for (size_t row = rows.begin; row < rows.end; ++row) {
+    const double position = (double)row;
+    for (size_t c = 0; c < a->columns; c += LINE_VALUES) {
+      Floats line[LINE_VALUES / LANES];
+      for (size_t v = 0; v < LINE_VALUES / LANES; ++v) {
+        const Doubles first = position * at(a->radians + c + v * LANES);
+        const Doubles second = position * at(a->radians + c + v * LANES + LANES / 2);
+        line[v] = NARROWED(first, second);
+      }
+      put(a->out + row * a->columns + c, line, 0, streams);
+    }
+  }
+  if (streams) _mm_sfence();
+}
+static void angles_of_thread(const void* work, size_t thread, size_t threads) {
+  const AngleRows* a = work;
+  const Part rows = part_of(a->rows, 1, thread, threads);
+  if (a->streams) {
+    multiply(a, rows, 1);
+  } else {
+    multiply(a, rows, 0);
+  }
+}
+#endif
+
+void angle_rows(float* out, const double* radians, size_t rows, size_t columns, int streams, int threads,
+                size_t calls) {
+#if defined(STREAM)
+  const AngleRows angles = {out, radians, rows, columns, streams};
+  repeat(angles_of_thread, &angles, threads, calls);
+#endif
+}
+
 // Pairs (k, k + columns / 2), or (2k, 2k + 1), of a row turned by its cosines and sines. out may be x.
 __attribute__((always_inline)) static inline void turn_row(float* out, const float* x, const float* cosines,
                                                            const float* sines, size_t pairs, int interleaved) {

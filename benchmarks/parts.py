@@ -43,6 +43,7 @@ _functions = {
     "turn_rows": (_pointer, _pointer, _pointer, _pointer, _int, _size, _size, _size, _size, _int, _int),
     "add_table_rows": (_pointer, _pointer, _pointer, _size, _size),
     "expand_rows": (*(6 * [_pointer]), _size, _size, _size, _int, _int, _int),
+    "angle_rows": (_pointer, _pointer, _size, _size, _int, _int),
 }
 
 
@@ -151,6 +152,21 @@ def careful_expansions(rows: int, waves: Waves, check: Check, *, placing: str = 
         for contender in _native(
             name, "expand_rows", lambda _: check(answer), outs[0], outs[-1], *arguments, streams, threads
         )
+    ]
+
+
+def careful_angles(rows: int, columns: int, check: Check) -> list[Contender]:
+    """Angles of a rotary embedding of so many columns, at positions 0 .. rows - 1."""
+    library = _library()
+    if library is None or not library.has_streaming_stores():
+        return []
+    pairs = columns // 2
+    radians = _on_a_line(Waves.of_tables(columns).radians[:pairs])
+    answer = _on_a_line(np.zeros((rows, pairs), np.float32))
+    return [
+        contender
+        for name, streams in ((careful, False), (careful_streaming, True))
+        for contender in _native(name, "angle_rows", check, answer, radians, rows, pairs, streams, _threads())
     ]
 
 

@@ -35,8 +35,9 @@ the ratios and not the times: ratios carry over to another machine.
   (`fresh`), where the operating system's page faults dominate.
 * The careful loop (`limits.c`) does the same work with a table at hand, in segments, while all of the next segment is
   fetched: segments of 12 KiB into the first-level cache, or of 48 KiB into the second (`second level`). Encodings and
-  tables have no table to read: there it computes the rows from anchors at hand, and writes them past the caches
-  (`streaming`) or not, to arrays that begin on a cache line's boundary. NumPy's large ones begin 16 bytes behind one.
+  tables have no table to read: there it computes the rows from anchors at hand, and angles by one multiplication, and
+  writes them past the caches (`streaming`) or not, to arrays that begin on a cache line's boundary. NumPy's large ones
+  begin 16 bytes behind one.
 * The memory of a first call is what the process grows by. Much of it may be pages of code: processes share them, and the
   system maps many of them at once."""
 

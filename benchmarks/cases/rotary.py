@@ -285,6 +285,10 @@ def _forms(selection: Selection, *, form: str, name: str) -> Case:
     if selection.rivals and form in ("halves", "tile", "repeat"):
         waves, close = parts.Waves.of_tables(_columns), functools.partial(check, tolerance=2e-7)
         contenders += parts.careful_expansions(_table_rows, waves, close, placing=form)
+    if selection.rivals and form == "angles":
+        # The careful loop multiplies once, in double.
+        last_place = float(np.spacing(np.float32(_table_rows)))
+        contenders += parts.careful_angles(_table_rows, _columns, functools.partial(check, tolerance=last_place))
     bar = Bar(
         requirement="of the time of encode of as many bytes",
         contender="fastpe tables",

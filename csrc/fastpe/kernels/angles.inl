@@ -10,9 +10,12 @@
 //
 // Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a seam
 // is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long as plain stores,
-// since nothing drains while they are made. On Zen 4, plain stores whose lines are fetched 0.5 to 16 KiB ahead
-// take 1.03 to 1.25 of the time of streamed rows with one thread (AVX2 1.2 to 1.4). With two threads they take 0.74
-// to 1.4, by how much of the 32 MiB the last level holds.
+// since nothing drains while they are made.
+//
+// In float32, what rounding took from a product decides only near a tie, so it is left out elsewhere: on Zen 4, rows
+// then take 0.74 to 0.79 of the time with AVX-512, and 0.83 to 0.87 with AVX2. There, plain stores take 1 to 1.6 of the
+// time of streamed rows with one thread. With two they take 0.55 to 0.8 for 16 to 32 MiB, by how much of it the last
+// level holds, and 0.85 to 1.1 for 64 MiB. Fetching their lines ahead gains nothing.
 #pragma once
 
 #include "elements.inl"
@@ -21,24 +24,43 @@
 namespace fastpe {
 namespace {
 
-inline Doubles angles_at(Doubles position, const double* radians_high, const double* radians_low) {
-  const Doubles high = Doubles::load(radians_high);
+inline Doubles angles_at(Doubles position, Doubles high, Doubles low) {
   const Doubles rounded = position * high;
-  const Doubles rest = two_product_error(position, high, rounded) + position * Doubles::load(radians_low);
+  const Doubles rest = two_product_error(position, high, rounded) + position * low;
   return rounded + rest;
+}
+
+// A vector of angles, at positions of 1 or more in magnitude, or 0. In float32, the product's rest, of less than 2
+// units in its last place, decides only near a tie between two floats.
+template <class T>
+FASTPE_ALWAYS_INLINE typename T::Vector angles_at(DoublePair position, const double* high, const double* low) {
+  const DoublePair radians = Float64::load(high);
+  if constexpr (T::dtype == DType::float32 && has_wide_vectors) {
+    // The product plus 0, which is no negative zero, in one instruction.
+    const Doubles minus_zero = Doubles::broadcast(-0.0);
+    const DoublePair rounded{two_product_error(position.first, radians.first, minus_zero),
+                             two_product_error(position.second, radians.second, minus_zero)};
+    if (!any_is_near_tie(rounded)) return T::once(rounded.first, rounded.second);
+  }
+  const DoublePair rest = Float64::load(low);
+  return T::once(angles_at(position.first, radians.first, rest.first),
+                 angles_at(position.second, radians.second, rest.second));
 }
 
 // The columns [begin, end) of a row.
 template <class T>
 void write_angles(const Angles& a, double position, typename T::Element* out, std::int64_t begin, std::int64_t end) {
+  const bool is_small = position < 1.0 && position > -1.0;
   const bool is_tiny = position < 0x1p-700 && position > -0x1p-700;
   const Doubles factor = Doubles::broadcast(is_tiny ? position * 0x1p600 : position);
   const Doubles unit = Doubles::broadcast(is_tiny ? 0x1p-600 : 1.0);
-  const auto vector = [&a, factor, unit](std::int64_t k) {
+  const auto vector = [&a, is_small, factor, unit](std::int64_t k) {
     const double* const high = a.radians_high + k;
     const double* const low = a.radians_low + k;
-    return T::once(angles_at(factor, high, low) * unit,
-                   angles_at(factor, high + double_lanes, low + double_lanes) * unit);
+    if (!is_small) return angles_at<T>({factor, factor}, high, low);
+    const DoublePair radians = Float64::load(high), rest = Float64::load(low);
+    return T::once(angles_at(factor, radians.first, rest.first) * unit,
+                   angles_at(factor, radians.second, rest.second) * unit);
   };
   std::int64_t k = begin;
   for (; k + float_lanes <= end; k += float_lanes) T::store(out + k, vector(k));
@@ -79,18 +101,13 @@ void stream_angles(const Angles& a) {
     std::int64_t k = head;
     for (; k + line < a.columns; k += line) {
       for (std::int64_t i = k; i < k + line; i += float_lanes) {
-        const double* const high = a.radians_high + i;
-        const double* const low = a.radians_low + i;
-        T::stream(out + i,
-                  T::once(angles_at(factor, high, low), angles_at(factor, high + double_lanes, low + double_lanes)));
+        T::stream(out + i, angles_at<T>({factor, factor}, a.radians_high + i, a.radians_low + i));
       }
     }
     if (row == a.rows - 1) return write_angles<T>(a, position, out, k, a.columns);
     for (std::int64_t i = 0; i < line; i += float_lanes) {
-      const auto half = [&seam, factor](std::int64_t at) {
-        return angles_at(factor + Doubles::load(seam.position_step + at), seam.high + at, seam.low + at);
-      };
-      T::stream(out + k + i, T::once(half(i), half(i + double_lanes)));
+      const DoublePair positions = DoublePair{factor, factor} + Float64::load(seam.position_step + i);
+      T::stream(out + k + i, angles_at<T>(positions, seam.high + i, seam.low + i));
     }
   }
 }
