@@ -33,7 +33,7 @@ inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.fi
 //   in_pair_order(v):  one element for each pair, brought into that order.
 // And where vectors are wide, for Doubles and Floats:
 //   blended(a, b, choice): b where `choice` is negative, else a;
-//   any_is_near_tie(a, b): whether any of these Doubles may be within 3 units in its last place of a tie between two
+//   any_is_near_tie(a, b): whether any of these Doubles may be within 3 units in the last place of a tie between two
 //                          floats. It may say so of some that are 4 away.
 // It also defines has_code_for_plain_sums: whether `expand` has code of its own for sums without factors. Without it,
 // they are multiplied by 1: no bit changes, they take 2 to 11 % longer (SSE2, on Zen 3), and a fifth of the instruction

@@ -39,12 +39,14 @@
 // - all lines of a row shifted in registers, so that tables are loaded from lines' boundaries (AVX-512, rows of up to
 //   1024 bytes 3 to 8 % faster; AVX2, rows of 256 bytes 9 % faster, of 3072 bytes 4 % slower, float64 6 % slower). On
 //   Zen 4, such rows of up to 1024 bytes took 1.15 of the time in the cache and 1.1 to 1.3 streamed (AVX-512).
-// - seams on lines' boundaries, so that stores of rows' ends straddle two lines, and not loads of seams (from 3 %
-//   faster to 9 % slower).
-// - seams streamed two or four distances after they are made, not one (0 to 6 % slower).
+// - of seams that two stores put together in the cache: on lines' boundaries, so that these stores straddle two lines,
+//   and not the load (from 3 % faster to 9 % slower); streamed two or four distances after they are made, not one (0 to
+//   6 % slower).
 // - seams expanded as rows are, from fine tables that hold their columns (AVX-512, rows of 256 to 1024 bytes 6 to 38 %
 //   slower, AVX2 5 to 15 %; with tables that a thread keeps from one call to the next, AVX-512 0 to 18 % slower, AVX2
 //   from 8 % faster to 3 % slower).
+// This was no better on Zen 4: all rows' ends made in a pass of their own before the rows (AVX-512, 5 to 16 % slower,
+// since nothing drains meanwhile).
 #pragma once
 
 #include "expand_rows.inl"
