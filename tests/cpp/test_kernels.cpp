@@ -35,6 +35,14 @@ class PaddedNumbers {
   PaddedNumbers() = default;
   PaddedNumbers(std::int64_t count, std::int64_t seed) : numbers_(numbers(count + 2 * column_padding, seed)) {}
   const double* data() const { return numbers_.data() + column_padding; }
+  // Gives columns `columns_to_repeat` apart the same numbers, as far as kernels read behind the last column.
+  void repeat(std::int64_t rows, std::int64_t stride, std::int64_t columns, std::int64_t columns_to_repeat) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      double* const first = numbers_.data() + column_padding + row * stride;
+      for (std::int64_t c = columns_to_repeat; c < columns + column_padding; ++c)
+        first[c] = first[c - columns_to_repeat];
+    }
+  }
   double operator[](std::size_t i) const { return data()[i]; }
 
  private:
@@ -217,18 +225,22 @@ constexpr Work every_work[] = {Work::write,
 constexpr bool is_streaming(Work work) { return work >= Work::stream; }
 
 // Rows are `gap` elements apart, and those of x x_gap. Columns from jump_column on are written into an array of their
-// own.
+// own. The tables' columns repeat after columns_to_repeat; 0: after those of a row.
 struct Arrangement {
-  std::int64_t gap, jump_column, x_gap = 5;
+  std::int64_t gap, jump_column, x_gap = 5, columns_to_repeat = 0;
 };
 
 void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                         Span span, Work work, bool is_turned, const Arrangement& arrangement) {
   const std::int64_t stride = columns + 2 * column_padding;
-  const PaddedNumbers cosines((block_radius + 1) * stride, 11), sines((block_radius + 1) * stride, 29);
+  PaddedNumbers cosines((block_radius + 1) * stride, 11), sines((block_radius + 1) * stride, 29);
   const std::vector<double> lows(static_cast<std::size_t>((block_radius + 1) * stride + column_padding), 0.0);
   PaddedNumbers values[blocks_at_once], slopes[blocks_at_once];
-  const PaddedNumbers turn_cosines(stride, 61), turn_sines(stride, 83);
+  PaddedNumbers turn_cosines(stride, 61), turn_sines(stride, 83);
+  const std::int64_t columns_to_repeat = arrangement.columns_to_repeat > 0 ? arrangement.columns_to_repeat : columns;
+  for (PaddedNumbers* const table : {&cosines, &sines})
+    table->repeat(block_radius + 1, stride, columns, columns_to_repeat);
+  for (PaddedNumbers* const table : {&turn_cosines, &turn_sines}) table->repeat(1, stride, columns, columns_to_repeat);
   const std::int64_t rows = span.last_row - span.first_row + 1;
   const std::int64_t jump_column = arrangement.jump_column;
   const std::int64_t stride_elements = columns + arrangement.gap;
@@ -237,7 +249,7 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
       after(dtype, rows, columns - jump_column, shift + 2, stride_elements - (columns - jump_column));
   Expansion e{};
   const double* const zeros = lows.data() + column_padding;
-  e.fine = {cosines.data(), sines.data(), zeros, zeros, stride};
+  e.fine = {cosines.data(), sines.data(), zeros, zeros, stride, columns_to_repeat};
   for (int i = 0; i < blocks_at_once; ++i) {
     values[i] = PaddedNumbers(stride, 101 + i);
     slopes[i] = PaddedNumbers(stride, 211 + i);
@@ -722,13 +734,16 @@ void every_kernel(const Kernels& kernels) {
                                            {is_streaming(work) ? 0 : 3, columns});
       }
     }
-    // Rows that share lines, beside rows of x that do and rows that do not.
+    // Rows that share lines, beside rows of x that do and rows that do not, with tables whose first columns follow the
+    // last ones and with others.
     for (const Work work : streaming_work) {
       for (const std::int64_t columns : {32, 48, 64, 272, 640}) {
         for (const std::int64_t shift : {1, 2, 4, 8, 12, 13, 15}) {
           for (const std::int64_t x_gap : {0, 5}) {
-            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, {-15, 46}, work, is_turned,
-                                               {0, columns, x_gap});
+            for (const std::int64_t columns_to_repeat : {columns, columns / 2, columns + 1}) {
+              expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, {-15, 46}, work, is_turned,
+                                                 {0, columns, x_gap, columns_to_repeat});
+            }
           }
         }
       }

@@ -96,7 +96,7 @@ struct ExpandedRows {
         out(dtype, 2 * rows * (columns + gap), shift, 128) {
     const double* const table = zeros.data() + column_padding;
     for (Anchor& anchor : e.anchors) anchor = {table, table, {}};
-    e.fine = {table, table, table, table, padded};
+    e.fine = {table, table, table, table, padded, columns};
     e.first_row = -block_radius;
     e.last_row = e.first_row + rows - 1;
     e.columns = e.jump_column = columns;

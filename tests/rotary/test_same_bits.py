@@ -248,7 +248,7 @@ for name in _core.available_instruction_sets():
     for dtype in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16):
         dtype = np.dtype(dtype)
         for pairs in (1, 5, 16, 33, 64):
-            rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=pairs % 2 == 0)
+            rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=pairs % 2 == 0, max_len=0)
             for form, width in (("cos_sin", 2 * pairs), ("sin_cos", 2 * pairs), ("halves", pairs), ("tile", 2 * pairs),
                                 ("repeat", 2 * pairs), ("pairs", pairs), ("angles", pairs)):
                 if form == "angles" and dtype.itemsize == 2:
@@ -257,16 +257,16 @@ for name in _core.available_instruction_sets():
                     for gap in (0, 3):
                         last = (2,) if form == "pairs" else ()
                         size = (width + gap) * (2 if last else 1)
-                        memories = [np.zeros(70 * size + 7, dtype) for _ in range(2)]
+                        memories = [np.zeros(140 * size + 7, dtype) for _ in range(2)]
                         outs = tuple(
-                            memory[start : start + 70 * size].reshape(70, width + gap, *last)[:, :width]
+                            memory[start : start + 140 * size].reshape(140, width + gap, *last)[:, :width]
                             for memory in memories
                         )
                         several = form in ("halves", "tile", "repeat")
-                        rope.tables(70, form=form, offset=5, out=outs if several else outs[0])
-                        rope.tables(np.arange(70) % 9, form=form, out=outs if several else outs[0])
-                        for memory in memories:
-                            total.update(memory.tobytes())
+                        for positions, offset in ((140, 5), (np.arange(140) % 9, None)):
+                            rope.tables(positions, form=form, offset=offset, out=outs if several else outs[0])
+                            for memory in memories:
+                                total.update(memory.tobytes())
             x = np.linspace(-2, 2, 3 * 70 * (2 * pairs + 1)).astype(dtype).reshape(3, 70, 2 * pairs + 1)
             out = np.zeros_like(x)
             total.update(rope.rotate(x, offset=9, out=out).tobytes())

@@ -343,20 +343,23 @@ for name in _core.available_instruction_sets():
     total = hashlib.sha256()
     for dtype in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16):
         dtype = np.dtype(dtype)
-        for d_model in (1, 5, 16, 33, 48, 130):
-            memory = np.zeros(3 * 70 * (d_model + 3) + 7, dtype)
+        for d_model in (1, 5, 16, 33, 48, 130, 272):
+            # 140 rows contain a whole pair of blocks, whose rows are streamed together.
+            memory = np.zeros(3 * 140 * (d_model + 3) + 7, dtype)
             for start in (0, 1, 7):
                 for gap in (0, 3):
                     width = d_model + gap
-                    out = memory[start : start + 210 * width].reshape(3, 70, width)[..., :d_model]
-                    fastpe.encode(70, d_model, offset=np.array([0, 5, -3]), out=out)
-                    total.update(memory.tobytes())
+                    out = memory[start : start + 420 * width].reshape(3, 140, width)[..., :d_model]
+                    for convention in ("vaswani", "concat", "timestep"):
+                        encoder = fastpe.PositionalEncoding(d_model, convention=convention)
+                        encoder.encode(140, offset=np.array([3, 5, 7]), out=out)
+                        total.update(memory.tobytes())
                     x = np.linspace(-2, 2, out.size).astype(dtype).reshape(out.shape)
                     fastpe.add(x, offset=9, scale=1.5, out=out)
                     total.update(memory.tobytes())
                     fastpe.add(x, offset=np.array([1, 2, 3]), out=out)
                     total.update(memory.tobytes())
-                    fastpe.embed(np.arange(210).reshape(3, 70) % 13, x[0, :13], out=out)
+                    fastpe.embed(np.arange(420).reshape(3, 140) % 13, x[0, :13], out=out)
                     total.update(memory.tobytes())
     print(name, total.hexdigest())
 """

@@ -117,6 +117,15 @@ constexpr int anchors_alone = after_first | after_second;  // row 0
 
 constexpr int row_bit(int anchor, int side) { return 1 << (2 * anchor + side); }
 
+// From each row of an expansion to the next one.
+struct Strides {
+  explicit Strides(const Expansion& e)
+      : table(e.fine.stride), out_bytes(e.out_row_stride_bytes), x_bytes(e.x_row_stride_bytes) {}
+
+  const std::int64_t table;  // in columns
+  const std::int64_t out_bytes, x_bytes;
+};
+
 // What the loop over a part's columns needs, in locals, since a store could alias the Expansion's own fields. When all
 // is inlined, it is in registers. `row` is the distance from the anchors, `first_anchor` the first one's number; all
 // pointers are to the part's first column. Rows outside of row_set may lie outside of the array and have no pointers.
@@ -161,6 +170,25 @@ struct RowsAt {
       }
       if ((row_set & row_bit(anchor, 1)) != 0) {
         rows[anchor][1] = reinterpret_cast<AnyElement*>(first_row + (at + from_centre));
+      }
+    }
+  }
+
+  // Goes on to the rows that are one row farther from the anchors: sooner than rows that are set anew.
+  template <Mode mode>
+  FASTPE_ALWAYS_INLINE void go_farther(const Strides& strides) {
+    cosines += strides.table;
+    sines += strides.table;
+    if constexpr (compensated) {
+      cosine_lows += strides.table;
+      sine_lows += strides.table;
+    }
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
+      out[anchor][0] = advance(out[anchor][0], -strides.out_bytes);
+      out[anchor][1] = advance(out[anchor][1], strides.out_bytes);
+      if constexpr (mode != Mode::write) {
+        x[anchor][0] = advance(x[anchor][0], -strides.x_bytes);
+        x[anchor][1] = advance(x[anchor][1], strides.x_bytes);
       }
     }
   }
@@ -213,13 +241,13 @@ FASTPE_ALWAYS_INLINE typename T::Vector sum(typename T::Vector embedding, typena
 }
 
 // Calls on_row(anchor, side, result) for float_lanes columns, or the first `count` of them, of each row of a set. The
-// rows share each load of the fine tables, which is left to load_table.
-template <class T, Mode mode, From from, int row_set, bool partial, class OnRow, class LoadTable>
+// rows share each load of the fine tables.
+template <class T, Mode mode, From from, int row_set, bool partial, class OnRow>
 FASTPE_ALWAYS_INLINE void for_each_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
-                                       const OnRow& on_row, const LoadTable& load_table) {
+                                       const OnRow& on_row) {
   constexpr bool compensated = sizeof(typename T::Element) == sizeof(double);
-  const DoublePair c = load_table(rows.cosines + column);
-  const DoublePair s = load_table(rows.sines + column);
+  const DoublePair c = Float64::load(rows.cosines + column);
+  const DoublePair s = Float64::load(rows.sines + column);
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
     if ((row_set & (anchor == 0 ? around_first : around_second)) == 0) continue;
     DoublePair value = Float64::load(rows.values[anchor] + column);
@@ -233,8 +261,8 @@ FASTPE_ALWAYS_INLINE void for_each_row(const RowsAt<T, row_set>& rows, std::int6
     const DoublePair odd = slope * s;
     DoublePair even_low = even, odd_low = odd;
     if constexpr (compensated) {
-      even_low = value * load_table(rows.cosine_lows + column);
-      odd_low = slope * load_table(rows.sine_lows + column);
+      even_low = value * Float64::load(rows.cosine_lows + column);
+      odd_low = slope * Float64::load(rows.sine_lows + column);
     }
     for (int side = 0; side < 2; ++side) {
       if ((row_set & row_bit(anchor, side)) == 0) continue;
@@ -247,13 +275,6 @@ FASTPE_ALWAYS_INLINE void for_each_row(const RowsAt<T, row_set>& rows, std::int6
       on_row(anchor, side, result);
     }
   }
-}
-
-template <class T, Mode mode, From from, int row_set, bool partial, class OnRow>
-FASTPE_ALWAYS_INLINE void for_each_row(const RowsAt<T, row_set>& rows, std::int64_t column, std::int64_t count,
-                                       const OnRow& on_row) {
-  for_each_row<T, mode, from, row_set, partial>(rows, column, count, on_row,
-                                                [](const double* p) { return Float64::load(p); });
 }
 
 template <class T, Mode mode, Access access, From from, int row_set, bool partial>

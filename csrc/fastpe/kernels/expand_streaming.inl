@@ -3,11 +3,14 @@
 //
 // Method: whole cache lines are stored. NumPy's large arrays begin 16 bytes behind a line, so that rows without a gap
 // share the lines at their ends. Such a seam is put together in registers when both of its rows are made, and streamed
-// before their other lines. The columns that a row has in seams are as many as a line has, and are made as one line.
-// On Zen 4 with AVX-512 and one thread, beside two lines more for the ends of each row and seams that are put together
-// in the cache, tables of two arrays of rows of 512 bytes take 0.85 to 0.96 of the time, encodings in such rows 0.92 to
-// 0.94, in rows of 1024 bytes 0.93 to 0.99, wider ones 0.96 to 1, of float64 0.97 to 1.07. With two threads, which wait
-// for memory, or with AVX2, they take 0.94 to 1.02.
+// before their other lines. The columns that a row has in seams are as many as a line has, and are made as one line:
+// the fine tables' first columns follow their last ones, so that one load has the turns of both.
+//
+// With AVX-512 and one thread, Zen 4 waits for the arithmetic of streamed rows, not for memory, so whatever seams take
+// counts. Rows of 256 bytes take 1.02 to 1.08 of the time of rows that share no lines, of 512 bytes 1.01 to 1.05, and
+// wider ones 1.01 to 1.03. These were 1.2 to 1.3, 1.07 to 1.1 and 1.02 to 1.05 with two loads and a blend for each
+// vector of the ends' turns, and with addresses that each distance from the anchors computed anew. Ends that go from
+// one distance to the next in registers, and not through the cache, changed nothing.
 //
 // On an Intel server, seams that are streamed next to their rows' other lines take less time than those that are made
 // in a pass of their own and streamed at the end: rows of 256 bytes 0.78 to 0.80, of 512 bytes 0.81 to 0.84, of 1024
@@ -24,10 +27,6 @@
 // of float64 are not streamed there: plain stores take 0.60 to 0.86 of the time, and rows one after the other as long
 // as lines in turn. Not better there: pieces of 256 bytes (up to 70 % slower) or 512; rows streamed while the next ones
 // are made; a block of rows of 512 bytes made at once (up to 23 % slower).
-//
-// On Zen 4, narrow rows are not streamed, but stored plainly and fetched ahead. With AVX-512, rows of up to 256 bytes
-// take 0.62 to 0.93 of the time so (64 MiB, one thread; two: 0.77 to 0.87), of 384 to 1024 bytes 0.92 to 1.13. With
-// AVX2, rows of up to 1024 bytes take 0.61 to 0.93 (two threads: 0.67 to 0.88), of 1536 bytes 1.3.
 //
 // Narrow vectors are streamed only where rows are made in the cache. In wide rows, a vector of each row in turn takes 3
 // times as long as plain stores (Zen 3).
@@ -64,71 +63,87 @@ class Seams {
  public:
   using Element = typename T::Element;
   using Vector = typename T::Vector;
+  using Rows = RowsAt<T, around_first | around_second>;
   static constexpr std::int64_t line = line_columns<T>;
-  static constexpr std::int64_t rows = blocks_at_once * block_rows;
+  static constexpr int vectors = static_cast<int>(line / float_lanes);
+  static constexpr std::int64_t row_count = blocks_at_once * block_rows;
 
-  Seams(const Expansion& e, std::int64_t head) : e_(e), tail_(line - head) {
+  FASTPE_NEVER_INLINE Seams(const Expansion& e, std::int64_t head)
+      : e_(e), tail_(line - head), ends_(Part::of<T>(e, e.columns - tail_, line)) {
     for (std::int64_t i = 0; i < line; ++i) {
       choice_[i] = i < tail_ ? 1.0 : -1.0;
       element_choice_[i] = static_cast<Element>(choice_[i]);
     }
     for (int i = 0; i < blocks_at_once; ++i) {
+      const Anchor& row = e.anchors[i];
       double *const values = ends_of_anchors_[i][0], *const slopes = ends_of_anchors_[i][1];
-      const Doubles direction = Doubles::broadcast(e.anchors[i].turn.backwards ? -1.0 : 1.0);
       for (std::int64_t c = 0; c < line; c += double_lanes) {
-        const auto ends_of = [this, c](const double* row) { return ends_at(row + c - tail_, c); };
-        Doubles value = ends_of(e.anchors[i].values), slope = ends_of(e.anchors[i].slopes);
-        if (e.anchors[i].turn.cosines != nullptr) {
-          turn_phasors(value, slope, ends_of(e.anchors[i].turn.cosines), direction * ends_of(e.anchors[i].turn.sines));
-        }
-        value.store(values + c);
-        slope.store(slopes + c);
+        ends_of(row.values, c).store(values + c);
+        ends_of(row.slopes, c).store(slopes + c);
       }
-      // As they lie in a row.
-      anchors_[i] = {values + tail_, slopes + tail_, {}};
+      anchors_[i] = {values, slopes, {}};
+      if (row.turn.cosines != nullptr) {
+        Anchor ends{values, slopes, row.turn};
+        ends.turn.cosines += ends_.begin;
+        ends.turn.sines += ends_.begin;
+        turn(ends, 0, line, values, slopes);
+      }
     }
   }
 
-  // Makes the ends of the rows at one distance from the anchors, and the seams between them and the rows that are one
-  // row closer.
-  FASTPE_NEVER_INLINE void make(std::int64_t row) {
-    constexpr int all = around_first | around_second;
-    const RowsAt<T, all> rows_at(e_, anchors_, Part::of<T>(e_, 0, e_.columns), 0, row);
-    for (std::int64_t i = 0; i < line; i += float_lanes) {
-      for_each_row<T, Mode::write, From::anchor, all, false>(
-          rows_at, i - tail_, float_lanes,
-          [&](int anchor, int side, const Vector& made) {
-            const Vector closer = T::load(ends_[anchor][side] + i);
-            if (row > 0) {
-              T::store(seams_[anchor][side] + i, side == 0 ? seam(made, closer, i) : seam(closer, made, i));
-            } else {
-              // Row 0 is that of side 1.
-              T::store(ends_[anchor][0] + i, made);
-            }
-            T::store(ends_[anchor][side] + i, made);
-          },
-          [&](const double* p) { return DoublePair{ends_at(p, i), ends_at(p + double_lanes, i + double_lanes)}; });
-    }
+  // A line of each row at one distance from the anchors, before and after each anchor.
+  struct Lines {
+    Vector at[blocks_at_once][2][vectors];
+  };
+
+  // Makes the ends of the rows at one distance from the anchors, and returns the seams between them and the rows that
+  // are one row closer, whose ends are given. Between two distances, ends stay in registers if there are enough.
+  FASTPE_ALWAYS_INLINE Lines make(const Rows& rows, Lines& ends) const {
+    Lines seams;
+    each_end(rows, [&](int anchor, int side, int v, const Vector& made) {
+      const Vector closer = ends.at[anchor][side][v];
+      seams.at[anchor][side][v] = side == 0 ? seam(made, closer, v) : seam(closer, made, v);
+      ends.at[anchor][side][v] = made;
+    });
+    return seams;
+  }
+  // The columns of the ends, in the rows next to the anchors.
+  Rows first_rows() const { return Rows(e_, anchors_, ends_, 0, 1); }
+  // The ends of the anchors' own rows.
+  FASTPE_ALWAYS_INLINE Lines first_ends() const {
+    Lines ends;
+    each_end(RowsAt<T, anchors_alone>(e_, anchors_, ends_, 0, 0), [&ends](int anchor, int, int v, const Vector& made) {
+      ends.at[anchor][0][v] = ends.at[anchor][1][v] = made;
+    });
+    return ends;
   }
 
-  // Streams a seam that was made last, at row > 0.
+  // Streams the seam of a row with the one that is a row closer to the anchor. The row's whole lines begin where `rows`
+  // says.
   template <Mode mode>
-  FASTPE_ALWAYS_INLINE void stream(int anchor, int side, std::int64_t row) const {
-    const std::int64_t behind_anchor = side == 0 ? 1 - row : row;
-    stream<mode>(block_radius + anchor * block_rows + behind_anchor, seams_[anchor][side]);
+  FASTPE_ALWAYS_INLINE void stream(int anchor, int side, const Rows& rows, const Lines& seams) const {
+    Element* const out = advance(rows.out[anchor][side], side == 0 ? e_.out_row_stride_bytes : 0);
+    const Element* const x =
+        mode == Mode::write ? nullptr : advance(rows.x[anchor][side], side == 0 ? e_.x_row_stride_bytes : 0);
+    stream_line<mode>(out - line, x == nullptr ? nullptr : x - line + tail_, seams.at[anchor][side]);
   }
 
-  // Streams the seam between the blocks, and stores what is in the first and last row's other seams.
+  // Streams the seam between the blocks, and stores what is in the first and last row's other seams. The ends are those
+  // of the rows that are farthest from the anchors.
   template <Mode mode>
-  void finish() {
-    for (std::int64_t i = 0; i < line; i += float_lanes) {
-      T::store(seams_[0][0] + i, seam(T::load(ends_[0][1] + i), T::load(ends_[1][0] + i), i));
-    }
-    stream<mode>(block_rows, seams_[0][0]);
-    add_x<mode>(0, ends_[0][0]);
-    add_x<mode>(rows, ends_[1][1]);
-    copy_elements(place_of(0) + tail_, ends_[0][0] + tail_, line - tail_);
-    copy_elements(place_of(rows), ends_[1][1], tail_);
+  void finish(const Lines& ends) const {
+    Vector middle[vectors];
+    for (int v = 0; v < vectors; ++v) middle[v] = seam(ends.at[0][1][v], ends.at[1][0][v], v);
+    stream_line<mode>(place_of(block_rows), row_of_x(block_rows), middle);
+    Element made[line], joined[line];
+    const auto store_sum = [&](std::int64_t number, const Vector(&vectors_of_row)[vectors]) {
+      if constexpr (mode != Mode::write) join_x(row_of_x(number), number > 0, number < row_count, joined);
+      for (int v = 0; v < vectors; ++v) T::store(made + v * float_lanes, with_x<mode>(vectors_of_row[v], joined, v));
+    };
+    store_sum(0, ends.at[0][0]);
+    copy_elements(place_of(0) + tail_, made + tail_, line - tail_);
+    store_sum(row_count, ends.at[1][1]);
+    copy_elements(place_of(row_count), made, tail_);
   }
 
   Element* place_of(std::int64_t number) const {
@@ -136,78 +151,75 @@ class Seams {
   }
 
  private:
+  // Calls on_end(anchor, side, v, made) for each vector of the ends of a set of rows.
+  template <int row_set, class OnEnd>
+  static FASTPE_ALWAYS_INLINE void each_end(const RowsAt<T, row_set>& rows, const OnEnd& on_end) {
+    for (int v = 0; v < vectors; ++v) {
+      for_each_row<T, Mode::write, From::anchor, row_set, false>(
+          rows, v * float_lanes, float_lanes,
+          [&](int anchor, int side, const Vector& made) { on_end(anchor, side, v, made); });
+    }
+  }
+
   // Left to V, since narrow vectors have no `blended`.
   template <class V>
   static FASTPE_ALWAYS_INLINE V blended_at(V last_columns, V first_columns, V choice) {
     return blended(last_columns, first_columns, choice);
   }
-  // A vector of a row's ends, from the i-th one on. If that is one of the row's first columns, it is at p; if it is one
-  // of the last, a row behind p.
-  FASTPE_ALWAYS_INLINE Doubles ends_at(const double* p, std::int64_t i) const {
-    return blended_at(Doubles::load(p + e_.columns), Doubles::load(p), Doubles::load(choice_ + i));
+  // A vector of the ends of a row, from the c-th one on.
+  Doubles ends_of(const double* row, std::int64_t c) const {
+    const Doubles last = Doubles::load(row + ends_.begin + c), first = Doubles::load(row + c - tail_);
+    return blended_at(last, first, Doubles::load(choice_ + c));
   }
-  FASTPE_ALWAYS_INLINE Vector seam(Vector ends, Vector next_ends, std::int64_t i) const {
-    return blended_at(ends, next_ends, T::load(element_choice_ + i));
+  FASTPE_ALWAYS_INLINE Vector seam(const Vector& ends, const Vector& next_ends, int v) const {
+    return blended_at(ends, next_ends, T::load(element_choice_ + v * float_lanes));
   }
 
+  // Streams a seam whose second row's x begins at next_x.
   template <Mode mode>
-  FASTPE_ALWAYS_INLINE void stream(std::int64_t number, const Element* made) const {
+  FASTPE_ALWAYS_INLINE void stream_line(Element* out, const Element* next_x, const Vector (&made)[vectors]) const {
     Element joined[line];
-    Element* const out = place_of(number);
-    const Element* const x = x_of<mode>(number, joined);
-    for (std::int64_t i = 0; i < line; i += float_lanes) T::stream(out + i, with_x<mode>(T::load(made + i), x, i));
+    const Element* x = next_x - tail_;
+    if constexpr (mode != Mode::write) {
+      if (e_.x_row_stride_bytes != e_.out_row_stride_bytes) {
+        join_x(next_x, true, true, joined);
+        x = joined;
+      }
+    }
+    for (int v = 0; v < vectors; ++v) T::stream(out + v * float_lanes, with_x<mode>(made[v], x, v));
   }
   template <Mode mode>
-  void add_x(std::int64_t number, Element* ends) const {
-    Element joined[line];
-    const Element* const x = x_of<mode>(number, joined);
-    for (std::int64_t i = 0; i < line; i += float_lanes) T::store(ends + i, with_x<mode>(T::load(ends + i), x, i));
-  }
-  template <Mode mode>
-  FASTPE_ALWAYS_INLINE Vector with_x(Vector encoding, const Element* x, std::int64_t i) const {
+  FASTPE_ALWAYS_INLINE Vector with_x(const Vector& encoding, const Element* x, int v) const {
     if constexpr (mode == Mode::write) return encoding;
-    return sum<T, mode>(T::load(x + i), encoding, T::broadcast(e_.scale), T::broadcast(e_.alpha));
+    return sum<T, mode>(T::load(x + v * float_lanes), encoding, T::broadcast(e_.scale), T::broadcast(e_.alpha));
   }
-  // The columns of x for a seam.
-  template <Mode mode>
-  FASTPE_ALWAYS_INLINE const Element* x_of(std::int64_t number, Element (&joined)[line]) const {
-    if constexpr (mode == Mode::write) return nullptr;
-    const std::int64_t stride_bytes = e_.x_row_stride_bytes;
-    const Element* const next_row = advance(reinterpret_cast<const Element*>(e_.x), number * stride_bytes);
-    if (stride_bytes == e_.out_row_stride_bytes && number > 0 && number < rows) return next_row - tail_;
-    join_x(number, next_row, joined);
-    return joined;
+  const Element* row_of_x(std::int64_t number) const {
+    return advance(reinterpret_cast<const Element*>(e_.x), number * e_.x_row_stride_bytes);
   }
-  // Puts them together where x has gaps or ends.
-  FASTPE_NEVER_INLINE void join_x(std::int64_t number, const Element* next_row, Element* joined) const {
-    if (number > 0) copy_elements(joined, advance(next_row, -e_.x_row_stride_bytes) + e_.columns - tail_, tail_);
-    if (number < rows) copy_elements(joined + tail_, next_row, line - tail_);
+  // Puts together x's columns of a seam from those of the rows that x has.
+  FASTPE_NEVER_INLINE void join_x(const Element* next_row, bool has_row, bool has_next_row, Element* joined) const {
+    if (has_row) copy_elements(joined, advance(next_row, -e_.x_row_stride_bytes) + e_.columns - tail_, tail_);
+    if (has_next_row) copy_elements(joined + tail_, next_row, line - tail_);
   }
 
   const Expansion& e_;
   const std::int64_t tail_;  // how many columns of each row are in the seam behind it
+  const Part ends_;          // the columns of the ends, in tables whose first columns follow the last ones
   Anchor anchors_[blocks_at_once] = {};
   alignas(64) double choice_[line];  // of the ends' columns: negative for the row's first ones
   alignas(64) Element element_choice_[line];
   alignas(64) double ends_of_anchors_[blocks_at_once][2][line];
-  alignas(64) Element ends_[blocks_at_once][2][line];  // of the rows that were made last, before and after each anchor
-  alignas(64) Element seams_[blocks_at_once][2][line];
 };
 
-// The rows at one distance from both anchors: their whole lines are streamed and, if `seams` is given, their seams with
-// the rows that are one row closer.
-template <class T, Mode mode, int row_set>
-FASTPE_ALWAYS_INLINE void stream_rows_at(const Expansion& e, const Anchor* anchors, const Part& part, Seams<T>* seams,
-                                         std::int64_t row) {
-  const RowsAt<T, row_set> rows(e, anchors, part, 0, row);
-  const auto stream_seam = [seams, row](int anchor, int side) {
-    if (seams != nullptr && row > 0) seams->template stream<mode>(anchor, side, row);
-  };
-  if (seams != nullptr) seams->make(row);
+// Streams the first `columns` columns, whole lines, of the rows at one distance from both anchors. Calls
+// stream_seam(anchor, side) beside each row.
+template <class T, Mode mode, int row_set, class StreamSeam>
+FASTPE_ALWAYS_INLINE void stream_rows_at(const RowsAt<T, row_set>& rows, std::int64_t columns, bool row_by_row,
+                                         const StreamSeam& stream_seam) {
   if constexpr (may_stream_row_by_row<T>) {
-    if (e.streams_row_by_row) {
+    if (row_by_row) {
       stream_row_by_row<T, mode, From::anchor>(
-          rows, 0, part.columns,
+          rows, 0, columns,
           [&](int anchor, int side) {
             if (side == 1) stream_seam(anchor, side);
           },
@@ -220,27 +232,38 @@ FASTPE_ALWAYS_INLINE void stream_rows_at(const Expansion& e, const Anchor* ancho
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
     for (int side = 0; side < 2; ++side) stream_seam(anchor, side);
   }
-  stream_lines<T, mode, From::anchor, row_set>(rows, 0, part.columns, false);
+  stream_lines<T, mode, From::anchor, row_set>(rows, 0, columns, false);
 }
 
-// Rows of a whole pair of blocks, without a gap between them.
+// Rows of a whole pair of blocks, without a gap between them. The first panel is streamed with the seams.
 template <class T, Mode mode>
 void expand_with_seams(const Expansion& e, std::int64_t head) {
-  Seams<T> seams(e, head);
+  using Rows = typename Seams<T>::Rows;
+  using Lines = typename Seams<T>::Lines;
+  const Seams<T> seams(e, head);
   // The last line is stored to in part, which would wait for it to come from memory.
-  FASTPE_PREFETCH_FIRST_LEVEL(seams.place_of(Seams<T>::rows));
-  const std::int64_t end = head + e.columns - line_columns<T>;
-  for (std::int64_t begin = head; begin < end; begin += panel_columns) {
-    const Part part = Part::of<T>(e, begin, end - begin < panel_columns ? end - begin : panel_columns);
-    Seams<T>* const seams_of_part = begin == head ? &seams : nullptr;
-    with_anchors<T>(e, part, [&](const Anchor* anchors) {
-      stream_rows_at<T, mode, anchors_alone>(e, anchors, part, seams_of_part, 0);
-      for (std::int64_t row = 1; row <= block_radius; ++row) {
-        stream_rows_at<T, mode, around_first | around_second>(e, anchors, part, seams_of_part, row);
-      }
-    });
-  }
-  seams.template finish<mode>();
+  FASTPE_PREFETCH_FIRST_LEVEL(seams.place_of(Seams<T>::row_count));
+  const std::int64_t columns = e.columns - line_columns<T>;
+  const Part part = Part::of<T>(e, head, columns < panel_columns ? columns : panel_columns);
+  with_anchors<T>(e, part, [&](const Anchor* anchors) {
+    const bool row_by_row = e.streams_row_by_row;
+    const Strides strides(e);
+    const RowsAt<T, anchors_alone> rows_of_anchors(e, anchors, part, 0, 0);
+    stream_rows_at<T, mode>(rows_of_anchors, part.columns, row_by_row, [](int, int) {});
+    Rows rows(e, anchors, part, 0, 1), rows_of_ends = seams.first_rows();
+    Lines ends = seams.first_ends();
+    for (std::int64_t row = 1;; ++row) {
+      const Lines made = seams.make(rows_of_ends, ends);
+      stream_rows_at<T, mode>(rows, part.columns, row_by_row,
+                              [&](int anchor, int side) { seams.template stream<mode>(anchor, side, rows, made); });
+      if (row == block_radius) break;
+      rows.template go_farther<mode>(strides);
+      rows_of_ends.template go_farther<Mode::write>(strides);
+    }
+    const Lines last_ends = ends;  // whose address may be taken: `ends` would then be stored at each distance
+    seams.template finish<mode>(last_ends);
+  });
+  if (part.columns < columns) expand_panels<T, mode, Access::streaming>(e, head + part.columns, head + columns);
 }
 
 // Narrow rows that are aligned differently, or streamed row by row, are made in the cache, and then streamed as one
@@ -291,7 +314,7 @@ bool expand_streaming(const Expansion& e) {
         expand_panels<T, mode, Access::streaming>(e, 0, e.columns);
         return true;
       }
-      if (!has_gaps && e.columns >= 2 * line) {
+      if (!has_gaps && e.columns >= 2 * line && e.columns % e.fine.columns_to_repeat == 0) {
         expand_with_seams<T, mode>(e, head);
         return true;
       }

@@ -23,9 +23,8 @@ constexpr std::int64_t blocks_at_once = 2;
 // An expansion makes so many columns at once.
 constexpr std::int64_t panel_columns = 256;
 
-// Tables are padded with zeros to a multiple of this, so that kernels may load (never store) past the last column. Of
-// an expansion's tables and anchors, they may load so many columns more behind the last column and before the first
-// one.
+// Tables are padded to a multiple of this, so that kernels may load (never store) past the last column. Of an
+// expansion's tables and anchors, they may load so many columns more behind the last column and before the first one.
 constexpr std::int64_t column_padding = 16;
 
 // phasors writes sin and cos of one position for every frequency, in the order of the output's columns:
@@ -51,7 +50,7 @@ struct Phasors {
 
 // The turn from the centre of a group to one of its anchors.
 struct AnchorTurn {
-  const double* cosines;  // of the distance; null: the anchor is given, not its group's centre
+  const double* cosines;  // of the distance, repeated like the fine tables; null: the anchor is given, not its centre
   const double* sines;
   bool backwards;
 };
@@ -65,11 +64,12 @@ struct Anchor {
 
 // Cosines and sines of the turns by 0 .. block_radius positions, times the output scale, in the order of the columns.
 struct FineTables {
-  const double* cosines;  // [0 .. block_radius][stride], padded
+  const double* cosines;  // [0 .. block_radius][stride]
   const double* sines;
   const double* cosine_lows;  // what rounding took from them; float64 only
   const double* sine_lows;
   std::int64_t stride;
+  std::int64_t columns_to_repeat;  // columns so far apart turn alike, as far as kernels may read behind the last one
 };
 
 // expand makes the rows first_row .. last_row around an anchor, which may reach into the next block:

@@ -134,6 +134,12 @@ Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double sc
         scaled(values.data()[k], value_lows.data()[k], tables.sines, tables.sine_lows, column);
       }
     }
+    // The first columns follow the last ones, for rows whose lines hold both.
+    for (const TurnTable* table : {&tables.cosines, &tables.sines, &tables.cosine_lows, &tables.sine_lows}) {
+      if (table->memory.data() == nullptr) continue;
+      double* const columns = table->data() + row * table_stride_;
+      for (std::int64_t i = 0; i < column_padding; ++i) columns[spec_.d_model + i] = columns[i % spec_.d_model];
+    }
   }
   return tables;
 }
@@ -168,6 +174,8 @@ FineTables Encoder::fine_tables(DType dtype, std::int64_t first_column) const {
     tables.sine_lows = turns.sine_lows.data() + first_column;
   }
   tables.stride = table_stride_;
+  const bool has_equal_halves = !spec_.interleaved && spec_.d_model == 2 * frequency_count_;
+  tables.columns_to_repeat = has_equal_halves ? frequency_count_ : spec_.d_model;
   return tables;
 }
 
