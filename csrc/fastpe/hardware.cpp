@@ -101,7 +101,7 @@ const ProcessorTraits& processor_traits() {
     t.cached_array_bytes = streaming / 2;
     t.resident_tile_bytes = first_level_cache_bytes() / 8 * 3;
     t.largest_read_bytes = t.cached_array_bytes;
-    t.largest_plain_expansion_bytes = streaming;
+    t.largest_plain_expansion_bytes = t.largest_plain_bytes_of_team = streaming;
     switch (kind_of_processor()) {
       case Kind::zen3:
         t.cached_array_bytes = t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
@@ -118,10 +118,12 @@ const ProcessorTraits& processor_traits() {
         t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
         t.reads_rows_from_last_level = true;
         t.fetches_sequences_itself = true;
-        // Encodings of 12 MiB take 0.8 to 1.05 of the time that they take if they are streamed (one thread; two: 0.44
-        // to 0.63), of 24 MiB 0.85 to 1.43 (0.47 to 0.69), of 64 MiB 0.9 to 1.6 (0.78 to 1.07).
+        // With one thread, encodings of 12 to 17 MiB take 0.8 to 1.2 of the time that they take if they are streamed,
+        // from 32 MiB on 1 to 1.5. With two, 12 to 24 MiB take 0.44 to 0.85, 32 MiB 0.6 to 1, and from 48 MiB on 0.9 to
+        // 1.4 with AVX-512; with AVX2, whose streaming stores are halves of lines, 0.65 to 1 up to 64 MiB, then 0.95 to
+        // 1.05.
         t.largest_plain_expansion_bytes = streaming < last_level ? 2 * streaming : streaming;
-        t.stores_narrow_rows_plainly = true;
+        t.largest_plain_bytes_of_team = std::max(streaming, std::min(4 * streaming, last_level));
         t.fetches_items_close = false;
         t.has_unaligned_sums = true;
         t.adds_sequences_in_halves = true;

@@ -30,8 +30,8 @@ struct ProcessorTraits {
   bool fetches_sequences_itself = false;
   // Expansions of up to this size are stored plainly: their lines are fetched ahead, which other plain stores' are not.
   std::int64_t largest_plain_expansion_bytes = 0;
-  // Narrow rows are better stored plainly, and fetched ahead. Kernels know which rows are narrow.
-  bool stores_narrow_rows_plainly = false;
+  // A team of threads stores rows that are made at their place plainly up to this size, fetched ahead or not.
+  std::int64_t largest_plain_bytes_of_team = 0;
   // Streaming stores that go to several rows in turn are slow, and so is making a value twice.
   bool streams_row_by_row = false;
   // The processor fetches batches of float32 and float64 from memory in time, for one thread that sums them in place.

@@ -402,7 +402,7 @@ void every_call(std::int64_t lanes) {
     // Of narrow vectors, whether rows at a share's ends are streamed depends on how few they are.
     if (lanes >= 8) check_fences(Write(to), streams_wide_rows, wide_encoder);
     const Rows narrow = rows_view(first.data, dtype, rows, narrow_columns);
-    if (lanes >= 8) check_fences(Write(narrow), !processor_traits().stores_narrow_rows_plainly, narrow_encoder);
+    if (lanes >= 8) check_fences(Write(narrow), true, narrow_encoder);
     check_fences(Add(read_only(from), to, 1, {}), streams_wide_rows && lanes * element_bytes(dtype) >= 64,
                  wide_encoder);
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}},

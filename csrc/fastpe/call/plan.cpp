@@ -43,11 +43,12 @@ bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= 
 // part.
 bool is_in_memory(const OperationShape& shape) { return shape.bytes_written / 2 > streaming_threshold_bytes(); }
 
-bool is_streamed(const OperationShape& shape, const Source& source) {
+bool is_streamed(const OperationShape& shape, const Source& source, const Plan& plan) {
   if (!can_stream(shape.dtype) || shape.is_in_place || shape.bytes_written <= streaming_threshold_bytes()) return false;
   if (shape.is_rotation) return processor_traits().streams_rotations && is_in_memory(shape);
-  const bool is_fetched = shape.sinks > 0 && !shape.reads_items && source.fetches_ahead();
-  return !is_fetched || shape.bytes_written > processor_traits().largest_plain_expansion_bytes;
+  if (shape.sinks == 0 || shape.reads_items) return true;
+  if (plan.threads > 1) return shape.bytes_written > processor_traits().largest_plain_bytes_of_team;
+  return !source.fetches_ahead() || shape.bytes_written > processor_traits().largest_plain_expansion_bytes;
 }
 
 bool has_long_runs(const PositionBounds& bounds) { return bounds.rows >= rows_worth_expanding * bounds.runs; }
@@ -81,7 +82,7 @@ bool is_sum_unaligned(const OperationShape& shape) {
 
 Memory memory_of(const OperationShape& shape, const Source& source, const Plan& plan) {
   Memory memory;
-  memory.streaming = is_streamed(shape, source);
+  memory.streaming = is_streamed(shape, source, plan);
   // From memory, a rotation is up to 5 times slower without fetching ahead, a sum 2 times. Fetching from a last-level
   // cache that does hold the array costs a sum half of its speed (Zen 5, AVX2; nothing with AVX-512), or a quarter, and
   // a rotation, too (Zen 3).

@@ -164,8 +164,6 @@ struct Angles {
 };
 
 struct Kernels {
-  // Rows of up to so many bytes are narrow: where a processor has the trait, expand stores them plainly.
-  std::int64_t narrow_row_bytes = 0;
   void (*phasors)(const Phasors&) = nullptr;
   void (*expand[dtype_count])(const Expansion&) = {};
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype

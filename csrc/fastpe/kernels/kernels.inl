@@ -32,7 +32,6 @@ constexpr void add_dtype(Kernels& kernels) {
 
 constexpr Kernels make_kernels() {
   Kernels kernels;
-  kernels.narrow_row_bytes = float_lanes == 8 ? 1024 : 256;
   kernels.phasors = phasors;
   kernels.duplicate = duplicate;
   kernels.streaming_fence = streaming_fence;

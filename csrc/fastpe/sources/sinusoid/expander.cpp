@@ -42,11 +42,6 @@ FineTables from_column(FineTables tables, std::int64_t column) {
   return tables;
 }
 
-bool is_stored_plainly(const Sink& sink) {
-  const bool is_narrow = sink.out_row_stride_bytes <= active_kernels().narrow_row_bytes;
-  return processor_traits().stores_narrow_rows_plainly && is_narrow && sink.x == nullptr;
-}
-
 // Rows that jump from one array to another are streamed in two pieces. So are rows of several panels that are fetched
 // ahead: each panel fetches the next one of its array.
 void write(const Expansion& expansion, DType dtype) {
@@ -133,7 +128,7 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   expansion.alpha = sink.alpha;
   expansion.bound = std::fabs(encoder_.spec().output_scale);
   expansion.fetches_ahead = sink.memory.fetches_ahead;
-  expansion.streaming = sink.memory.streaming && !is_stored_plainly(sink);
+  expansion.streaming = sink.memory.streaming;
   expansion.streams_row_by_row = processor_traits().streams_row_by_row;
   const auto first_of_sink = [&sink](const Anchor& anchor) { return from_column(anchor, sink.columns.first); };
   if (!run.position.is_integer) {
