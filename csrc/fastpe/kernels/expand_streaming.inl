@@ -123,9 +123,11 @@ class Seams {
   template <Mode mode>
   FASTPE_ALWAYS_INLINE void stream(int anchor, int side, const Rows& rows, const Lines& seams) const {
     Element* const out = advance(rows.out[anchor][side], side == 0 ? e_.out_row_stride_bytes : 0);
-    const Element* const x =
-        mode == Mode::write ? nullptr : advance(rows.x[anchor][side], side == 0 ? e_.x_row_stride_bytes : 0);
-    stream_line<mode>(out - line, x == nullptr ? nullptr : x - line + tail_, seams.at[anchor][side]);
+    const Element* x = nullptr;
+    if constexpr (mode != Mode::write) {
+      x = advance(rows.x[anchor][side], side == 0 ? e_.x_row_stride_bytes : 0) - line;
+    }
+    stream_line<mode>(out - line, x, seams.at[anchor][side]);
   }
 
   // Streams the seam between the blocks, and stores what is in the first and last row's other seams. The ends are those
@@ -134,10 +136,10 @@ class Seams {
   void finish(const Lines& ends) const {
     Vector middle[vectors];
     for (int v = 0; v < vectors; ++v) middle[v] = seam(ends.at[0][1][v], ends.at[1][0][v], v);
-    stream_line<mode>(place_of(block_rows), row_of_x(block_rows), middle);
+    stream_line<mode>(place_of(block_rows), x_of<mode>(block_rows), middle);
     Element made[line], joined[line];
     const auto store_sum = [&](std::int64_t number, const Vector(&vectors_of_row)[vectors]) {
-      if constexpr (mode != Mode::write) join_x(row_of_x(number), number > 0, number < row_count, joined);
+      if constexpr (mode != Mode::write) join_x(x_of<mode>(number), number > 0, number < row_count, joined);
       for (int v = 0; v < vectors; ++v) T::store(made + v * float_lanes, with_x<mode>(vectors_of_row[v], joined, v));
     };
     store_sum(0, ends.at[0][0]);
@@ -175,14 +177,13 @@ class Seams {
     return blended_at(ends, next_ends, T::load(element_choice_ + v * float_lanes));
   }
 
-  // Streams a seam whose second row's x begins at next_x.
+  // Streams a seam. If there are no gaps between rows of x, its columns of x are at `x`.
   template <Mode mode>
-  FASTPE_ALWAYS_INLINE void stream_line(Element* out, const Element* next_x, const Vector (&made)[vectors]) const {
+  FASTPE_ALWAYS_INLINE void stream_line(Element* out, const Element* x, const Vector (&made)[vectors]) const {
     Element joined[line];
-    const Element* x = next_x - tail_;
     if constexpr (mode != Mode::write) {
       if (e_.x_row_stride_bytes != e_.out_row_stride_bytes) {
-        join_x(next_x, true, true, joined);
+        join_x(x, true, true, joined);
         x = joined;
       }
     }
@@ -193,11 +194,15 @@ class Seams {
     if constexpr (mode == Mode::write) return encoding;
     return sum<T, mode>(T::load(x + v * float_lanes), encoding, T::broadcast(e_.scale), T::broadcast(e_.alpha));
   }
-  const Element* row_of_x(std::int64_t number) const {
-    return advance(reinterpret_cast<const Element*>(e_.x), number * e_.x_row_stride_bytes);
+  // The columns of x for the seam before a row, if there are no gaps between rows of x.
+  template <Mode mode>
+  FASTPE_ALWAYS_INLINE const Element* x_of(std::int64_t number) const {
+    if constexpr (mode == Mode::write) return nullptr;
+    return advance(reinterpret_cast<const Element*>(e_.x), number * e_.x_row_stride_bytes) - tail_;
   }
-  // Puts together x's columns of a seam from those of the rows that x has.
-  FASTPE_NEVER_INLINE void join_x(const Element* next_row, bool has_row, bool has_next_row, Element* joined) const {
+  // Puts together x's columns of a seam from those of the rows that x has, the second of which begins at x + tail_.
+  FASTPE_NEVER_INLINE void join_x(const Element* x, bool has_row, bool has_next_row, Element* joined) const {
+    const Element* const next_row = x + tail_;
     if (has_row) copy_elements(joined, advance(next_row, -e_.x_row_stride_bytes) + e_.columns - tail_, tail_);
     if (has_next_row) copy_elements(joined + tail_, next_row, line - tail_);
   }
