@@ -118,10 +118,11 @@ const ProcessorTraits& processor_traits() {
         t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
         t.reads_rows_from_last_level = true;
         t.fetches_sequences_itself = true;
-        // With one thread, encodings of 12 to 17 MiB take 0.8 to 1.2 of the time that they take if they are streamed,
-        // from 32 MiB on 1 to 1.5. With two, 12 to 24 MiB take 0.44 to 0.85, 32 MiB 0.6 to 1, and from 48 MiB on 0.9 to
-        // 1.4 with AVX-512; with AVX2, whose streaming stores are halves of lines, 0.65 to 1 up to 64 MiB, then 0.95 to
-        // 1.05.
+        // Encodings that are stored plainly take, of the time of streaming: with one thread 0.8 to 1.2 for 12 to 17
+        // MiB, and 1 to 1.5 from 32 MiB on; with two 0.44 to 0.85 for 12 to 24 MiB, and 0.6 to 1 for 32 MiB, which the
+        // last level may hold. From 48 MiB on, two threads take 0.9 to 1.4 with AVX-512. With AVX2, whose streaming
+        // stores are halves of lines, they take 0.65 to 1 up to 64 MiB, and then 0.95 to 1.05. Angles take 0.55 to 0.95
+        // with two threads, up to 32 MiB.
         t.largest_plain_expansion_bytes = streaming < last_level ? 2 * streaming : streaming;
         t.largest_plain_bytes_of_team = std::max(streaming, std::min(4 * streaming, last_level));
         t.fetches_items_close = false;

@@ -30,7 +30,7 @@ struct ProcessorTraits {
   bool fetches_sequences_itself = false;
   // Expansions of up to this size are stored plainly: their lines are fetched ahead, which other plain stores' are not.
   std::int64_t largest_plain_expansion_bytes = 0;
-  // A team of threads stores rows that are made at their place plainly up to this size, fetched ahead or not.
+  // A team of threads stores encodings and angles plainly if they are made at their place and not larger than this.
   std::int64_t largest_plain_bytes_of_team = 0;
   // Streaming stores that go to several rows in turn are slow, and so is making a value twice.
   bool streams_row_by_row = false;

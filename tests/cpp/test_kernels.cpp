@@ -39,8 +39,9 @@ class PaddedNumbers {
   void repeat(std::int64_t rows, std::int64_t stride, std::int64_t columns, std::int64_t columns_to_repeat) {
     for (std::int64_t row = 0; row < rows; ++row) {
       double* const first = numbers_.data() + column_padding + row * stride;
-      for (std::int64_t c = columns_to_repeat; c < columns + column_padding; ++c)
+      for (std::int64_t c = columns_to_repeat; c < columns + column_padding; ++c) {
         first[c] = first[c - columns_to_repeat];
+      }
     }
   }
   double operator[](std::size_t i) const { return data()[i]; }
@@ -238,8 +239,9 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
   PaddedNumbers values[blocks_at_once], slopes[blocks_at_once];
   PaddedNumbers turn_cosines(stride, 61), turn_sines(stride, 83);
   const std::int64_t columns_to_repeat = arrangement.columns_to_repeat > 0 ? arrangement.columns_to_repeat : columns;
-  for (PaddedNumbers* const table : {&cosines, &sines})
+  for (PaddedNumbers* const table : {&cosines, &sines}) {
     table->repeat(block_radius + 1, stride, columns, columns_to_repeat);
+  }
   for (PaddedNumbers* const table : {&turn_cosines, &turn_sines}) table->repeat(1, stride, columns, columns_to_repeat);
   const std::int64_t rows = span.last_row - span.first_row + 1;
   const std::int64_t jump_column = arrangement.jump_column;

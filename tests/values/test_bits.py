@@ -352,7 +352,7 @@ for name in _core.available_instruction_sets():
                     out = memory[start : start + 420 * width].reshape(3, 140, width)[..., :d_model]
                     for convention in ("vaswani", "concat", "timestep"):
                         encoder = fastpe.PositionalEncoding(d_model, convention=convention)
-                        encoder.encode(140, offset=np.array([3, 5, 7]), out=out)
+                        encoder.encode(140, offset=np.array([0, 5, -3]), out=out)
                         total.update(memory.tobytes())
                     x = np.linspace(-2, 2, out.size).astype(dtype).reshape(out.shape)
                     fastpe.add(x, offset=9, scale=1.5, out=out)

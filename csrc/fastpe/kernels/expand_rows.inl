@@ -174,7 +174,7 @@ struct RowsAt {
     }
   }
 
-  // Goes on to the rows that are one row farther from the anchors: sooner than rows that are set anew.
+  // Goes on to the rows that are one row farther from the anchors, which takes less time than to set them anew.
   template <Mode mode>
   FASTPE_ALWAYS_INLINE void go_farther(const Strides& strides) {
     cosines += strides.table;

@@ -50,7 +50,7 @@ struct Phasors {
 
 // The turn from the centre of a group to one of its anchors.
 struct AnchorTurn {
-  const double* cosines;  // of the distance, repeated like the fine tables; null: the anchor is given, not its centre
+  const double* cosines;  // of the distance, repeated like the fine tables; null: the anchor is given, not a centre
   const double* sines;
   bool backwards;
 };

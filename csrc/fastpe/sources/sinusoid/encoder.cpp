@@ -134,7 +134,7 @@ Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double sc
         scaled(values.data()[k], value_lows.data()[k], tables.sines, tables.sine_lows, column);
       }
     }
-    // The first columns follow the last ones, for rows whose lines hold both.
+    // The first columns follow the last ones: kernels load both at once where a cache line holds both.
     for (const TurnTable* table : {&tables.cosines, &tables.sines, &tables.cosine_lows, &tables.sine_lows}) {
       if (table->memory.data() == nullptr) continue;
       double* const columns = table->data() + row * table_stride_;
