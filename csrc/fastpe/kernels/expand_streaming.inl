@@ -70,10 +70,6 @@ class Seams {
 
   FASTPE_NEVER_INLINE Seams(const Expansion& e, std::int64_t head)
       : e_(e), tail_(line - head), ends_(Part::of<T>(e, e.columns - tail_, line)) {
-    for (std::int64_t i = 0; i < line; ++i) {
-      choice_[i] = i < tail_ ? 1.0 : -1.0;
-      element_choice_[i] = static_cast<Element>(choice_[i]);
-    }
     for (int i = 0; i < blocks_at_once; ++i) {
       const Anchor& row = e.anchors[i];
       double *const values = ends_of_anchors_[i][0], *const slopes = ends_of_anchors_[i][1];
@@ -163,6 +159,24 @@ class Seams {
     }
   }
 
+  // What `blended` chooses by: of the ends' columns, `tail_` last columns of the row, then its first ones. A constant,
+  // since a vector that is loaded just after its elements were stored one by one waits for all earlier stores.
+  template <class Value>
+  struct Choices {
+    constexpr Choices() {
+      for (std::int64_t i = 0; i < line; ++i) {
+        at[i] = 1;
+        at[line + i] = -1;
+      }
+    }
+    alignas(64) Value at[2 * line] = {};
+  };
+  template <class Value>
+  FASTPE_ALWAYS_INLINE const Value* choice_of() const {
+    static constexpr Choices<Value> all_choices;
+    return all_choices.at + line - tail_;
+  }
+
   // Left to V, since narrow vectors have no `blended`.
   template <class V>
   static FASTPE_ALWAYS_INLINE V blended_at(V last_columns, V first_columns, V choice) {
@@ -171,10 +185,10 @@ class Seams {
   // A vector of the ends of a row, from the c-th one on.
   Doubles ends_of(const double* row, std::int64_t c) const {
     const Doubles last = Doubles::load(row + ends_.begin + c), first = Doubles::load(row + c - tail_);
-    return blended_at(last, first, Doubles::load(choice_ + c));
+    return blended_at(last, first, Doubles::load(choice_of<double>() + c));
   }
   FASTPE_ALWAYS_INLINE Vector seam(const Vector& ends, const Vector& next_ends, int v) const {
-    return blended_at(ends, next_ends, T::load(element_choice_ + v * float_lanes));
+    return blended_at(ends, next_ends, T::load(choice_of<Element>() + v * float_lanes));
   }
 
   // Streams a seam. If there are no gaps between rows of x, its columns of x are at `x`.
@@ -211,8 +225,6 @@ class Seams {
   const std::int64_t tail_;  // how many columns of each row are in the seam behind it
   const Part ends_;          // the columns of the ends, in tables whose first columns follow the last ones
   Anchor anchors_[blocks_at_once] = {};
-  alignas(64) double choice_[line];  // of the ends' columns: negative for the row's first ones
-  alignas(64) Element element_choice_[line];
   alignas(64) double ends_of_anchors_[blocks_at_once][2][line];
 };
 

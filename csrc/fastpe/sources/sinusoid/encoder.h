@@ -34,10 +34,10 @@ class Encoder {
 
   // The turn to the anchor `distance` anchors from its group's centre, |distance| <= group_radius, from first_column
   // on.
-  AnchorTurn anchor_turn(std::int64_t distance, std::int64_t first_column) const;
+  void set_anchor_turn(std::int64_t distance, std::int64_t first_column, AnchorTurn& turn) const;
 
   // From first_column on.
-  FineTables fine_tables(DType dtype, std::int64_t first_column) const;
+  void set_fine_tables(DType dtype, std::int64_t first_column, FineTables& tables) const;
 
  private:
   // A table's memory; kernels may read column_padding columns before the first one.
@@ -53,6 +53,8 @@ class Encoder {
     TurnTable cosines, sines, cosine_lows, sine_lows;
   };
   enum class Step { position, anchor };
+  // The first column that turns as this one does.
+  std::int64_t first_equal_column(std::int64_t column) const { return column % columns_to_repeat_; }
   Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else
   TurnTables make_turns(Step step, std::int64_t steps, double scale, bool with_lows, Interruption* interruption) const;
   const TurnTables& fine_turns(DType dtype, Interruption* interruption = nullptr) const;
@@ -62,6 +64,7 @@ class Encoder {
   Frequencies frequencies_;
   std::int64_t frequency_count_;
   std::int64_t table_stride_;
+  std::int64_t columns_to_repeat_;  // columns so far apart turn alike
   Lazy<TurnTables> fine_turns_, fine_turns_with_lows_, anchor_turns_;
 };
 

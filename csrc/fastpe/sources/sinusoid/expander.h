@@ -24,8 +24,14 @@ class Expander {
 
  private:
   struct HeldPhasors;
-  Anchor held(HeldPhasors& phasors, std::int64_t anchor, std::int64_t number) const;
-  Anchor anchor_at(HeldPhasors& phasors, std::int64_t anchor) const;
+  // The place of an anchor's phasors, or of its group's centre's, and how many anchors it is from there.
+  struct HeldAnchor {
+    std::int64_t slot;
+    std::int64_t distance;
+  };
+  std::int64_t hold(HeldPhasors& phasors, std::int64_t anchor, std::int64_t number) const;
+  HeldAnchor hold_anchor(HeldPhasors& phasors, std::int64_t anchor) const;
+  HeldAnchor hold_fraction(HeldPhasors& phasors, double position) const;
 
   const Encoder& encoder_;
   std::int64_t first_column_;
