@@ -308,10 +308,6 @@ void expand_narrow(const Expansion& e) {
   copy_elements(out + i, made + i, count - i);
 }
 
-inline bool has_whole_pair(const Expansion& e) {
-  return e.first_row == -block_radius && e.last_row == block_radius + block_rows;
-}
-
 // Streams the rows if that pays, and returns whether it did. Large arrays are almost wholly whole pairs of blocks.
 template <class T, Mode mode>
 bool expand_streaming(const Expansion& e) {
