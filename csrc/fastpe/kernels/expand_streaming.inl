@@ -44,8 +44,12 @@
 // - seams expanded as rows are, from fine tables that hold their columns (AVX-512, rows of 256 to 1024 bytes 6 to 38 %
 //   slower, AVX2 5 to 15 %; with tables that a thread keeps from one call to the next, AVX-512 0 to 18 % slower, AVX2
 //   from 8 % faster to 3 % slower).
-// This was no better on Zen 4: all rows' ends made in a pass of their own before the rows (AVX-512, 5 to 16 % slower,
-// since nothing drains meanwhile).
+// These were no better on Zen 4 (one thread):
+// - all rows' ends made in a pass of their own before the rows (AVX-512, 5 to 16 % slower, since nothing drains
+//   meanwhile).
+// - panels of 64 or 128 columns, whose fine tables stay in the first-level cache (4 to 19 % and 0 to 9 % slower).
+// - the rows of one anchor, then those of the other (AVX2, rows that are a multiple of 4 KiB apart 5 to 9 % faster and
+//   others 0 to 4 % slower; AVX-512, from 3 % faster to 5 % slower).
 #pragma once
 
 #include "expand_rows.inl"
