@@ -32,11 +32,11 @@ class Encoder {
   // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; 0 where no frequency is.
   void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
 
-  // The turn to the anchor `distance` anchors from its group's centre, |distance| <= group_radius, from first_column
-  // on.
+  // Sets the turn to the anchor `distance` anchors from its group's centre, |distance| <= group_radius, from
+  // first_column on.
   void set_anchor_turn(std::int64_t distance, std::int64_t first_column, AnchorTurn& turn) const;
 
-  // From first_column on.
+  // Sets the fine tables from first_column on.
   void set_fine_tables(DType dtype, std::int64_t first_column, FineTables& tables) const;
 
  private:
