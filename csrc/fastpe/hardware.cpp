@@ -128,6 +128,7 @@ const ProcessorTraits& processor_traits() {
         t.fetches_items_close = false;
         t.has_unaligned_sums = true;
         t.adds_sequences_in_halves = true;
+        t.rotates_in_halves = true;
         t.streams_rotations = true;
         break;
       case Kind::other: break;

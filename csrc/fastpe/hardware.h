@@ -42,6 +42,8 @@ struct ProcessorTraits {
   bool has_unaligned_sums = false;
   // Ready rows from beyond the second level are added to one sequence in halves of AVX-512's vectors.
   bool adds_sequences_in_halves = false;
+  // Pairs are turned in halves of AVX-512's vectors.
+  bool rotates_in_halves = false;
   // Rotations into another array, in memory, are better streamed.
   bool streams_rotations = false;
 };

@@ -399,7 +399,8 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
 
 // ---- rotate
 
-enum class Fetching { nothing, far, close };
+// `in_halves` fetches nothing, too.
+enum class Fetching { nothing, in_halves, far, close };
 
 struct RotationCase {
   DType dtype;
@@ -439,7 +440,8 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
   rotation.out_row_stride_bytes = out.row_stride_bytes;
   rotation.x = x.data();
   rotation.x_row_stride_bytes = x.row_stride_bytes;
-  rotation.next_x = r.fetching == Fetching::nothing ? nullptr : x.data();
+  rotation.next_x = r.fetching < Fetching::far ? nullptr : x.data();
+  rotation.in_halves = r.fetching == Fetching::in_halves;
   rotation.next_out = r.fetching == Fetching::far && !r.in_place ? out.data() : nullptr;
   rotation.fetches_close = r.fetching == Fetching::close;
   rotation.cosines = cosines.data();
@@ -480,7 +482,7 @@ void every_rotation(const Kernels& kernels, DType dtype) {
   for (std::int64_t pairs = 1; pairs <= most_pairs; ++pairs) {
     for (const std::int64_t shift : {0, 1, 3}) {
       for (int choice = 0; choice < 16; ++choice) {
-        for (const Fetching fetching : {Fetching::nothing, Fetching::far, Fetching::close}) {
+        for (const Fetching fetching : {Fetching::nothing, Fetching::in_halves, Fetching::far, Fetching::close}) {
           rotating_is_the_scalar_arithmetic(kernels, {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0,
                                                       (choice & 4) != 0, (choice & 8) != 0, fetching});
         }
@@ -505,7 +507,8 @@ void streaming_rotates_to_the_same_bits(const Kernels& kernels, const RotationCa
   Rotation rotation{};
   rotation.x = x.data();
   rotation.x_row_stride_bytes = x.row_stride_bytes;
-  rotation.next_x = r.fetching == Fetching::nothing ? nullptr : x.data();
+  rotation.next_x = r.fetching < Fetching::far ? nullptr : x.data();
+  rotation.in_halves = r.fetching == Fetching::in_halves;
   rotation.cosines = cosines.data();
   rotation.sines = sines.data();
   rotation.table_row_stride_bytes = r.shares_table ? 0 : cosines.row_stride_bytes;

@@ -6,6 +6,7 @@
 
 #include "copy.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/hardware.h"
 
 namespace fastpe {
 namespace {
@@ -69,6 +70,7 @@ void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const 
     part.half = pairing_.pairs;
     part.interleaved = pairing_.interleaved;
     part.backwards = pairing_.backwards;
+    part.in_halves = processor_traits().rotates_in_halves;
     part.out += first_bytes;
     part.x += first_bytes;
     if (part.next_x != nullptr) part.next_x += first_bytes;
