@@ -399,7 +399,7 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
 
 // ---- rotate
 
-// `in_halves` fetches nothing, too.
+// With `in_halves`, nothing is fetched, and vectors are turned in halves.
 enum class Fetching { nothing, in_halves, far, close };
 
 struct RotationCase {
@@ -535,10 +535,11 @@ void every_streaming_rotation(const Kernels& kernels, DType dtype) {
     for (const std::int64_t shift : {0, 1, 4, 31}) {
       for (const std::int64_t rows : {fewest_rows, fewest_rows + 1, 3 * fewest_rows + 2}) {
         for (int choice = 0; choice < 8; ++choice) {
-          streaming_rotates_to_the_same_bits(kernels,
-                                             {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0, false,
-                                              (choice & 4) != 0, rows % 2 == 0 ? Fetching::far : Fetching::nothing},
-                                             rows);
+          for (const Fetching fetching : {Fetching::nothing, Fetching::in_halves, Fetching::far}) {
+            streaming_rotates_to_the_same_bits(
+                kernels,
+                {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0, false, (choice & 4) != 0, fetching}, rows);
+          }
         }
       }
     }

@@ -24,7 +24,7 @@ class Expander {
 
  private:
   struct HeldPhasors;
-  // The place of an anchor's phasors, or of its group's centre's, and how many anchors it is from there.
+  // Which of the held phasors are an anchor's, or its group's centre's, and how many anchors it is from the centre.
   struct HeldAnchor {
     std::int64_t slot;
     std::int64_t distance;
