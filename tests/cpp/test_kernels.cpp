@@ -478,17 +478,20 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
                    r.dtype, columns, r.shift));
 }
 
-void every_rotation(const Kernels& kernels, DType dtype) {
-  for (std::int64_t pairs = 1; pairs <= most_pairs; ++pairs) {
-    for (const std::int64_t shift : {0, 1, 3}) {
-      for (int choice = 0; choice < 16; ++choice) {
-        for (const Fetching fetching : {Fetching::nothing, Fetching::in_halves, Fetching::far, Fetching::close}) {
-          rotating_is_the_scalar_arithmetic(kernels, {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0,
-                                                      (choice & 4) != 0, (choice & 8) != 0, fetching});
-        }
+void every_rotation_of(const Kernels& kernels, DType dtype, std::int64_t pairs) {
+  for (const std::int64_t shift : {0, 1, 3}) {
+    for (int choice = 0; choice < 16; ++choice) {
+      for (const Fetching fetching : {Fetching::nothing, Fetching::in_halves, Fetching::far, Fetching::close}) {
+        rotating_is_the_scalar_arithmetic(kernels, {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0,
+                                                    (choice & 4) != 0, (choice & 8) != 0, fetching});
       }
     }
   }
+}
+
+void every_rotation(const Kernels& kernels, DType dtype) {
+  for (std::int64_t pairs = 1; pairs <= most_pairs; ++pairs) every_rotation_of(kernels, dtype, pairs);
+  every_rotation_of(kernels, dtype, 64);
 }
 
 // Rows without gaps, at least as many as are turned at once.

@@ -132,7 +132,7 @@ struct Rotation {
   bool backwards;      // by the negative angles
   bool streaming;      // bypass the cache: all columns are turned, out is apart from x, and its rows have no gaps
   bool fetches_close;  // next_x into the first-level cache; else, or if there is next_out, into the second
-  bool in_halves;      // where nothing is fetched, vectors of 64 bytes are turned in halves
+  bool in_halves;      // where nothing is fetched, vectors of 64 bytes may be turned in halves
 };
 
 // out[2k] = first[k], out[2k + 1] = second[k]

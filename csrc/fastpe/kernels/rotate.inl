@@ -15,12 +15,18 @@
 // float64 0.53 to 0.77, but 16 bits 0.86 to 1.16, and arrays that the last level holds up to 1.6. The bytes made at
 // once may be 1 to 3 KiB; with 8, half of the gain is lost, with 16 all of it.
 //
-// In the cache, too, AVX-512 turns float32 in halves of its vectors on Zen 4: rows of 128 columns take 0.89 to 0.95 of
-// the time and of 64 columns 0.79, wherever rows begin; one token's queries and keys 0.97 and large arrays 0.99.
+// Rows of 32 or 64 pairs that one row of cosines and sines turns, which are heads of one token, leave it in registers
+// (AVX2 has too few of them for 64 pairs). In the cache, they take 0.68 to 0.8 of the time with AVX-512 and 0.79 to
+// 0.87 with AVX2, from memory 0.83 to 0.9 and 0.74 to 0.98, and one token's queries and keys 0.9 (Zen 4).
+//
+// Other rows of float32 are turned in halves of AVX-512's vectors on Zen 4, in the cache, too: rows of 128 columns take
+// 0.89 to 0.95 of the time and of 64 columns 0.79, wherever rows begin; large arrays 0.99.
 //
 // These were no better on the whole: stores that begin on a vector's boundary, with vectors at both ends that overlap
-// them (Zen 5, rows of 128 float32 in the cache: 4 % faster with AVX-512, 1 to 18 % slower with AVX2); rows streamed
-// from 8 KiB (Intel, 0.75 to 1.5 of the time, by whether the last level holds both arrays; less was not tried there).
+// them (Zen 5, rows of 128 float32 in the cache: 4 % faster with AVX-512, 1 to 18 % slower with AVX2); a table row in
+// registers for wider rows, whose columns are then turned in several passes (Zen 4, 1.02 to 1.24), or for two to eight
+// rows at a time (Zen 4, 0.9 to 1.03 with AVX-512, 1.02 to 1.2 with AVX2); rows streamed from 8 KiB (Intel, 0.75 to 1.5
+// of the time, by whether the last level holds both arrays; less was not tried there).
 #pragma once
 
 #include "elements.inl"
@@ -51,6 +57,10 @@ struct PairColumns {
     copy_elements(buffer, x, interleaved ? 2 * pairs : pairs);
     if constexpr (!interleaved) copy_elements(buffer + float_lanes, x + half, pairs);
     return load(buffer, 0, float_lanes);
+  }
+  template <class Factor>
+  FASTPE_ALWAYS_INLINE PairColumns turned(Factor cosine, Factor sine) const {
+    return {firsts * cosine - seconds * sine, seconds * cosine + firsts * sine};
   }
   FASTPE_ALWAYS_INLINE void store(Element* out, std::int64_t pair, std::int64_t half) const {
     if constexpr (interleaved) {
@@ -88,20 +98,24 @@ struct RotatedRow {
         // Exact, so that x - (-1 * sine) * y is x + sine * y to the bit.
         direction(Table::broadcast(r.backwards ? -1.0 : 1.0)) {}
 
-  template <class Vector>
-  FASTPE_ALWAYS_INLINE Columns turned(const Columns& c, Vector cosine, Vector sine) const {
-    if constexpr (interleaved) {
-      cosine = in_pair_order(cosine);
-      sine = in_pair_order(sine * direction);
-    }
-    return {c.firsts * cosine - c.seconds * sine, c.seconds * cosine + c.firsts * sine};
+  // The cosines and sines in the order of pairs that PairColumns has, and the sines with the direction's sign.
+  FASTPE_ALWAYS_INLINE auto ordered_cosine(typename Table::Vector cosine) const {
+    if constexpr (interleaved) cosine = in_pair_order(cosine);
+    return cosine;
   }
+  FASTPE_ALWAYS_INLINE auto ordered_sine(typename Table::Vector sine) const {
+    if constexpr (interleaved) sine = in_pair_order(sine * direction);
+    return sine;
+  }
+  FASTPE_ALWAYS_INLINE auto cosine_at(std::int64_t pair) const { return ordered_cosine(Table::load(cosines + pair)); }
+  FASTPE_ALWAYS_INLINE auto sine_at(std::int64_t pair) const { return ordered_sine(Table::load(sines + pair)); }
+  FASTPE_ALWAYS_INLINE Columns columns_at(std::int64_t pair) const { return Columns::load(x, pair, half); }
   FASTPE_ALWAYS_INLINE Columns at(std::int64_t pair) const {
-    return turned(Columns::load(x, pair, half), Table::load(cosines + pair), Table::load(sines + pair));
+    return columns_at(pair).turned(cosine_at(pair), sine_at(pair));
   }
   FASTPE_ALWAYS_INLINE void put_partial(std::int64_t pairs) const {
-    turned(Columns::load_partial(x, pairs, half), load_partial<Table>(cosines, pairs),
-           load_partial<Table>(sines, pairs))
+    Columns::load_partial(x, pairs, half)
+        .turned(ordered_cosine(load_partial<Table>(cosines, pairs)), ordered_sine(load_partial<Table>(sines, pairs)))
         .store_partial(out, pairs, half);
   }
   template <Access access>
@@ -147,19 +161,58 @@ void rotate_rows(const Rotation& r) {
   }
 }
 
+// The same for rows of a number of whole vectors that are turned alike: their cosines and sines stay in registers.
+template <class T, class Table, bool interleaved, int vectors, Access access>
+void rotate_rows_alike(const Rotation& r) {
+  using Row = RotatedRow<T, Table, interleaved>;
+  const Row first(r, 0);
+  typename Table::Vector cosines[vectors], sines[vectors];
+  for (int i = 0; i < vectors; ++i) {
+    cosines[i] = first.cosine_at(i * float_lanes);
+    sines[i] = first.sine_at(i * float_lanes);
+  }
+  for (std::int64_t row = 0; row < r.rows; ++row) {
+    const Row here(r, row);
+    for (int i = 0; i < vectors; ++i) {
+      const std::int64_t pair = i * float_lanes;
+      here.template prefetch<access>(pair);
+      here.columns_at(pair).turned(cosines[i], sines[i]).store(here.out, pair, here.half);
+    }
+  }
+}
+
+inline Access access_of(const Rotation& r) {
+  if (r.next_x == nullptr) return Access::plain;
+  return r.fetches_close && r.next_out == nullptr ? Access::fetching_close : Access::fetching;
+}
+
+template <class T, class Table, bool interleaved, int vectors>
+void rotate_alike(const Rotation& r) {
+  switch (access_of(r)) {
+    case Access::plain: return rotate_rows_alike<T, Table, interleaved, vectors, Access::plain>(r);
+    case Access::fetching_close: return rotate_rows_alike<T, Table, interleaved, vectors, Access::fetching_close>(r);
+    default: return rotate_rows_alike<T, Table, interleaved, vectors, Access::fetching>(r);
+  }
+}
+
 template <class T, class Table, bool interleaved>
 void rotate_pairs(const Rotation& r) {
   using X = typename InHalves<T, Table>::X;
   using Other = typename InHalves<T, Table>::Other;
-  if (r.next_x == nullptr) {
-    if constexpr (vector_bytes<WideFloat32> == 64) {
-      if (r.in_halves) return rotate_rows<X, Other, interleaved, Access::plain>(r);
-    }
-    return rotate_rows<T, Table, interleaved, Access::plain>(r);
+  if constexpr (has_wide_vectors) {
+    const bool are_alike = r.table_row_stride_bytes == 0 && r.rows > 1;
+    if (are_alike && r.pairs == 32) return rotate_alike<T, Table, interleaved, 32 / float_lanes>(r);
+    if (are_alike && r.pairs == 64) return rotate_alike<T, Table, interleaved, 64 / float_lanes>(r);
   }
-  const bool fetches_close = r.fetches_close && r.next_out == nullptr;
-  fetches_close ? rotate_rows<X, Other, interleaved, Access::fetching_close>(r)
-                : rotate_rows<X, Other, interleaved, Access::fetching>(r);
+  switch (access_of(r)) {
+    case Access::plain:
+      if constexpr (vector_bytes<WideFloat32> == 64) {
+        if (r.in_halves) return rotate_rows<X, Other, interleaved, Access::plain>(r);
+      }
+      return rotate_rows<T, Table, interleaved, Access::plain>(r);
+    case Access::fetching_close: return rotate_rows<X, Other, interleaved, Access::fetching_close>(r);
+    default: return rotate_rows<X, Other, interleaved, Access::fetching>(r);
+  }
 }
 
 template <class T, class Table>
