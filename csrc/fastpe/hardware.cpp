@@ -127,7 +127,7 @@ const ProcessorTraits& processor_traits() {
         t.largest_plain_bytes_of_team = std::max(streaming, std::min(4 * streaming, last_level));
         t.fetches_items_close = false;
         t.has_unaligned_sums = true;
-        t.adds_sequences_in_halves = true;
+        t.adds_ready_rows_in_halves = true;
         t.rotates_in_halves = true;
         t.streams_rotations = true;
         break;

@@ -40,8 +40,9 @@ struct ProcessorTraits {
   bool fetches_items_close = true;
   // In memory, sums are faster if stores begin where rows do, and not on a vector's boundary.
   bool has_unaligned_sums = false;
-  // Ready rows from beyond the second level are added to one sequence in halves of AVX-512's vectors.
-  bool adds_sequences_in_halves = false;
+  // Ready rows are added in halves of AVX-512's vectors if each is at an offset of its own, or if they are added to one
+  // sequence that the second level does not hold.
+  bool adds_ready_rows_in_halves = false;
   // Pairs are turned in halves of AVX-512's vectors.
   bool rotates_in_halves = false;
   // Rotations into another array, in memory, are better streamed.

@@ -27,7 +27,8 @@
 // float32 from memory takes 1.15 to 1.2 of the time (AVX-512, Zen 4; no difference on Intel).
 //
 // One sequence and its ready rows, which come from the last level, are added in halves of AVX-512's vectors on Zen 4:
-// 0.84 to 0.9 of the time at 6 to 12 MiB (one thread; two: 0.91 to 1). Batches take 1.01 to 1.1 so.
+// 0.84 to 0.9 of the time at 6 to 12 MiB (one thread; two: 0.91 to 1). So are ready rows at offsets of their own, which
+// one token of each sequence reads: 0.92 to 0.96 for 64 to 1000 rows. Batches take 1.01 to 1.1 so.
 //
 // These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile; x
 // of an item while the tile is made (0.97 to 1.03 of the time), or x of another item into the first level (up to twice
