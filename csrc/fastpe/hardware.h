@@ -43,7 +43,7 @@ struct ProcessorTraits {
   // Ready rows are added in halves of AVX-512's vectors if each is at an offset of its own, or if they are added to one
   // sequence that the second level does not hold.
   bool adds_ready_rows_in_halves = false;
-  // Pairs are turned in halves of AVX-512's vectors.
+  // Pairs are turned in halves of AVX-512's vectors if their cosines are loaded for each row.
   bool rotates_in_halves = false;
   // Rotations into another array, in memory, are better streamed.
   bool streams_rotations = false;

@@ -370,7 +370,7 @@ void every_fetching_kernel(const Kernels& kernels) {
           r.pairs = r.half = FetchedRows::columns / 2;
           r.interleaved = interleaved;
           r.backwards = backwards;
-          // Rows that share a table row, or have one each.
+          // The rows share a table row, or each has its own.
           for (const std::int64_t table_row_stride_bytes : {std::int64_t{0}, element_bytes(row_dtype(dtype))}) {
             r.table_row_stride_bytes = table_row_stride_bytes;
             check_fetches(kernels.rotate[index_of(dtype)], r, dtype, has_next_out, nullptr);

@@ -15,9 +15,11 @@
 // float64 0.53 to 0.77, but 16 bits 0.86 to 1.16, and arrays that the last level holds up to 1.6. The bytes made at
 // once may be 1 to 3 KiB; with 8, half of the gain is lost, with 16 all of it.
 //
-// Rows of 32 or 64 pairs that one row of cosines and sines turns, which are heads of one token, leave it in registers
-// (AVX2 has too few of them for 64 pairs). In the cache, they take 0.68 to 0.8 of the time with AVX-512 and 0.79 to
-// 0.87 with AVX2, from memory 0.83 to 0.9 and 0.74 to 0.98, and one token's queries and keys 0.9 (Zen 4).
+// If one row of cosines and sines turns several rows of 32 or 64 pairs, as it does the heads of one token, it stays in
+// registers (of which AVX2 has too few for 64 pairs). On Zen 4, float32 in the cache then takes 0.74 to 0.8 of the time
+// with AVX-512, 0.67 to 0.73 where whole vectors were used before, and 0.79 to 0.87 with AVX2; from memory 0.8 to 0.9,
+// and 0.74 to 0.98 with AVX2; one token's queries and keys 0.89 to 0.97. float64 takes 0.73 to 0.79 in the cache and
+// 0.97 to 1.06 from memory, float16 0.96 and 0.86.
 //
 // Other rows of float32 are turned in halves of AVX-512's vectors on Zen 4, in the cache, too: rows of 128 columns take
 // 0.89 to 0.95 of the time and of 64 columns 0.79, wherever rows begin; large arrays 0.99.
@@ -161,7 +163,7 @@ void rotate_rows(const Rotation& r) {
   }
 }
 
-// The same for rows of a number of whole vectors that are turned alike: their cosines and sines stay in registers.
+// Turns rows of whole vectors that share one row of cosines and sines, which stays in registers.
 template <class T, class Table, bool interleaved, int vectors, Access access>
 void rotate_rows_alike(const Rotation& r) {
   using Row = RotatedRow<T, Table, interleaved>;
