@@ -101,7 +101,7 @@ const ProcessorTraits& processor_traits() {
     t.cached_array_bytes = streaming / 2;
     t.resident_tile_bytes = first_level_cache_bytes() / 8 * 3;
     t.largest_read_bytes = t.cached_array_bytes;
-    t.largest_plain_expansion_bytes = t.largest_plain_bytes_of_team = streaming;
+    t.largest_plain_bytes = t.largest_plain_bytes_of_team = streaming;
     switch (kind_of_processor()) {
       case Kind::zen3:
         t.cached_array_bytes = t.largest_read_bytes = std::min(streaming / 2 * 3, last_level / 8 * 3);
@@ -121,9 +121,9 @@ const ProcessorTraits& processor_traits() {
         // Encodings that are stored plainly take, of the time of streaming: with one thread 0.8 to 1.2 for 12 to 17
         // MiB, and 1 to 1.5 from 32 MiB on; with two 0.44 to 0.85 for 12 to 24 MiB, and 0.6 to 1 for 32 MiB, which the
         // last level may hold. From 48 MiB on, two threads take 0.9 to 1.4 with AVX-512. With AVX2, whose streaming
-        // stores are halves of lines, they take 0.65 to 1 up to 64 MiB, and then 0.95 to 1.05. Angles take 0.55 to 0.95
-        // with two threads, up to 32 MiB.
-        t.largest_plain_expansion_bytes = streaming < last_level ? 2 * streaming : streaming;
+        // stores are halves of lines, they take 0.65 to 1 up to 64 MiB, and then 0.95 to 1.05. Angles take 0.85 to 1.05
+        // with one thread, up to 16 MiB, and 0.55 to 0.95 with two, up to 32 MiB.
+        t.largest_plain_bytes = streaming < last_level ? 2 * streaming : streaming;
         t.largest_plain_bytes_of_team = std::max(streaming, std::min(4 * streaming, last_level));
         t.fetches_items_close = false;
         t.has_unaligned_sums = true;

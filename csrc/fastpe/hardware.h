@@ -28,9 +28,9 @@ struct ProcessorTraits {
   bool reads_rows_from_last_level = false;
   // The processor fetches one sequence and its ready rows from memory in time.
   bool fetches_sequences_itself = false;
-  // Expansions of up to this size are stored plainly: their lines are fetched ahead, which other plain stores' are not.
-  std::int64_t largest_plain_expansion_bytes = 0;
-  // A team of threads stores encodings and angles plainly if they are made at their place and not larger than this.
+  // Encodings, tables and angles that are made at their place are stored plainly up to this size; and by a team of
+  // threads, up to the second one.
+  std::int64_t largest_plain_bytes = 0;
   std::int64_t largest_plain_bytes_of_team = 0;
   // Streaming stores that go to several rows in turn are slow, and so is making a value twice.
   bool streams_row_by_row = false;

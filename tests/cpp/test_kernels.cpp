@@ -626,7 +626,7 @@ double near_tie(std::int64_t k) {
   return sign * ((k % 2 == 0 ? tie : tie / 3.0) + static_cast<double>(k % 13 - 6) * (k % 2 == 0 ? 0x1p-52 : 0x1p-54));
 }
 
-enum class Radians { any, near_ties };
+enum class Radians { any, near_ties, few_ties };
 
 void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
                                       double position, std::int64_t rows, std::int64_t gap, bool streaming,
@@ -638,6 +638,9 @@ void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::
     const bool is_zero = k >= columns || k % 7 == 3;
     if (radians == Radians::near_ties) {
       high[at] = near_tie(k + 16 * shift);
+    } else if (radians == Radians::few_ties) {
+      // One in two vectors of any instruction set, and a tie itself.
+      high[at] = k % 32 == 2 * shift + 1 ? near_tie(26 * k + 6) : 1.5;
     } else {
       high[at] = is_zero ? 0.0 : std::ldexp(high[at], static_cast<int>(k * 11 % 130 - 85));
     }
@@ -730,8 +733,10 @@ void every_kernel(const Kernels& kernels) {
     if (dtype == row_dtype(dtype)) {
       for (std::int64_t shift = 0; shift < 16; ++shift) {
         for (const double position : {-4.0, 1.0}) {
-          angles_are_the_scalar_arithmetic(kernels, dtype, 96, shift, position, 4, 0, true, Radians::near_ties);
-          angles_are_the_scalar_arithmetic(kernels, dtype, 96, shift, position, 4, 1, false, Radians::near_ties);
+          for (const Radians radians : {Radians::near_ties, Radians::few_ties}) {
+            angles_are_the_scalar_arithmetic(kernels, dtype, 96, shift, position, 4, 0, true, radians);
+            angles_are_the_scalar_arithmetic(kernels, dtype, 96, shift, position, 4, 1, false, radians);
+          }
         }
       }
     }

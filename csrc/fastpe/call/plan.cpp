@@ -43,12 +43,12 @@ bool fits_in_cache(const OperationShape& shape) { return shape.bytes_written <= 
 // part.
 bool is_in_memory(const OperationShape& shape) { return shape.bytes_written / 2 > streaming_threshold_bytes(); }
 
-bool is_streamed(const OperationShape& shape, const Source& source, const Plan& plan) {
+bool is_streamed(const OperationShape& shape, const Plan& plan) {
   if (!can_stream(shape.dtype) || shape.is_in_place || shape.bytes_written <= streaming_threshold_bytes()) return false;
   if (shape.is_rotation) return processor_traits().streams_rotations && is_in_memory(shape);
   if (shape.sinks == 0 || shape.reads_items) return true;
-  if (plan.threads > 1) return shape.bytes_written > processor_traits().largest_plain_bytes_of_team;
-  return !source.fetches_ahead() || shape.bytes_written > processor_traits().largest_plain_expansion_bytes;
+  const ProcessorTraits& traits = processor_traits();
+  return shape.bytes_written > (plan.threads > 1 ? traits.largest_plain_bytes_of_team : traits.largest_plain_bytes);
 }
 
 bool has_long_runs(const PositionBounds& bounds) { return bounds.rows >= rows_worth_expanding * bounds.runs; }
@@ -80,9 +80,9 @@ bool is_sum_unaligned(const OperationShape& shape) {
   return processor_traits().has_unaligned_sums && is_wide_sum(shape) && is_in_memory(shape);
 }
 
-Memory memory_of(const OperationShape& shape, const Source& source, const Plan& plan) {
+Memory memory_of(const OperationShape& shape, const Plan& plan) {
   Memory memory;
-  memory.streaming = is_streamed(shape, source, plan);
+  memory.streaming = is_streamed(shape, plan);
   // From memory, a rotation is up to 5 times slower without fetching ahead, a sum 2 times. Fetching from a last-level
   // cache that does hold the array costs a sum half of its speed (Zen 5, AVX2; nothing with AVX-512), or a quarter, and
   // a rotation, too (Zen 3).
@@ -200,7 +200,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds, Interruption* int
   plan.in_any_order = call.positions.are_in_any_order();
   plan.columns_at_once = shape.columns_at_once;
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
-  plan.memory = memory_of(shape, source, plan);
+  plan.memory = memory_of(shape, plan);
 
   const bool is_one_item_a_tile = !plan.shares_rows && shape.items_per_row == 1;
   plan.strategy = shape.sinks > 0 && is_one_item_a_tile ? Strategy::expand_into_out : Strategy::expand_into_tile;

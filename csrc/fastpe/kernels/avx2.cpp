@@ -50,13 +50,20 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(a.v), _mm256_castpd_si256(b.v)))};
 }
-inline bool any_is_near_tie(Doubles a, Doubles b) {
+struct NearTies {
+  __m256i distances;  // 0 where one is near
+
+  bool any() const {
+    const __m256i are_near = _mm256_cmpeq_epi32(distances, _mm256_setzero_si256());
+    return _mm256_testz_si256(are_near, are_near) == 0;
+  }
+};
+inline NearTies near_ties(Doubles a, Doubles b) {
   const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castpd_ps(a.v), _mm256_castpd_ps(b.v), 0x88));
-  // The last 29 bits, of which a tie's are now the least 32-bit integer.
-  const __m256i bits = _mm256_slli_epi32(_mm256_add_epi32(low, _mm256_set1_epi32(4)), 3);
-  const __m256i is_near = _mm256_cmpgt_epi32(_mm256_set1_epi32(INT32_MIN + (8 << 3)), bits);
-  return _mm256_testz_si256(is_near, is_near) == 0;
+  const __m256i from_tie = _mm256_add_epi32(low, _mm256_set1_epi32(4 - 0x10000000));
+  return {_mm256_and_si256(from_tie, _mm256_set1_epi32(0x1ffffff8))};
 }
+inline NearTies operator|(NearTies a, NearTies b) { return {_mm256_min_epu32(a.distances, b.distances)}; }
 inline Doubles blended(Doubles a, Doubles b, Doubles choice) { return {_mm256_blendv_pd(a.v, b.v, choice.v)}; }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m256d even = _mm256_unpacklo_pd(a.v, b.v);

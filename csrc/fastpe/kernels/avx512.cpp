@@ -50,13 +50,17 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
 }
-inline bool any_is_near_tie(Doubles a, Doubles b) {
-  const __m512i to_zero = _mm512_set1_epi64(4 - 0x10000000), all_but_last = _mm512_set1_epi64(0x1ffffff8);
-  const auto is_near = [&](Doubles d) {
-    return _mm512_testn_epi64_mask(_mm512_add_epi64(_mm512_castpd_si512(d.v), to_zero), all_but_last);
-  };
-  return _kortestz_mask8_u8(is_near(a), is_near(b)) == 0;
+struct NearTies {
+  __mmask16 are_near;
+
+  bool any() const { return _kortestz_mask16_u8(are_near, are_near) == 0; }
+};
+inline NearTies near_ties(Doubles a, Doubles b) {
+  const __m512i low = _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castpd_ps(a.v), _mm512_castpd_ps(b.v), 0x88));
+  const __m512i from_tie = _mm512_add_epi32(low, _mm512_set1_epi32(4 - 0x10000000));
+  return {_mm512_testn_epi32_mask(from_tie, _mm512_set1_epi32(0x1ffffff8))};
 }
+inline NearTies operator|(NearTies a, NearTies b) { return {_kor_mask16(a.are_near, b.are_near)}; }
 inline Doubles blended(Doubles a, Doubles b, Doubles choice) {
   return {_mm512_mask_blend_pd(_mm512_movepi64_mask(_mm512_castpd_si512(choice.v)), a.v, b.v)};
 }

@@ -33,8 +33,8 @@ inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.fi
 //   in_pair_order(v):  one element for each pair, brought into that order.
 // And where vectors are wide, for Doubles and Floats:
 //   blended(a, b, choice): b where `choice` is negative, else a;
-//   any_is_near_tie(a, b): whether any of these Doubles may be within 3 units in the last place of a tie between two
-//                          floats. It may say so of some that are 4 away.
+//   near_ties(a, b): where these Doubles may be within 3 units in the last place of a tie between two floats; it may
+//                    name some that are 4 away. `|` joins what two calls found, and any() says whether that is any.
 // It also defines has_code_for_plain_sums: whether `expand` has code of its own for sums without factors. Without it,
 // they are multiplied by 1: no bit changes, they take 2 to 11 % longer (SSE2, on Zen 3), and a fifth of the instruction
 // set's code is saved.
@@ -55,10 +55,6 @@ inline void join_pairs(DoublePair& a, DoublePair& b) {
 template <class Choice>  // so that narrow vectors need no `blended`
 inline DoublePair blended(DoublePair a, DoublePair b, Choice choice) {
   return {blended(a.first, b.first, choice.first), blended(a.second, b.second, choice.second)};
-}
-template <class Pair>
-inline bool any_is_near_tie(Pair a) {
-  return any_is_near_tie(a.first, a.second);
 }
 inline DoublePair in_pair_order(DoublePair a) { return {in_pair_order(a.first), in_pair_order(a.second)}; }
 

@@ -46,8 +46,6 @@ class Source {
 
   // The rest is for sources that can expand rows.
   virtual bool expands() const { return false; }
-  // Whether it fetches ahead the rows that it stores plainly, so that they need not be streamed so soon.
-  virtual bool fetches_ahead() const { return false; }
   // How many positions there are from this one to the end of its block.
   virtual std::int64_t rows_to_block_end(std::int64_t /*position*/) const { return 1; }
   // Makes what expand() needs for positions within the bounds, so that it allocates nothing. Throws Interrupted.

@@ -28,7 +28,6 @@ class Sinusoids final : public Source {
                        Interruption* interruption) const override;
 
   bool expands() const override { return true; }
-  bool fetches_ahead() const override { return true; }
   std::int64_t rows_to_block_end(std::int64_t position) const override {
     return block_position(position).rows_to_end();
   }
