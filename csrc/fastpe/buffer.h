@@ -8,6 +8,8 @@
 #include <memory>
 #include <new>
 
+#include "cache_line.h"
+
 namespace fastpe {
 
 // Memory that begins on a cache line's boundary, and is zeroed or uninitialized.
@@ -26,7 +28,7 @@ class AlignedBuffer {
   T* data() const { return memory_.get(); }
 
  private:
-  static constexpr std::align_val_t alignment{64};
+  static constexpr std::align_val_t alignment{cache_line_bytes};
   // No object is larger than PTRDIFF_MAX bytes; on a 32-bit machine that is far less than an int64 can count.
   static std::size_t bytes_of(std::int64_t count) {
     constexpr std::int64_t most = PTRDIFF_MAX / static_cast<std::int64_t>(sizeof(T));

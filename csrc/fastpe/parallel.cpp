@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "cache_line.h"
+
 #if defined(_OPENMP)
 #include <omp.h>
 #if defined(__linux__)
@@ -192,7 +194,7 @@ class Shares {
   }
 
  private:
-  struct alignas(64) Part {
+  struct alignas(cache_line_bytes) Part {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
   };

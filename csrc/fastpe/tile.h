@@ -8,8 +8,6 @@
 
 namespace fastpe {
 
-constexpr std::int64_t cache_line_bytes = 64;
-
 // How a call uses memory.
 struct Memory {
   bool streaming = false;       // stores bypass the cache

@@ -89,6 +89,25 @@ def test_threads_write_the_same_tables(form: str, dtype: np.dtype[Any]) -> None:
             np.testing.assert_array_equal(bits(parts_of(found)), bits(parts_of(same)).reshape(parts_of(found).shape))
 
 
+@pytest.mark.parametrize("pairs", [3, 9, 33])
+@pytest.mark.parametrize("has_axes", [False, True])
+@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
+def test_threads_write_the_same_tables_if_rows_are_no_whole_cache_lines(
+    form: str, dtype: np.dtype[Any], has_axes: bool, pairs: int
+) -> None:
+    rope = fastpe.RotaryEmbedding(
+        2 * pairs, interleaved=False, max_len=16, axes=np.arange(pairs) % 2 if has_axes else None
+    )
+    rows = 1536 * 1024 // (pairs * dtype.itemsize)
+    positions = np.arange(rows)
+    if has_axes:
+        positions = np.stack([positions // 100, positions % 100], -1)
+    tables = [arrays_in(rope.tables(positions, form=form, dtype=dtype, num_threads=threads)) for threads in (1, 2, 3)]
+    for same in tables[1:]:
+        for found, expected in zip(same, tables[0], strict=True):
+            assert_same_bits(parts_of(found), parts_of(expected))
+
+
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_threads_rotate_to_the_same_bits(dtype: np.dtype[Any], interleaved: bool) -> None:

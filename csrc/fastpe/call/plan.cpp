@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "fastpe/cache_line.h"
 #include "fastpe/hardware.h"
 #include "fastpe/parallel.h"
 
@@ -28,10 +29,6 @@ std::int64_t resident_bytes_alone() {
 constexpr std::int64_t rows_worth_expanding = 8;
 
 constexpr std::int64_t least_blocks_per_thread = 4;
-
-std::int64_t whole_cache_lines(std::int64_t bytes) {
-  return (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
-}
 
 bool is_wide_sum(const OperationShape& shape) {
   return shape.is_sum && shape.is_in_place && shape.dtype == row_dtype(shape.dtype);
@@ -183,7 +180,7 @@ std::int64_t TileShape::bytes() const { return rows == 0 ? 0 : cache_line_bytes 
 
 ScratchLayout::ScratchLayout(std::int64_t source_bytes, const TileShape& tile, std::int64_t operation_bytes)
     : tile_(whole_cache_lines(source_bytes)),
-      operation_(tile_ + tile.bytes()),
+      operation_(tile_ + whole_cache_lines(tile.bytes())),
       bytes_(operation_ + whole_cache_lines(operation_bytes)) {
   tile_ += tile.lead_bytes;
 }

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "fastpe/buffer.h"
+#include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/parallel.h"
 #include "plan.h"
@@ -255,7 +256,7 @@ class Scratch {
   char* data() { return large_.data() != nullptr ? large_.data() : small_; }
 
  private:
-  alignas(64) char small_[32 * 1024];
+  alignas(cache_line_bytes) char small_[32 * 1024];
   AlignedBuffer<char> large_;
 };
 

@@ -76,7 +76,7 @@ struct CombinedRow {
     if constexpr (access == Access::plain) return;
     // The processor itself fetches rows that follow each other before they are streamed elsewhere.
     if (access == Access::streaming && !is_gathered) return;
-    for (std::int64_t at = begin_bytes; at < end_bytes; at += cache_line) {
+    for (std::int64_t at = begin_bytes; at < end_bytes; at += cache_line_bytes) {
       prefetch_line<access>(next_x + at);
       if constexpr (access == Access::fetching) prefetch_line<access>(next_out + at);
     }
@@ -85,14 +85,15 @@ struct CombinedRow {
   template <Access access>
   FASTPE_ALWAYS_INLINE void put_vectors(std::int64_t begin, std::int64_t end, std::int64_t columns) const {
     constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
-    constexpr std::int64_t vectors_in_line = vector_bytes<T> < cache_line ? cache_line / vector_bytes<T> : 1;
+    constexpr std::int64_t vectors_in_line =
+        vector_bytes<T> < cache_line_bytes ? cache_line_bytes / vector_bytes<T> : 1;
     // Narrow vectors would need much code.
     constexpr std::int64_t vectors_at_once = !has_wide_vectors ? 1 : float_lanes == 8 ? 4 : vectors_in_line;
     constexpr std::int64_t at_once = vectors_at_once * float_lanes, bytes_at_once = at_once * element_size;
     std::int64_t column = begin;
     for (; column + at_once <= end; column += at_once) {
       const std::int64_t done_bytes = (column - begin) * element_size;
-      const bool is_line_done = bytes_at_once < cache_line && done_bytes % cache_line >= bytes_at_once;
+      const bool is_line_done = bytes_at_once < cache_line_bytes && done_bytes % cache_line_bytes >= bytes_at_once;
       if (!is_line_done) prefetch<access>(done_bytes, done_bytes + bytes_at_once);
       for (std::int64_t i = column; i < column + at_once; i += float_lanes) put<T, access>(out + i, at(i));
     }

@@ -304,7 +304,8 @@ FASTPE_NEVER_INLINE void prefetch_rest(const char* first_row, std::int64_t row_s
       if ((row_set & row_bit(anchor, side)) == 0) continue;
       const std::int64_t at = centre + anchor * block_rows + (side == 0 ? -row : row);
       const char* const bytes = first_row + at * row_stride_bytes;
-      for (std::int64_t byte = begin; byte < end; byte += cache_line) prefetch_line<Access::fetching>(bytes + byte);
+      for (std::int64_t byte = begin; byte < end; byte += cache_line_bytes)
+        prefetch_line<Access::fetching>(bytes + byte);
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "elements.inl"
+#include "fastpe/cache_line.h"
 
 // Fetches into the first-level or second-level cache. The address may lie outside of every array.
 #if defined(__GNUC__)
@@ -52,8 +53,6 @@ inline const Element* advance(const Element* p, std::int64_t bytes) {
 // cache; fetching ahead what is read into the first level; or storing past the caches.
 enum class Access { plain, fetching, fetching_close, streaming };
 
-constexpr std::int64_t cache_line = 64;
-
 // Fetches the line of an address that will be read soon.
 template <Access access>
 FASTPE_ALWAYS_INLINE void prefetch_line(const char* address) {
@@ -69,8 +68,8 @@ FASTPE_ALWAYS_INLINE void prefetch_line(const char* address) {
 template <class T, Access access>
 FASTPE_ALWAYS_INLINE void prefetch_columns(const char* next, std::int64_t column) {
   const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
-  if (vector_bytes<T> < cache_line && at % cache_line >= vector_bytes<T>) return;
-  for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line) prefetch_line<access>(next + at + line);
+  if (vector_bytes<T> < cache_line_bytes && at % cache_line_bytes >= vector_bytes<T>) return;
+  for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) prefetch_line<access>(next + at + line);
 }
 
 template <class T, Access access>

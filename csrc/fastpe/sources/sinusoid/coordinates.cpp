@@ -5,18 +5,20 @@
 #include <cstring>
 #include <new>
 
+#include "fastpe/cache_line.h"
+
 namespace fastpe {
 namespace {
 
 // A row takes whole cache lines, in the widest dtype.
 std::int64_t held_row_bytes(const Encoder& encoder) {
-  return (encoder.spec().d_model * element_bytes(DType::float64) + 63) / 64 * 64;
+  return whole_cache_lines(encoder.spec().d_model * element_bytes(DType::float64));
 }
 
 }  // namespace
 
 // At the head of a thread's scratch memory: the last row of each coordinate. Neighbours on a grid share most of theirs.
-struct alignas(64) CoordinateSinusoids::HeldRows {
+struct alignas(cache_line_bytes) CoordinateSinusoids::HeldRows {
   bool is_held[max_coordinates];
   double coordinates[max_coordinates];
   std::int64_t row_bytes;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "blocks.h"
+#include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/hardware.h"
 
@@ -73,7 +74,7 @@ int set_pieces(const Encoder& encoder, const Sink& sink, std::int64_t first_colu
 }  // namespace
 
 // At the head of a thread's scratch memory: phasors that its next expansions may want again.
-struct alignas(64) Expander::HeldPhasors {
+struct alignas(cache_line_bytes) Expander::HeldPhasors {
   static constexpr std::int64_t no_anchor = INT64_MIN;
   static constexpr std::int64_t at_fraction = INT64_MIN + 1;  // the first slot holds the position `fraction` itself
 
