@@ -434,7 +434,7 @@ void finish(const PendingCall& pending, const Source& source, const Operation& o
   const OperationShape& shape = operation.shape();
   const bool is_small = shape.bytes_written < bytes_worth_releasing_the_gil;
   // A small call, too, may have the encoder's tables to make: interruptible, but not so that every thread makes them.
-  if (is_small && source.is_prepared(shape.dtype)) return run(call, nullptr);
+  if (is_small && source.is_prepared(shape.tile_dtype)) return run(call, nullptr);
   // The arrays are alive meanwhile: the caller and the call's inputs hold them.
   run_interruptibly(!is_small,
                     pending.is_in_place

@@ -57,6 +57,16 @@ def test_a_call_fills_one_block_at_most(growth: Growth) -> None:
     assert max(grown) <= MIB
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rotations_keep_the_rows_of_each_coordinate(dtype: str, growth: Growth) -> None:
+    rope = fastpe.RotaryEmbedding(64, interleaved=False, axes=np.arange(32) % 2, max_len=64)
+    x = np.zeros((64, 64), dtype)
+    grid = np.stack([np.arange(64), np.arange(64)[::-1]], -1)
+    # Rotations of 16 bits turn by cosines and sines in float32.
+    assert growth(lambda: rope.rotate_(x, positions=grid)) == 64 * 64 * max(4, x.itemsize)
+    assert growth(lambda: rope.rotate_(x, positions=grid)) == 0
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_an_encoder_keeps_its_budget_at_most(dtype: str, growth: Growth) -> None:
     encoding = fastpe.PositionalEncoding(1024)

@@ -221,8 +221,8 @@ Plan make_plan(const Call& call, const PositionBounds& bounds, Interruption* int
 
   std::int64_t source_bytes = 0;
   if (plan.strategy != Strategy::read_rows) {
-    source.prepare(shape.dtype, bounds, call.max_threads, interruption);
-    source_bytes = source.scratch_bytes(shape.dtype, plan.in_any_order);
+    source.prepare(shape.tile_dtype, bounds, call.max_threads, interruption);
+    source_bytes = source.scratch_bytes(shape.tile_dtype, plan.in_any_order);
   }
   const bool has_segments = shape.items() > 1 || plan.memory.fetches_ahead;
   if (has_segments || plan.strategy == Strategy::expand_into_tile) {

@@ -33,7 +33,7 @@ class Walk {
         tile_(plan.scratch.tile(scratch)),
         workspace_{plan.memory, plan.scratch.of_operation(scratch)} {
     if (plan.strategy != Strategy::read_rows) {
-      call.source.start(source_scratch_, operation_.shape().dtype, plan.in_any_order);
+      call.source.start(source_scratch_, operation_.shape().tile_dtype, plan.in_any_order);
     }
   }
 
