@@ -226,9 +226,10 @@ constexpr Work every_work[] = {Work::write,
 constexpr bool is_streaming(Work work) { return work >= Work::stream; }
 
 // Rows are `gap` elements apart, and those of x x_gap. Columns from jump_column on are written into an array of their
-// own. The tables' columns repeat after columns_to_repeat; 0: after those of a row.
+// own. The tables' columns repeat after columns_to_repeat; 0: after those of a row. In float64, `bound` bounds values.
 struct Arrangement {
   std::int64_t gap, jump_column, x_gap = 5, columns_to_repeat = 0;
+  double bound = 1e9;
 };
 
 void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
@@ -271,7 +272,7 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
   const bool is_scaled = work == Work::scale_and_add || work == Work::stream_scaled_sums;
   e.scale = is_scaled ? 1.75 : 1.0;
   e.alpha = is_scaled ? 0.625 : 1.0;
-  e.bound = 1e9;
+  e.bound = arrangement.bound;
   e.streaming = is_streaming(work);
   e.streams_row_by_row = work == Work::stream_row_by_row;
   const bool adds = is_scaled || work == Work::add || work == Work::stream_sums;
@@ -299,7 +300,12 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
       }
       const auto table = static_cast<std::size_t>(std::abs(distance) * stride + column);
       const double even = value * cosines[table], odd = slope * sines[table];
-      const double encoding = distance < 0 ? even - odd : even + odd;
+      double encoding = distance < 0 ? even - odd : even + odd;
+      // A bound of 0 is no negative zero.
+      if (dtype == DType::float64) {
+        encoding = encoding < e.bound ? encoding : e.bound;
+        encoding = encoding > 0.0 - e.bound ? encoding : 0.0 - e.bound;
+      }
       double expected;
       if (!adds) {
         expected = rounded_to(dtype, encoding);
@@ -312,7 +318,7 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
         expected = rounded_to(dtype, static_cast<double>(sum));
       }
       const double written = column < jump_column ? out.at(row, column) : after.at(row, column - jump_column);
-      holds = holds && written == expected;
+      holds = holds && written == expected && std::signbit(written) == std::signbit(expected);
     }
   }
   report(holds, described("expand " + std::to_string(static_cast<int>(work)), dtype, columns, shift) + ", gap " +
@@ -700,6 +706,12 @@ void every_kernel(const Kernels& kernels) {
           const Span span = spans[static_cast<std::size_t>(columns + jump_column) % std::size(spans)];
           expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, span, Work::write, false,
                                              {3, jump_column});
+        }
+        if (dtype == DType::float64) {
+          for (const double bound : {0.0, 0.25}) {
+            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, {-15, 15}, Work::write, false,
+                                               {3, columns, 5, 0, bound});
+          }
         }
         for (int choice = 0; choice < combining_choices; ++choice) {
           combining_is_the_scalar_arithmetic(kernels, dtype, columns, shift, combining(choice));

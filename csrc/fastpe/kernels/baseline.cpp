@@ -101,7 +101,10 @@ struct Doubles {
   static Doubles broadcast(double value) { return {value}; }
   void store(double* p) const { *p = v; }
   void stream(double* p) const { *p = v; }
-  Doubles clamped(Doubles bound) const { return {v > bound.v ? bound.v : v < -bound.v ? -bound.v : v}; }
+  Doubles clamped(Doubles bound) const {
+    const double least = 0.0 - bound.v, not_above = v < bound.v ? v : bound.v;
+    return {not_above > least ? not_above : least};
+  }
   Doubles to_odd() const {
     std::uint64_t bits;
     std::memcpy(&bits, &v, sizeof bits);

@@ -26,7 +26,8 @@ inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.fi
 inline DoublePair operator-(DoublePair a, DoublePair b) { return {a.first - b.first, a.second - b.second}; }
 inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.first, a.second * b.second}; }
 
-// Each instruction set's file defines, for Doubles, Floats and WideFloats:
+// Each instruction set's file defines Doubles::clamped(bound), from 0 - bound to bound. Of equal numbers, it takes the
+// bound: 0 then has the same sign everywhere. And for Doubles, Floats and WideFloats:
 //   split_pairs(a, b): of a[0], a[1] .. b[0], b[1] .., pair after pair, a becomes the pairs' first elements and b their
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;

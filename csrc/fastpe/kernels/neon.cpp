@@ -17,7 +17,11 @@ struct Doubles {
   static Doubles broadcast(double value) { return {vdupq_n_f64(value)}; }
   void store(double* p) const { vst1q_f64(p, v); }
   void stream(double* p) const { vst1q_f64(p, v); }
-  Doubles clamped(Doubles bound) const { return {vmaxq_f64(vminq_f64(v, bound.v), vnegq_f64(bound.v))}; }
+  Doubles clamped(Doubles bound) const {
+    const float64x2_t least = vsubq_f64(vdupq_n_f64(0.0), bound.v);
+    const float64x2_t not_above = vbslq_f64(vcltq_f64(v, bound.v), v, bound.v);
+    return {vbslq_f64(vcgtq_f64(not_above, least), not_above, least)};
+  }
   Doubles to_odd() const {
     const uint64x2_t bits = vreinterpretq_u64_f64(v);
     const uint64x2_t dropped = vdupq_n_u64(0x1fffffff);
