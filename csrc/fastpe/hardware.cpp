@@ -2,6 +2,7 @@
 #include "hardware.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -46,7 +47,8 @@ std::int64_t last_level_cache_bytes() {
 // Server processors have 1.9 to 4 MiB of the last-level cache for each core.
 constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 
-// Kinds that were found to differ. Zen 1 and 2 count as Zen 3; Intel's processors and Zen 5 are among the others.
+// Kinds that were found to differ. Zen 1 and 2 count as Zen 3, and so does an AMD processor whose AVX-512 is hidden, as
+// a hypervisor may do. Intel's processors and Zen 5 are among the others.
 enum class Kind { zen3, zen4, other };
 
 Kind kind_of_processor() {
@@ -83,8 +85,9 @@ std::int64_t streaming_threshold_bytes() {
       return std::min(last_level_cache_bytes(), processors * processor_share_bytes);
     }
     char* end = nullptr;
+    errno = 0;
     const long long value = std::strtoll(text, &end, 10);
-    if (*end != '\0' || value < 0) {
+    if (*end != '\0' || value < 0 || errno == ERANGE) {
       throw std::invalid_argument("FASTPE_STREAMING_BYTES is '" + std::string(text) +
                                   "', expected a number of bytes; correct it or unset it");
     }

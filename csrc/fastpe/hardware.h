@@ -14,8 +14,8 @@ std::int64_t second_level_cache_bytes();
 // those of other virtual machines; or FASTPE_STREAMING_BYTES.
 std::int64_t streaming_threshold_bytes();
 
-// How kinds of processors differ, as far as it was measured. The values here are those of an Intel server, which
-// processors that were not measured get, too.
+// How kinds of processors differ, as far as it was measured. What is true or false here is so on an Intel server, and
+// on processors that were not measured.
 struct ProcessorTraits {
   // Arrays up to this size are expected to stay in the cache from one call to the next.
   std::int64_t cached_array_bytes = 0;
@@ -28,9 +28,9 @@ struct ProcessorTraits {
   bool reads_rows_from_last_level = false;
   // The processor fetches one sequence and its ready rows from memory in time.
   bool fetches_sequences_itself = false;
-  // Encodings, tables and angles that are made at their place are stored plainly up to this size; and by a team of
-  // threads, up to the second one.
+  // One thread stores encodings, tables and angles plainly up to this size, if they are made at their place.
   std::int64_t largest_plain_bytes = 0;
+  // So does a team of threads up to this one.
   std::int64_t largest_plain_bytes_of_team = 0;
   // Streaming stores that go to several rows in turn are slow, and so is making a value twice.
   bool streams_row_by_row = false;

@@ -32,8 +32,8 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t bytes_per_thread = 512 * 1024;
-// More shares than these, or than there are threads, make no call faster, and each share has scratch memory of its own.
-constexpr int most_shares = 16;
+// More threads than these, or than the default, make no call faster, and each has scratch memory of its own.
+constexpr int most_useful_threads = 16;
 // The calling thread checks for this long without a pause whether the others have finished, and then now and then.
 constexpr auto attentive_wait = std::chrono::milliseconds(5);
 constexpr auto nap = std::chrono::microseconds(100);
@@ -98,9 +98,13 @@ bool can_start_threads(int count) {
   }
   for (std::thread& thread : threads) thread.join();
 #if defined(__linux__)
-  // A thread that has been joined still counts against the limits for a moment.
+  // A thread that has been joined still counts against the limits for a moment. Another one may get its number.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
   for (const std::atomic<long>& id : ids) {
-    while (id.load() != 0 && syscall(SYS_tgkill, getpid(), id.load(), 0) == 0) std::this_thread::yield();
+    while (id.load() != 0 && syscall(SYS_tgkill, getpid(), id.load(), 0) == 0) {
+      if (std::chrono::steady_clock::now() > deadline) break;
+      std::this_thread::yield();
+    }
   }
 #endif
   return can_start;
@@ -170,9 +174,9 @@ class Team {
 };
 
 // The steps of [0, count), in contiguous parts.
-class Shares {
+class Parts {
  public:
-  Shares(std::int64_t count, std::int64_t step, int parts) : step_(step), parts_(static_cast<std::size_t>(parts)) {
+  Parts(std::int64_t count, std::int64_t step, int parts) : step_(step), parts_(static_cast<std::size_t>(parts)) {
     const std::int64_t each = count / parts, rest = count % parts;
     for (int i = 0; i < parts; ++i) {
       Part& part = parts_[static_cast<std::size_t>(i)];
@@ -311,7 +315,7 @@ int default_thread_count() {
 
 int threads_for(std::int64_t bytes, int max_threads) {
   if (bytes < 2 * bytes_per_thread) return 1;
-  const int limit = std::max(most_shares, default_thread_count());
+  const int limit = std::max(most_useful_threads, default_thread_count());
   return static_cast<int>(std::min<std::int64_t>({bytes / bytes_per_thread, max_threads, limit}));
 }
 
@@ -326,13 +330,13 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
     return true;
   }
 
-  Shares shares(count, step, threads);
+  Parts parts(count, step, threads);
   std::atomic<std::int64_t> done{0};
   std::atomic<int> finished{0};
   const auto member = [&](int thread, int thread_count) {
     std::int64_t done_here = 0;
     const std::int64_t first = static_cast<std::int64_t>(threads) * thread / thread_count;
-    shares.claim(static_cast<std::size_t>(first), [&](std::int64_t begin, std::int64_t end) {
+    parts.claim(static_cast<std::size_t>(first), [&](std::int64_t begin, std::int64_t end) {
       body(context, begin, end, thread);
       done_here += end - begin;
       const std::int64_t done_by_all = done.fetch_add(end - begin, std::memory_order_relaxed) + end - begin;

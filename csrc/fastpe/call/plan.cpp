@@ -52,8 +52,8 @@ bool has_long_runs(const PositionBounds& bounds) { return bounds.rows >= rows_wo
 
 // Whether one item's ready rows are read faster than expanded at their place: if all stays in the cache. Rows that are
 // only copied must stay close on most processors: on an Intel server, AVX-512 expands them in half the time that the
-// last level takes. Sums that are streamed from memory take 0.7 to 1.05 of the time with AVX-512 and 0.45 to 1 with
-// AVX2, which does not stream them as it expands them (Zen 4).
+// last level takes. Sums of float32 that are streamed from memory take 0.7 to 1.05 of the time with AVX-512 and 0.45 to
+// 1 with AVX2, which does not stream them as it expands them (Zen 4).
 bool is_reading_faster(const OperationShape& shape, const PositionBounds& bounds, const Plan& plan) {
   if (!has_long_runs(bounds)) return true;
   const ProcessorTraits& traits = processor_traits();

@@ -130,14 +130,14 @@ template <class T>
 void stream_angles(const Angles& a) {
   constexpr std::int64_t line = line_columns<T>;
   auto* out = reinterpret_cast<typename T::Element*>(a.out);
-  const std::int64_t head = elements_to_alignment<T, line_bytes<T>>(out);
-  const Seam<T> seam(a, head);
-  write_angles<T>(a, a.position, out, 0, head);
+  const std::int64_t lead_columns = elements_to_alignment<T, line_bytes<T>>(out);
+  const Seam<T> seam(a, lead_columns);
+  write_angles<T>(a, a.position, out, 0, lead_columns);
   for (std::int64_t row = 0; row < a.rows; ++row, out += a.columns) {
     const double position = a.position + static_cast<double>(row);
     const Doubles factor = Doubles::broadcast(position);
     const DoublePair positions{factor, factor};
-    std::int64_t k = head;
+    std::int64_t k = lead_columns;
     for (; k + line < a.columns; k += line) {
       put_angles<T, Access::streaming, line / float_lanes>(out + k, positions, a.radians_high + k, a.radians_low + k);
     }

@@ -141,5 +141,5 @@ constexpr bool has_code_for_plain_sums = true;
 #include "kernels.inl"
 
 namespace fastpe {
-const Kernels kernels_avx2 = make_kernels();
+constexpr Kernels kernels_avx2 = make_kernels();
 }  // namespace fastpe

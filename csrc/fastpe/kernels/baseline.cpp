@@ -224,5 +224,5 @@ constexpr bool has_code_for_plain_sums = false;
 #include "kernels.inl"
 
 namespace fastpe {
-const Kernels kernels_baseline = make_kernels();
+constexpr Kernels kernels_baseline = make_kernels();
 }  // namespace fastpe

@@ -30,13 +30,14 @@
 // 0.84 to 0.9 of the time at 6 to 12 MiB (one thread; two: 0.91 to 1). So are ready rows at offsets of their own, which
 // one token of each sequence reads: 0.92 to 0.96 for 64 to 1000 rows. Batches take 1.01 to 1.1 so.
 //
-// These were no better on the whole (on Zen 4, if nothing else is said): prefetching the tile; x
-// of an item while the tile is made (0.97 to 1.03 of the time), or x of another item into the first level (up to twice
-// as slow, with 24 or with 12 KiB of its 32 in use); 16-bit sums in halves of AVX-512's vectors (0.94 to 1.14); stores
-// without boundaries in the cache (1.1 to 1.4 times as long), or for 16 bits; in the cache, segments of a quarter or
-// half of the first level (Zen 5, 3 to 6 % slower than three eighths); rows joined that are fetched (Intel, no
-// difference); from memory, segments of 8 KiB, or of 16 for all rows, instead of 12, x fetched two or four segments
-// ahead (5 to 15 % slower), or rows joined (Zen 5, up to 10 % slower).
+// These were no better on the whole (on Zen 4, if nothing else is said):
+// * fetching the tile ahead; x of an item while the tile is made: 0.97 to 1.03 of the time; x of another item into the
+//   first level: up to twice the time, with 24 or with 12 KiB of its 32 in use;
+// * 16-bit sums in halves of AVX-512's vectors: 0.94 to 1.14;
+// * stores without boundaries in the cache: 1.1 to 1.4, and no less for 16 bits;
+// * in the cache, segments of a quarter or half of the first level: 1.03 to 1.06 of the time of three eighths (Zen 5);
+// * from memory, segments of 8 or 16 KiB instead of 12; x fetched two or four segments ahead: 1.05 to 1.15;
+// * joined rows that are fetched: no difference on Intel, up to 1.1 on Zen 5.
 #pragma once
 
 #include "elements.inl"
@@ -135,15 +136,16 @@ void stream_rows(const Combination& c, std::int64_t rows, std::int64_t columns) 
   for (std::int64_t row = 0; row < rows; ++row) {
     const CombinedRow<T, Addend, scaled> r(c, row);
     const std::int64_t aligned = elements_to_alignment<T, line_bytes<T>>(r.out);
-    const std::int64_t head = aligned < columns ? aligned : columns;
+    const std::int64_t lead_columns = aligned < columns ? aligned : columns;
     if (filled > 0) {
-      for (std::int64_t i = 0; i < head; i += float_lanes) T::store(seam + filled + i, r.at(i));
-      for (std::int64_t i = 0; i < line; i += float_lanes) T::stream(r.out + head - line + i, T::load(seam + i));
+      for (std::int64_t i = 0; i < lead_columns; i += float_lanes) T::store(seam + filled + i, r.at(i));
+      for (std::int64_t i = 0; i < line; i += float_lanes)
+        T::stream(r.out + lead_columns - line + i, T::load(seam + i));
     } else {
-      r.put_partials(0, head);
+      r.put_partials(0, lead_columns);
     }
-    const std::int64_t end = head + (columns - head) / line * line;
-    r.template put_vectors<Access::streaming>(head, end, columns);
+    const std::int64_t end = lead_columns + (columns - lead_columns) / line * line;
+    r.template put_vectors<Access::streaming>(lead_columns, end, columns);
     filled = have_seams && row + 1 < rows ? columns - end : 0;
     if (filled > 0) {
       for (std::int64_t i = 0; i + float_lanes <= filled; i += float_lanes) T::store(seam + i, r.at(end + i));
@@ -160,14 +162,14 @@ void combine_rows(const Combination& c, std::int64_t rows, std::int64_t columns)
     const CombinedRow<T, Addend, scaled> r(c, row);
     const bool is_unaligned = access != Access::plain && c.unaligned;
     const std::int64_t aligned = is_unaligned ? 0 : elements_to_alignment<T>(r.out);
-    const std::int64_t head = aligned < columns ? aligned : columns;
+    const std::int64_t lead_columns = aligned < columns ? aligned : columns;
     if (columns < float_lanes) {
       r.put_partials(0, columns);
     } else {
       // The vectors at both ends may overlap the aligned ones between them, so they are summed before x is written.
       const auto first = r.at(0);
       const auto last = r.at(columns - float_lanes);
-      r.template put_vectors<access>(head, columns, columns);
+      r.template put_vectors<access>(lead_columns, columns, columns);
       T::store(r.out, first);
       T::store(r.out + columns - float_lanes, last);
     }
@@ -195,7 +197,7 @@ void combine_scaled(const Combination& c) {
                   : combine_rows<X, Other, scaled, Access::fetching>(c, c.rows, c.columns);
     return;
   }
-  if constexpr (vector_bytes<WideFloat32> == 64) {
+  if constexpr (has_vectors_of_lines) {
     if (c.in_halves) return combine_rows<X, Other, scaled, Access::plain>(c, joined_rows, joined_columns);
   }
   combine_rows<T, Addend, scaled, Access::plain>(c, joined_rows, joined_columns);

@@ -46,8 +46,8 @@ namespace {
 
 template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
-  // Streaming halves of lines does not pay. For sums, streaming whole ones would take a twentieth of the module for
-  // AVX2, and as much for the baseline, which few processors run.
+  // Streaming halves of lines does not pay. For sums of float32, streaming whole ones would take a twentieth of the
+  // module for AVX2, and as much for the baseline, which few processors run.
   constexpr bool streams_sums = has_wide_vectors && line_columns<T> == float_lanes;
   if constexpr (can_stream(T::dtype) && (mode == Mode::write || streams_sums)) {
     if (e.streaming && e.jump_bytes == 0 && expand_streaming<T, mode>(e)) return;

@@ -56,8 +56,8 @@ constexpr bool aligns_stores = has_wide_vectors && T::dtype == DType::float32;
 template <class T>
 inline std::int64_t first_step_from(const char* out, std::int64_t row_stride_bytes, std::int64_t columns) {
   const bool pays = aligns_stores<T> && columns >= 8 * float_lanes && row_stride_bytes % vector_bytes<T> == 0;
-  const std::int64_t head = pays ? elements_to_alignment<T>(out) : 0;
-  return head == 0 ? float_lanes : head;
+  const std::int64_t lead_columns = pays ? elements_to_alignment<T>(out) : 0;
+  return lead_columns == 0 ? float_lanes : lead_columns;
 }
 
 // The part ends early where columns jump within a vector.

@@ -8,9 +8,9 @@
 //
 // With AVX-512 and one thread, Zen 4 waits for the arithmetic of streamed rows, not for memory, so whatever seams take
 // counts. Rows of 256 bytes take 1.02 to 1.08 of the time of rows that share no lines, of 512 bytes 1.01 to 1.05, and
-// wider ones 1.01 to 1.03. These were 1.2 to 1.3, 1.07 to 1.1 and 1.02 to 1.05 with two loads and a blend for each
-// vector of the ends' turns, and with addresses that each distance from the anchors computed anew. Ends that go from
-// one distance to the next in registers, and not through the cache, changed nothing.
+// wider ones 1.01 to 1.03. Two loads and a blend for each vector of the ends' turns, and addresses that each distance
+// from the anchors computes anew, take 1.2 to 1.3, 1.07 to 1.1 and 1.02 to 1.05 instead. It does not matter whether
+// ends go from one distance to the next in registers or through the cache.
 //
 // On an Intel server, seams that are streamed next to their rows' other lines take less time than those that are made
 // in a pass of their own and streamed at the end: rows of 256 bytes 0.78 to 0.80, of 512 bytes 0.81 to 0.84, of 1024
@@ -57,7 +57,8 @@
 namespace fastpe {
 namespace {
 
-// The seams of a whole pair of blocks, whose rows' first whole lines begin at column `head`. Seam k lies before row k.
+// The seams of a whole pair of blocks, whose rows' first whole lines begin at column `lead_columns`. Seam k lies before
+// row k.
 //
 // Those of a row's columns that are in seams are its ends. They are as many as a line has, and are made as one line, in
 // the order in which seams have them: first the row's last columns, then its first ones. A seam is put together of the
@@ -72,8 +73,8 @@ class Seams {
   static constexpr int vectors = static_cast<int>(line / float_lanes);
   static constexpr std::int64_t row_count = blocks_at_once * block_rows;
 
-  FASTPE_NEVER_INLINE Seams(const Expansion& e, std::int64_t head)
-      : e_(e), tail_(line - head), ends_(Part::of<T>(e, e.columns - tail_, line)) {
+  FASTPE_NEVER_INLINE Seams(const Expansion& e, std::int64_t lead_columns)
+      : e_(e), tail_(line - lead_columns), ends_(Part::of<T>(e, e.columns - tail_, line)) {
     for (int i = 0; i < blocks_at_once; ++i) {
       const Anchor& row = e.anchors[i];
       double *const values = ends_of_anchors_[i][0], *const slopes = ends_of_anchors_[i][1];
@@ -258,14 +259,14 @@ FASTPE_ALWAYS_INLINE void stream_rows_at(const RowsAt<T, row_set>& rows, std::in
 
 // Rows of a whole pair of blocks, without a gap between them. The first panel is streamed with the seams.
 template <class T, Mode mode>
-void expand_with_seams(const Expansion& e, std::int64_t head) {
+void expand_with_seams(const Expansion& e, std::int64_t lead_columns) {
   using Rows = typename Seams<T>::Rows;
   using Lines = typename Seams<T>::Lines;
-  const Seams<T> seams(e, head);
+  const Seams<T> seams(e, lead_columns);
   // The last line is stored to in part, which would wait for it to come from memory.
   FASTPE_PREFETCH_FIRST_LEVEL(seams.place_of(Seams<T>::row_count));
   const std::int64_t columns = e.columns - line_columns<T>;
-  const Part part = Part::of<T>(e, head, columns < panel_columns ? columns : panel_columns);
+  const Part part = Part::of<T>(e, lead_columns, columns < panel_columns ? columns : panel_columns);
   with_anchors<T>(e, part, [&](const Anchor* anchors) {
     const bool row_by_row = e.streams_row_by_row;
     const Strides strides(e);
@@ -284,7 +285,9 @@ void expand_with_seams(const Expansion& e, std::int64_t head) {
     const Lines last_ends = ends;  // whose address may be taken: `ends` would then be stored at each distance
     seams.template finish<mode>(last_ends);
   });
-  if (part.columns < columns) expand_panels<T, mode, Access::streaming>(e, head + part.columns, head + columns);
+  if (part.columns < columns) {
+    expand_panels<T, mode, Access::streaming>(e, lead_columns + part.columns, lead_columns + columns);
+  }
 }
 
 // Narrow rows that are aligned differently, or streamed row by row, are made in the cache, and then streamed as one
@@ -317,7 +320,7 @@ template <class T, Mode mode>
 bool expand_streaming(const Expansion& e) {
   constexpr std::int64_t line = line_columns<T>;
   const std::int64_t rows = e.last_row - e.first_row + 1;
-  const std::int64_t head = elements_to_alignment<T, line_bytes<T>>(e.out);
+  const std::int64_t lead_columns = elements_to_alignment<T, line_bytes<T>>(e.out);
   const bool has_gaps = e.out_row_stride_bytes != e.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
   const bool same_alignment = e.out_row_stride_bytes % line_bytes<T> == 0;
   // A row alone is mostly its two ends.
@@ -327,17 +330,17 @@ bool expand_streaming(const Expansion& e) {
   if (row_by_row && T::dtype == DType::float64 && e.out_row_stride_bytes >= fewest_wide_bytes) return false;
   if constexpr (has_wide_vectors) {
     if (same_alignment && has_whole_pair(e) && !(row_by_row && is_narrow)) {
-      if (head == 0) {
+      if (lead_columns == 0) {
         expand_panels<T, mode, Access::streaming>(e, 0, e.columns);
         return true;
       }
       if (!has_gaps && e.columns >= 2 * line && e.columns % e.fine.columns_to_repeat == 0) {
-        expand_with_seams<T, mode>(e, head);
+        expand_with_seams<T, mode>(e, lead_columns);
         return true;
       }
-      if (has_gaps && e.columns > head) {
-        expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, head));
-        expand_panels<T, mode, Access::streaming>(e, head, e.columns);
+      if (has_gaps && e.columns > lead_columns) {
+        expand_panel<T, mode, Access::plain>(e, Part::of<T>(e, 0, lead_columns));
+        expand_panels<T, mode, Access::streaming>(e, lead_columns, e.columns);
         return true;
       }
     }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Converts float32 to and from the half types where an instruction set cannot; the bits are those of the hardware.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
 
 namespace fastpe {
 namespace {

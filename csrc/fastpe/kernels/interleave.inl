@@ -48,13 +48,13 @@ void interleave_rows(const Interleaving& i) {
       const std::int64_t to_alignment = elements_to_alignment<T, line_bytes<T>>(out);
       // Where vectors are parts of lines, each row's end leaves a line half written: 3 times slower (Zen 5, AVX2).
       constexpr std::int64_t most_columns_to_store = 32 * line_columns<T>;
-      const bool has_few_ends = sizeof(Doubles) == 64 || (i.rows == 1 && i.columns > most_columns_to_store);
+      const bool has_few_ends = has_vectors_of_lines || (i.rows == 1 && i.columns > most_columns_to_store);
       if (has_wide_vectors && has_few_ends && i.streaming && to_alignment % 2 == 0) {
         constexpr std::int64_t line_pairs = line_columns<T> / 2;
-        const std::int64_t head = to_alignment / 2 < i.columns ? to_alignment / 2 : i.columns;
-        const std::int64_t whole_lines = (i.columns - head) / line_pairs * line_pairs;
-        interleave_elements(out, first, second, 0, head);
-        done = interleave_vectors<T, Access::streaming>(out, first, second, head, head + whole_lines);
+        const std::int64_t lead_columns = to_alignment / 2 < i.columns ? to_alignment / 2 : i.columns;
+        const std::int64_t whole_lines = (i.columns - lead_columns) / line_pairs * line_pairs;
+        interleave_elements(out, first, second, 0, lead_columns);
+        done = interleave_vectors<T, Access::streaming>(out, first, second, lead_columns, lead_columns + whole_lines);
       } else {
         done = interleave_vectors<T, Access::plain>(out, first, second, 0, i.columns);
       }

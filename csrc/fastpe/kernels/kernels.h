@@ -69,7 +69,7 @@ struct FineTables {
   const double* cosine_lows;  // what rounding took from them; float64 only
   const double* sine_lows;
   std::int64_t stride;
-  std::int64_t columns_to_repeat;  // columns so far apart turn alike, as far as kernels may read behind the last one
+  std::int64_t columns_to_repeat;  // columns so far apart turn alike; so do column_padding columns behind the last one
 };
 
 // expand makes the rows first_row .. last_row around an anchor, which may reach into the next block:

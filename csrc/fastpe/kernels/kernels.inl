@@ -2,7 +2,8 @@
 // The kernels, written once over the vector types Doubles, Floats and WideFloats that each instruction set's file
 // defines before it includes this one. Nothing of the standard library is instantiated here and nothing has external
 // linkage: the linker could otherwise hand this file's copy of a shared function to a processor that cannot run it. FMA
-// computes only the errors of products, which are exact, so every instruction set gives the same bits.
+// computes only the errors of products, which are exact, and products plus 0. So every instruction set gives the same
+// bits.
 #include "angles.inl"
 #include "combine.inl"
 #include "duplicate.inl"

@@ -109,5 +109,5 @@ constexpr bool has_code_for_plain_sums = true;
 #include "kernels.inl"
 
 namespace fastpe {
-const Kernels kernels_neon = make_kernels();
+constexpr Kernels kernels_neon = make_kernels();
 }  // namespace fastpe

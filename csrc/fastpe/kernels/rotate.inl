@@ -16,10 +16,10 @@
 // once may be 1 to 3 KiB; with 8, half of the gain is lost, with 16 all of it.
 //
 // If one row of cosines and sines turns several rows of 32 or 64 pairs, as it does the heads of one token, it stays in
-// registers (of which AVX2 has too few for 64 pairs). On Zen 4, float32 in the cache then takes 0.74 to 0.8 of the time
-// with AVX-512, 0.67 to 0.73 where whole vectors were used before, and 0.79 to 0.87 with AVX2; from memory 0.8 to 0.9,
-// and 0.74 to 0.98 with AVX2; one token's queries and keys 0.89 to 0.97. float64 takes 0.73 to 0.79 in the cache and
-// 0.97 to 1.06 from memory, float16 0.96 and 0.86.
+// registers (of which AVX2 has too few for 64 pairs). On Zen 4, with AVX-512, float32 in the cache then takes 0.67 to
+// 0.73 of the time of whole vectors and 0.74 to 0.8 of that of halves, and from memory 0.8 to 0.9 of the latter; one
+// token's queries and keys 0.89 to 0.94. With AVX2, these are 0.79 to 0.87, 0.74 to 0.98 and 0.97. float64 takes 0.73
+// to 0.79 in the cache and 0.97 to 1.06 from memory, float16 0.96 and 0.86.
 //
 // Other rows of float32 are turned in halves of AVX-512's vectors on Zen 4, in the cache, too: rows of 128 columns take
 // 0.89 to 0.95 of the time and of 64 columns 0.79, wherever rows begin; large arrays 0.99.
@@ -208,7 +208,7 @@ void rotate_pairs(const Rotation& r) {
   }
   switch (access_of(r)) {
     case Access::plain:
-      if constexpr (vector_bytes<WideFloat32> == 64) {
+      if constexpr (has_vectors_of_lines) {
         if (r.in_halves) return rotate_rows<X, Other, interleaved, Access::plain>(r);
       }
       return rotate_rows<T, Table, interleaved, Access::plain>(r);

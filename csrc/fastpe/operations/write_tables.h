@@ -21,7 +21,7 @@ constexpr std::size_t table_form_count = 6;
 constexpr int arrays_of(TableForm form) {
   return form == TableForm::halves || form == TableForm::tile || form == TableForm::repeat ? 2 : 1;
 }
-// Whether an encoder should have rows in this form, which are the cosines and sines once otherwise. On Zen 3, large
+// Whether an encoder should have rows in this form. Otherwise its rows have the cosines and sines once. On Zen 3, large
 // tables with each column twice take 0.73 to 1 of the time if columns are made once and streamed twice, and those in
 // the cache 0.62 to 0.87. Tiled ones between 8 and 24 MiB take up to 1.2 of it: they are not streamed otherwise.
 bool has_rows_of_its_own(TableForm form);
