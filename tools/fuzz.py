@@ -137,6 +137,24 @@ def fuzz_count(case: Case, encoding: PositionalEncoding) -> str:
     return "encode count"
 
 
+def fuzz_threads(case: Case, encoding: PositionalEncoding) -> str:
+    """encode() and add() of so many rows that several threads make them, beside those that one thread makes."""
+    dtype, others = case.pick(DTYPES), case.pick([1, 1, 2, 5])
+    length = case.rows_for_threads(max(encoding.d_model, 1) * dtype.itemsize) // others + 1
+    few = case.positions(case.integer(1, 300))
+    if not is_allowed(few):
+        return "positions refused"
+    positions = np.resize(few, length)
+    keywords: dict[str, Any] = case.pick([{"offset": case.integer(-400, 10**6)}, {"positions": positions}])
+    x = np.resize(np.linspace(-2.0, 2.0, 997).astype(dtype), (others, length, encoding.d_model))
+    one, several = 1, case.integer(2, 4)
+    sums = [encoding.add(x, num_threads=threads, **keywords) for threads in (one, several)]
+    assert sums[0].tobytes() == sums[1].tobytes(), f"threads: add {keywords} {x.shape} {dtype}"
+    rows = [encoding.encode(positions, dtype=dtype, num_threads=threads) for threads in (one, several)]
+    assert rows[0].tobytes() == rows[1].tobytes(), f"threads: encode {length} rows {encoding.d_model} {dtype}"
+    return "threads: add, encode"
+
+
 def model(x: Array, pe: Array, valid: Array, scale: float, alpha: float) -> Array:
     """X * scale + alpha * PE, as NumPy computes it; x is [rows, others, L, C], pe is [rows, L, C], valid [rows, L]."""
     wide = wide_type(x.dtype)
@@ -270,6 +288,8 @@ def run_case(choices: Choices) -> str:
         encoding = an_encoding(case)
     except ValueError:
         return "encoding refused"
+    if case.chance(2):
+        return fuzz_threads(case, encoding)
     return cast(str, case.pick([fuzz_rows, fuzz_count, fuzz_add, fuzz_add, fuzz_add])(case, encoding))
 
 

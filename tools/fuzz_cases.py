@@ -58,6 +58,10 @@ class Case:
             self.integer(0, 3) if self.chance(15) else self.integer(1, 70) if self.chance(90) else self.integer(71, 700)
         )
 
+    def rows_for_threads(self, row_bytes: int) -> int:
+        """So many rows that several threads make them."""
+        return self.integer(2**20, 3 * 2**20) // row_bytes + 1
+
     def position(self) -> int | float:
         """A position, now and then one that is refused."""
         kind = self.integer(0, 99)

@@ -515,6 +515,27 @@ def given_tables(case: Case, pairs: int, dtype: np.dtype[Any]) -> tuple[Array, A
     return tables[0], tables[1]
 
 
+def fuzz_threads(case: Case, rope: RotaryEmbedding) -> str:
+    """tables() of so many rows that several threads make them, beside those that one thread makes."""
+    form = case.pick([*FORMS, "angles"])
+    dtype = case.pick(DTYPES[:2] if form in ("complex", "angles") else DTYPES)
+    rows = case.rows_for_threads(rope.rotary_dim // 2 * dtype.itemsize)
+    keywords: dict[str, Any] = {"form": form, "dtype": dtype}
+    if rope.axes is None and case.chance(50):
+        argument: Any = rows
+        keywords["offset"] = case.integer(-400, 10**6)
+    else:
+        few = some_positions(case, rope, (case.integer(1, 300),))
+        argument = np.resize(few, (rows, *few.shape[1:]))
+        if not is_allowed(few):
+            return "tables refused"
+    one, several = (rope.tables(argument, num_threads=threads, **keywords) for threads in (1, case.integer(2, 4)))
+    pairs = zip(one, several, strict=True) if isinstance(one, tuple) else [(one, several)]
+    for wanted, found in pairs:
+        assert found.tobytes() == wanted.tobytes(), f"threads: {form} {dtype} {rows} rows, {rope!r}"
+    return f"threads: tables {form}"
+
+
 def run_case(case: Case) -> str:
     """Make one call of a rotary embedding; return what it was."""
     try:
@@ -522,4 +543,6 @@ def run_case(case: Case) -> str:
     except ValueError:
         return "rotary embedding refused"
     keep_some_rows(case, rope)
+    if case.chance(2):
+        return fuzz_threads(case, rope)
     return cast(str, case.pick([fuzz_tables, fuzz_rotation, fuzz_rotation])(case, rope))
