@@ -33,7 +33,7 @@ record needs it: python -m pip install torch.
 """
 
 _quick = Effort(rounds=11, batch_seconds=0.002, contender_seconds=0.1)
-_thorough = Effort(rounds=9, batch_seconds=0.004, contender_seconds=0.08, fewest_rounds=3)
+_thorough = Effort(rounds=15, batch_seconds=0.004, contender_seconds=0.2, fewest_rounds=9)
 _passes_of_record = 3  # a process's arrays may lie well or badly in the caches
 _noise_allowed = 0.05
 _others_allowed = 0.05
