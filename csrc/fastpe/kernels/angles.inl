@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // angles: out[row][k] = (position + row) * radians[k], radians per position given as high + low.
 //
-// Method: the product is exact but for the last bits of low, and is summed to a double before it is rounded.
-// It writes exactly the rows' columns, with any alignment, and may read column_padding radians more. Positions'
-// magnitudes are at most 2^53, and those of the radians are 0 or from 2^-96 to 2^45. A position so small that the
-// product's last bits would be lost below the least double is made larger meanwhile, since instruction sets would lose
-// different bits. Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where
-// the value is no normal double.
+// Method: the product is exact but for the last bits of low, and is summed to a double before it is rounded. In
+// float32, the product with high alone is rounded, and made anew, with what it lacks, near a tie between two floats. It
+// writes exactly the rows' columns, with any alignment, and may read column_padding radians more. Positions' magnitudes
+// are at most 2^53, and those of the radians are 0 or from 2^-96 to 2^45. A position so small that the product's last
+// bits would be lost below the least double is made larger meanwhile, since instruction sets would lose different bits.
+// Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where the value is no
+// normal double.
 //
 // Rows that are streamed take 0.63 to 0.78 of the time of plain stores on an Intel server, for [131072, 64]: a seam
 // is made at once. Rows that are made in the cache and then streamed took 1.2 to 1.3 times as long as plain stores,
 // since nothing drains while they are made.
 //
-// In float32, what rounding took from a product decides only near a tie, so it is left out elsewhere: on Zen 4, rows
-// then take 0.74 to 0.79 of the time with AVX-512, and 0.83 to 0.87 with AVX2. Ties are looked for in two vectors at
-// once, which are stored before if stores are plain: rows in the cache take 0.82 to 0.88 of the time of one vector at a
-// time with AVX-512, and 0.76 to 0.78 with AVX2. Four at once gain no more, and take up to 1.24 where each row has a
-// tie.
+// On Zen 4, float32 rows take 0.74 to 0.79 of the time of rows that are always made in full with AVX-512, and 0.83 to
+// 0.87 with AVX2. Ties are looked for in two vectors at once, which are stored before if stores are plain: rows in the
+// cache take 0.82 to 0.88 of the time of one vector at a time with AVX-512, and 0.76 to 0.78 with AVX2. Four at once
+// gain no more, and take up to 1.24 where each row has a tie.
 //
 // On Zen 4, plain stores take 0.85 to 1.05 of the time of streamed rows with one thread, up to 16 MiB. With two they
 // take 0.55 to 0.95 for 16 to 32 MiB, by how much of it the last level holds, and 0.8 to 1.1 for 64 MiB. Fetching their

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // interleave: out[2k] = first[k], out[2k + 1] = second[k]. It moves elements, and never changes a bit of one.
 //
+// Method: vectors of both are joined and stored, plainly or past the caches; what is left of a row moves one by one.
+// Where vectors are parts of lines, only long rows that stand alone are streamed: each row's end leaves a line half
+// written, which takes 3 times as long (Zen 5, AVX2).
 // It reads and writes exactly `columns` and 2 * columns elements of each row, with any alignment; out is apart from
 // both.
 #pragma once
@@ -46,7 +49,6 @@ void interleave_rows(const Interleaving& i) {
     std::int64_t done = 0;
     if constexpr (can_stream(T::dtype)) {
       const std::int64_t to_alignment = elements_to_alignment<T, line_bytes<T>>(out);
-      // Where vectors are parts of lines, each row's end leaves a line half written: 3 times slower (Zen 5, AVX2).
       constexpr std::int64_t most_columns_to_store = 32 * line_columns<T>;
       const bool has_few_ends = has_vectors_of_lines || (i.rows == 1 && i.columns > most_columns_to_store);
       if (has_wide_vectors && has_few_ends && i.streaming && to_alignment % 2 == 0) {
