@@ -220,6 +220,11 @@ REMEDIED: list[tuple[str, str, str]] = [
             "encode_coordinates(points, 256, convention='sam')",
         )
     ),
+    (
+        "encode_grid((4, 4), 7, convention='sam')",
+        "d_model is 7, expected 4, twice the number of axes: convention 'sam' is for points times the model's matrix",
+        "encode_coordinates(points @ np.ones((2, 2)), d_model=4, convention='sam')",
+    ),
     ("encode_grid(5, 8, convention='mae2d')", "such as (height, width)", "encode_grid((5, 5), 8, convention='mae2d')"),
     (
         "encode_grid((2, 3), 8, convention='detr', mask=np.ones((2, 3)))",

@@ -141,10 +141,14 @@ class GridConvention(Preset):
     def _check_projected(self, d_model: int, axis_count: int) -> None:
         if self.projected and d_model != 2 * axis_count:
             systems = f": {'; '.join(self.serves)}" if self.serves else ""
+            mismatch = (
+                f"{axis_count} axes were given, expected {d_model // 2}, half of d_model"
+                if d_model % 2 == 0
+                else f"d_model is {d_model}, expected {2 * axis_count}, twice the number of axes"
+            )
             raise ValueError(
-                f"{axis_count} axes were given, expected {d_model / 2:g}, half of d_model: convention {self.name!r} is for "
-                f"points times the model's matrix; give these to fastpe.encode_coordinates, with "
-                f"d_model=2 * matrix.shape[1]{systems}"
+                f"{mismatch}: convention {self.name!r} is for points times the model's matrix; give these to "
+                f"fastpe.encode_coordinates, with d_model=2 * matrix.shape[1]{systems}"
             )
 
     def _check_axis_count(self, axis_count: int, per_axis: tuple[int, ...]) -> None:
