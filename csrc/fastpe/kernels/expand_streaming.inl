@@ -282,8 +282,7 @@ void expand_with_seams(const Expansion& e, std::int64_t lead_columns) {
       rows.template go_farther<mode>(strides);
       rows_of_ends.template go_farther<Mode::write>(strides);
     }
-    const Lines last_ends = ends;  // whose address may be taken: `ends` would then be stored at each distance
-    seams.template finish<mode>(last_ends);
+    seams.template finish<mode>(ends);
   });
   if (part.columns < columns) {
     expand_panels<T, mode, Access::streaming>(e, lead_columns + part.columns, lead_columns + columns);
