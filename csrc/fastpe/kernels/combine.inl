@@ -139,8 +139,9 @@ void stream_rows(const Combination& c, std::int64_t rows, std::int64_t columns) 
     const std::int64_t lead_columns = aligned < columns ? aligned : columns;
     if (filled > 0) {
       for (std::int64_t i = 0; i < lead_columns; i += float_lanes) T::store(seam + filled + i, r.at(i));
-      for (std::int64_t i = 0; i < line; i += float_lanes)
+      for (std::int64_t i = 0; i < line; i += float_lanes) {
         T::stream(r.out + lead_columns - line + i, T::load(seam + i));
+      }
     } else {
       r.put_partials(0, lead_columns);
     }
