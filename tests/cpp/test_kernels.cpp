@@ -645,7 +645,7 @@ void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::
     if (radians == Radians::near_ties) {
       high[at] = near_tie(k + 16 * shift);
     } else if (radians == Radians::few_ties) {
-      // One in two vectors of any instruction set, and a tie itself.
+      // A tie itself, in at most one of two adjacent vectors of any instruction set.
       high[at] = k % 32 == 2 * shift + 1 ? near_tie(26 * k + 6) : 1.5;
     } else {
       high[at] = is_zero ? 0.0 : std::ldexp(high[at], static_cast<int>(k * 11 % 130 - 85));

@@ -191,6 +191,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         ("FASTPE_NUM_THREADS", "99999999999999999999", "FASTPE_NUM_THREADS is '99999999999999999999'"),
         ("FASTPE_STREAMING_BYTES", "-1", "FASTPE_STREAMING_BYTES is '-1', expected a number of bytes"),
         ("FASTPE_STREAMING_BYTES", "1e6", "FASTPE_STREAMING_BYTES is '1e6'"),
+        ("FASTPE_STREAMING_BYTES", str(2**63), f"FASTPE_STREAMING_BYTES is '{2**63}', expected a number of bytes"),
     ],
 )
 def test_a_wrong_environment_variable_fails_the_import(variable: str, value: str, message: str) -> None:

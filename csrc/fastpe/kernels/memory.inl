@@ -25,7 +25,7 @@ constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Eleme
 
 // Narrow vectors straddle few cache lines, and would need much code to store whole ones.
 constexpr bool has_wide_vectors = float_lanes >= 8;
-// A vector of float32 is a cache line.
+// Whether a vector of float32 is a whole cache line.
 constexpr bool has_vectors_of_lines = vector_bytes<WideFloat32> == cache_line_bytes;
 
 // A streaming store's unit: a cache line, or a vector where that is longer.
