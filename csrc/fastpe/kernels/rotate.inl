@@ -24,11 +24,17 @@
 // Other rows of float32 are turned in halves of AVX-512's vectors on Zen 4, in the cache, too: rows of 128 columns take
 // 0.89 to 0.95 of the time and of 64 columns 0.79, wherever rows begin; large arrays 0.99.
 //
-// These were no better on the whole: stores that begin on a vector's boundary, with vectors at both ends that overlap
-// them (Zen 5, rows of 128 float32 in the cache: 4 % faster with AVX-512, 1 to 18 % slower with AVX2); a table row in
-// registers for wider rows, whose columns are then turned in several passes (Zen 4, 1.02 to 1.24), or for two to eight
-// rows at a time (Zen 4, 0.9 to 1.03 with AVX-512, 1.02 to 1.2 with AVX2); rows streamed from 8 KiB (Intel, 0.75 to 1.5
-// of the time, by whether the last level holds both arrays; less was not tried there).
+// With AVX2, rows of 32 or 64 pairs (k, k + half) have code that knows their length, where each row has its own cosines
+// and sines, too. On Zen 4, rows of 128 float32 then take 0.9 to 0.93 of the time in the cache and 0.89 to 0.91 from
+// memory, of 64 float32 0.89 and 0.84, of 128 float16 0.95 from memory. It does not pay where pairs lie side by side
+// (0.97 to 1.01), nor with AVX-512 (0.96 to 1.02).
+//
+// These were no better on the whole: stores that begin on a vector's boundary, with vectors at both ends that
+// overlap them (rows of 128 float32: on Zen 5, in the cache, 4 % faster with AVX-512 and 1 to 18 % slower with AVX2;
+// on Zen 4, with AVX2, 0.97 to 1.02 of the time in the cache and 1.01 to 1.14 from memory); a table row in registers
+// for wider rows, whose columns are then turned in several passes (Zen 4, 1.02 to 1.24), or for two to eight rows at
+// a time (Zen 4, 0.9 to 1.03 with AVX-512, 1.02 to 1.2 with AVX2); rows streamed from 8 KiB (Intel, 0.75 to 1.5 of
+// the time, by whether the last level holds both arrays; less was not tried there).
 #pragma once
 
 #include "elements.inl"
@@ -163,22 +169,29 @@ void rotate_rows(const Rotation& r) {
   }
 }
 
-// Turns rows of whole vectors that share one row of cosines and sines, which stays in registers.
-template <class T, class Table, bool interleaved, int vectors, Access access>
-void rotate_rows_alike(const Rotation& r) {
+// Turns rows of so many whole vectors. If the rows are alike, they share one row of cosines and sines, which stays in
+// registers.
+template <class T, class Table, bool interleaved, int vectors, bool are_alike, Access access>
+void rotate_whole_rows(const Rotation& r) {
   using Row = RotatedRow<T, Table, interleaved>;
-  const Row first(r, 0);
   typename Table::Vector cosines[vectors], sines[vectors];
-  for (int i = 0; i < vectors; ++i) {
-    cosines[i] = first.cosine_at(i * float_lanes);
-    sines[i] = first.sine_at(i * float_lanes);
+  if constexpr (are_alike) {
+    const Row first(r, 0);
+    for (int i = 0; i < vectors; ++i) {
+      cosines[i] = first.cosine_at(i * float_lanes);
+      sines[i] = first.sine_at(i * float_lanes);
+    }
   }
   for (std::int64_t row = 0; row < r.rows; ++row) {
     const Row here(r, row);
     for (int i = 0; i < vectors; ++i) {
       const std::int64_t pair = i * float_lanes;
       here.template prefetch<access>(pair);
-      here.columns_at(pair).turned(cosines[i], sines[i]).store(here.out, pair, here.half);
+      if constexpr (are_alike) {
+        here.columns_at(pair).turned(cosines[i], sines[i]).store(here.out, pair, here.half);
+      } else {
+        here.at(pair).store(here.out, pair, here.half);
+      }
     }
   }
 }
@@ -188,12 +201,13 @@ inline Access access_of(const Rotation& r) {
   return r.fetches_close && r.next_out == nullptr ? Access::fetching_close : Access::fetching;
 }
 
-template <class T, class Table, bool interleaved, int vectors>
-void rotate_alike(const Rotation& r) {
+template <class T, class Table, bool interleaved, int vectors, bool are_alike>
+void rotate_whole(const Rotation& r) {
   switch (access_of(r)) {
-    case Access::plain: return rotate_rows_alike<T, Table, interleaved, vectors, Access::plain>(r);
-    case Access::fetching_close: return rotate_rows_alike<T, Table, interleaved, vectors, Access::fetching_close>(r);
-    default: return rotate_rows_alike<T, Table, interleaved, vectors, Access::fetching>(r);
+    case Access::plain: return rotate_whole_rows<T, Table, interleaved, vectors, are_alike, Access::plain>(r);
+    case Access::fetching_close:
+      return rotate_whole_rows<T, Table, interleaved, vectors, are_alike, Access::fetching_close>(r);
+    default: return rotate_whole_rows<T, Table, interleaved, vectors, are_alike, Access::fetching>(r);
   }
 }
 
@@ -203,8 +217,12 @@ void rotate_pairs(const Rotation& r) {
   using Other = typename InHalves<T, Table>::Other;
   if constexpr (has_wide_vectors) {
     const bool are_alike = r.table_row_stride_bytes == 0 && r.rows > 1;
-    if (are_alike && r.pairs == 32) return rotate_alike<T, Table, interleaved, 32 / float_lanes>(r);
-    if (are_alike && r.pairs == 64) return rotate_alike<T, Table, interleaved, 64 / float_lanes>(r);
+    if (are_alike && r.pairs == 32) return rotate_whole<T, Table, interleaved, 32 / float_lanes, true>(r);
+    if (are_alike && r.pairs == 64) return rotate_whole<T, Table, interleaved, 64 / float_lanes, true>(r);
+    if constexpr (!has_vectors_of_lines && !interleaved) {
+      if (r.pairs == 32) return rotate_whole<T, Table, interleaved, 32 / float_lanes, false>(r);
+      if (r.pairs == 64) return rotate_whole<T, Table, interleaved, 64 / float_lanes, false>(r);
+    }
   }
   switch (access_of(r)) {
     case Access::plain:
