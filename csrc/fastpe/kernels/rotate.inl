@@ -169,8 +169,8 @@ void rotate_rows(const Rotation& r) {
   }
 }
 
-// Turns rows of so many whole vectors. If the rows are alike, they share one row of cosines and sines, which stays in
-// registers.
+// Turns rows that are a known number of whole vectors. If they are alike, one row of cosines and sines turns them all,
+// and stays in registers.
 template <class T, class Table, bool interleaved, int vectors, bool are_alike, Access access>
 void rotate_whole_rows(const Rotation& r) {
   using Row = RotatedRow<T, Table, interleaved>;
