@@ -34,8 +34,10 @@
 // - stores on vectors' boundaries: one loop for all columns, so that there is less code (a quarter slower, for want of
 //   registers); in rows of 64 columns (a tenth slower).
 // - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
-//   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower); an item's rows of x while a tile is made for sums
-//   of [8, 8192, 1024], though the tile is a fifteenth of their time (2 % either way).
+//   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
+// - for sums of [8, 8192, 1024], of whose time tiles take an eighth: tiles of two blocks (2 % faster with one thread,
+//   not with two); while these are made, fetching an item's rows of x (1 to 3 % slower) or the fine tables (3 % either
+//   way).
 // expand_streaming.inl says what was tried for streaming.
 #pragma once
 

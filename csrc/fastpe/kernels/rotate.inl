@@ -26,8 +26,8 @@
 //
 // With AVX2, rows of 32 or 64 pairs (k, k + half) have code that knows their length, where each row has its own cosines
 // and sines, too. On Zen 4, rows of 128 float32 then take 0.9 to 0.93 of the time in the cache and 0.89 to 0.91 from
-// memory, of 64 float32 0.89 and 0.84, of 128 float16 0.95 from memory. It does not pay where pairs lie side by side
-// (0.97 to 1.01), nor with AVX-512 (0.96 to 1.02).
+// memory, of 64 float32 0.89 and 0.84, of 128 float16 0.95 from memory. It gains little where pairs lie side by side
+// (0.96 to 1.01), or with AVX-512 (0.94 to 1.02).
 //
 // These were no better on the whole: stores that begin on a vector's boundary, with vectors at both ends that
 // overlap them (rows of 128 float32: on Zen 5, in the cache, 4 % faster with AVX-512 and 1 to 18 % slower with AVX2;
