@@ -227,9 +227,11 @@ constexpr bool is_streaming(Work work) { return work >= Work::stream; }
 
 // Rows are `gap` elements apart, and those of x x_gap. Columns from jump_column on are written into an array of their
 // own. The tables' columns repeat after columns_to_repeat; 0: after those of a row. In float64, `bound` bounds values.
+// The rows are made `times` times, one time behind the other, each time with the anchors in the other order.
 struct Arrangement {
   std::int64_t gap, jump_column, x_gap = 5, columns_to_repeat = 0;
   double bound = 1e9;
+  std::int64_t times = 1;
 };
 
 void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
@@ -244,7 +246,7 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
     table->repeat(block_radius + 1, stride, columns, columns_to_repeat);
   }
   for (PaddedNumbers* const table : {&turn_cosines, &turn_sines}) table->repeat(1, stride, columns, columns_to_repeat);
-  const std::int64_t rows = span.last_row - span.first_row + 1;
+  const std::int64_t rows_at_once = span.last_row - span.first_row + 1, rows = arrangement.times * rows_at_once;
   const std::int64_t jump_column = arrangement.jump_column;
   const std::int64_t stride_elements = columns + arrangement.gap;
   GuardedRows x(dtype, rows, columns, shift + 1, arrangement.x_gap),
@@ -283,12 +285,22 @@ void expanding_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
     e.x = x.data();
     e.x_row_stride_bytes = x.row_stride_bytes;
   }
-  kernels.expand[index_of(dtype)](e);
+  alignas(most_line_bytes) char ends_between[most_line_bytes];
+  e.ends_between = ends_between;
+  for (std::int64_t time = 0; time < arrangement.times; ++time) {
+    e.takes_ends = time > 0;
+    e.leaves_ends = time + 1 < arrangement.times;
+    kernels.expand[index_of(dtype)](e);
+    std::swap(e.anchors[0], e.anchors[1]);
+    e.out += rows_at_once * e.out_row_stride_bytes;
+    if (adds) e.x += rows_at_once * e.x_row_stride_bytes;
+  }
   bool holds = out.guards_are_whole() && after.guards_are_whole();
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t from_first = span.first_row + row;
-    const int anchor = from_first > block_radius ? 1 : 0;
-    const std::int64_t distance = from_first - anchor * block_rows;
+    const std::int64_t from_first = span.first_row + row % rows_at_once;
+    const bool is_second = from_first > block_radius;
+    const std::int64_t distance = from_first - (is_second ? block_rows : 0);
+    const int anchor = is_second == (row / rows_at_once % 2 == 1) ? 0 : 1;
     for (std::int64_t column = 0; column < columns; ++column) {
       const auto c = static_cast<std::size_t>(column);
       double value = values[anchor][c], slope = slopes[anchor][c];
@@ -763,13 +775,15 @@ void every_kernel(const Kernels& kernels) {
     // Rows that share lines, beside rows of x that do and rows that do not, with tables whose first columns follow the
     // last ones and with others.
     for (const Work work : streaming_work) {
-      for (const std::int64_t columns : {32, 48, 64, 272, 640}) {
+      for (const std::int64_t columns : {32, 48, 64, 128, 272, 640}) {
         for (const std::int64_t shift : {1, 2, 4, 8, 12, 13, 15}) {
           for (const std::int64_t x_gap : {0, 5}) {
             for (const std::int64_t columns_to_repeat : {columns, columns / 2, columns + 1}) {
               expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, {-15, 46}, work, is_turned,
                                                  {0, columns, x_gap, columns_to_repeat});
             }
+            expanding_is_the_scalar_arithmetic(kernels, dtype, columns, shift, {-15, 46}, work, is_turned,
+                                               {0, columns, x_gap, columns, 1e9, 3});
           }
         }
       }

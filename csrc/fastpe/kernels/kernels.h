@@ -27,6 +27,9 @@ constexpr std::int64_t panel_columns = 256;
 // expansion's tables and anchors, they may load so many columns more behind the last column and before the first one.
 constexpr std::int64_t column_padding = 16;
 
+// A line has at most so many bytes: a cache line, or a vector of an instruction set, where that is longer.
+constexpr std::int64_t most_line_bytes = 128;
+
 // phasors writes sin and cos of one position for every frequency, in the order of the output's columns:
 // values[c] is the encoding's value in column c, slopes[c] its derivative with respect to the phase.
 // phase of frequency k, in quarter turns = anchor * anchor_quarters[k] + residual * quarters[k]; both as high + low.
@@ -89,6 +92,10 @@ struct Expansion {
   bool fetches_ahead;       // x, or out where there is no x, into the second-level cache
   bool streaming;           // bypass the cache, where rows are aligned alike
   bool streams_row_by_row;  // a panel's rows one after the other, not a line of each in turn
+  // If the next expansion goes on behind the last row, and both are whole pairs of blocks, this one may leave the ends
+  // of its last row there, and the next one takes them and streams the seam.
+  char* ends_between;  // room for a line, on a line's boundary
+  bool takes_ends, leaves_ends;
 };
 
 // out[row] = x[row] * scale + addend[row] * alpha, in float32 for the 16-bit dtypes, else in the dtype itself.

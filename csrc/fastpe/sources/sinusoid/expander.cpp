@@ -28,6 +28,7 @@ struct Piece {
   Expansion expansion;  // to begin with, what is the same for all rows
   std::int64_t first_column;
   char* out;  // of the sink's first row
+  alignas(most_line_bytes) char ends_between[most_line_bytes];
 };
 
 constexpr int most_pieces = 2;
@@ -41,10 +42,11 @@ bool has_two_pieces(const Sink& sink) {
 }
 
 void set_piece(const Encoder& encoder, const Sink& sink, std::int64_t first_column, Piece& piece) {
-  piece = {};
   piece.first_column = first_column;
   piece.out = sink.out;
   Expansion& expansion = piece.expansion;
+  expansion = {};
+  expansion.ends_between = piece.ends_between;
   encoder.set_fine_tables(sink.dtype, first_column, expansion.fine);
   expansion.columns = sink.columns.count;
   expansion.out_row_stride_bytes = sink.out_row_stride_bytes;
@@ -143,6 +145,8 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
   const bool is_turned = run.position.is_integer && !phasors.compensated;
   Piece pieces[most_pieces];
   const int piece_count = set_pieces(encoder_, sink, first_column_ + sink.columns.first, pieces);
+  constexpr std::int64_t pair_rows = blocks_at_once * block_rows;
+  bool takes_ends = false;
   for (std::int64_t done = 0; done < run.count;) {
     HeldAnchor held[blocks_at_once];
     int anchor_count = 1;
@@ -156,6 +160,8 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
     } else {
       held[0] = hold_fraction(phasors, run.position.value);
     }
+    const std::int64_t end = done + count;
+    const bool leaves_ends = row == -block_radius && count == pair_rows && run.count - end >= pair_rows;
     for (int p = 0; p < piece_count; ++p) {
       Expansion& expansion = pieces[p].expansion;
       const std::int64_t first_column = pieces[p].first_column;
@@ -165,13 +171,16 @@ void Expander::expand(const Run& run, const Sink& sink, char* scratch) const {
         anchor.slopes = phasors.slopes(held[i].slot) + first_column;
         if (is_turned) encoder_.set_anchor_turn(held[i].distance, first_column, anchor.turn);
       }
+      expansion.takes_ends = takes_ends;
+      expansion.leaves_ends = leaves_ends;
       expansion.first_row = row;
       expansion.last_row = row + count - 1;
       expansion.out = pieces[p].out + done * sink.out_row_stride_bytes;
       expansion.x = sink.x == nullptr ? nullptr : sink.x + done * sink.x_row_stride_bytes;
       kernel(expansion);
     }
-    done += count;
+    takes_ends = leaves_ends;
+    done = end;
   }
 }
 
