@@ -227,7 +227,7 @@ constexpr bool is_streaming(Work work) { return work >= Work::stream; }
 
 // Rows are `gap` elements apart, and those of x x_gap. Columns from jump_column on are written into an array of their
 // own. The tables' columns repeat after columns_to_repeat; 0: after those of a row. In float64, `bound` bounds values.
-// The rows are made `times` times, one time behind the other, each time with the anchors in the other order.
+// The kernel is called `times` times: each call's rows follow those of the call before, with the anchors swapped.
 struct Arrangement {
   std::int64_t gap, jump_column, x_gap = 5, columns_to_repeat = 0;
   double bound = 1e9;

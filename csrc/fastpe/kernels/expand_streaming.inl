@@ -18,8 +18,8 @@
 //
 // A pair of blocks leaves the ends of its last row to the next pair, which streams that seam, too. At the end of all
 // rows, the part of a line is stored plainly, and the line is fetched before the pair is made: else all later stores
-// wait for it. Tables of two arrays take 0.96 to 0.98 of the time that they take if each pair stores its parts of lines
-// so (Zen 4, one thread).
+// wait for it. If each pair stored its parts of lines so, tables of two arrays would take up to 4 % longer with
+// AVX-512, and up to 5 % with AVX2 (Zen 4, one thread).
 //
 // On Zen 3, a line of each of four rows in turn is slow, most of all if rows are a multiple of 2 KiB apart. There, rows
 // are made in the cache, a panel wide, and streamed one after the other (float32, AVX2, one thread and two): rows of 1
@@ -287,9 +287,9 @@ FASTPE_ALWAYS_INLINE void stream_rows_at(const RowsAt<T, row_set>& rows, std::in
 }
 
 // Rows of 32, 64 and 128 columns, as most tables of rotary embeddings have them, have code without a loop over columns.
-// With AVX2 they take 0.89, 0.95 and 0.97 of the time (Zen 4, one thread). It gains 1 to 2 % in rows of 256 columns,
-// nothing with AVX-512, and 1 to 4 % in the cache, where it is not used. Loops over two lines at once take 1.05 to 1.09
-// of the time.
+// With AVX2, this code takes 0.89, 0.95 and 0.95 of the time of the loop (Zen 4, one thread). Such code would gain 2 %
+// in rows of 256 columns, 1 to 7 % in the cache, and hardly anything with AVX-512. Loops over two or three lines at
+// once take 1.05 to 1.09 of the time in rows of 64 and 128 columns.
 template <class T, Mode mode>
 constexpr bool has_code_for_tables = float_lanes == 8 && T::dtype == DType::float32 && mode == Mode::write;
 
