@@ -161,7 +161,15 @@ def _encode(
 
     options = EncodingOptions(convention, base, offset, threads)
     require_targets([output], no_clobber=no_clobber)
-    encode.run(options, output, seq_len=seq_len, d_model=d_model, dtype=dtype_of(dtype), quiet=quiet)
+    encode.run(
+        options,
+        output,
+        seq_len=seq_len,
+        d_model=d_model,
+        dtype=dtype_of(dtype),
+        no_clobber=no_clobber,
+        quiet=quiet,
+    )
 
 
 def _forms(incomplete: str) -> list[str]:
@@ -243,6 +251,7 @@ def _rotary(
         form=form,
         dtype=dtype_of(dtype),
         num_threads=threads,
+        no_clobber=no_clobber,
         quiet=quiet,
     )
 
@@ -424,13 +433,22 @@ def _plot(
         if config is None:
             raise CommandError("plot rotary draws the model of a config.json; name the file with --config")
         options = RotaryOptions(config, layer_type, interleaved, base=base)
-        plot.run_rotary(options.embedding(seq_len), output, dark=dark, quiet=quiet)
+        plot.run_rotary(options.embedding(seq_len), output, dark=dark, no_clobber=no_clobber, quiet=quiet)
         return
     if config is not None:
         raise CommandError(f"--config is {config}, which plot rotary draws, and not {picture}; leave it out")
     seq_len = 100 if seq_len is None else seq_len
     encodings = [fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]]
-    plot.run(picture, encodings, output, seq_len=seq_len, last_position=last_position, dark=dark, quiet=quiet)
+    plot.run(
+        picture,
+        encodings,
+        output,
+        seq_len=seq_len,
+        last_position=last_position,
+        dark=dark,
+        no_clobber=no_clobber,
+        quiet=quiet,
+    )
 
 
 @app.command(

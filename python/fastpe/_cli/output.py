@@ -97,12 +97,14 @@ def require_targets(names: Sequence[str], byte_counts: Sequence[int] = (), *, no
     paths = [Path(name) for name in names if descriptor_of(name) is None and not _is_special(Path(name))]
     for path in paths:
         if no_clobber and os.path.lexists(path):
-            raise CommandError(
-                f"{path} exists, and --no-clobber keeps it; name another output, or leave --no-clobber out"
-            )
+            raise _kept(path)
         _replaceable(path)
     if paths:
         _require_room(paths[0], sum(byte_counts), len(paths))
+
+
+def _kept(path: Path) -> CommandError:
+    return CommandError(f"{path} exists, and --no-clobber keeps it; name another output, or leave --no-clobber out")
 
 
 def is_named_otherwise(name: str, suffixes: Collection[str]) -> bool:
@@ -143,11 +145,11 @@ def _require_room(path: Path, byte_count: int, file_count: int = 1) -> None:
 
 
 @contextlib.contextmanager
-def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
+def complete_file(path: Path, byte_count: int = 0, *, no_clobber: bool = False) -> Iterator[IO[bytes]]:
     """A new file beside `path` that replaces it once everything is written and on the disk.
 
     That there is room for `byte_count` bytes is checked first. Whatever ends the work early leaves what `path` was, and no
-    other file unless the process was killed outright.
+    other file unless the process was killed outright. With `no_clobber`, so does a file that has appeared by then.
     """
     if _is_special(path):
         # A pipe or a device is not to be replaced.
@@ -164,12 +166,32 @@ def complete_file(path: Path, byte_count: int = 0) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(partial, final)
+        if no_clobber:
+            try:
+                _give_name(partial, final)
+            except FileExistsError:
+                raise _kept(path) from None
+        else:
+            os.replace(partial, final)
     except BaseException:
         with contextlib.suppress(OSError):
             partial.unlink()
         raise
     _sync_directory(final.parent)
+
+
+def _give_name(partial: Path, final: Path) -> None:
+    """Rename a file, unless something has the name."""
+    try:
+        os.link(partial, final)
+    except FileExistsError:
+        raise
+    except OSError:
+        # This file system has no hard links: an empty file reserves the name.
+        open(final, "xb").close()
+        os.replace(partial, final)
+    else:
+        partial.unlink()
 
 
 def _closed_to_others(path: str, flags: int) -> int:
@@ -207,7 +229,12 @@ def complete_directory(path: Path) -> Iterator[Path]:
         if hasattr(os, "sync"):
             # One call for a directory of any number of files.
             os.sync()
-        os.rename(partial, path)
+        try:
+            os.rename(partial, path)
+        except OSError:
+            # Only an empty directory would have been replaced.
+            require_new_directory(path)
+            raise
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -229,9 +256,13 @@ def _sync_directory(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def open_target(path: str, byte_count: int = 0) -> Iterator[IO[bytes]]:
+def open_target(path: str, byte_count: int = 0, *, no_clobber: bool = False) -> Iterator[IO[bytes]]:
     """The target that a command line names, for at least `byte_count` bytes; ``-`` is standard output."""
     number = descriptor_of(path)
-    opened = complete_file(Path(path), byte_count) if number is None else _open_descriptor(number, path)
+    opened = (
+        complete_file(Path(path), byte_count, no_clobber=no_clobber)
+        if number is None
+        else _open_descriptor(number, path)
+    )
     with _named_in_errors("standard output" if path == "-" else path), opened as stream:
         yield stream

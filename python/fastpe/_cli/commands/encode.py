@@ -15,14 +15,24 @@ from fastpe._cli.progress import Progress, Summary, progress_bar
 
 
 def run(
-    options: EncodingOptions, output: str, *, seq_len: int, d_model: int, dtype: np.dtype[Any], quiet: bool
+    options: EncodingOptions,
+    output: str,
+    *,
+    seq_len: int,
+    d_model: int,
+    dtype: np.dtype[Any],
+    no_clobber: bool,
+    quiet: bool,
 ) -> None:
     """Write the encoding of `seq_len` positions."""
     if is_named_otherwise(output, [".npy"]):
         raise CommandError(f"-o is {output}, expected a name that ends in .npy: that is what encode writes")
     header = npy_stream.Header((seq_len, d_model), False, dtype)
     summary = Summary(quiet=quiet)
-    with open_target(output, header.byte_count) as target, progress_bar(header.byte_count, quiet=quiet) as progress:
+    with (
+        open_target(output, header.byte_count, no_clobber=no_clobber) as target,
+        progress_bar(header.byte_count, quiet=quiet) as progress,
+    ):
         write(options, header, target, progress)
     summary.report(f"encoded {seq_len} positions", header.byte_count)
 

@@ -55,22 +55,31 @@ def run(
     seq_len: int,
     last_position: int,
     dark: bool,
+    no_clobber: bool,
     quiet: bool,
 ) -> None:
     """Draw encodings side by side and write or show the picture."""
     draw = drawings(seq_len, last_position)[picture]
     panels = [functools.partial(draw, encoding) for encoding in encodings]
-    _write_or_show(panels, _panel_inches.get(picture, _usual_panel_inches), output, dark=dark, quiet=quiet)
+    _write_or_show(
+        panels, _panel_inches.get(picture, _usual_panel_inches), output, dark=dark, no_clobber=no_clobber, quiet=quiet
+    )
 
 
-def run_rotary(rope: RotaryEmbedding, output: str | None, *, dark: bool, quiet: bool) -> None:
+def run_rotary(rope: RotaryEmbedding, output: str | None, *, dark: bool, no_clobber: bool, quiet: bool) -> None:
     """Draw the wavelengths of a rotary embedding and write or show the picture."""
     panels = [lambda ax: plotting.rotary_wavelengths(rope, ax=ax)]
-    _write_or_show(panels, _usual_panel_inches, output, dark=dark, quiet=quiet)
+    _write_or_show(panels, _usual_panel_inches, output, dark=dark, no_clobber=no_clobber, quiet=quiet)
 
 
 def _write_or_show(
-    panels: Sequence[Panel], panel_inches: tuple[float, float], output: str | None, *, dark: bool, quiet: bool
+    panels: Sequence[Panel],
+    panel_inches: tuple[float, float],
+    output: str | None,
+    *,
+    dark: bool,
+    no_clobber: bool,
+    quiet: bool,
 ) -> None:
     kind = ".png" if output in (None, "-") else Path(str(output)).suffix.lower()
     if kind not in _formats:
@@ -92,7 +101,7 @@ def _write_or_show(
         return
     assert output is not None
     summary = Summary(quiet=quiet)
-    with open_target(output) as target:
+    with open_target(output, no_clobber=no_clobber) as target:
         target.write(stream.getvalue())
     summary.report(f"wrote {output}", len(stream.getvalue()))
 

@@ -22,6 +22,7 @@ def run(
     form: str | None,
     dtype: np.dtype[Any],
     num_threads: int | None,
+    no_clobber: bool,
     quiet: bool,
 ) -> None:
     """Write the tables of `seq_len` positions."""
@@ -37,6 +38,6 @@ def run(
     write = named_arrays.writer_of(output, arrays(0))
     whole = arrays(seq_len)
     byte_count = sum(array.nbytes for array in whole.values())
-    with open_target(output, byte_count) as target:
+    with open_target(output, byte_count, no_clobber=no_clobber) as target:
         write(target, whole)
     summary.report(f"wrote {' and '.join(whole)} of {seq_len} positions", byte_count)

@@ -14,7 +14,6 @@ from fastpe._cli.errors import damage_in_one_line, needs
 from fastpe._cli.files import columns
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task
-from fastpe._cli.output import open_target
 from fastpe._cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -41,11 +40,10 @@ class ArrowWork:
         """Write the target, batch by batch, in the form and with the compression of the source."""
         from pyarrow import ipc
 
-        assert self.task.target is not None
         source = self.task.source
         writer_of = ipc.new_file if _is_file(source) else ipc.new_stream
         options = ipc.IpcWriteOptions(compression=self.compression)
-        with _opened(source) as (schema, batches), open_target(self.task.target) as target:
+        with _opened(source) as (schema, batches), self.task.open_target() as target:
             first_row = written = 0
             with writer_of(target, schema, options=options) as writer:
                 for batch, file_bytes in batches:

@@ -18,7 +18,6 @@ from fastpe._cli.errors import CommandError
 from fastpe._cli.files import npy_stream
 from fastpe._cli.files.addition import Addition, ArrayWork
 from fastpe._cli.files.task import Task, changed_in_place
-from fastpe._cli.output import open_target
 from fastpe._cli.progress import Progress
 
 
@@ -43,7 +42,7 @@ class NpyWork:
         """Write the target, or change the file."""
         name = self.task.source
         if self.task.target is not None:
-            with open(name, "rb") as source, open_target(self.task.target, self.known_size) as target:
+            with open(name, "rb") as source, self.task.open_target(self.known_size) as target:
                 npy_stream.read_header(source, name)
                 self.array.run(source, target, progress)
             return self.known_size
@@ -89,13 +88,12 @@ def load(name: str) -> npt.NDArray[Any]:
 
 def run_pipe(task: Task, addition: Addition, progress: Progress) -> int:
     """Add to the one array that comes through a pipe; the number of bytes that were written."""
-    assert task.target is not None
     name = task.source
     label = "standard input" if name == "-" else name
     if name == "-" and sys.stdin is None:
         raise CommandError("standard input is closed; redirect it or name a file")
     with contextlib.nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as stream:
         array = addition.check(npy_stream.read_header(stream, label), label)
-        with open_target(task.target, array.result.byte_count) as target:
+        with task.open_target(array.result.byte_count) as target:
             array.run(stream, target, progress)
     return array.result.byte_count

@@ -16,7 +16,6 @@ from fastpe._cli.errors import CommandError, damage_in_one_line
 from fastpe._cli.files import npy_stream
 from fastpe._cli.files.addition import Addition, ArrayWork
 from fastpe._cli.files.task import Task
-from fastpe._cli.output import open_target
 from fastpe._cli.progress import Progress
 
 # The last two are about compressions that this Python cannot read, and about passwords.
@@ -38,11 +37,10 @@ class NpzWork:
 
     def run(self, progress: Progress) -> int:
         """Write the target."""
-        assert self.task.target is not None
         name = self.task.source
         with (
             open(name, "rb") as stream,
-            open_target(self.task.target, self.known_size) as target,
+            self.task.open_target(self.known_size) as target,
             archive_in(stream, name) as archive,
             zipfile.ZipFile(target, "w") as result,
         ):

@@ -64,7 +64,7 @@ def _paired(inputs: Sequence[str], output: str | None, *, in_place: bool, no_clo
         targets = _targets_in_directory(sources, output, ", ".join(inputs))
     for target in targets:
         _require_apart(target, sources)
-    return [Task(source, target) for source, target in zip(sources, targets, strict=True)]
+    return [Task(source, target, no_clobber) for source, target in zip(sources, targets, strict=True)]
 
 
 def _identity(file: str | int) -> tuple[int, int] | None:

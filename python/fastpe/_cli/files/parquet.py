@@ -12,7 +12,6 @@ from fastpe._cli.errors import damage_in_one_line, needs
 from fastpe._cli.files import columns
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task
-from fastpe._cli.output import open_target
 from fastpe._cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,10 +32,9 @@ class ParquetWork:
         import pyarrow
         from pyarrow import parquet
 
-        assert self.task.target is not None
         with (
             _opened(self.task.source) as source,
-            open_target(self.task.target) as target,
+            self.task.open_target() as target,
             parquet.ParquetWriter(target, source.schema_arrow, compression=_compression(source)) as writer,
         ):
             first_row = written = 0

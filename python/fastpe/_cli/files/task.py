@@ -7,9 +7,10 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterator
-from typing import Protocol
+from typing import IO, Protocol
 
 from fastpe._cli.errors import printable
+from fastpe._cli.output import open_target
 from fastpe._cli.progress import Progress
 
 
@@ -19,6 +20,12 @@ class Task:
 
     source: str
     target: str | None
+    no_clobber: bool = False
+
+    def open_target(self, byte_count: int = 0) -> contextlib.AbstractContextManager[IO[bytes]]:
+        """Open the target for at least `byte_count` bytes."""
+        assert self.target is not None
+        return open_target(self.target, byte_count, no_clobber=self.no_clobber)
 
 
 class Work(Protocol):

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What others do to files while a command reads or writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("typer")
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import fastpe
+from fastpe.__main__ import main
+
+Array = npt.NDArray[Any]
+
+
+def embeddings(*shape: int) -> Array:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def write_input(suffix: str) -> None:
+    x = embeddings(6, 4)
+    if suffix == "npy":
+        np.save("x.npy", x)
+    elif suffix == "npz":
+        np.savez("x.npz", x=x)
+    else:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import feather, parquet
+
+        table = pa.table({"x": pa.array(x.tolist(), pa.list_(pa.float32()))})
+        (parquet.write_table if suffix == "parquet" else feather.write_feather)(table, f"x.{suffix}")
+
+
+@pytest.mark.parametrize("hard_links", [True, False])
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (["encode", "--seq-len", "3", "--d-model", "4"], "y.npy"),
+        (["rotary", "--dim", "4", "--seq-len", "3"], "y.safetensors"),
+        (["plot", "heatmap", "--d-model", "4"], "y.png"),
+        *((["add", f"x.{suffix}"], f"y.{suffix}") for suffix in ("npy", "npz", "parquet", "arrow")),
+    ],
+)
+def test_no_clobber_keeps_a_file_that_appears_meanwhile(
+    command: list[str],
+    output: str,
+    hard_links: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if command[0] == "add":
+        write_input(output.partition(".")[2])
+    before = set(os.listdir())
+
+    def no_link(*_: Any) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if not hard_links:
+        monkeypatch.setattr(os, "link", no_link)
+    assert main([*command, "-o", output, "--no-clobber", "--quiet"]) == 0
+    assert set(os.listdir()) == before | {output}
+    made = Path(output).read_bytes()
+    os.unlink(output)
+    sync = os.fsync
+
+    def sync_late(descriptor: int) -> None:
+        sync(descriptor)
+        if not os.path.exists(output):
+            Path(output).write_bytes(b"of somebody else")
+
+    monkeypatch.setattr(os, "fsync", sync_late)
+    assert main([*command, "-o", output, "--no-clobber"]) == 1
+    assert capsys.readouterr().err.startswith(f"fastpe: {output} exists, and --no-clobber keeps it")
+    assert Path(output).read_bytes() == b"of somebody else"
+    assert set(os.listdir()) == before | {output}
+    # Without the option, it is replaced as any other file is.
+    assert main([*command, "-o", output, "--quiet"]) == 0
+    assert Path(output).read_bytes() == made
