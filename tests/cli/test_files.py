@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import types
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -571,6 +572,15 @@ def test_names_of_files_move_no_terminal(
     monkeypatch.chdir(tmp_path)
     assert main(["encode", "--seq-len", "3", "--d-model", "4", "-o", f"{name}.npz"]) == 1
     assert capsys.readouterr().err.startswith(f"fastpe: -o is {shown}.npz, expected a name that ends in .npy")
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_libraries_are_one_line_and_move_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: warnings.warn("a\x1b[31mb\nc", stacklevel=1))
+    assert main(["encode", "--seq-len", "3", "--d-model", "4", "-o", str(tmp_path / "y.npy"), "-q"]) == 0
+    assert set(capsys.readouterr().err.splitlines()) == {"fastpe: warning: a\\x1b[31mb c"}
 
 
 @pytest.mark.parametrize(

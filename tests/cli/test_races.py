@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import fastpe
 from fastpe.__main__ import main
 
 Array = npt.NDArray[Any]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import shutil
@@ -26,6 +27,20 @@ from fastpe._cli.output import complete_directory, require_new_directory
 from fastpe._cli.progress import Progress
 
 _metadata_of_arrays = {"zarr.json", ".zarray", ".zattrs"}
+# Codecs that only decode numbers, in format 2 and, with a prefix, in format 3. Others, such as "pickle", can run code that
+# a chunk holds.
+_codecs_of_numcodecs = (
+    *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
+    *("astype", "bitround", "delta", "fixedscaleoffset", "quantize", "shuffle"),
+    *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"),
+)
+_codecs = {
+    *_codecs_of_numcodecs,
+    *(f"numcodecs.{name}" for name in _codecs_of_numcodecs),
+    *("bytes", "endian", "sharding_indexed", "transpose"),
+}
+
+Metadata = dict[str, Any]
 
 
 def is_store(directory: Path) -> bool:
@@ -33,19 +48,25 @@ def is_store(directory: Path) -> bool:
     return any((directory / name).is_file() for name in ("zarr.json", ".zgroup", ".zarray"))
 
 
+def _metadata_file(directory: Path) -> Path:
+    """The file that describes an array; a group of format 2 has none."""
+    return directory / ("zarr.json" if (directory / "zarr.json").is_file() else ".zarray")
+
+
 @dataclasses.dataclass(frozen=True)
 class ZarrWork:
     """A store whose metadata were read and found good; arrays that no work is named for are copied."""
 
     task: Task
-    # By path in the store; an array that is the store itself has the path "".
-    arrays: dict[str, ArrayWork]
+    # By path in the store; an array that is the store itself has the path "". zarr opens arrays with these metadata, which
+    # were checked, whatever else the store says about them.
+    arrays: dict[str, tuple[ArrayWork, Metadata]]
     known_size = 0  # It depends on the compression.
 
     @property
     def byte_count(self) -> int:
         """Bytes of all arrays that are changed."""
-        return sum(array.source.byte_count for array in self.arrays.values())
+        return sum(array.source.byte_count for array, _ in self.arrays.values())
 
     def run(self, progress: Progress) -> int:
         """Write a new store, or change this one."""
@@ -90,43 +111,45 @@ class ZarrWork:
             raise failures[0] from None
 
     def _add(self, target: Path, progress: Progress) -> None:
-        import zarr
-
-        with _writer(str(target)) as write:
-            for path, work in self.arrays.items():
+        with _writer() as write:
+            for path, (work, metadata) in self.arrays.items():
                 with _damage(self.task.source), _undisturbed():
-                    source_array = _node(zarr.open(self.task.source, mode="r"), path)
+                    source_array = _opened(Path(self.task.source, path), metadata)
                 for ranges in _ranges(source_array):
                     place = tuple(slice(*span) for span in ranges)
                     with _damage(self.task.source), _undisturbed():
                         raw = np.require(source_array[place], work.source.dtype, ["C", "W"])
                     work.add_(work.converted(raw), ranges)
                     with _undisturbed():
-                        write(path, place, raw)
+                        write(target / path, metadata, place, raw)
                     progress(raw.nbytes)
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ZarrWork:
     """Read the metadata."""
     with needs("zarr", "zarr stores"):
-        import zarr
-    with _damage(task.source), _undisturbed():
-        store = zarr.open(task.source, mode="r")
-        arrays = dict(_arrays(store, ""))
-    some = ", ".join(list(arrays)[:8])
-    if not keys and len(arrays) != 1:
-        raise CommandError(f"{task.source} holds {len(arrays)} arrays ({some}); choose with --key NAME")
-    unknown = [key for key in keys if key not in arrays]
+        import zarr  # noqa: F401
+    with _damage(task.source):
+        found = dict(sorted(_arrays(Path(task.source), ""), key=lambda entry: entry[0].count("/")))
+    some = ", ".join(list(found)[:8])
+    if not keys and len(found) != 1:
+        raise CommandError(f"{task.source} holds {len(found)} arrays ({some}); choose with --key NAME")
+    unknown = [key for key in keys if key not in found]
     if unknown:
         raise CommandError(
             f"--key is {unknown[0]}, expected one of {task.source}'s arrays: {some or 'it is one array'}"
         )
     works = {}
-    for path in keys or arrays:
-        array = arrays[path]
-        header = npy_stream.Header(tuple(array.shape), False, np.dtype(array.dtype).newbyteorder("="))
-        works[path] = addition.check(header, f"{task.source}:{path}" if path else task.source)
-        works[path].require_same_dtype("a zarr array keeps its type; leave --dtype out")
+    for path in keys or found:
+        name = f"{task.source}:{path}" if path else task.source
+        with _damage(task.source), _undisturbed():
+            _require_numbers(name, found[path])
+            array = _opened(Path(task.source, path), found[path])
+            _unit(array)
+            header = npy_stream.Header(tuple(array.shape), False, np.dtype(array.dtype).newbyteorder("="))
+        work = addition.check(header, name)
+        work.require_same_dtype("a zarr array keeps its type; leave --dtype out")
+        works[path] = work, found[path]
     if task.target is not None:
         if task.target == "-":
             raise CommandError(f"{task.source} is a zarr store, a directory, which no pipe can take; name another one")
@@ -134,27 +157,67 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> ZarrWork:
     return ZarrWork(task, works)
 
 
-def _arrays(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if hasattr(node, "shape"):
-        yield path, node
+def _arrays(directory: Path, path: str) -> Iterator[tuple[str, Metadata]]:
+    """The metadata of all arrays in a store, by their paths."""
+    file = _metadata_file(directory)
+    metadata = json.loads(file.read_bytes()) if file.is_file() else {}
+    if "shape" in metadata:
+        yield path, metadata
         return
-    for name, array in sorted(node.arrays()):
-        yield path + name, array
-    for name, group in sorted(node.groups()):
-        yield from _arrays(group, f"{path}{name}/")
+    for child in sorted(directory.iterdir()):
+        if is_store(child):
+            yield from _arrays(child, f"{path}/{child.name}" if path else child.name)
 
 
-def _node(store: Any, path: str) -> Any:
-    return store[path] if path else store
+def _require_numbers(name: str, metadata: Metadata) -> None:
+    """Refuse codecs that may do more than decode numbers, those in shards included, and chunks in odd places."""
+    if (separator := metadata.get("dimension_separator")) not in (None, ".", "/"):
+        # zarr 2 would take any text, which becomes a part of the names of files.
+        raise ValueError(f"its dimension_separator is {separator!r}")
+    parts = [metadata.get("compressor"), metadata.get("filters"), metadata.get("codecs")]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            parts += [value for key, value in part.items() if key in ("id", "name") or not isinstance(value, str)]
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, str) and part not in _codecs:
+            raise CommandError(
+                f"{name} has the codec {part[:60]}, expected one that only decodes numbers, such as zstd: others can run "
+                f"code that a chunk holds; write the array anew"
+            )
+
+
+def _async_array(directory: Path, metadata: Metadata) -> Any:
+    import zarr
+    from zarr.storage import LocalStore, StorePath
+
+    return zarr.AsyncArray.from_dict(StorePath(LocalStore(directory)), metadata)
+
+
+def _opened(directory: Path, metadata: Metadata) -> Any:
+    import zarr
+
+    if hasattr(zarr, "AsyncArray"):
+        return zarr.Array(_async_array(directory, metadata))
+    # zarr 2
+    return zarr.Array({".zarray": json.dumps(metadata).encode()}, chunk_store=zarr.DirectoryStore(os.fspath(directory)))
+
+
+def _unit(array: Any) -> tuple[int, ...]:
+    """The shape of what is written at once: a shard if there are shards, else a chunk."""
+    unit: tuple[int, ...] = getattr(array, "shards", None) or array.chunks
+    if 0 in unit and 0 not in array.shape:
+        raise ValueError(f"its chunks have shape {list(unit)}")
+    return unit
 
 
 def _ranges(array: Any) -> Iterator[blocks.Block]:
     """Cut an array into blocks of whole chunks, as many as make a block of the usual size."""
-    # If there are shards, each is written at once.
-    unit = getattr(array, "shards", None) or array.chunks
+    unit = _unit(array)
     grid = tuple(-(-extent // size) if extent else 0 for extent, size in zip(array.shape, unit, strict=True))
     unit_bytes = math.prod(unit) * array.dtype.itemsize
-    for block in blocks.blocks(grid, max(1, blocks.block_bytes // unit_bytes)):
+    for block in blocks.blocks(grid, max(1, blocks.block_bytes // max(1, unit_bytes))):
         yield tuple(
             (start * size, min(stop * size, extent))
             for (start, stop), size, extent in zip(block, unit, array.shape, strict=True)
@@ -186,23 +249,19 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _writer(store: str) -> Iterator[Callable[[str, tuple[slice, ...], Any], None]]:
+def _writer() -> Iterator[Callable[[Path, Metadata, tuple[slice, ...], Any], None]]:
     """Write parts of a store's arrays. zarr's threads end with the context.
 
     After an error, a chunk that they still write would outlive the store's removal.
     """
-    try:
-        from zarr.api import asynchronous
-    except ImportError:  # zarr 2 has no such threads
-        import zarr
+    import zarr
 
-        node = zarr.open(store, mode="r+")
-        yield lambda path, place, values: _node(node, path).__setitem__(place, values)
+    if not hasattr(zarr, "AsyncArray"):  # zarr 2 has no such threads
+        yield lambda directory, metadata, place, values: _opened(directory, metadata).__setitem__(place, values)
         return
 
-    async def write(path: str, place: tuple[slice, ...], values: Any) -> None:
-        node = await asynchronous.open(store=store, mode="r+")
-        await (await node.getitem(path) if path else node).setitem(place, values)
+    async def write(directory: Path, metadata: Metadata, place: tuple[slice, ...], values: Any) -> None:
+        await _async_array(directory, metadata).setitem(place, values)
 
     async def end() -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
