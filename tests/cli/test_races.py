@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import fastpe
 from fastpe.__main__ import main
+from fastpe._cli.files.addition import ArrayWork
 
 Array = npt.NDArray[Any]
 
@@ -85,3 +87,54 @@ def test_no_clobber_keeps_a_file_that_appears_meanwhile(
     # Without the option, it is replaced as any other file is.
     assert main([*command, "-o", output, "--quiet"]) == 0
     assert Path(output).read_bytes() == made
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("x.npy", "x.npy"), ("x.npy", "link.npy"), ("g.zarr", "g.zarr"), ("g.zarr", "g.zarr/x")]
+)
+def test_a_file_is_changed_in_place_by_one_run_at_a_time(
+    first: str, second: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = embeddings(6, 4)
+    if "zarr" in first:
+        zarr = pytest.importorskip("zarr")
+        zarr.open_group("g.zarr", mode="w")["x"] = x
+    np.save("x.npy", x)
+    np.save("a.npy", x)
+    if "link" in second:
+        os.link("x.npy", "link.npy")
+    inner: list[int] = []
+    add = ArrayWork.add_
+
+    def run_another(self: ArrayWork, view: Array, ranges: Any) -> None:
+        if view.size and not inner:
+            inner.append(-1)
+            capsys.readouterr()
+            inner[0] = main(["add", "a.npy", second, "--in-place"])
+        add(self, view, ranges)
+
+    monkeypatch.setattr(ArrayWork, "add_", run_another)
+    assert main(["add", first, "--in-place", "--quiet"]) == 0
+    assert inner == [1]
+    error = capsys.readouterr().err
+    assert error.startswith(f"fastpe: {second} is being changed in place by another run")
+    assert error.count("\n") == 1
+    # The other run has not changed its other input either, and this one has ended.
+    np.testing.assert_array_equal(np.load("a.npy"), x)
+    assert main(["add", second, "--in-place", "--quiet"]) == 0
+    result = zarr.open_group("g.zarr", mode="r")["x"][...] if "zarr" in first else np.load("x.npy")
+    np.testing.assert_array_equal(result, fastpe.add(fastpe.add(x)))
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def no_locks(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    x = embeddings(6, 4)
+    np.save(tmp_path / "x.npy", x)
+    assert main(["add", str(tmp_path / "x.npy"), "--in-place", "-q"]) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), fastpe.add(x))

@@ -522,6 +522,25 @@ def test_a_disk_that_is_full_while_the_rest_is_copied_is_reported_in_one_line(
     assert list(store.parent.iterdir()) == [store]
 
 
+@pytest.mark.skipif(not hasattr(os, "sync"), reason="the other one comes while everything is put on the disk")
+@pytest.mark.parametrize("other", ["y.zarr", "y.zarr/zarr.json"])
+def test_what_appears_meanwhile_is_kept(
+    other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    zarr.open("x.zarr", mode="w", shape=(6, 4), chunks=(1, 4), dtype="f4")
+
+    def come() -> None:
+        Path(other).parent.mkdir(exist_ok=True)
+        Path(other).write_bytes(b"of somebody else")
+
+    monkeypatch.setattr(os, "sync", come)
+    assert main(["add", "x.zarr", "-o", "y.zarr"]) == 1
+    assert capsys.readouterr().err.startswith("fastpe: y.zarr exists, and only a file is replaced")
+    assert Path(other).read_bytes() == b"of somebody else"
+    assert set(os.listdir()) == {"x.zarr", "y.zarr"}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
 def test_an_unfinished_store_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "x.zarr"

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 
 from fastpe._cli.errors import CommandError, printable
 from fastpe._cli.files import formats, npy, pairing
 from fastpe._cli.files.addition import Addition
+from fastpe._cli.files.lock import locked
 from fastpe._cli.files.task import Task
 from fastpe._cli.files.zarr_store import ZarrWork
 from fastpe._cli.output import require_targets
@@ -55,7 +57,11 @@ def _run_files(tasks: Sequence[Task], addition: Addition, keys: Sequence[str], *
         no_clobber=no_clobber,
     )
     written = 0
-    with progress_bar(sum(item.byte_count for item in work), quiet=quiet) as progress:
+    with contextlib.ExitStack() as locks, progress_bar(sum(item.byte_count for item in work), quiet=quiet) as progress:
+        for item in work:
+            if item.task.target is None:
+                for path in item.metadata_files if isinstance(item, ZarrWork) else (item.task.source,):
+                    locks.enter_context(locked(path, item.task.source))
         done = 0
         try:
             for item in work:

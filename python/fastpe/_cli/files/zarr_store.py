@@ -68,6 +68,11 @@ class ZarrWork:
         """Bytes of all arrays that are changed."""
         return sum(array.source.byte_count for array, _ in self.arrays.values())
 
+    @property
+    def metadata_files(self) -> list[str]:
+        """One file for each array that is changed."""
+        return [str(_metadata_file(Path(self.task.source, path))) for path in self.arrays]
+
     def run(self, progress: Progress) -> int:
         """Write a new store, or change this one."""
         if self.task.target is None:
