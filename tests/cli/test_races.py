@@ -9,6 +9,8 @@ pytest.importorskip("typer")
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy.typing as npt
 
 import fastpe
 from fastpe.__main__ import main
+from fastpe._cli.files import named_arrays, npy_stream
 from fastpe._cli.files.addition import ArrayWork
 
 Array = npt.NDArray[Any]
@@ -138,3 +141,49 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     np.save(tmp_path / "x.npy", x)
     assert main(["add", str(tmp_path / "x.npy"), "--in-place", "-q"]) == 0
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), fastpe.add(x))
+
+
+def write_table(path: Path) -> None:
+    arrays = {"table": fastpe.encode(500, 256)}
+    with open(path, "wb") as stream:
+        named_arrays.writer_of(str(path), arrays)(stream, arrays)
+
+
+_with_a_truncation = """
+import os, sys
+import fastpe
+from fastpe.__main__ import main
+identify = fastpe.identify
+def truncate_first(*arrays):
+    os.truncate(sys.argv[1], 200)
+    return identify(*arrays)
+fastpe.identify = truncate_first
+sys.exit(main(["identify", sys.argv[1]]))
+"""
+
+
+def test_a_table_that_was_read_needs_no_file(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.npy")
+    command = [sys.executable, "-c", _with_a_truncation, str(tmp_path / "t.npy")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("vaswani")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
+def test_a_table_that_is_truncated_while_it_is_read_is_one_line(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"t{suffix}"
+    write_table(path)
+    read = npy_stream.read_elements
+
+    def truncate_first(*arguments: Any) -> None:
+        os.truncate(path, 40_000)
+        read(*arguments)
+
+    monkeypatch.setattr(npy_stream, "read_elements", truncate_first)
+    assert main(["identify", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"fastpe: {path}")
+    assert error.count("\n") == 1

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from fastpe._cli.errors import CommandError
@@ -79,11 +78,9 @@ def _checked_header(stream: IO[bytes], name: str) -> npy_stream.Header:
 
 
 def load(name: str) -> npt.NDArray[Any]:
-    """The array in a .npy file, mapped into memory."""
+    """The array in a .npy file. It is not mapped: if somebody truncated the file, the system would end the process."""
     with open(name, "rb") as stream:
-        _checked_header(stream, name)
-    array: npt.NDArray[Any] = np.load(name, mmap_mode="r", allow_pickle=False)
-    return array
+        return npy_stream.read_array(stream, _checked_header(stream, name), name)
 
 
 def run_pipe(task: Task, addition: Addition, progress: Progress) -> int:

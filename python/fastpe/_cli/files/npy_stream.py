@@ -89,6 +89,13 @@ def read_elements(stream: IO[bytes], elements: npt.NDArray[Any], name: str) -> N
         unread = unread[count:]
 
 
+def read_array(stream: IO[bytes], header: Header, name: str) -> npt.NDArray[Any]:
+    """Read the elements that follow a header into a new array."""
+    elements = np.empty(header.disk_shape, header.dtype)
+    read_elements(stream, elements, name)
+    return elements.T if header.fortran_order else elements
+
+
 def write_elements(stream: IO[bytes], elements: npt.NDArray[Any]) -> None:
     """Write all bytes of a contiguous array."""
     stream.write(elements.reshape(-1).view(np.uint8).data)

@@ -61,10 +61,7 @@ def _in_npz(name: str) -> Loaders:
 def _load_member(name: str, key: str) -> npt.NDArray[Any]:
     label = f"{name}:{key}"
     with open(name, "rb") as stream, archive_in(stream, name) as archive, archive.open(f"{key}.npy") as member:
-        header = npy_stream.read_header(member, label)
-        elements = np.empty(header.disk_shape, header.dtype)
-        npy_stream.read_elements(member, elements, label)
-    return elements.T if header.fortran_order else elements
+        return npy_stream.read_array(member, npy_stream.read_header(member, label), label)
 
 
 def _in_safetensors(name: str) -> Loaders:
@@ -96,5 +93,6 @@ def _load_tensor(name: str, key: str, type_name: str, shape: tuple[int, ...], fi
     dtype = np.dtype("V2") if types[type_name] == "bfloat16" else np.dtype(types[type_name]).newbyteorder("<")
     if end - first != math.prod(shape) * dtype.itemsize:
         raise CommandError(f"{name}:{key} has {end - first} bytes, which are not those of its shape; write it anew")
-    elements = np.fromfile(name, dtype, math.prod(shape), offset=first)
-    return elements.reshape(shape)
+    with open(name, "rb") as stream:
+        stream.seek(first)
+        return npy_stream.read_array(stream, npy_stream.Header(shape, False, dtype), f"{name}:{key}")
