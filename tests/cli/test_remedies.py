@@ -53,7 +53,7 @@ REMEDIED: list[tuple[str, str, str]] = [
     ("add x.npy -o y.npy --theta 500", "did you mean '--base'? See fastpe add --help", "add x.npy -o y.npy --base 500"),
     ("add x.npy -o y.npy --mask m", "No such option: --mask; see fastpe add --help", "add --help"),
     ("add x.npy -o", "see fastpe add --help", "add --help"),
-    ("x.npy -o y.npy", "did you mean 'fastpe add x.npy'?", "add x.npy -o y.npy"),
+    ("x.npy -o y.npy", "did you mean fastpe add x.npy?", "add x.npy -o y.npy"),
     (
         "--offset 3 add x.npy -o y.npy",
         "it is an option of encode, rotary, add, and stands behind the command",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -82,7 +83,7 @@ def _usage_message(error: Exception, arguments: Sequence[str]) -> str:
     if (option := getattr(error, "option_name", None)) and message.startswith("No such option"):
         message = f"No such option: {option}{_option_hint(option, name, commands)}"
     elif message.startswith("No such command") and os.path.exists(arguments[0]):
-        message = f"No such command '{arguments[0]}'; did you mean 'fastpe add {arguments[0]}'?"
+        message = f"No such command '{arguments[0]}'; did you mean fastpe add {shlex.quote(arguments[0])}?"
     separator = " See" if message.endswith("?") else "; see"
     return f"{command}: {message}{separator} {command} --help"
 

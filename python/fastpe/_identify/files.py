@@ -33,14 +33,28 @@ class Reading(NamedTuple):
 
     def of(self, name: str) -> Reading:
         """The same for the file of this name."""
-        return self._replace(array=self.array.replace("FILE", repr(name)), names=self.names.replace("FILE", repr(name)))
+        literal = _literal(name)
+        return self._replace(array=self.array.replace("FILE", literal), names=self.names.replace("FILE", literal))
+
+
+def _literal(name: str) -> str:
+    """Python that every shell leaves as it is between double quotes."""
+    escaped = (
+        character
+        if character.isalnum() or character in "./_-"
+        else f"\\x{ord(character):02x}"
+        if ord(character) < 256
+        else f"\\U{ord(character):08x}"
+        for character in name
+    )
+    return f"'{''.join(escaped)}'"
 
 
 _torch = Reading(
     "a PyTorch file",
     "torch",
-    "torch.load(FILE, map_location='cpu')['NAME'].detach().float().numpy()",
-    "list(torch.load(FILE, map_location='cpu'))",
+    "torch.load(FILE, map_location='cpu', weights_only=True)['NAME'].detach().float().numpy()",
+    "list(torch.load(FILE, map_location='cpu', weights_only=True))",
     "; write ['state_dict']['NAME'] if there is a state_dict, and leave ['NAME'] out if the file is one tensor",
 )
 _onnx = Reading(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import glob
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -102,7 +103,7 @@ def _several_or_none(schema: pyarrow.Schema, vectors: Sequence[int], source: str
     pattern = glob.escape(first[:common]) + "*"
     return (
         f"{source} has no column of lists of floats, but {len(dimensions)} of floats ({', '.join(dimensions[:4])} ..); "
-        f"if each is one dimension, choose them with --key '{pattern}'"
+        f"if each is one dimension, choose them with --key {shlex.quote(pattern)}"
     )
 
 
