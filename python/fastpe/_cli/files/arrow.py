@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fastpe._cli.errors import damage_in_one_line, needs
+from fastpe._cli.errors import damage_in_one_line
 from fastpe._cli.files import columns
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task
@@ -57,8 +57,7 @@ class ArrowWork:
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ArrowWork:
     """Read the schema."""
-    with needs("pyarrow", "Arrow files"):
-        import pyarrow  # noqa: F401
+    columns.require_pyarrow("Arrow files")
     with _opened(task.source) as (schema, batches):
         embeddings = columns.choose(
             schema, addition, keys, task.source, lambda name: (batch.column(name) for batch, _ in batches)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import glob
+import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,11 +14,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._cli.errors import CommandError, with_options
+from fastpe._cli.errors import CommandError, MissingLibrary, needs, with_options
 from fastpe._cli.files.addition import Addition
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+def require_pyarrow(what: str) -> None:
+    """Refuse to read `what` without pyarrow, or with one that unpickles the types in a file."""
+    with needs("pyarrow", what):
+        import pyarrow
+    version = tuple(int(number) for number in re.findall(r"\d+", pyarrow.__version__)[:3])
+    if version < (14, 0, 1):
+        raise MissingLibrary(
+            f"pyarrow {pyarrow.__version__} can run code that is in a file, expected at least 14.0.1; install it with: "
+            f"pip install 'pyarrow>=14.0.1'"
+        )
 
 
 class Embeddings(Protocol):

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastpe._cli.errors import damage_in_one_line, needs
+from fastpe._cli.errors import damage_in_one_line
 from fastpe._cli.files import columns
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.task import Task
@@ -54,8 +54,7 @@ class ParquetWork:
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:
     """Read the schema."""
-    with needs("pyarrow", "Parquet files"):
-        import pyarrow  # noqa: F401
+    columns.require_pyarrow("Parquet files")
     with _opened(task.source) as file:
         embeddings = columns.choose(
             file.schema_arrow,
