@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two installations of fastpe, taking turns: how much slower is the second, and does it give the same bits?
 
-What moved by more than the tolerance is measured again, in new processes, while there is time; a time that is slower in the
-median of its passes and in each of them, or other bits, end the command with 1.
+What moved by more than the tolerance is measured again, in new processes, while there is time. What is slower in the median
+of its passes and in each of them, or gives other bits, is listed, and ends the command with 1.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
-import importlib.util
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
@@ -19,198 +18,117 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from benchmarks import machine, tables
 from benchmarks.harness import Effort
-from benchmarks.worker import Setting, Worker, WorkerError, ask_all, root, settings, worker
+from benchmarks.page import seconds_text, table
+from benchmarks.record import Others, progress
+from benchmarks.worker import Ask, Setting, WorkerError, root, settings, worker
 
 _effort = Effort(rounds=9, batch_seconds=0.003, contender_seconds=0.15)
-# What moved is measured again, in new processes: where arrays lie in memory is another matter in each.
+# Where arrays lie in memory is another matter in each process.
 _most_passes = 7
 _last_pass_begins_seconds = 120.0
-# Until the idle threads of the side before have stopped spinning.
-_pause_seconds = 0.02
+
+Side = tuple[str, pathlib.Path | None]  # a Python, and a directory with what is installed for it before the rest
+Key = tuple[Setting, str]
 
 
-@dataclasses.dataclass(frozen=True)
-class Side:
-    """An installation."""
-
-    name: str
-    python: str
-    site: pathlib.Path | None = None
-
-    def worker(self, setting: Setting | None = None) -> contextlib.AbstractContextManager[Worker]:
-        return worker(self.python, setting, self.site)
-
-
-@dataclasses.dataclass(frozen=True)
-class Work:
-    """What is compared."""
-
-    setting: Setting
-    case: str
-    contender: str
+@contextlib.contextmanager
+def _side(name: str) -> Iterator[Side]:
+    """A Python that has fastpe installed, or a source directory or git commit, which is built."""
+    path = pathlib.Path(name)
+    if path.is_file():
+        yield str(path.absolute()), None  # not resolved: a virtual environment's Python is a link
+        return
+    parse = ["git", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
+    commit = subprocess.run(parse, cwd=root, capture_output=True, text=True, check=False).stdout.strip() or name
+    source = str(path.resolve()) if path.is_dir() else f"git+file://{root}@{commit}"
+    with tempfile.TemporaryDirectory() as temporary:
+        print(f"building {name} ..", file=sys.stderr)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", temporary, source]
+        if subprocess.run(install, check=False).returncode != 0:
+            sys.exit(f"compare: {name} is neither a Python, nor a source directory or git commit that can be built")
+        yield sys.executable, pathlib.Path(temporary)
 
 
 @dataclasses.dataclass
-class Ratios:
-    """The second side's time over the first one's, and the first side's own time, in each pass."""
+class _Found:
+    """The second side's time over the first one's, and the first side's time, in each pass."""
 
-    seconds: list[float] = dataclasses.field(default_factory=list)
     ratios: list[float] = dataclasses.field(default_factory=list)
+    seconds: list[float] = dataclasses.field(default_factory=list)
     same_bits: bool = True
 
     @property
     def ratio(self) -> float:
         return statistics.median(self.ratios)
 
-    def is_slower(self, tolerance: float) -> bool:
-        return self.ratio > 1 + tolerance and min(self.ratios) > 1
-
-
-@contextlib.contextmanager
-def _side(name: str) -> Iterator[Side]:
-    """A Python that has fastpe installed, or a git commit or source directory, which is built."""
-    path = pathlib.Path(name)
-    if path.is_file():
-        # Not resolved: a virtual environment's Python is a link.
-        yield Side(name, str(path.absolute()))
-        return
-    with tempfile.TemporaryDirectory() as temporary, _source(name, pathlib.Path(temporary, "source")) as source:
-        site = pathlib.Path(temporary, "site")
-        print(f"building {name} ..", file=sys.stderr)
-        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site)]
-        if importlib.util.find_spec("scikit_build_core") and importlib.util.find_spec("pybind11"):
-            install.append("--no-build-isolation")
-        subprocess.run([*install, f"-Cbuild-dir={temporary}/build", str(source)], check=True)
-        yield Side(name, sys.executable, site)
-
-
-@contextlib.contextmanager
-def _source(name: str, target: pathlib.Path) -> Iterator[pathlib.Path]:
-    if pathlib.Path(name).is_dir():
-        yield pathlib.Path(name).resolve()
-        return
-    verify = ["git", "rev-parse", "--quiet", "--verify", name + "^{commit}"]
-    if (
-        shutil.which("git") is None
-        or subprocess.run(verify, cwd=root, capture_output=True, check=False).returncode != 0
-    ):
-        sys.exit(f"compare: {name} is neither a Python, nor a source directory, nor a git commit")
-    subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(target), name], cwd=root, check=True)
-    try:
-        yield target
-    finally:
-        subprocess.run(["git", "worktree", "remove", "--force", str(target)], cwd=root, check=True)
-
 
 def compare(first: str, second: str, *, only: str, tolerance: float) -> bool:
-    """Print a table; whether all of the second side's work gives the same bits in at most 1 + `tolerance` times as long."""
-    if (warning := machine.load_warning()) is not None:
-        print(f"warning: {warning}", file=sys.stderr)
-    start, others = time.monotonic(), machine.Others()
-    found: dict[Work, Ratios] = {}
-    failed: dict[str, None] = {}
+    """Print a table; whether the second side's bits are the same, and its times at most 1 + `tolerance` times as long."""
+    found: dict[Key, _Found] = collections.defaultdict(_Found)
+    failed = []
     with _side(first) as a, _side(second) as b:
-        descriptions = []
-        for side in (a, b):
-            with side.worker() as described:
-                try:
-                    descriptions.append(described.ask(do="describe"))
-                except WorkerError as error:
-                    sys.exit(f"compare: {side.name}: {error}")
-            config = descriptions[-1]["config"]
-            print(f"{side.name}: {descriptions[-1]['file']}, {config['version']}, {config['compiler']}")
-        both = [set(settings(description["config"])) for description in descriptions]
-        chosen = [s for s in settings(descriptions[0]["config"]) if s in both[1]]
-        work = {setting: [case for case in descriptions[0]["cases"] if only in case] for setting in chosen}
+        start, others, configs = time.monotonic(), Others(), []
+        for name, side in ((first, a), (second, b)):
+            with worker(side[0], site=side[1]) as ask:
+                described = ask(do="describe")
+            configs.append(described["config"])
+            print(f"{name}: {described['file']}, {configs[-1]['version']}, {configs[-1]['compiler']}")
+        chosen = [setting for setting in settings(configs[0]) if setting in settings(configs[1])]
+        groups = {case: group for case, group in described["groups"].items() if only in case}
+        work = [(setting, case) for setting in chosen for case in groups]
         for number in range(_most_passes):
-            if time.monotonic() - start > _last_pass_begins_seconds:
+            if not work or time.monotonic() - start > _last_pass_begins_seconds:
                 break
-            for message in _pass((a, b), work, found, f"pass {number + 1}"):
-                failed[message] = None
-            moved = [key for key, ratios in found.items() if abs(ratios.ratio - 1) > tolerance]
-            work = {s: list(dict.fromkeys(key.case for key in moved if key.setting == s)) for s in chosen}
-    print(file=sys.stderr)
-    _print_tables(found, chosen, first, second)
-    slower = [key for key, ratios in found.items() if ratios.is_slower(tolerance)]
-    other = [key for key, ratios in found.items() if not ratios.same_bits]
-    for title, keys in (
-        (f"slower by more than {tolerance:.0%}, and slower in every pass", slower),
-        ("other bits", other),
-    ):
-        print(f"{title}: {len(keys)} of {len(found)}")
-        for key in keys:
-            passes = ", ".join(f"{ratio:.3f}" for ratio in found[key].ratios)
-            print(f"  {key.setting}: {key.case}: {key.contender}: {passes}")
-    for message in failed:
-        print(f"not compared: {message}")
-    seconds = time.monotonic() - start
-    print(f"{seconds:.0f} s; other programs used {others.seconds() / seconds:.0%} of a processor meanwhile")
+            for setting in chosen:
+                with worker(a[0], setting, a[1]) as one, worker(b[0], setting, b[1]) as two:
+                    for case in [case for of, case in work if of == setting]:
+                        progress(f"pass {number + 1}: {setting}: {case}")
+                        try:
+                            _add_pass(found[setting, case], case, (one, two), setting)
+                        except WorkerError as error:
+                            failed.append(f"not compared: {setting}: {case}: {error}\n")
+            work = [key for key, each in found.items() if each.ratios and abs(each.ratio - 1) > tolerance]
+    progress("")
+    measured = {key: each for key, each in found.items() if each.ratios}
+    print(f"\nTime of {second} over that of {first}, and the latter:\n{_table(measured, chosen, groups)}\n")
+    slower = [k for k, each in measured.items() if each.ratio > 1 + tolerance and min(each.ratios) > 1]
+    other = [k for k, each in measured.items() if not each.same_bits]
+    for title, keys in ((f"slower by more than {tolerance:.0%}, in every pass", slower), ("other bits", other)):
+        print(f"{title}: {len(keys)} of {len(measured)}")
+        for setting, case in keys:
+            print(f"  {setting}: {case}: {', '.join(f'{ratio:.2f}' for ratio in measured[setting, case].ratios)}")
+    print(*dict.fromkeys(failed), sep="", end="")
+    print(f"{time.monotonic() - start:.0f} s; other programs used {others.share():.0%} of a processor meanwhile")
     return not (slower or other or failed)
 
 
-def _pass(
-    sides: tuple[Side, Side], work: dict[Setting, list[str]], found: dict[Work, Ratios], title: str
-) -> Iterator[str]:
-    """Add a ratio to `found` for each contender; what could not be measured, and why."""
-    total, done = sum(map(len, work.values())), 0
-    for setting, cases in work.items():
-        if not cases:
-            continue
-        with sides[0].worker(setting) as first, sides[1].worker(setting) as second:
-            for case in cases:
-                done += 1
-                print(
-                    f"\r{title}: {done} of {total}: {setting}: {case}".ljust(100), end="", file=sys.stderr, flush=True
-                )
-                try:
-                    _compare_case(case, setting, (first, second), found)
-                except WorkerError as error:
-                    yield f"{setting}: {case}: {error}"
-
-
-def _compare_case(case: str, setting: Setting, workers: tuple[Worker, Worker], found: dict[Work, Ratios]) -> None:
-    is_first_pass = not any(work.setting == setting and work.case == case for work in found)
-    sums = ask_all(workers, do="prepare", case=case, effort=dataclasses.asdict(_effort), sums=is_first_pass)
-    seconds: tuple[list[list[float]], list[list[float]]] = ([], [])
-    spent = 0.0
+def _add_pass(found: _Found, case: str, sides: tuple[Ask, Ask], setting: Setting) -> None:
+    sums = [ask(do="prepare", case=case, effort=dataclasses.asdict(_effort)) for ask in sides]
+    seconds: tuple[list[float], list[float]] = ([], [])
+    begin = time.monotonic()
     for number in range(_effort.rounds):
         for index in (0, 1) if number % 2 == 0 else (1, 0):
-            if setting.threads > 1:
-                time.sleep(_pause_seconds)
-            begin = time.monotonic()
-            seconds[index].append(workers[index].ask(do="time"))
-            spent += time.monotonic() - begin
-        if spent > 2 * len(sums[0]) * _effort.contender_seconds and number + 1 >= _effort.fewest_rounds:
+            time.sleep(4 * setting.pause_seconds)
+            seconds[index].append(sides[index](do="time"))
+        if time.monotonic() - begin > 4 * _effort.contender_seconds and number + 1 >= _effort.fewest_rounds:
             break
-    for i, name in enumerate(sums[0]):
-        ratios = found.setdefault(Work(setting, case, name), Ratios())
-        # What other programs do to a time only adds to it.
-        a, b = (statistics.quantiles([times[i] for times in side], n=4)[0] for side in seconds)
-        ratios.seconds.append(a)
-        ratios.ratios.append(b / a)
-        ratios.same_bits = ratios.same_bits and sums[0][name] == sums[1].get(name)
+    # What other programs do to a time only adds to it.
+    one, two = (statistics.quantiles(times, n=4)[0] for times in seconds)
+    found.ratios.append(two / one)
+    found.seconds.append(one)
+    found.same_bits = found.same_bits and sums[0] == sums[1]
 
 
-def _print_tables(found: dict[Work, Ratios], chosen: list[Setting], first: str, second: str) -> None:
-    print(f"\nTime of {second} over that of {first}, and the latter:")
-    rows = [
-        (
-            case,
-            contender,
-            *(
-                f"{ratios.ratio:.3f} ({tables.seconds_text(statistics.median(ratios.seconds))})"
-                if (ratios := found.get(Work(setting, case, contender)))
-                else ""
-                for setting in chosen
-            ),
-        )
-        for case, contender in dict.fromkeys((key.case, key.contender) for key in found)
-    ]
-    means = [
-        f"{statistics.geometric_mean([r.ratio for key, r in found.items() if key.setting == setting] or [1]):.3f}"
-        for setting in chosen
-    ]
-    header = ("case", "", *map(str, chosen))
-    print(tables.table(header, [*rows, ("geometric mean", "", *means)], range(2, len(header))))
+def _table(measured: dict[Key, _Found], chosen: list[Setting], groups: dict[str, str]) -> str:
+    def mean(setting: Setting, group: str) -> str:
+        found = [e.ratio for (s, case), e in measured.items() if s == setting and group in ("all", groups[case])]
+        return f"{statistics.geometric_mean(found or [1]):.3f}"
+
+    texts = {
+        key: f"{each.ratio:.2f} ({seconds_text(statistics.median(each.seconds))})" for key, each in measured.items()
+    }
+    rows = [(case, *(texts.get((setting, case), "") for setting in chosen)) for case in groups]
+    names = (*dict.fromkeys(groups.values()), "all")
+    rows += [(f"geometric mean, {group}", *(mean(setting, group) for setting in chosen)) for group in names]
+    return table(("", *map(str, chosen)), rows)

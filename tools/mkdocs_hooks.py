@@ -23,8 +23,6 @@ PAGES = {
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
-    "benchmarks/add.svg": "add.svg",
-    "benchmarks/encode.svg": "encode.svg",
     "examples": "examples/index.md",
     **{f"docs/{path.name}": path.name for path in (ROOT / "docs").glob("*.md")},
 }

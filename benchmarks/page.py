@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is read: benchmarks/README.md, five rows of README.md, and the bars, all made of one record."""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from benchmarks.cases import all_cases
+from benchmarks.harness import Case, Figure
+from benchmarks.record import Record
+from benchmarks.worker import root
+
+begin_mark, end_mark = "<!-- written by python -m benchmarks report: begin -->", "<!-- end -->"
+_no_gain = 1.1  # as the page says
+_noise = 0.9  # of a bar: a smaller miss is noise
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown, which also reads well on a terminal."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join(f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines)
+
+
+def digits(value: float) -> str:
+    """Two of them."""
+    text = f"{value:#.2g}"
+    return f"{float(text):.0f}" if "e+" in text else text.rstrip(".")
+
+
+def seconds_text(seconds: float) -> str:
+    units = (("ms", 1e3), ("\N{MICRO SIGN}s", 1e6), ("ns", 1e9))
+    unit, factor = next((pair for pair in units if seconds * pair[1] >= 0.995), units[-1])
+    return f"{digits(seconds * factor)} {unit}"
+
+
+_both = " / ".join  # with one thread, and with all
+
+
+def fastest(figures: dict[str, Figure], names: Iterable[str]) -> str | None:
+    """The fastest contender of these, as far as they took part."""
+    return min((name for name in names if name in figures), key=lambda name: figures[name].seconds, default=None)
+
+
+class Row:
+    """A case's figures with one thread and with all."""
+
+    def __init__(self, case: Case, record: Record) -> None:
+        self.case = case
+        self.figures = [cases[case.name] for _, cases in record.best()]
+        self.alternatives, self.limits = self._fastest("alternative"), self._fastest("limit")
+
+    def _fastest(self, kind: str) -> list[tuple[str, Figure]]:
+        found = [fastest(each, (n for n, figure in each.items() if figure.kind == kind)) for each in self.figures]
+        return [(name, each[name]) for name, each in zip(found, self.figures, strict=True) if name is not None]
+
+    def times(self) -> str:
+        return _both(digits(figure.times) for _, figure in self.alternatives)
+
+    def names(self) -> str:
+        return _both(dict.fromkeys(name for name, _ in self.alternatives))
+
+    def cells(self) -> tuple[str, ...]:
+        own = _both(seconds_text(figures["fastpe"].seconds) for figures in self.figures)
+        others = [f"{name} {seconds_text(figure.seconds)}" for name, figure in self.alternatives]
+        others = [text if i == 0 else text.removeprefix(f"{self.names()} ") for i, text in enumerate(others)]
+        return f"`{self.case.work}`", self.case.array, self.case.encoding, own, _both(others), self.times()
+
+
+def rows_of(record: Record, *pages: str) -> list[Row]:
+    """Of the cases that took part and have alternatives, in the order of the page."""
+    cases = [case for case in all_cases() if case.name in record.best()[0][1]]
+    return [row for case in cases if case.page in pages and (row := Row(case, record)).alternatives]
+
+
+def _main_table(record: Record, rows: Sequence[Row]) -> str:
+    counts = _both(str(threads) for threads, _ in record.best())
+    threads = f"{counts} thread" + ("s" if counts != "1" else "")
+    header = ("work", "array", "sin and cos", f"fastpe, {threads}", f"fastest alternative, {threads}", "times as fast")
+    return table(header, [row.cells() for row in rows])
+
+
+def _machine(record: Record) -> str:
+    machine, versions = record.machine, ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    text = (
+        f"Measured on {record.date.split()[0]}, on {machine['processor']}, {machine['system']}, processors: "
+        f"{machine['processors']}, caches of all: {machine['caches']}; {versions}; instruction set: "
+        f"{next(iter(record.settings)).split(',')[0]}. Other programs used {record.others_share:.0%} of a processor."
+    )
+    return textwrap.fill(text, 120, break_on_hyphens=False)
+
+
+def _spread(rows: Sequence[Row]) -> str:
+    """Of the ratios, said once: half of what lies between the quartiles."""
+    found = [figure for row in rows for _, figure in row.alternatives]
+    shares = sorted((figure.high - figure.low) / figure.times / 2 for figure in found)
+    return f"±{statistics.median(shares):.0%} in half of the rows, and ±{shares[-1]:.0%} at most"
+
+
+def _limits(row: Row) -> str:
+    names = _both(dict.fromkeys(f"`{name}`" for name, _ in row.limits))
+    times = _both(digits(figure.times) for _, figure in row.limits)
+    return f"* `{row.case.work}`, {row.case.array}: {times} of {names}"
+
+
+def _no_help(row: Row) -> str:
+    return f"* `{row.case.work}`, {row.case.array}, {row.case.encoding}: {row.times()} times as fast as {row.names()}"
+
+
+_page = """\
+# How fast fastpe is
+
+fastpe makes sinusoidal positional encodings and rotary embeddings on the CPU. `encode(L, d)` and `tables(L)` make the sines and
+cosines of L positions: one array of d columns, or two arrays. `add_` and `add` add them to embeddings [batch, L, d]. `embed`
+gathers the embeddings of token ids, scales them, and adds. `rotate_` and `rotate` turn queries or keys [batch, heads, L, d],
+with columns paired in halves or interleaved. A name with `_` changes its array in place. Arrays are float32 unless said otherwise.
+
+{table}
+
+* **array** says where the result goes. A "new" array is allocated by the call, with all else that the code needs. For a
+  "given" one, and "in place", all arrays are at hand.
+* **sin and cos** says where these come from. "computed": by everyone, in each call. "kept": everyone reads rows that were
+  computed before. "against a table": fastpe computes them, since by default it keeps at most 8 MiB, and others read a table.
+* **fastest alternative** is the fastest of NumPy, torch and onnxruntime doing the same work in the same state, each
+  [written](cases.py) as fast as we know how. NumPy has one thread, the others have as many as fastpe. onnxruntime takes part
+  in `rotate`.
+* **times as fast** is the ratio of these times, above 1 where fastpe is faster. Everyone takes turns, in a random order, on
+  arrays of their own, in {processes} processes, and all figures are medians. From turn to turn, ratios vary by
+  {spread}.
+* Every answer is compared with exact values before it is timed. Sines and cosines of the alternatives are off by up to
+  {worst:.0e}, since they compute angles in float32, and those of fastpe by up to {own:.0e}.
+
+{machine}
+
+![How many times as fast as the fastest alternative](speed.svg)
+
+## How near to memory
+
+The speed of fastpe, divided by that of code which only writes the array (`np.full`, `out.fill`) or changes it (`x + 1`):
+
+{limits}
+
+`import fastpe` takes {fresh[ms]} ms longer than `import numpy` by itself. A process's first call takes at most {fresh[MiB]} MiB
+of memory beyond its arrays, or {fresh[MiB without code]} MiB without the pages of fastpe's code.
+
+## Where it does not help
+
+In these cases, of the table above and others, fastpe is less than 1.1 times as fast with one thread or with all. A "first call"
+makes its encoder as well.
+
+{no_help}
+
+A model as a whole hardly gets faster: the matrix multiplications around the encoding take most of its time. fastpe runs on the
+CPU only, and has no gradients.
+
+## Not measured
+
+Machines with more than {processors} processors, ARM, macOS, Windows, and machines that other programs keep busy.
+`python -m benchmarks` measures yours in two minutes: see [CONTRIBUTING.md](../CONTRIBUTING.md#how-to-compare-speed). The
+[records](results) have more cases, and AVX2.
+"""
+
+_readme = """
+
+{table}
+
+Array: a "new" one is allocated by the call, and "in place" changes what is at hand. Sines and cosines: everyone computes them in
+each call, or reads rows that were "kept". Ratios vary by
+{spread}.
+[The page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) says how this was measured, where fastpe
+does not help, and what was not measured.
+
+{machine}
+
+"""
+
+
+def page_text(record: Record) -> str:
+    every = rows_of(record, "no", "page", "page and README")
+    rows = [row for row in every if row.case.page != "no"]
+    computed = [row for row in every if row.case.group in ("encode", "tables") and row.case.encoding == "computed"]
+    units = ("ms", "MiB", "MiB without code")
+    fresh = {unit: digits(max((v[unit] for v in record.fresh.values() if unit in v), default=0.0)) for unit in units}
+    return _page.format(
+        table=_main_table(record, rows),
+        processes=record.processes,
+        spread=_spread(rows),
+        worst=max((figure.error for row in computed for _, figure in row.alternatives), default=0.0),
+        own=max((figures["fastpe"].error for row in computed for figures in row.figures), default=0.0),
+        machine=_machine(record),
+        limits="\n".join(_limits(row) for row in rows if row.limits),
+        fresh=fresh,
+        no_help="\n".join(_no_help(row) for row in every if min(f.times for _, f in row.alternatives) < _no_gain),
+        processors=record.machine["processors"].split()[0],
+    )
+
+
+def write(record: Record) -> None:
+    """Both pages."""
+    rows, readme = rows_of(record, "page and README"), root / "README.md"
+    text = _readme.format(table=_main_table(record, rows), machine=_machine(record), spread=_spread(rows))
+    before, begin, rest = readme.read_text(encoding="utf-8").partition(begin_mark)
+    _, end, after = rest.partition(end_mark)
+    if not end:
+        raise SystemExit(f"report: README.md lacks the lines {begin_mark!r} and {end_mark!r}")
+    readme.write_text(before + begin + text + end + after, encoding="utf-8")
+    (root / "benchmarks" / "README.md").write_text(page_text(record), encoding="utf-8")
+
+
+def bars_text(record: Record) -> str:
+    """Every bar with its figures, for the terminal."""
+    rows, verdicts = [], []
+
+    def verdict(value: float, least: float) -> str:
+        verdicts.append("" if value >= least else " ~" if value >= least * _noise else " !")
+        return verdicts[-1]
+
+    for case, bar in [(each, bar) for each in all_cases() for bar in each.bars]:
+        cells = []
+        for setting, cases in record.settings.items():
+            least, figures = bar.one_thread if ", 1 thread" in setting else bar.all_threads, cases.get(case.name, {})
+            rival = fastest(figures, bar.rivals)
+            times = figures[rival].times if rival else 0.0
+            cells.append(digits(times) + verdict(times, least) if rival and least else "")
+        least_text = _both("-" if value is None else f"{value:g}" for value in (bar.one_thread, bar.all_threads))
+        if any(cells):
+            rows.append((case.name, " or ".join(bar.rivals), least_text, *cells))
+    text = table(("work", "times as fast as", "1 thread / all", *record.settings), rows)
+    for name, values in record.fresh.items():
+        unit, value = next(iter(values.items()))
+        most = {"ms": 10, "MiB": 1}[unit]
+        found = ", ".join(f"{digits(each)} {what}" for what, each in values.items())
+        text += f"\n{name}: {found}; at most {most} {unit}{verdict(most, value)}"
+    met, near = verdicts.count(""), verdicts.count(" ~")
+    return f"{text}\n{met} of {len(verdicts)} bars are met; {near} are missed by less than a tenth (~), others by more (!)\n"
