@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The usual NumPy code, which `fastpe demo` and the benchmarks compare with fastpe."""
+"""The usual NumPy code, which `fastpe demo` compares with fastpe."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-
-
-def usual_float32(out: Array) -> Array:
-    """Encode into `out` [seq_len, d_model] in a few lines, with angles in float32."""
-    seq_len, d_model = out.shape
-    position = np.arange(seq_len, dtype=np.float32)[:, None]
-    frequency = np.exp(np.arange(0, d_model, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / d_model))
-    angle = position * frequency
-    out[:, 0::2] = np.sin(angle)
-    out[:, 1::2] = np.cos(angle[:, : d_model // 2])
-    return out
 
 
 def usual_float64(out: Array) -> Array:
