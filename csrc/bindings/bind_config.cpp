@@ -3,9 +3,9 @@
 
 #include "bindings.h"
 #include "fastpe/dispatch.h"
-#include "fastpe/hardware.h"
+#include "fastpe/machine.h"
 #include "fastpe/parallel.h"
-#include "fastpe/sources/sinusoid/kept_rows.h"
+#include "fastpe/sources/sinusoid/row_cache.h"
 
 namespace fastpe::bindings {
 

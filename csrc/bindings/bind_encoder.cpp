@@ -24,10 +24,10 @@ namespace {
 
 struct BoundEncoder {
   BoundEncoder(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first)
-      : core(std::move(spec)), kept(core, max_len), first_position(first) {}
+      : core(std::move(spec)), rows(core, max_len), first_position(first) {}
 
   Encoder core;
-  KeptRows kept;
+  RowCache rows;
   std::int64_t first_position;
 };
 
@@ -47,7 +47,7 @@ void with_source(const BoundEncoder& self, const std::optional<TableView>& learn
   if (learned) {
     use(LearnedTable(*learned));
   } else {
-    use(Sinusoids(self.core, &self.kept, first_column));
+    use(Sinusoids(self.core, &self.rows, first_column));
   }
 }
 
@@ -179,8 +179,8 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
     if (inputs.lengths) set_lengths(call, inputs.lengths, extent);
   }
   if (is_out_given) refuse_shared_inputs(inputs, out);
-  const Sinusoids source(self.core, &self.kept, channels ? channels->first : 0);
-  finish(call, source, Write(writable_rows_of(out, dtype_of(dtype, "dtype"), seq_axis)));
+  const Sinusoids source(self.core, &self.rows, channels ? channels->first : 0);
+  finish(call, source, Write(writable_rows_of(out, dtype_of(dtype, "dtype"), seq_axis), !is_out_given));
   return result(out, a.out);
 }
 
@@ -230,7 +230,7 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   return result(out, a.out);
 }
 
-PyObject* warm_up_encoder(BoundEncoder& self, const WarmUpArguments& a) { return warm_up(self.core, self.kept, a); }
+PyObject* warm_up_encoder(BoundEncoder& self, const WarmUpArguments& a) { return warm_up(self.core, self.rows, a); }
 
 // ---- the class
 

@@ -72,7 +72,7 @@ const Form& form_named(PyObject* name) {
 // A row of the encoding: cosines, then sines, times the factor.
 Spec spec_of(const FrequencySpec& frequencies, double factor) {
   Spec spec;
-  spec.d_model = 2 * frequencies.count_with_copies();
+  spec.d_model = 2 * frequencies.frequency_count;
   spec.frequencies = frequencies;
   spec.interleaved = false;
   spec.cosine_first = true;
@@ -94,16 +94,16 @@ std::vector<Columns> turning_pairs(const Encoder& encoder) {
 
 // The same pairs in both directions.
 struct Directions {
-  Directions(std::int64_t pairs, bool interleaved, const std::vector<Columns>& turned)
-      : forwards{pairs, interleaved, false, turned}, backwards{pairs, interleaved, true, turned} {}
-  Pairing forwards, backwards;
+  Directions(std::int64_t pairs, bool interleaved, const std::vector<Columns>& rotated)
+      : forward{pairs, interleaved, false, rotated}, inverse{pairs, interleaved, true, rotated} {}
+  Pairing forward, inverse;
 };
 
 struct BoundRotary {
   BoundRotary(const FrequencySpec& frequencies, bool interleaved, bool is_conjugate, double factor,
               std::vector<int> frequency_axes, const Form& default_form, std::optional<std::int64_t> max_len)
       : core(spec_of(frequencies, factor)),
-        kept(core, max_len),
+        rows(core, max_len),
         pairs(frequencies.frequency_count),
         attention_factor(factor),
         conjugate(is_conjugate),
@@ -121,28 +121,8 @@ struct BoundRotary {
     return *(factor == 1.0 ? unscaled : inverse).get(make);
   }
 
-  // Fewer rows are made once, and copied: they use no table twice.
-  bool makes_rows_of_form(TableForm table, std::int64_t rows) const {
-    return has_rows_of_its_own(table) && axes.count == 0 && !kept.has_promised_rows() && rows >= block_rows;
-  }
-
-  // The encoder whose rows are those of a form: pairs, of which cosine and sine are neighbours, sines before cosines,
-  // or a tiled or repeated half of cosines and then one of sines.
-  const Encoder& encoder_of_form(TableForm table) const {
-    return *of_forms[static_cast<std::size_t>(table)].get([&] {
-      Spec spec = core.spec();
-      spec.interleaved = table == TableForm::pairs;
-      spec.cosine_first = table != TableForm::sin_cos;
-      spec.frequencies.copies = table == TableForm::tile     ? Copies::tiled
-                                : table == TableForm::repeat ? Copies::repeated
-                                                             : Copies::once;
-      spec.d_model = 2 * spec.frequencies.count_with_copies();
-      return std::make_unique<Encoder>(std::move(spec));
-    });
-  }
-
   Encoder core;
-  KeptRows kept;
+  RowCache rows;
   std::int64_t pairs;
   double attention_factor;
   bool conjugate;
@@ -150,18 +130,17 @@ struct BoundRotary {
   FrequencyAxes axes;
   const Form& form;
   Lazy<std::unique_ptr<Encoder>> unscaled, inverse;
-  std::array<Lazy<std::unique_ptr<Encoder>>, table_form_count> of_forms;
 };
 
 // Calls use(source) with rows of this factor at the call's positions.
 template <class Use>
 void with_rows(const BoundRotary& self, double factor, const Use& use) {
   const Encoder& encoder = self.encoder(factor);
-  const KeptRows* const kept = &encoder == &self.core ? &self.kept : nullptr;
+  const RowCache* const rows = &encoder == &self.core ? &self.rows : nullptr;
   if (self.axes.count > 0) {
-    use(CoordinateSinusoids(encoder, kept, self.axes));
+    use(CoordinateSinusoids(encoder, rows, self.axes));
   } else {
-    use(Sinusoids(encoder, kept, 0));
+    use(Sinusoids(encoder, rows, 0));
   }
 }
 
@@ -289,17 +268,9 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
                                                           : writable_rows_of_pairs(out[i], dtype, axes, names[i]);
   }
   if (form.is_angles) {
-    finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0]));
-  } else if (self.makes_rows_of_form(form.table, written[0].item_count * written[0].seq_len)) {
-    const Encoder& encoder = self.encoder_of_form(form.table);
-    const Sinusoids source(encoder, nullptr, 0);
-    if (arrays_of(form) == 1) {
-      finish(call, source, Write(written[0]));
-    } else {
-      finish(call, source, WriteTables(written, TableForm::halves, encoder.spec().d_model / 2));
-    }
+    finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0], !is_out_given));
   } else {
-    const WriteTables write(written, form.table, self.pairs);
+    const WriteTables write(written, form.table, self.pairs, !is_out_given);
     with_rows(self, self.attention_factor, [&](const Source& source) { finish(call, source, write); });
   }
   if (is_out_given) {
@@ -387,7 +358,7 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, bool in_place) {
   const double factor = is_inverse ? inverse_factor(self.attention_factor) : self.attention_factor;
   const Directions& directions = factor == 1.0 ? self.turning : self.all;
   const Rotate operation(std::move(rotated), arrays.extent().rows,
-                         is_inverse != self.conjugate ? directions.backwards : directions.forwards);
+                         is_inverse != self.conjugate ? directions.inverse : directions.forward);
   with_rows(self, factor, [&](const Source& source) { finish(call, source, operation); });
   if (in_place) return as_given(a.x, a);
   if (!is_out_given) return out.release().ptr();
@@ -466,8 +437,7 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   if (inputs.lengths) set_lengths(call, inputs.lengths, extent);
   arrays.refuse_shared(inputs);
   call.is_in_place = true;
-  const Rotate operation(arrays.in_place(), extent.rows,
-                         self.conjugate ? self.turning.backwards : self.turning.forwards);
+  const Rotate operation(arrays.in_place(), extent.rows, self.conjugate ? self.turning.inverse : self.turning.forward);
   with_rows(self, 1.0, [&](const Source& source) { finish(call, source, operation); });
   return as_given(a.x, a);
 }
@@ -550,7 +520,7 @@ PyObject* rotate_by_tables(std::nullptr_t, const RotateByTablesArguments& a) {
   return as_given(a.x, a);
 }
 
-PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.core, self.kept, a); }
+PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.core, self.rows, a); }
 
 // ---- the class
 

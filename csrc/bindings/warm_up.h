@@ -2,7 +2,7 @@
 // The method warm_up() of encoders and rotary embeddings.
 #pragma once
 
-#include "fastpe/sources/sinusoid/kept_rows.h"
+#include "fastpe/sources/sinusoid/row_cache.h"
 #include "method.h"
 
 namespace fastpe::bindings {
@@ -38,7 +38,7 @@ Examples
 True
 )doc");
 
-// The rows of `kept` are those of `encoder`.
-PyObject* warm_up(const Encoder& encoder, const KeptRows& kept, const WarmUpArguments& arguments);
+// The rows of `rows` are those of `encoder`.
+PyObject* warm_up(const Encoder& encoder, const RowCache& rows, const WarmUpArguments& arguments);
 
 }  // namespace fastpe::bindings

@@ -8,7 +8,7 @@ constexpr auto interruption_interval = std::chrono::milliseconds(50);
 
 }  // namespace
 
-bool Interruption::look() {
+bool Interruption::poll() {
   if (is_seen()) return true;
   const auto now = std::chrono::steady_clock::now();
   if (now - last_asked_ < interruption_interval) return false;

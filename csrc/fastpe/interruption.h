@@ -9,11 +9,11 @@
 
 namespace fastpe {
 
-// Whether a call is to stop. The calling thread may look as often as it likes; at most every 50 ms a look asks the
-// caller. All threads see the answer.
+// Whether a call is to stop. The calling thread may poll as often as it likes; at most every 50 ms the caller is asked.
+// All threads see the answer.
 class Interruption {
  public:
-  bool look();
+  bool poll();
   bool is_seen() const { return is_seen_.load(std::memory_order_relaxed); }
 
  protected:
@@ -28,16 +28,16 @@ class Interruption {
 struct Interrupted {};
 
 inline void throw_if_interrupted(Interruption* interruption) {
-  if (interruption != nullptr && interruption->look()) throw Interrupted{};
+  if (interruption != nullptr && interruption->poll()) throw Interrupted{};
 }
 
 // Checks for an interruption once in `elements_at_once` elements of an array that is read from end to end. They take
 // some milliseconds.
-class Lookout {
+class Poller {
  public:
   static constexpr std::int64_t elements_at_once = 1 << 20;
 
-  explicit Lookout(Interruption* interruption) : interruption_(interruption) {}
+  explicit Poller(Interruption* interruption) : interruption_(interruption) {}
 
   void pass(std::int64_t elements) {
     passed_ += elements;

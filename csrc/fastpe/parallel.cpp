@@ -325,7 +325,7 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
   if (!team.is_open()) {
     for (std::int64_t at = 0; at < count; at += step) {
       body(context, at, std::min(at + step, count), 0);
-      if (interruption != nullptr && at + step < count && interruption->look()) return false;
+      if (interruption != nullptr && at + step < count && interruption->poll()) return false;
     }
     return true;
   }
@@ -341,7 +341,7 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
       done_here += end - begin;
       const std::int64_t done_by_all = done.fetch_add(end - begin, std::memory_order_relaxed) + end - begin;
       if (interruption == nullptr) return true;
-      if (thread == 0 && done_by_all < count) interruption->look();
+      if (thread == 0 && done_by_all < count) interruption->poll();
       return !interruption->is_seen();
     });
     finished.fetch_add(1, std::memory_order_relaxed);
@@ -352,7 +352,7 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
     }
     // Others may still be at a long step, or not have come: this thread looks, and leaves the processor to them.
     while (finished.load(std::memory_order_relaxed) < thread_count) {
-      if (interruption != nullptr && done.load(std::memory_order_relaxed) < count && interruption->look()) return;
+      if (interruption != nullptr && done.load(std::memory_order_relaxed) < count && interruption->poll()) return;
       if (TeamPolicy::Clock::now() - end_of_work < attentive_wait) {
         std::this_thread::yield();
       } else {

@@ -97,20 +97,25 @@ inline std::int64_t sequence_of(const Positions& p, std::int64_t l) {
 
 constexpr int max_coordinates = 16;
 
-// `count` rows from l on: at consecutive integer positions, or all at one position, or one row at a fractional position
-// or at several coordinates.
-struct Run {
+// `count` rows from l on: at consecutive integer positions, ascending or descending, or all at one position; or one row
+// at a fractional position or at several coordinates.
+struct Span {
   std::int64_t l;
   std::int64_t count;
   Number position;  // of the first row; its first coordinate where there are several
-  bool is_one_position = false;
+  enum class Step { ascending, descending, none } step = Step::ascending;
   const Number* coordinates = nullptr;
+
+  bool is_one_position() const { return step == Step::none; }
+  // Of integer positions.
+  std::int64_t lowest() const { return step == Step::descending ? position.integer - (count - 1) : position.integer; }
+  std::int64_t highest() const { return step == Step::ascending ? position.integer + (count - 1) : position.integer; }
 };
 
-// Calls on_run over [l, l + count) of one row, all of them valid, the first being the valid_before-th valid one.
-template <class OnRun>
-void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count, std::int64_t valid_before,
-                  const OnRun& on_run) {
+// Calls on_span over [l, l + count) of one row, all of them valid, the first being the valid_before-th valid one.
+template <class OnSpan>
+void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count, std::int64_t valid_before,
+                   const OnSpan& on_span) {
   if (p.values.is_given()) {
     const std::int64_t value_row = p.values_per_row ? row : 0;
     const std::int64_t end = l + count;
@@ -122,25 +127,26 @@ void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int
           coordinate.data += i * p.coordinate_stride_bytes;
           coordinates[i] = coordinate.at(value_row, l);
         }
-        on_run(Run{l, 1, coordinates[0], false, coordinates});
+        on_span(Span{l, 1, coordinates[0], Span::Step::none, coordinates});
       }
       return;
     }
     if (p.values.seq_stride_bytes == 0 && count > 0) {
-      on_run(Run{l, count, p.values.at(value_row, l), true});
+      on_span(Span{l, count, p.values.at(value_row, l), Span::Step::none});
       return;
     }
     while (l < end) {
       const Number position = p.values.at(value_row, l);
-      std::int64_t stop = l + 1;
-      if (position.is_integer && position.integer <= max_position) {
-        while (stop < end) {
+      std::int64_t stop = l + 1, step = 0;
+      if (position.is_integer && -max_position <= position.integer && position.integer <= max_position) {
+        for (; stop < end; ++stop) {
           const Number next = p.values.at(value_row, stop);
-          if (!next.is_integer || next.integer != position.integer + (stop - l)) break;
-          ++stop;
+          if (step == 0) step = next.integer < position.integer ? -1 : 1;
+          if (!next.is_integer || next.integer != position.integer + step * (stop - l)) break;
         }
       }
-      on_run(Run{l, stop - l, position});
+      const bool is_descending = step < 0 && stop > l + 1;
+      on_span(Span{l, stop - l, position, is_descending ? Span::Step::descending : Span::Step::ascending});
       l = stop;
     }
   } else if (p.sequence_starts.is_given()) {
@@ -151,11 +157,11 @@ void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int
       const bool is_last = sequence + 1 >= p.sequence_count;
       const std::int64_t stop = is_last ? end : std::min(end, p.sequence_starts.integer_at(0, sequence + 1));
       if (stop <= l) continue;
-      on_run(Run{l, stop - l, number_of(first_position(p, sequence) + (l - start))});
+      on_span(Span{l, stop - l, number_of(first_position(p, sequence) + (l - start))});
       l = stop;
     }
   } else {
-    on_run(Run{l, count, number_of(first_position(p, row) + (p.count_valid_only ? valid_before : l))});
+    on_span(Span{l, count, number_of(first_position(p, row) + (p.count_valid_only ? valid_before : l))});
   }
 }
 
@@ -163,13 +169,17 @@ void for_each_run(const Positions& p, std::int64_t row, std::int64_t l, std::int
 struct PositionBounds {
   std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
   bool are_all_integers = true;
-  std::int64_t rows = 0, runs = 0;
+  std::int64_t rows = 0, spans = 0;
 
   void add(const Number& position) {
     are_all_integers = are_all_integers && position.is_integer;
     if (!position.is_integer) return;
     lowest = std::min(lowest, position.integer);
     highest = std::max(highest, position.integer);
+  }
+  void add(const Span& span) {
+    lowest = std::min(lowest, span.lowest());
+    highest = std::max(highest, span.highest());
   }
 };
 

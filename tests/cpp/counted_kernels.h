@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many streaming stores the counted kernels did, and how many threads did some that no fence followed yet; and
-// which addresses they fetched.
+// How many non-temporal stores the counted kernels did, and how many threads did some that no fence followed yet; and
+// which addresses they prefetched.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,6 @@ extern Stores stores;
 
 void count_store();
 void count_fence();
-void count_fetch(const void* address, bool into_first_level);
+void count_prefetch(const void* address, bool to_l1);
 
 }  // namespace fastpe::testing

@@ -26,9 +26,9 @@ inline Spec spec_of(std::int64_t d_model, const std::string& convention = "vaswa
 
 // An encoder and the rows that it keeps.
 struct KeepingEncoder {
-  explicit KeepingEncoder(const Spec& spec, std::int64_t max_len = 0) : core(spec), kept(core, {max_len}) {}
+  explicit KeepingEncoder(const Spec& spec, std::int64_t max_len = 0) : core(spec), rows(core, {max_len}) {}
   Encoder core;
-  KeptRows kept;
+  RowCache rows;
 };
 
 inline Rows rows_view(void* data, DType dtype, std::int64_t seq_len, std::int64_t columns) {
@@ -50,7 +50,7 @@ inline Positions positions_from(std::int64_t first) {
 
 inline void run_at(const KeepingEncoder& encoder, const Operation& operation, const Positions& positions,
                    int threads = 1) {
-  const Sinusoids source(encoder.core, &encoder.kept, 0);
+  const Sinusoids source(encoder.core, &encoder.rows, 0);
   const Validity all_valid;
   run({source, operation, positions, all_valid, threads}, nullptr);
 }
@@ -60,7 +60,8 @@ std::vector<T> encode(const KeepingEncoder& encoder, DType dtype, std::int64_t f
                       int threads = 1) {
   const std::int64_t columns = encoder.core.spec().d_model;
   std::vector<T> out(static_cast<std::size_t>(seq_len * columns));
-  run_at(encoder, Write(rows_view(out.data(), dtype, seq_len, columns)), positions_from(first_position), threads);
+  run_at(encoder, Write(rows_view(out.data(), dtype, seq_len, columns), false), positions_from(first_position),
+         threads);
   return out;
 }
 

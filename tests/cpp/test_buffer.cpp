@@ -6,7 +6,7 @@
 #include "check.h"
 #include "encode.h"
 #include "fastpe/buffer.h"
-#include "fastpe/hardware.h"
+#include "fastpe/machine.h"
 
 namespace {
 

@@ -79,7 +79,7 @@ void write_tables(const testing::KeepingEncoder& encoder, const std::string& for
   const std::int64_t columns = columns_per_pair(found) * pairs;
   const Rows first = testing::rows_view(all.data, all.dtype, all.seq_len, columns);
   const Rows second = testing::rows_view(all.data + first.bytes(), all.dtype, all.seq_len, columns);
-  testing::run_at(encoder, WriteTables({first, second}, found, pairs), positions, threads);
+  testing::run_at(encoder, WriteTables({first, second}, found, pairs, false), positions, threads);
 }
 
 std::string sum_of(const Line& line, int threads) {
@@ -110,11 +110,11 @@ std::string sum_of(const Line& line, int threads) {
     const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
     testing::run_at(encoder, Rotate({{read_only(view), view}}, 1, pairing), positions, threads);
   } else if (is_angles) {
-    run({AngleRows(encoder.core, nullptr), Write(view), positions, Validity{}, threads}, nullptr);
+    run({AngleRows(encoder.core, nullptr), Write(view, false), positions, Validity{}, threads}, nullptr);
   } else if (is_rotary) {
     write_tables(encoder, line.convention, view, positions, threads);
   } else {
-    testing::run_at(encoder, Write(view), positions, threads);
+    testing::run_at(encoder, Write(view, false), positions, threads);
   }
   return sum_of_elements(std::move(out), dtype);
 }

@@ -63,7 +63,7 @@ def test_the_search_for_weak_spots_allows_what_is_promised(name: str) -> None:
 
 
 def test_pages_state_the_budgets_of_rows_that_are_kept() -> None:
-    core = read("csrc/fastpe/sources/sinusoid/kept_rows.cpp")
+    core = read("csrc/fastpe/sources/sinusoid/row_cache.cpp")
     encoder, process = (
         re.findall(
             rf"^constexpr std::int64_t {name}_budget_bytes = std::int64_t{{(\d+)}} \* 1024 \* 1024;$",

@@ -15,9 +15,9 @@ void check_position(const Source& source, const Number& number, const std::strin
 }
 
 // The argument that gave the position of (row, l), as messages name it.
-std::string origin_of(const Positions& p, std::int64_t row, const Run& run, std::int64_t l) {
+std::string origin_of(const Positions& p, std::int64_t row, const Span& span, std::int64_t l) {
   if (p.values.is_given()) return place(p.values_name, p.value_axes, row, l);
-  const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, run.l) : row;
+  const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, span.l) : row;
   const std::string offset = p.offsets.is_given() ? "offset[" + std::to_string(index) + "]: " : "offset: ";
   return (p.is_offset_given ? offset : "") + "the position of row " + std::to_string(l);
 }
@@ -34,13 +34,13 @@ bool are_counted_rows_good(const Call& call, PositionBounds& bounds) {
     bounds.lowest = std::min(bounds.lowest, first);
     bounds.highest = std::max(bounds.highest, first + shape.seq_len - 1);
   }
-  bounds.runs = shape.rows;
+  bounds.spans = shape.rows;
   bounds.rows = shape.rows * shape.seq_len;
   const PositionRange& range = call.source.range;
   return shape.rows > 0 && bounds.lowest >= range.lowest && bounds.highest <= range.highest;
 }
 
-PositionBounds check_positions(const Call& call, Lookout& lookout) {
+PositionBounds check_positions(const Call& call, Poller& poller) {
   if (PositionBounds counted; are_counted_rows_good(call, counted)) return counted;
   PositionBounds bounds;
   const Positions& p = call.positions;
@@ -50,50 +50,50 @@ PositionBounds check_positions(const Call& call, Lookout& lookout) {
   const std::int64_t rows = varies ? shape.rows : 1;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t valid_before = 0;
-    const auto on_run = [&](const Run& run) {
-      ++bounds.runs;
-      if (run.coordinates != nullptr) {
+    const auto on_span = [&](const Span& span) {
+      ++bounds.spans;
+      if (span.coordinates != nullptr) {
         for (int i = 0; i < p.coordinate_count; ++i) {
-          const Number& coordinate = run.coordinates[i];
+          const Number& coordinate = span.coordinates[i];
           if (!source.range.has(coordinate)) {
-            source.refuse(origin_of(p, row, run, run.l) + "[" + std::to_string(i) + "]", coordinate);
+            source.refuse(origin_of(p, row, span, span.l) + "[" + std::to_string(i) + "]", coordinate);
           }
           bounds.add(coordinate);
         }
         return;
       }
-      if (run.is_one_position || !run.position.is_integer) {
-        check_position(source, run.position, origin_of(p, row, run, run.l));
-        bounds.add(run.position);
+      if (span.is_one_position() || !span.position.is_integer) {
+        check_position(source, span.position, origin_of(p, row, span, span.l));
+        bounds.add(span.position);
         return;
       }
-      const std::int64_t first = run.position.integer;
-      if (first < source.range.lowest || first > source.range.highest - (run.count - 1)) {
-        // The message names the first bad row: the run's first row, or the row after the last good position.
-        check_position(source, run.position, origin_of(p, row, run, run.l));
-        const std::int64_t i = source.range.highest - first + 1;
-        check_position(source, number_of(first + i), origin_of(p, row, run, run.l + i));
+      if (span.lowest() < source.range.lowest || span.highest() > source.range.highest) {
+        // The message names the first bad row: the span's first row, or the row after the last good position.
+        check_position(source, span.position, origin_of(p, row, span, span.l));
+        const bool is_descending = span.step == Span::Step::descending;
+        const std::int64_t first = span.position.integer;
+        const std::int64_t i = is_descending ? first - source.range.lowest + 1 : source.range.highest - first + 1;
+        check_position(source, number_of(is_descending ? first - i : first + i), origin_of(p, row, span, span.l + i));
       }
-      bounds.lowest = std::min(bounds.lowest, first);
-      bounds.highest = std::max(bounds.highest, first + run.count - 1);
+      bounds.add(span);
     };
-    for (std::int64_t begin = 0; begin < shape.seq_len; begin += Lookout::elements_at_once) {
-      const std::int64_t end = std::min(begin + Lookout::elements_at_once, shape.seq_len);
+    for (std::int64_t begin = 0; begin < shape.seq_len; begin += Poller::elements_at_once) {
+      const std::int64_t end = std::min(begin + Poller::elements_at_once, shape.seq_len);
       for_each_validity(
           call.validity, row, begin, end,
           [&](std::int64_t l, std::int64_t count) {
             bounds.rows += count;
-            for_each_run(p, row, l, count, valid_before, on_run);
+            for_each_span(p, row, l, count, valid_before, on_span);
             valid_before += count;
           },
           [](std::int64_t, std::int64_t) {});
-      lookout.pass(end - begin);
+      poller.pass(end - begin);
     }
   }
   return bounds;
 }
 
-void check_sequences(const Call& call, Lookout& lookout) {
+void check_sequences(const Call& call, Poller& poller) {
   const Positions& p = call.positions;
   if (!p.sequence_starts.is_given()) return;
   const std::int64_t seq_len = call.operation.shape().seq_len;
@@ -107,11 +107,11 @@ void check_sequences(const Call& call, Lookout& lookout) {
                                   std::to_string(seq_len));
     }
     previous = start;
-    lookout.pass(1);
+    poller.pass(1);
   }
 }
 
-void check_lengths(const Call& call, Lookout& lookout) {
+void check_lengths(const Call& call, Poller& poller) {
   const NumbersView& lengths = call.validity.lengths;
   if (!lengths.is_given()) return;
   const OperationShape& shape = call.operation.shape();
@@ -122,18 +122,18 @@ void check_lengths(const Call& call, Lookout& lookout) {
                                   ", expected 0 to the sequence length, " + std::to_string(shape.seq_len) +
                                   (length >= 0 && length <= call.validity.other_seq_len ? remedy_of_other_axis : ""));
     }
-    lookout.pass(1);
+    poller.pass(1);
   }
 }
 
 }  // namespace
 
 PositionBounds check(const Call& call, Interruption* interruption) {
-  Lookout lookout(interruption);
-  check_sequences(call, lookout);
-  check_lengths(call, lookout);
-  call.operation.check(lookout);
-  return check_positions(call, lookout);
+  Poller poller(interruption);
+  check_sequences(call, poller);
+  check_lengths(call, poller);
+  call.operation.check(poller);
+  return check_positions(call, poller);
 }
 
 }  // namespace fastpe

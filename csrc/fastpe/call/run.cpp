@@ -15,186 +15,186 @@ namespace fastpe {
 namespace {
 
 // Items and rows that one thread does at a time.
-struct Share {
+struct Work {
   Items items;
   std::int64_t l_begin, l_end;
 };
 
-// One thread's walk over its shares: it finds the rows that are valid and their positions, and has the source's rows
-// for them passed to the operation.
-class Walk {
+// Does one thread's work: it finds the rows that are valid and their positions, and has the source's rows for them
+// passed to the operation.
+class Executor {
  public:
-  Walk(const Call& call, const Plan& plan, Columns columns, char* scratch)
+  Executor(const Call& call, const Plan& plan, Columns columns, char* scratch)
       : call_(call),
         plan_(plan),
         operation_(call.operation),
         columns_(columns),
-        source_scratch_(plan.scratch.of_source(scratch)),
-        tile_(plan.scratch.tile(scratch)),
-        workspace_{plan.memory, plan.scratch.of_operation(scratch)} {
+        source_scratch_(scratch),
+        tile_(scratch + plan.scratch.tile),
+        workspace_{plan.access, scratch + plan.scratch.operation} {
     if (plan.strategy != Strategy::read_rows) {
       call.source.start(source_scratch_, operation_.shape().tile_dtype, plan.in_any_order);
     }
   }
 
-  void go(const Share& share) {
+  void execute(const Work& work) {
     if (plan_.shares_rows) {
       // Which rows are valid differs from item to item: see apply().
-      each_run(0, share.items, share.l_begin, share.l_end - share.l_begin, 0);
+      each_span(0, work.items, work.l_begin, work.l_end - work.l_begin, 0);
       return;
     }
-    if (plan_.reads_at_offsets) return read_at_offsets(share);
+    if (plan_.reads_at_offsets) return read_at_offsets(work);
     const std::int64_t items_per_row = operation_.shape().items_per_row;
-    std::int64_t row = share.items.begin / items_per_row;
-    for (std::int64_t begin = share.items.begin; begin < share.items.end; ++row) {
-      const Items items{begin, std::min(share.items.end, (row + 1) * items_per_row)};
-      go_along_row(row, items, share.l_begin, share.l_end);
+    std::int64_t row = work.items.begin / items_per_row;
+    for (std::int64_t begin = work.items.begin; begin < work.items.end; ++row) {
+      const Items items{begin, std::min(work.items.end, (row + 1) * items_per_row)};
+      execute_row(row, items, work.l_begin, work.l_end);
       begin = items.end;
     }
   }
 
  private:
-  // Does what the general walk does, for rows that have an offset and nothing else. In decoding, the steps of the
-  // general walk were a sixth of a call's time.
-  void read_at_offsets(const Share& share) {
+  // Does what the general way does, in fewer steps, for rows that have an offset and nothing else: in decoding, a call
+  // is hardly more than its steps.
+  void read_at_offsets(const Work& work) {
     constexpr std::int64_t most_items = 64;
-    const TableView& ready = plan_.ready;
-    const std::int64_t count = share.l_end - share.l_begin;
-    const Tile tile{ready.data + columns_.first * element_bytes(ready.dtype),
-                    ready.row_stride_bytes,
-                    ready.dtype,
-                    share.l_begin,
+    const TableView& rows = plan_.rows;
+    const std::int64_t count = work.l_end - work.l_begin;
+    const Tile tile{rows.data + columns_.first * element_bytes(rows.dtype),
+                    rows.row_stride_bytes,
+                    rows.dtype,
+                    work.l_begin,
                     count,
                     columns_};
-    for (std::int64_t begin = share.items.begin; begin < share.items.end;) {
-      const std::int64_t end = std::min(share.items.end, begin + most_items);
+    for (std::int64_t begin = work.items.begin; begin < work.items.end;) {
+      const std::int64_t end = std::min(work.items.end, begin + most_items);
       std::int64_t tile_offsets_bytes[most_items];
       std::int64_t found = 0;
       for (; begin + found < end; ++found) {
-        const std::int64_t position = first_position(call_.positions, begin + found) + share.l_begin;
+        const std::int64_t position = first_position(call_.positions, begin + found) + work.l_begin;
         // See rows_that_exist().
-        if (position < 0 || position > ready.rows - count) break;
-        tile_offsets_bytes[found] = position * ready.row_stride_bytes;
+        if (position < 0 || position > rows.rows - count) break;
+        tile_offsets_bytes[found] = position * rows.row_stride_bytes;
       }
-      const Place next{begin, share.l_begin + plan_.tile.segment_rows};
+      const Place next{begin, work.l_begin + plan_.tile.segment_rows};
       operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, next, workspace_);
       begin += found;
       if (begin < end) {
-        leave({begin, begin + 1}, share.l_begin, count);
+        skip({begin, begin + 1}, work.l_begin, count);
         ++begin;
       }
     }
   }
 
-  void go_along_row(std::int64_t row, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
+  void execute_row(std::int64_t row, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
     const Validity& validity = call_.validity;
     std::int64_t before = call_.positions.count_valid_only ? valid_before(validity, row, l_begin) : 0;
     for_each_validity(
         validity, row, l_begin, l_end,
         [&](std::int64_t l, std::int64_t count) {
-          each_run(row, items, l, count, before);
+          each_span(row, items, l, count, before);
           before += count;
         },
-        [&](std::int64_t l, std::int64_t count) { leave(items, l, count); });
+        [&](std::int64_t l, std::int64_t count) { skip(items, l, count); });
   }
 
   // Another thread may have changed positions, offsets or lengths since they were checked: results are then undefined,
   // but nothing outside the arrays is read.
-  std::int64_t rows_that_exist(const Run& run) const {
-    if (plan_.strategy != Strategy::read_rows) {
-      bool exist = call_.source.range.has(run.position);
-      for (int i = 1; i < call_.positions.coordinate_count; ++i) {
-        exist = exist && call_.source.range.has(run.coordinates[i]);
+  std::int64_t rows_that_exist(const Span& span) const {
+    if (span.coordinates != nullptr) {
+      for (int i = 0; i < call_.positions.coordinate_count; ++i) {
+        if (!call_.source.range.has(span.coordinates[i])) return 0;
       }
-      if (!exist) return 0;
-      const bool is_range = run.position.is_integer && !run.is_one_position;
-      return is_range ? std::min(run.count, call_.source.range.highest - run.position.integer + 1) : run.count;
+      return span.count;
     }
-    if (!run.position.is_integer || run.position.integer < 0) return 0;
-    const std::int64_t existing = std::max<std::int64_t>(plan_.ready.rows - run.position.integer, 0);
-    return run.is_one_position && existing > 0 ? run.count : std::min(existing, run.count);
+    const bool reads_rows = plan_.strategy == Strategy::read_rows;
+    if (!span.position.is_integer) return !reads_rows && call_.source.range.has(span.position) ? span.count : 0;
+    const std::int64_t lowest = reads_rows ? 0 : call_.source.range.lowest;
+    const std::int64_t highest = reads_rows ? plan_.rows.rows - 1 : call_.source.range.highest;
+    if (span.lowest() < lowest || span.position.integer > highest) return 0;
+    return span.step == Span::Step::ascending ? std::min(span.count, highest - span.position.integer + 1) : span.count;
   }
 
-  void each_run(std::int64_t row, const Items& items, std::int64_t l, std::int64_t count, std::int64_t before) {
-    for_each_run(call_.positions, row, l, count, before, [&](const Run& run) {
-      const std::int64_t existing = rows_that_exist(run);
-      if (existing == run.count) return do_run(items, run);
-      if (existing > 0) do_run(items, {run.l, existing, run.position, run.is_one_position, run.coordinates});
-      leave(items, run.l + existing, run.count - existing);
+  void each_span(std::int64_t row, const Items& items, std::int64_t l, std::int64_t count, std::int64_t before) {
+    for_each_span(call_.positions, row, l, count, before, [&](const Span& span) {
+      const std::int64_t existing = rows_that_exist(span);
+      if (existing == span.count) return execute_span(items, span);
+      if (existing > 0) execute_span(items, {span.l, existing, span.position, span.step, span.coordinates});
+      skip(items, span.l + existing, span.count - existing);
     });
   }
 
-  void do_run(const Items& items, const Run& run) {
+  void execute_span(const Items& items, const Span& span) {
     switch (plan_.strategy) {
-      case Strategy::read_rows:
-        apply({plan_.ready.row(run.position.integer) + columns_.first * element_bytes(plan_.ready.dtype),
-               run.is_one_position ? 0 : plan_.ready.row_stride_bytes, plan_.ready.dtype, run.l, run.count, columns_},
-              items);
+      case Strategy::read_rows: return read_span(items, span);
+      case Strategy::expand_into_target:
+        for (std::int64_t item = items.begin; item < items.end; ++item) expand_into_targets(item, span);
         return;
-      case Strategy::expand_into_out:
-        for (std::int64_t item = items.begin; item < items.end; ++item) {
-          if (!run.is_one_position) {
-            expand_into_sinks(item, run);
-            continue;
-          }
-          for (std::int64_t i = 0; i < run.count; ++i) expand_into_sinks(item, {run.l + i, 1, run.position});
-        }
-        return;
-      case Strategy::expand_into_tile: expand_by_tiles(items, run); return;
+      case Strategy::expand_into_tile: return expand_into_tiles(items, span);
     }
   }
 
-  void expand_into_sinks(std::int64_t item, const Run& run) {
-    const int sinks = operation_.shape().sinks;
-    if (sinks == 1) return expand_into_sink(0, item, run);
-    // Rows that consist of pieces are made some at a time, so that a piece finds the lines of the one before it in the
-    // cache.
-    for_each_part(run, run.count, [&](const Run& part) {
-      for (int number = 0; number < sinks; ++number) expand_into_sink(number, item, part);
-    });
+  void read_span(const Items& items, const Span& span) {
+    const TableView& rows = plan_.rows;
+    const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
+    apply({rows.row(span.position.integer) + columns_.first * element_bytes(rows.dtype), step * rows.row_stride_bytes,
+           rows.dtype, span.l, span.count, columns_},
+          items);
   }
 
-  // Calls on_part over a run's rows, at most `most_rows` at a time, and at most those that the source makes together.
+  // Calls on_part over a span's rows, at most `most_rows` at a time, and at most those that the source makes together.
   template <class OnPart>
-  void for_each_part(const Run& run, std::int64_t most_rows, const OnPart& on_part) const {
-    const BlockShape& blocks = call_.source.blocks;
-    for (std::int64_t done = 0; done < run.count;) {
-      Run part{run.l + done, 1, run.position, false, run.coordinates};
-      if (run.position.is_integer) {
-        part.position = number_of(run.position.integer + done);
-        const std::int64_t at_once =
-            call_.source.rows_to_block_end(part.position.integer) + (blocks.at_once - 1) * blocks.rows;
-        part.count = std::min({run.count - done, most_rows, at_once});
+  void for_each_part(const Span& span, std::int64_t most_rows, const OnPart& on_part) const {
+    if (span.is_one_position() || !span.position.is_integer) {
+      for (std::int64_t i = 0; i < span.count; ++i) {
+        on_part(Span{span.l + i, 1, span.position, Span::Step::ascending, span.coordinates});
       }
-      on_part(part);
-      done += part.count;
-    }
-  }
-
-  void expand_into_sink(int number, std::int64_t item, const Run& run) {
-    Sink sink = operation_.sink(number, item, run.l, columns_);
-    sink.memory = plan_.memory;
-    sink.memory.streaming = plan_.memory.streaming && operation_.shape().sinks == 1;
-    call_.source.expand(run, sink, source_scratch_);
-  }
-
-  void expand_by_tiles(const Items& items, const Run& run) {
-    const DType dtype = operation_.shape().tile_dtype;
-    Sink sink{};
-    sink.dtype = dtype;
-    sink.columns = columns_;
-    sink.out = tile_;
-    sink.out_row_stride_bytes = plan_.tile.row_stride_bytes;
-    sink.jump_column = operation_.shape().jump_column;
-    sink.jump_bytes = plan_.tile.jump_bytes;
-    if (run.is_one_position) {
-      call_.source.expand({run.l, 1, run.position}, sink, source_scratch_);
-      apply({tile_, 0, dtype, run.l, run.count, columns_, sink.jump_bytes}, items);
       return;
     }
-    for_each_part(run, plan_.tile.rows, [&](const Run& part) {
-      call_.source.expand(part, sink, source_scratch_);
-      apply({tile_, sink.out_row_stride_bytes, dtype, part.l, part.count, columns_, sink.jump_bytes}, items);
+    const BlockShape& blocks = call_.source.blocks;
+    const std::int64_t lowest = span.lowest();
+    for (std::int64_t done = 0; done < span.count;) {
+      const std::int64_t to_block_end = call_.source.rows_to_block_end(lowest + done);
+      const std::int64_t at_once = to_block_end == blocks.rows ? blocks.at_once * blocks.rows : to_block_end;
+      const std::int64_t count = std::min({span.count - done, most_rows, at_once});
+      const bool is_descending = span.step == Span::Step::descending;
+      const std::int64_t i = is_descending ? span.count - done - count : done;
+      on_part(Span{span.l + i, count, number_of(is_descending ? lowest + done + count - 1 : lowest + done), span.step,
+                   span.coordinates});
+      done += count;
+    }
+  }
+
+  void expand(const Span& span, const Target& target) {
+    if (span.step != Span::Step::descending) return call_.source.expand(span, target, source_scratch_);
+    call_.source.expand({span.l, span.count, number_of(span.lowest()), Span::Step::ascending, nullptr},
+                        target.reversed(span.count), source_scratch_);
+  }
+
+  void expand_into_targets(std::int64_t item, const Span& span) {
+    const int targets = operation_.shape().targets;
+    const auto expand_part = [&](const Span& part) {
+      for (int number = 0; number < targets; ++number) {
+        Target target = operation_.target(number, item, part.l, columns_);
+        target.access = plan_.access;
+        expand(part, target);
+      }
+    };
+    if (targets == 1 && !span.is_one_position()) return expand_part(span);
+    // Targets take turns, so that each finds in the cache what the one before it used.
+    for_each_part(span, span.count, expand_part);
+  }
+
+  void expand_into_tiles(const Items& items, const Span& span) {
+    const DType dtype = operation_.shape().tile_dtype;
+    const Target target{dtype, columns_, tile_, plan_.tile.row_stride_bytes};
+    if (span.is_one_position()) {
+      expand({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target);
+      return apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
+    }
+    for_each_part(span, plan_.tile.rows, [&](const Span& part) {
+      expand(part, target);
+      apply({tile_, target.out_row_stride_bytes, dtype, part.l, part.count, columns_}, items);
     });
   }
 
@@ -205,7 +205,7 @@ class Walk {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.tile.segment_rows}, workspace_);
       return;
     }
-    // Segments have one size: a short one would end before the next one is fetched.
+    // Segments have one size: a short one would end before the next one is prefetched.
     const std::int64_t segments = (tile.count + plan_.tile.segment_rows - 1) / plan_.tile.segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t first = tile.l + tile.count * segment / segments;
@@ -230,12 +230,12 @@ class Walk {
           [&](std::int64_t l, std::int64_t count) {
             operation_.apply(tile.part(l, l + count), one, {next_item, l + rows_on}, workspace_);
           },
-          [&](std::int64_t l, std::int64_t count) { leave(one, l, count); });
+          [&](std::int64_t l, std::int64_t count) { skip(one, l, count); });
     }
   }
 
-  void leave(const Items& items, std::int64_t l, std::int64_t count) {
-    for (std::int64_t item = items.begin; item < items.end; ++item) operation_.leave(item, l, count, columns_);
+  void skip(const Items& items, std::int64_t l, std::int64_t count) {
+    for (std::int64_t item = items.begin; item < items.end; ++item) operation_.skip(item, l, count, columns_);
   }
 
   const Call& call_;
@@ -260,21 +260,20 @@ class Scratch {
   AlignedBuffer<char> large_;
 };
 
-// Calls on_share over the plan's shares [begin, end), counted part by part.
-template <class OnShare>
-void for_each_share(const Plan& plan, const OperationShape& shape, std::int64_t begin, std::int64_t end,
-                    const OnShare& on_share) {
-  const Shares& shares = plan.shares;
-  const std::int64_t blocks = shares.blocks.count;
+// Calls on_work over the plan's blocks [begin, end), counted part by part.
+template <class OnWork>
+void for_each_work(const WorkUnits& units, const OperationShape& shape, std::int64_t begin, std::int64_t end,
+                   const OnWork& on_work) {
+  const std::int64_t blocks = units.blocks.count;
   while (begin < end) {
     const std::int64_t part = begin / blocks;
     // Parts of one block each are done together.
     const std::int64_t stop = blocks == 1 ? end : std::min(end, (part + 1) * blocks);
     const std::int64_t parts = blocks == 1 ? end - begin : 1;
-    const std::int64_t first_item = part * shares.part_items;
-    on_share(Share{{first_item, std::min(shape.items(), first_item + parts * shares.part_items)},
-                   shares.blocks.row(begin - part * blocks, shape.seq_len),
-                   blocks == 1 ? shape.seq_len : shares.blocks.row(stop - part * blocks, shape.seq_len)});
+    const std::int64_t first_item = part * units.part_items;
+    on_work(Work{{first_item, std::min(shape.items(), first_item + parts * units.part_items)},
+                 units.blocks.row(begin - part * blocks, shape.seq_len),
+                 blocks == 1 ? shape.seq_len : units.blocks.row(stop - part * blocks, shape.seq_len)});
     begin = stop;
   }
 }
@@ -285,19 +284,25 @@ void run(const Call& call, Interruption* interruption) {
   const OperationShape& shape = call.operation.shape();
   const PositionBounds bounds = check(call, interruption);
   if (shape.items() == 0 || shape.seq_len == 0 || shape.columns == 0) return;
-  const Plan plan = make_plan(call, bounds, interruption);
-  Scratch scratch(plan.threads * plan.scratch.bytes());
+  const Plan plan = make_plan(call, bounds);
+  if (plan.strategy != Strategy::read_rows) {
+    call.source.prepare(shape.tile_dtype, bounds, plan.wants_rows, interruption);
+  }
+  Scratch scratch(plan.threads * plan.scratch.bytes);
   for (std::int64_t first = 0; first < shape.columns; first += plan.columns_at_once) {
     const Columns columns{first, std::min(plan.columns_at_once, shape.columns - first)};
-    const bool completed =
-        parallel_for(plan.shares.count(), plan.shares.step, plan.threads, interruption,
-                     [&](std::int64_t begin, std::int64_t end, int thread) {
-                       Walk walk(call, plan, columns, scratch.data() + thread * plan.scratch.bytes());
-                       for_each_share(plan, shape, begin, end, [&walk](const Share& share) { walk.go(share); });
-                       // A fence after each call of a kernel took up to a sixth of the time, for rows of 256 bytes.
-                       if (plan.memory.streaming) active_kernels().streaming_fence();
-                     });
+    const bool completed = parallel_for(
+        plan.work.block_count(), plan.work.unit, plan.threads, interruption,
+        [&](std::int64_t begin, std::int64_t end, int thread) {
+          Executor executor(call, plan, columns, scratch.data() + thread * plan.scratch.bytes);
+          for_each_work(plan.work, shape, begin, end, [&executor](const Work& work) { executor.execute(work); });
+          if (plan.access.non_temporal) active_kernels().store_fence();
+        });
     if (!completed) throw Interrupted{};
+  }
+  if (plan.wants_rows && plan.strategy != Strategy::read_rows) {
+    call.source.keep(shape.tile_dtype, bounds, call.max_threads, interruption);
+    if (interruption != nullptr && interruption->is_seen()) throw Interrupted{};
   }
 }
 

@@ -64,7 +64,6 @@ inline NearTies near_ties(Doubles a, Doubles b) {
   return {_mm256_and_si256(from_tie, _mm256_set1_epi32(0x1ffffff8))};
 }
 inline NearTies operator|(NearTies a, NearTies b) { return {_mm256_min_epu32(a.distances, b.distances)}; }
-inline Doubles blended(Doubles a, Doubles b, Doubles choice) { return {_mm256_blendv_pd(a.v, b.v, choice.v)}; }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m256d even = _mm256_unpacklo_pd(a.v, b.v);
   const __m256d odd = _mm256_unpackhi_pd(a.v, b.v);
@@ -90,7 +89,6 @@ struct Floats {
 inline Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
 inline Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
-inline Floats blended(Floats a, Floats b, Floats choice) { return {_mm256_blendv_ps(a.v, b.v, choice.v)}; }
 inline void split_pairs(Floats& a, Floats& b) {
   const __m256 firsts = _mm256_shuffle_ps(a.v, b.v, 0x88);
   b.v = _mm256_shuffle_ps(a.v, b.v, 0xdd);
@@ -131,9 +129,7 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
 }
 
-inline void streaming_fence() { _mm_sfence(); }
-
-constexpr bool has_code_for_plain_sums = true;
+inline void store_fence() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace fastpe

@@ -61,9 +61,6 @@ inline NearTies near_ties(Doubles a, Doubles b) {
   return {_mm512_testn_epi32_mask(from_tie, _mm512_set1_epi32(0x1ffffff8))};
 }
 inline NearTies operator|(NearTies a, NearTies b) { return {_kor_mask16(a.are_near, b.are_near)}; }
-inline Doubles blended(Doubles a, Doubles b, Doubles choice) {
-  return {_mm512_mask_blend_pd(_mm512_movepi64_mask(_mm512_castpd_si512(choice.v)), a.v, b.v)};
-}
 inline void interleave(Doubles& a, Doubles& b) {
   const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
   const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
@@ -100,9 +97,6 @@ inline Floats operator-(Floats a, Floats b) {
 }
 inline Floats operator*(Floats a, Floats b) {
   return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
-}
-inline Floats blended(Floats a, Floats b, Floats choice) {
-  return {_mm256_blendv_ps(a.first, b.first, choice.first), _mm256_blendv_ps(a.second, b.second, choice.second)};
 }
 inline void split_pairs(Floats& a, Floats& b) {
   const Floats firsts{_mm256_shuffle_ps(a.first, a.second, 0x88), _mm256_shuffle_ps(b.first, b.second, 0x88)};
@@ -205,9 +199,7 @@ inline void store_bfloat16(std::uint16_t* p, WideFloats f) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(packed));
 }
 
-inline void streaming_fence() { _mm_sfence(); }
-
-constexpr bool has_code_for_plain_sums = true;
+inline void store_fence() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace fastpe

@@ -89,7 +89,7 @@ inline Floats narrow(Doubles first, Doubles second) {
   return {_mm_movelh_ps(_mm_cvtpd_ps(first.v), _mm_cvtpd_ps(second.v))};
 }
 
-inline void streaming_fence() { _mm_sfence(); }
+inline void store_fence() { _mm_sfence(); }
 
 #else
 
@@ -163,7 +163,7 @@ inline Floats narrow(Doubles first, Doubles second) {
   return {static_cast<float>(first.v), static_cast<float>(second.v)};
 }
 
-inline void streaming_fence() {}
+inline void store_fence() {}
 
 #endif
 
@@ -214,9 +214,6 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) {
 inline void load_bfloat16(const std::uint16_t* p, Floats& f) { load_halves<float32_of_bfloat16>(p, f); }
 inline void store_bfloat16(std::uint16_t* p, Floats f) { store_halves<bfloat16_of_float32>(p, f); }
 #endif
-
-// Few processors run the baseline, and a wheel has little room.
-constexpr bool has_code_for_plain_sums = false;
 
 }  // namespace
 }  // namespace fastpe

@@ -32,13 +32,9 @@ inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.fi
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;
 //   in_pair_order(v):  one element for each pair, brought into that order.
-// And where vectors are wide, for Doubles and Floats:
-//   blended(a, b, choice): b where `choice` is negative, else a;
-//   near_ties(a, b): where these Doubles may be within 3 units in the last place of a tie between two floats; it may
-//                    name some that are 4 away. `|` joins what two calls found, and any() says whether that is any.
-// It also defines has_code_for_plain_sums: whether `expand` has code of its own for sums without factors. Without it,
-// they are multiplied by 1: no bit changes, they take 2 to 11 % longer (SSE2, on Zen 3), and a fifth of the instruction
-// set's code is saved.
+// And where vectors are wide, for Doubles:
+//   near_ties(a, b): where they may be within 3 units in the last place of a tie between two floats; it may name some
+//                    that are 4 away. `|` joins what two calls found, and any() says whether that is any.
 inline void split_pairs(DoublePair& a, DoublePair& b) {
   split_pairs(a.first, a.second);
   split_pairs(b.first, b.second);
@@ -52,10 +48,6 @@ inline void join_pairs(DoublePair& a, DoublePair& b) {
   b.first = second;
   join_pairs(a.first, a.second);
   join_pairs(b.first, b.second);
-}
-template <class Choice>  // so that narrow vectors need no `blended`
-inline DoublePair blended(DoublePair a, DoublePair b, Choice choice) {
-  return {blended(a.first, b.first, choice.first), blended(a.second, b.second, choice.second)};
 }
 inline DoublePair in_pair_order(DoublePair a) { return {in_pair_order(a.first), in_pair_order(a.second)}; }
 
@@ -134,20 +126,6 @@ struct BFloat16 : BFloat16Of<Floats>, RoundedTwice {};
 using WideFloat32 = Float32Of<WideFloats>;
 using WideFloat16 = Float16Of<WideFloats>;
 using WideBFloat16 = BFloat16Of<WideFloats>;
-
-// The elements of x, and of what x is combined with, in halves of AVX-512's vectors. Where x comes from memory, whole
-// vectors of float32 are slower: sums take up to 1.2 times as long. Rotations take 1.05 times as long with one thread,
-// and the same time with two (Zen 4).
-template <class T, class Addend>
-struct InHalves {
-  using X = T;
-  using Other = Addend;
-};
-template <>
-struct InHalves<WideFloat32, WideFloat32> {
-  using X = Float32;
-  using Other = Float32;
-};
 
 template <class Element>
 inline void copy_elements(Element* to, const Element* from, std::int64_t count) {

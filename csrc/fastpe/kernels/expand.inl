@@ -1,77 +1,294 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// expand: the rows around an anchor, from its phasors.
+// expand: the rows around one or two anchors, from the anchors' phasors.
 //
-// Method: the angle addition theorem gives first the anchor itself from its group's centre, then the rows around it.
-// The rows at +row and -row come from the same two products. The arithmetic is plain multiplication and addition in
-// one fixed order.
+// Method: the angle addition theorem gives first the anchor from its group's centre, then the rows around it. The rows
+// at +distance and -distance come from the same two products. The arithmetic is plain multiplication and addition in
+// one fixed order, whichever rows are made together.
 // It reads the fine tables and anchors, which are padded, and x. It writes exactly the rows' columns, with any
 // alignment. Rows may have any stride, and out may be x.
 // Error: docs/accuracy.md has the bounds, and the largest errors that tests/oracles/weak_spots.py finds.
-//
-// NumPy's large arrays start 16 bytes behind a cache line, so all stores of a row would straddle two lines. Rows of
-// float32 are therefore stored on vectors' boundaries, but for a vector at each end, which overlaps the others. On an
-// Intel server [512, 512] then takes half of the time with AVX-512 (11 to 21 GB/s) and two thirds with AVX2 (10 to 15);
-// a seventh is saved in the rows that are in no whole pair of blocks. On Zen 4 it made 3 % of difference either way.
-//
-// Cost, in cycles for 16 float32 values (AVX-512). On Zen 4 the arithmetic alone takes 5.2 to 5.9, of which each
-// conversion of 8 values takes 1.3; storing to the second level takes 2 to 3, and both together 7 to 7.5. On Zen 5
-// these are 3.3, 2.1 and 5.6, so they overlap little.
-//
-// Where x or out is fetched ahead, panels are about as wide as each other, and the last one fetches the first one of
-// the next rows. With panels of 256 columns and a narrow last one, a third of the columns of rows of 384 came
-// unfetched: sums of one sequence from memory took 1.4 to 1.7 times as long (1.3 for 640 columns, 1.5 to 1.9 for 320;
-// Zen 4).
-//
-// These were no better on the whole (on Zen 4, if nothing else is said):
-// - pairs of (sin, cos) interleaved at the store (0 to 12 % faster in the cache with AVX-512, 20 % slower with AVX2,
-//   and each layout needs its own); tables of such pairs, spread as they are loaded (no change); one anchor at a time
-//   (20 % slower), or three or four (up to 8 %); an anchor's columns in registers; blocks of 47 or 63 rows (3 % either
-//   way, for larger tables); panels of 128, 384 or more columns (2 to 30 % slower); adding with FMA by 1 on the
-//   multipliers' ports; halving the stores that straddle two lines (3 % either way); on Zen 5 halves joined for one
-//   store (no change).
-// - tables that start 32 bytes behind a boundary, so that rows of NumPy's large arrays load them from a boundary (on an
-//   Intel server 7 % faster for these, 10 % slower for others).
-// - stores on vectors' boundaries: one loop for all columns, so that there is less code (a quarter slower, for want of
-//   registers); in rows of 64 columns (a tenth slower).
-// - fetching ahead: a row's lines at once (a fifth slower than one by one), or for writing (a third slower; a tenth in
-//   the cache on Zen 5); the fine tables (Zen 5, up to 8 % slower).
-// - for sums of [8, 8192, 1024], of whose time tiles take an eighth: tiles of two blocks (2 % faster with one thread,
-//   not with two); while these are made, fetching an item's rows of x (1 to 3 % slower) or the fine tables (3 % either
-//   way).
-// expand_streaming.inl says what was tried for streaming.
 #pragma once
 
-#include "expand_rows.inl"
-#include "expand_streaming.inl"
+#include "elements.inl"
+#include "memory.inl"
+
+namespace fastpe {
+namespace {
+
+enum class Mode { write, sum };
+
+// Columns of an expansion that are made at once, so that what all rows read stays in L1.
+constexpr std::int64_t panel_columns = 256;
+
+template <class V>
+FASTPE_ALWAYS_INLINE void rotate_phasors(V& value, V& slope, V cosine, V sine) {
+  const V rotated = value * cosine + slope * sine;
+  slope = slope * cosine - value * sine;
+  value = rotated;
+}
+
+// Some columns of an expansion, and its anchors' phasors for them. A row alone uses them once: it rotates them itself.
+template <class T, std::int64_t most_columns>
+struct Panel {
+  static constexpr bool compensated = sizeof(typename T::Element) == sizeof(double);
+
+  Panel(const Expansion& expansion, std::int64_t first_column, std::int64_t column_count)
+      : e(expansion), begin(first_column), columns(column_count) {
+    const int anchors = e.last_row > block_radius ? 2 : 1;
+    for (int i = 0; i < anchors; ++i) {
+      const Anchor at = e.anchors[i];
+      values[i] = at.values + begin;
+      slopes[i] = at.slopes + begin;
+      if (!compensated && at.cosines != nullptr && e.first_row != e.last_row) rotate_from_centre(at, i);
+    }
+  }
+  Panel(const Panel&) = delete;
+
+  const Expansion& e;
+  const std::int64_t begin, columns;
+  std::int64_t prefetch_bytes = 0;  // from this panel's columns of x to those that come next; 0: nothing is prefetched
+  const double* values[blocks_at_once] = {};
+  const double* slopes[blocks_at_once] = {};
+
+ private:
+  void rotate_from_centre(const Anchor& centre, int i) {
+    const Doubles sign = Doubles::broadcast(centre.angle_sign);
+    for (std::int64_t column = 0; column < columns; column += double_lanes) {
+      Doubles value = Doubles::load(values[i] + column), slope = Doubles::load(slopes[i] + column);
+      rotate_phasors(value, slope, Doubles::load(centre.cosines + begin + column),
+                     sign * Doubles::load(centre.sines + begin + column));
+      value.store(rotated_[i][0] + column);
+      slope.store(rotated_[i][1] + column);
+    }
+    values[i] = rotated_[i][0];
+    slopes[i] = rotated_[i][1];
+  }
+
+  alignas(64) double rotated_[compensated ? 1 : blocks_at_once][2][compensated ? 1 : most_columns + column_padding];
+};
+
+// The rows of a panel that are made together: those at one distance from `anchors` anchors, on both sides of each, or
+// on one. `from_centre`: their phasors are the centre's. All is in locals, since stores could alias an Expansion.
+template <class T, int anchors, int sides, bool from_centre = false>
+struct RowSet {
+  using Element = typename T::Element;
+  using Vector = typename T::Vector;
+  static constexpr bool compensated = sizeof(Element) == sizeof(double);
+
+  // With one side, the distance has its sign.
+  template <class AnyPanel>
+  FASTPE_ALWAYS_INLINE RowSet(const AnyPanel& p, int first_anchor, std::int64_t distance)
+      : angle_sign(Doubles::broadcast(distance < 0 ? -1.0 : 1.0)),
+        scale(T::broadcast(p.e.scale)),
+        alpha(T::broadcast(p.e.alpha)),
+        bound(Doubles::broadcast(p.e.bound)),
+        centre_sign(Doubles::broadcast(p.e.anchors[0].angle_sign)) {
+    if constexpr (from_centre) {
+      centre_cosines = p.e.anchors[0].cosines + p.begin;
+      centre_sines = p.e.anchors[0].sines + p.begin;
+    }
+    const std::int64_t table = (distance < 0 ? -distance : distance) * p.e.fine.stride + p.begin;
+    cosines = p.e.fine.cosines + table;
+    sines = p.e.fine.sines + table;
+    if constexpr (compensated) {
+      cosine_lows = p.e.fine.cosine_lows + table;
+      sine_lows = p.e.fine.sine_lows + table;
+    }
+    constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
+    for (int a = 0; a < anchors; ++a) {
+      values[a] = p.values[first_anchor + a];
+      slopes[a] = p.slopes[first_anchor + a];
+      for (int side = 0; side < sides; ++side) {
+        const std::int64_t row = (first_anchor + a) * block_rows + (sides == 2 && side == 0 ? -distance : distance);
+        const std::int64_t number = row - p.e.first_row;
+        out[a][side] = reinterpret_cast<Element*>(p.e.out + number * p.e.out_row_stride_bytes + p.begin * element_size);
+        if (p.e.x != nullptr) x[a][side] = p.e.x + number * p.e.x_row_stride_bytes + p.begin * element_size;
+      }
+    }
+  }
+
+  // Calls on_row(anchor, side, result) with float_lanes columns of each row.
+  template <Mode mode, class OnRow>
+  FASTPE_ALWAYS_INLINE void each_row(std::int64_t column, const OnRow& on_row) const {
+    const DoublePair cosine = Float64::load(cosines + column);
+    DoublePair sine = Float64::load(sines + column);
+    if constexpr (sides == 1) sine = sine * DoublePair{angle_sign, angle_sign};
+    for (int a = 0; a < anchors; ++a) {
+      DoublePair value = Float64::load(values[a] + column), slope = Float64::load(slopes[a] + column);
+      if constexpr (from_centre) {
+        rotate_phasors(value, slope, Float64::load(centre_cosines + column),
+                       DoublePair{centre_sign, centre_sign} * Float64::load(centre_sines + column));
+      }
+      const DoublePair even = value * cosine, odd = slope * sine;
+      DoublePair even_low = even, odd_low = odd;
+      if constexpr (compensated) {
+        DoublePair sine_low = Float64::load(sine_lows + column);
+        if constexpr (sides == 1) sine_low = sine_low * DoublePair{angle_sign, angle_sign};
+        even_low = value * Float64::load(cosine_lows + column);
+        odd_low = slope * sine_low;
+      }
+      for (int side = 0; side < sides; ++side) {
+        const bool is_before = sides == 2 && side == 0;
+        DoublePair sum = is_before ? even - odd : even + odd;
+        if constexpr (compensated) {
+          sum = sum + (is_before ? even_low - odd_low : even_low + odd_low);
+          sum = {sum.first.clamped(bound), sum.second.clamped(bound)};  // the last addition may leave 1 + ulp
+        }
+        if constexpr (mode == Mode::write) {
+          on_row(a, side, T::once(sum.first, sum.second));
+        } else {
+          const Vector embedding = T::load(reinterpret_cast<const Element*>(x[a][side]) + column);
+          on_row(a, side, embedding * scale + T::addend(sum.first, sum.second) * alpha);
+        }
+      }
+    }
+  }
+
+  const double* values[anchors];
+  const double* slopes[anchors];
+  const double *cosines, *sines, *cosine_lows = nullptr, *sine_lows = nullptr;
+  Element* out[anchors][sides];
+  const char* x[anchors][sides] = {};
+  Doubles angle_sign;
+  Vector scale, alpha;
+  Doubles bound;
+  const double *centre_cosines = nullptr, *centre_sines = nullptr;
+  Doubles centre_sign;
+};
+
+// Fewer columns than a vector has.
+template <class T, Mode mode, int anchors, int sides, bool from_centre>
+FASTPE_NEVER_INLINE void expand_partial(RowSet<T, anchors, sides, from_centre> rows, std::int64_t columns) {
+  using Element = typename T::Element;
+  Element embeddings[anchors][sides][float_lanes] = {};
+  if constexpr (mode == Mode::sum) {
+    for (int a = 0; a < anchors; ++a) {
+      for (int side = 0; side < sides; ++side) {
+        copy_elements(embeddings[a][side], reinterpret_cast<const Element*>(rows.x[a][side]), columns);
+        rows.x[a][side] = reinterpret_cast<const char*>(embeddings[a][side]);
+      }
+    }
+  }
+  rows.template each_row<mode>(0, [&](int a, int side, const typename T::Vector& result) {
+    store_partial<T>(rows.out[a][side], result, columns);
+  });
+}
+
+// Conversions to 16 bits, and the arithmetic of float64, take longer than stores that straddle two cache lines.
+template <class T>
+constexpr bool aligns_stores = has_wide_vectors && T::dtype == DType::float32;
+
+// How many columns to make before those that are stored on a vector's boundary, if that pays.
+template <class T, Mode mode>
+inline std::int64_t lead_columns_of(const Expansion& e) {
+  const bool pays = aligns_stores<T> && mode == Mode::write && e.columns >= 8 * float_lanes;
+  const bool are_rows_alike = e.out_row_stride_bytes % vector_bytes<T> == 0;
+  return pays && are_rows_alike ? elements_to_alignment<T>(e.out, vector_bytes<T>) : 0;
+}
+
+// The vectors at both ends of a row overlap those between. The last one is made before x can be overwritten.
+template <class T, Mode mode, int anchors, int sides, bool from_centre = false, class AnyPanel>
+FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, std::int64_t distance,
+                                         std::int64_t lead_columns) {
+  using Vector = typename T::Vector;
+  const RowSet<T, anchors, sides, from_centre> rows(p, first_anchor, distance);
+  const std::int64_t columns = p.columns, last_column = columns - float_lanes;
+  if (last_column < 0) return expand_partial<T, mode>(rows, columns);
+  const std::int64_t prefetch_bytes = p.prefetch_bytes;
+  const auto put = [&](std::int64_t column) {
+    rows.template each_row<mode>(column, [&](int a, int side, const Vector& result) {
+      if (mode == Mode::sum && prefetch_bytes != 0) {
+        const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
+        for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
+          FASTPE_PREFETCH_TO_L2(rows.x[a][side] + at + prefetch_bytes + line);
+        }
+      }
+      T::store(rows.out[a][side] + column, result);
+    });
+  };
+  Vector last[anchors][sides] = {};
+  const bool has_rest = (columns - lead_columns) % float_lanes != 0;
+  if (has_rest) {
+    rows.template each_row<mode>(last_column, [&](int a, int side, const Vector& result) { last[a][side] = result; });
+  }
+  if (lead_columns != 0) put(0);
+  for (std::int64_t column = lead_columns; column <= last_column; column += float_lanes) put(column);
+  if (has_rest) {
+    for (int a = 0; a < anchors; ++a) {
+      for (int side = 0; side < sides; ++side) T::store(rows.out[a][side] + last_column, last[a][side]);
+    }
+  }
+}
+
+inline bool is_whole_pair(const Expansion& e) {
+  return e.first_row == -block_radius && e.last_row == block_rows + block_radius;
+}
+
+template <class T, Mode mode, class AnyPanel>
+void expand_panel(const AnyPanel& p, std::int64_t lead_columns) {
+  if constexpr (sizeof(typename T::Element) < sizeof(double)) {
+    const bool is_from_centre = p.e.first_row == p.e.last_row && p.e.anchors[0].cosines != nullptr;
+    if (is_from_centre) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
+  }
+  if (is_whole_pair(p.e)) {
+    for (int anchor = 0; anchor < 2; ++anchor) expand_row_set<T, mode, 1, 1>(p, anchor, 0, lead_columns);
+    for (std::int64_t row = 1; row <= block_radius; ++row) expand_row_set<T, mode, 2, 2>(p, 0, row, lead_columns);
+    return;
+  }
+  for (int anchor = 0; anchor < 2; ++anchor) {
+    const std::int64_t first = p.e.first_row - anchor * block_rows, last = p.e.last_row - anchor * block_rows;
+    for (std::int64_t row = 0; row <= block_radius; ++row) {
+      const bool has_before = first <= -row && -row <= last, has_after = first <= row && row <= last;
+      if (row > 0 && has_before && has_after) {
+        expand_row_set<T, mode, 1, 2>(p, anchor, row, lead_columns);
+      } else if (has_before || has_after) {
+        expand_row_set<T, mode, 1, 1>(p, anchor, has_after ? row : -row, lead_columns);
+      }
+    }
+  }
+}
+
+// Panels are about as wide as each other, since each prefetches the next one.
+template <class T, Mode mode>
+void expand_panels(const Expansion& e) {
+  constexpr auto element_size = static_cast<std::int64_t>(sizeof(typename T::Element));
+  const std::int64_t count = (e.columns + panel_columns - 1) / panel_columns;
+  const std::int64_t share = (e.columns + count - 1) / count;
+  const std::int64_t width = (share + float_lanes - 1) / float_lanes * float_lanes;
+  std::int64_t lead_columns = lead_columns_of<T, mode>(e);
+  for (std::int64_t begin = 0; begin < e.columns;) {
+    const std::int64_t left = e.columns - begin, wanted = width + lead_columns;
+    Panel<T, panel_columns + 2 * column_padding> p(e, begin, wanted < left ? wanted : left);
+    if (e.prefetch) {
+      p.prefetch_bytes = p.columns < left
+                             ? p.columns * element_size
+                             : (e.last_row - e.first_row + 1) * e.x_row_stride_bytes - begin * element_size;
+    }
+    expand_panel<T, mode>(p, lead_columns);
+    lead_columns = 0;
+    begin += p.columns;
+  }
+}
+
+}  // namespace
+}  // namespace fastpe
+
+#include "expand_non_temporal.inl"
 
 namespace fastpe {
 namespace {
 
 template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
-  // Streaming halves of lines does not pay. For sums of float32, streaming whole ones would take a twentieth of the
-  // module for AVX2, and as much for the baseline, which few processors run.
-  constexpr bool streams_sums = has_wide_vectors && line_columns<T> == float_lanes;
-  if constexpr (can_stream(T::dtype) && (mode == Mode::write || streams_sums)) {
-    if (e.streaming && e.jump_bytes == 0 && expand_streaming<T, mode>(e)) return;
+  if constexpr (has_non_temporal_stores<T>) {
+    if (e.non_temporal && expand_non_temporal<T, mode>(e)) return;
   }
-  if (e.fetches_ahead) {
-    expand_panels<T, mode, Access::fetching>(e, 0, e.columns);
-  } else {
-    expand_panels<T, mode, Access::plain>(e, 0, e.columns);
-  }
+  expand_panels<T, mode>(e);
 }
 
 template <class T>
 void expand(const Expansion& e) {
-  constexpr Mode plain_sum = has_code_for_plain_sums ? Mode::add : Mode::scale_and_add;
-  if (e.x == nullptr) {
-    expand_in_mode<T, Mode::write>(e);
-  } else if (e.scale == 1.0 && e.alpha == 1.0) {
-    expand_in_mode<T, plain_sum>(e);
-  } else {
-    expand_in_mode<T, Mode::scale_and_add>(e);
-  }
+  e.x == nullptr ? expand_in_mode<T, Mode::write>(e) : expand_in_mode<T, Mode::sum>(e);
 }
 
 }  // namespace

@@ -6,11 +6,9 @@
 // bits.
 #include "angles.inl"
 #include "combine.inl"
-#include "duplicate.inl"
 #include "elements.inl"
 #include "expand.inl"
 #include "fastpe/arithmetic_checks.h"
-#include "interleave.inl"
 #include "memory.inl"
 #include "phasors.inl"
 #include "rotate.inl"
@@ -27,15 +25,13 @@ constexpr void add_dtype(Kernels& kernels) {
   kernels.combine[dtype] = combine<Wide, WideRow>;
   kernels.combine_same_dtype[dtype] = combine<Wide, Wide>;
   kernels.rotate[dtype] = rotate<Wide, WideRow>;
-  kernels.interleave[dtype] = interleave_rows<Wide>;
   if constexpr (dtype == index_of(row_dtype(T::dtype))) kernels.angles[dtype] = angles<T>;
 }
 
 constexpr Kernels make_kernels() {
   Kernels kernels;
   kernels.phasors = phasors;
-  kernels.duplicate = duplicate;
-  kernels.streaming_fence = streaming_fence;
+  kernels.store_fence = store_fence;
   add_dtype<Float32, WideFloat32, WideFloat32>(kernels);
   add_dtype<Float64, Float64, Float64>(kernels);
   add_dtype<Float16, WideFloat16, WideFloat32>(kernels);

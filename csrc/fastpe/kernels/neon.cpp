@@ -99,9 +99,7 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) {
   vst1_u16(p, vmovn_u32(vbslq_u32(is_number, rounded, vorrq_u32(high, vdupq_n_u32(0x40)))));
 }
 
-inline void streaming_fence() {}
-
-constexpr bool has_code_for_plain_sums = true;
+inline void store_fence() {}
 
 }  // namespace
 }  // namespace fastpe

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// out = x * scale + alpha * PE, in place where out is x. Rows that are not valid are left as they are, or copied.
+// out = x * scale + alpha * PE, in place where out is x. Rows that are not valid stay as they are, or are copied.
 #pragma once
 
+#include "fastpe/kernels/kernels.h"
 #include "operation.h"
 
 namespace fastpe {
 
-struct Combination;
-
 struct Factors {
   double scale = 1.0, alpha = 1.0;
 };
+
+// The sum of rows and `rows` of the tile from l on, but for x and out.
+Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
+                           const Access& access);
+void combine(const Combination& combination, DType dtype, DType addend_dtype);
 
 class Add final : public Operation {
  public:
@@ -22,12 +26,13 @@ class Add final : public Operation {
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,
                      const Workspace& workspace) const override;
-  Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
-  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  Target target(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
+  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
+  bool is_in_place() const { return x_.data == out_.data; }
   const char* x_at(const Place& place, const Columns& columns) const;
-  void fetch_ahead(const Place& next, const Tile& tile, const Memory& memory, Combination& combination) const;
+  void set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const;
   void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   void add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.

@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "combine.h"
 #include "copy.h"
 #include "fastpe/messages.h"
 
@@ -14,7 +13,7 @@ namespace {
 
 OperationShape shape_of(const Rows& out, std::int64_t rows) {
   OperationShape shape = shape_of_writing(out, rows);
-  shape.reads_items = true;
+  shape.reads_items = shape.may_bypass_cache = true;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
   return shape;
 }
@@ -30,7 +29,7 @@ Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& 
       out_(out),
       factors_(factors) {}
 
-void Gather::check(Lookout& lookout) const {
+void Gather::check(Poller& poller) const {
   for (std::int64_t item = 0; item < out_.item_count; ++item) {
     for (std::int64_t l = 0; l < out_.seq_len; ++l) {
       const std::int64_t id = ids_.integer_at(item, l);
@@ -39,7 +38,7 @@ void Gather::check(Lookout& lookout) const {
                                 ", expected 0 to " + std::to_string(vocabulary_.rows - 1) + ": table has " +
                                 std::to_string(vocabulary_.rows) + " rows");
       }
-      lookout.pass(1);
+      poller.pass(1);
     }
   }
 }
@@ -60,29 +59,29 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
   const std::int64_t bytes = element_bytes(out_.dtype);
   const std::int64_t end = tile.l + tile.count;
   const bool is_strided = !out_.has_contiguous_rows();
-  const Memory memory = is_strided ? Memory{} : workspace.memory;
+  const Access access = is_strided ? Access{} : workspace.access;
   for (std::int64_t l = tile.l; l < end;) {
     const std::int64_t rows = is_strided ? 1 : std::min(most_rows, end - l);
-    // Gathered rows come from memory however small the output is, so the row after these is fetched always.
+    // Gathered rows come from memory however small the output is, so the row after these is always prefetched.
     const Place after = l + rows < end ? Place{item, l + rows} : next;
     const bool has_next = after.l < out_.seq_len && after.item < out_.item_count;
     std::int64_t x_offsets_bytes[most_rows + 1];
     for (std::int64_t i = 0; i < rows; ++i) x_offsets_bytes[i] = embedding_offset_bytes({item, l + i});
     x_offsets_bytes[rows] = has_next ? embedding_offset_bytes(after) : x_offsets_bytes[rows - 1];
-    Combination c = combination_of(tile, l, rows, factors_, memory);
+    Combination c = combination_of(tile, l, rows, factors_, access);
     c.x = vocabulary_.data + tile.columns.first * bytes;
     c.x_offsets_bytes = x_offsets_bytes;
     char* const out = out_.row(item, l, tile.columns.first);
     c.out = is_strided ? workspace.scratch : out;
     c.out_row_stride_bytes = out_.seq_stride_bytes;
-    if (memory.fetches_ahead) c.next_out = c.out + c.out_row_stride_bytes;
+    if (access.prefetch && !access.non_temporal) c.next_out = c.out + c.out_row_stride_bytes;
     combine(c, out_.dtype, tile.dtype);
     if (is_strided) copy_row(out, out_.column_stride_bytes, workspace.scratch, bytes, tile.columns.count, bytes);
     l += rows;
   }
 }
 
-void Gather::leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Gather::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   for (std::int64_t i = 0; i < count; ++i) {
     copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes,

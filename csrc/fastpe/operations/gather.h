@@ -12,9 +12,9 @@ class Gather final : public Operation {
   Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out, std::int64_t rows,
          const Factors& factors);
 
-  void check(Lookout& lookout) const override;
+  void check(Poller& poller) const override;
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
   // It lies in the vocabulary even if the id has changed since it was checked.

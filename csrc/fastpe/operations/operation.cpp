@@ -9,14 +9,12 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t rows) {
   OperationShape shape;
   shape.rows = rows;
   shape.items_per_row = rows > 0 ? out.item_count / rows : 0;
-  shape.inner_items = out.inner_count;
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
   shape.columns_at_once = columns_at_once(out.columns, out.column_stride_bytes, element_bytes(out.dtype));
   shape.dtype = out.dtype;
   shape.tile_dtype = row_dtype(out.dtype);
   shape.bytes_written = out.bytes();
-  shape.out_address = reinterpret_cast<std::uintptr_t>(out.data);
   shape.has_contiguous_rows = out.has_contiguous_rows();
   return shape;
 }

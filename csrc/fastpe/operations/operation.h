@@ -8,30 +8,24 @@
 #include <cstdint>
 
 #include "fastpe/interruption.h"
-#include "fastpe/tile.h"
+#include "fastpe/rows.h"
 
 namespace fastpe {
 
 struct OperationShape {
   std::int64_t rows = 1;  // of arguments
   std::int64_t items_per_row = 1;
-  std::int64_t inner_items = 1;  // that lie inside of the sequence, so that their rows of one position are neighbours
   std::int64_t seq_len = 0;
   std::int64_t columns = 0;          // of the encoding, which may be fewer than an item's
   std::int64_t columns_at_once = 0;  // that one pass over the rows takes
-  // A tile has the columns from here on behind all rows of the others, so that neither part has gaps between its rows;
-  // 0: each row is in one piece.
-  std::int64_t jump_column = 0;
-  DType dtype = DType::float32;  // of what is written
+  DType dtype = DType::float32;      // of what is written
   DType tile_dtype = DType::float32;
   std::int64_t bytes_written = 0;
-  std::uintptr_t out_address = 0;
   bool reads_items = false;  // besides writing them
   bool is_in_place = false;
-  bool is_sum = false;
-  bool is_rotation = false;
+  bool may_bypass_cache = false;
   bool has_contiguous_rows = true;
-  int sinks = 0;                   // places of an item's rows, if they may be written as they are made, without a tile
+  int targets = 0;                 // of an item's rows, if they may be written where they are made; else 0
   std::int64_t scratch_bytes = 0;  // of one thread
 
   std::int64_t items() const { return rows * items_per_row; }
@@ -41,7 +35,7 @@ struct OperationShape {
 OperationShape shape_of_writing(const Rows& out, std::int64_t rows);
 
 // Items and places are passed by reference. By value, GCC stores their members one by one and loads both at once, which
-// waits until all earlier stores have left the processor: on an Intel server, a twelfth of the time to decode 64 rows.
+// waits for the stores.
 struct Items {
   std::int64_t begin, end;
   std::int64_t count() const { return end - begin; }
@@ -52,7 +46,7 @@ struct Place {
 };
 
 struct Workspace {
-  Memory memory;
+  Access access;
   char* scratch;  // shape().scratch_bytes
 };
 
@@ -61,7 +55,7 @@ class Operation {
   const OperationShape& shape() const { return shape_; }
 
   // Checks values that are not positions, before the first write. Throws std::out_of_range, or Interrupted.
-  virtual void check(Lookout& /*lookout*/) const {}
+  virtual void check(Poller& /*poller*/) const {}
 
   // Does the operation with the tile's rows for each of the items. The rows at `next` will probably be done afterwards.
   virtual void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const = 0;
@@ -71,11 +65,13 @@ class Operation {
   virtual void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
                              const Place& next, const Workspace& workspace) const;
 
-  // One of the places of an item's rows from l on, and which columns of the encoding it takes.
-  virtual Sink sink(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const { return {}; }
+  // One of the targets of an item's rows from l on.
+  virtual Target target(int /*number*/, std::int64_t /*item*/, std::int64_t /*l*/, Columns /*columns*/) const {
+    return {};
+  }
 
   // Gives rows that are not valid their values.
-  virtual void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;
+  virtual void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;
 
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;

@@ -6,7 +6,6 @@
 
 #include "copy.h"
 #include "fastpe/dispatch.h"
-#include "fastpe/hardware.h"
 
 namespace fastpe {
 namespace {
@@ -21,9 +20,7 @@ OperationShape shape_of(const std::vector<RotatedArray>& arrays, std::int64_t ro
   OperationShape shape = shape_of_writing(arrays.front().out, rows);
   shape.columns = shape.columns_at_once = 2 * pairing.pairs;
   shape.items_per_row = shape.bytes_written = 0;
-  shape.reads_items = true;
-  shape.is_in_place = true;
-  shape.is_rotation = true;
+  shape.reads_items = shape.is_in_place = true;
   for (const RotatedArray& array : arrays) {
     shape.items_per_row += rows > 0 ? array.out.item_count / rows : 0;
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
@@ -52,36 +49,35 @@ Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
   return {*array, row * heads_per_row + head, std::min(most, heads_per_row - head)};
 }
 
-void Rotate::fetch_ahead(const Place& next, const Memory& memory, Rotation& rotation) const {
-  rotation.fetches_close = memory.fetches_close;
-  if (!memory.fetches_ahead || next.l >= shape_.seq_len || next.item >= shape_.items()) return;
+void Rotate::set_prefetch(const Place& next, const Access& access, Rotation& rotation) const {
+  rotation.prefetch_to_l1 = access.prefetch_to_l1;
+  if (!access.prefetch || next.l >= shape_.seq_len || next.item >= shape_.items()) return;
   const Heads heads = heads_at(next.item, 1);
   rotation.next_x = heads.array.x.row(heads.first, next.l);
-  if (!is_in_place(heads.array) && !rotation.streaming) rotation.next_out = heads.array.out.row(heads.first, next.l);
+  if (!is_in_place(heads.array)) rotation.next_out = heads.array.out.row(heads.first, next.l);
 }
 
 void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const {
   const std::int64_t bytes = element_bytes(shape_.dtype), table_bytes = element_bytes(shape_.tile_dtype);
   const auto kernel = active_kernels().rotate[index_of(shape_.dtype)];
-  for (const Columns& turned : pairing_.turned) {
-    const std::int64_t first_bytes = (pairing_.interleaved ? 2 : 1) * turned.first * bytes;
+  for (const Columns& rotated : pairing_.rotated) {
+    const std::int64_t first_bytes = (pairing_.interleaved ? 2 : 1) * rotated.first * bytes;
     Rotation part = rotation;
-    part.pairs = turned.count;
+    part.pairs = rotated.count;
     part.half = pairing_.pairs;
     part.interleaved = pairing_.interleaved;
-    part.backwards = pairing_.backwards;
-    part.in_halves = processor_traits().rotates_in_halves;
+    part.inverse = pairing_.inverse;
     part.out += first_bytes;
     part.x += first_bytes;
     if (part.next_x != nullptr) part.next_x += first_bytes;
     if (part.next_out != nullptr) part.next_out += first_bytes;
-    part.cosines = table_row + turned.first * table_bytes;
+    part.cosines = table_row + rotated.first * table_bytes;
     part.sines = part.cosines + pairing_.pairs * table_bytes;
     kernel(part);
   }
 }
 
-// Whether the heads are one inner axis, in both arrays: a share may begin within one and end within the next.
+// Whether the heads are one inner axis, in both arrays: a work unit may begin within one and end within the next.
 bool Rotate::are_inner_heads(const Heads& heads) {
   const RotatedArray& array = heads.array;
   return heads.count > 1 && heads.count == array.out.inner_count && heads.count == array.x.inner_count &&
@@ -122,8 +118,7 @@ void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64
   rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
   rotation.table_row_stride_bytes = tile.row_stride_bytes;
   rotation.rows = tile.count;
-  rotation.streaming = is_streamed(array, rotation, workspace.memory);
-  fetch_ahead(next, workspace.memory, rotation);
+  set_prefetch(next, workspace.access, rotation);
   rotate_rows(rotation, tile.row(tile.l));
 }
 
@@ -138,8 +133,7 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
     rotation.x = array.x.row(heads.first, l);
     rotation.x_row_stride_bytes = array.x.inner_stride_bytes;
     rotation.rows = heads.count;
-    rotation.streaming = is_streamed(array, rotation, workspace.memory);
-    fetch_ahead({first_item, l + 1}, workspace.memory, rotation);
+    set_prefetch({first_item, l + 1}, workspace.access, rotation);
     rotate_rows(rotation, tile.row(l));
   }
 }
@@ -157,19 +151,12 @@ void Rotate::rotate_strided_row(const Tile& tile, const RotatedArray& array, std
   copy_row(array.out.row(item, l), array.out.column_stride_bytes, scratch, bytes, columns, bytes);
 }
 
-bool Rotate::turns_all() const { return pairing_.turned.size() == 1 && pairing_.turned[0].count == pairing_.pairs; }
-
-bool Rotate::is_streamed(const RotatedArray& array, const Rotation& rotation, const Memory& memory) const {
-  const std::int64_t row_bytes = shape_.columns * element_bytes(shape_.dtype);
-  const bool has_gaps = rotation.out_row_stride_bytes != row_bytes;
-  return memory.streaming && !is_in_place(array) && turns_all() && !has_gaps && row_bytes <= most_streamed_row_bytes &&
-         rotation.rows * row_bytes >= most_streamed_row_bytes;
-}
+bool Rotate::rotates_all() const { return pairing_.rotated.size() == 1 && pairing_.rotated[0].count == pairing_.pairs; }
 
 void Rotate::copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const {
   if (is_in_place(array)) return;
   const std::int64_t bytes = element_bytes(shape_.dtype);
-  const std::int64_t first = turns_all() ? shape_.columns : 0;
+  const std::int64_t first = rotates_all() ? shape_.columns : 0;
   if (first == array.out.columns) return;
   for (std::int64_t i = l; i < l + count; ++i) {
     copy_row(array.out.row(item, i, first), bytes, array.x.row(item, i, first), bytes, array.out.columns - first,
@@ -177,7 +164,7 @@ void Rotate::copy_rest(const RotatedArray& array, std::int64_t item, std::int64_
   }
 }
 
-void Rotate::leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
+void Rotate::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
   const Heads heads = heads_at(item, 1);
   if (is_in_place(heads.array)) return;
   const RotatedArray& array = heads.array;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pairs of columns turned by the angles of rows that hold cosines, then sines: in place, or from x into out. Arrays
+// Pairs of columns rotated by the angles of rows that hold cosines, then sines: in place, or from x into out. Arrays
 // that have the same positions are turned in one call, so that each row of cosines and sines is made once. Rows that
-// are not valid are left as they are, or copied.
+// are not valid stay as they are, or are copied.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@ namespace fastpe {
 
 struct Rotation;  // what the kernel takes
 
-// Which columns are pairs, and which of the pairs are turned; all others keep their bits.
+// Which columns are pairs, and which of the pairs are rotated; all others keep their bits.
 struct Pairing {
   std::int64_t pairs = 0;
-  bool interleaved = false;     // (2k, 2k + 1), else (k, k + pairs)
-  bool backwards = false;       // turned by the negative angles
-  std::vector<Columns> turned;  // ranges of pairs
+  bool interleaved = false;      // (2k, 2k + 1), else (k, k + pairs)
+  bool inverse = false;          // by the negative angles
+  std::vector<Columns> rotated;  // ranges of pairs
 };
 
 struct RotatedArray {
@@ -31,7 +31,7 @@ class Rotate final : public Operation {
   Rotate(std::vector<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
   // Items of one array that one row of arguments belongs to.
@@ -42,7 +42,7 @@ class Rotate final : public Operation {
   // The heads from `item` on that belong to the same array and row, at most `most` of them.
   Heads heads_at(std::int64_t item, std::int64_t most) const;
   static bool are_inner_heads(const Heads& heads);
-  void fetch_ahead(const Place& next, const Memory& memory, Rotation& rotation) const;
+  void set_prefetch(const Place& next, const Access& access, Rotation& rotation) const;
   void rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, const Place& next,
                    const Workspace& workspace) const;
   // `first_item` is the first of the heads, counted over all arrays.
@@ -51,10 +51,9 @@ class Rotate final : public Operation {
   void rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,
                           char* scratch) const;
   void rotate_rows(const Rotation& rotation, const char* table_row) const;
-  // Copies the columns that are not turned, if out is not x.
+  // Copies the columns that are not rotated, if out is not x.
   void copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
-  bool turns_all() const;
-  bool is_streamed(const RotatedArray& array, const Rotation& rotation, const Memory& memory) const;
+  bool rotates_all() const;
 
   std::vector<RotatedArray> arrays_;
   const Pairing& pairing_;

@@ -6,17 +6,18 @@
 namespace fastpe {
 namespace {
 
-OperationShape shape_of(const Rows& out) {
+OperationShape shape_of(const Rows& out, bool is_new) {
   // Each item is its own row of arguments: to copy rows that are only written takes as long as to make them again.
   OperationShape shape = shape_of_writing(out, out.item_count);
   shape.tile_dtype = out.dtype;
-  shape.sinks = shape.has_contiguous_rows ? 1 : 0;
+  shape.may_bypass_cache = !is_new;
+  shape.targets = shape.has_contiguous_rows ? 1 : 0;
   return shape;
 }
 
 }  // namespace
 
-Write::Write(const Rows& out) : Operation(shape_of(out)), out_(out) {}
+Write::Write(const Rows& out, bool is_new) : Operation(shape_of(out, is_new)), out_(out) {}
 
 void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& /*workspace*/) const {
   const std::int64_t bytes = element_bytes(out_.dtype), row_bytes = tile.columns.count * bytes;
@@ -34,16 +35,16 @@ void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, c
   }
 }
 
-Sink Write::sink(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
-  Sink sink{};
-  sink.dtype = out_.dtype;
-  sink.columns = columns;
-  sink.out = out_.row(item, l, columns.first);
-  sink.out_row_stride_bytes = out_.seq_stride_bytes;
-  return sink;
+Target Write::target(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
+  Target target{};
+  target.dtype = out_.dtype;
+  target.columns = columns;
+  target.out = out_.row(item, l, columns.first);
+  target.out_row_stride_bytes = out_.seq_stride_bytes;
+  return target;
 }
 
-void Write::leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Write::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   for (std::int64_t i = 0; i < count; ++i) {
     char* const row = out_.row(item, l + i);

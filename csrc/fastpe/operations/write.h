@@ -8,11 +8,12 @@ namespace fastpe {
 
 class Write final : public Operation {
  public:
-  explicit Write(const Rows& out);
+  // `is_new`: the call made the array, so that its memory has no pages yet.
+  Write(const Rows& out, bool is_new);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  Sink sink(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
-  void leave(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  Target target(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
+  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
   Rows out_;

@@ -68,12 +68,12 @@ void RotaryTables::refuse(const std::string& where, const Number& position) cons
                           " rows; pass longer tables or smaller positions");
 }
 
-void RotaryTables::expand(const Run& run, const Sink& sink, char* /*scratch*/) const {
-  for (std::int64_t i = 0; i < run.count; ++i) {
-    char* const row = sink.out + i * sink.out_row_stride_bytes;
-    const std::int64_t position = run.position.integer + i;
-    convert_row(cosines_.row(position), cosines_.dtype, row, sink.dtype, pairs_);
-    convert_row(sines_.row(position), sines_.dtype, row + pairs_ * element_bytes(sink.dtype), sink.dtype, pairs_);
+void RotaryTables::expand(const Span& span, const Target& target, char* /*scratch*/) const {
+  for (std::int64_t i = 0; i < span.count; ++i) {
+    char* const row = target.out + i * target.out_row_stride_bytes;
+    const std::int64_t position = span.position.integer + i;
+    convert_row(cosines_.row(position), cosines_.dtype, row, target.dtype, pairs_);
+    convert_row(sines_.row(position), sines_.dtype, row + pairs_ * element_bytes(target.dtype), target.dtype, pairs_);
   }
 }
 

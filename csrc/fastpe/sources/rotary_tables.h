@@ -14,11 +14,8 @@ class RotaryTables final : public Source {
       : Source({0, cosines.rows - 1, false}, {32, 1}), cosines_(cosines), sines_(sines), pairs_(pairs) {}
 
   [[noreturn]] void refuse(const std::string& where, const Number& position) const override;
-  bool has_ready_rows(DType, const PositionBounds&) const override { return false; }
-  TableView ready_rows(DType, const PositionBounds&, int, Interruption*) const override { return {}; }
-  bool expands() const override { return true; }
   std::int64_t rows_to_block_end(std::int64_t position) const override { return blocks.rows - position % blocks.rows; }
-  void expand(const Run& run, const Sink& sink, char* scratch) const override;
+  void expand(const Span& span, const Target& target, char* scratch) const override;
 
  private:
   TableView cosines_, sines_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A source yields rows for positions: rows that are ready, or rows that it expands where they are wanted.
+// A source yields rows for positions: rows that are there already, or rows that it makes where they are wanted.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "fastpe/interruption.h"
 #include "fastpe/positions.h"
-#include "fastpe/tile.h"
+#include "fastpe/rows.h"
 
 namespace fastpe {
 
@@ -23,10 +23,10 @@ struct PositionRange {
   }
 };
 
-// Blocks of positions whose rows share work. A thread's share of a sequence should therefore end where a block ends.
+// Blocks of positions whose rows share work: they are made together, `at_once` blocks from a block's start on.
 struct BlockShape {
   std::int64_t rows;
-  std::int64_t at_once;  // adjacent blocks that are made together
+  std::int64_t at_once;
 };
 
 class Source {
@@ -37,26 +37,26 @@ class Source {
   // Throws an error that says why a position is not in the range.
   [[noreturn]] virtual void refuse(const std::string& where, const Number& position) const = 0;
 
-  // Whether rows of this dtype are ready for all positions within the bounds, or should be made ready.
-  virtual bool has_ready_rows(DType dtype, const PositionBounds& bounds) const = 0;
-  // The rows from position 0 on, of which those within the bounds are ready. If data is null, they cannot be had now
-  // and have to be expanded. Throws Interrupted.
-  virtual TableView ready_rows(DType dtype, const PositionBounds& bounds, int max_threads,
-                               Interruption* interruption) const = 0;
+  // The rows from position 0 on, of which those within the bounds are there; or no data.
+  virtual TableView find(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
+  // After a call that would have used them: keeps rows within the bounds for later calls, or does not. No call notices.
+  virtual void keep(DType /*dtype*/, const PositionBounds& /*bounds*/, int /*max_threads*/,
+                    Interruption* /*interruption*/) const noexcept {}
 
-  // The rest is for sources that can expand rows.
-  virtual bool expands() const { return false; }
+  // Whether rows are made; if not, find() has them all, and the rest is not called.
+  virtual bool expands() const { return true; }
   // How many positions there are from this one to the end of its block.
   virtual std::int64_t rows_to_block_end(std::int64_t /*position*/) const { return 1; }
-  // Makes what expand() needs for positions within the bounds, so that it allocates nothing. Throws Interrupted.
-  virtual void prepare(DType /*dtype*/, const PositionBounds& /*bounds*/, int /*max_threads*/,
+  // Makes what expand() needs for positions within the bounds, and keep() if it will be called. Throws Interrupted, or
+  // std::bad_alloc.
+  virtual void prepare(DType /*dtype*/, const PositionBounds& /*bounds*/, bool /*will_keep*/,
                        Interruption* /*interruption*/) const {}
   virtual bool is_prepared(DType /*dtype*/) const { return true; }
-  // Of one thread, on a cache line's boundary: what it keeps from one expansion to the next.
+  // Of one thread, on a cache line's boundary: what it has from one expansion to the next.
   virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*in_any_order*/) const { return 0; }
   virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*in_any_order*/) const {}
-  // Writes the run's rows into the sink.
-  virtual void expand(const Run& /*run*/, const Sink& /*sink*/, char* /*scratch*/) const {}
+  // Writes the rows of a span that is not descending.
+  virtual void expand(const Span& /*span*/, const Target& /*target*/, char* /*scratch*/) const {}
 
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;

@@ -11,8 +11,8 @@ class LearnedTable final : public Source {
   explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {1, 1}), table_(table) {}
 
   [[noreturn]] void refuse(const std::string& where, const Number& position) const override;
-  bool has_ready_rows(DType, const PositionBounds&) const override { return true; }
-  TableView ready_rows(DType, const PositionBounds&, int, Interruption*) const override { return table_; }
+  bool expands() const override { return false; }
+  TableView find(DType, const PositionBounds&) const override { return table_; }
 
  private:
   TableView table_;

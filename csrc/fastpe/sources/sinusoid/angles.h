@@ -18,10 +18,7 @@ class AngleRows final : public Source {
   [[noreturn]] void refuse(const std::string& where, const Number& position) const override {
     refuse_position(where, position);
   }
-  bool has_ready_rows(DType, const PositionBounds&) const override { return false; }
-  TableView ready_rows(DType, const PositionBounds&, int, Interruption*) const override { return {}; }
-  bool expands() const override { return true; }
-  void expand(const Run& run, const Sink& sink, char* scratch) const override;
+  void expand(const Span& span, const Target& target, char* scratch) const override;
 
  private:
   const Encoder& encoder_;

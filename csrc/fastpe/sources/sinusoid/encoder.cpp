@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "blocks.h"
+#include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
 
 namespace fastpe {
@@ -40,7 +43,7 @@ Spec checked(Spec spec) {
   const FrequencySpec& f = spec.frequencies;
   require(spec.d_model >= 1, "d_model: expected at least 1");
   require_at_most(spec.d_model, max_d_model, "d_model", "2**20");
-  require(f.frequency_count >= 0 && f.count_with_copies() <= spec.d_model, "frequency_count: expected 0 to d_model");
+  require(f.frequency_count >= 0 && f.frequency_count <= spec.d_model, "frequency_count: expected 0 to d_model");
   require(f.given.empty() || static_cast<std::int64_t>(f.given.size()) == f.frequency_count,
           "freqs: expected frequency_count values");
   require_finite(f.base, f.base > 0.0, "base", " above 0");
@@ -50,15 +53,38 @@ Spec checked(Spec spec) {
   return spec;
 }
 
+constexpr std::int64_t most_slots = 8;
+
+// An angle more costs accuracy, so every anchor has phasors of its own in float64.
+bool is_compensated(DType dtype) { return dtype == DType::float64; }
+
+// Positions in any order need the groups of a sequence again; consecutive positions do not.
+std::int64_t slots_for(DType dtype, bool in_any_order) {
+  return in_any_order && !is_compensated(dtype) ? most_slots : blocks_at_once;
+}
+
 }  // namespace
+
+// At the head of a thread's scratch memory: phasors that its next expansions may want again.
+struct alignas(cache_line_bytes) Encoder::AnchorCache {
+  static constexpr std::int64_t no_anchor = INT64_MIN;
+  static constexpr std::int64_t at_fraction = INT64_MIN + 1;  // the first slot has the position `fraction` itself
+
+  bool compensated;
+  double fraction;
+  std::int64_t slots;
+  std::int64_t stride;
+  std::int64_t anchors[most_slots];
+
+  double* values(std::int64_t slot) { return reinterpret_cast<double*>(this + 1) + slot * stride; }
+  double* slopes(std::int64_t slot) { return values(slots + slot); }
+};
 
 Encoder::Encoder(Spec spec)
     : spec_(checked(std::move(spec))),
       frequencies_(make_frequencies(spec_.frequencies, block_rows, column_padding)),
-      frequency_count_(spec_.frequencies.count_with_copies()),
-      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))),
-      columns_to_repeat_(!spec_.interleaved && spec_.d_model == 2 * frequency_count_ ? frequency_count_
-                                                                                     : spec_.d_model) {}
+      frequency_count_(spec_.frequencies.frequency_count),
+      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {}
 
 Phasors Encoder::phasors_of_frequencies() const {
   Phasors p{};
@@ -88,25 +114,17 @@ void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensat
   std::fill(slopes + 2 * frequency_count_, slopes + table_stride_, 0.0);
 }
 
-void Encoder::set_anchor_turn(std::int64_t distance, std::int64_t first_column, AnchorTurn& turn) const {
-  const TurnTables& turns = anchor_turns();
-  const std::int64_t at = std::abs(distance) * table_stride_ + first_equal_column(first_column);
-  turn.cosines = turns.cosines.data() + at;
-  turn.sines = turns.sines.data() + at;
-  turn.backwards = distance < 0;
-}
-
-// Column c turns by cos and sin of the distance times frequency(c). They come from the kernel that writes columns: a
-// sine column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
-Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double scale, bool with_lows,
-                                        Interruption* interruption) const {
+// Column c has the cos and sin of the steps times frequency(c). They come from the kernel that writes columns: a sine
+// column holds (sin, cos), a cosine column (cos, -sin) as (value, slope).
+Encoder::AngleTables Encoder::make_tables(Step step, std::int64_t steps, double scale, bool with_lows,
+                                          Interruption* interruption) const {
   const std::int64_t size = (steps + 1) * table_stride_;
-  TurnTables tables;
-  tables.cosines = TurnTable(size);
-  tables.sines = TurnTable(size);
+  AngleTables tables;
+  tables.cosines = AlignedBuffer<double>(size);
+  tables.sines = AlignedBuffer<double>(size);
   if (with_lows) {
-    tables.cosine_lows = TurnTable(size);
-    tables.sine_lows = TurnTable(size);
+    tables.cosine_lows = AlignedBuffer<double>(size);
+    tables.sine_lows = AlignedBuffer<double>(size);
   }
   const AlignedBuffer<double> values(table_stride_), slopes(table_stride_), value_lows(table_stride_),
       slope_lows(table_stride_);
@@ -123,8 +141,8 @@ Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double sc
     p.cosine_column = frequency_count_;
     p.compensated = true;
     active_kernels().phasors(p);
-    const auto scaled = [&](double high, double low, const TurnTable& highs, const TurnTable& lows,
-                            std::int64_t column) {
+    const auto scaled = [&](double high, double low, const AlignedBuffer<double>& highs,
+                            const AlignedBuffer<double>& lows, std::int64_t column) {
       const double product = high * scale;
       highs.data()[row * table_stride_ + column] = product;
       if (!with_lows) return;
@@ -138,49 +156,119 @@ Encoder::TurnTables Encoder::make_turns(Step step, std::int64_t steps, double sc
         scaled(values.data()[k], value_lows.data()[k], tables.sines, tables.sine_lows, column);
       }
     }
-    // The first columns follow the last ones: kernels load both at once where a cache line holds both.
-    for (const TurnTable* table : {&tables.cosines, &tables.sines, &tables.cosine_lows, &tables.sine_lows}) {
-      if (table->memory.data() == nullptr) continue;
-      double* const columns = table->data() + row * table_stride_;
-      for (std::int64_t i = 0; i < column_padding; ++i) columns[spec_.d_model + i] = columns[i % spec_.d_model];
-    }
   }
   return tables;
 }
 
-const Encoder::TurnTables& Encoder::fine_turns(DType dtype, Interruption* interruption) const {
-  const bool with_lows = dtype == DType::float64;
-  return (with_lows ? fine_turns_with_lows_ : fine_turns_).get([&] {
-    return make_turns(Step::position, block_radius, spec_.output_scale, with_lows, interruption);
+const Encoder::AngleTables& Encoder::fine_tables(DType dtype, Interruption* interruption) const {
+  const bool with_lows = is_compensated(dtype);
+  return (with_lows ? fine_tables_with_lows_ : fine_tables_).get([&] {
+    return make_tables(Step::position, block_radius, spec_.output_scale, with_lows, interruption);
   });
 }
 
-const Encoder::TurnTables& Encoder::anchor_turns(Interruption* interruption) const {
-  return anchor_turns_.get([&] { return make_turns(Step::anchor, group_radius, 1.0, false, interruption); });
+const Encoder::AngleTables& Encoder::anchor_tables(Interruption* interruption) const {
+  return anchor_tables_.get([&] { return make_tables(Step::anchor, group_radius, 1.0, false, interruption); });
 }
 
 void Encoder::prepare(DType dtype, Interruption* interruption) const {
-  fine_turns(dtype, interruption);
-  if (dtype != DType::float64) anchor_turns(interruption);
+  fine_tables(dtype, interruption);
+  if (!is_compensated(dtype)) anchor_tables(interruption);
 }
 
 bool Encoder::is_prepared(DType dtype) const {
-  return dtype == DType::float64 ? fine_turns_with_lows_.is_made() : fine_turns_.is_made() && anchor_turns_.is_made();
+  return is_compensated(dtype) ? fine_tables_with_lows_.is_made() : fine_tables_.is_made() && anchor_tables_.is_made();
 }
 
-void Encoder::set_fine_tables(DType dtype, std::int64_t first_column, FineTables& tables) const {
-  const TurnTables& turns = fine_turns(dtype);
-  // Tables of cosines and sines read the same turns then, which stay in the first-level cache: streamed tables of two
-  // arrays with rows of 256 bytes take 0.94 to 0.97 of the time (Zen 4, one thread).
-  const std::int64_t column = first_equal_column(first_column);
-  tables.cosines = turns.cosines.data() + column;
-  tables.sines = turns.sines.data() + column;
-  if (dtype == DType::float64) {
-    tables.cosine_lows = turns.cosine_lows.data() + column;
-    tables.sine_lows = turns.sine_lows.data() + column;
+std::int64_t Encoder::scratch_bytes(DType dtype, bool in_any_order) const {
+  return static_cast<std::int64_t>(sizeof(AnchorCache)) +
+         2 * slots_for(dtype, in_any_order) * table_stride_ * static_cast<std::int64_t>(sizeof(double));
+}
+
+void Encoder::start(char* scratch, DType dtype, bool in_any_order) const {
+  AnchorCache& cache = *new (scratch) AnchorCache;
+  cache.compensated = is_compensated(dtype);
+  cache.slots = slots_for(dtype, in_any_order);
+  cache.stride = table_stride_;
+  std::fill(std::begin(cache.anchors), std::end(cache.anchors), AnchorCache::no_anchor);
+}
+
+// The slot of an anchor's phasors. Two anchors (or groups) whose numbers differ by one can both be in the cache.
+std::int64_t Encoder::cached_phasors(AnchorCache& cache, std::int64_t anchor, std::int64_t number) const {
+  const auto slot =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(number) % static_cast<std::uint64_t>(cache.slots));
+  if (cache.anchors[slot] != anchor) {
+    write_phasors(anchor, 0.0, cache.compensated, cache.values(slot), cache.slopes(slot));
+    cache.anchors[slot] = anchor;
   }
-  tables.stride = table_stride_;
-  tables.columns_to_repeat = columns_to_repeat_;
+  return slot;
+}
+
+Anchor Encoder::anchor_at(AnchorCache& cache, std::int64_t number, std::int64_t first_column) const {
+  if (cache.compensated) {
+    const std::int64_t slot = cached_phasors(cache, number, number);
+    return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, nullptr, nullptr, 1.0};
+  }
+  const GroupPosition at = group_position(number);
+  const std::int64_t slot = cached_phasors(cache, at.centre * group_anchors, at.centre);
+  const AngleTables& tables = anchor_tables();
+  const std::int64_t table = std::abs(at.distance) * table_stride_ + first_column;
+  return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, tables.cosines.data() + table,
+          tables.sines.data() + table, at.distance < 0 ? -1.0 : 1.0};
+}
+
+// A position that is not an integer is an anchor of its own.
+Anchor Encoder::anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const {
+  if (cache.anchors[0] != AnchorCache::at_fraction || cache.fraction != position) {
+    const double anchor = std::nearbyint(position / static_cast<double>(block_rows));
+    const double residual = position - anchor * static_cast<double>(block_rows);
+    // Near the smallest doubles the error of a product underflows, and instruction sets would differ.
+    const double distinct = std::fabs(residual) < 0x1p-500 ? 0.0 : residual;
+    write_phasors(static_cast<std::int64_t>(anchor), distinct, cache.compensated, cache.values(0), cache.slopes(0));
+    cache.anchors[0] = AnchorCache::at_fraction;
+    cache.fraction = position;
+  }
+  return {cache.values(0) + first_column, cache.slopes(0) + first_column, nullptr, nullptr, 1.0};
+}
+
+void Encoder::expand(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const {
+  AnchorCache& cache = *std::launder(reinterpret_cast<AnchorCache*>(scratch));
+  const std::int64_t column = first_column + target.columns.first;
+  const AngleTables& fine = fine_tables(target.dtype);
+  Expansion e{};
+  e.fine = {fine.cosines.data() + column, fine.sines.data() + column, nullptr, nullptr, table_stride_};
+  if (is_compensated(target.dtype)) {
+    e.fine.cosine_lows = fine.cosine_lows.data() + column;
+    e.fine.sine_lows = fine.sine_lows.data() + column;
+  }
+  e.columns = target.columns.count;
+  e.out_row_stride_bytes = target.out_row_stride_bytes;
+  e.x_row_stride_bytes = target.x_row_stride_bytes;
+  e.scale = target.scale;
+  e.alpha = target.alpha;
+  e.bound = std::fabs(spec_.output_scale);
+  e.prefetch = target.access.prefetch;
+  e.non_temporal = target.access.non_temporal;
+  const auto kernel = active_kernels().expand[index_of(target.dtype)];
+  for (std::int64_t done = 0; done < span.count;) {
+    std::int64_t count = 1;
+    if (span.position.is_integer) {
+      const BlockPosition at = block_position(span.position.integer + done);
+      const bool is_pair = at.row == -block_radius && span.count - done > block_rows;
+      count = std::min(span.count - done, is_pair ? pair_rows : at.rows_to_end());
+      e.anchors[0] = anchor_at(cache, at.anchor, column);
+      if (is_pair) e.anchors[1] = anchor_at(cache, at.anchor + 1, column);
+      e.first_row = at.row;
+    } else {
+      e.anchors[0] = anchor_of_fraction(cache, span.position.value, column);
+      e.first_row = 0;
+    }
+    e.last_row = e.first_row + count - 1;
+    e.out = target.out + done * target.out_row_stride_bytes;
+    e.x = target.x == nullptr ? nullptr : target.x + done * target.x_row_stride_bytes;
+    kernel(e);
+    done += count;
+  }
 }
 
 }  // namespace fastpe

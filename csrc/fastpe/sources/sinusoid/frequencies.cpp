@@ -60,18 +60,6 @@ void require_divisor(double exponent_denominator) {
                               ", expected at least 2**-10; check the convention's shift and denominator");
 }
 
-void copy_each(std::vector<double>& values, Copies copies) {
-  const std::vector<double> once = values;
-  values.clear();
-  for (const double value : once) values.insert(values.end(), copies == Copies::repeated ? 2 : 1, value);
-  if (copies == Copies::tiled) values.insert(values.end(), once.begin(), once.end());
-}
-
-void copy_each(DoubleDoubles& values, Copies copies) {
-  copy_each(values.high, copies);
-  copy_each(values.low, copies);
-}
-
 void pad(DoubleDoubles& values, std::size_t padding) {
   // A load may begin at any frequency.
   const std::size_t size = (values.high.size() + padding - 1) / padding * padding + padding;
@@ -114,9 +102,6 @@ Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows,
       push_frequency(result, radians.value(), sign, block_rows);
       radians = radians * ratio;
     }
-  }
-  for (DoubleDoubles* const each : {&result.radians, &result.quarters, &result.anchor_quarters}) {
-    copy_each(*each, spec.copies);
   }
   pad(result.radians, static_cast<std::size_t>(padding));
   pad(result.quarters, static_cast<std::size_t>(padding));

@@ -13,14 +13,10 @@ void refuse_position(const std::string& where, const Number& position) {
                               "has a float64 of its own");
 }
 
-bool Sinusoids::has_ready_rows(DType dtype, const PositionBounds& bounds) const {
-  return kept_ != nullptr && kept_->keeps(dtype, bounds);
-}
-
-TableView Sinusoids::ready_rows(DType dtype, const PositionBounds& bounds, int max_threads,
-                                Interruption* interruption) const {
-  TableView rows = kept_->rows(dtype, bounds, max_threads, interruption);
-  if (rows.data != nullptr) rows.data += expander_.first_column() * element_bytes(dtype);
+TableView Sinusoids::find(DType dtype, const PositionBounds& bounds) const {
+  if (cache_ == nullptr) return {};
+  TableView rows = cache_->find(dtype, bounds);
+  if (rows.data != nullptr) rows.data += first_column_ * element_bytes(dtype);
   return rows;
 }
 

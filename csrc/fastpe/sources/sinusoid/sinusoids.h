@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sinusoids as a source, which reads rows that are kept or expands rows from anchors.
+// Sinusoids as a source, which reads rows of a cache or makes them.
 #pragma once
 
 #include "blocks.h"
-#include "expander.h"
+#include "encoder.h"
 #include "fastpe/sources/source.h"
-#include "kept_rows.h"
+#include "row_cache.h"
 
 namespace fastpe {
 
@@ -14,38 +14,43 @@ namespace fastpe {
 
 class Sinusoids final : public Source {
  public:
-  // The columns from first_column on. If `kept` is null, no rows are kept.
-  Sinusoids(const Encoder& encoder, const KeptRows* kept, std::int64_t first_column)
+  // The columns from first_column on. If `cache` is null, no rows are kept.
+  Sinusoids(const Encoder& encoder, const RowCache* cache, std::int64_t first_column)
       : Source({-max_position, max_position, true}, {block_rows, blocks_at_once}),
-        expander_(encoder, first_column),
-        kept_(kept) {}
+        encoder_(encoder),
+        cache_(cache),
+        first_column_(first_column) {}
 
   [[noreturn]] void refuse(const std::string& where, const Number& position) const override {
     refuse_position(where, position);
   }
-  bool has_ready_rows(DType dtype, const PositionBounds& bounds) const override;
-  TableView ready_rows(DType dtype, const PositionBounds& bounds, int max_threads,
-                       Interruption* interruption) const override;
-
-  bool expands() const override { return true; }
+  TableView find(DType dtype, const PositionBounds& bounds) const override;
+  void keep(DType dtype, const PositionBounds& bounds, int max_threads,
+            Interruption* interruption) const noexcept override {
+    if (cache_ != nullptr) cache_->keep(dtype, bounds, max_threads, interruption);
+  }
   std::int64_t rows_to_block_end(std::int64_t position) const override {
     return block_position(position).rows_to_end();
   }
-  void prepare(DType dtype, const PositionBounds&, int, Interruption* interruption) const override {
-    expander_.encoder().prepare(dtype, interruption);
+  void prepare(DType dtype, const PositionBounds& bounds, bool will_keep, Interruption* interruption) const override {
+    encoder_.prepare(dtype, interruption);
+    if (will_keep && cache_ != nullptr) cache_->reserve(dtype, bounds);
   }
-  bool is_prepared(DType dtype) const override { return expander_.encoder().is_prepared(dtype); }
+  bool is_prepared(DType dtype) const override { return encoder_.is_prepared(dtype); }
   std::int64_t scratch_bytes(DType dtype, bool in_any_order) const override {
-    return expander_.scratch_bytes(dtype, in_any_order);
+    return encoder_.scratch_bytes(dtype, in_any_order);
   }
   void start(char* scratch, DType dtype, bool in_any_order) const override {
-    expander_.start(scratch, dtype, in_any_order);
+    encoder_.start(scratch, dtype, in_any_order);
   }
-  void expand(const Run& run, const Sink& sink, char* scratch) const override { expander_.expand(run, sink, scratch); }
+  void expand(const Span& span, const Target& target, char* scratch) const override {
+    encoder_.expand(span, target, first_column_, scratch);
+  }
 
  private:
-  Expander expander_;
-  const KeptRows* kept_;
+  const Encoder& encoder_;
+  const RowCache* cache_;
+  std::int64_t first_column_;
 };
 
 }  // namespace fastpe

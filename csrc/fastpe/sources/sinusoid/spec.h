@@ -7,9 +7,6 @@
 
 namespace fastpe {
 
-// How often a width has its frequencies: once; all of them twice, one after the other; or each of them twice.
-enum class Copies { once, tiled, repeated };
-
 // Frequencies in radians per position: frequency_scale * base^(-k / exponent_denominator), k = 0 .. frequency_count -
 // 1, unless they are given.
 struct FrequencySpec {
@@ -18,10 +15,7 @@ struct FrequencySpec {
   double exponent_denominator = 1.0;
   double frequency_scale = 1.0;
   std::vector<double> given;
-  Copies copies = Copies::once;
   const char* arguments = "base, freq_scale and freqs";  // what a message about a frequency names
-
-  std::int64_t count_with_copies() const { return copies == Copies::once ? frequency_count : 2 * frequency_count; }
 };
 
 // Which column holds what. Columns beyond both sines and cosines are zero; sines or cosines beyond d_model are dropped.

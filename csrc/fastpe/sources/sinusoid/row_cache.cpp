@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "kept_rows.h"
+#include "row_cache.h"
 
 #include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <string>
 
-#include "expander.h"
-#include "fastpe/hardware.h"
+#include "fastpe/machine.h"
 #include "fastpe/messages.h"
 #include "fastpe/parallel.h"
 
 namespace fastpe {
 namespace {
 
-// Kept rows begin as far beyond a cache line's boundary as NumPy's large arrays: loads of both then straddle no lines.
-constexpr std::int64_t lead_bytes = 16;
 // A block takes well below a millisecond to fill, so that a small call that needs one stays a small call.
 constexpr std::int64_t most_block_bytes = 1024 * 1024;
 constexpr int most_block_shift = 9;
@@ -45,7 +42,7 @@ std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
     throw std::invalid_argument("max_len is " + std::to_string(max_len) + ", expected at most " + expected);
   };
   if (max_len < 0 || max_len > max_position) refuse("2**53");
-  if (max_len > (INT64_MAX - lead_bytes) / row_bytes_of(encoder, DType::float64)) {
+  if (max_len > INT64_MAX / row_bytes_of(encoder, DType::float64)) {
     refuse("2**63 bytes of rows, 8 for each column");
   }
   const std::int64_t bytes = max_len * row_bytes_of(encoder, DType::float32), memory = memory_bytes();
@@ -65,72 +62,77 @@ std::int64_t row_limit_for(const Encoder& encoder, std::optional<std::int64_t> m
 
 std::int64_t kept_row_bytes() { return all_kept_bytes.load(std::memory_order_relaxed); }
 
-KeptRows::KeptRows(const Encoder& encoder, std::optional<std::int64_t> max_len)
+RowCache::RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len)
     : encoder_(encoder),
       is_automatic_(!max_len),
       float32_rows_(row_limit_for(encoder, max_len, DType::float32)),
       float64_rows_(row_limit_for(encoder, max_len, DType::float64)),
       block_shift_(block_shift_for(row_bytes_of(encoder, DType::float64))) {}
 
-KeptRows::~KeptRows() {
+RowCache::~RowCache() {
   const std::int64_t bytes = filled_bytes_.load(std::memory_order_relaxed);
   all_kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);
   if (is_automatic_) automatically_kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-const KeptRows::Memory& KeptRows::memory(DType dtype) const {
-  return (dtype == DType::float64 ? float64_ : float32_).get([&] {
+const RowCache::Memory& RowCache::memory(DType dtype) const {
+  return lazy_memory(dtype).get([&] {
     const auto blocks = static_cast<std::size_t>(((row_limit(dtype) - 1) >> block_shift_) + 1);
     Memory memory;
-    memory.bytes = AlignedBuffer<char>::uninitialized(lead_bytes + row_limit(dtype) * row_bytes_of(encoder_, dtype));
+    memory.bytes = AlignedBuffer<char>::uninitialized(row_limit(dtype) * row_bytes_of(encoder_, dtype));
     memory.states = std::make_unique<std::atomic<State>[]>(blocks);  // fewer than the bytes, which were counted
     return memory;
   });
 }
 
-bool KeptRows::are_full(const Memory& memory, const Blocks& blocks) const {
+TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
+  if (!can_keep(dtype, bounds) || !lazy_memory(dtype).is_made()) return {};
+  const Memory& kept = memory(dtype);
+  const Blocks blocks = blocks_of(bounds);
   for (std::int64_t block = blocks.first; block <= blocks.last; ++block) {
-    if (memory.states[static_cast<std::size_t>(block)].load(std::memory_order_acquire) != State::full) return false;
+    if (kept.states[static_cast<std::size_t>(block)].load(std::memory_order_acquire) != State::full) return {};
   }
-  return true;
+  return {kept.bytes.data(), dtype, row_limit(dtype), row_bytes_of(encoder_, dtype)};
 }
 
-TableView KeptRows::rows(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const {
+const char* RowCache::find_row(DType dtype, const Number& position) const {
+  PositionBounds bounds;
+  bounds.add(position);
+  const TableView rows = find(dtype, bounds);
+  return rows.data == nullptr ? nullptr : rows.row(position.integer);
+}
+
+void RowCache::reserve(DType dtype, const PositionBounds& bounds) const {
+  if (!is_automatic_ && can_keep(dtype, bounds)) memory(dtype);
+}
+
+void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads,
+                    Interruption* interruption) const noexcept {
+  if (!can_keep(dtype, bounds)) return;
   // An encoder that is used once needs no memory for rows.
-  if (is_automatic_ && !was_asked_.load(std::memory_order_relaxed)) {
-    was_asked_.store(true, std::memory_order_relaxed);
-    return {};
-  }
-  const Blocks blocks{bounds.lowest >> block_shift_, bounds.highest >> block_shift_};
+  if (is_automatic_ && !was_used_.exchange(true, std::memory_order_relaxed)) return;
   try {
     const Memory& kept = memory(dtype);
-    if (!are_full(kept, blocks)) {
-      if (is_automatic_) {
-        fill_one_asked_again(kept, dtype, blocks, interruption);
-      } else {
-        fill_all(kept, dtype, blocks, max_threads, interruption);
-      }
-      if (!are_full(kept, blocks)) return {};
+    if (is_automatic_) {
+      fill_one_used_again(kept, dtype, blocks_of(bounds));
+    } else {
+      fill_all(kept, dtype, blocks_of(bounds), max_threads, interruption);
     }
-    return {kept.bytes.data() + lead_bytes, dtype, row_limit(dtype), row_bytes_of(encoder_, dtype)};
-  } catch (const std::bad_alloc&) {
-    // The caller did not ask for rows to be kept, and can do without.
-    if (!is_automatic_) throw;
-    return {};
+  } catch (const std::bad_alloc&) {  // the rows are made again
+  } catch (const Interrupted&) {     // which the caller finds out, too
   }
 }
 
-void KeptRows::fill_promised(DType dtype, int max_threads, Interruption* interruption) const {
+void RowCache::fill_promised(DType dtype, int max_threads, Interruption* interruption) const {
   if (!has_promised_rows() || dtype != row_dtype(dtype)) return;
   fill_all(memory(dtype), dtype, {0, (row_limit(dtype) - 1) >> block_shift_}, max_threads, interruption);
 }
 
-void KeptRows::fill_all(const Memory& memory, DType dtype, const Blocks& blocks, int max_threads,
+void RowCache::fill_all(const Memory& memory, DType dtype, const Blocks& blocks, int max_threads,
                         Interruption* interruption) const {
-  encoder_.prepare(dtype, interruption);
   const std::int64_t count = blocks.last - blocks.first + 1;
   const int threads = threads_for((count << block_shift_) * row_bytes_of(encoder_, dtype), max_threads);
-  const std::int64_t scratch_bytes = Expander(encoder_, 0).scratch_bytes(dtype, false);
+  const std::int64_t scratch_bytes = encoder_.scratch_bytes(dtype, false);
   const auto scratch = AlignedBuffer<char>::uninitialized(threads * scratch_bytes);
   const bool completed =
       parallel_for(count, 1, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -145,20 +147,18 @@ void KeptRows::fill_all(const Memory& memory, DType dtype, const Blocks& blocks,
   if (!completed) throw Interrupted{};
 }
 
-void KeptRows::fill_one_asked_again(const Memory& memory, DType dtype, const Blocks& blocks,
-                                    Interruption* interruption) const {
+void RowCache::fill_one_used_again(const Memory& memory, DType dtype, const Blocks& blocks) const {
   std::int64_t again = -1;
   for (std::int64_t block = blocks.first; block <= blocks.last; ++block) {
     State state = State::empty;
     std::atomic<State>& current = memory.states[static_cast<std::size_t>(block)];
-    if (current.compare_exchange_strong(state, State::asked_for, std::memory_order_relaxed)) continue;
-    if (state == State::asked_for && again < 0) again = block;
+    if (current.compare_exchange_strong(state, State::used_once, std::memory_order_relaxed)) continue;
+    if (state == State::used_once && again < 0) again = block;
   }
   if (again < 0) return;
-  encoder_.prepare(dtype, interruption);
-  const auto scratch = AlignedBuffer<char>::uninitialized(Expander(encoder_, 0).scratch_bytes(dtype, false));
+  const auto scratch = AlignedBuffer<char>::uninitialized(encoder_.scratch_bytes(dtype, false));
   if (!take_from_budget(block_bytes(dtype, again))) return;
-  State expected = State::asked_for;
+  State expected = State::used_once;
   std::atomic<State>& state = memory.states[static_cast<std::size_t>(again)];
   if (state.compare_exchange_strong(expected, State::filling, std::memory_order_relaxed)) {
     fill(memory, dtype, again, scratch.data());
@@ -168,34 +168,18 @@ void KeptRows::fill_one_asked_again(const Memory& memory, DType dtype, const Blo
   }
 }
 
-const char* KeptRows::row_if_full(DType dtype, const Number& position) const {
-  PositionBounds bounds;
-  bounds.add(position);
-  const bool is_made = (dtype == DType::float64 ? float64_ : float32_).is_made();
-  if (!is_made || !keeps(dtype, bounds)) return nullptr;
-  const Memory& kept = memory(dtype);
-  const auto block = static_cast<std::size_t>(position.integer >> block_shift_);
-  if (kept.states[block].load(std::memory_order_acquire) != State::full) return nullptr;
-  return kept.bytes.data() + lead_bytes + position.integer * row_bytes_of(encoder_, dtype);
-}
-
-std::int64_t KeptRows::block_bytes(DType dtype, std::int64_t block) const {
+std::int64_t RowCache::block_bytes(DType dtype, std::int64_t block) const {
   const std::int64_t begin = block << block_shift_, end = (block + 1) << block_shift_;
   return (std::min(row_limit(dtype), end) - begin) * row_bytes_of(encoder_, dtype);
 }
 
-void KeptRows::fill(const Memory& memory, DType dtype, std::int64_t block, char* scratch) const {
-  const Expander expander(encoder_, 0);
+void RowCache::fill(const Memory& memory, DType dtype, std::int64_t block, char* scratch) const {
   const std::int64_t row_bytes = row_bytes_of(encoder_, dtype);
   const std::int64_t begin = block << block_shift_;
   const std::int64_t rows = block_bytes(dtype, block) / row_bytes;
-  Sink sink{};
-  sink.dtype = dtype;
-  sink.columns = {0, encoder_.spec().d_model};
-  sink.out = memory.bytes.data() + lead_bytes + begin * row_bytes;
-  sink.out_row_stride_bytes = row_bytes;
-  expander.start(scratch, dtype, false);
-  expander.expand({0, rows, number_of(begin)}, sink, scratch);
+  const Target target{dtype, {0, encoder_.spec().d_model}, memory.bytes.data() + begin * row_bytes, row_bytes};
+  encoder_.start(scratch, dtype, false);
+  encoder_.expand({0, rows, number_of(begin)}, target, 0, scratch);
   filled_bytes_.fetch_add(rows * row_bytes, std::memory_order_relaxed);
   all_kept_bytes.fetch_add(rows * row_bytes, std::memory_order_relaxed);
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "machine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#if defined(_WIN32)
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <unistd.h>
+#endif
+
+namespace fastpe {
+namespace {
+
+// Returns 0 if the size is unknown. Linux counts L1's data cache as 0 and its instruction cache as 1.
+std::int64_t cache_bytes([[maybe_unused]] int index) {
+#if defined(__linux__)
+  const std::string path = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size";
+  if (std::FILE* const file = std::fopen(path.c_str(), "re")) {
+    long long kibibytes = 0;
+    const int fields = std::fscanf(file, "%lldK", &kibibytes);
+    std::fclose(file);
+    if (fields == 1 && kibibytes > 0) return kibibytes * 1024;
+  }
+#endif
+  return 0;
+}
+
+std::int64_t last_level_cache_bytes() {
+  for (const int index : {3, 2}) {
+    if (const std::int64_t bytes = cache_bytes(index); bytes > 0) return bytes;
+  }
+  return std::int64_t{16} * 1024 * 1024;
+}
+
+// Server processors have 1.9 to 4 MiB of the last-level cache for each core.
+constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
+
+}  // namespace
+
+std::int64_t l1_cache_bytes() {
+  static const std::int64_t bytes = std::max(cache_bytes(0), std::int64_t{32} * 1024);
+  return bytes;
+}
+
+std::int64_t l2_cache_bytes() {
+  static const std::int64_t bytes = std::max(cache_bytes(2), std::int64_t{512} * 1024);
+  return bytes;
+}
+
+std::int64_t streaming_threshold_bytes() {
+  static const std::int64_t bytes = [] {
+    const char* text = std::getenv("FASTPE_STREAMING_BYTES");
+    if (text == nullptr || *text == '\0') {
+      const std::int64_t processors = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+      return std::min(last_level_cache_bytes(), processors * processor_share_bytes);
+    }
+    char* end = nullptr;
+    errno = 0;
+    const long long value = std::strtoll(text, &end, 10);
+    if (*end != '\0' || value < 0 || errno == ERANGE) {
+      throw std::invalid_argument("FASTPE_STREAMING_BYTES is '" + std::string(text) +
+                                  "', expected a number of bytes; correct it or unset it");
+    }
+    return static_cast<std::int64_t>(value);
+  }();
+  return bytes;
+}
+
+std::int64_t memory_bytes() {
+#if defined(_WIN32)
+  MEMORYSTATUSEX status{};
+  status.dwLength = sizeof status;
+  return GlobalMemoryStatusEx(&status) ? static_cast<std::int64_t>(status.ullTotalPhys) : 0;
+#elif defined(_SC_PHYS_PAGES)
+  const std::int64_t pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? pages * page_bytes : 0;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace fastpe

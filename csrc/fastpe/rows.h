@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What sources and operations exchange: rows of an encoding that are there, or the place where rows are to be written.
+#pragma once
+
+#include <cstdint>
+
+#include "arrays.h"
+
+namespace fastpe {
+
+// How a call uses memory. The plan decides it.
+struct Access {
+  bool non_temporal = false;    // store past the caches
+  bool prefetch = false;        // x comes from memory: the processor's own prefetches are too late
+  bool prefetch_to_l1 = false;  // else to L2
+};
+
+// Rows l .. l + count - 1 of an encoding, and these of its columns.
+struct Tile {
+  const char* data;
+  std::int64_t row_stride_bytes;
+  DType dtype;
+  std::int64_t l, count;
+  Columns columns;
+
+  const char* row(std::int64_t at) const { return data + (at - l) * row_stride_bytes; }
+  Tile part(std::int64_t first, std::int64_t end) const {
+    return {row(first), row_stride_bytes, dtype, first, end - first, columns};
+  }
+};
+
+// Where a source writes these columns of its rows: out = PE, or x * scale + alpha * PE.
+struct Target {
+  DType dtype;
+  Columns columns;
+  char* out;
+  std::int64_t out_row_stride_bytes;
+  const char* x = nullptr;  // null: the encoding alone
+  std::int64_t x_row_stride_bytes = 0;
+  double scale = 1.0, alpha = 1.0;
+  Access access = {};
+
+  // The same rows in reverse order, of which this one's first is the last of `count`.
+  Target reversed(std::int64_t count) const {
+    Target t = *this;
+    t.out += (count - 1) * out_row_stride_bytes;
+    t.out_row_stride_bytes = -out_row_stride_bytes;
+    if (x != nullptr) t.x += (count - 1) * x_row_stride_bytes;
+    t.x_row_stride_bytes = -x_row_stride_bytes;
+    return t;
+  }
+};
+
+}  // namespace fastpe
