@@ -107,7 +107,7 @@ PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place) {
     if (!call.is_in_place) require_disjoint(out, "out", x, "x", " (out may be x itself)");
     refuse_shared_inputs(inputs, out);
   }
-  add({rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows, factors});
+  add({rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows, factors, !is_out_given});
   return result(out, a.out);
 }
 
@@ -225,7 +225,7 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   set_rows(call, inputs, extent);
   if (is_out_given) refuse_shared_inputs(inputs, out);
   const Gather gather(vocabulary, ids, item_axes_of(out, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.rows,
-                      factors);
+                      factors, !is_out_given);
   with_source(self, learned, 0, [&](const Source& source) { finish(call, source, gather); });
   return result(out, a.out);
 }

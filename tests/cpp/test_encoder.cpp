@@ -111,7 +111,7 @@ void adding_rounds_as_written() {
   Rows to = in;
   to.data = reinterpret_cast<char*>(out.data());
   const Factors factors{1.7, 0.3};
-  run_at(encoder, Add(read_only(in), to, batch, factors), positions_from(5));
+  run_at(encoder, Add(read_only(in), to, batch, factors, false), positions_from(5));
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t column = 0; column < columns; ++column) {

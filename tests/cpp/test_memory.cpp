@@ -287,7 +287,8 @@ void every_call(std::int64_t lanes) {
     check_fences(Write(to, false), true, wide_encoder);
     check_fences(Write(to, true), false, wide_encoder);
     check_fences(Write(narrow, false), true, narrow_encoder);
-    check_fences(Add(read_only(from), to, 1, {}), true, wide_encoder);
+    check_fences(Add(read_only(from), to, 1, {}, false), true, wide_encoder);
+    check_fences(Add(read_only(from), to, 1, {}, true), false, wide_encoder);
     check_fences(Add(to, 1, {}), false, wide_encoder);
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}};
     check_fences(Rotate({{read_only(from), to}}, 1, all), false, rotary_encoder);

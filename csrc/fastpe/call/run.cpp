@@ -172,17 +172,16 @@ class Executor {
   }
 
   void expand_into_targets(std::int64_t item, const Span& span) {
-    const int targets = operation_.shape().targets;
-    const auto expand_part = [&](const Span& part) {
-      for (int number = 0; number < targets; ++number) {
-        Target target = operation_.target(number, item, part.l, columns_);
-        target.access = plan_.access;
-        expand(part, target);
-      }
-    };
-    if (targets == 1 && !span.is_one_position()) return expand_part(span);
-    // Targets take turns, so that each finds in the cache what the one before it used.
-    for_each_part(span, span.count, expand_part);
+    if (span.is_one_position() && span.count > 1) {
+      for (std::int64_t i = 0; i < span.count; ++i)
+        expand_into_targets(item, {span.l + i, 1, span.position, span.step});
+      return;
+    }
+    for (int number = 0; number < operation_.shape().targets; ++number) {
+      Target target = operation_.target(number, item, span.l, columns_);
+      target.access = plan_.access;
+      expand(span, target);
+    }
   }
 
   void expand_into_tiles(const Items& items, const Span& span) {

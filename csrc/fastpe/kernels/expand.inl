@@ -15,7 +15,7 @@
 namespace fastpe {
 namespace {
 
-enum class Mode { write, sum };
+enum class Mode { write, add, scale_and_add };
 
 // Columns of an expansion that are made at once, so that what all rows read stays in L1.
 constexpr std::int64_t panel_columns = 256;
@@ -138,7 +138,8 @@ struct RowSet {
           on_row(a, side, T::once(sum.first, sum.second));
         } else {
           const Vector embedding = T::load(reinterpret_cast<const Element*>(x[a][side]) + column);
-          on_row(a, side, embedding * scale + T::addend(sum.first, sum.second) * alpha);
+          const Vector addend = T::addend(sum.first, sum.second);
+          on_row(a, side, mode == Mode::add ? embedding + addend : embedding * scale + addend * alpha);
         }
       }
     }
@@ -161,7 +162,7 @@ template <class T, Mode mode, int anchors, int sides, bool from_centre>
 FASTPE_NEVER_INLINE void expand_partial(RowSet<T, anchors, sides, from_centre> rows, std::int64_t columns) {
   using Element = typename T::Element;
   Element embeddings[anchors][sides][float_lanes] = {};
-  if constexpr (mode == Mode::sum) {
+  if constexpr (mode != Mode::write) {
     for (int a = 0; a < anchors; ++a) {
       for (int side = 0; side < sides; ++side) {
         copy_elements(embeddings[a][side], reinterpret_cast<const Element*>(rows.x[a][side]), columns);
@@ -197,7 +198,7 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
   const std::int64_t prefetch_bytes = p.prefetch_bytes;
   const auto put = [&](std::int64_t column) {
     rows.template each_row<mode>(column, [&](int a, int side, const Vector& result) {
-      if (mode == Mode::sum && prefetch_bytes != 0) {
+      if (mode != Mode::write && prefetch_bytes != 0) {
         const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
         for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
           FASTPE_PREFETCH_TO_L2(rows.x[a][side] + at + prefetch_bytes + line);
@@ -288,7 +289,8 @@ void expand_in_mode(const Expansion& e) {
 
 template <class T>
 void expand(const Expansion& e) {
-  e.x == nullptr ? expand_in_mode<T, Mode::write>(e) : expand_in_mode<T, Mode::sum>(e);
+  if (e.x == nullptr) return expand_in_mode<T, Mode::write>(e);
+  e.scale == 1.0 && e.alpha == 1.0 ? expand_in_mode<T, Mode::add>(e) : expand_in_mode<T, Mode::scale_and_add>(e);
 }
 
 }  // namespace

@@ -9,13 +9,13 @@
 namespace fastpe {
 namespace {
 
-OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows) {
+OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, rows);
   const std::int64_t bytes = element_bytes(out.dtype);
   shape.columns_at_once = std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, bytes));
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
-  shape.may_bypass_cache = !shape.is_in_place;
+  shape.may_bypass_cache = !is_new && !shape.is_in_place;
   shape.has_contiguous_rows = shape.has_contiguous_rows && x.has_contiguous_rows();
   shape.targets = shape.has_contiguous_rows ? 1 : 0;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
@@ -44,8 +44,8 @@ void combine(const Combination& combination, DType dtype, DType addend_dtype) {
   of_dtypes[index_of(dtype)](combination);
 }
 
-Add::Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors)
-    : Operation(shape_of(x, out, rows)), x_(x), out_(out), factors_(factors) {}
+Add::Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors, bool is_new)
+    : Operation(shape_of(x, out, rows, is_new)), x_(x), out_(out), factors_(factors) {}
 
 const char* Add::x_at(const Place& place, const Columns& columns) const {
   if (place.l >= x_.seq_len || place.item >= x_.item_count) return nullptr;

@@ -19,9 +19,10 @@ void combine(const Combination& combination, DType dtype, DType addend_dtype);
 class Add final : public Operation {
  public:
   // x and out have the same shape; `rows` of arguments divide their items evenly.
-  Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors);
+  // `is_new`: the call made the array `out`.
+  Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors, bool is_new);
   // This one adds in place.
-  Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors) {}
+  Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors, false) {}
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,

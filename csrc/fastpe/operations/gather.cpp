@@ -11,9 +11,10 @@
 namespace fastpe {
 namespace {
 
-OperationShape shape_of(const Rows& out, std::int64_t rows) {
+OperationShape shape_of(const Rows& out, std::int64_t rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, rows);
-  shape.reads_items = shape.may_bypass_cache = true;
+  shape.reads_items = true;
+  shape.may_bypass_cache = !is_new;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
   return shape;
 }
@@ -21,8 +22,8 @@ OperationShape shape_of(const Rows& out, std::int64_t rows) {
 }  // namespace
 
 Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
-               std::int64_t rows, const Factors& factors)
-    : Operation(shape_of(out, rows)),
+               std::int64_t rows, const Factors& factors, bool is_new)
+    : Operation(shape_of(out, rows, is_new)),
       vocabulary_(vocabulary),
       ids_(ids),
       id_axes_(id_axes),

@@ -8,9 +8,10 @@ namespace fastpe {
 
 class Gather final : public Operation {
  public:
-  // ids are counted by (item, l); `id_axes` are theirs before the last one, for messages.
+  // ids are counted by (item, l); `id_axes` are theirs before the last one, for messages. `is_new`: the call made the
+  // array `out`.
   Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out, std::int64_t rows,
-         const Factors& factors);
+         const Factors& factors, bool is_new);
 
   void check(Poller& poller) const override;
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
