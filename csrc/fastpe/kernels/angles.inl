@@ -4,7 +4,7 @@
 // Method: the product is exact but for the last bits of low, and is summed to a double before it is rounded. In
 // float32, the product with high is rounded, and made anew, with what it lacks, near a tie between two floats. It
 // writes exactly the rows' columns, with any alignment, and may read column_padding radians more. Positions' magnitudes
-// are at most 2^53, and those of the radians are 0 or from 2^-96 to 2^45. A position so small that the product's last
+// are at most 2^53, and those of the radians are 0 or in [2^-96, 2^45). A position so small that the product's last
 // bits would be lost below the least double is made larger meanwhile, since instruction sets would lose different bits.
 // Error: half an ulp and, from rounding twice in float32, 2^-53 of the value; less than an ulp where the value is no
 // normal double.

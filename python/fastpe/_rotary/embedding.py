@@ -64,7 +64,7 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
     ------
     ValueError
         For an odd width, arguments that exclude each other, a scaling that is not known or needs a length, or
-        frequencies other than 0 whose magnitude is not from ``2**-96`` to ``2**45``.
+        frequencies other than 0 whose magnitude is below ``2**-96``, or ``2**45`` and more.
     TypeError
         For an argument of another type.
 

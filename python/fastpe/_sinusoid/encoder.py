@@ -49,7 +49,7 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
     ------
     ValueError
         For a width that the convention does not define, an unknown convention, or frequencies other than 0 whose
-        magnitude is not from ``2**-96`` to ``2**45``.
+        magnitude is below ``2**-96``, or ``2**45`` and more.
     TypeError
         For an argument of another type.
 

@@ -75,7 +75,7 @@ void require_representable(double frequency, std::int64_t k, const char* argumen
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", frequency);
     throw std::invalid_argument("frequency " + std::to_string(k) + " is " + text +
-                                " radians per position, expected 0 or a magnitude from 2**-96 to 2**45; check " +
+                                " radians per position, expected 0 or a magnitude of at least 2**-96 and below 2**45; check " +
                                 arguments);
   }
 }
