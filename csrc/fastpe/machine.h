@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sizes of this machine's caches and memory.
+// The sizes of this machine's caches and memory, or guesses where the system does not tell.
 #pragma once
 
 #include <cstdint>
 
 namespace fastpe {
 
-// Of one processor.
+// Of one processor: at least 32 KiB and 512 KiB.
 std::int64_t l1_cache_bytes();
 std::int64_t l2_cache_bytes();
 
-// Outputs larger than this may be stored past the caches: what a call may expect of the last level, which processors
-// share, also those of other virtual machines; or FASTPE_STREAMING_BYTES, of which a wrong value throws
-// std::invalid_argument.
+// Outputs larger than this may be stored past the caches: the part of the last-level cache that one call may use, or
+// FASTPE_STREAMING_BYTES. Throws std::invalid_argument for a wrong value of that variable.
 std::int64_t streaming_threshold_bytes();
 
 // 0 if it is unknown.

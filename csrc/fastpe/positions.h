@@ -33,6 +33,8 @@ struct Positions {
 
   // Whether all rows have the same positions.
   bool are_shared() const { return !values_per_row && !offsets.is_given() && !count_valid_only; }
+  // Whether each row of arguments counts from an offset of its own.
+  bool count_from_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
   // Whether positions may come in any order, so that earlier ones may come again.
   bool are_in_any_order() const { return values.is_given() || offsets.is_given(); }
 };
@@ -169,7 +171,7 @@ void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::in
 struct PositionBounds {
   std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
   bool are_all_integers = true;
-  std::int64_t rows = 0, spans = 0;
+  std::int64_t rows = 0, spans = 0;  // of all rows of arguments, or of one, whose positions the others share
 
   void add(const Number& position) {
     are_all_integers = are_all_integers && position.is_integer;

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -22,26 +23,28 @@ std::string origin_of(const Positions& p, std::int64_t row, const Span& span, st
   return (p.is_offset_given ? offset : "") + "the position of row " + std::to_string(l);
 }
 
-// Sets the bounds of rows that all count from offsets, and says whether they are good. In decoding, there are many
-// such rows with one position each.
-bool are_counted_rows_good(const Call& call, PositionBounds& bounds) {
+// The bounds of rows that all count from offsets, if they are good. In decoding, there are many such rows with one
+// position each.
+std::optional<PositionBounds> bounds_of_counted_rows(const Call& call, Poller& poller) {
   const Positions& p = call.positions;
   const OperationShape& shape = call.operation.shape();
-  const bool are_counted = !p.values.is_given() && !p.sequence_starts.is_given() && p.offsets.is_given();
-  if (!are_counted || !call.validity.are_all_valid() || shape.seq_len == 0) return false;
+  if (!p.count_from_offsets() || !call.validity.are_all_valid() || shape.seq_len == 0) return std::nullopt;
+  PositionBounds bounds;
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const std::int64_t first = first_position(p, row);
     bounds.lowest = std::min(bounds.lowest, first);
     bounds.highest = std::max(bounds.highest, first + shape.seq_len - 1);
+    poller.pass(1);
   }
   bounds.spans = shape.rows;
   bounds.rows = shape.rows * shape.seq_len;
   const PositionRange& range = call.source.range;
-  return shape.rows > 0 && bounds.lowest >= range.lowest && bounds.highest <= range.highest;
+  if (bounds.lowest < range.lowest || bounds.highest > range.highest) return std::nullopt;
+  return bounds;
 }
 
 PositionBounds check_positions(const Call& call, Poller& poller) {
-  if (PositionBounds counted; are_counted_rows_good(call, counted)) return counted;
+  if (const auto counted = bounds_of_counted_rows(call, poller)) return *counted;
   PositionBounds bounds;
   const Positions& p = call.positions;
   const Source& source = call.source;
@@ -63,7 +66,7 @@ PositionBounds check_positions(const Call& call, Poller& poller) {
         return;
       }
       if (span.is_one_position() || !span.position.is_integer) {
-        check_position(source, span.position, origin_of(p, row, span, span.l));
+        if (!source.range.has(span.position)) source.refuse(origin_of(p, row, span, span.l), span.position);
         bounds.add(span.position);
         return;
       }

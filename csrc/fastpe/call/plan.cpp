@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fastpe/cache_line.h"
+#include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
 #include "fastpe/parallel.h"
 
@@ -25,7 +26,8 @@ constexpr std::int64_t least_blocks_per_thread = 4;
 
 Access access_of(const OperationShape& shape) {
   Access access;
-  access.non_temporal = shape.may_bypass_cache && shape.bytes_written > streaming_threshold_bytes();
+  access.non_temporal = shape.may_bypass_cache && shape.bytes_written > streaming_threshold_bytes() &&
+                        can_bypass_cache(shape.dtype) && active_kernels().has_non_temporal_stores;
   access.prefetch = shape.reads_items && shape.bytes_written > streaming_threshold_bytes() / 2;
   return access;
 }
@@ -82,7 +84,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
     return work;
   }
   std::int64_t block_rows = 1;  // of all items of a part
-  if (!plan.shares_rows) {
+  if (!plan.shares_tiles) {
     work.part_items = shape.items_per_row;
     work.parts = shape.rows;
     if (shape.items() == 1 && shape.has_contiguous_rows) {
@@ -116,14 +118,15 @@ std::int64_t Blocks::row(std::int64_t block, std::int64_t seq_len) const {
 Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const OperationShape& shape = call.operation.shape();
   Plan plan;
-  plan.shares_rows = shape.reads_items && shape.items() > 1 && call.positions.are_shared();
+  plan.shares_tiles = shape.reads_items && shape.items() > 1 && call.positions.are_shared();
   plan.in_any_order = call.positions.are_in_any_order();
   plan.columns_at_once = shape.columns_at_once;
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
   plan.access = access_of(shape);
 
-  const bool is_one_item_a_tile = !plan.shares_rows && shape.items_per_row == 1;
+  const bool is_one_item_a_tile = !plan.shares_tiles && shape.items_per_row == 1;
   const bool has_short_spans = bounds.rows < rows_worth_expanding * bounds.spans;
+  // Rows that are in L2, as the output is, are read faster than they are made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
   plan.strategy = shape.targets > 0 && is_one_item_a_tile ? Strategy::expand_into_target : Strategy::expand_into_tile;
   plan.wants_rows =
@@ -132,8 +135,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   if (plan.rows.data != nullptr) {
     plan.strategy = Strategy::read_rows;
     const Positions& p = call.positions;
-    plan.reads_at_offsets =
-        is_one_item_a_tile && p.offsets.is_given() && !p.sequence_starts.is_given() && call.validity.are_all_valid();
+    plan.reads_at_offsets = is_one_item_a_tile && p.count_from_offsets() && call.validity.are_all_valid();
   }
 
   if (plan.strategy == Strategy::expand_into_tile || shape.items() > 1 || plan.access.prefetch) {

@@ -51,8 +51,8 @@ struct Plan {
   Strategy strategy = Strategy::expand_into_tile;
   TableView rows;                 // of read_rows
   bool wants_rows = false;        // would have read rows, if the source had them
-  bool shares_rows = false;       // all items have the same positions
-  bool in_any_order = false;      // positions come back to where they were
+  bool shares_tiles = false;      // items that read the encoding have the same positions
+  bool in_any_order = false;      // positions may come again
   bool reads_at_offsets = false;  // each item reads rows at an offset of its own
   std::int64_t columns_at_once = 0;
   int threads = 1;

@@ -14,7 +14,7 @@
 namespace fastpe {
 namespace {
 
-// Items and rows that one thread does at a time.
+// A part of a work unit: some items, and the same rows of each.
 struct Work {
   Items items;
   std::int64_t l_begin, l_end;
@@ -38,7 +38,7 @@ class Executor {
   }
 
   void execute(const Work& work) {
-    if (plan_.shares_rows) {
+    if (plan_.shares_tiles) {
       // Which rows are valid differs from item to item: see apply().
       each_span(0, work.items, work.l_begin, work.l_end - work.l_begin, 0);
       return;
@@ -54,8 +54,7 @@ class Executor {
   }
 
  private:
-  // Does what the general way does, in fewer steps, for rows that have an offset and nothing else: in decoding, a call
-  // is hardly more than its steps.
+  // Does what execute_row() does, in fewer steps, for rows that have an offset and nothing else.
   void read_at_offsets(const Work& work) {
     constexpr std::int64_t most_items = 64;
     const TableView& rows = plan_.rows;
@@ -98,8 +97,8 @@ class Executor {
         [&](std::int64_t l, std::int64_t count) { skip(items, l, count); });
   }
 
-  // Another thread may have changed positions, offsets or lengths since they were checked: results are then undefined,
-  // but nothing outside the arrays is read.
+  // Rows that are valid in no item may have positions that were not checked. And another thread may have changed
+  // positions, offsets or lengths meanwhile: results are then undefined, but nothing outside the arrays is read.
   std::int64_t rows_that_exist(const Span& span) const {
     if (span.coordinates != nullptr) {
       for (int i = 0; i < call_.positions.coordinate_count; ++i) {
@@ -199,7 +198,7 @@ class Executor {
 
   void apply(const Tile& tile, const Items& items) {
     // Where rows have different positions, only valid rows come here.
-    const bool are_all_valid = !plan_.shares_rows || call_.validity.are_all_valid();
+    const bool are_all_valid = !plan_.shares_tiles || call_.validity.are_all_valid();
     if (items.count() == 1 && are_all_valid) {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.tile.segment_rows}, workspace_);
       return;
@@ -246,7 +245,7 @@ class Executor {
   const Workspace workspace_;
 };
 
-// What small calls need lies on the stack: an aligned allocation would be a tenth of their time.
+// What small calls need lies on the stack: they allocate nothing.
 class Scratch {
  public:
   explicit Scratch(std::int64_t bytes) {

@@ -20,6 +20,15 @@ enum class Mode { write, add, scale_and_add };
 // Columns of an expansion that are made at once, so that what all rows read stays in L1.
 constexpr std::int64_t panel_columns = 256;
 
+inline bool is_whole_pair(const Expansion& e) {
+  return e.first_row == -block_radius && e.last_row == block_rows + block_radius;
+}
+
+// A row alone uses its anchor's phasors once, so it rotates them from the centre's as it is made.
+inline bool is_row_from_centre(const Expansion& e) {
+  return e.first_row == e.last_row && e.anchors[0].cosines != nullptr;
+}
+
 template <class V>
 FASTPE_ALWAYS_INLINE void rotate_phasors(V& value, V& slope, V cosine, V sine) {
   const V rotated = value * cosine + slope * sine;
@@ -27,7 +36,7 @@ FASTPE_ALWAYS_INLINE void rotate_phasors(V& value, V& slope, V cosine, V sine) {
   value = rotated;
 }
 
-// Some columns of an expansion, and its anchors' phasors for them. A row alone uses them once: it rotates them itself.
+// Some columns of an expansion, and its anchors' phasors for them, unless is_row_from_centre().
 template <class T, std::int64_t most_columns>
 struct Panel {
   static constexpr bool compensated = sizeof(typename T::Element) == sizeof(double);
@@ -39,7 +48,7 @@ struct Panel {
       const Anchor at = e.anchors[i];
       values[i] = at.values + begin;
       slopes[i] = at.slopes + begin;
-      if (!compensated && at.cosines != nullptr && e.first_row != e.last_row) rotate_from_centre(at, i);
+      if (!compensated && at.cosines != nullptr && !is_row_from_centre(e)) rotate_from_centre(at, i);
     }
   }
   Panel(const Panel&) = delete;
@@ -53,7 +62,8 @@ struct Panel {
  private:
   void rotate_from_centre(const Anchor& centre, int i) {
     const Doubles sign = Doubles::broadcast(centre.angle_sign);
-    for (std::int64_t column = 0; column < columns; column += double_lanes) {
+    const std::int64_t padded_columns = (columns + float_lanes - 1) / float_lanes * float_lanes;
+    for (std::int64_t column = 0; column < padded_columns; column += double_lanes) {
       Doubles value = Doubles::load(values[i] + column), slope = Doubles::load(slopes[i] + column);
       rotate_phasors(value, slope, Doubles::load(centre.cosines + begin + column),
                      sign * Doubles::load(centre.sines + begin + column));
@@ -201,7 +211,7 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
       if (mode != Mode::write && prefetch_bytes != 0) {
         const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
         for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
-          FASTPE_PREFETCH_TO_L2(rows.x[a][side] + at + prefetch_bytes + line);
+          prefetch_line(rows.x[a][side] + at + prefetch_bytes + line, false);
         }
       }
       T::store(rows.out[a][side] + column, result);
@@ -221,15 +231,10 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
   }
 }
 
-inline bool is_whole_pair(const Expansion& e) {
-  return e.first_row == -block_radius && e.last_row == block_rows + block_radius;
-}
-
 template <class T, Mode mode, class AnyPanel>
 void expand_panel(const AnyPanel& p, std::int64_t lead_columns) {
   if constexpr (sizeof(typename T::Element) < sizeof(double)) {
-    const bool is_from_centre = p.e.first_row == p.e.last_row && p.e.anchors[0].cosines != nullptr;
-    if (is_from_centre) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
+    if (is_row_from_centre(p.e)) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
   }
   if (is_whole_pair(p.e)) {
     for (int anchor = 0; anchor < 2; ++anchor) expand_row_set<T, mode, 1, 1>(p, anchor, 0, lead_columns);
@@ -259,7 +264,7 @@ void expand_panels(const Expansion& e) {
   std::int64_t lead_columns = lead_columns_of<T, mode>(e);
   for (std::int64_t begin = 0; begin < e.columns;) {
     const std::int64_t left = e.columns - begin, wanted = width + lead_columns;
-    Panel<T, panel_columns + 2 * column_padding> p(e, begin, wanted < left ? wanted : left);
+    Panel<T, panel_columns + column_padding> p(e, begin, wanted < left ? wanted : left);
     if (e.prefetch) {
       p.prefetch_bytes = p.columns < left
                              ? p.columns * element_size

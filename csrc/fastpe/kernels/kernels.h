@@ -37,7 +37,7 @@ struct Phasors {
   const double* quarters_high;
   const double* quarters_low;
   double largest_quarters;  // of quarters_high, in magnitude
-  double* values;           // room for 2 * frequency_count columns and column_padding more
+  double* values;           // 2 * frequency_count columns
   double* slopes;
   double* value_lows;  // null, or what rounding took from values and slopes
   double* slope_lows;
@@ -135,6 +135,7 @@ struct Kernels {
   void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
   void (*rotate[dtype_count])(const Rotation&) = {};
   void (*angles[dtype_count])(const Angles&) = {};  // only float32 and float64
+  bool has_non_temporal_stores = false;  // of float32 and float64; else Expansion and Combination ignore that wish
   // Kernels do not wait for their non-temporal stores. Call this before another thread is told that they are done.
   void (*store_fence)() = nullptr;
 };

@@ -31,6 +31,7 @@ constexpr void add_dtype(Kernels& kernels) {
 constexpr Kernels make_kernels() {
   Kernels kernels;
   kernels.phasors = phasors;
+  kernels.has_non_temporal_stores = has_wide_vectors;
   kernels.store_fence = store_fence;
   add_dtype<Float32, WideFloat32, WideFloat32>(kernels);
   add_dtype<Float64, Float64, Float64>(kernels);

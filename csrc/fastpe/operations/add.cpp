@@ -47,7 +47,7 @@ void combine(const Combination& combination, DType dtype, DType addend_dtype) {
 Add::Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors, bool is_new)
     : Operation(shape_of(x, out, rows, is_new)), x_(x), out_(out), factors_(factors) {}
 
-const char* Add::x_at(const Place& place, const Columns& columns) const {
+const char* Add::next_x_at(const Place& place, const Columns& columns) const {
   if (place.l >= x_.seq_len || place.item >= x_.item_count) return nullptr;
   return x_.row(place.item, place.l, columns.first);
 }
@@ -55,8 +55,8 @@ const char* Add::x_at(const Place& place, const Columns& columns) const {
 void Add::set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const {
   // The processor itself prefetches rows that follow each other, and are stored past the caches.
   if (!access.prefetch || access.non_temporal) return;
-  combination.next_x = x_at(next, tile.columns);
-  if (combination.next_x == nullptr || is_in_place()) return;
+  combination.next_x = next_x_at(next, tile.columns);
+  if (combination.next_x == nullptr || shape_.is_in_place) return;
   combination.next_out = out_.row(next.item, next.l, tile.columns.first);
 }
 
@@ -82,7 +82,7 @@ void Add::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes
   c.addend_offsets_bytes = tile_offsets_bytes;
   c.out = out_.row(items.begin, tile.l, tile.columns.first);
   c.out_row_stride_bytes = out_.inner_stride_bytes;
-  c.x = x_at({items.begin, tile.l}, tile.columns);
+  c.x = x_.row(items.begin, tile.l, tile.columns.first);
   c.x_row_stride_bytes = x_.inner_stride_bytes;
   combine(c, out_.dtype, tile.dtype);
 }
@@ -91,7 +91,7 @@ void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, co
   Combination c = combination_of(tile, tile.l, tile.count, factors_, workspace.access);
   c.out = out_.row(item, tile.l, tile.columns.first);
   c.out_row_stride_bytes = out_.seq_stride_bytes;
-  c.x = is_in_place() ? c.out : x_at({item, tile.l}, tile.columns);
+  c.x = x_.row(item, tile.l, tile.columns.first);
   c.x_row_stride_bytes = x_.seq_stride_bytes;
   set_prefetch(next, tile, workspace.access, c);
   combine(c, out_.dtype, tile.dtype);
@@ -109,7 +109,7 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& 
       c.addend_row_stride_bytes = 0;
       c.out = out_.row(first, l, tile.columns.first);
       c.out_row_stride_bytes = out_.inner_stride_bytes;
-      c.x = x_at({first, l}, tile.columns);
+      c.x = x_.row(first, l, tile.columns.first);
       c.x_row_stride_bytes = x_.inner_stride_bytes;
       const Place next_place = l + 1 < end_l ? Place{first, l + 1} : after;
       set_prefetch(next_place, tile, workspace.access, c);
@@ -130,7 +130,7 @@ void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& 
       copy_row(whole_row, bytes, c.x, x_.column_stride_bytes, tile.columns.count, bytes);
       c.x = whole_row;
     } else if (workspace.access.prefetch) {
-      c.next_x = x_at({next.item, next.l + (l - tile.l)}, tile.columns);
+      c.next_x = next_x_at({next.item, next.l + (l - tile.l)}, tile.columns);
     }
     const bool is_strided = !out_.has_contiguous_rows();
     char* const out = out_.row(item, l, tile.columns.first);
@@ -146,7 +146,7 @@ Target Add::target(int /*number*/, std::int64_t item, std::int64_t l, Columns co
   target.columns = columns;
   target.out = out_.row(item, l, columns.first);
   target.out_row_stride_bytes = out_.seq_stride_bytes;
-  target.x = x_at({item, l}, columns);
+  target.x = x_.row(item, l, columns.first);
   target.x_row_stride_bytes = x_.seq_stride_bytes;
   target.scale = factors_.scale;
   target.alpha = factors_.alpha;
@@ -154,7 +154,7 @@ Target Add::target(int /*number*/, std::int64_t item, std::int64_t l, Columns co
 }
 
 void Add::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
-  if (is_in_place()) return;
+  if (shape_.is_in_place) return;
   for (std::int64_t i = 0; i < count; ++i) {
     copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes, x_.row(item, l + i, columns.first),
              x_.column_stride_bytes, columns.count, element_bytes(out_.dtype));

@@ -11,7 +11,7 @@ struct Factors {
   double scale = 1.0, alpha = 1.0;
 };
 
-// The sum of rows and `rows` of the tile from l on, but for x and out.
+// Adds `rows` of the tile from l on; x and out are left to be set.
 Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
                            const Access& access);
 void combine(const Combination& combination, DType dtype, DType addend_dtype);
@@ -31,8 +31,7 @@ class Add final : public Operation {
   void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
-  bool is_in_place() const { return x_.data == out_.data; }
-  const char* x_at(const Place& place, const Columns& columns) const;
+  const char* next_x_at(const Place& place, const Columns& columns) const;
   void set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const;
   void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   void add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;

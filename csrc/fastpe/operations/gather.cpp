@@ -64,7 +64,7 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
   for (std::int64_t l = tile.l; l < end;) {
     const std::int64_t rows = is_strided ? 1 : std::min(most_rows, end - l);
     // Gathered rows come from memory however small the output is, so the row after these is always prefetched.
-    const Place after = l + rows < end ? Place{item, l + rows} : next;
+    const Place after = l + rows < end || next.item == item ? Place{item, l + rows} : next;
     const bool has_next = after.l < out_.seq_len && after.item < out_.item_count;
     std::int64_t x_offsets_bytes[most_rows + 1];
     for (std::int64_t i = 0; i < rows; ++i) x_offsets_bytes[i] = embedding_offset_bytes({item, l + i});

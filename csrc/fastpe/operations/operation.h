@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An operation does something with the rows of an encoding: it writes them, or adds them to rows of its own.
+// An operation does something with the rows of an encoding: it writes them, adds them to rows, or rotates by them.
 //
 // It acts on items. An item is one sequence of rows; the items of one row of arguments (an offset, a mask ..) share its
 // positions, and so their rows of the encoding.

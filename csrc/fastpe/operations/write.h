@@ -8,7 +8,7 @@ namespace fastpe {
 
 class Write final : public Operation {
  public:
-  // `is_new`: the call made the array, so that its memory has no pages yet.
+  // `is_new`: the call made the array. Its memory has no pages yet, and is stored to through the caches.
   Write(const Rows& out, bool is_new);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;

@@ -37,13 +37,14 @@ class Source {
   // Throws an error that says why a position is not in the range.
   [[noreturn]] virtual void refuse(const std::string& where, const Number& position) const = 0;
 
-  // The rows from position 0 on, of which those within the bounds are there; or no data.
+  // The rows from position 0 on, of which those within the bounds are there, in this dtype or in the operation's own;
+  // or no data.
   virtual TableView find(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
   // After a call that would have used them: keeps rows within the bounds for later calls, or does not. No call notices.
   virtual void keep(DType /*dtype*/, const PositionBounds& /*bounds*/, int /*max_threads*/,
                     Interruption* /*interruption*/) const noexcept {}
 
-  // Whether rows are made; if not, find() has them all, and the rest is not called.
+  // Whether rows are made; if not, find() has them all.
   virtual bool expands() const { return true; }
   // How many positions there are from this one to the end of its block.
   virtual std::int64_t rows_to_block_end(std::int64_t /*position*/) const { return 1; }
@@ -55,7 +56,7 @@ class Source {
   // Of one thread, on a cache line's boundary: what it has from one expansion to the next.
   virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*in_any_order*/) const { return 0; }
   virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*in_any_order*/) const {}
-  // Writes the rows of a span that is not descending.
+  // Writes the rows of a span that is not descending. Only sinusoids of one coordinate add to the target's x.
   virtual void expand(const Span& /*span*/, const Target& /*target*/, char* /*scratch*/) const {}
 
   Source(const Source&) = delete;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "fastpe/cache_line.h"
 #include "fastpe/machine.h"
 #include "fastpe/messages.h"
 #include "fastpe/parallel.h"
@@ -132,7 +133,7 @@ void RowCache::fill_all(const Memory& memory, DType dtype, const Blocks& blocks,
                         Interruption* interruption) const {
   const std::int64_t count = blocks.last - blocks.first + 1;
   const int threads = threads_for((count << block_shift_) * row_bytes_of(encoder_, dtype), max_threads);
-  const std::int64_t scratch_bytes = encoder_.scratch_bytes(dtype, false);
+  const std::int64_t scratch_bytes = whole_cache_lines(encoder_.scratch_bytes(dtype, false));
   const auto scratch = AlignedBuffer<char>::uninitialized(threads * scratch_bytes);
   const bool completed =
       parallel_for(count, 1, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
