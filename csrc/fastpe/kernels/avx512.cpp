@@ -77,7 +77,7 @@ inline void split_pairs(Doubles& a, Doubles& b) {
 inline void join_pairs(Doubles& a, Doubles& b) { split_pairs(a, b); }
 inline Doubles in_pair_order(Doubles a) { return {_mm512_permutexvar_pd(pair_order(), a.v)}; }
 
-// Two halves, as the conversion from Doubles makes them. Joining them costs more than a second store.
+// Two halves, as the conversion from Doubles makes them: encodings and what is added to them.
 struct Floats {
   __m256 first, second;
 
@@ -92,25 +92,10 @@ struct Floats {
 inline Floats operator+(Floats a, Floats b) {
   return {_mm256_add_ps(a.first, b.first), _mm256_add_ps(a.second, b.second)};
 }
-inline Floats operator-(Floats a, Floats b) {
-  return {_mm256_sub_ps(a.first, b.first), _mm256_sub_ps(a.second, b.second)};
-}
 inline Floats operator*(Floats a, Floats b) {
   return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
 }
-inline void split_pairs(Floats& a, Floats& b) {
-  const Floats firsts{_mm256_shuffle_ps(a.first, a.second, 0x88), _mm256_shuffle_ps(b.first, b.second, 0x88)};
-  b = {_mm256_shuffle_ps(a.first, a.second, 0xdd), _mm256_shuffle_ps(b.first, b.second, 0xdd)};
-  a = firsts;
-}
-inline void join_pairs(Floats& a, Floats& b) {
-  const Floats first{_mm256_unpacklo_ps(a.first, b.first), _mm256_unpackhi_ps(a.first, b.first)};
-  b = {_mm256_unpacklo_ps(a.second, b.second), _mm256_unpackhi_ps(a.second, b.second)};
-  a = first;
-}
-inline __m256 in_pair_order(__m256 a) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a), 0xd8)); }
-inline Floats in_pair_order(Floats a) { return {in_pair_order(a.first), in_pair_order(a.second)}; }
-// One whole vector, for sums of float32 numbers.
+// One whole vector: sums and rotations.
 struct WideFloats {
   __m512 v;
 
