@@ -19,7 +19,7 @@
 #error "fastpe: /fp:contract makes values depend on the instruction set; remove it"
 #elif defined(_M_IX86_FP) && _M_IX86_FP < 2
 #error "fastpe: /arch:IA32 and /arch:SSE keep more digits than a double has; compile with /arch:SSE2"
-// The value 16 concerns numbers of 16 bits alone.
+// The value 16 concerns only numbers of 16 bits.
 #elif defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
 #error "fastpe: x87 arithmetic (-mfpmath=387) keeps more digits than a double has; compile with -msse2 -mfpmath=sse"
 #endif

@@ -113,7 +113,7 @@ struct Number {
 
 inline Number number_of(std::int64_t integer) { return {true, integer, static_cast<double>(integer)}; }
 
-// Numbers that are looked up by (row, place in the sequence), or by one of the two alone.
+// Numbers that are looked up by (row, place in the sequence), or by only one of the two.
 struct NumbersView {
   const char* data = nullptr;
   NumberType type = NumberType::int64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether arrays share memory, told from their pointers, shapes and strides alone.
+// Whether arrays share memory, told only from their pointers, shapes and strides.
 #pragma once
 
 #include <cstddef>

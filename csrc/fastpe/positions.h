@@ -39,7 +39,7 @@ struct Positions {
   bool are_in_any_order() const { return values.is_given() || offsets.is_given(); }
 };
 
-// Which rows are valid. An operation leaves the others alone.
+// Which rows are valid. An operation skips the others.
 struct Validity {
   const char* mask = nullptr;  // NumPy booleans; true: valid
   std::int64_t mask_row_stride_bytes = 0, mask_seq_stride_bytes = 0;

@@ -35,7 +35,7 @@ struct Target {
   Columns columns;
   char* out;
   std::int64_t out_row_stride_bytes;
-  const char* x = nullptr;  // null: the encoding alone
+  const char* x = nullptr;  // null: only the encoding
   std::int64_t x_row_stride_bytes = 0;
   double scale = 1.0, alpha = 1.0;
   Access access = {};

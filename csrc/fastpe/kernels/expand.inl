@@ -24,7 +24,7 @@ inline bool is_whole_pair(const Expansion& e) {
   return e.first_row == -block_radius && e.last_row == block_rows + block_radius;
 }
 
-// A row alone uses its anchor's phasors once, so it rotates them from the centre's as it is made.
+// A single row uses its anchor's phasors once, so it rotates them from the centre's as it is made.
 inline bool is_row_from_centre(const Expansion& e) {
   return e.first_row == e.last_row && e.anchors[0].cosines != nullptr;
 }

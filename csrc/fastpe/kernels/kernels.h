@@ -74,7 +74,7 @@ struct Expansion {
   std::int64_t columns;
   char* out;  // of first_row
   std::int64_t out_row_stride_bytes;
-  const char* x;  // of first_row; null: write the encoding alone
+  const char* x;  // of first_row; null: write only the encoding
   std::int64_t x_row_stride_bytes;
   double scale, alpha;
   double bound;       // of the encoding's magnitude: the output scale's

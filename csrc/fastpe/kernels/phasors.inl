@@ -82,7 +82,7 @@ inline Quarters split_quarters(Doubles quarters) {
   return {shifted, quarters - (shifted - shift)};
 }
 
-// How a phase is reduced: that of an anchor alone; with what a fractional position has beyond it; or either, where the
+// How a phase is reduced: that of an anchor; with what a fractional position has beyond it; or either, where the
 // rest of the products, up to 1/6, may lead beyond the polynomials. The last gives the same bits elsewhere.
 enum class Phase { anchor, fractional, far };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pairs of columns rotated by the angles of rows that hold cosines, then sines: in place, or from x into out. Arrays
-// that have the same positions are turned in one call, so that each row of cosines and sines is made once. Rows that
+// that have the same positions are rotated in one call, so that each row of cosines and sines is made once. Rows that
 // are not valid stay as they are, or are copied.
 #pragma once
 

@@ -6,7 +6,7 @@
 namespace fastpe {
 namespace {
 
-// A row of one of the arrays: cosines or sines, which are alone, or beside others, or take turns with them.
+// A row of one of the arrays: one range of values, or two of them, which follow each other or alternate.
 enum class Values { none, cosines, sines };
 struct RowForm {
   Values first = Values::none, second = Values::none;
