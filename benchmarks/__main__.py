@@ -27,7 +27,7 @@ It needs pip install '.[bench]', 2 GB of memory and a quiet machine. torch takes
 """
 
 _smoke = Effort(rounds=1, batch_seconds=0.0, contender_seconds=0.0, fewest_rounds=1)
-_quick = Effort(rounds=9, batch_seconds=0.002, contender_seconds=0.08)
+_quick = Effort(rounds=7, batch_seconds=0.002, contender_seconds=0.06)
 _thorough = Effort(rounds=11, batch_seconds=0.004, contender_seconds=0.12)
 
 

@@ -28,14 +28,14 @@ def draw(record: Record, path: pathlib.Path) -> None:
             face, label = ("white", "1 thread") if threads == 1 else ("C1", f"{threads} threads")
             style: Any = {"s": 36, "facecolor": face, "edgecolor": f"C{index}", "zorder": 2 + index, "label": label}
             axes.scatter([values[index] for values in times], range(len(rows)), **style)
-        axes.axvline(1, color="black", linewidth=1, zorder=1)
+        axes.axvline(1, color="black", linewidth=1, zorder=1.9)
         axes.set_xlim(lowest, highest)
         ticks = [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if lowest <= tick <= highest]
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)
         axes.set_yticks(range(len(rows)), [f"{row.case.work} ({row.case.array}, {row.case.encoding})" for row in rows])
         axes.invert_yaxis()
-        axes.grid(axis="x", color="#dddddd", zorder=0)
+        axes.grid(axis="x", color="#dddddd")
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.set_xlabel("times as fast as the fastest alternative")
         axes.legend(loc="lower right")

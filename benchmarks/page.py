@@ -87,7 +87,7 @@ def _machine(record: Record) -> str:
     machine, versions = record.machine, ", ".join(f"{name} {version}" for name, version in record.versions.items())
     text = (
         f"Measured on {record.date.split()[0]}, on {machine['processor']}, {machine['system']}, processors: "
-        f"{machine['processors']}, caches of all: {machine['caches']}; {versions}; instruction set: "
+        f"{machine['processors']}, caches together: {machine['caches']}; {versions}; instruction set: "
         f"{next(iter(record.settings)).split(',')[0]}. Other programs used {record.others_share:.0%} of a processor."
     )
     return textwrap.fill(text, 120, break_on_hyphens=False)
@@ -125,11 +125,11 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
 * **sin and cos** says where these come from. "computed": by everyone, in each call. "kept": everyone reads rows that were
   computed before. "against a table": fastpe computes them, since by default it keeps at most 8 MiB, and others read a table.
 * **fastest alternative** is the fastest of NumPy, torch and onnxruntime doing the same work in the same state, each
-  [written](cases.py) as fast as we know how. NumPy has one thread, the others have as many as fastpe. onnxruntime takes part
-  in `rotate`.
-* **times as fast** is the ratio of these times, above 1 where fastpe is faster. Everyone takes turns, in a random order, on
-  arrays of their own, in {processes} processes, and all figures are medians. From turn to turn, ratios vary by
-  {spread}.
+  [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. NumPy has one thread, the others
+  have as many as fastpe. onnxruntime takes part in `rotate`.
+* **times as fast** is the ratio of these times, above 1 where fastpe is faster, with one thread and with all. Everyone takes
+  turns, in a random order, on arrays of their own, in {processes} processes, and all figures are medians. From turn to turn,
+  ratios vary by {spread}.
 * Every answer is compared with exact values before it is timed. Sines and cosines of the alternatives are off by up to
   {worst:.0e}, since they compute angles in float32, and those of fastpe by up to {own:.0e}.
 
@@ -199,7 +199,6 @@ def page_text(record: Record) -> str:
 
 
 def write(record: Record) -> None:
-    """Both pages."""
     rows, readme = rows_of(record, "page and README"), root / "README.md"
     text = _readme.format(table=_main_table(record, rows), machine=_machine(record), spread=_spread(rows))
     before, begin, rest = readme.read_text(encoding="utf-8").partition(begin_mark)

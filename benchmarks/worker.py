@@ -85,9 +85,9 @@ def _versions() -> dict[str, str]:
         if (module := rivals.module(name)) is not None:
             found[name] = module.__version__
     if used := rivals.module("numpy").show_config("dicts").get("SIMD Extensions", {}).get("found"):
-        found["numpy"] += f" ({used[-1]})"
+        found["numpy"] += f" (uses {used[-1]})"
     if "torch" in found:
-        found["torch"] += f" ({rivals.module('torch').backends.cpu.get_cpu_capability()})"
+        found["torch"] += f" (uses {rivals.module('torch').backends.cpu.get_cpu_capability()})"
     return found
 
 
