@@ -20,7 +20,7 @@ import numpy.typing as npt
 import fastpe
 from fastpe.__main__ import main
 from fastpe._cli.files import named_arrays, npy_stream
-from fastpe._cli.files.addition import ArrayWork
+from fastpe._cli.files.addition import Addition, ArrayWork
 
 Array = npt.NDArray[Any]
 
@@ -187,3 +187,27 @@ def test_a_table_that_is_truncated_while_it_is_read_is_one_line(
     error = capsys.readouterr().err
     assert error.startswith(f"fastpe: {path}")
     assert error.count("\n") == 1
+
+
+def test_a_parquet_file_that_is_truncated_while_it_is_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    monkeypatch.chdir(tmp_path)
+    x = embeddings(40_000, 64)
+    table = pa.table({"x": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 64)})
+    parquet.write_table(table, "x.parquet", row_group_size=1000)
+    add = Addition.added
+
+    def truncate_first(*arguments: Any, **options: Any) -> Array:
+        os.truncate("x.parquet", 1_000_000)
+        return add(*arguments, **options)
+
+    monkeypatch.setattr(Addition, "added", truncate_first)
+    assert main(["add", "x.parquet", "-o", "y.parquet"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("fastpe: x.parquet ")
+    assert error.count("\n") == 1
+    assert os.listdir() == ["x.parquet"]

@@ -72,7 +72,7 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> ParquetWork:
 def _opened(source: str) -> Iterator[parquet.ParquetFile]:
     from pyarrow import ArrowException, parquet
 
-    with damage_in_one_line(source, "a Parquet file", (ArrowException,)), parquet.ParquetFile(source) as file:
+    with damage_in_one_line(source, "a Parquet file", (ArrowException, OSError)), parquet.ParquetFile(source) as file:
         yield file
 
 
