@@ -114,8 +114,10 @@ def main() -> None:
             contender = next(cases[case].build(cases[case].shape))
             answer = contender.answer()
             parts = answer if isinstance(answer, tuple) else (answer,)
+            # Before more calls change the arrays that are given.
+            bits = hashlib.sha256(b"".join(part.view(np.uint8).tobytes() for part in parts)).hexdigest()
             prepared[:] = [Batches(contender, Effort(**effort))]
-            return hashlib.sha256(b"".join(part.view(np.uint8).tobytes() for part in parts)).hexdigest()
+            return bits
         return prepared[0].seconds_per_call()
 
     for line in sys.stdin:
