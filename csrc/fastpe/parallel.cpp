@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -78,11 +79,14 @@ bool can_start_threads(int count) {
   std::vector<std::thread> threads;
   bool can_start = true;
 #if defined(__linux__)
-  std::vector<std::atomic<long>> ids(static_cast<std::size_t>(count));
+  std::vector<std::atomic<long>> ids;
 #endif
   {
     const std::lock_guard<std::mutex> hold(all_started);
     try {
+#if defined(__linux__)
+      ids = std::vector<std::atomic<long>>(static_cast<std::size_t>(count));
+#endif
       threads.reserve(static_cast<std::size_t>(count));
       for (int i = 0; i < count; ++i) {
         threads.emplace_back([&, i] {
@@ -111,6 +115,18 @@ bool can_start_threads(int count) {
 }
 #endif
 
+// The processor time that this thread has used; always 0 on systems without such a clock.
+TeamPolicy::Clock::duration processor_time() {
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+  timespec time;
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0) {
+    return std::chrono::duration_cast<TeamPolicy::Clock::duration>(std::chrono::seconds(time.tv_sec) +
+                                                                   std::chrono::nanoseconds(time.tv_nsec));
+  }
+#endif
+  return TeamPolicy::Clock::duration(0);
+}
+
 // The right to open a team of at most `threads` threads.
 class Team {
  public:
@@ -121,6 +137,7 @@ class Team {
     if (!policy.wants_team(opened_)) return;
     if (threads > ownership.pool_threads) threads = std::min(threads, omp_get_num_procs());
     if (threads <= 1 || team_is_busy.exchange(true, std::memory_order_acquire)) return;
+    processor_time_before_ = processor_time();
     if (take_ownership(threads)) {
       threads_ = threads;
     } else {
@@ -133,7 +150,7 @@ class Team {
   ~Team() {
     if (!is_open()) return;
     const auto now = TeamPolicy::Clock::now();
-    if (alone_ > TeamPolicy::Clock::duration(0)) policy.record(now, now - opened_, alone_);
+    policy.record(now, now - opened_, alone_);
     team_is_busy.store(false, std::memory_order_release);
   }
   Team(const Team&) = delete;
@@ -143,8 +160,11 @@ class Team {
   int threads() const { return threads_; }
 
   // Estimates how long the calling thread alone would have taken, from the share of the work that it has done by `now`.
+  // The time in which it had no processor does not count: a helper that was woken on it may be the reason.
   void set_callers_share(TeamPolicy::Clock::time_point now, double share) {
-    const std::chrono::duration<double, TeamPolicy::Clock::period> alone = (now - opened_) / share;
+    TeamPolicy::Clock::duration used = processor_time() - processor_time_before_;
+    if (used <= TeamPolicy::Clock::duration(0)) used = now - opened_;  // no such clock, or one too coarse
+    const std::chrono::duration<double, TeamPolicy::Clock::period> alone = used / share;
     alone_ = std::chrono::duration_cast<TeamPolicy::Clock::duration>(alone);
   }
 
@@ -170,7 +190,8 @@ class Team {
 
   int threads_ = 1;
   TeamPolicy::Clock::time_point opened_;
-  TeamPolicy::Clock::duration alone_{0};
+  TeamPolicy::Clock::duration processor_time_before_{0};
+  TeamPolicy::Clock::duration alone_{0};  // still 0 where it has done nothing: such a team is a loss
 };
 
 // The steps of [0, count), in contiguous parts.

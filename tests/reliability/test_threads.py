@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -245,3 +246,48 @@ def test_quota_of_control_group_is_respected(
         monkeypatch.delenv(name, raising=False)
     join = f"import os; open('{control_group / 'cgroup.procs'}', 'w').write(str(os.getpid()))\n"
     assert int(run_script(join + COUNT)) == 1
+
+
+BUSY = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(1_000_000): pass
+"""
+
+
+@pytest.fixture
+def busy_machine() -> Iterator[None]:
+    """Twice as many processes that compute as there are processors."""
+    with contextlib.ExitStack() as processes:
+        for _ in range(2 * PROCESSORS):
+            process = processes.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
+            processes.callback(process.kill)
+        yield
+
+
+# Whether teams wait in vain is decided anew in each process, by where the scheduler first puts its threads. All are in
+# one session: Linux divides the processors among sessions first, and the calls would have their share to themselves.
+@pytest.mark.slow
+@needs_openmp
+@needs_processors
+@pytest.mark.usefixtures("busy_machine")
+def test_median_call_on_a_busy_machine_takes_at_most_thrice_that_of_one_thread() -> None:
+    script = """
+        import statistics, time
+        import numpy as np, fastpe
+        x = np.zeros((8, 512, 768), np.float32)
+        def median(num_threads):
+            times, end = [], time.perf_counter() + 1
+            while time.perf_counter() < end:
+                start = time.perf_counter()
+                fastpe.add_(x, num_threads=num_threads)
+                times.append(time.perf_counter() - start)
+            return statistics.median(times)
+        fastpe.add_(x, num_threads=1)
+        print(median(None) / median(1))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    outputs = [subprocess.run(command, check=True, capture_output=True, timeout=60).stdout for _ in range(12)]
+    ratios = [*map(float, outputs)]
+    assert max(ratios) <= 3, ratios
