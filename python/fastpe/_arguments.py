@@ -25,7 +25,7 @@ def shown(value: Any) -> str:
             return text
         shape = f" of shape {list(value.shape)}" if isinstance(value, np.ndarray) else ""
         return f"a {type(value).__name__}{shape}"
-    except ValueError:
+    except (ValueError, RecursionError):
         if type(value) is int:
             return f"an int of {value.bit_length()} bits"
         if type(value) in (list, tuple, dict):

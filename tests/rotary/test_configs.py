@@ -494,7 +494,7 @@ def test_sections(model_type: str, section: list[int], expected: list[int]) -> N
             {"seq_len": 8},
             "is 'su', which is not known; early Phi-3 files mean \"longrope\"",
         ),
-        ({"model_type": "llama", "head_dim": -64}, {}, 'config has a "head_dim" of -64, expected at least 1'),
+        ({"model_type": "llama", "head_dim": -64}, {}, 'config has a "head_dim" of -64, expected'),
         ({"model_type": "cohere_compass_text"}, {}, 'config has no "rope_parameters" for each type of layers'),
     ],
 )

@@ -31,12 +31,13 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from fastpe._arguments import flag, integer, model_guess, text
+from fastpe._arguments import flag, integer, model_guess, shown, text
 from fastpe._rotary.scaling import is_known_type, rotary_frequencies
 
 Json = Mapping[str, Any]
@@ -52,6 +53,11 @@ _read_here = (
     "max_position_embeddings",
 )
 _other_names = {"mrope": "default"}
+# Parts and levels that lie inside of each other; files have 2 and 5.
+_most_parts = 8
+_most_levels = 16
+# More columns or heads than any model has: products of such numbers stay exact.
+_largest_size = 2**31
 # Keys of the JSON files beside a config.json.
 _other_files = {
     "weight_map": "the index of a checkpoint's files",
@@ -108,6 +114,7 @@ def model_types() -> list[str]:
 def _loaded(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
     if isinstance(config, Mapping):
+        _require_shallow(config)
         return config
     if not isinstance(config, (str, os.PathLike)):
         raise TypeError(
@@ -134,9 +141,30 @@ def _loaded(config: Json | str | os.PathLike[str]) -> Json:
             loaded = json.load(file)
         except ValueError as error:
             raise ValueError(f"config is {os.fspath(config)!r}, which is no JSON: {error}") from None
+        except RecursionError:
+            raise ValueError(
+                f"config is {os.fspath(config)!r}, whose JSON is nested too deeply, expected a config.json; give the path "
+                f"of one"
+            ) from None
     if not isinstance(loaded, dict):
         raise TypeError(f"config is {os.fspath(config)!r}, which has a {type(loaded).__name__}, expected a JSON object")
+    _require_shallow(loaded)
     return loaded
+
+
+def _require_shallow(config: Json) -> None:
+    """Refuse a mapping that contains itself, or is nested so deeply that no model's can be."""
+    inside: list[Any] = [config]
+    for _ in range(_most_levels):
+        containers = [each.values() if isinstance(each, Mapping) else each for each in inside]
+        found = (each for values in containers for each in values if isinstance(each, (Mapping, list, tuple)))
+        inside = [*{id(each): each for each in found}.values()]
+        if not inside:
+            return
+    raise ValueError(
+        f"config has mappings and lists inside of each other on more than {_most_levels} levels, or contains itself, "
+        f"expected what a config.json has; give the mapping of one"
+    )
 
 
 def may_be_on_a_hub(name: str) -> bool:
@@ -160,7 +188,7 @@ def _config_hint(config: Any) -> str:
 def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
     """The part of `config` that describes the model of text, and its row."""
     table = _table()
-    while True:
+    for _ in range(_most_parts):
         model_type = config.get("model_type")
         if model_type is not None:
             model_type = table["other_names"].get(text("model_type", model_type), model_type)
@@ -181,6 +209,11 @@ def _text_part(config: Json, interleaved: bool | None) -> tuple[Json, Json]:
             return config, table["models"][model_type]
         else:
             break
+    else:
+        raise ValueError(
+            f'config has a "text_config" inside of another more than {_most_parts} times, expected one; give the innermost '
+            f"mapping"
+        )
     if model_type in table["without"]:
         raise ValueError(
             f"model_type is {model_type!r}, a model that has no rotary embedding; leave its queries and keys as they are, "
@@ -609,12 +642,14 @@ def _unquoted(value: Any) -> str:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f'config has a "{name}" of {value!r}, expected a number{_unquoted(value)}')
+    if not abs(value) <= sys.float_info.max:
+        raise ValueError(f'config has a "{name}" of {shown(value)}, expected a finite number')
     return float(value)
 
 
 def _size(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f'config has a "{name}" of {value!r}, expected an int{_unquoted(value)}')
-    if value < 1:
-        raise ValueError(f'config has a "{name}" of {value!r}, expected at least 1')
+    if not 1 <= value <= _largest_size:
+        raise ValueError(f'config has a "{name}" of {shown(value)}, expected 1 to {_largest_size}')
     return value

@@ -341,7 +341,7 @@ def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, (np.ndarray, np.generic)):
             result[key] = value.tolist()
         elif isinstance(value, (list, tuple)):
-            result[key] = np.asarray(value, np.float64).tolist()
+            result[key] = [number(f'scaling["{key}"]', each) for each in value]
         elif value is not None:
             result[key] = value
     return result

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import choice, flag, integer, integers, number, shown, text, texts
 from fastpe._registry import Preset
-from fastpe._rotary.layout_plan import Part, Plan, own_frequencies, planned, rotate_parts, sines_first
+from fastpe._rotary.layout_plan import Part, Plan, own_frequencies, planned, rotate_parts, rotation_options, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
 from fastpe._wrong_calls import OtherNamesHidden, explained, explained_fields, with_other_names
 
@@ -366,14 +366,18 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         >>> bool(np.isclose(q[0, 0, 1, 0], np.cos(1) - np.sin(1)))  # the second patch is at x = 1
         True
         """
-        arrays = (x, *others)
+        given = (x, *others)
+        arrays = tuple(
+            _core.array(each, f"others[{i - 1}]" if i else "x", in_place=True) for i, each in enumerate(given)
+        )
         plan = self._plan(self._width_of(arrays), theta, sections)
-        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
+        options = rotation_options(positions, mask, lengths, seq_axis, inverse, num_threads)
         if len(plan.parts) == 1:
-            return plan.whole.rotate_(*arrays, positions=positions, inverse=inverse, **options)
-        result = plan.checker.rotate_(*arrays, positions=positions, inverse=inverse, **options)
-        rotate_parts(plan, tuple(map(np.asarray, arrays)), positions, inverse, options)
-        return result
+            plan.whole.rotate_(*arrays, **options)
+        else:
+            plan.checker.rotate_(*arrays, **options)
+            rotate_parts(plan, arrays, options)
+        return given if others else x
 
     @explained
     def rotate(
@@ -421,20 +425,19 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         """
         x = _core.array(x, "x", takes_bfloat16=True)
         plan = self._plan(self._width_of((x,)), theta, sections)
-        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
+        options = rotation_options(positions, mask, lengths, seq_axis, inverse, num_threads)
         if len(plan.parts) == 1:
-            return plan.whole.rotate(x, positions=positions, inverse=inverse, out=out, **options)
-        result = plan.checker.rotate(x, positions=positions, inverse=inverse, out=out, **options)
-        rotate_parts(plan, (result,), positions, inverse, options)
-        return result
+            return plan.whole.rotate(x, out=out, **options)
+        written = None if out is None else _core.array(out, "out", in_place=True)
+        result = plan.checker.rotate(x, out=written, **options)
+        rotate_parts(plan, (result,), options)
+        return result if out is None else out
 
     def _width_of(self, arrays: tuple[Any, ...]) -> int:
         """The columns that the arrays have in common."""
         width = 0
-        for i, given in enumerate(arrays):
+        for i, array in enumerate(arrays):
             name = f"others[{i - 1}]" if i else "x"
-            # An error for what cannot be written into.
-            array = given if isinstance(given, np.ndarray) else _core.array(given, name, in_place=True)
             if array.ndim < 2:
                 raise ValueError(f"{name} has shape {list(array.shape)}, expected [.., L, .., head_dim]")
             width = width or array.shape[-1]

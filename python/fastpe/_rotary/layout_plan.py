@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._arguments import flag, integer
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import rotary_frequencies
 
@@ -132,15 +133,28 @@ def _frequencies_and_axes(
     return layout.freq_scale * np.concatenate(own), axes
 
 
-def rotate_parts(
-    plan: Plan, arrays: tuple[Any, ...], positions: npt.ArrayLike, inverse: bool, options: dict[str, Any]
-) -> None:
+def rotation_options(
+    positions: npt.ArrayLike, mask: Any, lengths: Any, seq_axis: Any, inverse: Any, num_threads: Any
+) -> dict[str, Any]:
+    """The options of a rotation, converted once: the caller's own code cannot run between two parts."""
+    return {
+        "positions": _core.array(positions, "positions"),
+        "mask": None if mask is None else _core.mask(mask, "mask"),
+        "lengths": None if lengths is None else _core.array(lengths, "lengths"),
+        "seq_axis": integer("seq_axis", seq_axis),
+        "inverse": flag("inverse", inverse),
+        "num_threads": None if num_threads is None else integer("num_threads", num_threads, 1),
+    }
+
+
+def rotate_parts(plan: Plan, arrays: tuple[npt.NDArray[Any], ...], options: dict[str, Any]) -> None:
     """Rotate the columns of each part; `plan.checker` has taken the same arguments, so no part refuses any."""
-    coordinates = _core.array(positions, "positions")
-    for columns, rope, taken in plan.parts:
-        rope.rotate_(
-            *(array[..., columns] for array in arrays),
-            positions=coordinates[..., list(taken)],
-            inverse=inverse,
-            **options,
-        )
+    positions = options["positions"]
+    calls = [
+        (rope, [array[..., columns] for array in arrays], {**options, "positions": positions[..., list(taken)]})
+        for columns, rope, taken in plan.parts
+    ]
+    for rope, views, _ in calls:
+        rope.warm_up(dtype=views[0].dtype)  # nothing of this is left to be made between two parts
+    for rope, views, kwargs in calls:
+        rope.rotate_(*views, **kwargs)

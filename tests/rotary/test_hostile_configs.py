@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configs that no model has: each is one ValueError or TypeError that says what is wrong, and ends at once."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastpe
+
+_huge = 10**400
+_nested: Any = []
+for _ in range(100_000):
+    _nested = [_nested]
+_itself: dict[str, Any] = {}
+_itself["x"] = _itself
+
+_values = [_huge, -_huge, float("nan"), float("inf"), -1, 0, 2**63, "8", [1, "a"], {"a": 1}, True, [_huge] * 4, b"x"]
+_outer = ["rope_theta", "rope_scaling", "rope_parameters", "head_dim", "hidden_size", "num_attention_heads"]
+_outer += ["partial_rotary_factor", "rotary_dim", "layer_types", "per_layer_config", "max_position_embeddings"]
+_inner = ["factor", "low_freq_factor", "beta_fast", "mscale", "attention_factor", "short_factor", "long_factor"]
+_inner += ["original_max_position_embeddings", "mrope_section", "alpha", "rope_theta", "partial_rotary_factor"]
+_scalings = ["linear", "dynamic", "yarn", "longrope", "llama3", "default", "proportional"]
+_types = ["llama", "qwen2_vl", "gemma3_text", "phi3", "deepseek_v3", "unknown"]
+
+
+def _read(config: Any, **options: Any) -> None:
+    with contextlib.suppress(TypeError, ValueError):
+        fastpe.RotaryEmbedding.from_config(config, **options)
+
+
+@pytest.mark.parametrize("model_type", _types)
+def test_no_value_of_a_key_raises_another_error(model_type: str) -> None:
+    config = {"model_type": model_type, "hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e4}
+    for key, value in itertools.product(_outer, _values):
+        for options in ({}, {"interleaved": False, "layer_type": "sliding_attention"}):
+            _read({**config, key: value}, **options)
+    for scaling, key, value in itertools.product(_scalings, _inner, _values):
+        written = {"rope_type": scaling, "factor": 2.0, "original_max_position_embeddings": 1024, key: value}
+        _read({**config, "rope_scaling": written}, interleaved=False, seq_len=100)
+
+
+@pytest.mark.parametrize("key", ["text_config", "thinker_config", "rope_scaling"])
+@pytest.mark.parametrize("model_type", ["gemma3", "qwen2_5_omni", "llama"])
+def test_a_mapping_that_contains_itself_is_refused(model_type: str, key: str) -> None:
+    config: dict[str, Any] = {"model_type": model_type, "head_dim": 8}
+    config[key] = config
+    with pytest.raises(ValueError, match=r"\bconfig\b"):
+        fastpe.RotaryEmbedding.from_config(config)
+
+
+@pytest.mark.parametrize("value", [_nested, _itself])
+def test_deep_values_are_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"\bconfig\b"):
+        fastpe.RotaryEmbedding.from_config({"model_type": "llama", "head_dim": 8, "extra": value})
+
+
+@pytest.mark.parametrize(
+    "written", ["[" * 200_000, '{"a":' * 200_000, '{"rope_theta": ' + "9" * 5000 + "}", "[]", '{"a": NaN']
+)
+def test_hostile_files_are_refused(written: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(written)
+    with pytest.raises((TypeError, ValueError), match=r"\bconfig\b"):
+        fastpe.RotaryEmbedding.from_config(path)
+
+
+@pytest.mark.parametrize("digits", [401, 4000])
+def test_numbers_of_many_digits_are_refused_by_their_key(digits: int) -> None:
+    for key in ("rope_theta", "head_dim", "hidden_size"):
+        config = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8, key: 10**digits}
+        with pytest.raises(ValueError, match=rf"\b{key}\b"):
+            fastpe.RotaryEmbedding.from_config(config)
