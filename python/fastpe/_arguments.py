@@ -50,6 +50,13 @@ def integer(name: str, value: Any, least: int = -_largest_integer) -> int:
     return result
 
 
+def asked_once(value: Any) -> Any:
+    """An int instead of an object whose `__index__` several calls would run, and else the value itself: calls check it."""
+    if value is None or isinstance(value, int) or hasattr(value, "shape") or not hasattr(value, "__index__"):
+        return value
+    return operator.index(value)
+
+
 def integers(name: str, values: Any, example: str) -> tuple[int, ...]:
     """One int per axis."""
     try:

@@ -210,6 +210,48 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
     assert fastpe.encode_coordinates(np.zeros((*shape, 2)), 8, convention="hf2d").shape == (*shape, 8)
 
 
+class Once:
+    """An int that can be asked for once."""
+
+    def __init__(self, value: int) -> None:
+        self._values = [value]
+
+    def __index__(self) -> int:
+        if not self._values:
+            raise MemoryError
+        return self._values.pop()
+
+    def __bool__(self) -> bool:
+        return self.__index__() != 0
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_arguments_are_converted_once(masked: bool) -> None:
+    given: dict[str, Any] = {"convention": "detr", "mask": np.ones((4, 5), bool)} if masked else {"convention": "mae2d"}
+    expected = fastpe.encode_grid((4, 5), 16, class_tokens=1, **given)
+    out = np.full_like(expected, 7)
+    given |= {"class_tokens": Once(1), "num_threads": Once(1)}
+    fastpe.encode_grid((4, 5), 16, out=out, **given)
+    np.testing.assert_array_equal(out, expected)
+    points = np.arange(60.0).reshape(20, 3)
+    options: dict[str, Any] = {"convention": "nerf", "include_input": True}
+    expected = fastpe.encode_coordinates(points, 24, **options)
+    out = np.full_like(expected, 7)
+    options |= {"include_input": Once(1), "num_threads": Once(1)}
+    fastpe.encode_coordinates(points, 24, out=out, **options)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_unwritable_outputs_are_refused() -> None:
+    frozen = np.zeros((2, 3, 8), np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        fastpe.encode_grid((2, 3), 8, convention="mae2d", out=frozen)
+    broadcast = np.lib.stride_tricks.as_strided(np.zeros((2, 8), np.float32), (2, 3, 8), (32, 0, 4))
+    with pytest.raises(ValueError, match="out has elements that share memory"):
+        fastpe.encode_grid((2, 3), 8, convention="mae2d", out=broadcast)
+
+
 def test_an_output_apart_from_its_input_is_asked_for() -> None:
     memory = np.linspace(0, 9, 64)
     before = memory.copy()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 
@@ -158,3 +159,40 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
             wrong()
         assert resident() - before < 2**20, resident() - before
     """)
+
+
+# Python's allocators fail from one more allocation on each time; those of C++ and of arrays' elements do not.
+NO_MEMORY = """
+    import _testcapi, sys
+    import numpy as np, fastpe
+    layout = fastpe.rotary_layouts["gemma4_vision"]
+    ids = layout.positions((2, 3))
+    dtype = sys.argv[1]
+    if dtype == "bfloat16":
+        from ml_dtypes import bfloat16 as dtype
+    def arrays():
+        return [np.arange(heads * 6 * 64).reshape(1, heads, 6, 64).astype(dtype) for heads in (2, 1)]
+    before, after = arrays(), arrays()
+    layout.rotate_(*after, positions=ids)
+    ended, allowed = True, 0
+    while ended:
+        found = arrays()
+        _testcapi.set_nomemory(allowed)
+        try:
+            layout.rotate_(*found, positions=ids)
+            ended = False
+        except MemoryError:
+            pass
+        finally:
+            _testcapi.remove_mem_hooks()
+        expected = before if ended else after
+        assert all(f.tobytes() == e.tobytes() for f, e in zip(found, expected)), allowed
+        allowed += 1
+    print(allowed)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("_testcapi") is None, reason="this Python has no _testcapi")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_no_array_is_half_rotated_without_memory(dtype: str, run_script: Callable[..., str]) -> None:
+    assert int(run_script(NO_MEMORY, dtype)) > 20

@@ -476,6 +476,83 @@ def test_wrong_calls_write_nothing(name: str) -> None:
             LAYOUTS["gemma4_vision"].rotate(*arrays, **options)
 
 
+class Once:
+    """A value that can be converted once: an argument whose own code raises later."""
+
+    def __init__(self, value: Any) -> None:
+        self._values = [value]
+
+    def __index__(self) -> int:
+        return int(self._next())
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        return np.asarray(self._next())
+
+    def _next(self) -> Any:
+        if not self._values:
+            raise MemoryError
+        return self._values.pop()
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("num_threads", 1), ("seq_axis", 1), ("mask", [[1, 0, 1, 1, 0, 1]]), ("lengths", [4]), ("positions", None)],
+)
+def test_arguments_are_converted_once(argument: str, value: Any) -> None:
+    layout = LAYOUTS["gemma4_vision"]
+    ids = layout.positions((2, 3))
+    given = {argument: ids if value is None else value}
+    options = {"positions": ids, **given}
+    q, k = (np.stack([each + np.arange(64, dtype=np.float32)]) for each in two_heads())
+    if argument == "seq_axis":
+        q, k = q[:, 0, :, None], k[:, 0, :, None]
+    expected = [layout.rotate(each, **options) for each in (q, k)]
+    once = {**options, argument: Once(given[argument])}
+    np.testing.assert_array_equal(layout.rotate(q, **once), expected[0])
+    layout.rotate_(q, k, **{**options, argument: Once(given[argument])})
+    np.testing.assert_array_equal(q, expected[0])
+    np.testing.assert_array_equal(k, expected[1])
+
+
+@pytest.mark.parametrize("call", ["rotate_", "rotate"])
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_part_that_fails_leaves_arrays_as_they_are(call: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = LAYOUTS["gemma4_vision"]
+    q, k = two_heads()
+    ids = layout.positions((2, 3))
+    parts = [rope for _, rope, _ in layout.parts(64)]
+    rotate_ = fastpe.RotaryEmbedding.rotate_
+
+    def failing(rope: Any, *arrays: Array, **options: Any) -> Any:
+        if rope is parts[part]:
+            raise MemoryError
+        return rotate_(rope, *arrays, **options)
+
+    monkeypatch.setattr(fastpe.RotaryEmbedding, "rotate_", failing)
+    with pytest.raises(MemoryError):
+        layout.rotate_(q, k, positions=ids) if call == "rotate_" else layout.rotate(q, positions=ids, out=q)
+    assert (q == 1).all()
+    assert (k == 1).all()
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_out_is_written_after_everything_else(apart: bool) -> None:
+    layout = LAYOUTS["gemma4_vision"]
+    x = np.arange(6 * 64, dtype=np.float32).reshape(6, 64)
+    ids = layout.positions((2, 3)).astype(float)
+    expected = layout.rotate(x, positions=ids)
+    out = np.ones_like(x) if apart else x.copy()
+    assert layout.rotate(x if apart else out, positions=ids, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    for wrong in (out.astype(complex), out[:5], out.astype(object), out.astype(np.longdouble)):
+        with pytest.raises((TypeError, ValueError), match="out"):
+            layout.rotate(x, positions=ids, out=wrong)
+    wide = np.ones((6, 72), np.float32)
+    with pytest.raises(ValueError, match="out shares memory with x"):
+        layout.rotate(wide[:, :64], positions=ids, out=wide[:, 8:])
+    assert (wide == 1).all()
+
+
 @pytest.mark.parametrize(("name", "head_dim"), [("gemma4_vision", 64), ("wan", 128)])
 def test_buffers_are_rotated(name: str, head_dim: int) -> None:
     layout = LAYOUTS[name]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import integer, integers, numbers, shown
+from fastpe._arguments import asked_once, integer, integers, numbers, shown
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
@@ -106,6 +106,7 @@ def encode_grid(
     spacings = _spacings(spacing, len(grid))
     columns = SharedColumns(chosen, d_model, len(grid), freqs)
     valid = None if mask is None else _checked_mask(mask, grid)
+    class_tokens, num_threads = integer("class_tokens", class_tokens, 0), asked_once(num_threads)
     result, cells = _result(
         () if valid is None else valid.shape[: valid.ndim - len(grid)],
         grid,
@@ -226,6 +227,7 @@ def encode_coordinates(
         if not own:
             raise
         raise ValueError(f"{error}; the {own} columns of the input are not counted in d_model") from None
+    num_threads = asked_once(num_threads)
     result, _ = _result((), points.shape[:-1], d_model + own, 0, False, dtype, out, points)
     front = 0 if chosen.input_last else own
     encoded = result[..., front : front + d_model]
@@ -233,7 +235,7 @@ def encode_coordinates(
         # A single point is written as a list of one.
         points, encoded = points[None], encoded[None]
     columns.write({axis: points[..., axis] for axis in range(axis_count)}, encoded, num_threads)
-    if include_input:
+    if own:
         start = d_model if chosen.input_last else 0
         result[..., start : start + own] = points
     return result if out is None else out
@@ -312,7 +314,6 @@ def _result(
     *inputs: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The array to write into, apart from the inputs, and its cells as ``batch + grid + (columns,)``."""
-    class_tokens = integer("class_tokens", class_tokens, 0)
     if class_tokens and channels_first:
         raise ValueError("class_tokens and channels_first were both given, expected one: tokens are rows of columns")
     if class_tokens:

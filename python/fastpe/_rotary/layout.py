@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import choice, flag, integer, integers, number, shown, text, texts
+from fastpe._arguments import asked_once, choice, flag, integer, integers, number, shown, text, texts
 from fastpe._registry import Preset
-from fastpe._rotary.layout_plan import Part, Plan, own_frequencies, planned, rotate_parts, rotation_options, sines_first
+from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
 from fastpe._wrong_calls import OtherNamesHidden, explained, explained_fields, with_other_names
 
@@ -307,18 +307,17 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         options: dict[str, Any] = {"dtype": dtype, "num_threads": num_threads}
         if name in sines_first:
             width = plan.whole.rotary_dim
-            shape = _core.array(positions, "positions").shape
-            result = _core.output(out, dtype, (*shape[:-1], 2 * width))
+            array = _core.array(positions, "positions")
+            positions = array if array.ndim else positions  # of an int, the core says that nothing can be counted
+            result = _core.output(out, dtype, (*array.shape[:-1], 2 * width))
             self._tables(plan, positions, sines_first[name], (result[..., width:], result[..., :width]), options)
             return result if out is None else out
         return self._tables(plan, positions, name, out, options)
 
     def _tables(self, plan: Plan, positions: npt.ArrayLike, form: str, out: Any, options: dict[str, Any]) -> Any:
-        result = plan.whole.tables(positions, form=form, out=out, **options)
-        if form == "tile" and len(plan.parts) > 1:
-            for table in map(np.asarray, result):
-                table[...] = table[..., plan.tiled]
-        return result
+        if form == "tile" and plan.tiled is not None:
+            return plan.tiled.tables(positions, form="halves", out=out, **options)
+        return plan.whole.tables(positions, form=form, out=out, **options)
 
     @explained
     def rotate_(
@@ -367,16 +366,17 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         True
         """
         given = (x, *others)
-        arrays = tuple(
-            _core.array(each, f"others[{i - 1}]" if i else "x", in_place=True) for i, each in enumerate(given)
-        )
-        plan = self._plan(self._width_of(arrays), theta, sections)
-        options = rotation_options(positions, mask, lengths, seq_axis, inverse, num_threads)
+        arrays = self._arrays(given)
+        plan = self._plan(arrays[0].shape[-1], theta, sections)
+        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
         if len(plan.parts) == 1:
-            plan.whole.rotate_(*arrays, **options)
-        else:
-            plan.checker.rotate_(*arrays, **options)
-            rotate_parts(plan, arrays, options)
+            return plan.whole.rotate_(*given, positions=positions, inverse=inverse, **options)
+        positions, options = _converted(positions, options)
+        plan.checker.rotate_(*arrays, positions=positions, inverse=inverse, **options)
+        copies = [(bits(array), bits(array).copy("K")) for array in arrays]
+        rotate_parts(plan, [copy.view(arrays[0].dtype) for _, copy in copies], positions, inverse, options)
+        for target, rotated in copies:
+            target[...] = rotated
         return given if others else x
 
     @explained
@@ -424,29 +424,38 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         (1, 4, 24, 128)
         """
         x = _core.array(x, "x", takes_bfloat16=True)
-        plan = self._plan(self._width_of((x,)), theta, sections)
-        options = rotation_options(positions, mask, lengths, seq_axis, inverse, num_threads)
+        plan = self._plan(self._arrays((x,))[0].shape[-1], theta, sections)
+        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
         if len(plan.parts) == 1:
-            return plan.whole.rotate(x, out=out, **options)
-        written = None if out is None else _core.array(out, "out", in_place=True)
-        result = plan.checker.rotate(x, out=written, **options)
-        rotate_parts(plan, (result,), options)
-        return result if out is None else out
+            return plan.whole.rotate(x, positions=positions, inverse=inverse, out=out, **options)
+        positions, options = _converted(positions, options)
+        rotated = plan.checker.rotate(x, positions=positions, inverse=inverse, **options)
+        rotate_parts(plan, [rotated], positions, inverse, options)
+        if out is None:
+            return rotated
+        target = written = _core.array(out, "out", in_place=True)
+        if target.dtype == rotated.dtype:  # else the next call says what is expected
+            written, rotated = bits(target), bits(rotated)
+        plan.checker.rotate(x, positions=positions, inverse=inverse, out=target, **options)
+        written[...] = rotated
+        return out
 
-    def _width_of(self, arrays: tuple[Any, ...]) -> int:
-        """The columns that the arrays have in common."""
-        width = 0
-        for i, array in enumerate(arrays):
+    def _arrays(self, given: tuple[Any, ...]) -> tuple[npt.NDArray[Any], ...]:
+        """The arrays, which have the same width."""
+        arrays: list[npt.NDArray[Any]] = []
+        for i, each in enumerate(given):
             name = f"others[{i - 1}]" if i else "x"
+            # An error for what cannot be written into.
+            array = each if isinstance(each, np.ndarray) else _core.array(each, name, in_place=True)
             if array.ndim < 2:
                 raise ValueError(f"{name} has shape {list(array.shape)}, expected [.., L, .., head_dim]")
-            width = width or array.shape[-1]
-            if array.shape[-1] != width:
+            arrays.append(array)
+            if array.shape[-1] != arrays[0].shape[-1]:
                 raise ValueError(
-                    f"{name} has {array.shape[-1]} columns, expected {width} as x has; rotate arrays of other widths in a "
-                    f"call of their own"
+                    f"{name} has {array.shape[-1]} columns, expected {arrays[0].shape[-1]} as x has; rotate arrays of other "
+                    f"widths in a call of their own"
                 )
-        return int(width)
+        return tuple(arrays)
 
     def _plan(self, head_dim: Any, theta: Any, sections: Any) -> Plan:
         return planned(
@@ -492,6 +501,18 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         from fastpe._rotary.layout_presets import rotary_layouts  # a file that needs this one
 
         return self._described(rotary_layouts)
+
+
+def _converted(positions: Any, options: dict[str, Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    """The arguments of several calls of the core, converted once: a conversion may run the caller's code."""
+    mask, lengths = options["mask"], options["lengths"]
+    if mask is not None:
+        mask = _core.mask(mask, "mask")
+    if lengths is not None:
+        array = _core.array(lengths, "lengths")
+        lengths = array if array.size else lengths  # the core takes an empty list, whose dtype is float64, for integers
+    integers = {name: asked_once(options[name]) for name in ("seq_axis", "num_threads")}
+    return _core.array(positions, "positions"), {"mask": mask, "lengths": lengths, **integers}
 
 
 def _theta(value: Any) -> float:

@@ -6,13 +6,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastpe import _core
-from fastpe._arguments import flag, integer
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import rotary_frequencies
 
@@ -26,6 +25,8 @@ own_frequencies = ("blocks", "mixed", "parts")
 # The forms of timm: one array, all sines and then all cosines, as wide as the columns each.
 sines_first = {"sin_cos_tile": "tile", "sin_cos_repeat": "repeat"}
 
+Array = npt.NDArray[Any]
+
 # Columns of a head, what rotates them, and the coordinates of a position that it takes.
 Part = tuple[slice, RotaryEmbedding, tuple[int, ...]]
 
@@ -34,13 +35,13 @@ class Plan(NamedTuple):
     """A layout for one width: its parts, and what serves all of them at once.
 
     `whole` has the frequencies of all parts, in their order. `checker` takes what `whole` takes, and rotates nothing.
-    `tiled` are the frequencies of the columns where each part is tiled.
+    The "halves" of `tiled` are the tables of form "tile" whose parts are tiled each.
     """
 
     parts: tuple[Part, ...]
     whole: RotaryEmbedding
     checker: RotaryEmbedding
-    tiled: npt.NDArray[Any]
+    tiled: RotaryEmbedding | None = None  # None if there is one part
 
 
 @functools.lru_cache(maxsize=64)
@@ -63,14 +64,15 @@ def planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: 
     checker = RotaryEmbedding(2 * pairs, axes=axes, freqs=np.zeros(pairs), **common)
     if freqs is None or layout.division != "parts":
         everything = slice(0, 2 * pairs), whole, tuple(range(len(counts)))
-        return Plan((everything,), whole, checker, np.tile(np.arange(pairs), 2))
+        return Plan((everything,), whole, checker)
     parts: list[Part] = []
     ends = np.cumsum(counts).tolist()
     for coordinate, (count, end) in enumerate(zip(counts, ends, strict=True)):
         rope = RotaryEmbedding(2 * count, axes=np.zeros(count, int), freqs=freqs[end - count : end], **common)
         parts.append((slice(2 * (end - count), 2 * end), rope, (coordinate,)))
-    tiled = [np.tile(np.arange(end - count, end), 2) for count, end in zip(counts, ends, strict=True)]
-    return Plan(tuple(parts), whole, checker, np.concatenate(tiled))
+    twice = np.concatenate([np.tile(np.arange(end - count, end), 2) for count, end in zip(counts, ends, strict=True)])
+    tiled = RotaryEmbedding(4 * pairs, axes=axes[twice], freqs=freqs[twice], interleaved=False)
+    return Plan(tuple(parts), whole, checker, tiled)
 
 
 def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
@@ -133,28 +135,17 @@ def _frequencies_and_axes(
     return layout.freq_scale * np.concatenate(own), axes
 
 
-def rotation_options(
-    positions: npt.ArrayLike, mask: Any, lengths: Any, seq_axis: Any, inverse: Any, num_threads: Any
-) -> dict[str, Any]:
-    """The options of a rotation, converted once: the caller's own code cannot run between two parts."""
-    return {
-        "positions": _core.array(positions, "positions"),
-        "mask": None if mask is None else _core.mask(mask, "mask"),
-        "lengths": None if lengths is None else _core.array(lengths, "lengths"),
-        "seq_axis": integer("seq_axis", seq_axis),
-        "inverse": flag("inverse", inverse),
-        "num_threads": None if num_threads is None else integer("num_threads", num_threads, 1),
-    }
+def rotate_parts(plan: Plan, arrays: Sequence[Array], positions: Array, inverse: bool, options: dict[str, Any]) -> None:
+    """Rotate the columns of each part. The arrays are no caller's: what ends a call would leave them half rotated."""
+    for columns, rope, taken in plan.parts:
+        rope.rotate_(
+            *(array[..., columns] for array in arrays),
+            positions=positions[..., list(taken)],
+            inverse=inverse,
+            **options,
+        )
 
 
-def rotate_parts(plan: Plan, arrays: tuple[npt.NDArray[Any], ...], options: dict[str, Any]) -> None:
-    """Rotate the columns of each part; `plan.checker` has taken the same arguments, so no part refuses any."""
-    positions = options["positions"]
-    calls = [
-        (rope, [array[..., columns] for array in arrays], {**options, "positions": positions[..., list(taken)]})
-        for columns, rope, taken in plan.parts
-    ]
-    for rope, views, _ in calls:
-        rope.warm_up(dtype=views[0].dtype)  # nothing of this is left to be made between two parts
-    for rope, views, kwargs in calls:
-        rope.rotate_(*views, **kwargs)
+def bits(array: Array) -> Array:
+    """The elements as integers: NumPy copies these without memory of its own."""
+    return np.asarray(array).view(f"u{array.itemsize}")
