@@ -277,17 +277,17 @@ def test_median_call_on_a_busy_machine_takes_at_most_thrice_that_of_one_thread()
         import statistics, time
         import numpy as np, fastpe
         x = np.zeros((8, 512, 768), np.float32)
-        def median(num_threads):
-            times, end = [], time.perf_counter() + 1
-            while time.perf_counter() < end:
+        times, end = {None: [], 1: []}, time.perf_counter() + 2
+        while time.perf_counter() < end:
+            for num_threads in times:
                 start = time.perf_counter()
-                fastpe.add_(x, num_threads=num_threads)
-                times.append(time.perf_counter() - start)
-            return statistics.median(times)
-        fastpe.add_(x, num_threads=1)
-        print(median(None) / median(1))
+                while time.perf_counter() - start < 0.1:
+                    before = time.perf_counter()
+                    fastpe.add_(x, num_threads=num_threads)
+                    times[num_threads].append(time.perf_counter() - before)
+        print(statistics.median(times[None]) / statistics.median(times[1]))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
     outputs = [subprocess.run(command, check=True, capture_output=True, timeout=60).stdout for _ in range(12)]
     ratios = [*map(float, outputs)]
-    assert max(ratios) <= 3, ratios
+    assert sorted(ratios)[-2] <= 3, ratios  # other tests that run meanwhile may spoil one
