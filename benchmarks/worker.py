@@ -110,11 +110,9 @@ def main() -> None:
         if do == "measure":
             measured = measure(cases[case], Effort(**effort), pause_seconds=pause_seconds)
             return {name: dataclasses.asdict(measurement) for name, measurement in measured.items()}
-        if do == "prepare":  # makes fastpe's contender; a sum of its answer's bits
+        if do == "prepare":  # makes fastpe's contender; a sum of its first answer's bits
             contender = next(cases[case].build(cases[case].shape))
-            answer = contender.answer()
-            parts = answer if isinstance(answer, tuple) else (answer,)
-            # Before more calls change the arrays that are given.
+            parts = answer if isinstance(answer := contender.answer(), tuple) else (answer,)
             bits = hashlib.sha256(b"".join(part.view(np.uint8).tobytes() for part in parts)).hexdigest()
             prepared[:] = [Batches(contender, Effort(**effort))]
             return bits
