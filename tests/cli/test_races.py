@@ -211,3 +211,35 @@ def test_a_parquet_file_that_is_truncated_while_it_is_read_is_named(
     assert error.startswith("fastpe: x.parquet ")
     assert error.count("\n") == 1
     assert os.listdir() == ["x.parquet"]
+
+
+@pytest.mark.parametrize("target", [["--in-place"], ["-o", "out"]])
+def test_a_file_that_is_replaced_after_its_check_is_refused(
+    target: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("out")
+    for name in ("a.npy", "b.npy"):
+        np.save(name, np.ones((6, 4), np.float32))
+    checked = Addition.check
+
+    def replacing(self: Addition, header: npy_stream.Header, label: str) -> ArrayWork:
+        work = checked(self, header, label)
+        if label == "b.npy":  # as many bytes as before
+            np.save("b.npy", np.ones((3, 4)))
+        return work
+
+    monkeypatch.setattr(Addition, "check", replacing)
+    assert main(["add", "a.npy", "b.npy", *target]) == 1
+    assert "b.npy" in capsys.readouterr().err
+    np.testing.assert_array_equal(np.load("b.npy"), np.ones((3, 4)))
+
+
+@pytest.mark.parametrize(
+    "header", [b'{"a":' + b"[" * 100_000, b'{"a":{"dtype":"F32","shape":[1e999],"data_offsets":[0,4]}}']
+)
+def test_hostile_safetensors_are_one_line(header: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    assert main(["identify", str(path)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1

@@ -417,6 +417,38 @@ def test_chunks_are_in_their_store(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
+    "keys",
+    [
+        {"name": "default", "configuration": {"separator": "/../../others/"}},
+        {"name": "default", "separator": "/../../others/"},
+        {"name": "v2", "configuration": {"separator": "/../../others/"}},
+        {"name": "suffix", "configuration": {"suffix": "/../../others/x"}},
+    ],
+)
+@pytest.mark.parametrize("target", [["--in-place"], ["-o", "out/y.zarr"]])
+def test_chunk_keys_of_format_3_stay_in_their_store(
+    keys: dict[str, Any], target: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for directory in ("x.zarr/c", "others", "out"):
+        os.makedirs(directory)
+    write_store({"zarr.json": float_array(3, chunk_key_encoding=keys)})
+    before = files(tmp_path)
+    assert main(["add", "x.zarr", *target]) == 1
+    assert files(tmp_path) == before
+
+
+def test_links_of_a_group_to_itself_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("x.zarr")
+    Path("x.zarr/.zgroup").write_text('{"zarr_format": 2}')
+    for link in ("a", "b"):
+        os.symlink(".", f"x.zarr/{link}")
+    assert main(["add", "x.zarr", "-o", "y.zarr"]) == 1
+    assert not Path("y.zarr").exists()
+
+
+@pytest.mark.parametrize(
     "codecs",
     [
         {"compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}},

@@ -26,6 +26,7 @@ class NpyWork:
 
     task: Task
     array: ArrayWork
+    header: npy_stream.Header
 
     @property
     def byte_count(self) -> int:
@@ -42,16 +43,20 @@ class NpyWork:
         name = self.task.source
         if self.task.target is not None:
             with open(name, "rb") as source, self.task.open_target(self.known_size) as target:
-                npy_stream.read_header(source, name)
+                self._require_same_header(source)
                 self.array.run(source, target, progress)
             return self.known_size
         with open(name, "r+b") as stream:
-            npy_stream.read_header(stream, name)
+            self._require_same_header(stream)
             with changed_in_place(name, progress) as count:
                 self.array.run_in_place(stream, count)
                 stream.flush()
                 os.fsync(stream.fileno())
         return self.known_size
+
+    def _require_same_header(self, stream: IO[bytes]) -> None:
+        if _checked_header(stream, self.task.source) != self.header:
+            raise CommandError(f"{self.task.source} is another file than before; start again")
 
 
 def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpyWork:
@@ -61,10 +66,11 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpyWork:
             f"--key chooses one of several arrays or columns, and {task.source} is one array; leave it out"
         )
     with open(task.source, "rb") as stream:
-        array = addition.check(_checked_header(stream, task.source), task.source)
+        header = _checked_header(stream, task.source)
+    array = addition.check(header, task.source)
     if task.target is None:
         array.require_same_dtype("not possible in place; write a new file with -o")
-    return NpyWork(task, array)
+    return NpyWork(task, array, header)
 
 
 def _checked_header(stream: IO[bytes], name: str) -> npy_stream.Header:

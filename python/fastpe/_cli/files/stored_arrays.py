@@ -68,7 +68,9 @@ def _in_safetensors(name: str) -> Loaders:
     size = os.path.getsize(name)
     with (
         open(name, "rb") as stream,
-        damage_in_one_line(name, "a safetensors file", (ValueError, KeyError, TypeError, AttributeError)),
+        damage_in_one_line(
+            name, "a safetensors file", (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+        ),
     ):
         start = 8 + int.from_bytes(stream.read(8), "little")
         if not 8 < start <= size:

@@ -162,8 +162,10 @@ def check(task: Task, addition: Addition, keys: Sequence[str]) -> ZarrWork:
     return ZarrWork(task, works)
 
 
-def _arrays(directory: Path, path: str) -> Iterator[tuple[str, Metadata]]:
+def _arrays(directory: Path, path: str, above: tuple[Path, ...] = ()) -> Iterator[tuple[str, Metadata]]:
     """The metadata of all arrays in a store, by their paths."""
+    if (real := directory.resolve()) in above:
+        raise ValueError(f"{path} is a link to a directory that it is in")
     file = _metadata_file(directory)
     metadata = json.loads(file.read_bytes()) if file.is_file() else {}
     if "shape" in metadata:
@@ -171,14 +173,21 @@ def _arrays(directory: Path, path: str) -> Iterator[tuple[str, Metadata]]:
         return
     for child in sorted(directory.iterdir()):
         if is_store(child):
-            yield from _arrays(child, f"{path}/{child.name}" if path else child.name)
+            yield from _arrays(child, f"{path}/{child.name}" if path else child.name, (*above, real))
 
 
 def _require_numbers(name: str, metadata: Metadata) -> None:
     """Refuse codecs that may do more than decode numbers, those in shards included, and chunks in odd places."""
-    if (separator := metadata.get("dimension_separator")) not in (None, ".", "/"):
-        # zarr 2 would take any text, which becomes a part of the names of files.
-        raise ValueError(f"its dimension_separator is {separator!r}")
+    # Some versions of zarr take any text, which becomes a part of the names of files.
+    keys = metadata.get("chunk_key_encoding") or {}
+    separators = [metadata.get("dimension_separator"), (keys.get("configuration") or {}).get("separator")]
+    for separator in (*separators, keys.get("separator")):
+        if separator not in (None, ".", "/"):
+            raise ValueError(f"its chunks have the separator {separator!r}")
+    if keys.get("name") not in (None, "default", "v2"):
+        raise ValueError(f"its chunks have keys of the kind {keys.get('name')!r}")
+    if min(metadata["shape"], default=0) < 0:
+        raise ValueError(f"its shape is {metadata['shape']!r}")
     parts = [metadata.get("compressor"), metadata.get("filters"), metadata.get("codecs")]
     while parts:
         part = parts.pop()
