@@ -115,7 +115,7 @@ _page = """\
 
 fastpe makes sinusoidal positional encodings and rotary embeddings on the CPU. `encode(L, d)` and `tables(L)` make the sines and
 cosines of L positions: one array of d columns, or two arrays. `add_` and `add` add them to embeddings [batch, L, d]. `embed`
-gathers the embeddings of token ids, scales them, and adds. `rotate_` and `rotate` turn queries or keys [batch, heads, L, d],
+gathers the embeddings of token ids, scales them, and adds. `rotate_` and `rotate` rotate queries or keys [batch, heads, L, d],
 with columns paired in halves or interleaved. A name with `_` changes its array in place. Arrays are float32 unless said otherwise.
 
 {table}
@@ -123,13 +123,13 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
 * **array** says where the result goes. A "new" array is allocated by the call, with all else that the code needs. For a
   "given" one, and "in place", all arrays are at hand.
 * **sin and cos** says where these come from. "computed": by everyone, in each call. "kept": everyone reads rows that were
-  computed before. "against a table": fastpe computes them, since by default it keeps at most 8 MiB, and others read a table.
+  computed before. fastpe's encoder, the others' frequencies and positions, and code are warm, except in a "first call".
 * **fastest alternative** is the fastest of NumPy, torch and onnxruntime doing the same work in the same state, each
-  [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. NumPy has one thread, the others
+  [written](cases.py) as fast as we know how (torch is eager); "complex" stands for pairs as complex numbers. NumPy has one thread, the others
   have as many as fastpe. onnxruntime takes part in `rotate`.
-* **times as fast** is the ratio of these times, above 1 where fastpe is faster, with one thread and with all. Everyone takes
-  turns, in a random order, on arrays of their own, in {processes} processes, and all figures are medians. From turn to turn,
-  ratios vary by {spread}.
+* **times as fast** is above 1 where fastpe is faster, with one thread and with all: the median of each turn's ratio. Everyone
+  takes turns, in a random order, on arrays of their own, in {processes} processes; times are medians, too. From turn to turn,
+  the middle half of the ratios varies by {spread}.
 * Every answer is compared with exact values before it is timed. Sines and cosines of the alternatives are off by up to
   {worst:.0e}, since they compute angles in float32, and those of fastpe by up to {own:.0e}.
 
@@ -139,7 +139,8 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
 
 ## How near to memory
 
-The speed of fastpe, divided by that of code which only writes the array (`np.full`, `out.fill`) or changes it (`x + 1`):
+The speed of fastpe, with one thread and with all, divided by that of code which only writes the array (`np.full`, `out.fill`,
+which always have one thread) or changes it (`x + 1`):
 
 {limits}
 
