@@ -124,9 +124,8 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
   "given" one, and "in place", all arrays are at hand.
 * **sin and cos** says where these come from. "computed": by everyone, in each call. "kept": everyone reads rows that were
   computed before. fastpe's encoder, the others' frequencies and positions, and code are warm, except in a "first call".
-* **fastest alternative** is the fastest of NumPy, torch and onnxruntime doing the same work in the same state, each
-  [written](cases.py) as fast as we know how (torch is eager); "complex" stands for pairs as complex numbers. NumPy has one thread, the others
-  have as many as fastpe. onnxruntime takes part in `rotate`.
+* **fastest alternative** is the fastest of NumPy, torch (eager) and, in `rotate`, onnxruntime doing the same work in the same
+  state, [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. NumPy has one thread.
 * **times as fast** is above 1 where fastpe is faster, with one thread and with all: the median of each turn's ratio. Everyone
   takes turns, in a random order, on arrays of their own, in {processes} processes; times are medians, too. From turn to turn,
   the middle half of the ratios varies by {spread}.
