@@ -2,9 +2,9 @@
 // Expansions of whole pairs of blocks that are stored past the caches, so that no line is read before it is written.
 //
 // Method: only whole cache lines are stored, a line of each row in turn. Rows without gaps that do not begin on a
-// line's boundary share the lines at their ends: the ends of both rows are stored next to each other in L1, and the line is
-// loaded from there and stored two distances later, when both stores have reached the cache. The two lines at the ends
-// of the pair are stored in part, by regular stores.
+// line's boundary share the lines at their ends: the ends of both rows are stored next to each other in L1, and the
+// line is loaded from there and stored two distances later, when both stores have reached the cache. The two lines at
+// the ends of the pair are stored in part, by regular stores.
 #pragma once
 
 #include "expand.inl"

@@ -74,9 +74,9 @@ void require_representable(double frequency, std::int64_t k, const char* argumen
   if (!(magnitude < 0x1p45) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", frequency);
-    throw std::invalid_argument("frequency " + std::to_string(k) + " is " + text +
-                                " radians per position, expected 0 or a magnitude of at least 2**-96 and below 2**45; check " +
-                                arguments);
+    throw std::invalid_argument(
+        "frequency " + std::to_string(k) + " is " + text +
+        " radians per position, expected 0 or a magnitude of at least 2**-96 and below 2**45; check " + arguments);
   }
 }
 
