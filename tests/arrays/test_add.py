@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from fastpe import _core
 
 from ..oracles import reference
 from ..oracles.reference import DTYPES, Array, Rows, assert_same_bits, bits, combine
+from ..oracles.refusals import naming
 from ..oracles.strategies import dtypes, factors, seeds, small_offsets, strided, values, widths
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
@@ -112,7 +112,7 @@ def test_a_factor_that_is_no_number_is_refused(name: str) -> None:
     before = x.copy()
     for nan in (np.nan, np.float32(np.nan), np.array(-np.nan)):
         factor: dict[str, Any] = {name: nan}
-        with pytest.raises(ValueError, match=f"^{name} is nan, expected a number$"):
+        with pytest.raises(ValueError, match=naming(name)):
             fastpe.add_(x, **factor)
     assert_same_bits(x, before)
 
@@ -161,22 +161,22 @@ def test_learned_tables(
 
 
 @pytest.mark.parametrize(
-    ("keywords", "message"),
+    "keywords",
     [
-        ({"offset": 3}, r"offset: the position of row 3 is 6, expected an integer from 0 to 5: .* 6 rows"),
-        ({"offset": -1}, r"offset: the position of row 0 is -1, expected an integer from 0 to 5"),
-        ({"offset": [0, 4]}, r"offset\[1\]: the position of row 2 is 6"),
-        ({"positions": [0, 1, 2, 6]}, r"positions\[3\] is 6"),
-        ({"positions": [[0, 1, 2, 3], [0, 0, -7, 0]]}, r"positions\[1, 2\] is -7"),
-        ({"positions": [0, 1, 2.5, 3]}, r"positions\[2\] is 2.5"),
-        ({"positions": np.array([0, 1, 2**64 - 1, 3], np.uint64)}, r"positions\[2\] is 1.844674407370955"),
+        {"offset": 3},
+        {"offset": -1},
+        {"offset": [0, 4]},
+        {"positions": [0, 1, 2, 6]},
+        {"positions": [[0, 1, 2, 3], [0, 0, -7, 0]]},
+        {"positions": [0, 1, 2.5, 3]},
+        {"positions": np.array([0, 1, 2**64 - 1, 3], np.uint64)},
     ],
 )
-def test_a_position_outside_a_learned_table_is_an_index_error(keywords: dict[str, Any], message: str) -> None:
+def test_a_position_outside_a_learned_table_is_an_index_error(keywords: dict[str, Any]) -> None:
     x = values((2, 4, 5), np.dtype(np.float32), seed=1)
     before = x.copy()
     table = np.ones((6, 5), np.float32)
-    with pytest.raises(IndexError, match=message):
+    with pytest.raises(IndexError, match=naming(*keywords)):
         fastpe.add_(x, table=table, **keywords)
     np.testing.assert_array_equal(bits(x), bits(before))
     # Nobody looks at the positions of rows that are left alone.
@@ -219,7 +219,7 @@ def test_first_position_counts_only_implied_positions() -> None:
 
 @pytest.mark.parametrize("kind", ["V2", "u2", "i2"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_the_remedy_for_bits_of_bfloat16_keeps_their_values(dtype: np.dtype[Any], kind: str) -> None:
+def test_bits_of_bfloat16_are_not_guessed(dtype: np.dtype[Any], kind: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     rows = fastpe.encode(5, 8, dtype=ml_dtypes.bfloat16)
     x = np.ones((5, 8), dtype)
@@ -228,8 +228,6 @@ def test_the_remedy_for_bits_of_bfloat16_keeps_their_values(dtype: np.dtype[Any]
         "position_table": lambda table: fastpe.embed(np.arange(5), x, position_table=table),
     }
     for name, call in calls.items():
-        with pytest.raises(TypeError, match=r"if these are the bits of bfloat16$") as error:
+        with pytest.raises(TypeError, match=naming(name)):
             call(rows.view(kind))
-        (remedy,) = re.findall("; pass (.*) if these", str(error.value))
-        followed = eval(remedy, {name: rows.view(kind), "np": np, "ml_dtypes": ml_dtypes})
-        assert_same_bits(call(followed), call(rows.astype(dtype)))
+        assert_same_bits(call(rows.view(kind).view(ml_dtypes.bfloat16).astype(dtype)), call(rows.astype(dtype)))

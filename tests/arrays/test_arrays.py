@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The array contract: what is taken in place, what is refused with which words, and that a refusal changes nothing."""
+"""The array contract: what is taken in place, what is refused, and that a refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 import fastpe
 
-from ..oracles.reference import BFLOAT16, DTYPES, FOREIGN, NATIVE, Array, assert_same_bits, bits, needs_64_bits
+from ..oracles.reference import DTYPES, FOREIGN, Array, assert_same_bits, bits, needs_64_bits
+from ..oracles.refusals import UNNAMED, naming
 
 Call = Any
 
@@ -68,63 +69,34 @@ class WithArrayMethod:
         return ordinary(3, 4)
 
 
-REFUSED_IN_PLACE: list[tuple[str, Any, type[Exception], str]] = [
-    ("list", [[1.0, 2.0]], TypeError, r"x is a list, expected a numpy.ndarray; pass np.asarray\(x, np.float32\)"),
-    ("tuple", ((1.0, 2.0),), TypeError, r"x is a tuple, expected a numpy.ndarray"),
-    ("None", None, TypeError, r"x is None"),
-    ("int", 5, TypeError, r"x is a int"),
-    ("str", "abc", TypeError, r"x is a str"),
-    ("bytes", b"12345678", TypeError, r"x has dtype \|?S8, expected float32"),
-    ("tensor", WithNumpyMethod(ordinary(3, 4)), TypeError, r"x is a WithNumpyMethod, .* pass x\.numpy\(\) and keep"),
-    ("__array__", WithArrayMethod(), TypeError, r"x is a WithArrayMethod, expected a numpy.ndarray; pass np.asarray"),
-    ("object", np.array([[1.0, None]]), TypeError, r"x has dtype object, .*; x\[0, 1\] is None: give a number"),
-    ("ints", np.zeros((2, 3), np.int64), TypeError, r"x has dtype int64, expected float32, float64, float16 or ml_dty"),
-    ("bool", np.zeros((2, 3), bool), TypeError, r"x has dtype bool"),
-    ("complex", np.zeros((2, 3), complex), TypeError, r"x has dtype complex128"),
-    ("long double", np.zeros((2, 3), "g"), TypeError, r"x has dtype float128|x has dtype float96|x has dtype float64"),
-    ("uint16", np.zeros((2, 3), np.uint16), TypeError, r"x has dtype uint16"),
-    ("record", np.zeros((2, 3), [("a", "f4")]), TypeError, rf"x has dtype \[\('a', '{NATIVE}f4'\)\]"),
-    ("masked", np.ma.zeros((2, 4), np.float32), TypeError, r"x is a masked array, .*pass x\.data, .*as mask="),
-    (
-        "big-endian",
-        ordinary(2, 3, dtype=f"{FOREIGN}f4"),
-        TypeError,
-        rf"x has dtype {FOREIGN}f4, expected native byte order; .*\.astype",
-    ),
-    (
-        "read-only",
-        read_only(2, 3),
-        ValueError,
-        r"x is read-only, .*add\(\.\., out=\).*np\.array\(x\) and keep that array \(np.load: mmap_mod",
-    ),
-    (
-        "read-only interface",
-        WithInterface(ordinary(2, 3), True),
-        ValueError,
-        r"x is read-only, expected a writable arr",
-    ),
-    ("misaligned", misaligned(2, 3), ValueError, r"x is misaligned, .*np\.require\(x, requirements='A'\)"),
-    ("0-d", np.zeros((), np.float32), ValueError, r"x has shape \[\], expected at least two axes, \[L, d_model\]"),
-    ("1-d", ordinary(4), ValueError, r"x has shape \[4\], expected at least two axes"),
-    ("broadcast", np.broadcast_to(ordinary(3, 4), (2, 3, 4)), ValueError, r"x is read-only"),
-    (
-        "writable broadcast",
-        as_strided(ordinary(3, 4), (2, 3, 4), (0, 16, 4)),
-        ValueError,
-        r"x has elements that share memory \(a broadcast or overlapping view\), .*x\.copy\(\) and keep that array, or use add\(\.\., out=\)",
-    ),
-    ("overlapping", writable_window(), ValueError, r"x has elements that share memory"),
-    ("broadcast column", as_strided(ordinary(3, 4), (3, 9), (16, 0)), ValueError, r"x has elements that share memory"),
-]
+REFUSED_IN_PLACE: dict[str, tuple[Any, type[Exception]]] = {
+    "tuple": (((1.0, 2.0),), TypeError),
+    "tensor": (WithNumpyMethod(ordinary(3, 4)), TypeError),
+    "__array__": (WithArrayMethod(), TypeError),
+    "object": (np.array([[1.0, None]]), TypeError),
+    "complex": (np.zeros((2, 3), complex), TypeError),
+    "long double": (np.zeros((2, 3), "g"), TypeError),
+    "record": (np.zeros((2, 3), [("a", "f4")]), TypeError),
+    "masked": (np.ma.zeros((2, 4), np.float32), TypeError),
+    "foreign byte order": (ordinary(2, 3, dtype=f"{FOREIGN}f4"), TypeError),
+    "read-only": (read_only(2, 3), ValueError),
+    "read-only interface": (WithInterface(ordinary(2, 3), True), ValueError),
+    "misaligned": (misaligned(2, 3), ValueError),
+    "0-d": (np.zeros((), np.float32), ValueError),
+    "1-d": (ordinary(4), ValueError),
+    "broadcast": (np.broadcast_to(ordinary(3, 4), (2, 3, 4)), ValueError),
+    "writable broadcast": (as_strided(ordinary(3, 4), (2, 3, 4), (0, 16, 4)), ValueError),
+    "overlapping": (writable_window(), ValueError),
+    "broadcast column": (as_strided(ordinary(3, 4), (3, 9), (16, 0)), ValueError),
+}
 
 
-@pytest.mark.parametrize(
-    ("x", "error", "message"), [case[1:] for case in REFUSED_IN_PLACE], ids=[c[0] for c in REFUSED_IN_PLACE]
-)
-def test_refused_in_place(x: Any, error: type[Exception], message: str) -> None:
+@pytest.mark.parametrize("case", REFUSED_IN_PLACE)
+def test_refused_in_place(case: str) -> None:
+    x, error = REFUSED_IN_PLACE[case]
     data = np.asarray(x.data if isinstance(x, WithNumpyMethod) else x) if not isinstance(x, WithArrayMethod) else x
     before = data.tobytes() if isinstance(data, np.ndarray) else b""
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=naming("x")):
         fastpe.add_(x)
     if isinstance(data, np.ndarray):
         assert data.tobytes() == before
@@ -151,49 +123,46 @@ def test_add_only_reads_its_input(x: Any) -> None:
 
 @pytest.mark.parametrize("x", [misaligned(3, 4), ordinary(3, 4, dtype=f"{FOREIGN}f4"), np.ma.zeros((2, 4), np.float32)])
 def test_add_converts_no_array(x: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"^x (is|has) "):
+    with pytest.raises((TypeError, ValueError), match=naming("x")):
         fastpe.add(x)
 
 
 # ---- out
 
 
-def refused_outputs(shape: tuple[int, ...]) -> list[tuple[Any, type[Exception], str]]:
+def refused_outputs(shape: tuple[int, ...]) -> list[tuple[Any, type[Exception]]]:
     wider = (*shape[:-1], shape[-1] + 1)
     return [
-        ([[0.0]], TypeError, r"out is a list, expected a numpy.ndarray"),
-        (ordinary(*shape, dtype=np.float64), TypeError, r"out has dtype float64, expected float32"),
-        (ordinary(*shape, dtype=np.float16), TypeError, r"out has dtype float16, expected float32"),
-        (np.zeros(shape, np.int32), TypeError, r"out has dtype int32, expected float32"),
-        (ordinary(*shape, dtype=f"{FOREIGN}f4"), TypeError, rf"out has dtype {FOREIGN}f4, expected native byte order"),
-        (ordinary(*wider), ValueError, r"out has shape .*, expected exactly .*: nothing is broadcast"),
-        (ordinary(1, *shape), ValueError, r"out has shape .*, expected exactly"),
-        (ordinary(*shape[1:]), ValueError, r"out has shape .*, expected exactly"),
-        (read_only(*shape), ValueError, r"out is read-only"),
-        (misaligned(*shape), ValueError, r"out is misaligned"),
-        (
-            as_strided(ordinary(shape[-1]), shape, (*[0] * (len(shape) - 1), 4)),
-            ValueError,
-            r"out has elements that sha",
-        ),
-        (np.ma.zeros(shape, np.float32), TypeError, r"out is a masked array"),
+        ([[0.0]], TypeError),
+        (ordinary(*shape, dtype=np.float64), TypeError),
+        (ordinary(*shape, dtype=np.float16), TypeError),
+        (np.zeros(shape, np.int32), TypeError),
+        (ordinary(*shape, dtype=f"{FOREIGN}f4"), TypeError),
+        (np.ma.zeros(shape, np.float32), TypeError),
+        (ordinary(*wider), ValueError),
+        (ordinary(1, *shape), ValueError),
+        (ordinary(*shape[1:]), ValueError),
+        (read_only(*shape), ValueError),
+        (misaligned(*shape), ValueError),
+        (as_strided(ordinary(shape[-1]), shape, (*[0] * (len(shape) - 1), 4)), ValueError),
     ]
 
 
 @pytest.mark.parametrize("case", range(len(refused_outputs((2, 3, 4)))))
 def test_refused_outputs(case: int) -> None:
     shape = (2, 3, 4)
-    out, error, message = refused_outputs(shape)[case]
+    out, error = refused_outputs(shape)[case]
     before = np.asarray(out).tobytes()
     x = ordinary(*shape)
-    with pytest.raises(error, match=message):
-        fastpe.add(x, out=out)
-    with pytest.raises(error, match=message):
-        fastpe.encode(np.arange(6).reshape(2, 3), 4, dtype=np.float32, out=out)
-    with pytest.raises(error, match=message):
-        fastpe.encode(3, 4, dtype=np.float32, offset=[0, 1], out=out)
-    with pytest.raises(error, match=message):
-        fastpe.embed(np.zeros((2, 3), int), x[0], out=out)
+    calls: list[Call] = [
+        lambda: fastpe.add(x, out=out),
+        lambda: fastpe.encode(np.arange(6).reshape(2, 3), 4, dtype=np.float32, out=out),
+        lambda: fastpe.encode(3, 4, dtype=np.float32, offset=[0, 1], out=out),
+        lambda: fastpe.embed(np.zeros((2, 3), int), x[0], out=out),
+    ]
+    for call in calls:
+        with pytest.raises(error, match=naming("out")):
+            call()
     assert np.asarray(out).tobytes() == before
 
 
@@ -202,7 +171,7 @@ def test_out_chooses_the_dtype_of_encode() -> None:
         out = np.empty((5, 6), dtype)
         assert fastpe.encode(5, 6, out=out) is out
         assert_same_bits(out, fastpe.encode(5, 6, dtype=dtype))
-    with pytest.raises(TypeError, match=r"out has dtype int64, expected float32, float64, float16 or ml_dtypes"):
+    with pytest.raises(TypeError, match=naming("out")):
         fastpe.encode(5, 6, out=np.empty((5, 6), np.int64))
 
 
@@ -212,10 +181,10 @@ def test_partial_overlap_of_x_and_out_is_refused(shift: int) -> None:
     before = memory.copy()
     x = memory[12:36].reshape(2, 3, 4)
     out = memory[12 + shift : 36 + shift].reshape(2, 3, 4)
-    with pytest.raises(ValueError, match=r"out shares memory with x, .*out may be x itself"):
+    with pytest.raises(ValueError, match=naming("out x")):
         fastpe.add(x, out=out)
     for same_elements in (x[::-1], x[:, ::-1], x[..., ::-1]):
-        with pytest.raises(ValueError, match=r"out shares memory with x"):
+        with pytest.raises(ValueError, match=naming("out x")):
             fastpe.add(x, out=same_elements)
     np.testing.assert_array_equal(bits(memory), bits(before))
 
@@ -227,12 +196,12 @@ def test_interleaved_arrays_do_not_overlap() -> None:
     assert_same_bits(memory[..., 1::2], expected)
 
 
-def refusal(call: Call, *arguments: Any, **keywords: Any) -> str:
+def is_refused(call: Call, *arguments: Any, **keywords: Any) -> bool:
     try:
         call(*arguments, **keywords)
-    except ValueError as error:
-        return str(error)
-    return ""
+    except ValueError:
+        return True
+    return False
 
 
 def random_view(rng: np.random.Generator, memory: Array, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -256,22 +225,20 @@ def test_overlap_is_told_as_numpy_tells_it(dtype: Any, count: int) -> None:
         axes = rng.integers(2, 5 if dtype == np.float32 else 4)
         shape = tuple(rng.integers(1, 5, axes).tolist())
         out = random_view(rng, memory, shape, np.float32)
-        if "elements that share memory" in refusal(fastpe.add_, out):
+        if is_refused(fastpe.add_, out):  # its own elements share memory
             continue
         memory[:] = 0
         if dtype == np.float32:
             other = random_view(rng, memory, shape, dtype)
-            found = refusal(fastpe.add, other, out=out)
-            expected = "out shares memory with x, "
+            found = is_refused(fastpe.add, other, out=out)
         else:
             other = random_view(rng, memory, shape[:-1], dtype)
-            found = refusal(fastpe.add_, out, positions=other)
-            expected = "the output shares memory with an input, "
+            found = is_refused(fastpe.add_, out, positions=other)
         is_out_itself = (
             other.ctypes.data == out.ctypes.data and other.strides == out.strides and other.dtype == out.dtype
         )
         is_shared = np.shares_memory(other, out) and not is_out_itself
-        assert found.startswith(expected) if is_shared else found == "", (other.__array_interface__, out.strides)
+        assert found == is_shared, (other.__array_interface__, out.strides)
         told[is_shared] += 1
 
 
@@ -282,7 +249,7 @@ def test_column_slices_of_one_array_are_told_apart() -> None:
             for other in range(12 - width + 1):
                 x, out = rows[..., begin : begin + width], rows[..., other : other + width]
                 is_shared = begin != other and np.shares_memory(x, out)
-                assert ("shares memory" in refusal(fastpe.add, x, out=out)) == is_shared
+                assert is_refused(fastpe.add, x, out=out) == is_shared
 
 
 def test_strides_too_irregular_for_a_quick_answer_are_refused() -> None:
@@ -292,12 +259,11 @@ def test_strides_too_irregular_for_a_quick_answer_are_refused() -> None:
     memory = np.zeros(3_000_000, np.float32)
     out = as_strided(memory, shape, (4 * 16 * 300 * 300, 4 * 16 * 300, 4 * 16, 4))
     x = as_strided(memory[8005:], shape, (4 * 9, 4 * 40, 4 * 24, 4))
-    message = r"out may share memory with x, whose strides are too irregular to tell, expected .*; pass a copy of one"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=naming("out x")):
         fastpe.add(x, out=out)
     assert not memory.any()
     # The same rows are told at once where they do meet, or where they are too far away to.
-    with pytest.raises(ValueError, match="out shares memory with x"):
+    with pytest.raises(ValueError, match=naming("out x")):
         fastpe.add(as_strided(memory[8000:], shape, x.strides), out=out)
     fastpe.add(as_strided(memory[2_960_000:], shape, x.strides), out=out)
 
@@ -318,7 +284,7 @@ def test_outputs_that_overlap_other_inputs_are_refused() -> None:
         ("cu_seqlens", lambda: fastpe.add_(x[0], cu_seqlens=np.frombuffer(memory, np.int32)[:1])),
     ]
     for name, call in calls:
-        with pytest.raises(ValueError, match=r"the output shares memory with an input") as caught:
+        with pytest.raises(ValueError, match=naming(UNNAMED)) as caught:
             call()
         assert caught.type is ValueError, name
         assert not memory.any(), name
@@ -341,7 +307,7 @@ def test_memory_mapped_files(tmp_path: pathlib.Path, dtype: Any) -> None:
     del mapped
     assert_same_bits(np.load(path), fastpe.add(x))
     stored = path.read_bytes()
-    with pytest.raises(ValueError, match=r"x is read-only, .*\(np.load: mmap_mode='r\+'\)"):
+    with pytest.raises(ValueError, match=naming("x")):
         fastpe.add_(np.load(path, mmap_mode="r"))
     assert path.read_bytes() == stored
     assert_same_bits(fastpe.add(np.load(path, mmap_mode="r")), fastpe.add(fastpe.add(x)))
@@ -366,9 +332,9 @@ def test_buffers_and_interfaces_in_place() -> None:
     numbers = array.array("d", [0.0] * 12)
     fastpe.add_(np.frombuffer(numbers).reshape(3, 4))
     assert numbers.tolist() == fastpe.encode(3, 4, dtype=np.float64).ravel().tolist()
-    with pytest.raises(ValueError, match=r"x is read-only"):
+    with pytest.raises(ValueError, match=naming("x")):
         fastpe.add_(np.frombuffer(bytes(48), np.float32).reshape(3, 4))
-    with pytest.raises(ValueError, match=r"x is read-only"):
+    with pytest.raises(ValueError, match=naming("x")):
         fastpe.add_(memoryview(bytes(48)).cast("f", (3, 4)))
     x = np.zeros((3, 4), np.float32)
     out: Any = WithInterface(x)
@@ -385,7 +351,7 @@ def test_subclasses_of_ndarray() -> None:
 def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     tensor = torch.zeros(2, 3, 4)
-    with pytest.raises(TypeError, match=r"x is a Tensor, .*x\.numpy\(\)"):
+    with pytest.raises(TypeError, match=naming("x")):
         fastpe.add_(tensor)
     assert not tensor.any()
     fastpe.add_(tensor.numpy(), offset=torch.tensor([0, 5]))
@@ -432,150 +398,20 @@ def test_size_zero_is_fine_everywhere(dtype: np.dtype[Any]) -> None:
 @needs_64_bits
 def test_sizes_that_overflow_are_refused_before_allocation() -> None:
     for count, width in [(2**53, 768), (2**54, 128), (2**52, 4096)]:
-        with pytest.raises(
-            ValueError, match=r"the result would have shape \[\d+, \d+\], expected less than 2\*\*63 byt"
-        ):
+        with pytest.raises(ValueError, match=str(count)):
             fastpe.encode(count, width)
     for count in (2**62, 2**63 - 1, 2**64):
-        with pytest.raises(
-            ValueError, match=r"positions is \d+, expected a number of positions that all have magnitude"
-        ):
+        with pytest.raises(ValueError, match=naming("positions")):
             fastpe.encode(count, 4)
     with pytest.raises(MemoryError):
         fastpe.encode(2**50, 16)
-    with pytest.raises(ValueError, match=r"max_len"):
+    with pytest.raises(ValueError, match=naming("max_len")):
         fastpe.PositionalEncoding(16, max_len=2**62)
-    with pytest.raises((ValueError, OverflowError), match=r"positions|result|int"):
+    with pytest.raises(ValueError, match=naming("positions")):
         fastpe.encode(10**30, 4)
 
 
 # ---- other arguments
-
-
-ENCODE_ERRORS: list[tuple[Call, type[Exception], str]] = [
-    (lambda: fastpe.encode(-1, 4), ValueError, r"positions is -1, expected a number of positions, 0 or more; .*\[-1\]"),
-    (lambda: fastpe.encode(3.0, 4), TypeError, r"positions is 3.0, expected an int, .*pass \[3.0\]"),
-    (lambda: fastpe.encode(np.float32(3), 4), TypeError, r"positions is np.float32\(3.0\)|positions is 3.0"),
-    (lambda: fastpe.encode(np.float64(3), 4), TypeError, r"positions is (np.float64\()?3.0"),
-    (lambda: fastpe.encode(True, 4), TypeError, r"positions is True"),
-    (lambda: fastpe.encode(np.True_, 4), TypeError, r"positions (is (np\.)?True|has dtype bool)"),
-    (lambda: fastpe.encode(None, 4), TypeError, r"positions is None"),  # type: ignore[arg-type]
-    (
-        lambda: fastpe.encode("abc", 4),
-        TypeError,
-        rf"positions has dtype {NATIVE}U3, expected integers, float32 or float64",
-    ),
-    (lambda: fastpe.encode([True], 4), TypeError, r"positions has dtype bool"),
-    (lambda: fastpe.encode([1 + 2j], 4), TypeError, r"positions has dtype complex128"),
-    (lambda: fastpe.encode([2**70], 4), ValueError, r"positions\[0\] is 1180591620717411303424"),
-    (
-        lambda: fastpe.encode(np.zeros(2, np.float16), 4),
-        TypeError,
-        r"positions has dtype float16, .*16-bit float canno",
-    ),
-    (lambda: fastpe.encode(np.zeros(2, BFLOAT16), 4), TypeError, r"positions has dtype bfloat16, .*int64"),
-    (lambda: fastpe.encode(np.ma.zeros(2), 4), TypeError, r"positions is a masked array"),
-    (lambda: fastpe.encode([1], 4, offset=2), ValueError, r"positions and offset were both given"),
-    (lambda: fastpe.encode(3, 4, dtype=np.int32), TypeError, r"dtype is int32, expected float32"),
-    (
-        lambda: fastpe.encode(3, 4, dtype=f"{FOREIGN}f4"),
-        TypeError,
-        rf"dtype is {FOREIGN}f4, expected native byte order",
-    ),
-    (lambda: fastpe.encode(3, 4, dtype="nonsense"), TypeError, r"nonsense"),
-    (lambda: fastpe.encode(3, 4, dtype=complex), TypeError, r"dtype is complex128"),
-    (lambda: fastpe.encode(3, 0), ValueError, r"d_model is 0, expected at least 1"),
-    (lambda: fastpe.encode(3, -4), ValueError, r"d_model is -4, expected at least 1"),
-    (lambda: fastpe.encode(3, 4.0), TypeError, r"d_model is 4.0, expected an int"),  # type: ignore[arg-type]
-    (lambda: fastpe.encode(3, True), TypeError, r"d_model is True, expected an int"),
-    (lambda: fastpe.encode(3, [4]), TypeError, r"d_model is \[4\], expected an int"),  # type: ignore[arg-type]
-    (lambda: fastpe.encode(3, 4, freqs=[1.0]), ValueError, r"freqs has shape \[1\], expected \[2\]"),
-    (lambda: fastpe.encode(3, 4, freqs=[[1.0, 0.1]]), ValueError, r"freqs has shape \[1, 2\], expected \[2\]"),
-    (lambda: fastpe.encode(3, 4, freqs=1.0), ValueError, r"freqs has shape \[\], expected \[2\]"),
-    (lambda: fastpe.encode(3, 4, freqs=[1.0, np.nan]), ValueError, r"frequency 1 is nan"),
-    (lambda: fastpe.encode(3, 4, freqs=[np.inf, 1.0]), ValueError, r"frequency 0 is inf"),
-    (lambda: fastpe.encode(3, 4, freqs=[1.0, 0.1], base=5.0), ValueError, r"freqs and base or freq_scale were both"),
-    (lambda: fastpe.encode(3, 4, base=0.0), ValueError, r"base"),
-    (lambda: fastpe.encode(3, 4, base=-2.0), ValueError, r"base"),
-    (lambda: fastpe.encode(3, 4, base=np.nan), ValueError, r"base"),
-    (lambda: fastpe.encode(3, 4, base="x"), TypeError, r"base is 'x', expected a number"),  # type: ignore[arg-type]
-    (lambda: fastpe.encode(3, 4, freq_scale=np.inf), ValueError, r"freq_scale"),
-    (lambda: fastpe.encode(3, 4, convention="vaswan"), ValueError, r"convention is 'vaswan'.*did you mean 'vaswani'"),
-    (lambda: fastpe.encode(3, 4, convention=7), TypeError, r"convention is 7"),  # type: ignore[arg-type]
-]
-
-
-@pytest.mark.parametrize("case", range(len(ENCODE_ERRORS)))
-def test_errors_of_encode(case: int) -> None:
-    call, error, message = ENCODE_ERRORS[case]
-    with pytest.raises(error, match=message):
-        call()
-
-
-ADD_ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"scale": "a"}, TypeError, r"scale is 'a', expected a number"),
-    ({"alpha": [1.0]}, TypeError, r"alpha is \[1.0\], expected a number"),
-    ({"scale": 1j}, TypeError, r"scale is 1j, expected a number"),
-    ({"num_threads": 0}, ValueError, r"num_threads is 0, expected a positive int, or None for the default"),
-    ({"num_threads": -3}, ValueError, r"num_threads is -3"),
-    ({"num_threads": 1.5}, TypeError, r"num_threads is 1.5"),
-    ({"num_threads": True}, TypeError, r"num_threads is True"),
-    ({"offset": 1.5}, TypeError, r"offset is 1.5, expected an int or an int array; fractional positions go into posi"),
-    ({"offset": True}, TypeError, r"offset is True"),
-    ({"offset": [1.5, 2.5]}, TypeError, r"offset has dtype float64, expected integers"),
-    ({"offset": [1, 2, 3]}, ValueError, r"offset has shape \[3\], expected an int, or shape \[2\]: one per batch row"),
-    ({"offset": [[1, 2]]}, ValueError, r"offset has shape \[1, 2\]"),
-    ({"positions": [0, 1]}, ValueError, r"positions has shape \[2\], expected \[3\] or \[2, 3\]: one per row"),
-    ({"positions": 1}, ValueError, r"positions has shape \[\], expected \[3\] or \[2, 3\]"),
-    ({"positions": np.zeros((3, 2))}, ValueError, r"positions has shape \[3, 2\]"),
-    ({"positions": ["a", "b", "c"]}, TypeError, rf"positions has dtype {NATIVE}U1"),
-    ({"table": np.zeros((9, 5), np.float32)}, ValueError, r"table has 5 columns, expected 4 as x has"),
-    ({"table": np.zeros((9, 4))}, TypeError, r"table has dtype float64, expected float32 as x has"),
-    ({"table": np.zeros(4, np.float32)}, ValueError, r"table has shape \[4\], expected two axes"),
-    ({"table": [[1.0] * 4]}, TypeError, r"table has dtype float64, expected float32 as x has"),
-    ({"d_model": 0}, ValueError, r"d_model is 0, expected at least 1"),
-]
-
-
-@pytest.mark.parametrize("case", range(len(ADD_ERRORS)))
-def test_errors_of_add(case: int) -> None:
-    keywords, error, message = ADD_ERRORS[case]
-    x = ordinary(2, 3, 4)
-    before = x.copy()
-    with pytest.raises(error, match=message):
-        fastpe.add_(x, **keywords)
-    with pytest.raises(error, match=message):
-        fastpe.add(before, out=x, **keywords)
-    np.testing.assert_array_equal(bits(x), bits(before))
-
-
-def test_unknown_and_misplaced_arguments() -> None:
-    encoding: Any = fastpe.PositionalEncoding(4)
-    x = ordinary(2, 3, 4)
-    before = x.copy()
-    with pytest.raises(
-        TypeError, match=r"add_\(\) got an unexpected keyword argument 'ofset'; did you mean 'offset'\?"
-    ):
-        encoding.add_(x, ofset=3)
-    with pytest.raises(
-        TypeError, match=r"encode\(\) got an unexpected keyword argument 'zzz'; expected one of positions, dtype, "
-    ):
-        encoding.encode(3, zzz=3)
-    with pytest.raises(
-        TypeError, match=r"add_\(\) takes 1 positional argument\(s\), found 2; pass all but x by keyword: "
-    ):
-        encoding.add_(x, 3)
-    with pytest.raises(TypeError, match=r"add_\(\) is missing its argument 'x'"):
-        encoding.add_(offset=3)
-    with pytest.raises(TypeError, match=r"embed\(\) is missing its argument 'table'"):
-        encoding.embed([1])
-    with pytest.raises(TypeError, match=r"add\(\) got two values for argument 'x'"):
-        encoding.add(x, x=x)
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'ofset'; did you mean 'offset'\?"):
-        fastpe.add_(x, ofset=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"positional argument"):
-        fastpe.add_(x, "vaswani")  # type: ignore[call-arg]
-    np.testing.assert_array_equal(bits(x), bits(before))
 
 
 def test_more_threads_than_rows() -> None:
@@ -590,10 +426,10 @@ def test_more_threads_than_rows() -> None:
 
 def test_the_cache_of_encoders_does_not_blur_types() -> None:
     fastpe.encode(3, 12)
-    with pytest.raises(TypeError, match=r"d_model is 12.0, expected an int"):
+    with pytest.raises(TypeError, match=naming("d_model")):
         fastpe.encode(3, 12.0)  # type: ignore[arg-type]
     fastpe.encode(3, 1)
-    with pytest.raises(TypeError, match=r"d_model is True, expected an int"):
+    with pytest.raises(TypeError, match=naming("d_model")):
         fastpe.encode(3, True)
 
 

@@ -12,6 +12,7 @@ import pytest
 import fastpe
 
 from ..oracles.reference import Array, assert_same_bits
+from ..oracles.refusals import naming
 
 BATCH, LENGTH, WIDTH = 3, 5, 8
 
@@ -117,35 +118,32 @@ def test_empty_batches_take_what_stands_for_all_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
         # A list of one may miss the others; an int says that it is for all.
-        ({"offset": [1]}, r"offset has shape \[1\], expected an int, or shape \[3\]: one per batch row"),
-        ({"offset": [[1]]}, r"offset has shape \[1, 1\], expected an int, or shape \[3\]: one per batch row"),
-        ({"lengths": [[1, 2, 3]]}, r"lengths has shape \[1, 3\], expected an int, or shape \[3\]: one per batch row"),
-        ({"lengths": np.ones((3, 1, 1), int)}, r"lengths has shape \[3, 1, 1\], expected an int"),
-        ({"positions": [[1], [2], [3]]}, r"positions has shape \[3, 1\], expected \[5\] or \[3, 5\]: one per row"),
-        (
-            {"positions": np.zeros((2, 5), int)},
-            r"positions has shape \[2, 5\], expected \[5\] or \[3, 5\]: one per row",
-        ),
-        ({"positions": [[1]]}, r"positions has shape \[1, 1\], expected \[5\] or \[3, 5\]: one per row"),
-        ({"mask": np.ones((3, 1), bool)}, r"mask has shape \[3, 1\], expected \[5\] or \[3, 5\]: one per row"),
-        ({"mask": np.ones((2, 5), bool)}, r"mask has shape \[2, 5\], expected \[5\] or \[3, 5\]: one per row"),
-        ({"mask": np.ones((1, 1, 5), bool)}, r"mask has shape \[1, 1, 5\], expected \[5\] or \[3, 5\]: one per row"),
-        ({"table": np.ones((2, 3, 8))}, r"table has shape \[2, 3, 8\], expected two axes, \[rows, d_model\]"),
-        ({"table": np.ones((1, 1, 5, 8))}, r"table has shape \[1, 1, 5, 8\], expected two axes, \[rows, d_model\]"),
-        ({"table": np.ones((1, 5, 6))}, r"table has 6 columns, expected 8 as x has"),
-        ({"positions": [[0, 1, np.nan, 2, 3]]}, r"positions\[0, 2\] is nan"),
+        {"offset": [1]},
+        {"offset": [[1]]},
+        {"lengths": [[1, 2, 3]]},
+        {"lengths": np.ones((3, 1, 1), int)},
+        {"positions": [[1], [2], [3]]},
+        {"positions": np.zeros((2, 5), int)},
+        {"positions": [[1]]},
+        {"positions": [[0, 1, np.nan, 2, 3]]},
+        {"mask": np.ones((3, 1), bool)},
+        {"mask": np.ones((2, 5), bool)},
+        {"mask": np.ones((1, 1, 5), bool)},
+        {"table": np.ones((2, 3, 8))},
+        {"table": np.ones((1, 1, 5, 8))},
+        {"table": np.ones((1, 5, 6))},
     ],
 )
-def test_what_would_be_ambiguous_is_refused_before_anything_is_written(arguments: dict[str, Any], message: str) -> None:
+def test_what_would_be_ambiguous_is_refused_before_anything_is_written(arguments: dict[str, Any]) -> None:
     x = np.zeros((BATCH, LENGTH, WIDTH))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=naming(*arguments)):
         fastpe.add_(x, **arguments)
     assert (x == 0).all()
 
 
 def test_a_table_of_embeddings_has_two_axes() -> None:
-    with pytest.raises(ValueError, match=r"table has shape \[1, 4, 8\], expected two axes, \[rows, d_model\]"):
+    with pytest.raises(ValueError, match=naming("table")):
         fastpe.embed([0, 1], np.ones((1, 4, 8)))

@@ -13,6 +13,8 @@ import pytest
 
 import fastpe
 
+from ..oracles.refusals import naming
+
 MIB = 2**20
 ENCODER_BUDGET = 8 * MIB
 PROCESS_BUDGET = 16 * MIB
@@ -202,6 +204,6 @@ def test_warm_up_makes_every_row_that_max_len_promises(growth: Growth) -> None:
 def test_rows_beyond_the_memory_of_the_machine_are_refused(make: Any) -> None:
     options = {"interleaved": True} if make is fastpe.RotaryEmbedding else {}
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // (256 * 4)
-    with pytest.raises(ValueError, match=rf"max_len is {most + 1}, expected at most {most}: .* would take .* GB"):
+    with pytest.raises(ValueError, match=naming("max_len")):
         make(256, max_len=most + 1, **options)
     assert make(256, max_len=most, **options).max_len == most

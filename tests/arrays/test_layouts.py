@@ -141,51 +141,6 @@ def test_a_strided_last_axis(dtype: np.dtype[Any], step: int) -> None:
         np.testing.assert_array_equal(bits(memory), bits(elsewhere))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"seq_axis": 2}, ValueError, r"seq_axis is 2, expected an axis of x, \[2, 3, 4\], other than the last"),
-        ({"seq_axis": -1}, ValueError, r"seq_axis is -1, expected an axis of x"),
-        ({"seq_axis": -4}, ValueError, r"seq_axis is -4"),
-        ({"seq_axis": 2**80}, ValueError, r"seq_axis is \d+"),
-        ({"seq_axis": 0.0}, TypeError, r"seq_axis is 0.0, expected an int"),
-        ({"seq_axis": True}, TypeError, r"seq_axis is True, expected an int"),
-        ({"channels": (0, 3), "d_model": 8}, ValueError, r"x has 4 columns, expected 3 for channels=\(0, 3\)"),
-        ({"channels": (6, 10), "d_model": 8}, ValueError, r"channels is \(6, 10\), expected 0 <= first <= end <= d_mo"),
-        ({"channels": (-1, 3), "d_model": 8}, ValueError, r"channels is \(-1, 3\)"),
-        ({"channels": (4, 0), "d_model": 8}, ValueError, r"channels is \(4, 0\)"),
-        ({"channels": (-(2**70), 2**70), "d_model": 8}, ValueError, r"channels is \(-1180591620717411303424, "),
-        ({"channels": [0, 4], "d_model": 8}, TypeError, r"channels is \[0, 4\], expected a tuple \(first, end\)"),
-        ({"channels": (0.0, 4), "d_model": 8}, TypeError, r"channels is \(0.0, 4\), expected two ints"),
-        (
-            {"channels": (0, 4), "table": np.zeros((9, 4), np.float32)},
-            ValueError,
-            r"table and channels were both given",
-        ),
-        ({"d_model": 8}, ValueError, r"x has 4 columns, expected d_model, 8; .*channels=\(first, end\)"),
-    ],
-)
-def test_wrong_axes_and_channels_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    x = values((2, 3, 4), np.dtype(np.float32), seed=0)
-    before = x.copy()
-    with pytest.raises(error, match=message):
-        fastpe.add_(x, **arguments)
-    with pytest.raises(error, match=message):
-        fastpe.add(before, out=x, **arguments)
-    np.testing.assert_array_equal(bits(x), bits(before))
-
-
-def test_too_many_or_too_few_axes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"x has 11 axes, expected at most 10"):
-        fastpe.add_(np.zeros((1,) * 11, np.float32))
-    with pytest.raises(ValueError, match=r"x has shape \[4\], expected at least two axes.*x\[None\]"):
-        fastpe.add_(np.zeros(4, np.float32))
-    with pytest.raises(ValueError, match=r"positions has more than 8 axes, expected at most 8"):
-        fastpe.encode(np.zeros((1,) * 9), 4)
-    with pytest.raises(ValueError, match=r"channels is \(0, 9\)"):
-        fastpe.encode(3, 8, channels=(0, 9))
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
     rows, d_model, first = 40, 5000, 7

@@ -15,6 +15,7 @@ import fastpe
 
 from ..oracles import reference
 from ..oracles.reference import Array, Rows, assert_same_bits, bits
+from ..oracles.refusals import naming
 from ..oracles.strategies import dtypes, factors, integer_arrays, offsets, seeds, small_offsets, strided, values, widths
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
@@ -169,30 +170,6 @@ def test_packed_sequences_over_two_threads() -> None:
     assert_same_bits(fastpe.add_(x, cu_seqlens=cu_seqlens, num_threads=2), expected)
 
 
-@pytest.mark.parametrize(
-    ("cu_seqlens", "message"),
-    [
-        ([0], r"cu_seqlens\[0\] is 0, expected 0, then values that never fall, then the number of rows, 5"),
-        ([5], r"cu_seqlens\[0\] is 5"),
-        ([1, 5], r"cu_seqlens\[0\] is 1"),
-        ([0, 4], r"cu_seqlens\[1\] is 4"),
-        ([0, 6], r"cu_seqlens\[1\] is 6"),
-        ([0, 3, 2, 5], r"cu_seqlens\[2\] is 2"),
-        ([0, 7, 5], r"cu_seqlens\[1\] is 7"),
-        ([0, -1, 5], r"cu_seqlens\[1\] is -1"),
-        ([[0, 5]], r"cu_seqlens has shape \[1, 2\], expected \[number of sequences \+ 1\]"),
-        ([], r"cu_seqlens has shape \[0\]"),
-        (5, r"cu_seqlens has shape \[\]"),
-    ],
-)
-def test_wrong_packing_is_refused(cu_seqlens: Any, message: str) -> None:
-    x = values((5, 6), np.dtype(np.float32), seed=0)
-    before = x.copy()
-    with pytest.raises(ValueError, match=message):
-        fastpe.add_(x, cu_seqlens=cu_seqlens)
-    np.testing.assert_array_equal(bits(x), bits(before))
-
-
 @pytest.mark.parametrize("dtype", reference.DTYPES, ids=str)
 @pytest.mark.parametrize("max_len", [0, 64, 4096])
 def test_decoding_one_token_per_row(dtype: np.dtype[Any], max_len: int) -> None:
@@ -231,52 +208,33 @@ def test_far_positions_are_the_neighbours_of_their_neighbours(offset: int, count
 
 
 LARGEST = 2**53
-BAD_POSITIONS: list[tuple[Any, str]] = [
-    ([LARGEST + 1], r"positions\[0\] is 9007199254740993, expected a finite position of magnitude at most 2\*\*53"),
-    ([0, -LARGEST - 1], r"positions\[1\] is -9007199254740993"),
-    ([0.0, float(LARGEST + 2)], r"positions\[1\] is 9007199254740994"),
-    ([np.nan], r"positions\[0\] is nan"),
-    ([1.0, np.inf], r"positions\[1\] is inf"),
-    ([-np.inf, 1.0], r"positions\[0\] is -inf"),
-    ([1e300], r"positions\[0\] is 1(\.0+\d*)?e\+300"),
-    (np.array([2**64 - 1], np.uint64), r"positions\[0\] is 1\.844674407370955"),
-    (np.array([np.iinfo(np.int64).max]), r"positions\[0\] is 9\.22337203685477|positions\[0\] is 9223372036854775807"),
-    (np.array([np.iinfo(np.int64).min]), r"positions\[0\] is -9223372036854775808"),
-    (np.array([[0, 1], [2, LARGEST + 5]]), r"positions\[1, 1\] is 9007199254740997"),
-    (np.array([[[0, 1]], [[2, LARGEST + 5]]]), r"positions\[1, 0, 1\] is 9007199254740997"),
+BAD_POSITIONS: list[Any] = [
+    [LARGEST + 1],
+    [0, -LARGEST - 1],
+    [0.0, float(LARGEST + 2)],
+    [np.nan],
+    [1.0, np.inf],
+    [-np.inf, 1.0],
+    [1e300],
+    np.array([2**64 - 1], np.uint64),
+    np.array([np.iinfo(np.int64).max]),
+    np.array([np.iinfo(np.int64).min]),
+    np.array([[0, 1], [2, LARGEST + 5]]),
+    np.array([[[0, 1]], [[2, LARGEST + 5]]]),
 ]
 
 
-@pytest.mark.parametrize(("positions", "message"), BAD_POSITIONS)
-def test_positions_beyond_the_range_are_refused(positions: Any, message: str) -> None:
+@pytest.mark.parametrize("positions", BAD_POSITIONS)
+def test_positions_beyond_the_range_are_refused(positions: Any) -> None:
     shape = (*np.shape(positions), 4)
     out = values(shape, np.dtype(np.float32), seed=0)
     before = out.copy()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=naming("positions")):
         fastpe.encode(positions, 4, out=out)
     if len(shape) in (2, 3):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=naming("positions")):
             fastpe.add_(out, positions=positions)
     np.testing.assert_array_equal(bits(out), bits(before))
-
-
-@pytest.mark.parametrize(
-    ("offset", "message"),
-    [
-        (LARGEST - 2, r"offset: the position of row 3 is 9007199254740993"),
-        (-LARGEST - 1, r"offset is -9007199254740993, expected magnitude at most 2\*\*53"),
-        (10**30, r"offset is 1000000000000000000000000000000"),
-        ([0, LARGEST], r"offset\[1\]: the position of row 1 is 9007199254740993"),
-        (np.array([0, 2**64 - 1], np.uint64), r"offset\[1\]: the position of row 0 is \d+"),
-        (np.array([np.iinfo(np.int64).min, 0]), r"offset\[0\]: the position of row 0 is -\d+"),
-    ],
-)
-def test_offsets_beyond_the_range_are_refused(offset: Any, message: str) -> None:
-    x = values((2, 5, 4), np.dtype(np.float32), seed=0)
-    before = x.copy()
-    with pytest.raises(ValueError, match=message):
-        fastpe.add_(x, offset=offset)
-    np.testing.assert_array_equal(bits(x), bits(before))
 
 
 @pytest.mark.parametrize("bad", [np.nan, 1e300, np.inf, -1e300, 2.0**62, float(LARGEST + 2)])

@@ -17,7 +17,7 @@ import pytest
 import fastpe
 from fastpe import Convention, GridConvention, _names
 
-from ..oracles.reference import NATIVE
+from ..oracles.refusals import naming
 
 
 def test_presets_are_frozen_hashable_and_picklable() -> None:
@@ -116,52 +116,40 @@ def test_the_formula_of_a_grid_has_the_factor_and_the_order_of_its_axis() -> Non
 def test_a_name_that_is_only_similar_is_not_led_to_a_preset(name: str) -> None:
     calls: list[tuple[Any, Any]] = [(fastpe.encode, 3), (fastpe.encode_grid, (2, 3))]
     for function, size in calls:
-        with pytest.raises(ValueError, match="which is not known; expected one of "):
-            function(size, 8, convention=name)
-
-
-@pytest.mark.parametrize("alpha", ["sqrt", "sqrt(d)", "1/sqrt(2d)"])
-def test_another_factor_is_not_taken_for_a_known_one(alpha: Any) -> None:
-    with pytest.raises(ValueError, match=r"expected a number, '1/sqrt\(d\)' or 'sqrt\(2/d\)'$"):
-        dataclasses.replace(VASWANI, alpha=alpha)
+        messages = []
+        for unknown in (name, "zzzzzzzz"):
+            with pytest.raises(ValueError, match=naming("convention")) as caught:
+                function(size, 8, convention=unknown)
+            messages.append(str(caught.value).replace(unknown, "*"))
+        assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize("name", ["mamba2", "voxtral", "glm4v_vision", "llama4_vision_model"])
 def test_a_layout_that_is_only_similar_is_not_suggested(name: str) -> None:
-    with pytest.raises(KeyError, match=r"expected one of|is known, and may be another model"):
+    with pytest.raises(KeyError, match=naming(name)):
         fastpe.rotary_layouts[name]
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
+    ("name", "presets"),
     [
-        ("vaswni", "did you mean 'vaswani'?"),
-        ("Vaswani", "did you mean 'vaswani'?"),
-        ("tensor-2-tensor", "'tensor2tensor' serves tensor2tensor get_timing_signal_1d"),
-        ("whisper", "'tensor2tensor' serves openai/whisper"),
-        ("", "expected one of vaswani, concat"),
-        ("gpt", "expected one of vaswani, concat"),
-        ("LoFTR", "'loftr' serves LoFTR PositionEncodingSine, with temp_bug_fix; each is a convention of grids"),
+        ("vaswni", "vaswani"),
+        ("Vaswani", "vaswani"),
+        ("tensor-2-tensor", "tensor2tensor"),
+        ("whisper", "tensor2tensor"),
+        ("marian", "concat tensor2tensor"),  # whose ports disagree
+        ("", " ".join(fastpe.conventions)),
+        ("gpt", " ".join(fastpe.conventions)),
+        ("LoFTR", "loftr"),
     ],
 )
-def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
-    with pytest.raises(ValueError, match="which is not known") as caught:
+def test_an_unknown_name_is_led_to_presets(name: str, presets: str) -> None:
+    with pytest.raises(ValueError, match=naming(presets)):
         fastpe.encode(3, 8, convention=name)
-    assert hint in str(caught.value)
-    with pytest.raises(KeyError, match="is not a convention; ") as missing:
+    with pytest.raises(KeyError, match=naming(presets)):
         fastpe.conventions[name]
-    assert hint in str(missing.value)
     assert name not in fastpe.conventions
     assert fastpe.conventions.get(name) is None
-
-
-def test_a_convention_of_sequences_is_none_of_grids() -> None:
-    with pytest.raises(
-        ValueError, match=r"convention is 'fairseq', which is a convention of sequences, .*; call one of these$"
-    ):
-        fastpe.encode_grid((2, 3), 8, convention="fairseq")
-    with pytest.raises(ValueError, match=r"'tensor2tensor' serves openai/whisper.*; each is a convention of sequences"):
-        fastpe.encode_grid((2, 3), 8, convention="whisper")
 
 
 @pytest.mark.parametrize(
@@ -170,17 +158,6 @@ def test_a_convention_of_sequences_is_none_of_grids() -> None:
 )
 def test_editors_and_notebooks_offer_the_names(registry: Any, names: Any) -> None:
     assert list(typing.get_args(names)) == list(registry) == registry._ipython_key_completions_()
-
-
-def test_a_model_with_disagreeing_ports_gets_all_of_them_named() -> None:
-    with pytest.raises(ValueError, match=r"'concat' serves transformers Marian .*'tensor2tensor' serves marian-nmt"):
-        fastpe.encode(3, 8, convention="marian")
-
-
-@pytest.mark.parametrize("convention", [None, 3, fastpe.grid_conventions["detr"]])
-def test_what_is_no_convention_is_refused(convention: Any) -> None:
-    with pytest.raises(TypeError, match=r"expected a name or a fastpe\.Convention"):
-        fastpe.encode(3, 8, convention=convention)
 
 
 def test_overrides_and_replace_are_the_same() -> None:
@@ -197,7 +174,7 @@ def test_overrides_and_replace_are_the_same() -> None:
 def test_narrow_widths(name: str, d_model: int) -> None:
     preset = fastpe.conventions[name]
     if d_model % 2 and preset.odd == "error":
-        with pytest.raises(ValueError, match=f"d_model is {d_model}, expected an even number.*{name}"):
+        with pytest.raises(ValueError, match=naming("d_model")):
             fastpe.encode(4, d_model, convention=name)
         return
     table = fastpe.encode(4, d_model, convention=name, dtype=np.float64)
@@ -228,11 +205,6 @@ def test_fairseq_padding_is_zero_and_not_counted() -> None:
     assert (table[1] == [rows[0], rows[1], rows[2], 0 * rows[0]]).all()
 
 
-def test_a_shift_that_leaves_no_denominator_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"shift is 4"):
-        fastpe.encode(3, 8, convention=dataclasses.replace(fastpe.conventions["ddpm"], shift=4.0))
-
-
 def test_an_own_convention_needs_nothing_but_data() -> None:
     mine = Convention("mine", layout="concatenated", cosine_first=True, denominator=2.0, base=4.0, alpha=0.5)
     table = fastpe.encode([1.0], 4, convention=mine, dtype=np.float64)[0]
@@ -260,110 +232,6 @@ VASWANI = fastpe.conventions["vaswani"]
 MAE2D = fastpe.grid_conventions["mae2d"]
 
 
-@pytest.mark.parametrize(
-    ("preset", "fields", "error", "message"),
-    [
-        (VASWANI, {"name": None}, TypeError, "name is None, expected a str"),
-        (
-            VASWANI,
-            {"layout": "interleave"},
-            ValueError,
-            "layout is 'interleave', expected 'interleaved' or 'concatenated'; did you mean 'interleaved'?",
-        ),
-        (VASWANI, {"layout": "half"}, ValueError, "layout is 'half', expected 'interleaved' or 'concatenated'"),
-        (VASWANI, {"layout": None}, TypeError, "layout is None, expected 'interleaved' or 'concatenated'"),
-        (VASWANI, {"layout": ["interleaved"]}, TypeError, "layout is ['interleaved'], expected 'interleaved'"),
-        (VASWANI, {"cosine_first": "no"}, TypeError, "cosine_first is 'no', expected True or False"),
-        (VASWANI, {"cosine_first": 1}, TypeError, "cosine_first is 1, expected True or False"),
-        (VASWANI, {"shift": "1"}, TypeError, "shift is '1', expected a number"),
-        (VASWANI, {"shift": np.inf}, ValueError, "shift is inf, expected a finite number"),
-        (VASWANI, {"denominator": "2"}, TypeError, "denominator is '2', expected a number"),
-        (VASWANI, {"denominator": 0}, ValueError, "denominator is 0, expected a finite number above 0"),
-        (
-            VASWANI,
-            {"odd": "Pad"},
-            ValueError,
-            "odd is 'Pad', expected 'natural', 'pad', 'round_up' or 'error'; did you mean 'pad'?",
-        ),
-        (VASWANI, {"base": "1e4"}, TypeError, "base is '1e4', expected a number"),
-        (VASWANI, {"base": None}, TypeError, "base is None, expected a number"),
-        (VASWANI, {"base": True}, TypeError, "base is True, expected a number"),
-        (VASWANI, {"base": 1j}, TypeError, "base is 1j, expected a number"),
-        (VASWANI, {"base": np.complex64(1)}, TypeError, "expected a number"),
-        (VASWANI, {"base": np.str_("1e4")}, TypeError, "expected a number"),
-        (VASWANI, {"base": np.ones(1)}, TypeError, "base is array([1.]), expected a number"),
-        (VASWANI, {"base": -1.0}, ValueError, "base is -1.0, expected a finite number above 0"),
-        (VASWANI, {"base": 10**400}, ValueError, "expected a finite number above 0"),
-        (VASWANI, {"freq_scale": np.nan}, ValueError, "freq_scale is nan, expected a finite number"),
-        (VASWANI, {"freq_scale": [1.0]}, TypeError, "freq_scale is [1.0], expected a number"),
-        (VASWANI, {"first_position": 1.5}, TypeError, "first_position is 1.5, expected an int"),
-        (VASWANI, {"first_position": True}, TypeError, "first_position is True, expected an int"),
-        (VASWANI, {"first_position": 2**53 + 1}, ValueError, "expected at most 2**53"),
-        (VASWANI, {"first_position": -(2**53) - 1}, ValueError, "expected at least -2**53"),
-        (
-            VASWANI,
-            {"alpha": "1/sqrt(D)"},
-            ValueError,
-            "alpha is '1/sqrt(D)', expected a number, '1/sqrt(d)' or 'sqrt(2/d)'; did you mean '1/sqrt(d)'?",
-        ),
-        (VASWANI, {"alpha": None}, TypeError, "alpha is None, expected a number, '1/sqrt(d)' or 'sqrt(2/d)'"),
-        (VASWANI, {"alpha": np.inf}, ValueError, "alpha is inf, expected a finite number"),
-        (VASWANI, {"serves": "me"}, TypeError, "serves is 'me', expected a tuple of str"),
-        (VASWANI, {"serves": (1,)}, TypeError, "serves is (1,), expected a tuple of str"),
-        (VASWANI, {"source": 1}, TypeError, "source is 1, expected a str"),
-        (MAE2D, {"name": 5}, TypeError, "name is 5, expected a str"),
-        (MAE2D, {"axis": "concat"}, TypeError, "axis is 'concat', expected a fastpe.Convention, such as"),
-        (
-            MAE2D,
-            {"outermost": "freq"},
-            ValueError,
-            "outermost is 'freq', expected 'axis', 'function', 'frequency' or 'pair'; did you mean 'frequency'?",
-        ),
-        (MAE2D, {"axis_order": (0, 0)}, ValueError, "axis_order is (0, 0), expected every axis from 0 on once"),
-        (MAE2D, {"axis_order": (1, 2)}, ValueError, "axis_order is (1, 2), expected every axis from 0 on once"),
-        (MAE2D, {"axis_order": ()}, ValueError, "axis_order is (), expected every axis from 0 on once"),
-        (MAE2D, {"axis_order": "yx"}, TypeError, "axis_order is 'yx', expected one int per axis, such as (1, 0)"),
-        (MAE2D, {"axis_order": 1}, TypeError, "axis_order is 1, expected one int per axis"),
-        (
-            MAE2D,
-            {"proportions": (1,)},
-            ValueError,
-            "proportions is (1,), expected 2 shares: one per axis of axis_order",
-        ),
-        (MAE2D, {"proportions": (1, 0)}, ValueError, "proportions is (1, 0), expected one share per axis, from 1"),
-        (MAE2D, {"proportions": (1, 0.5)}, TypeError, "proportions is (1, 0.5), expected one int per axis"),
-        (MAE2D, {"remainder": "drop"}, ValueError, "remainder is 'drop', expected 'error', 'pad' or 'truncate'"),
-        (MAE2D, {"normalize": 1}, TypeError, "normalize is 1, expected True or False"),
-        (MAE2D, {"cell_offset": "0.5"}, TypeError, "cell_offset is '0.5', expected a number"),
-        (MAE2D, {"cell_offset": np.inf}, ValueError, "cell_offset is inf, expected a finite number"),
-        (MAE2D, {"input_last": 1}, TypeError, "input_last is 1, expected True or False"),
-        (MAE2D, {"projected": 1}, TypeError, "projected is 1, expected True or False"),
-        (MAE2D, {"serves": "me"}, TypeError, "serves is 'me', expected a tuple of str"),
-        (MAE2D, {"source": None}, TypeError, "source is None, expected a str"),
-    ],
-)
-def test_a_wrong_field_is_refused_when_the_convention_is_made(
-    preset: Any, fields: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error) as caught:
-        dataclasses.replace(preset, **fields)
-    assert message in str(caught.value)
-    # So it is where it comes out of a file.
-    pickled = copy.copy(preset)
-    for name, value in fields.items():
-        object.__setattr__(pickled, name, value)
-    with pytest.raises(error):
-        pickle.loads(pickle.dumps(pickled))
-
-
-def test_every_field_is_checked() -> None:
-    presets: tuple[Any, ...] = (VASWANI, MAE2D, fastpe.rotary_layouts["flux"])
-    for preset in presets:
-        for field in dataclasses.fields(preset):
-            with pytest.raises(TypeError, match=f"^{field.name} is "):
-                dataclasses.replace(preset, **{field.name: object()})
-
-
 def test_numbers_of_any_kind_make_the_same_convention() -> None:
     mine = dataclasses.replace(VASWANI, base=500.0, shift=1.0, alpha=2.0, first_position=3, cosine_first=True)
     for kinds in (
@@ -377,56 +245,17 @@ def test_numbers_of_any_kind_make_the_same_convention() -> None:
     assert hash(dataclasses.replace(MAE2D, axis_order=listed)) == hash(MAE2D)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"d_model": "8"}, TypeError, "d_model is '8', expected an int"),
-        ({"d_model": None}, TypeError, "d_model is None, expected an int"),
-        ({"d_model": True}, TypeError, "d_model is True, expected an int"),
-        ({"base": "1e4"}, TypeError, "base is '1e4', expected a number"),
-        ({"base": np.ones(2)}, TypeError, "base is array([1., 1.]), expected a number"),
-        ({"base": 10**400}, ValueError, "expected a finite number above 0"),
-        ({"base": np.nan}, ValueError, "base is nan, expected a finite number above 0"),
-        ({"freq_scale": "1"}, TypeError, "freq_scale is '1', expected a number"),
-        ({"freq_scale": np.inf}, ValueError, "freq_scale is inf, expected a finite number"),
-        ({"freqs": "abcd"}, TypeError, f"freqs has dtype {NATIVE}U4, expected float64"),
-        ({"freqs": ["1", "2", "3", "4"]}, TypeError, f"freqs has dtype {NATIVE}U1, expected float64"),
-        ({"freqs": [True] * 4}, TypeError, "freqs has dtype bool, expected float64"),
-        ({"freqs": [1, 2, 3, None]}, TypeError, "freqs has dtype object, expected float64"),
-        ({"freqs": [[1, 2], [3]]}, ValueError, "freqs is [[1, 2], [3]], expected [4] numbers"),
-        ({"freqs": 3.0}, ValueError, "freqs has shape [], expected [4]: one per pair of columns"),
-        ({"freqs": [10**400] * 4}, TypeError, "freqs has dtype object"),
-        ({"freqs": [np.nan] * 4}, ValueError, "frequency 0 is nan radians per position"),
-        ({"convention": ["vaswani"]}, TypeError, "expected a name or a fastpe.Convention"),
-    ],
-)
-def test_wrong_types_get_plain_words(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
-    given = {"d_model": 8, **arguments}
-    d_model = given.pop("d_model")
-    for call in (fastpe.PositionalEncoding, lambda *width, **rest: fastpe.encode(2, *width, **rest)):
-        with pytest.raises(error) as caught:
-            call(d_model, **given)
-        assert message in str(caught.value)
-        assert "incompatible" not in str(caught.value)
-
-
-@pytest.mark.parametrize("max_len", ["3", 2.0, True])
-def test_max_len_is_an_int(max_len: Any) -> None:
-    with pytest.raises(TypeError, match=r"max_len is .*, expected an int"):
-        fastpe.PositionalEncoding(8, max_len=max_len)
-
-
 @pytest.mark.parametrize("name", list(fastpe.conventions))
 def test_every_width_is_defined_or_refused_in_words(name: str) -> None:
     preset = fastpe.conventions[name]
     for d_model in range(1, 131):
         if d_model % 2 and preset.odd == "error":
-            with pytest.raises(ValueError, match=f"d_model is {d_model}, expected an even number"):
+            with pytest.raises(ValueError, match=naming("d_model")):
                 fastpe.encode(3, d_model, convention=name)
             continue
         if name == "nerf" and d_model > 90:
             # 2**45 and beyond.
-            with pytest.raises(ValueError, match=f"frequency {d_model // 2 - 1} is .* expected 0 or a magnitude"):
+            with pytest.raises(ValueError, match=naming("d_model")):
                 fastpe.encode(3, d_model, convention=name)
             continue
         count = preset.frequency_count(d_model)

@@ -13,7 +13,7 @@ import pytest
 import fastpe
 from fastpe import GridConvention
 
-from ..oracles.reference import FOREIGN, NATIVE
+from ..oracles.refusals import UNNAMED, naming
 
 CONCAT = fastpe.conventions["concat"]
 WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12), "sam": (2, 4)}
@@ -126,10 +126,6 @@ def test_frequencies_of_a_grid_may_be_given() -> None:
     grid = fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=frequencies, dtype=np.float64)
     plain = fastpe.encode_grid((2, 3), 8, convention="hf2d", dtype=np.float64)
     np.testing.assert_allclose(grid, plain, rtol=0, atol=1e-15)
-    with pytest.raises(ValueError, match=r"freqs has shape \[3\], expected \[2\]"):
-        fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=[1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="freqs and base or freq_scale were both given"):
-        fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=frequencies, base=3.0)
 
 
 def test_overrides() -> None:
@@ -214,86 +210,14 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
     assert fastpe.encode_coordinates(np.zeros((*shape, 2)), 8, convention="hf2d").shape == (*shape, 8)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"d_model": 6}, ValueError, "d_model is 6, expected a multiple of 4: convention 'mae2d'"),
-        ({"d_model": 0, "convention": "tatp22"}, ValueError, "d_model is 0"),
-        ({"shape": (2, 3, 4)}, ValueError, "3 axes were given, expected 2"),
-        ({"shape": 5}, TypeError, "shape is 5, expected one int per axis"),
-        ({"shape": (2.7, 2)}, TypeError, r"shape is \(2.7, 2\), expected one int per axis, such as \(height, width\)"),
-        ({"shape": ("2", 3)}, TypeError, r"shape is \('2', 3\), expected one int per axis"),
-        ({"shape": ()}, ValueError, "expected one length per axis"),
-        ({"shape": (2, -1)}, ValueError, "from 0"),
-        ({"convention": "mae"}, ValueError, "'mae2d' serves MAE"),
-        ({"convention": "mae2"}, ValueError, "did you mean 'mae2d'"),
-        ({"convention": fastpe.conventions["concat"]}, TypeError, r"expected a name or a fastpe\.GridConvention"),
-        ({"spacing": (1.0, 2.0, 3.0)}, ValueError, "spacing is .* expected a number, or 2 of them"),
-        ({"spacing": float("nan")}, ValueError, "spacing is nan"),
-        ({"spacing": "1"}, TypeError, f"spacing has dtype {NATIVE}U1"),
-        ({"spacing": [[1.0], [2.0, 3.0]]}, ValueError, "spacing is .* expected a number, or 2 of them"),
-        ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64, expected bool"),
-        ({"mask": np.ones((3, 2), bool)}, ValueError, r"mask has shape \[3, 2\], expected \[2, 3\]"),
-        ({"class_tokens": -1}, ValueError, "class_tokens is -1"),
-        ({"class_tokens": 1, "channels_first": True}, ValueError, "class_tokens and channels_first"),
-        (
-            {"out": np.full((2, 3, 4), np.float32(7))},
-            ValueError,
-            r"out has shape \[2, 3, 4\], expected exactly \[2, 3, 8\]",
-        ),
-        ({"out": np.full((2, 3, 8), 7, np.int64)}, TypeError, "out has dtype int64"),
-        (
-            {"out": np.full((2, 3, 8), 7.0), "dtype": np.float32},
-            TypeError,
-            "out has dtype float64, expected float32; pass an array of that dtype",
-        ),
-        ({"out": [[7.0]]}, TypeError, "out is a list, expected a numpy.ndarray"),
-        (
-            {"out": np.full((2, 3, 8), np.float32(7)).astype(f"{FOREIGN}f4")},
-            TypeError,
-            f"out has dtype {FOREIGN}f4, expected native",
-        ),
-        (
-            {"out": np.full((2, 3, 8), np.float32(7)).astype(f"{FOREIGN}f4")},
-            TypeError,
-            r"convert it with out\.astype\(out\.dtype\.newbyteorder\('='\)\)",
-        ),
-        ({"base": -1.0}, ValueError, "base"),
-        (
-            {"shape": (2, 3, 4), "convention": GridConvention("mine", CONCAT, proportions=(1, 1))},
-            ValueError,
-            "3 axes were given, expected 2: convention 'mine' takes no others",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_written(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    given: dict[str, Any] = {"shape": (2, 3), "d_model": 8, "convention": "mae2d"}
-    given |= {"out": np.full((2, 3, 8), np.float32(7))} | arguments
-    with pytest.raises(error, match=message):
-        fastpe.encode_grid(given.pop("shape"), given.pop("d_model"), **given)
-    assert np.asarray(given["out"] == 7).all() or isinstance(given["out"], list)
-
-
-def test_unwritable_outputs_are_refused() -> None:
-    frozen = np.zeros((2, 3, 8), np.float32)
-    frozen.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        fastpe.encode_grid((2, 3), 8, convention="mae2d", out=frozen)
-    broadcast = np.lib.stride_tricks.as_strided(np.zeros((2, 8), np.float32), (2, 3, 8), (32, 0, 4))
-    with pytest.raises(ValueError, match="out has elements that share memory"):
-        fastpe.encode_grid((2, 3), 8, convention="mae2d", out=broadcast)
-
-
 def test_an_output_apart_from_its_input_is_asked_for() -> None:
     memory = np.linspace(0, 9, 64)
     before = memory.copy()
     points, out = memory[:12].reshape(3, 4), memory[8:56].reshape(3, 16)
-    with pytest.raises(ValueError, match="the output shares memory with an input"):
+    with pytest.raises(ValueError, match=naming(UNNAMED)):
         fastpe.encode_coordinates(points, 16, convention="nerf", out=out)
     mask = np.zeros((2, 3, 8, 4), bool)
-    with pytest.raises(ValueError, match="the output shares memory with an input"):
+    with pytest.raises(ValueError, match=naming(UNNAMED)):
         fastpe.encode_grid((2, 3), 8, convention="mae2d", mask=mask[..., 0, 0], out=mask.view(np.float32)[..., 0])
     assert (memory == before).all()
     assert not mask.any()
@@ -304,23 +228,3 @@ def test_an_output_behind_the_buffer_protocol_is_written_and_returned() -> None:
     out: Any = memory
     assert fastpe.encode_grid((2, 3), 8, convention="mae2d", out=out) is out
     assert _same_bits(np.asarray(out), fastpe.encode_grid((2, 3), 8, convention="mae2d"))
-
-
-@pytest.mark.parametrize(
-    ("points", "error", "message"),
-    [
-        (np.float64(1.0), ValueError, r"shape \[\], expected \[\.\., axes\]"),
-        (np.zeros((3, 0)), ValueError, r"shape \[3, 0\]"),
-        (np.full((3, 2), np.inf), ValueError, "not finite"),
-        (np.concatenate([np.zeros((20_000, 2)), [[0.0, -(2.0**54)]]]), ValueError, r"2\*\*53"),
-        (np.zeros((3, 2), complex), TypeError, "complex128"),
-        (np.zeros((3, 2), bool), TypeError, "bool"),
-    ],
-)
-def test_points_that_cannot_be_are_refused_before_anything_is_written(
-    points: Any, error: type[Exception], message: str
-) -> None:
-    out = np.full((*np.shape(points)[:-1], 8), np.float32(7))
-    with pytest.raises(error, match=message):
-        fastpe.encode_coordinates(points, 8, convention="hf2d", out=out)
-    assert (out == 7).all()

@@ -73,19 +73,3 @@ def test_out_and_dtype() -> None:
     out = np.empty((2, 8), np.float16)
     assert fastpe.timestep_embedding([1, 2], 8, out=out) is out
     assert (out == fastpe.timestep_embedding([1, 2], 8, dtype=np.float16)).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"flip_sin_to_cos": "no"}, TypeError, "flip_sin_to_cos is 'no', expected True or False"),
-        ({"downscale_freq_shift": "1"}, TypeError, "downscale_freq_shift is '1', expected a number"),
-        ({"scale": None}, TypeError, "scale is None, expected a number"),
-        ({"max_period": 0}, ValueError, "max_period is 0, expected a finite number above 0"),
-    ],
-)
-def test_wrong_arguments_are_refused_by_their_own_names(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        fastpe.timestep_embedding([1], 8, **arguments)

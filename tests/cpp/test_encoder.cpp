@@ -136,7 +136,7 @@ void wrong_specs_and_positions_are_refused() {
   std::vector<float> out(16, 7.0f);
   for (const std::int64_t first : {max_position, -max_position - 1}) {
     const Write write(rows_view(out.data(), DType::float32, 2, 8));
-    CHECK_THROWS(std::invalid_argument, run_at(encoder, write, positions_from(first)), "2**53");
+    CHECK_THROWS(std::invalid_argument, run_at(encoder, write, positions_from(first)), "position");
   }
   for (const float value : out) CHECK_EQUAL(value, 7.0f);
 }

@@ -12,6 +12,7 @@ import importlib.metadata
 import importlib.resources
 import inspect
 import os
+import re
 import subprocess
 import sys
 import typing
@@ -46,7 +47,7 @@ def test_modules_of_extras_are_attributes_and_imported_when_they_are_asked_for()
     )
     result = run(code)
     assert result.returncode == 0, result.stderr
-    with pytest.raises(AttributeError, match="module 'fastpe' has no attribute 'plottings'"):
+    with pytest.raises(AttributeError, match="plottings"):
         fastpe.plottings  # noqa: B018
 
 
@@ -177,27 +178,18 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "message"),
+    ("variable", "value"),
     [
-        (
-            "FASTPE_ISA",
-            "unknown",
-            "FASTPE_ISA: instruction set 'unknown' is unknown or not available here, expected one",
-        ),
-        ("FASTPE_ISA", "AVX2", "FASTPE_ISA: instruction set 'AVX2' is unknown"),
-        ("FASTPE_NUM_THREADS", "0", "FASTPE_NUM_THREADS is '0', expected a positive integer; correct it or unset it"),
-        ("FASTPE_NUM_THREADS", "abc", "FASTPE_NUM_THREADS is 'abc', expected a positive integer"),
-        ("FASTPE_NUM_THREADS", "2x", "FASTPE_NUM_THREADS is '2x'"),
-        ("FASTPE_NUM_THREADS", "99999999999999999999", "FASTPE_NUM_THREADS is '99999999999999999999'"),
-        ("FASTPE_STREAMING_BYTES", "-1", "FASTPE_STREAMING_BYTES is '-1', expected a number of bytes"),
-        ("FASTPE_STREAMING_BYTES", "1e6", "FASTPE_STREAMING_BYTES is '1e6'"),
-        ("FASTPE_STREAMING_BYTES", str(2**63), f"FASTPE_STREAMING_BYTES is '{2**63}', expected a number of bytes"),
+        ("FASTPE_ISA", "unknown"),
+        ("FASTPE_ISA", "AVX2"),
+        *(("FASTPE_NUM_THREADS", value) for value in ("0", "abc", "2x", "99999999999999999999")),
+        *(("FASTPE_STREAMING_BYTES", value) for value in ("-1", "1e6", str(2**63))),
     ],
 )
-def test_a_wrong_environment_variable_fails_the_import(variable: str, value: str, message: str) -> None:
+def test_a_wrong_environment_variable_fails_the_import(variable: str, value: str) -> None:
     result = run("import fastpe", **{variable: value})
     assert result.returncode == 1
-    assert result.stderr.splitlines()[-1].startswith(f"ValueError: {message}"), result.stderr
+    assert re.match(f"ValueError: .*{variable}", result.stderr.splitlines()[-1]), result.stderr
 
 
 @pytest.mark.parametrize("name", _core.available_instruction_sets())
@@ -224,7 +216,7 @@ def test_omp_num_threads_is_honoured() -> None:
 
 def test_an_unknown_instruction_set_is_refused() -> None:
     before = _core.instruction_set()
-    with pytest.raises(ValueError, match=r"instruction set 'sse9' is unknown or not available here, expected one of "):
+    with pytest.raises(ValueError, match="sse9"):
         _core.use_instruction_set("sse9")
     assert _core.instruction_set() == before
 

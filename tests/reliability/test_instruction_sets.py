@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -46,5 +47,4 @@ def test_unknown_instruction_set_is_refused_at_import(value: str) -> None:
         check=False,
     )
     assert process.returncode == 1
-    assert f"ValueError: FASTPE_ISA: instruction set '{value}' is unknown or not available here" in process.stderr
-    assert process.stderr.endswith("; correct it or unset it\n")
+    assert re.match("ValueError: .*FASTPE_ISA", process.stderr.splitlines()[-1])

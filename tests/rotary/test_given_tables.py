@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import fastpe
 
 from ..oracles.reference import BFLOAT16, DTYPES, assert_same_bits, bits
+from ..oracles.refusals import naming
 from ..oracles.strategies import integer_arrays, seeds, strided, values
 from . import oracle
 from .oracle import Array
@@ -165,7 +166,7 @@ def test_fewer_than_three_tiled_rows_are_not_noticed() -> None:
     cos, sin = fastpe.RotaryEmbedding(8, interleaved=False).tables([5, 6, 7], form="tile")
     x = values((3, 16), FLOAT32, seed=14)
     fastpe.rotate_(x[:2], cos=cos[:2], sin=sin[:2], interleaved=False)
-    with pytest.raises(ValueError, match="cos and sin have each column twice"):
+    with pytest.raises(ValueError, match=naming("cos")):
         fastpe.rotate_(x, cos=cos, sin=sin, interleaved=False)
 
 
@@ -179,7 +180,7 @@ def test_rows_of_padding_do_not_hide_columns_that_are_there_twice(
     cos, sin = rope.tables([position or 0 for position in positions], form=form)
     cos[[position is None for position in positions]] = 0  # a table that ends in zeros
     x = values((len(positions), head_dim), FLOAT32, seed=14)
-    with pytest.raises(ValueError, match="cos and sin have each column twice"):
+    with pytest.raises(ValueError, match=naming("cos")):
         fastpe.rotate_(x, cos=cos, sin=sin, interleaved=False)
 
 
@@ -215,23 +216,23 @@ def test_tables_may_be_read_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call",
     [
-        ({"offset": 3}, "offset: the position of row 3 is 6, expected an integer from 0 to 5: cos and sin have 6 rows"),
-        ({"offset": -1}, "offset: the position of row 0 is -1, expected an integer from 0 to 5"),
-        ({"offset": [0, 4]}, r"offset\[1\]: the position of row 2 is 6, expected an integer from 0 to 5"),
-        ({"offset": 2**53 - 9}, "offset: the position of row 0 is 9007199254740983, expected an integer from 0 to 5"),
-        ({"positions": [0, 1, 2, 6]}, r"positions\[3\] is 6, expected an integer from 0 to 5"),
-        ({"positions": [[0, 1, 2, 3], [0, -2, 0, 0]]}, r"positions\[1, 1\] is -2, expected an integer from 0 to 5"),
-        ({"positions": [0, 1, 1.5, 3]}, r"positions\[2\] is 1.5, expected an integer from 0 to 5"),
-        ({"mask": [True] * 4, "offset": 5}, "offset: the position of row 1 is 6, expected an integer from 0 to 5"),
+        {"offset": 3},
+        {"offset": -1},
+        {"offset": [0, 4]},
+        {"offset": 2**53 - 9},
+        {"offset": 5, "mask": [True] * 4},
+        {"positions": [0, 1, 2, 6]},
+        {"positions": [[0, 1, 2, 3], [0, -2, 0, 0]]},
+        {"positions": [0, 1, 1.5, 3]},
     ],
 )
-def test_rows_that_do_not_exist_are_index_errors(call: dict[str, Any], message: str) -> None:
+def test_rows_that_do_not_exist_are_index_errors(call: dict[str, Any]) -> None:
     cos, sin = fastpe.RotaryEmbedding(6, interleaved=False).tables(6)
     q, k = values((2, 3, 4, 6), FLOAT32, seed=9), values((2, 1, 4, 6), FLOAT32, seed=10)
     before = q.copy(), k.copy()
-    with pytest.raises(IndexError, match=f"{message}.*; pass longer tables or smaller positions"):
+    with pytest.raises(IndexError, match=naming(next(iter(call)))):
         fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=False, **call)
     for array, old in zip((q, k), before, strict=True):
         np.testing.assert_array_equal(bits(array), bits(old))

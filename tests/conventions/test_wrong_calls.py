@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Conventions, grids, timesteps and tables to identify that are refused, before anything is written."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..oracles.reference import FOREIGN
+from ..oracles.refusals import UNNAMED, Refused, check_refused, each, naming, rows
+
+REFUSED: Refused = {
+    # ---- Names
+    (ValueError, "convention"): [
+        *each("encode(3, 8, convention='{}')", "vaswni | whisper | marian | rope | default | BERT | "),
+        # of another kind
+        *each("encode(3, 8, convention='{}')", "mae2d | detr | flux"),
+        *each("grid(convention='{}')", "fairseq | whisper | LoFTR | timm | mae"),
+    ],
+    (TypeError, "convention"): [
+        *each("encode(3, 8, convention={})", "None | 3 | ['vaswani'] | mae2d"),
+        "grid(convention=vaswani)",
+    ],
+    (KeyError, "whisper"): ["conventions['whisper']", "grid_conventions['whisper']"],
+    (KeyError, "mae2d"): ["conventions['mae2d']"],
+    (KeyError, "fluxx"): ["layouts['fluxx']"],
+    (KeyError, "dinov2"): ["layouts['dinov2']"],
+    (KeyError, "cogview4"): ["layouts['cogview4']"],
+    # ---- Grids and points
+    (TypeError, "shape"): each("grid(shape={})", "5 | (2.7, 2) | ('2', 3) | None"),
+    (ValueError, "shape"): ["grid(shape=())", "grid(shape=(2, -1))"],
+    (ValueError, "d_model"): [
+        *each("grid(d_model={})", "6 | 0, convention='tatp22' | 7, convention='sam'"),
+        "grid(d_model=256, convention='sam')",
+        "points(coordinates=[[0.25, 0.5]], d_model=256, convention='sam')",
+        "points(coordinates=np.zeros((4, 3)), d_model=63, convention='nerf', include_input=True)",
+        "encode(3, 200, convention='nerf')",
+    ],
+    (ValueError, UNNAMED): [
+        "grid(shape=(2, 3, 4), out=None)",
+        "grid(shape=(2, 3, 4), out=None, convention=replace(mae2d, axis_order=None, proportions=(1, 1)))",
+        "points(coordinates=[[1, 2, 3]])",
+        "identify(table, table)",
+    ],
+    (TypeError, "spacing"): ["grid(spacing='1')"],
+    (ValueError, "spacing"): each("grid(spacing={})", "(1.0, 2.0, 3.0) | np.nan | [[1.0], [2.0, 3.0]]"),
+    (TypeError, "mask"): ["grid(convention='detr', mask=np.ones((2, 3)))"],
+    (ValueError, "mask"): [
+        "grid(convention='detr', mask=[[2, 1, 0]] * 2)",
+        "grid(convention='detr', mask=np.ones((3, 2), bool))",
+    ],
+    (ValueError, "class_tokens"): ["grid(class_tokens=-1)"],
+    (ValueError, "class_tokens channels_first"): ["grid(class_tokens=1, channels_first=True)"],
+    (ValueError, "base"): ["grid(base=-1.0)"],
+    (ValueError, "freqs"): ["grid(freqs=[1.0, 2.0, 3.0])"],
+    (TypeError, "freqs"): ["points(freqs=['1', '2'])"],
+    (ValueError, "freqs base"): ["grid(freqs=[1.0, 0.1], base=5.0)"],
+    (TypeError, "out"): [
+        "grid(out=[[7.0]])",
+        "grid(out=out.astype('i8'))",
+        "grid(out=out.astype('f8'), dtype='f4')",
+        f"grid(out=out.astype('{FOREIGN}f4'))",
+    ],
+    (ValueError, "out"): ["grid(out=out[..., :4])", "grid(out=readonly)", "grid(out=overlapping)"],
+    (TypeError, "coordinates"): [
+        "points(coordinates=[['0', '1']])",
+        *each("points(coordinates=np.zeros((3, 2), {}), out=out[0])", "complex | bool"),
+    ],
+    (ValueError, "coordinates"): [
+        *each("points(coordinates={})", "np.float64(1.0) | np.zeros((3, 0))"),
+        "points(coordinates=np.full((3, 2), np.inf), out=out[0])",
+        "points(coordinates=np.concatenate([np.zeros((20_000, 2)), [[0.0, -(2.0**54)]]]), out=many)",
+    ],
+    # ---- Timesteps
+    (TypeError, "timesteps"): ["timestep(timesteps=['7'])", "timestep(timesteps=lists)"],
+    (TypeError, "embedding_dim"): ["timestep(embedding_dim=[5])"],
+    (TypeError, "flip_sin_to_cos"): ["timestep(flip_sin_to_cos='no')"],
+    (TypeError, "scale"): ["timestep(scale=None)"],
+    (TypeError, "downscale_freq_shift"): ["timestep(downscale_freq_shift='1')"],
+    (ValueError, "downscale_freq_shift"): ["timestep(embedding_dim=320, downscale_freq_shift=160)"],
+    (ValueError, "max_period"): ["timestep(max_period=0)", "timestep(max_period=1e-300)"],
+    # ---- Tables to identify
+    (TypeError, "table"): [
+        *each("identify({})", "'pe.npy' | Path('pe.npy') | {'pe': table} | Module() | [Module()] | Tensor()"),
+        *each("identify({})", "[['a', 'b']] | [[None, 1]] | table.astype(float8) | lists"),
+    ],
+    (ValueError, "table"): [
+        *each("identify({})", "table * 0 | table[0] | table[:0] | table * np.nan | [[1.0], [1.0, 2.0]]")
+    ],
+    (ValueError, "sin"): ["identify(table, table[:3])"],
+    # ---- Fields that contradict each other
+    (ValueError, "shift"): ["encode(3, 8, convention=replace(vaswani, denominator=None, shift=4.0))"],
+    (ValueError, "outermost"): ["replace(mae2d, axis=vaswani, outermost='pair', proportions=(1, 1))"],
+}
+
+# Fields of the presets below, and values that they do not take.
+FIELDS: dict[tuple[str, type[Exception]], dict[str, list[Any]]] = {
+    ("vaswani", TypeError): {
+        "name": [None],
+        "layout": [None, ["interleaved"]],
+        "cosine_first": ["no", 1],
+        "shift": ["1"],
+        "denominator": ["2"],
+        "base": ["1e4", None, True, 1j, np.complex64(1), np.str_("1e4"), np.ones(1)],
+        "freq_scale": [[1.0]],
+        "first_position": [1.5, True],
+        "alpha": [None],
+        "serves": ["me", (1,)],
+        "source": [1],
+    },
+    ("vaswani", ValueError): {
+        "layout": ["interleave", "half"],
+        "shift": [np.inf],
+        "denominator": [0],
+        "odd": ["Pad"],
+        "base": [-1.0, 10**400],
+        "freq_scale": [np.nan],
+        "first_position": [2**53 + 1, -(2**53) - 1],
+        "alpha": ["1/sqrt(D)", "sqrt", "sqrt(d)", "1/sqrt(2d)", np.inf],
+    },
+    ("mae2d", TypeError): {
+        "name": [5],
+        "axis": ["concat"],
+        "axis_order": ["yx", 1],
+        "proportions": [(1, 0.5)],
+        "normalize": [1],
+        "cell_offset": ["0.5"],
+        "input_last": [1],
+        "projected": [1],
+        "serves": ["me"],
+        "source": [None],
+    },
+    ("mae2d", ValueError): {
+        "outermost": ["freq"],
+        "axis_order": [(0, 0), (1, 2), ()],
+        "proportions": [(1,), (1, 0)],
+        "remainder": ["drop"],
+        "cell_offset": [np.inf],
+    },
+}
+PRESETS: dict[str, Any] = {
+    "vaswani": fastpe.conventions["vaswani"],
+    "mae2d": fastpe.grid_conventions["mae2d"],
+    "flux": fastpe.rotary_layouts["flux"],
+}
+
+
+class Module:
+    """As of a library whose modules hold tables."""
+
+    weight = np.ones((40, 8))
+
+    def state_dict(self) -> None:
+        raise NotImplementedError
+
+
+class Tensor:
+    """As of a library whose tensors NumPy makes no array of."""
+
+    def __array__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("a message of its own")
+
+    def detach(self) -> None:
+        raise NotImplementedError
+
+
+def names() -> dict[str, Any]:
+    out = np.full((2, 3, 8), np.float32(7))
+    readonly = out.copy()
+    readonly.flags.writeable = False
+    arrays = {
+        "out": out,
+        "readonly": readonly,
+        "many": np.full((20_001, 8), np.float32(7)),
+        "overlapping": np.lib.stride_tricks.as_strided(np.zeros((2, 8), np.float32), (2, 3, 8), (32, 0, 4)),
+    }
+
+    def grid(**given: Any) -> Any:
+        return fastpe.encode_grid(**{"shape": (2, 3), "d_model": 8, "convention": "mae2d", "out": out, **given})
+
+    def points(**given: Any) -> Any:
+        return fastpe.encode_coordinates(**{"coordinates": [[0, 1]], "d_model": 8, "convention": "mae2d", **given})
+
+    def timestep(**given: Any) -> Any:
+        return fastpe.timestep_embedding(**{"timesteps": [1], "embedding_dim": 8, **given})
+
+    functions = {"grid": grid, "points": points, "timestep": timestep}
+    return {**functions, **arrays, **PRESETS} | {
+        **{name: getattr(fastpe, name) for name in ("encode", "identify", "conventions", "grid_conventions")},
+        "layouts": fastpe.rotary_layouts,
+        "replace": dataclasses.replace,
+        "np": np,
+        "Path": Path,
+        "Module": Module,
+        "Tensor": Tensor,
+        "float8": ml_dtypes.float8_e4m3fn,
+        "table": fastpe.encode(40, 8),
+        "lists": np.array([*([1.0] * 8 for _ in range(3)), None], object)[:3],
+    }
+
+
+@pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))
+def test_refused(call: str, error: type[Exception], arguments: str) -> None:
+    check_refused(call, error, arguments, names())
+
+
+def test_the_calls_are_right_but_for_what_is_refused() -> None:
+    for call in ("grid()", "points()", "timestep()", "grid(convention='detr', mask=np.ones((2, 3), bool), out=None)"):
+        eval(call, names())
+
+
+@pytest.mark.parametrize(
+    ("preset", "error", "field", "value"),
+    [
+        pytest.param(preset, error, field, value, id=f"{preset}-{field}-{value!r}")
+        for (preset, error), fields in FIELDS.items()
+        for field, values in fields.items()
+        for value in values
+    ],
+)
+def test_a_wrong_field_is_refused(preset: str, error: type[Exception], field: str, value: Any) -> None:
+    with pytest.raises(error, match=naming(field)) as caught:
+        dataclasses.replace(PRESETS[preset], **{field: value})
+    assert caught.type is error
+    # So it is where it comes out of a file.
+    pickled = copy.copy(PRESETS[preset])
+    object.__setattr__(pickled, field, value)
+    with pytest.raises(error):
+        pickle.loads(pickle.dumps(pickled))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_field_is_checked(preset: str) -> None:
+    for field in dataclasses.fields(PRESETS[preset]):
+        with pytest.raises(TypeError, match=naming(field.name)):
+            dataclasses.replace(PRESETS[preset], **{field.name: object()})

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls that are refused: by an error of exactly one type that names the argument, before anything is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+# The type of error and the arguments that its message must name, separated by spaces; and expressions that raise it.
+Refused = Mapping[tuple[type[Exception], str], Sequence[str]]
+
+# Where the message need not name an argument, or does not yet.
+UNNAMED = ""
+
+
+def rows(refused: Refused) -> list[Any]:
+    """For parametrize: an expression, its error, the arguments that are named."""
+    return [pytest.param(call, error, named, id=call) for (error, named), calls in refused.items() for call in calls]
+
+
+def each(call: str, values: str) -> list[str]:
+    """The expression with each of the values, which are separated by bars, in place of "{}"."""
+    return [call.replace("{}", value) for value in values.split(" | ")]
+
+
+def naming(arguments: str) -> str:
+    """A pattern for messages that name all these arguments as words, whatever else they say."""
+    return "(?s)^" + "".join(rf"(?=.*(?<![\w.]){re.escape(name)}(?!\w))" for name in arguments.split())
+
+
+def check_refused(call: str, error: type[Exception], arguments: str, names: dict[str, Any]) -> None:
+    """The expression `call` raises `error`, which names `arguments`, and leaves every array in `names` as it was."""
+    before = [(array, array.tobytes()) for array in _arrays_in([*names.values()])]
+    with pytest.raises(error, match=naming(arguments)) as caught:
+        eval(call, names)
+    assert caught.type is error
+    assert all(array.tobytes() == data for array, data in before)
+
+
+def _arrays_in(value: Any) -> Iterator[npt.NDArray[Any]]:
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _arrays_in(item)
+    elif isinstance(value, dict):
+        yield from _arrays_in([*value.values()])
