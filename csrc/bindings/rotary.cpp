@@ -56,7 +56,7 @@ const Form& form_named(PyObject* name) {
     if (is_text && PyUnicode_CompareWithASCIIString(name, form.name) == 0) return form;
     names += joined({names.empty() ? "'" : ", '", form.name, "'"});
   }
-  refuse(is_text ? ErrorKind::value : ErrorKind::type, "form", {"is ", repr_of(name)}, {"one of ", names}, {});
+  refuse(is_text ? ErrorKind::value : ErrorKind::type, "form", {"is ", repr_of(name)}, {names}, {});
 }
 
 // ---- The embedding
@@ -230,7 +230,10 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     written[i] = form.arrangement == Arrangement::columns ? writable_rows_of(out[i].view, dtype, shape.axes() - 1)
                                                           : writable_rows_of_pairs(out[i].view, dtype, shape.axes());
   }
-  require_disjoint(out[0].view, out[1].view);
+  if (form.arrays() == 2) {
+    require_same_dtype(out[1].view, out[0].view);
+    require_disjoint(out[0].view, out[1].view);
+  }
   if (form.is_angles) {
     finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0]));
   } else {
