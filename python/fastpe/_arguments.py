@@ -92,8 +92,13 @@ def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.f
     except ValueError:
         raise ValueError(f"{name} is {shown(values)}, expected {expected}") from None
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} has dtype {array.dtype}, expected float64{_core.conversion(array, name, 'float64')}")
+        raise TypeError(f"{name} has dtype {array.dtype}, expected float64{conversion(array, name, 'float64')}")
     return array.astype(np.float64)
+
+
+def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str:
+    """What makes numbers of `dtype` of an array of another one, as the end of a message."""
+    return f"; pass {name}.real" if array.dtype.kind == "c" else f"; pass np.asarray({name}, np.{dtype})"
 
 
 def flag(name: str, value: Any) -> bool:

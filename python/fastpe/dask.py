@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
 from fastpe._arguments import integer
+from fastpe._extras import needed
 from fastpe._names import ConventionName
-from fastpe._wrong_calls import explained, needed
 
 if TYPE_CHECKING:
     import dask.array
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 
-@explained
 def add(
     array: dask.array.Array,
     *,

@@ -15,7 +15,6 @@ from typing import Any
 
 import typer
 
-from fastpe import _core
 from fastpe._arguments import nearest
 from fastpe._cli.app import app
 from fastpe._cli.errors import CommandError, MissingLibrary, WrongUsage, printable, with_options
@@ -103,8 +102,7 @@ def _option_hint(option: str, name: str | None, commands: Mapping[str | None, An
         having = ", ".join(str(command) for command, known in options.items() if option.removeprefix("--") in known)
         return f"; it is an option of {having}, and stands behind the command" if having else ""
     word = option.lstrip("-")
-    known = [each.replace("-", "_") for each in options[name]]
-    meant = _core.other_name(word.replace("-", "_"), known).replace("_", "-") or nearest(word, options[name])
+    meant = nearest(word, options[name])
     return f"; did you mean '{options[name][meant]}'?" if meant else ""
 
 

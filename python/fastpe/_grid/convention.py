@@ -9,13 +9,11 @@ from typing import Any, Literal, get_args
 from fastpe._arguments import choice, flag, integers, number, text, texts
 from fastpe._registry import Preset
 from fastpe._sinusoid.convention import Convention, factor_text, frequency_text, functions_text
-from fastpe._wrong_calls import explained_fields
 
 Outermost = Literal["axis", "function", "frequency", "pair"]
 Remainder = Literal["error", "pad", "truncate"]
 
 
-@explained_fields
 @dataclasses.dataclass(frozen=True, repr=False)
 class GridConvention(Preset):
     """How the encodings of several axes make one vector.

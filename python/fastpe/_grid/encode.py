@@ -12,19 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, integer, integers, numbers, shown
+from fastpe._arguments import asked_once, conversion, integer, integers, numbers, shown
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
 from fastpe._names import GridConventionName
 from fastpe._sinusoid.convention import refuse_frequencies_twice, with_overrides
-from fastpe._wrong_calls import explained
 
 # DETR adds this to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
 
 
-@explained
 def encode_grid(
     shape: Sequence[int],
     d_model: int,
@@ -141,7 +139,6 @@ def encode_grid(
     return result if out is None else out
 
 
-@explained
 def encode_coordinates(
     coordinates: npt.ArrayLike,
     d_model: int,
@@ -214,7 +211,7 @@ def encode_coordinates(
     if points.dtype.kind not in "iuf":
         raise TypeError(
             f"coordinates has dtype {points.dtype}, expected int, float32 or float64"
-            f"{_core.conversion(points, 'coordinates', 'float64')}"
+            f"{conversion(points, 'coordinates', 'float64')}"
         )
     # The encoder checks as well, but only the part that it is given.
     if not (np.abs(points) <= 2.0**53).all():

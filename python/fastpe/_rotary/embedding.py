@@ -11,14 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, integer, number, numbers, shown
+from fastpe._arguments import conversion, flag, integer, number, numbers, shown
 from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
-from fastpe._wrong_calls import CoreOtherNamesHidden, explained, with_other_names
 
 
-@with_other_names
-class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
+class RotaryEmbedding(Immutable, _core.Rotary):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
@@ -87,6 +85,7 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
     """
 
     __slots__ = (
+        "__weakref__",
         "_arguments",
         "_scaling",
         "attention_factor",
@@ -108,7 +107,6 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
     _arguments: dict[str, Any]
     _scaling: Scaling | tuple[float, ...]
 
-    @explained
     def __init__(
         self,
         rotary_dim: int,
@@ -185,7 +183,6 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
             object.__setattr__(self, name, value)
 
     @classmethod
-    @explained
     def from_config(
         cls,
         config: Mapping[str, Any] | str | os.PathLike[str],
@@ -367,7 +364,7 @@ def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
     except ValueError:
         raise ValueError(f"axes is {shown(axes)}, expected [{count}] ints") from None
     if array.dtype.kind not in "iu":
-        raise TypeError(f"axes has dtype {array.dtype}, expected ints{_core.conversion(array, 'axes', 'int64')}")
+        raise TypeError(f"axes has dtype {array.dtype}, expected ints{conversion(array, 'axes', 'int64')}")
     if array.shape != (count,):
         hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""
         raise ValueError(f"axes has shape {list(array.shape)}, expected [{count}]: one coordinate per frequency{hint}")

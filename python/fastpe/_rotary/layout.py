@@ -14,7 +14,6 @@ from fastpe._arguments import asked_once, choice, flag, integer, integers, numbe
 from fastpe._registry import Preset
 from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
-from fastpe._wrong_calls import OtherNamesHidden, explained, explained_fields, with_other_names
 
 Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts"]
 Frequencies = Literal["geometric", "linear"]
@@ -23,10 +22,8 @@ Remainder = Literal["error", "first", "keep"]
 _forms = (*_core.table_forms, *sines_first)
 
 
-@with_other_names
-@explained_fields
 @dataclasses.dataclass(frozen=True, repr=False)
-class RotaryLayout(Preset, metaclass=OtherNamesHidden):
+class RotaryLayout(Preset):
     """A rotary embedding of several coordinates: how an image, video or diffusion model rotates its heads.
 
     Attributes
@@ -161,7 +158,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
             )
         return result
 
-    @explained
     def parts(
         self, head_dim: int, *, theta: float | None = None, sections: Sequence[int] | None = None
     ) -> tuple[Part, ...]:
@@ -196,7 +192,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         """
         return self._plan(head_dim, theta, sections).parts
 
-    @explained
     def positions(
         self,
         *segments: int | Sequence[int],
@@ -249,7 +244,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         given = {name: value for name, value in options.items() if value is not None}
         return position_ids(self.name, self.ids, segments, given)
 
-    @explained
     def tables(
         self,
         positions: npt.ArrayLike,
@@ -319,7 +313,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
             return plan.tiled.tables(positions, form="halves", out=out, **options)
         return plan.whole.tables(positions, form=form, out=out, **options)
 
-    @explained
     def rotate_(
         self,
         x: npt.NDArray[Any],
@@ -379,7 +372,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
             target[...] = rotated
         return given if others else x
 
-    @explained
     def rotate(
         self,
         x: npt.ArrayLike,
@@ -423,7 +415,7 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         >>> layout.rotate(q, positions=layout.positions((2, 3, 4))).shape
         (1, 4, 24, 128)
         """
-        x = _core.array(x, "x", takes_bfloat16=True)
+        x = _core.array(x, "x")
         plan = self._plan(self._arrays((x,))[0].shape[-1], theta, sections)
         options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
         if len(plan.parts) == 1:

@@ -17,14 +17,12 @@ from typing import Any, Literal, get_args
 
 from fastpe._arguments import choice, flag, integer, is_number, number, text, texts
 from fastpe._registry import Preset
-from fastpe._wrong_calls import explained_fields
 
 Layout = Literal["interleaved", "concatenated"]
 Odd = Literal["natural", "pad", "round_up", "error"]
 NamedAlpha = Literal["1/sqrt(d)", "sqrt(2/d)"]
 
 
-@explained_fields
 @dataclasses.dataclass(frozen=True, repr=False)
 class Convention(Preset):
     """What a formula of sinusoidal encodings leaves open.

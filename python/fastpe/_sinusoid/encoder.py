@@ -10,16 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import integer, number, numbers, shown
+from fastpe._arguments import conversion, integer, number, numbers, shown
 from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
 from fastpe._sinusoid.presets import conventions
-from fastpe._wrong_calls import CoreOtherNamesHidden, explained, with_other_names
 
 
-@with_other_names
-class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidden):
+class PositionalEncoding(Immutable, _core.Encoder):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
@@ -69,14 +67,13 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
     True
     """
 
-    __slots__ = ("_freqs", "convention", "d_model", "max_len")
+    __slots__ = ("__weakref__", "_freqs", "convention", "d_model", "max_len")
 
     d_model: int
     max_len: int | None
     convention: Convention
     _freqs: tuple[float, ...]
 
-    @explained
     def __init__(
         self,
         d_model: int,
@@ -139,7 +136,6 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
         with np.errstate(divide="ignore"):
             return 2.0 * np.pi / self._frequencies()
 
-    @explained
     def shift(self, pe: npt.ArrayLike, k: int) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + k) without knowing p: one rotation per frequency.
 
@@ -178,7 +174,7 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
             raise ValueError(f"pe has shape {list(table.shape)}, expected [.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
             raise TypeError(
-                f"pe has dtype {table.dtype}, expected float32 or float64{_core.conversion(table, 'pe', 'float32')}"
+                f"pe has dtype {table.dtype}, expected float32 or float64{conversion(table, 'pe', 'float32')}"
             )
         if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
             raise ValueError(

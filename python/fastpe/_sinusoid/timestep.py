@@ -14,7 +14,6 @@ from fastpe import _core
 from fastpe._arguments import flag, number
 from fastpe._sinusoid.functions import encode
 from fastpe._sinusoid.presets import conventions
-from fastpe._wrong_calls import explained
 
 # What the arguments of `encode` and the fields of a convention are called here.
 _names_here = {
@@ -27,7 +26,6 @@ _names_here = {
 _their_names = re.compile(rf"\b({'|'.join(_names_here)})\b")
 
 
-@explained
 def timestep_embedding(
     timesteps: npt.ArrayLike,
     embedding_dim: int,

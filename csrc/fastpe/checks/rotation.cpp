@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rotation.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "fastpe/error.h"
+#include "fastpe/sources/rotary_tables.h"
+
+namespace fastpe {
+namespace {
+
+constexpr const char* in_a_call_of_its_own = "rotate it in a call of its own";
+
+// The argument that differs from row to row of a batch.
+const char* per_row_argument(const RowArguments& arguments, int coordinate_count) {
+  if (arguments.cu_seqlens.is_given()) return nullptr;
+  const auto differs = [](const ArrayView& array, int axes) {
+    return array.is_given() && array.axes >= axes && array.shape[0] != 1;
+  };
+  if (differs(arguments.offsets, 1)) return arguments.offsets.name;
+  if (differs(arguments.lengths, 1)) return arguments.lengths.name;
+  if (differs(arguments.positions, coordinate_count > 0 ? 3 : 2)) return arguments.positions.name;
+  return differs(arguments.mask, 2) ? arguments.mask.name : nullptr;
+}
+
+bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
+  constexpr std::ptrdiff_t fewest_columns = 4;  // fewer may lie on a circle by chance
+  const bool is_wide = cos.element == Element::float32 || cos.element == Element::float64;
+  if (!is_wide || cos.element != sin.element || cos.axes != sin.axes || cos.axes == 0 || cos.is_empty() ||
+      !std::equal(cos.shape, cos.shape + cos.axes, sin.shape) || cos.last() < fewest_columns) {
+    return false;
+  }
+  const auto last_row = [](const ArrayView& array) {
+    const char* data = array.data;
+    for (int axis = 0; axis + 1 < array.axes; ++axis) data += (array.shape[axis] - 1) * array.strides_bytes[axis];
+    const bool is_float32 = array.element == Element::float32;
+    return NumbersView{data, is_float32 ? NumberType::float32 : NumberType::float64, 0, array.last_stride_bytes()};
+  };
+  return are_on_circle(last_row(cos), last_row(sin), cos.last());
+}
+
+}  // namespace
+
+const char* rotated_name(std::size_t index) {
+  constexpr const char* names[] = {"x", "others[0]", "others[1]", "others[2]", "others[3]"};
+  return index < std::size(names) ? names[index] : "one of the others";
+}
+
+RotatedArrays::RotatedArrays(std::vector<ArrayView> arrays, const RowArguments& arguments, const Rules& rules)
+    : arrays_(std::move(arrays)), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()), dtype_(dtype_of(x())) {
+  refuse_tables();
+  const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
+  for (const ArrayView& array : arrays_) {
+    if (is_integer(array.element) || array.element == Element::boolean) {
+      refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(x().element), " as x has"},
+                  {"give positions=, offset=, by= and the like by their names"});
+    }
+    require_same_dtype(array, x());
+    seq_axis_of(array, rules.seq_axis, "head_dim");
+    rules.in_place ? require_writable(array, "rotate(.., out=)") : require_readable(array);
+    if (array.last() < rules.rotary_dim) {
+      refuse_value(array.name, {"has ", array.last(), " columns"},
+                   {"at least ", rules.rotary_dim, ", those that are rotated"},
+                   {"pass wider heads, or ", rules.narrower});
+    }
+    if (&array == &x()) {
+      extent_ = extent_of_array(array);
+    } else {
+      check_like_x(array, per_row);
+    }
+  }
+  for (const ArrayView& array : arrays_) {
+    for (const ArrayView* other = arrays_.data(); other != &array; ++other) fastpe::require_disjoint(*other, array);
+  }
+}
+
+// Heads are all axes but the batch's, the sequence's and the last.
+Extent RotatedArrays::extent_of_array(const ArrayView& array) const {
+  const int seq_axis = seq_axis_of_array(array);
+  const bool has_batch = !is_packed_ && array.axes > 2 && !(array.axes == 3 && seq_axis == 0);
+  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, array.shape[seq_axis], has_batch, name_seq_axis};
+}
+
+// Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
+void RotatedArrays::refuse_tables() const {
+  for (std::size_t i = 1; i + 1 < arrays_.size(); ++i) {
+    if (arrays_[i].axes >= x().axes || !are_cosines_and_sines(arrays_[i], arrays_[i + 1])) continue;
+    refuse_value(arrays_[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
+                 {"leave them out of the call of an embedding, or call fastpe.rotate_(q, k, cos=.., sin=.., "
+                  "interleaved=..)"});
+  }
+}
+
+void RotatedArrays::check_like_x(const ArrayView& array, const char* per_row) {
+  const bool counts_from_end = rules_.seq_axis == nullptr || *rules_.seq_axis == -2;
+  if (array.axes != x().axes && !counts_from_end) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"as many axes as x, ", shape_text(x()), ", with seq_axis=", *rules_.seq_axis},
+                 {"pass an axis of length 1 if one head is shared"});
+  }
+  const Extent extent = extent_of_array(array);
+  if (extent.seq_len != extent_.seq_len) {
+    refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence"}, {extent_.seq_len, " as x has"},
+                 {in_a_call_of_its_own});
+  }
+  if (extent.rows == extent_.rows && extent.has_batch == extent_.has_batch) return;
+  if (per_row != nullptr) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"a batch of ", extent_.rows, " as x has, since ", per_row, " is given for each row"},
+                 {in_a_call_of_its_own});
+  }
+  // All rows have the same positions: there is no batch then.
+  extent_.rows = 1;
+  extent_.has_batch = extent_.has_batch && extent.has_batch;
+}
+
+std::vector<RotatedArray> RotatedArrays::in_place(const RowArguments& arguments) const {
+  std::vector<RotatedArray> rotated;
+  rotated.reserve(arrays_.size());
+  for (const ArrayView& array : arrays_) {
+    fastpe::require_disjoint(array, arguments);
+    RotatedArray& each = rotated.emplace_back();
+    each.out = writable_rows_of(array, dtype_, seq_axis_of_array(array));
+    each.x = read_only(each.out);
+  }
+  return rotated;
+}
+
+void RotatedArrays::require_disjoint(const ArrayView& table) const {
+  for (const ArrayView& array : arrays_) fastpe::require_disjoint(array, table);
+}
+
+GivenTables given_tables(const ArrayView& cos, const ArrayView& sin) {
+  if (cos.axes != 2 || cos.last() == 0) {
+    refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs], one pair or more"},
+                 {cos.axes > 2 ? "pass one table for all sequences, and which rows of it as positions=" : ""});
+  }
+  require_shape(sin, Shape(cos));
+  require_same_dtype(sin, cos);
+  const GivenTables tables{table_of(cos), table_of(sin), cos.last()};
+  // They would rotate twice as many columns.
+  const Twins twins = twins_of(tables.cosines, tables.sines, tables.pairs);
+  if (twins == Twins::none) return tables;
+  refuse_value("cos", {"has each column twice, and so has sin"}, {"[rows, pairs]"},
+               {twins == Twins::tiled ? joined({"pass cos[:, :", tables.pairs / 2, "]"})
+                                      : std::string("pass np.ascontiguousarray(cos[:, ::2])"),
+                ", and the same of sin"});
+}
+
+void require_table_dtype(const ArrayView& table, const ArrayView& x) {
+  if (table.element == Element::float32 || table.element == x.element) return;
+  refuse_type(table.name, {"has dtype ", name_of(table.element)},
+              {x.element == Element::float32 ? "" : "float32, or ", name_of(x.element), " as x has"},
+              {conversion(table, name_of(x.element))});
+}
+
+}  // namespace fastpe
