@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "errors.h"
 
+#include <exception>
 #include <new>
-#include <stdexcept>
 
 namespace fastpe::bindings {
 namespace {
@@ -30,10 +30,6 @@ void set_error() {
     set_error_of(error);
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
-  } catch (const std::out_of_range& error) {
-    PyErr_SetString(PyExc_IndexError, error.what());
-  } catch (const std::invalid_argument& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }

@@ -12,7 +12,6 @@
 #include "call.h"
 #include "fastpe/checks/rotation.h"
 #include "fastpe/lazy.h"
-#include "fastpe/messages.h"
 #include "fastpe/operations/rotate.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/operations/write_tables.h"
@@ -297,7 +296,7 @@ constexpr const char* smaller_rotary_dim = "make the embedding with a smaller ro
 double inverse_factor(double factor) {
   const double inverse = 1.0 / factor;
   if (std::isfinite(inverse)) return inverse;
-  refuse_value("inverse", {"is True"}, {"an attention_factor that has a finite inverse, not ", text_of(factor)});
+  refuse_value("inverse", {"is True"}, {"an attention_factor that has a finite inverse, not ", factor});
 }
 
 PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* others, PyObject* given_out) {

@@ -109,6 +109,8 @@ struct Number {
   bool is_integer;
   std::int64_t integer;  // saturated if the array's own number does not fit
   double value;
+
+  bool is_exact_integer() const { return is_integer && integer != INT64_MAX; }
 };
 
 inline Number number_of(std::int64_t integer) { return {true, integer, static_cast<double>(integer)}; }

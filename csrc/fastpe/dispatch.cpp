@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <iterator>
-#include <stdexcept>
 
 #include "cpuid.h"
+#include "error.h"
 
 namespace fastpe {
 
@@ -66,20 +66,19 @@ constexpr InstructionSet instruction_sets[] = {
 
 std::atomic<const InstructionSet*> active{nullptr};
 
-const InstructionSet& find(const std::string& name, const char* source, const char* remedy = "") {
+const InstructionSet& find(const std::string& name, const char* argument, Text remedy = {}) {
   std::string names;
   for (const InstructionSet& set : instruction_sets) {
     if (!set.is_supported()) continue;
     if (name == set.name) return set;
     names += (names.empty() ? "" : ", ") + std::string(set.name);
   }
-  throw std::invalid_argument(std::string(source) + ": instruction set '" + name +
-                              "' is unknown or not available here, expected one of " + names + remedy);
+  refuse_value(argument, {"is '", name, "'"}, {"an instruction set that this machine has: ", names}, remedy);
 }
 
 const InstructionSet& choose() {
   const char* wanted = std::getenv("FASTPE_ISA");
-  if (wanted != nullptr && *wanted != '\0') return find(wanted, "FASTPE_ISA", "; correct it or unset it");
+  if (wanted != nullptr && *wanted != '\0') return find(wanted, "FASTPE_ISA", {"correct it or unset it"});
   const InstructionSet* set = std::begin(instruction_sets);
   while (!set->is_supported()) ++set;
   return *set;
@@ -106,8 +105,6 @@ std::vector<std::string> available_instruction_sets() {
 
 const char* active_instruction_set() { return active_set().name; }
 const Kernels& active_kernels() { return *active_set().kernels; }
-void use_instruction_set(const std::string& name) {
-  active.store(&find(name, "use_instruction_set"), std::memory_order_release);
-}
+void use_instruction_set(const std::string& name) { active.store(&find(name, "name"), std::memory_order_release); }
 
 }  // namespace fastpe

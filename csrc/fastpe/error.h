@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "arrays.h"
+
 namespace fastpe {
 
 enum class ErrorKind { value, type, index };
@@ -26,27 +28,36 @@ class Error final : public std::exception {
   std::string sentence_;
 };
 
-// A part of a text: a text, or an integer.
-struct Part {
-  Part(const char* text_) : text(text_) {}
-  Part(const std::string& text_) : text(text_) {}
-  Part(int number_) : number(number_) {}
-  Part(long number_) : number(number_) {}
-  Part(long long number_) : number(number_) {}
+// A part of a text: a text, an integer, or a float64 in as many digits as tell it from its neighbours.
+struct TextPart {
+  TextPart(const char* text_) : text(text_) {}
+  TextPart(const std::string& text_) : text(text_) {}
+  TextPart(int number_) : number(number_) {}
+  TextPart(long number_) : number(number_) {}
+  TextPart(long long number_) : number(number_) {}
+  TextPart(double value_) : value(value_), is_float(true) {}
+  TextPart(const Number& number_)
+      : number(number_.integer), value(number_.value), is_float(!number_.is_exact_integer()) {}
 
+  // The text, or where its data is null, one of the numbers.
   std::string_view text;
-  std::int64_t number = 0;  // where text.data() is null
+  std::int64_t number = 0;
+  double value = 0.0;
+  bool is_float = false;
 };
-using Parts = std::initializer_list<Part>;
+using Text = std::initializer_list<TextPart>;
 
-std::string joined(Parts parts);
+std::string joined(Text parts);
 
-[[noreturn]] void refuse(ErrorKind kind, const char* argument, Parts found, Parts expected, Parts remedy);
-[[noreturn]] inline void refuse_value(const char* argument, Parts found, Parts expected, Parts remedy = {}) {
+[[noreturn]] void refuse(ErrorKind kind, const char* argument, Text found, Text expected, Text remedy);
+[[noreturn]] inline void refuse_value(const char* argument, Text found, Text expected, Text remedy = {}) {
   refuse(ErrorKind::value, argument, found, expected, remedy);
 }
-[[noreturn]] inline void refuse_type(const char* argument, Parts found, Parts expected, Parts remedy = {}) {
+[[noreturn]] inline void refuse_type(const char* argument, Text found, Text expected, Text remedy = {}) {
   refuse(ErrorKind::type, argument, found, expected, remedy);
 }
+
+// Where the element (.. index of the axes .., l) of an array is, for `found`: "[2, 7]".
+std::string place_of(const Axes& axes, std::int64_t index, std::int64_t l);
 
 }  // namespace fastpe

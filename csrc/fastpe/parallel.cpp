@@ -10,12 +10,12 @@
 #include <ctime>
 #include <exception>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cache_line.h"
+#include "error.h"
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -231,8 +231,7 @@ int positive_integer(const char* name, const char* text) {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
   if (end == text || *end != '\0' || value < 1 || value > 1 << 16) {
-    throw std::invalid_argument(std::string(name) + " is '" + text +
-                                "', expected a positive integer; correct it or unset it");
+    refuse_value(name, {"is '", text, "'"}, {"a positive integer"}, {"correct it or unset it"});
   }
   return static_cast<int>(value);
 }

@@ -45,7 +45,7 @@ class TeamPolicy {
 };
 
 // FASTPE_NUM_THREADS, or else OpenMP's own (OMP_NUM_THREADS, or the processors this process may use, within its
-// control group's quota). Throws std::invalid_argument for a value that is not a positive integer.
+// control group's quota). Throws an Error for a value that is not a positive integer.
 int default_thread_count();
 
 bool has_openmp();

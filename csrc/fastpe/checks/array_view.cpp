@@ -85,7 +85,7 @@ std::string shape_text(const Shape& shape) {
 std::string shape_text(const ArrayView& array) { return shape_text(Shape(array)); }
 
 std::string conversion(const ArrayView& array, const char* dtype) {
-  const Part name = array.name;
+  const TextPart name = array.name;
   if (array.element == Element::complex64 || array.element == Element::complex128) {
     return joined({"pass ", name, ".real, or ", name, ".view(np.",
                    array.element == Element::complex64 ? "float32" : "float64", ") with both parts as neighbours"});

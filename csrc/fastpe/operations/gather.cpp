@@ -2,11 +2,10 @@
 #include "gather.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include "copy.h"
-#include "fastpe/messages.h"
+#include "fastpe/error.h"
 
 namespace fastpe {
 namespace {
@@ -35,9 +34,8 @@ void Gather::check(Poller& poller) const {
     for (std::int64_t l = 0; l < out_.seq_len; ++l) {
       const std::int64_t id = ids_.integer_at(item, l);
       if (id < 0 || id >= vocabulary_.rows) {
-        throw std::out_of_range(place("ids", id_axes_, item, l) + " is " + text_of(ids_.at(item, l)) +
-                                ", expected 0 to " + std::to_string(vocabulary_.rows - 1) + ": table has " +
-                                std::to_string(vocabulary_.rows) + " rows");
+        refuse(ErrorKind::index, "ids", {place_of(id_axes_, item, l), " is ", ids_.at(item, l)},
+               {"0 to ", vocabulary_.rows - 1, ": table has ", vocabulary_.rows, " rows"}, {});
       }
       poller.pass(1);
     }

@@ -54,7 +54,7 @@ class Operation {
  public:
   const OperationShape& shape() const { return shape_; }
 
-  // Checks values that are not positions, before the first write. Throws std::out_of_range, or Interrupted.
+  // Checks values that are not positions, before the first write. Throws an Error, or Interrupted.
   virtual void check(Poller& /*poller*/) const {}
 
   // Does the operation with the tile's rows for each of the items. The rows at `next` will probably be done afterwards.

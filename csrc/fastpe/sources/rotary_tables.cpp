@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 
 #include "fastpe/kernels/half_floats.inl"
-#include "fastpe/messages.h"
 
 namespace fastpe {
 namespace {
@@ -61,12 +59,6 @@ bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t tw
 }
 
 }  // namespace
-
-void RotaryTables::refuse(const std::string& where, const Number& position) const {
-  throw std::out_of_range(where + " is " + text_of(position) + ", expected an integer from 0 to " +
-                          std::to_string(cosines_.rows - 1) + ": cos and sin have " + std::to_string(cosines_.rows) +
-                          " rows; pass longer tables or smaller positions");
-}
 
 void RotaryTables::expand(const Span& span, const Target& target, char* /*scratch*/) const {
   for (std::int64_t i = 0; i < span.count; ++i) {

@@ -13,7 +13,6 @@ class RotaryTables final : public Source {
   RotaryTables(const TableView& cosines, const TableView& sines, std::int64_t pairs)
       : Source({0, cosines.rows - 1, false}, {32, 1}), cosines_(cosines), sines_(sines), pairs_(pairs) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override;
   std::int64_t rows_to_block_end(std::int64_t position) const override { return blocks.rows - position % blocks.rows; }
   void expand(const Span& span, const Target& target, char* scratch) const override;
 

@@ -15,9 +15,6 @@ class AngleRows final : public Source {
   AngleRows(const Encoder& encoder, const int* axes)
       : Source({-max_position, max_position, true}, {1, 1}), encoder_(encoder), axes_(axes) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override {
-    refuse_position(where, position);
-  }
   void expand(const Span& span, const Target& target, char* scratch) const override;
 
  private:

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <new>
-#include <stdexcept>
 #include <string>
 
 #include "fastpe/cache_line.h"
+#include "fastpe/error.h"
 #include "fastpe/machine.h"
-#include "fastpe/messages.h"
 #include "fastpe/parallel.h"
 
 namespace fastpe {
@@ -38,19 +37,19 @@ bool take_from_budget(std::int64_t bytes) {
 
 std::int64_t row_bytes_of(const Encoder& encoder, DType dtype) { return encoder.spec().d_model * element_bytes(dtype); }
 
+std::int64_t gibibytes(std::int64_t bytes) { return bytes >> 30; }
+
 std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
-  const auto refuse = [max_len](const std::string& expected) {
-    throw std::invalid_argument("max_len is " + std::to_string(max_len) + ", expected at most " + expected);
-  };
-  if (max_len < 0 || max_len > max_position) refuse("2**53");
+  if (max_len < 0 || max_len > max_position) refuse_value("max_len", {"is ", max_len}, {"0 to 2**53"});
   if (max_len > INT64_MAX / row_bytes_of(encoder, DType::float64)) {
-    refuse("2**63 bytes of rows, 8 for each column");
+    refuse_value("max_len", {"is ", max_len}, {"at most 2**63 bytes of rows, 8 for each column"});
   }
   const std::int64_t bytes = max_len * row_bytes_of(encoder, DType::float32), memory = memory_bytes();
   if (memory > 0 && bytes > memory) {
-    refuse(std::to_string(memory / row_bytes_of(encoder, DType::float32)) + ": its float32 rows would take " +
-           gigabytes(bytes) + ", and this machine has " + gigabytes(memory) +
-           "; choose fewer: positions beyond them are computed");
+    refuse_value(
+        "max_len", {"is ", max_len, ", float32 rows of ", gibibytes(bytes), " GiB"},
+        {"at most ", memory / row_bytes_of(encoder, DType::float32), ": this machine has ", gibibytes(memory), " GiB"},
+        {"choose fewer: positions beyond them are computed"});
   }
   return max_len;
 }

@@ -24,7 +24,7 @@ std::int64_t kept_row_bytes();
 // meanwhile never finds the block filled, and makes rows itself.
 class RowCache {
  public:
-  // Throws std::invalid_argument where the rows of max_len cannot be counted, or are more than the machine's memory.
+  // Throws an Error where the rows of max_len cannot be counted, or are more than the machine's memory.
   RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len);
   ~RowCache();
   RowCache(const RowCache&) = delete;
