@@ -22,11 +22,6 @@ struct Axes {
     strides_bytes[count] = stride_bytes;
     ++count;
   }
-  std::int64_t size() const {
-    std::int64_t product = 1;
-    for (int axis = 0; axis < count; ++axis) product *= shape[axis];
-    return product;
-  }
   std::int64_t offset_of(std::int64_t index) const {
     std::int64_t bytes = 0;
     for (int axis = count - 1; axis > 0; --axis) {

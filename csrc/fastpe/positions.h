@@ -43,8 +43,7 @@ struct Positions {
 struct Validity {
   const char* mask = nullptr;  // NumPy booleans; true: valid
   std::int64_t mask_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
-  NumbersView lengths;              // per row: how many are valid
-  std::int64_t other_seq_len = -1;  // how many there would be if the axis before were the sequence's, for errors
+  NumbersView lengths;  // per row: how many are valid
 
   bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
   bool has(std::int64_t row, std::int64_t l) const {

@@ -134,11 +134,8 @@ void check_lengths(const Call& call, Poller& poller) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const std::int64_t length = lengths.integer_at(row, 0);
     if (length < 0 || length > shape.seq_len) {
-      // Rows of arguments may fit the axis before the one that is taken for the sequence.
-      const bool fits_other_axis = 0 <= length && length <= call.validity.other_seq_len;
       refuse_value("lengths", {place_of({}, 0, row), " is ", lengths.at(row, 0)},
-                   {"0 to the sequence length, ", shape.seq_len},
-                   {fits_other_axis ? "if axis -3 is the sequence, pass seq_axis=-3" : ""});
+                   {"0 to the sequence length, ", shape.seq_len});
     }
     poller.pass(1);
   }
