@@ -233,7 +233,7 @@ std::unique_ptr<BoundEncoder> make_encoder(PyObject* arguments, PyObject* keywor
   Spec spec;
   spec.d_model = d_model;
   spec.frequencies = {frequency_count, base, exponent_denominator, freq_scale, doubles_from(freqs)};
-  spec.frequencies.arguments = "d_model, base, freq_scale and freqs";
+  spec.frequencies.arguments = "d_model, base and freq_scale";
   spec.interleaved = interleaved != 0;
   spec.cosine_first = cosine_first != 0;
   spec.output_scale = output_scale;

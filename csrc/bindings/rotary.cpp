@@ -487,7 +487,7 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
   frequencies.base = base;
   frequencies.exponent_denominator = static_cast<double>(rotary_dim / 2);
   frequencies.given = doubles_from(freqs);
-  frequencies.arguments = "base, scaling and freqs";
+  frequencies.arguments = "base and scaling";
   return std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
                                        axes_from(axes, rotary_dim / 2), form_named(form), max_len_from(max_len));
 }

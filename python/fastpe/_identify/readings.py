@@ -68,7 +68,7 @@ def checked(name: str, table: Any) -> Array:
         raise TypeError(
             f"{name} has dtype {array.dtype}, expected numbers"
             + (
-                conversion(array, name, "float32")
+                f"; {conversion(array, name, 'float32')}"
                 if may_be_converted
                 else "; read files with numpy.load, and pick one array of several"
             )
