@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import asked_once, conversion, integer, integers, numbers, shown
-from fastpe._errors import refused
+from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
@@ -227,9 +227,7 @@ def encode_coordinates(
     except ValueError as error:
         if not own:
             raise
-        raise refused(
-            ValueError, "", str(error), "", f"the {own} columns of the input are not counted in d_model"
-        ) from None
+        raise renamed(error, {"d_model": f"d_model (without the {own} columns of the input)"}) from None
     num_threads = asked_once(num_threads)
     result, _ = _result((), points.shape[:-1], d_model + own, 0, False, dtype, out, points)
     front = 0 if chosen.input_last else own
