@@ -2,7 +2,6 @@
 // The class Rotary, and rotation by tables that are given.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -11,14 +10,11 @@
 
 #include "call.h"
 #include "fastpe/checks/rotation.h"
-#include "fastpe/lazy.h"
-#include "fastpe/operations/rotate.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/operations/write_tables.h"
+#include "fastpe/rotary_embedding.h"
 #include "fastpe/sources/rotary_tables.h"
 #include "fastpe/sources/sinusoid/angles.h"
-#include "fastpe/sources/sinusoid/coordinates.h"
-#include "fastpe/sources/sinusoid/sinusoids.h"
 #include "method.h"
 
 namespace fastpe::bindings {
@@ -60,78 +56,16 @@ const Form& form_named(PyObject* name) {
 
 // ---- The embedding
 
-// A row of the encoding: cosines, then sines, times the factor.
-Spec spec_of(const FrequencySpec& frequencies, double factor) {
-  Spec spec;
-  spec.d_model = 2 * frequencies.frequency_count;
-  spec.frequencies = frequencies;
-  spec.interleaved = false;
-  spec.cosine_first = true;
-  spec.output_scale = factor;
-  return spec;
-}
-
-// The pairs that turn. Those of frequency 0 keep their bits where the factor is 1.
-std::vector<Columns> turning_pairs(const Encoder& encoder) {
-  std::vector<Columns> turning;
-  const std::vector<double>& radians = encoder.frequencies().radians.high;
-  for (std::int64_t k = 0; k < encoder.spec().frequencies.frequency_count; ++k) {
-    if (radians[static_cast<std::size_t>(k)] == 0.0) continue;
-    if (turning.empty() || turning.back().first + turning.back().count < k) turning.push_back({k, 0});
-    ++turning.back().count;
-  }
-  return turning;
-}
-
-// Of pairs that are rotated by their angles, and by the negative ones.
-using Directions = std::array<Pairing, 2>;
-
-Directions directions_of(std::int64_t pairs, bool interleaved, const std::vector<Columns>& rotated) {
-  return {{{pairs, interleaved, false, rotated}, {pairs, interleaved, true, rotated}}};
-}
-
-struct BoundRotary {
-  BoundRotary(const FrequencySpec& frequencies, bool interleaved, bool is_conjugate, double factor,
+struct BoundRotary : RotaryEmbedding {
+  BoundRotary(const FrequencySpec& frequencies, bool interleaved, bool is_conjugate, double attention_factor,
               FrequencyAxes frequency_axes, const Form& default_form, std::optional<std::int64_t> max_len)
-      : core(spec_of(frequencies, factor)),
-        rows(core, max_len),
-        pairs(frequencies.frequency_count),
-        attention_factor(factor),
+      : RotaryEmbedding(frequencies, interleaved, attention_factor, std::move(frequency_axes), max_len),
         conjugate(is_conjugate),
-        all(directions_of(pairs, interleaved, {{0, pairs}})),
-        turning(directions_of(pairs, interleaved, turning_pairs(core))),
-        axes(std::move(frequency_axes)),
         form(default_form) {}
 
-  // The encoder whose rows have this factor: the embedding's own, 1, or the inverse. Only rows of the own one are kept.
-  const Encoder& encoder(double factor) const {
-    if (factor == attention_factor) return core;
-    const auto make = [&] { return std::make_unique<Encoder>(spec_of(core.spec().frequencies, factor)); };
-    return *(factor == 1.0 ? unscaled : inverse).get(make);
-  }
-
-  Encoder core;
-  RowCache rows;
-  std::int64_t pairs;
-  double attention_factor;
   bool conjugate;
-  Directions all, turning;
-  FrequencyAxes axes;
   const Form& form;
-  Lazy<std::unique_ptr<Encoder>> unscaled, inverse;
 };
-
-// Calls use(source) with rows of this factor at the call's positions.
-template <class Use>
-void with_rows(const BoundRotary& self, double factor, const Use& use) {
-  const Encoder& encoder = self.encoder(factor);
-  const RowCache* const rows = &encoder == &self.core ? &self.rows : nullptr;
-  if (self.axes.count > 0) {
-    use(CoordinateSinusoids(encoder, rows, self.axes));
-  } else {
-    use(Sinusoids(encoder, rows, 0));
-  }
-}
 
 void refuse_counting(const BoundRotary& self, PyObject* argument, const char* name) {
   if (self.axes.count == 0 || !is_given(argument)) return;
@@ -237,7 +171,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0], given[0] == nullptr));
   } else {
     const WriteTables write(written, form.table, self.pairs, given[0] == nullptr);
-    with_rows(self, self.attention_factor, [&](const Source& source) { finish(call, source, write); });
+    self.with_rows(self.factor, [&](const Source& source) { finish(call, source, write); });
   }
   if (form.arrays() == 1) return out[0].returned(a.out);
   if (is_given(a.out)) return Object::shared(a.out).release();
@@ -254,6 +188,11 @@ std::vector<PyObject*> rotated_arrays(PyObject* x, const Others& others, Made& m
     arrays.push_back(array_of(others.items[i], rotated_name(arrays.size()), made));
   }
   return arrays;
+}
+
+template <class T>
+Slice<T> slice_of(const std::vector<T>& items) {
+  return {items.data(), items.size()};
 }
 
 std::vector<ArrayView> views_of(const std::vector<PyObject*>& arrays) {
@@ -293,12 +232,6 @@ Signature rotate_signature("rotate", "x, *, " FASTPE_ROTATE ", out=None");
 
 constexpr const char* smaller_rotary_dim = "make the embedding with a smaller rotary_dim";
 
-double inverse_factor(double factor) {
-  const double inverse = 1.0 / factor;
-  if (std::isfinite(inverse)) return inverse;
-  refuse_value("inverse", {"is True"}, {"an attention_factor that has a finite inverse, not ", factor});
-}
-
 PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* others, PyObject* given_out) {
   // Phase 1
   const bool in_place = others != nullptr;
@@ -316,8 +249,9 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* othe
 
   // Phase 2
   const RowArguments rows = inputs.views();
+  const std::vector<ArrayView> views = views_of(arrays);
   const RotatedArrays checked_arrays(
-      views_of(arrays), rows,
+      slice_of(views), rows,
       {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, in_place, self.axes.count, smaller_rotary_dim});
   const Extent& extent = checked_arrays.extent();
   if (self.axes.count == 0) {
@@ -330,9 +264,9 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* othe
     set_validity(call.rows, rows, extent);
   }
   Output out;
-  std::vector<RotatedArray> rotated;
+  std::vector<RotatedArray> rotated(views.size());
   if (in_place) {
-    rotated = checked_arrays.in_place(rows);
+    checked_arrays.set_in_place(rows, rotated.data());
     call.is_in_place = true;
   } else {
     const ArrayView& x = checked_arrays.x();
@@ -340,13 +274,12 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* othe
     call.is_in_place = is_same_memory(out.view, x);
     if (!call.is_in_place) require_disjoint(out.view, x, " (out may be x itself)");
     require_disjoint(out.view, rows);
-    rotated.push_back({rows_of(x, checked_arrays.dtype(), checked_arrays.seq_axis()),
-                       writable_rows_of(out.view, checked_arrays.dtype(), checked_arrays.seq_axis())});
+    rotated.front() = {rows_of(x, checked_arrays.dtype(), checked_arrays.seq_axis()),
+                       writable_rows_of(out.view, checked_arrays.dtype(), checked_arrays.seq_axis())};
   }
-  const double factor = is_inverse ? inverse_factor(self.attention_factor) : self.attention_factor;
-  const Directions& directions = factor == 1.0 ? self.turning : self.all;
-  const Rotate operation(std::move(rotated), extent.rows, directions[is_inverse != self.conjugate]);
-  with_rows(self, factor, [&](const Source& source) { finish(call, source, operation); });
+  const double row_factor = self.row_factor(is_inverse);
+  const Rotate operation(slice_of(rotated), extent.rows, self.pairing(row_factor, is_inverse != self.conjugate));
+  self.with_rows(row_factor, [&](const Source& source) { finish(call, source, operation); });
   return in_place ? as_given(a.x, *others) : out.returned(given_out);
 }
 
@@ -387,15 +320,18 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   } else {
     rows.positions = view_of(by_array, "by");
   }
+  const std::vector<ArrayView> views = views_of(arrays);
   const RotatedArrays checked_arrays(
-      views_of(arrays), rows,
+      slice_of(views), rows,
       {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, true, self.axes.count, smaller_rotary_dim});
   const Extent& extent = checked_arrays.extent();
   set_moves(call.rows.positions, rows.positions, extent, self.axes.count);
   set_validity(call.rows, rows, extent);
   call.is_in_place = true;
-  const Rotate operation(checked_arrays.in_place(rows), extent.rows, self.turning[self.conjugate]);
-  with_rows(self, 1.0, [&](const Source& source) { finish(call, source, operation); });
+  std::vector<RotatedArray> rotated(views.size());
+  checked_arrays.set_in_place(rows, rotated.data());
+  const Rotate operation(slice_of(rotated), extent.rows, self.pairing(1.0, self.conjugate));
+  self.with_rows(1.0, [&](const Source& source) { finish(call, source, operation); });
   return as_given(a.x, a.others);
 }
 
@@ -428,8 +364,9 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   const ArrayView cos = view_of(cos_array, "cos"), sin = view_of(sin_array, "sin");
   const RowArguments rows = inputs.views();
   const GivenTables tables = given_tables(cos, sin);
+  const std::vector<ArrayView> views = views_of(arrays);
   const RotatedArrays checked_arrays(
-      views_of(arrays), rows,
+      slice_of(views), rows,
       {2 * tables.pairs, seq_axis ? &*seq_axis : nullptr, true, 0, "tables of fewer columns, such as cos[:, :d // 2]"});
   require_table_dtype(cos, checked_arrays.x());
   set_rows(call.rows, rows, checked_arrays.extent());
@@ -437,7 +374,9 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   checked_arrays.require_disjoint(sin);
   call.is_in_place = true;
   const Pairing pairing{tables.pairs, interleaved, conjugate, {{0, tables.pairs}}};
-  const Rotate operation(checked_arrays.in_place(rows), checked_arrays.extent().rows, pairing);
+  std::vector<RotatedArray> rotated(views.size());
+  checked_arrays.set_in_place(rows, rotated.data());
+  const Rotate operation(slice_of(rotated), checked_arrays.extent().rows, pairing);
   finish(call, RotaryTables(tables.cosines, tables.sines, tables.pairs), operation);
   return as_given(a.x, a.others);
 }

@@ -2,6 +2,7 @@
 // Arrays as the core sees them: pointers, shapes and strides that somebody else has checked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -10,6 +11,17 @@
 namespace fastpe {
 
 constexpr int max_item_axes = 8;
+
+// Objects one after the other that somebody else owns.
+template <class T>
+struct Slice {
+  const T* items = nullptr;
+  std::size_t count = 0;
+
+  const T* begin() const { return items; }
+  const T* end() const { return items + count; }
+  const T& operator[](std::size_t index) const { return items[index]; }
+};
 
 // Axes that one index counts through, the last one fastest.
 struct Axes {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "fastpe/error.h"
 #include "fastpe/sources/rotary_tables.h"
@@ -48,8 +47,8 @@ const char* rotated_name(std::size_t index) {
   return index < std::size(names) ? names[index] : "one of the others";
 }
 
-RotatedArrays::RotatedArrays(std::vector<ArrayView> arrays, const RowArguments& arguments, const Rules& rules)
-    : arrays_(std::move(arrays)), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()), dtype_(dtype_of(x())) {
+RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const RowArguments& arguments, const Rules& rules)
+    : arrays_(arrays), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()), dtype_(dtype_of(x())) {
   refuse_tables();
   const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
   for (const ArrayView& array : arrays_) {
@@ -72,7 +71,7 @@ RotatedArrays::RotatedArrays(std::vector<ArrayView> arrays, const RowArguments& 
     }
   }
   for (const ArrayView& array : arrays_) {
-    for (const ArrayView* other = arrays_.data(); other != &array; ++other) fastpe::require_disjoint(*other, array);
+    for (const ArrayView* other = arrays_.items; other != &array; ++other) fastpe::require_disjoint(*other, array);
   }
 }
 
@@ -85,7 +84,7 @@ Extent RotatedArrays::extent_of_array(const ArrayView& array) const {
 
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
 void RotatedArrays::refuse_tables() const {
-  for (std::size_t i = 1; i + 1 < arrays_.size(); ++i) {
+  for (std::size_t i = 1; i + 1 < arrays_.count; ++i) {
     if (arrays_[i].axes >= x().axes || !are_cosines_and_sines(arrays_[i], arrays_[i + 1])) continue;
     refuse_value(arrays_[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
                  {"leave them out of the call of an embedding, or call fastpe.rotate_(q, k, cos=.., sin=.., "
@@ -116,16 +115,13 @@ void RotatedArrays::check_like_x(const ArrayView& array, const char* per_row) {
   extent_.has_batch = extent_.has_batch && extent.has_batch;
 }
 
-std::vector<RotatedArray> RotatedArrays::in_place(const RowArguments& arguments) const {
-  std::vector<RotatedArray> rotated;
-  rotated.reserve(arrays_.size());
+void RotatedArrays::set_in_place(const RowArguments& arguments, RotatedArray* rotated) const {
   for (const ArrayView& array : arrays_) {
     fastpe::require_disjoint(array, arguments);
-    RotatedArray& each = rotated.emplace_back();
-    each.out = writable_rows_of(array, dtype_, seq_axis_of_array(array));
-    each.x = read_only(each.out);
+    rotated->out = writable_rows_of(array, dtype_, seq_axis_of_array(array));
+    rotated->x = read_only(rotated->out);
+    ++rotated;
   }
-  return rotated;
 }
 
 void RotatedArrays::require_disjoint(const ArrayView& table) const {

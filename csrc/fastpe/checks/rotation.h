@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "fastpe/operations/rotate.h"
 #include "rows.h"
@@ -22,16 +21,16 @@ class RotatedArrays {
     int coordinate_count;  // of each position; 0: it is one number
     const char* narrower;  // what to do about heads that are narrower
   };
-  // Checks everything that does not depend on positions. The first array is x.
-  RotatedArrays(std::vector<ArrayView> arrays, const RowArguments& arguments, const Rules& rules);
+  // Checks everything that does not depend on positions. The first array is x. The caller owns the views.
+  RotatedArrays(Slice<ArrayView> arrays, const RowArguments& arguments, const Rules& rules);
 
-  const ArrayView& x() const { return arrays_.front(); }
+  const ArrayView& x() const { return arrays_[0]; }
   DType dtype() const { return dtype_; }
   int seq_axis() const { return seq_axis_of_array(x()); }
   const Extent& extent() const { return extent_; }
 
-  // Each array, to be written in place. It shares no memory with the arguments.
-  std::vector<RotatedArray> in_place(const RowArguments& arguments) const;
+  // Fills in one entry for each array, to be written in place. It shares no memory with the arguments.
+  void set_in_place(const RowArguments& arguments, RotatedArray* rotated) const;
   void require_disjoint(const ArrayView& table) const;
 
  private:
@@ -43,7 +42,7 @@ class RotatedArrays {
   void refuse_tables() const;
   void check_like_x(const ArrayView& array, const char* per_row);
 
-  std::vector<ArrayView> arrays_;
+  Slice<ArrayView> arrays_;
   Rules rules_;
   bool is_packed_;
   DType dtype_;
