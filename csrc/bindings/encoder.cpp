@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The class Encoder, and functions about arrays for those that are written in Python.
+// The class Encoder.
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "call.h"
 #include "fastpe/operations/add.h"

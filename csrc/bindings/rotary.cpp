@@ -168,7 +168,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     require_disjoint(out[0].view, out[1].view);
   }
   if (form.is_angles) {
-    finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0], given[0] == nullptr));
+    finish(call, AngleRows(self.core, self.axes), Write(written[0], given[0] == nullptr));
   } else {
     const WriteTables write(written, form.table, self.pairs, given[0] == nullptr);
     self.with_rows(self.factor, [&](const Source& source) { finish(call, source, write); });
