@@ -101,8 +101,7 @@ def passes(outcomes: dict[str, str], count: int) -> None:
 
 def test_transformers_tests_of_scalings(monkeypatch: pytest.MonkeyPatch) -> None:
     """All but two kinds: 9 are of warnings and errors of its configurations, which are not replaced, and the 3 of "llama3"
-    want `default / factor <= frequency` in float32 without a margin, which an exact frequency misses by its rounding;
-    tests/rotary/test_cases_of_other_projects.py has their numbers.
+    want `default / factor <= frequency` in float32 without a margin, which an exact frequency misses by its rounding.
     """
     file = source("transformers", "tests/utils/test_modeling_rope_utils.py")
     torch, outcomes = imported("torch"), Outcomes()
@@ -203,7 +202,7 @@ def numbers_in(test: str) -> dict[str, Any]:
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("path", ["contrib_ops", "providers/cpu/llm"], ids=["com.microsoft", "ONNX"])
 def test_onnxruntime_tests_of_its_operators(path: str, dtype: Any) -> None:
-    """The others are of errors; tests/rotary/test_cases_of_other_projects.py has those of positions."""
+    """The others are of errors."""
     text = source("onnxruntime", f"onnxruntime/test/{path}/rotary_embedding_op_test.cc").read_text("utf-8")
     tests = dict(re.findall(r"^TEST\(\w+, (\w+)\) {(.*?)^}", text, re.MULTILINE | re.DOTALL))
     cases = {name: numbers_in(body) for name, body in tests.items() if "RunTests(" in body}

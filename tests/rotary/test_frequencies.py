@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -98,8 +95,6 @@ CASES: dict[str, tuple[int, float, dict[str, Any], int | None]] = {
     "proportional, whole": (128, 1e6, {"rope_type": "proportional"}, None),
     "proportional, none": (128, 1e6, {"rope_type": "proportional", "partial_rotary_factor": 0.0}, None),
 }
-# SHA-256 of the frequencies and the attention factor, float64 and little-endian.
-SUMS = Path(__file__).parent.parent / "data" / "rotary_frequency_sums.json"
 
 
 def exact(name: str) -> tuple[list[float], float]:
@@ -173,19 +168,6 @@ def test_a_quotient_that_is_almost_a_tie(ulps: int) -> None:
     factor = 1 - ulps * 2.0**-53
     freqs, _ = fastpe.rotary_frequencies(2, base=2.0, scaling={"rope_type": "linear", "factor": factor})
     assert freqs[0] == 1 / factor
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_stored_sums(name: str) -> None:
-    freqs, factor = found(name)
-    digest = hashlib.sha256(np.array([*freqs, factor], "<f8").tobytes()).hexdigest()
-    assert digest == json.loads(SUMS.read_text(encoding="utf-8"))[name]
-
-
-def test_stored_sums_cover_every_type() -> None:
-    assert json.loads(SUMS.read_text(encoding="utf-8")).keys() == CASES.keys()
-    types = {scaling["rope_type"] for _, _, scaling, _ in CASES.values()}
-    assert types == {"default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional", "ntk"}
 
 
 def test_without_a_scaling_they_are_the_encodings() -> None:

@@ -6,12 +6,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import pathlib
-import runpy
 import subprocess
 import sys
 import threading
-import types
 from typing import Any
 
 import numpy as np
@@ -26,24 +23,13 @@ from fastpe import _core
 from ..oracles.reference import (
     DTYPES,
     FOREIGN,
-    VASWANI,
     Array,
-    Knobs,
     assert_same_bits,
     bits,
-    errors,
-    exact_table,
     needs_64_bits,
-    ulp,
 )
 from ..oracles.strategies import dtypes, offsets, seeds, values, widths
 from ..oracles.streaming import assert_streaming_keeps_bits
-from ..rotary import oracle
-
-# The script that checks an installed fastpe, as it is.
-check_package = types.SimpleNamespace(
-    **runpy.run_path(str(pathlib.Path(__file__).parents[2] / "tools/check_package.py"))
-)
 
 CONVENTIONS = ["vaswani", "concat", "fairseq", "timestep", "musicgen"]
 
@@ -81,60 +67,6 @@ def test_every_instruction_set_gives_the_same_bits(
     assert _core.instruction_set() == instruction_set
     for result, same in zip(tables(convention, dtype, d_model), expected, strict=True):
         assert_same_bits(result, same)
-
-
-@pytest.mark.parametrize("line", list(check_package.lines()), ids=lambda line: " ".join(map(str, line[:-1])))
-def test_stored_sums(instruction_set: str, line: tuple[str, str, str, int, int, int, str]) -> None:
-    operation, convention, name, first, rows, d_model, digest = line
-    dtype = check_package.dtype_named(name)
-    assert dtype is not None
-    for num_threads in (1, 2):
-        found = check_package.sum_of(operation, convention, dtype, first, rows, d_model, num_threads=num_threads)
-        assert found == digest, instruction_set
-
-
-def test_stored_sums_are_those_of_tables_within_the_numeric_contract() -> None:
-    knobs = {
-        "vaswani": VASWANI,
-        "tensor2tensor": Knobs(interleaved=False, shift=1.0, pads_odd=True),
-        "timestep": Knobs(interleaved=False, cosine_first=True, pads_odd=True),
-    }
-    checked = 0
-    for operation, convention, name, first, rows, d_model, _ in check_package.lines():
-        dtype = check_package.dtype_named(name)
-        assert dtype is not None
-        if operation == "add" or operation.startswith("rotary"):
-            continue
-        step = 1.0 if operation == "integer" else 0.375
-        encoding = fastpe.PositionalEncoding(d_model, convention=convention)
-        sample = sorted({0, 1, rows // 2, rows - 1})
-        positions = [first + step * row for row in sample]
-        exact = exact_table(positions, d_model, knobs[convention])
-        error = errors(encoding.encode(np.array(positions), dtype=dtype), exact)
-        half = 1.0 if name == "float64" else 0.5
-        assert (error <= half * ulp(exact.high, dtype) + (2e-16 if name == "float64" else 1e-15)).all()
-        checked += 1
-    assert checked >= 4 * 6
-
-
-def test_stored_sums_are_those_of_rotary_tables_within_the_numeric_contract() -> None:
-    checked = 0
-    for operation, form, name, first, rows, rotary_dim, _ in check_package.lines():
-        if operation not in ("rotary_integer", "rotary_fractional"):
-            continue
-        dtype = check_package.dtype_named(name)
-        results = check_package.results_of(operation, form, dtype, first, rows, rotary_dim, num_threads=1)
-        sample = sorted({0, 1, rows // 2, rows - 1})
-        step = 1.0 if operation == "rotary_integer" else 0.375
-        frequencies, _ = oracle.frequencies(rotary_dim)
-        exact = oracle.exact_tables(
-            oracle.Rotary(tuple(frequencies), interleaved=False), [first + step * row for row in sample], form
-        )
-        half, slack = (1.0, 2e-16) if name == "float64" else (0.5, 1e-15)
-        for result, truth in zip(results, exact if len(results) == 2 else (exact,), strict=True):
-            assert (errors(result[sample], truth) <= half * ulp(truth.high, dtype) + slack).all()
-        checked += 1
-    assert checked >= 4 * 4
 
 
 # ---- threads
