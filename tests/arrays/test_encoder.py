@@ -52,17 +52,6 @@ def test_equality_hash_and_copies(arguments: dict[str, Any]) -> None:
     assert encoding != "PositionalEncoding"
 
 
-def test_what_is_shown_is_short() -> None:
-    assert repr(fastpe.PositionalEncoding(768)) == "PositionalEncoding(768)"
-    assert repr(fastpe.PositionalEncoding(768, max_len=4096, convention="fairseq")) == (
-        "PositionalEncoding(768, max_len=4096, convention='fairseq')"
-    )
-    assert repr(fastpe.PositionalEncoding(768, base=500)) == (
-        "PositionalEncoding(768, convention=Convention('vaswani', base=500.0))"
-    )
-    assert repr(fastpe.PositionalEncoding(4, freqs=[1, 0.5])) == "PositionalEncoding(4, freqs=[1.0, 0.5])"
-
-
 class Subclass(fastpe.PositionalEncoding):
     pass
 
@@ -115,15 +104,6 @@ def test_the_sixteen_bit_encoding_within_max_len_is_rounded_once() -> None:
     plain = fastpe.PositionalEncoding(512)
     for count in (1, 4, 8, 4096):
         assert_same_bits(encoding.encode(count, dtype=np.float16), plain.encode(count, dtype=np.float16))
-
-
-def test_an_object_that_was_never_initialised_is_refused() -> None:
-    encoding = fastpe.PositionalEncoding.__new__(fastpe.PositionalEncoding)
-    for call in (lambda: encoding.encode(3), lambda: encoding.add_(np.zeros((2, 4), np.float32))):
-        with pytest.raises(TypeError):
-            call()
-    with pytest.raises(TypeError):
-        _core.Encoder.encode(5, 3)  # type: ignore[arg-type, call-overload, unused-ignore]
 
 
 def test_results_of_more_axes_than_arrays_have_are_refused() -> None:

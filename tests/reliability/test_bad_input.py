@@ -131,6 +131,7 @@ REFUSED: Refused = {
     (ValueError, "ids"): ["embed(np.zeros((1,) * 9, int), table)"],
     (IndexError, "ids"): [
         *each("embed({}, table)", "[0, 100] | [0, -1] | [[0, 1], [2, 100]]"),
+        "embed([0, 100], table, lengths=0)",
         "embed(np.array([2**64 - 1], np.uint64), table)",
     ],
     # ---- Numbers

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import fastpe
 
+from ..oracles.model import combine
 from ..oracles.reference import (
     BFLOAT16,
     DTYPES,
@@ -31,7 +32,6 @@ from ..oracles.reference import (
     assert_same_bits,
     bits,
     columns,
-    combine,
     errors,
     exact_table,
     ulp,
