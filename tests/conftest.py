@@ -22,7 +22,7 @@ from fastpe import _core
 OPTIONAL = {
     *("hypothesis", "mpmath", "ml_dtypes"),  # references, and types
     *("typer", "rich", "matplotlib"),  # the command line and pictures
-    *("dask", "distributed", "pyarrow", "zarr"),  # arrays and tables of others
+    *("dask", "pyarrow", "zarr"),  # arrays and tables of others
 }
 
 with contextlib.suppress(ModuleNotFoundError):

@@ -175,38 +175,6 @@ COUNT = "import fastpe; print(fastpe.show_config()['threads'])"
 
 
 @needs_openmp
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({"FASTPE_NUM_THREADS": "3"}, 3),
-        ({"FASTPE_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3),
-        ({"OMP_NUM_THREADS": "5"}, 5),
-        ({"OMP_NUM_THREADS": "1"}, 1),
-    ],
-)
-def test_thread_count_of_environment(
-    environment: dict[str, str], expected: int, run_script: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("FASTPE_NUM_THREADS", "OMP_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
-    assert int(run_script(COUNT, **environment)) == expected
-
-
-@pytest.mark.parametrize("value", ["-1", "1.5"])
-def test_wrong_thread_count_is_refused_at_import(value: str) -> None:
-    process = subprocess.run(
-        [sys.executable, "-c", "import fastpe"],
-        check=False,
-        env={**os.environ, "FASTPE_NUM_THREADS": value},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert process.returncode == 1
-    assert f"ValueError: FASTPE_NUM_THREADS is '{value}', expected a positive integer" in process.stderr
-
-
-@needs_openmp
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="taskset is not installed")
 def test_affinity_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FASTPE_NUM_THREADS", "OMP_NUM_THREADS"):
