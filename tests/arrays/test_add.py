@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import fastpe
 from fastpe import _core
 
 from ..oracles.model import combine
-from ..oracles.reference import DTYPES, Array, assert_same_bits, bits, values
+from ..oracles.reference import DTYPES, assert_same_bits, bits, values
 from ..oracles.refusals import naming
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
@@ -121,34 +120,6 @@ def test_float64_never_appears_unless_asked_for() -> None:
     assert fastpe.add(x, positions=np.arange(3.0)).dtype == np.float32
     assert fastpe.embed([0, 1], x[0]).dtype == np.float32
     assert _core.instruction_set() in _core.available_instruction_sets()
-
-
-def test_first_position_counts_only_implied_positions() -> None:
-    x: Array = np.zeros((5, 6), np.float32)
-    for name in ("fairseq", "opennmt-tf"):
-        convention = fastpe.conventions[name]
-        shifted = fastpe.encode(np.arange(5) + convention.first_position, 6, convention=name)
-        assert_same_bits(fastpe.add(x, convention=name), x + shifted)
-        assert_same_bits(
-            fastpe.add(x, convention=name, positions=np.arange(5)),
-            x + fastpe.encode([0, 1, 2, 3, 4], 6, convention=name),
-        )
-
-
-@pytest.mark.parametrize("kind", ["V2", "u2", "i2"])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_bits_of_bfloat16_are_not_guessed(dtype: np.dtype[Any], kind: str) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    rows = fastpe.encode(5, 8, dtype=ml_dtypes.bfloat16)
-    x = np.ones((5, 8), dtype)
-    calls: dict[str, Callable[[Array], Array]] = {
-        "table": lambda table: fastpe.add(x, table=table),
-        "position_table": lambda table: fastpe.embed(np.arange(5), x, position_table=table),
-    }
-    for name, call in calls.items():
-        with pytest.raises(TypeError, match=naming(name)):
-            call(rows.view(kind))
-        assert_same_bits(call(rows.view(kind).view(ml_dtypes.bfloat16).astype(dtype)), call(rows.astype(dtype)))
 
 
 def test_equals_the_three_numpy_passes() -> None:

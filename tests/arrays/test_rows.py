@@ -54,7 +54,10 @@ def with_odd_strides(array: Array) -> Array:
 @of_every_call
 def test_counted_positions(call: Call) -> None:
     x = embeddings()
-    at = lambda positions: call(x, positions=positions)
+
+    def at(positions: Array) -> Array:
+        return call(x, positions=positions)
+
     counted = np.arange(LENGTH)
     assert_same_bits(call(x), at(counted))
     assert_same_bits(call(x, offset=7), at(counted + 7))

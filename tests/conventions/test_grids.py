@@ -13,8 +13,6 @@ import pytest
 import fastpe
 from fastpe import GridConvention
 
-from ..oracles.refusals import UNNAMED, naming
-
 CONCAT = fastpe.conventions["concat"]
 WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12), "sam": (2, 4)}
 DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
@@ -240,23 +238,3 @@ def test_arguments_are_converted_once(masked: bool) -> None:
     options |= {"include_input": Once(1), "num_threads": Once(1)}
     fastpe.encode_coordinates(points, 24, out=out, **options)
     np.testing.assert_array_equal(out, expected)
-
-
-def test_an_output_apart_from_its_input_is_asked_for() -> None:
-    memory = np.linspace(0, 9, 64)
-    before = memory.copy()
-    points, out = memory[:12].reshape(3, 4), memory[8:56].reshape(3, 16)
-    with pytest.raises(ValueError, match=naming(UNNAMED)):
-        fastpe.encode_coordinates(points, 16, convention="nerf", out=out)
-    mask = np.zeros((2, 3, 8, 4), bool)
-    with pytest.raises(ValueError, match=naming(UNNAMED)):
-        fastpe.encode_grid((2, 3), 8, convention="mae2d", mask=mask[..., 0, 0], out=mask.view(np.float32)[..., 0])
-    assert (memory == before).all()
-    assert not mask.any()
-
-
-def test_an_output_behind_the_buffer_protocol_is_written_and_returned() -> None:
-    memory = memoryview(bytearray(2 * 3 * 8 * 4)).cast("B").cast("f", (2, 3, 8))
-    out: Any = memory
-    assert fastpe.encode_grid((2, 3), 8, convention="mae2d", out=out) is out
-    assert _same_bits(np.asarray(out), fastpe.encode_grid((2, 3), 8, convention="mae2d"))

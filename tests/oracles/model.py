@@ -63,7 +63,7 @@ def rotated(
     with np.errstate(all="ignore"):
         y1, y2 = (x1 * cos - x2 * sin).astype(x.dtype), (x2 * cos + x1 * sin).astype(x.dtype)
     turned = _for_each_head(valid[..., None], x.ndim - 3) & ~np.asarray(kept)
-    result = x.copy()
+    result: Array = x.copy()
     result[..., first] = np.where(turned, y1, x[..., first])
     result[..., second] = np.where(turned, y2, x[..., second])
     return result

@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from .model import Array, same_bits
+from .model import same_bits
+
+Array = npt.NDArray[Any]
 
 needs_64_bits = pytest.mark.skipif(sys.maxsize < 2**32, reason="a 32-bit machine has no such sizes or strides")
 

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
-import pickle
-import pydoc
 from typing import Any
 
 import numpy as np
@@ -166,25 +163,3 @@ REFUSED: Refused = {
 @pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))
 def test_refused(call: str, error: type[Exception], arguments: str) -> None:
     check_refused(call, error, arguments, names())
-
-
-def test_a_subclass_may_have_any_names() -> None:
-    class Module(fastpe.PositionalEncoding):
-        def forward(self, x: Any) -> Any:
-            return self.add(x)
-
-        __call__ = forward
-
-    module = Module(8)
-    vars(module)["note"] = 3
-    assert module(np.zeros((3, 8))).shape == (3, 8)
-    assert {"forward", "note", "add_"} <= {*dir(module)}
-
-
-def test_functions_can_be_inspected_and_copied() -> None:
-    assert list(inspect.signature(fastpe.RotaryEmbedding).parameters)[:2] == ["rotary_dim", "interleaved"]
-    assert list(inspect.signature(fastpe.Convention).parameters)[:2] == ["name", "layout"]
-    assert inspect.isroutine(fastpe.add_)
-    assert pydoc.render_doc(fastpe.add_).startswith("Python Library Documentation: function add_ in module fastpe")
-    for function in (fastpe.add_, fastpe.RotaryLayout.rotate_):
-        assert copy.deepcopy(function) is pickle.loads(pickle.dumps(function)) is function

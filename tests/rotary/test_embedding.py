@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import pickle
 from typing import Any
 
@@ -16,7 +15,6 @@ from fastpe import RotaryEmbedding, _core
 
 from ..oracles.reference import assert_same_bits
 from ..oracles.refusals import naming
-from .oracle import FORMS
 from .test_frequencies import DYNAMIC, LLAMA, LONGROPE, PROPORTIONAL, YARN
 
 OPTIONS: list[dict[str, Any]] = [
@@ -112,23 +110,6 @@ def test_arguments_that_mean_the_same_are_equal(options: dict[str, Any], same: d
     np.testing.assert_array_equal(a.frequencies, b.frequencies)
 
 
-def test_the_repr_names_what_differs_from_the_defaults() -> None:
-    assert repr(RotaryEmbedding(8, interleaved=True)) == "RotaryEmbedding(8, interleaved=True)"
-    assert repr(RotaryEmbedding(4, interleaved=False, freqs=[1, 0.5], axes=[0, 1], conjugate=True, form="tile")) == (
-        "RotaryEmbedding(4, interleaved=False, freqs=[1.0, 0.5], axes=[0, 1], conjugate=True, form='tile')"
-    )
-    assert repr(
-        RotaryEmbedding(4, interleaved=False, scaling={"factor": np.int64(2), "type": "linear"}, max_len=9)
-    ) == ("RotaryEmbedding(4, interleaved=False, scaling={'factor': 2, 'type': 'linear'}, max_len=9)")
-
-
-def test_a_length_that_is_not_needed_is_dropped() -> None:
-    assert "seq_len" not in repr(make(seq_len=5000))
-    assert "seq_len" not in repr(make(scaling=YARN, seq_len=5000))
-    assert "seq_len=5000" in repr(make(scaling=DYNAMIC, seq_len=5000))
-    assert "seq_len=5000" in repr(make(scaling=LONGROPE, seq_len=np.int64(5000)))
-
-
 def test_what_it_was_made_of_may_change_afterwards() -> None:
     scaling: dict[str, Any] = copy.deepcopy(LONGROPE)
     freqs, axes = np.linspace(0.1, 1, 48), np.arange(48) % 2
@@ -188,11 +169,6 @@ def test_attributes() -> None:
     np.testing.assert_array_equal(plain.frequencies, fastpe.rotary_frequencies(8)[0])
 
 
-def test_a_frequency_of_0_has_an_infinite_wavelength() -> None:
-    rope = RotaryEmbedding(4, interleaved=False, freqs=[0.0, 2.0])
-    assert rope.wavelengths.tolist() == [np.inf, np.pi]
-
-
 def test_frequencies_without_a_scaling_have_more_bits_than_float64() -> None:
     ideal = RotaryEmbedding(128, interleaved=False)
     given = RotaryEmbedding(128, interleaved=False, freqs=ideal.frequencies)
@@ -206,14 +182,6 @@ def test_the_scalings_factor_is_in_the_tables() -> None:
     c, s = rope.tables(50, dtype=np.float64)
     np.testing.assert_allclose(np.hypot(c, s), rope.attention_factor, rtol=1e-15)
     assert rope.attention_factor > 1.1
-
-
-def test_the_arguments_are_by_keyword_and_the_pairing_has_no_default() -> None:
-    parameters = inspect.signature(RotaryEmbedding).parameters
-    assert [p.name for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD] == ["rotary_dim"]
-    required = [p.name for p in parameters.values() if p.default is inspect.Parameter.empty]
-    assert required == ["rotary_dim", "interleaved"]
-    assert parameters["form"].default in FORMS
 
 
 @pytest.mark.parametrize("axes", [[0], [0, 1, 2], [0, -1], [0, 16]])

@@ -495,28 +495,6 @@ def test_a_part_that_fails_leaves_arrays_as_they_are(call: str, part: int, monke
     assert (k == 1).all()
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_out_is_written_after_everything_else(apart: bool) -> None:
-    layout = LAYOUTS["gemma4_vision"]
-    x = np.arange(6 * 64, dtype=np.float32).reshape(6, 64)
-    ids = layout.positions((2, 3)).astype(float)
-    expected = layout.rotate(x, positions=ids)
-    out = np.ones_like(x) if apart else x.copy()
-    assert layout.rotate(x if apart else out, positions=ids, out=out) is out
-    np.testing.assert_array_equal(out, expected)
-
-
-@pytest.mark.parametrize(("name", "head_dim"), [("gemma4_vision", 64), ("wan", 128)])
-def test_buffers_are_rotated(name: str, head_dim: int) -> None:
-    layout = LAYOUTS[name]
-    ids = np.arange(3 * len(layout.coordinates)).reshape(3, -1)
-    x = np.ones((3, head_dim), np.float32)
-    same = layout.rotate(x, positions=ids)
-    view = x.data
-    assert layout.rotate_(view, positions=ids) is view
-    np.testing.assert_array_equal(x, same)
-
-
 # The registry
 
 
