@@ -11,9 +11,13 @@ import importlib.metadata
 import importlib.resources
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fastpe
@@ -149,3 +153,15 @@ def test_import_and_calls_leave_the_process_as_it_was() -> None:
     )
     result = run(code)
     assert result.returncode == 0, result.stderr
+
+
+COMMAND = shutil.which("fastpe", path=sysconfig.get_path("scripts"))
+
+
+@pytest.mark.skipif(COMMAND is None, reason="this fastpe is not installed")
+def test_the_installed_command(tmp_path: Path) -> None:
+    pytest.importorskip("typer")
+    out = tmp_path / "pe.npy"
+    command = [str(COMMAND), "encode", "--seq-len=5", "--d-model=8", f"--output={out}"]
+    subprocess.run(command, check=True, capture_output=True)
+    np.testing.assert_array_equal(np.load(out), fastpe.encode(5, 8))

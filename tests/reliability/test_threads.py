@@ -9,9 +9,12 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +60,58 @@ def test_sixteen_callers(shared: bool) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+LONG_CALLS: dict[str, Callable[[Any], object]] = {
+    "encode": lambda out: fastpe.encode(FRACTIONS, 256, out=out, num_threads=1),
+    "add_": lambda out: fastpe.add_(out, num_threads=1),
+    "embed": lambda out: fastpe.embed(np.zeros(60_000, int), np.ones((3, 256), np.float32), out=out, num_threads=1),
+    "rotate_": lambda out: ROPE.rotate_(out, num_threads=1),
+    "tables": lambda out: ROPE.tables(FRACTIONS, form="cos_sin", out=out, num_threads=1),
+}
+FRACTIONS = np.arange(60_000) + 0.5
+ROPE = fastpe.RotaryEmbedding(256, interleaved=True)
+
+
+def runs_beside(call: Callable[[Any], object]) -> bool:
+    """Whether another thread runs in the midst of the call. Python itself gives no thread its turn meanwhile."""
+    out = np.ones((60_000, 256), np.float32)
+    times, stop, interval = [0.0], threading.Event(), sys.getswitchinterval()
+
+    def count() -> None:
+        while not stop.is_set():
+            times.append(time.monotonic())
+            time.sleep(0)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    sys.setswitchinterval(1000)
+    try:
+        for _ in range(50):
+            time.sleep(0.001)
+            begin = time.monotonic()
+            call(out)
+            end = time.monotonic()
+            margin = (end - begin) / 3
+            if any(begin + margin < each < end - margin for each in times[-10_000:]):
+                return True
+            times.clear()
+        return False
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        counter.join()
+
+
+@pytest.mark.parametrize("name", LONG_CALLS)
+def test_other_threads_run_during_a_call(name: str) -> None:
+    assert runs_beside(LONG_CALLS[name])
+
+
+@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="this Python has no such lock")
+def test_other_threads_do_not_run_while_the_lock_is_held() -> None:
+    numbers = [*range(200_000)]
+    assert not runs_beside(lambda _: max(numbers))
 
 
 @needs_proc
