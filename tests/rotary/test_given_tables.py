@@ -35,7 +35,7 @@ def test_every_pair_is_multiplied() -> None:
 def test_a_nan_in_a_table_stays_one(dtype: np.dtype[Any]) -> None:
     # All of its bits but the sign are ones: rounded as a number is, it would be -0.
     nan = np.array(-1, np.int64 if dtype.itemsize == 8 else np.int32).view(wide_type(dtype))
-    table = np.full((1, 20), np.copysign(nan, 1))
+    table = np.full((1, 20), np.copysign(nan, 1), nan.dtype)
     x = np.ones((1, 40), dtype)
     fastpe.rotate_(x, cos=table, sin=np.zeros_like(table), interleaved=True)
     assert np.isnan(x).all()
