@@ -173,3 +173,18 @@ def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
     for learned in (None, table):
         found = whole.embed(ids, values, position_table=learned, lengths=30, out=far_apart())
         assert_same_bits(found, whole.embed(ids, values, position_table=learned, lengths=30))
+
+
+@pytest.mark.parametrize("convention", ["vaswani", "concat", "musicgen", "mlx"])
+@pytest.mark.parametrize("k", [0, 1, -1, 7, -1000, 12345, 10**6, -(10**6)])
+def test_shift_is_a_linear_function_of_the_encoding(k: int, convention: str) -> None:
+    encoding = fastpe.PositionalEncoding(128, convention=convention)
+    positions = np.array([0, 1, 2, 3, 17, 500, 4999, 65536, 10**6, 10**7])
+    shifted = encoding.shift(encoding.encode(positions, dtype=np.float64), k)
+    expected = encoding.encode(positions + k, dtype=np.float64)
+    np.testing.assert_allclose(shifted, expected, rtol=0, atol=2e-15)
+    # Linear: what it does to a sum is the sum of what it does.
+    a, b = encoding.encode([3, 8], dtype=np.float64)
+    np.testing.assert_allclose(
+        encoding.shift(a + 2 * b, k), encoding.shift(a, k) + 2 * encoding.shift(b, k), atol=2e-15
+    )

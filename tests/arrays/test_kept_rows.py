@@ -94,20 +94,6 @@ def test_all_encoders_together_keep_the_process_budget_at_most() -> None:
     assert kept_bytes() == before, "an encoder gives back what it kept"
 
 
-def test_a_sequence_that_is_done_in_steps_reads_kept_rows_at_its_offset() -> None:
-    """A step over columns with gaps is 128 KiB."""
-    x = np.zeros((1, 5000, 32), np.float32)[..., ::2]
-    fastpe.PositionalEncoding(16, max_len=5003).add_(x, offset=np.array([3]))
-    np.testing.assert_array_equal(x[0], fastpe.encode(5000, 16, offset=3))
-
-
-def test_columns_far_apart_read_kept_rows_at_their_offset() -> None:
-    """Where columns lie 4 KiB apart, 2048 of them are done at a time."""
-    x = np.zeros((4096, 1024), np.float32)[:, :1].T[None]
-    fastpe.PositionalEncoding(4096, max_len=4).add_(x, offset=np.array([3]))
-    np.testing.assert_array_equal(x[0], fastpe.encode(1, 4096, offset=3))
-
-
 @pytest.mark.parametrize("make", [fastpe.PositionalEncoding, fastpe.RotaryEmbedding])
 def test_max_len_0_keeps_nothing(make: Any, growth: Growth) -> None:
     encoding = make(64, max_len=0, **({"interleaved": True} if make is fastpe.RotaryEmbedding else {}))

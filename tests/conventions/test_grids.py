@@ -119,20 +119,6 @@ def test_the_input_comes_where_the_convention_has_it() -> None:
     assert _same_bits(single, behind[0])
 
 
-def test_frequencies_of_a_grid_may_be_given() -> None:
-    frequencies = 10000.0 ** (-np.arange(2) / 2)
-    grid = fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=frequencies, dtype=np.float64)
-    plain = fastpe.encode_grid((2, 3), 8, convention="hf2d", dtype=np.float64)
-    np.testing.assert_allclose(grid, plain, rtol=0, atol=1e-15)
-
-
-def test_overrides() -> None:
-    axis = dataclasses.replace(fastpe.conventions["concat"], base=500.0, freq_scale=2.0)
-    own = dataclasses.replace(fastpe.grid_conventions["hf2d"], axis=axis)
-    expected = fastpe.encode_grid((2, 3), 8, convention=own)
-    assert _same_bits(fastpe.encode_grid((2, 3), 8, convention="hf2d", base=500.0, freq_scale=2.0), expected)
-
-
 @pytest.mark.parametrize("name", ["detr", "mae2d", "timm2d"])
 @pytest.mark.parametrize("channels_first", [False, True])
 def test_a_mask_that_hides_nothing_changes_nothing(name: str, channels_first: bool) -> None:
@@ -156,14 +142,6 @@ def test_a_padded_image_is_encoded_as_if_it_were_alone() -> None:
     assert tokens.shape == (1, 73, 16)
     assert (tokens[:, 0] == 0).all()
     assert _same_bits(tokens[:, 1:].reshape(padded.shape), padded)
-
-
-def test_many_points_are_encoded_in_slabs() -> None:
-    points = np.random.default_rng(3).uniform(-1, 1, (20_000, 3))
-    whole = fastpe.encode_coordinates(points, 60, convention="nerf", include_input=True)
-    some = fastpe.encode_coordinates(points[::1000], 60, convention="nerf", include_input=True)
-    assert _same_bits(whole[::1000], some)
-    assert (whole[:, :3] == points.astype(np.float32)).all()
 
 
 @pytest.mark.parametrize("include_input", [False, True])

@@ -377,48 +377,6 @@ def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
     assert (x == 1).all()
 
 
-class RaisingDLPack:
-    """DLPack alone, one of whose two methods raises."""
-
-    def __init__(self, error: BaseException, name: str) -> None:
-        self.error = error
-        self.name = name
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        if self.name == "__dlpack__":
-            raise self.error
-        return np.ones(3).__dlpack__()
-
-    def __dlpack_device__(self) -> tuple[Any, int]:
-        if self.name == "__dlpack_device__":
-            raise self.error
-        return (Number(raising(self.error)) if self.name == "__index__" else 1), 0
-
-
-@pytest.mark.parametrize("name", ["__dlpack__", "__dlpack_device__", "__index__"])
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_errors_of_callers_dlpack_are_passed_on(error: BaseException, name: str) -> None:
-    odd: Any = RaisingDLPack(error, name)
-    x = np.ones((2, 3, 16), np.float32)
-    calls: list[Callable[[], Any]] = [
-        lambda: fastpe.add(odd),
-        lambda: fastpe.add_(x, positions=odd),
-        lambda: fastpe.add_(x, mask=odd),
-        lambda: fastpe.embed([1], odd),
-        lambda: fastpe.timestep_embedding(odd, 16),
-        lambda: fastpe.encode_coordinates(odd, 12, convention="nerf"),
-        lambda: fastpe.encode_grid((3,), 16, convention="detr", mask=odd),
-        lambda: fastpe.rotate_(x, cos=odd, sin=odd, interleaved=True),
-        lambda: rope.rotate(odd),
-        lambda: encoding.shift(odd, 1),
-    ]
-    for at, call in enumerate(calls):
-        with pytest.raises(type(error)) as caught:
-            call()
-        assert caught.value is error, at
-    assert (x == 1).all()
-
-
 class OddRepr:
     def __repr__(self) -> str:
         return "a\0b\ud800c"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -62,6 +61,8 @@ def test_sixteen_callers(shared: bool) -> None:
     assert not wrong
 
 
+FRACTIONS = np.arange(60_000) + 0.5
+ROPE = fastpe.RotaryEmbedding(256, interleaved=True)
 LONG_CALLS: dict[str, Callable[[Any], object]] = {
     "encode": lambda out: fastpe.encode(FRACTIONS, 256, out=out, num_threads=1),
     "add_": lambda out: fastpe.add_(out, num_threads=1),
@@ -69,8 +70,6 @@ LONG_CALLS: dict[str, Callable[[Any], object]] = {
     "rotate_": lambda out: ROPE.rotate_(out, num_threads=1),
     "tables": lambda out: ROPE.tables(FRACTIONS, form="cos_sin", out=out, num_threads=1),
 }
-FRACTIONS = np.arange(60_000) + 0.5
-ROPE = fastpe.RotaryEmbedding(256, interleaved=True)
 
 
 def runs_beside(call: Callable[[Any], object]) -> bool:
@@ -237,38 +236,6 @@ def test_affinity_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     processor = min(os.sched_getaffinity(0))
     command = ["taskset", "--cpu-list", str(processor), sys.executable, "-c", textwrap.dedent(COUNT)]
     assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip() == "1"
-
-
-@pytest.fixture
-def control_group() -> Iterator[pathlib.Path]:
-    for root, quota_file, quota in (
-        ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "60000"),
-        ("/sys/fs/cgroup", "cpu.max", "60000 100000"),
-    ):
-        group = pathlib.Path(root) / f"fastpe-test-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            (group / quota_file).write_text(quota)
-            yield group
-            return
-        except OSError:
-            continue
-        finally:
-            group.rmdir()
-    pytest.skip("may not make a control group with a processor quota here")
-
-
-@needs_openmp
-def test_quota_of_control_group_is_respected(
-    control_group: pathlib.Path, run_script: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("FASTPE_NUM_THREADS", "OMP_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
-    join = f"import os; open('{control_group / 'cgroup.procs'}', 'w').write(str(os.getpid()))\n"
-    assert int(run_script(join + COUNT)) == 1
 
 
 BUSY = """

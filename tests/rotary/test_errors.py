@@ -323,11 +323,3 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
 @pytest.mark.parametrize("call", TAKEN)
 def test_taken(call: str) -> None:
     eval(call, names())
-
-
-def test_a_position_beyond_the_kept_rows_is_computed() -> None:
-    kept, computed = (RotaryEmbedding(4, interleaved=False, max_len=max_len) for max_len in (4, 0))
-    x = np.ones((9, 4), np.float32)
-    for offset in (-3, 0, 2, 4, 1000):
-        np.testing.assert_array_equal(kept.rotate(x, offset=offset), computed.rotate(x, offset=offset))
-        assert (kept.rotate(x, offset=offset)[-1] != x[-1]).any()

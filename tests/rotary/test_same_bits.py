@@ -6,7 +6,6 @@ calls that are split, with rows of one position each.
 from __future__ import annotations
 
 import functools
-import os
 from typing import Any
 
 import numpy as np
@@ -116,15 +115,3 @@ def test_threads_rotate_to_the_same_bits(dtype: np.dtype[Any], interleaved: bool
     )
     one, two = (rope.shift_(x.copy(), by=[[3], [-8]], num_threads=threads) for threads in (1, 2))
     assert_same_bits(two, one)
-
-
-@pytest.mark.skipif(not hasattr(os, "sysconf"), reason="this system tells the size of its memory in another way")
-@pytest.mark.parametrize("rows", [1, 200_000])
-def test_rows_that_cannot_be_kept_are_no_matter_where_none_is_read(rows: int) -> None:
-    # In float64, these rows take twice the machine's memory. With a fraction among the coordinates, none of them is read.
-    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // 16
-    rope = fastpe.RotaryEmbedding(4, interleaved=False, axes=[0, 1], max_len=most)
-    plain = fastpe.RotaryEmbedding(4, interleaved=False, axes=[0, 1])
-    positions = np.array([[0.5, 3.0]] * rows)
-    options: dict[str, Any] = {"form": "cos_sin", "dtype": np.float64}
-    assert_same_bits(rope.tables(positions, **options), plain.tables(positions, **options))
