@@ -175,7 +175,7 @@ def test_objects_are_immutable(made: Any, fields: tuple[str, ...]) -> None:
     with pytest.raises(AttributeError, match=naming(fields[0])):
         delattr(made, fields[0])
     with pytest.raises(AttributeError):
-        made.__init__(*((6,) if isinstance(made, PositionalEncoding) else (6, True)))
+        made.__init__(6, **({} if isinstance(made, PositionalEncoding) else {"interleaved": True}))
     # What it hands out is a copy.
     made.wavelengths[:] = 7
     for result in results_of(made):

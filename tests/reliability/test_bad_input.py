@@ -196,7 +196,6 @@ TAKEN = [
     "encode(3, 8, channels=(8, 8))",
     "encode(3, 8, freqs=[0.0, 2.0**-96, -(2.0**-96), 2.0**44])",
     "encode(3, 1)",
-    "Encoding(2**20)",
     "Encoding(8, max_len=0)",
     "add_(x.reshape((1,) * 7 + x.shape))",
     "add_(x, offset=[-(2**53), 2**53 - 2])",
@@ -271,6 +270,6 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
         check_refused(call.replace("add_(x, ", "add(x.copy(), out=x, "), error, arguments, names())
 
 
-@pytest.mark.parametrize("call", TAKEN)
+@pytest.mark.parametrize("call", [*TAKEN, pytest.param("Encoding(2**20)", marks=pytest.mark.slow)])
 def test_taken(call: str) -> None:
     eval(call, names())

@@ -132,7 +132,7 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
         for _ in range(500):
             wrong()
         before = resident()
-        for _ in range(3000):
+        for _ in range(1500):
             wrong()
-        assert resident() - before < 2**20, resident() - before
+        assert resident() - before < 2**19, resident() - before
     """)

@@ -274,7 +274,6 @@ TAKEN = [
     "rope.rotate_(q, k[:1], x[0])",
     "rope.rotate_(wide[..., :4], wide[..., 4:])",
     "rope.rotate(x, out=x)",
-    "Rope(2**20, interleaved=True)",
     "Rope(4, interleaved=True, freqs=[2.0**-96, 2.0**44], axes=[0, 15], max_len=0)",
     "Rope(4, interleaved=True, base=1.0)",
 ]
@@ -320,6 +319,6 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
     check_refused(call, error, arguments, names())
 
 
-@pytest.mark.parametrize("call", TAKEN)
+@pytest.mark.parametrize("call", [*TAKEN, pytest.param("Rope(2**20, interleaved=True)", marks=pytest.mark.slow)])
 def test_taken(call: str) -> None:
     eval(call, names())
