@@ -46,6 +46,12 @@ def test_only_the_header_is_exported(shared_library: pathlib.Path) -> None:
     assert sorted(line.split()[-1] for line in table.splitlines()) == sorted(declared)
 
 
+def test_the_library_stays_small(shared_library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    stripped = tmp_path / "libfastpe.so"
+    subprocess.run(["strip", "-o", str(stripped), str(shared_library)], check=True)
+    assert stripped.stat().st_size < 1_000_000
+
+
 @pytest.mark.parametrize("instruction_set", _core.available_instruction_sets())
 def test_stored_sums_hold(shared_library: pathlib.Path, instruction_set: str) -> None:
     done = subprocess.run(
@@ -58,6 +64,11 @@ def test_stored_sums_hold(shared_library: pathlib.Path, instruction_set: str) ->
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"sums on {instruction_set}, 0 wrong" in done.stdout
+
+
+def test_the_page_shows_the_example() -> None:
+    page = (ROOT / "docs" / "c-library.md").read_text()
+    assert f"```c\n{(ROOT / 'examples' / 'c_library' / 'example.c').read_text()}```" in page
 
 
 # ---- What handles are made of
@@ -231,7 +242,7 @@ def test_calls_have_the_bits_of_python(
 
 
 def test_packed_sequences_have_the_bits_of_python(library: Library) -> None:
-    rows = {"cu_seqlens": np.array([0, 5, 5, LENGTH]), "offset": np.array([7, 8, -9])}
+    rows: dict[str, Any] = {"cu_seqlens": np.array([0, 5, 5, LENGTH]), "offset": np.array([7, 8, -9])}
     x, q = values((LENGTH, HEAD), FLOAT32), values((LENGTH, 3, HEAD), FLOAT32)
     expected = fastpe.add(x, **rows)
     assert_same_bits(Encoding(library, HEAD).add(x, **in_c(rows)), expected)
@@ -264,7 +275,12 @@ def test_coordinates_have_the_bits_of_python(library: Library) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_tables_have_the_bits_of_python(library: Library, form: str, dtype: np.dtype[Any]) -> None:
     rope, rotary = fastpe.RotaryEmbedding(10, interleaved=False), Rotary(library, 10, max_len=8)
-    for rows in ({"offset": 3}, {"offset": np.array([1, -2])}, {"positions": np.arange(24.0).reshape(2, LENGTH) / 8}):
+    cases: list[dict[str, Any]] = [
+        {"offset": 3},
+        {"offset": np.array([1, -2])},
+        {"positions": np.arange(2.0 * LENGTH).reshape(2, LENGTH) / 8},
+    ]
+    for rows in cases:
         counted = rows.get("positions", LENGTH)
         offset = {name: value for name, value in rows.items() if name == "offset"}
         try:

@@ -41,8 +41,14 @@
 /* Of this header: major * 10000 + minor * 100 + patch. */
 #define FASTPE_VERSION 100
 
+/* How every struct begins: fastpe_rows rows = FASTPE_ZERO; */
 #ifdef __cplusplus
+#define FASTPE_ZERO \
+  {                 \
+  }
 extern "C" {
+#else
+#define FASTPE_ZERO {0}
 #endif
 
 /* The version of the library, as FASTPE_VERSION. Thread-safe. */
@@ -100,8 +106,8 @@ typedef struct fastpe_array {
   int32_t dtype;
 } fastpe_array;
 
-/* Where the rows of a call are, and which of them are valid. Zero what is not needed: {0} stands for positions 0, 1, 2
- * .. In an array [B, .., L, C], the first axis that is not the sequence is the batch B. */
+/* Where the rows of a call are, and which of them are valid. What is not needed is 0 or NULL. In an array [B, .., L,
+ * C], the first axis that is not the sequence is the batch B. */
 typedef struct fastpe_rows {
   int64_t offset;                 /* row l is at position offset + l; a convention may count from 1 or 2 */
   const fastpe_array* offsets;    /* integers [B]: an offset for each sequence */
@@ -247,10 +253,10 @@ FASTPE_API fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form
 
 #define FASTPE_MAX_ROTATED 8
 
-/* Rotates `count` arrays in place, usually queries and keys: [.., L, head_dim], with the sequence at `seq_axis` (-2; -3
- * for [B, L, heads, head_dim]) and the batch, if there are at least three axes, before it. Arrays have the same dtype
- * and length; heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `inverse` (0 or 1)
- * rotates back. Rows that are not valid stay. Thread-safe. */
+/* Rotates `count` arrays in place, usually queries and keys: [B, heads, L, head_dim] with a `seq_axis` of -2,
+ * [B, L, heads, head_dim] with -3, or [L, heads, head_dim] with -3 and no batch. Arrays have the same dtype and length;
+ * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `inverse` (0 or 1) rotates
+ * back. Rows that are not valid stay. Thread-safe. */
 FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, int32_t count,
                                        int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t threads);
 
