@@ -71,11 +71,6 @@ const ArrayView& View::set(const fastpe_array* array, const char* name) {
   return view_;
 }
 
-bool flag_of(const char* name, int32_t value) {
-  if (value != 0 && value != 1) refuse_value(name, {"is ", value}, {"0 or 1"});
-  return value == 1;
-}
-
 RowsView::RowsView(const fastpe_rows* rows) {
   if (rows == nullptr) return;
   RowArguments& a = arguments_;

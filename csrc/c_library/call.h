@@ -67,7 +67,6 @@ class View {
   std::ptrdiff_t shape_[FASTPE_MAX_AXES], strides_bytes_[FASTPE_MAX_AXES];
 };
 
-bool flag_of(const char* name, int32_t value);
 inline double or_else(double value, double if_zero) { return value != 0.0 ? value : if_zero; }
 
 // Refuses arguments that exclude each other.

@@ -88,8 +88,7 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t rotary_dim, doubl
       const double fast = or_else(s.beta_fast, 32.0), slow = or_else(s.beta_slow, 1.0);
       if (fast < slow) refuse_value("beta_fast", {"is ", fast}, {"at least beta_slow, ", slow});
       if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
-      const bool truncate = !flag_of("no_truncate", s.no_truncate);
-      return YarnScaling{s.factor, trained, fast, slow, truncate, s.mscale, s.mscale_all_dim};
+      return YarnScaling{s.factor, trained, fast, slow, s.no_truncate == 0, s.mscale, s.mscale_all_dim};
     }
     case FASTPE_SCALING_LONGROPE:
       if (trained < 2.0) refuse_value("original_length", {"is ", trained}, {"at least 2"});
@@ -255,7 +254,6 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     if (count < 1 || count > FASTPE_MAX_ROTATED) {
       refuse_value("count", {"is ", count}, {"1 to ", FASTPE_MAX_ROTATED, " arrays"});
     }
-    const bool is_inverse = flag_of("inverse", inverse);
     View storage[FASTPE_MAX_ROTATED];
     ArrayView views[FASTPE_MAX_ROTATED];
     const auto arrays = static_cast<std::size_t>(count);
@@ -267,8 +265,8 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     set_rotary_rows(placement, *given, checked.extent(), self.axes.count);
     RotatedArray rotated[FASTPE_MAX_ROTATED];
     checked.set_in_place(*given, rotated);
-    const double row_factor = self.row_factor(is_inverse);
-    const Rotate rotate({rotated, arrays}, checked.extent().rows, self.pairing(row_factor, is_inverse));
+    const double row_factor = self.row_factor(inverse != 0);
+    const Rotate rotate({rotated, arrays}, checked.extent().rows, self.pairing(row_factor, inverse != 0));
     self.with_rows(row_factor, [&](const Source& source) { run_call(source, rotate, placement, threads); });
   });
 }

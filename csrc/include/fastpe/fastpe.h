@@ -207,7 +207,7 @@ typedef struct fastpe_scaling {
   int64_t divisor_count;
   int64_t rotated_count; /* the first of the frequencies that are not 0 */
   int32_t type;
-  int32_t no_truncate; /* 1: "truncate": false */
+  int32_t no_truncate; /* not 0: "truncate": false */
 } fastpe_scaling;
 
 typedef struct fastpe_rotary_options {
@@ -255,7 +255,7 @@ FASTPE_API fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form
 
 /* Rotates `count` arrays in place, usually queries and keys: [B, heads, L, head_dim] with a `seq_axis` of -2,
  * [B, L, heads, head_dim] with -3, or [L, heads, head_dim] with -3 and no batch. Arrays have the same dtype and length;
- * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `inverse` (0 or 1) rotates
+ * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `inverse` (not 0) rotates
  * back. Rows that are not valid stay. Thread-safe. */
 FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, int32_t count,
                                        int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t threads);
