@@ -190,9 +190,3 @@ class GridConvention(Preset):
             f"{', divided by the last' if self.normalize else ''}"
             f"{'; the input, if included, comes last' if self.input_last else ''}"
         )
-
-    def __str__(self) -> str:
-        """Describe the order of the columns, the systems it serves and its source."""
-        from fastpe._grid.presets import grid_conventions  # a file that needs this one
-
-        return self._described(grid_conventions)

@@ -181,12 +181,6 @@ class Convention(Preset):
     def _counting(self) -> str:
         return f"positions from {self.first_position}; odd d: {self.odd}"
 
-    def __str__(self) -> str:
-        """Describe the formula, the systems it serves and its source."""
-        from fastpe._sinusoid.presets import conventions  # a file that needs this one
-
-        return self._described(conventions)
-
 
 def functions_text(convention: Convention) -> str:
     """The two functions in the order of the columns."""

@@ -159,5 +159,6 @@ conventions = Registry(
             source="w_k = 10000^(-4k / d): the 2 stands in the loop's step and in the exponent",
         ),
     ),
-    others="a convention of sequences, for fastpe.encode, add_, add and embed",
+    word="convention",
+    call="fastpe.encode, add_, add, embed or PositionalEncoding with convention=NAME",
 )
