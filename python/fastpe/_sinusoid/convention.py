@@ -73,7 +73,7 @@ class Convention(Preset):
     >>> print(fastpe.conventions["opennmt-tf"])
     opennmt-tf: [sin | cos], w_k = 10000^(-k / (n - 1)), n = d / 2
         positions from 1; odd d: error
-        serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder
+        serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder; FunASR SinusoidalPositionEncoder
         source: OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36
     """
 

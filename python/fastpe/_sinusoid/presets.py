@@ -81,7 +81,11 @@ conventions = Registry(
             shift=1.0,
             odd="error",
             first_position=1,
-            serves=("OpenNMT-tf SinusoidalPositionEncoder", "CTranslate2 SinusoidalPositionEncoder"),
+            serves=(
+                "OpenNMT-tf SinusoidalPositionEncoder",
+                "CTranslate2 SinusoidalPositionEncoder",
+                "FunASR SinusoidalPositionEncoder",
+            ),
             source="OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36",
         ),
         Convention(
