@@ -19,8 +19,8 @@ from fastpe._identify.answer import Array, Call, Match, Rows, nonzero
 from fastpe._identify.numbers import call_dtype, digits, measured
 from fastpe._identify.sequences import column_tolerance, frequencies
 
-# The share of the columns that stay the same along one of the axes.
-_least_share = 0.2
+# So many strides of columns are taken for those of axes.
+_likely_strides = 4
 
 
 class _Reading(NamedTuple):
@@ -59,12 +59,15 @@ def _readings(array: Array, tokens: int, rounding: float) -> Iterator[_Reading]:
     cells = array.reshape(-1, d_model)[tokens:]
     count = len(cells)
     divisors = [divisor for divisor in range(2, math.isqrt(count) + 1) if count % divisor == 0]
-    # Cells that are one stride of an axis apart have the same columns of all axes after it.
-    strides = [
-        stride
-        for stride in sorted({*divisors, *(count // divisor for divisor in divisors)}, reverse=True)
-        if np.mean(np.abs(cells[stride].astype(np.float64) - cells[0]) <= 2.0 * rounding) > _least_share
-    ]
+    # The columns of an axis change first where it goes on, a stride of it away; slow ones a multiple of it away.
+    strides_of_columns = np.ones(d_model, np.intp)
+    unchanged = np.ones(d_model, bool)
+    for stride in sorted({1, *divisors, *(count // divisor for divisor in divisors)}):
+        changed = unchanged & (np.abs(cells[stride % count].astype(np.float64) - cells[0]) > 2.0 * rounding)
+        strides_of_columns[changed] = stride
+        unchanged &= ~changed
+    found, columns = np.unique(strides_of_columns[strides_of_columns > 1], return_counts=True)
+    strides = sorted(found[np.argsort(-columns, kind="stable")[:_likely_strides]].tolist(), reverse=True)
     grids: list[tuple[int, ...]] = [(count // stride, stride) for stride in strides]
     grids += [(count // a, a // b, b) for a, b in itertools.combinations(strides, 2) if a % b == 0]
     for grid in grids:
