@@ -28,10 +28,9 @@ _float32_power_error = 2.0**-23
 _largest_tolerance = 0.2
 # How far the points of a row may be off: the rounding of bfloat16 takes a tenth of it.
 _same_phase = 0.05
-# Nobody chooses a base or a scale with a larger logarithm, or one with more digits.
+# Nobody chooses a base or a scale with a larger logarithm.
 _largest_logarithm = 60.0
-_most_digits = 3
-_largest_denominator = 99
+_largest_denominator = 32
 _turns_tried = 512
 _least_step = 1e-12
 
@@ -144,12 +143,10 @@ def nearby(logarithm: float) -> list[float]:
     if abs(logarithm) > _largest_logarithm:
         return []
     value = math.exp(logarithm)
-    quotient = float(Fraction(value).limit_denominator(_largest_denominator))
-    near = [
-        *(few_digits(value, 0.5 * 10.0**-count) for count in (1, 2, 3, 4)),
-        few_digits(value / math.pi, 1e-4) * math.pi,
-    ]
-    return [each for each in dict.fromkeys((*near, quotient)) if each and digits(each) <= _most_digits]
+    round_ones = [few_digits(value, 0.5 * 10.0**-count) for count in (1, 2, 3)]
+    small = Fraction(min(value, 1.0 / value)).limit_denominator(_largest_denominator)
+    quotients = [float(small if value < 1.0 else 1 / small)] if small else []
+    return list(dict.fromkeys((*round_ones, few_digits(value / math.pi, 1e-3) * math.pi, *quotients)))
 
 
 def few_digits(value: float, error: float) -> float:
@@ -159,9 +156,5 @@ def few_digits(value: float, error: float) -> float:
 
 
 def digits(value: float) -> int:
-    """Significant decimal digits, or those of a multiple of pi or of a quotient of small integers."""
-    quotient = Fraction(value).limit_denominator(_largest_denominator)
-    decimals = [value, float(f"{value / math.pi:.15g}")]
-    counts = [max(1, len(repr(float(each)).partition("e")[0].replace(".", "").strip("-0"))) for each in decimals]
-    own = [len(f"{quotient.numerator}{quotient.denominator}")] if float(quotient) == value else []
-    return min(counts[0], 1 + counts[1], *own)
+    """Significant decimal digits, at most 4."""
+    return min(4, len(f"{value:e}".partition("e")[0].rstrip("0").strip("-.").replace(".", "")))

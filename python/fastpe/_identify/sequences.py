@@ -84,7 +84,7 @@ def _changes(convention: Convention) -> dict[str, Any]:
 
 def _complexity(convention: Convention) -> int:
     changes = _changes(convention).items()
-    return sum(2 + min(digits(value), 4) if name in _numbers else 1 for name, value in changes)
+    return sum(2 + digits(value) if name in _numbers else 1 for name, value in changes)
 
 
 def _title(convention: Convention, *also: str) -> str:
