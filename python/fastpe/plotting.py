@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._extras import needed
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import Scaling
 from fastpe._sinusoid.encoder import PositionalEncoding
@@ -214,12 +215,8 @@ def _axes(ax: Axes | None, drawn: Any, name: str = "encoding", kind: type = Posi
         raise TypeError(f"{name} is a {type(drawn).__name__}, expected a fastpe.{kind.__name__}; make one")
     if ax is not None:
         return ax
-    try:
+    with needed("fastpe.plotting", "matplotlib", "matplotlib"):
         from matplotlib import pyplot
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "fastpe.plotting needs matplotlib: pip install matplotlib", name="matplotlib"
-        ) from None
     return pyplot.subplots(layout="constrained")[1]
 
 
