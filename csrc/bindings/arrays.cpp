@@ -131,7 +131,7 @@ void refuse_long_integers(PyObject* array, const char* name) {
       place = joined({index % parts_of(array).dimensions[axis], place.empty() ? "" : ", ", place});
       index /= parts_of(array).dimensions[axis];
     }
-    refuse_value(name, {"[", place, "] is ", repr_of(element.get())}, {within_limit});
+    refuse_value(name, {"[", place, "] is ", repr_of(element.get())}, {position_limit}, {why_limited});
   }
   if (PyErr_Occurred() != nullptr) throw PythonError{};
 }

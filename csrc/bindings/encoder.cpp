@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The class Encoder, and functions about arrays for those that are written in Python.
+// The class Encoder.
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "call.h"
 #include "fastpe/operations/add.h"
@@ -233,7 +232,7 @@ std::unique_ptr<BoundEncoder> make_encoder(PyObject* arguments, PyObject* keywor
   Spec spec;
   spec.d_model = d_model;
   spec.frequencies = {frequency_count, base, exponent_denominator, freq_scale, doubles_from(freqs)};
-  spec.frequencies.arguments = "d_model, base, freq_scale and freqs";
+  spec.frequencies.arguments = "d_model, base and freq_scale";
   spec.interleaved = interleaved != 0;
   spec.cosine_first = cosine_first != 0;
   spec.output_scale = output_scale;

@@ -91,8 +91,8 @@ PyObject* checked_output(PyObject&, const OutputArguments& a) {
   PyObject* const out = is_given(a.out) ? array_of(a.out, "out", made) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const Object lengths = checked(PySequence_Tuple(a.shape));
-  if (PyTuple_GET_SIZE(lengths.get()) > Shape::most_axes) {
-    refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most 64"});
+  if (PyTuple_GET_SIZE(lengths.get()) > max_axes) {
+    refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most ", max_axes});
   }
   std::vector<PyObject*> inputs;
   for (Py_ssize_t i = 0; i < a.inputs.count; ++i) inputs.push_back(array_of(a.inputs.items[i], "an input", made));

@@ -168,7 +168,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     require_disjoint(out[0].view, out[1].view);
   }
   if (form.is_angles) {
-    finish(call, AngleRows(self.core, self.axes.of_frequency.data()), Write(written[0], given[0] == nullptr));
+    finish(call, AngleRows(self.core, self.axes), Write(written[0], given[0] == nullptr));
   } else {
     const WriteTables write(written, form.table, self.pairs, given[0] == nullptr);
     self.with_rows(self.factor, [&](const Source& source) { finish(call, source, write); });
@@ -426,7 +426,7 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
   frequencies.base = base;
   frequencies.exponent_denominator = static_cast<double>(rotary_dim / 2);
   frequencies.given = doubles_from(freqs);
-  frequencies.arguments = "base, scaling and freqs";
+  frequencies.arguments = "base and scaling";
   return std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
                                        axes_from(axes, rotary_dim / 2), form_named(form), max_len_from(max_len));
 }

@@ -33,7 +33,7 @@ std::optional<std::int64_t> integer_argument(PyObject* object) {
 std::optional<std::int64_t> position_argument(PyObject* object, const char* name) {
   const std::optional<std::int64_t> value = integer_argument(object);
   if (value && (*value > max_position || *value < -max_position)) {
-    refuse_value(name, {"is ", repr_of(object)}, {within_limit});
+    refuse_value(name, {"is ", repr_of(object)}, {position_limit}, {why_limited});
   }
   return value;
 }
@@ -87,9 +87,8 @@ int threads_from(PyObject* object) {
 }
 
 std::int64_t seq_axis_from(PyObject* object) {
-  constexpr std::int64_t most_axes = 64;  // of a NumPy array
   const std::optional<std::int64_t> axis = integer_argument(object);
-  if (!axis || *axis < -most_axes || *axis > most_axes) {
+  if (!axis || *axis < -max_axes || *axis > max_axes) {
     refuse(axis ? ErrorKind::value : ErrorKind::type, "seq_axis", {"is ", repr_of(object)},
            {"an int, an axis of x other than the last"}, {});
   }

@@ -15,12 +15,10 @@ namespace fastpe::bindings {
 
 inline bool is_given(PyObject* object) { return object != nullptr && object != Py_None; }
 
-// An int that is no bool, saturated where it does not fit; nothing where it is no int.
+// An int that is not a bool, saturated where it does not fit; nothing for anything else.
 std::optional<std::int64_t> integer_argument(PyObject* object);
 
 // The same where it is to be a position, or the difference of two.
-inline constexpr const char* within_limit =
-    "magnitude at most 2**53; beyond it not every integer has a float64 of its own";
 std::optional<std::int64_t> position_argument(PyObject* object, const char* name);
 
 // How many positions there are; nothing where the object is to be an array of them.

@@ -10,6 +10,7 @@
 
 namespace fastpe {
 
+constexpr int max_axes = 64;  // of a NumPy array
 constexpr int max_item_axes = 8;
 
 // Objects one after the other that somebody else owns.

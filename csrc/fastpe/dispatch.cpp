@@ -5,11 +5,17 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "cpuid.h"
 #include "error.h"
 
-namespace fastpe {
+#if defined(FASTPE_HAVE_AVX2)
+#if defined(_MSC_VER)
+#include <intrin.h>
+#else
+#include <cpuid.h>
+#endif
+#endif
 
+namespace fastpe {
 namespace {
 
 struct InstructionSet {
@@ -21,6 +27,24 @@ struct InstructionSet {
 bool always() { return true; }
 
 #if defined(FASTPE_HAVE_AVX2)
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+// What the processor says about itself; all zero where it does not know the leaf.
+Registers cpuid(unsigned leaf) {
+  Registers r;
+#if defined(_MSC_VER)
+  int values[4];
+  __cpuidex(values, static_cast<int>(leaf), 0);
+  r = {static_cast<unsigned>(values[0]), static_cast<unsigned>(values[1]), static_cast<unsigned>(values[2]),
+       static_cast<unsigned>(values[3])};
+#else
+  __get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx);
+#endif
+  return r;
+}
 
 // Which register states the operating system saves; the processor's own word for AVX is not enough.
 unsigned long long saved_states() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is wrong with an argument, as fields. The sentence is worded here, and nowhere else.
+// What is wrong with an argument, as fields. The core words its sentences here; the package does the same for its own.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ std::string joined(Text parts);
   refuse(ErrorKind::type, argument, found, expected, remedy);
 }
 
-// Where the element (.. index of the axes .., l) of an array is, for `found`: "[2, 7]".
+// The place of an element, for `found`: "[2, 7]". `index` counts through `axes`, and `l` is the last index.
 std::string place_of(const Axes& axes, std::int64_t index, std::int64_t l);
 
 }  // namespace fastpe

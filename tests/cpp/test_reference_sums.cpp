@@ -111,7 +111,7 @@ std::string sum_of(const Line& line, int threads) {
     const RotatedArray array{read_only(view), view};
     testing::run_at(encoder, Rotate({&array, 1}, 1, pairing), positions, threads);
   } else if (is_angles) {
-    run({AngleRows(encoder.core, nullptr), Write(view, false), positions, Validity{}, threads}, nullptr);
+    run({AngleRows(encoder.core, FrequencyAxes{}), Write(view, false), positions, Validity{}, threads}, nullptr);
   } else if (is_rotary) {
     write_tables(encoder, line.convention, view, positions, threads);
   } else {

@@ -24,20 +24,19 @@ Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::in
   return {"offset", joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
 
-void require_row(const Source& source, const Number& position, const Origin& origin) {
+void require_position(const Source& source, const Number& position, const Origin& origin) {
   const PositionRange& range = source.range;
   if (range.has(position)) return;
   if (range.has_fractions) {
-    refuse_value(origin.argument, {origin.found, position}, {"a finite position of magnitude at most 2**53"},
-                 {"beyond it not every integer has a float64 of its own"});
+    refuse_value(origin.argument, {origin.found, position}, {"a finite position of ", position_limit}, {why_limited});
   }
   refuse(ErrorKind::index, origin.argument, {origin.found, position},
          {"an integer from 0 to ", range.highest, ", the last row of the table"},
          {"pass a longer table or smaller positions"});
 }
 
-// The bounds of rows that all count from offsets, if they are good. In decoding, there are many such rows with one
-// position each.
+// The bounds of rows that all count from offsets, if all are in the source's range. In decoding, there are many such
+// rows with one position each.
 std::optional<PositionBounds> bounds_of_counted_rows(const Call& call, Poller& poller) {
   const Positions& p = call.positions;
   const OperationShape& shape = call.operation.shape();
@@ -73,24 +72,24 @@ PositionBounds check_positions(const Call& call, Poller& poller) {
           const Number& coordinate = span.coordinates[i];
           if (!source.range.has(coordinate)) {
             const std::string place = place_of(p.value_axes, row, span.l);
-            require_row(source, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
+            require_position(source, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
           }
           bounds.add(coordinate);
         }
         return;
       }
-      if (span.is_one_position() || !span.position.is_integer) {
-        if (!source.range.has(span.position)) require_row(source, span.position, origin_of(p, row, span, span.l));
+      if (span.is_one_position()) {
+        if (!source.range.has(span.position)) require_position(source, span.position, origin_of(p, row, span, span.l));
         bounds.add(span.position);
         return;
       }
       if (span.lowest() < source.range.lowest || span.highest() > source.range.highest) {
         // The message names the first bad row: the span's first row, or the row after the last good position.
-        require_row(source, span.position, origin_of(p, row, span, span.l));
+        require_position(source, span.position, origin_of(p, row, span, span.l));
         const bool is_descending = span.step == Span::Step::descending;
         const std::int64_t first = span.position.integer;
         const std::int64_t i = is_descending ? first - source.range.lowest + 1 : source.range.highest - first + 1;
-        require_row(source, number_of(is_descending ? first - i : first + i), origin_of(p, row, span, span.l + i));
+        require_position(source, number_of(is_descending ? first - i : first + i), origin_of(p, row, span, span.l + i));
       }
       bounds.add(span);
     };
@@ -134,8 +133,8 @@ void check_lengths(const Call& call, Poller& poller) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const std::int64_t length = lengths.integer_at(row, 0);
     if (length < 0 || length > shape.seq_len) {
-      refuse_value("lengths", {place_of({}, 0, row), " is ", lengths.at(row, 0)},
-                   {"0 to the sequence length, ", shape.seq_len});
+      const std::string place = lengths.row_stride_bytes == 0 ? "" : place_of({}, 0, row) + " ";
+      refuse_value("lengths", {place, "is ", lengths.at(row, 0)}, {"0 to the sequence length, ", shape.seq_len});
     }
     poller.pass(1);
   }

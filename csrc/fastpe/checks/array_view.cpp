@@ -152,14 +152,14 @@ bool is_same_memory(const ArrayView& a, const ArrayView& b) {
          std::equal(a.strides_bytes, a.strides_bytes + a.axes, b.strides_bytes);
 }
 
-void require_apart(const ArrayView& a, const ArrayView& b, const char* exception) {
+void require_apart(const ArrayView& a, const ArrayView& b, const char* unless) {
   const Overlap overlap = overlap_of(strided(a), strided(b));
   if (overlap == Overlap::none) return;
   const bool is_known = overlap == Overlap::some;
   refuse_value(a.name,
                {is_known ? "shares memory with " : "may share memory with ", b.name,
                 is_known ? "" : ", whose strides are too irregular to tell"},
-               {"arrays apart from each other", exception}, {"pass a copy of one"});
+               {"arrays apart from each other", unless}, {"pass a copy of one"});
 }
 
 void require_shape(const ArrayView& array, const Shape& shape) {
@@ -173,7 +173,8 @@ int seq_axis_of(const ArrayView& array, const std::int64_t* seq_axis, const char
                  {"at least two axes, [L, ", last_axis, "] or [B, .., L, ", last_axis, "]"},
                  {"pass ", array.name, array.axes == 0 ? "[None, None]" : "[None]"});
   }
-  if (array.axes - 2 > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most 10"});
+  if (array.axes - 2 > max_item_axes)
+    refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes + 2});
   if (seq_axis == nullptr) return array.axes - 2;
   const std::int64_t axis = *seq_axis < 0 ? *seq_axis + array.axes : *seq_axis;
   if (axis < 0 || axis >= array.axes - 1) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -54,15 +53,10 @@ struct ArrayView {
   bool is_empty() const { return std::find(shape, shape + axes, 0) != shape + axes; }
 };
 
-// The lengths of an array that is to be made, of as many axes as NumPy has and two more.
+// The lengths of an array that is to be made: of as many axes as an array of positions has, and columns and pairs.
 class Shape {
  public:
-  static constexpr int most_axes = 66;
-
   Shape() = default;
-  Shape(std::initializer_list<std::ptrdiff_t> lengths) {
-    for (const std::ptrdiff_t length : lengths) add_axis(length);
-  }
   explicit Shape(const ArrayView& array) : axes_(array.axes) {
     std::copy(array.shape, array.shape + array.axes, lengths_);
   }
@@ -77,7 +71,7 @@ class Shape {
   void require_bytes_countable(std::int64_t bytes_of_element) const;
 
  private:
-  std::ptrdiff_t lengths_[most_axes];
+  std::ptrdiff_t lengths_[max_axes + 2];
   int axes_ = 0;
 };
 
@@ -107,9 +101,9 @@ void require_writable(const ArrayView& array, const char* instead);
 // The same elements in the same place.
 bool is_same_memory(const ArrayView& a, const ArrayView& b);
 // A ValueError where the two share memory, or may: strides can be too irregular to tell.
-void require_apart(const ArrayView& a, const ArrayView& b, const char* exception);
-inline void require_disjoint(const ArrayView& a, const ArrayView& b, const char* exception = "") {
-  if (a.is_given() && b.is_given()) require_apart(a, b, exception);
+void require_apart(const ArrayView& a, const ArrayView& b, const char* unless);
+inline void require_disjoint(const ArrayView& a, const ArrayView& b, const char* unless = "") {
+  if (a.is_given() && b.is_given()) require_apart(a, b, unless);
 }
 
 // ---- Shapes

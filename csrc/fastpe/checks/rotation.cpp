@@ -2,7 +2,9 @@
 #include "rotation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <limits>
 
 #include "fastpe/error.h"
 #include "fastpe/sources/rotary_tables.h"
@@ -22,6 +24,56 @@ const char* per_row_argument(const RowArguments& arguments, int coordinate_count
   if (differs(arguments.lengths, 1)) return arguments.lengths.name;
   if (differs(arguments.positions, coordinate_count > 0 ? 3 : 2)) return arguments.positions.name;
   return differs(arguments.mask, 2) ? arguments.mask.name : nullptr;
+}
+
+// Whether tables have each column twice, which no table of pairs has: its halves are alike, or its neighbours.
+enum class Twins { none, tiled, repeated };
+// Whether every row has column k * step again `distance` columns further. The last row is the first that is compared:
+// in a table of pairs its first column tells. Cells on the diagonal of a grid have equal halves, too, so several rows
+// are needed, and rows whose columns are all alike say nothing, as those of position 0 and of padding.
+bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t twins, std::int64_t step,
+               std::int64_t distance) {
+  constexpr std::int64_t fewest_rows = 3;
+  const std::int64_t bytes = element_bytes(cosines.dtype);
+  std::int64_t telling_rows = 0;
+  for (std::int64_t row = cosines.rows - 1; row >= 0; --row) {
+    const auto are_equal = [&](std::int64_t one, std::int64_t other, std::int64_t columns) {
+      const char *const cosine = cosines.row(row), *const sine = sines.row(row);
+      const auto size = static_cast<std::size_t>(columns * bytes);
+      return std::memcmp(cosine + one * bytes, cosine + other * bytes, size) == 0 &&
+             std::memcmp(sine + one * bytes, sine + other * bytes, size) == 0;
+    };
+    const bool are_all_alike = are_equal(0, 1, 2 * twins - 1);
+    if (are_all_alike) continue;
+    for (std::int64_t k = 0; k < twins; ++k) {
+      if (!are_equal(k * step, k * step + distance, 1)) return false;
+    }
+    ++telling_rows;
+  }
+  return telling_rows >= fewest_rows;
+}
+
+Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns) {
+  const std::int64_t half = columns / 2;
+  if (columns % 2 != 0) return Twins::none;
+  if (has_twins(cosines, sines, half, 1, half)) return Twins::tiled;
+  return has_twins(cosines, sines, half, 2, 1) ? Twins::repeated : Twins::none;
+}
+
+// Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
+bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns) {
+  constexpr double rounding = 1e-4;  // of float32, with room to spare
+  double least = std::numeric_limits<double>::infinity(), most = 0.0;
+  bool are_all_same = true;
+  for (std::int64_t k = 0; k < columns; ++k) {
+    const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
+    const double squared_radius = cosine * cosine + sine * sine;
+    if (!(squared_radius > 0.0)) return false;
+    least = std::min(least, squared_radius);
+    most = std::max(most, squared_radius);
+    are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
+  }
+  return !are_all_same && most <= least * (1.0 + rounding);
 }
 
 bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {

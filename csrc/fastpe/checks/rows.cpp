@@ -108,7 +108,7 @@ NumberType number_type_of(const ArrayView& array, Numbers numbers) {
 
 NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
   const NumberType type = number_type_of(array, numbers);
-  if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most 8"});
+  if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes});
   if (array.axes > 1 && !array.is_contiguous) {
     refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
                  {"pass ", array.name, ".copy()"});

@@ -2,7 +2,6 @@
 #include "gather.h"
 
 #include <algorithm>
-#include <string>
 
 #include "copy.h"
 #include "fastpe/error.h"
@@ -13,7 +12,7 @@ namespace {
 OperationShape shape_of(const Rows& out, std::int64_t rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, rows);
   shape.reads_items = true;
-  shape.may_bypass_cache = !is_new;
+  shape.may_be_non_temporal = !is_new;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
   return shape;
 }

@@ -57,7 +57,7 @@ class Rotate final : public Operation {
   bool rotates_all() const;
 
   Slice<RotatedArray> arrays_;
-  const Pairing& pairing_;
+  const Pairing& pairing_;  // outlives the operation
 };
 
 }  // namespace fastpe

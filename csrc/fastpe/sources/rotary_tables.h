@@ -21,11 +21,4 @@ class RotaryTables final : public Source {
   std::int64_t pairs_;
 };
 
-// Whether tables have each column twice, which no table of pairs has: its halves are alike, or its neighbours.
-enum class Twins { none, tiled, repeated };
-Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns);
-
-// Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
-bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns);
-
 }  // namespace fastpe

@@ -123,5 +123,6 @@ grid_conventions = Registry(
             source="facebookresearch/pytorch3d:pytorch3d/renderer/implicit/harmonic_embedding.py @176912d9",
         ),
     ),
-    others="a convention of grids, for fastpe.encode_grid and encode_coordinates",
+    word="convention",
+    call="fastpe.encode_grid or encode_coordinates with convention=NAME",
 )

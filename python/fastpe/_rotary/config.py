@@ -238,18 +238,13 @@ def _made_by_convention(model_type: str) -> str:
     """What is said of a model without a rotary embedding whose positional encoding is known."""
     from fastpe._sinusoid.presets import conventions  # which only errors need
 
-    use = conventions.known_use(model_type)
-    return f"; {use}" if use else ""
+    return "".join(f"; {served}" for served in conventions.serving(model_type))
 
 
 def _near_type(model_type: str, known: Iterable[str]) -> str:
     """What is said of a known type with a similar name."""
-    from fastpe._rotary.layout_presets import rotary_layouts  # which few calls need
-
-    if layout := next((name for name in rotary_layouts if model_type.startswith(name)), None):
-        return f"; if it has positions of several coordinates, use fastpe.rotary_layouts[{layout!r}]"
     guess = model_guess(model_type, known, quote='"')
-    return f"; {guess}" if guess else ""
+    return f"; {guess}" if guess else "; print(fastpe.rotary_layouts) for models of images and videos"
 
 
 class _Model:

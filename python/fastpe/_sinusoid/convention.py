@@ -16,6 +16,7 @@ import math
 from typing import Any, Literal, get_args
 
 from fastpe._arguments import choice, flag, integer, is_number, number, text, texts
+from fastpe._errors import refused
 from fastpe._registry import Preset
 
 Layout = Literal["interleaved", "concatenated"]
@@ -72,7 +73,7 @@ class Convention(Preset):
     >>> print(fastpe.conventions["opennmt-tf"])
     opennmt-tf: [sin | cos], w_k = 10000^(-k / (n - 1)), n = d / 2
         positions from 1; odd d: error
-        serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder
+        serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder; FunASR SinusoidalPositionEncoder
         source: OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36
     """
 
@@ -113,9 +114,12 @@ class Convention(Preset):
         if d_model % 2 == 0 or self.odd == "pad":
             return d_model // 2
         if self.odd == "error":
-            raise ValueError(
-                f"d_model is {d_model}, expected an even number: convention {self.name!r} defines no odd width; "
-                f"choose another convention or replace its odd= field"
+            raise refused(
+                ValueError,
+                "d_model",
+                f"is {d_model}",
+                f"an even number: convention {self.name!r} defines no odd width",
+                "choose another convention or replace its odd= field",
             )
         return d_model // 2 + 1
 
@@ -177,12 +181,6 @@ class Convention(Preset):
     def _counting(self) -> str:
         return f"positions from {self.first_position}; odd d: {self.odd}"
 
-    def __str__(self) -> str:
-        """Describe the formula, the systems it serves and its source."""
-        from fastpe._sinusoid.presets import conventions  # a file that needs this one
-
-        return self._described(conventions)
-
 
 def functions_text(convention: Convention) -> str:
     """The two functions in the order of the columns."""
@@ -215,6 +213,6 @@ def with_overrides(convention: Convention, base: float | None, freq_scale: float
 def refuse_frequencies_twice(base: float | None, freq_scale: float | None) -> None:
     """A ValueError where frequencies are given, and so is what they would follow from."""
     if base is not None or freq_scale is not None:
-        raise ValueError(
-            "freqs and base or freq_scale were both given, expected one; freqs are the frequencies themselves"
+        raise refused(
+            ValueError, "freqs", "and base or freq_scale were both given", "one", "freqs are the frequencies themselves"
         )

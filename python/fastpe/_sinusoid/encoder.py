@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import conversion, integer, number, numbers, shown
+from fastpe._errors import refused
 from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
@@ -92,8 +93,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
         given = _given_frequencies(freqs, base, freq_scale, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
-            raise ValueError(
-                f"shift is {chosen.shift}, expected less than the {denominator + chosen.shift} frequencies"
+            raise refused(
+                ValueError, "shift", f"is {chosen.shift}", f"less than the {denominator + chosen.shift} frequencies"
             )
         super().__init__(
             d_model=width,
@@ -171,18 +172,21 @@ class PositionalEncoding(Immutable, _core.Encoder):
         """
         table = _core.array(pe, "pe")
         if table.ndim < 1 or table.shape[-1] != self.d_model:
-            raise ValueError(f"pe has shape {list(table.shape)}, expected [.., {self.d_model}], d_model columns")
+            raise refused(ValueError, "pe", f"has shape {list(table.shape)}", f"[.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
-            raise TypeError(
-                f"pe has dtype {table.dtype}, expected float32 or float64{conversion(table, 'pe', 'float32')}"
+            raise refused(
+                TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", conversion(table, "pe", "float32")
             )
         if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
-            raise ValueError(
-                f"d_model is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone; "
-                f"use an even width, or encode the positions"
+            raise refused(
+                ValueError,
+                "d_model",
+                f"is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone",
+                "",
+                "use an even width, or encode the positions",
             )
         if not abs(number("k", k)) <= 2**53:
-            raise ValueError(f"k is {shown(k)}, expected a finite shift of magnitude at most 2**53")
+            raise refused(ValueError, "k", f"is {shown(k)}", "a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
         sines, cosines = self.convention.columns(self.d_model)
         wide = table.astype(np.float64)
@@ -228,7 +232,7 @@ def _given_frequencies(
     refuse_frequencies_twice(base, freq_scale)
     array = numbers("freqs", freqs, f"[{count}] numbers")
     if array.shape != (count,):
-        raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
+        raise refused(ValueError, "freqs", f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
     return tuple(array.tolist())
 
 

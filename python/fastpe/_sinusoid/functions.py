@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._errors import refused
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
@@ -36,7 +37,7 @@ def _refuse_frequencies(name: str, base: float | None, freq_scale: float | None,
     """A ValueError where a learned table is given, and so are the frequencies that it replaces."""
     for other, value in (("base", base), ("freq_scale", freq_scale), ("freqs", freqs)):
         if value is not None:
-            raise ValueError(f"{name} and {other} were both given, expected one; a learned table has no frequencies")
+            raise refused(ValueError, name, f"and {other} were both given", "one", "a learned table has no frequencies")
 
 
 def encode(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import flag, number
+from fastpe._errors import renamed
 from fastpe._sinusoid.functions import encode
 from fastpe._sinusoid.presets import conventions
 
@@ -23,7 +23,6 @@ _names_here = {
     "freq_scale": "scale",
     "base": "max_period",
 }
-_their_names = re.compile(rf"\b({'|'.join(_names_here)})\b")
 
 
 def timestep_embedding(
@@ -102,7 +101,4 @@ def timestep_embedding(
     try:
         return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)
     except (TypeError, ValueError) as error:
-        message = _their_names.sub(lambda found: _names_here[found[0]], str(error))
-        if message == str(error):
-            raise
-        raise type(error)(message) from None
+        raise renamed(error, _names_here) from None

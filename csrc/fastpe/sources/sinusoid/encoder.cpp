@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <new>
-#include <string>
 #include <utility>
 
 #include "blocks.h"

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <string>
 
 #include "fastpe/error.h"
 #include "wide.h"
@@ -70,8 +68,8 @@ void pad(DoubleDoubles& values, std::size_t padding) {
 void require_representable(double frequency, std::int64_t k, const char* arguments) {
   const double magnitude = std::fabs(frequency);
   if (!(magnitude < 0x1p45) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
-    refuse_value("", {"frequency ", k, " is ", frequency, " radians per position"},
-                 {"0 or a magnitude of at least 2**-96 and below 2**45"}, {"check ", arguments});
+    refuse_value(arguments, {"make frequency ", k, " ", frequency, " radians per position"},
+                 {"0 or a magnitude of at least 2**-96 and below 2**45"});
   }
 }
 
@@ -81,7 +79,7 @@ Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows,
   if (!spec.given.empty()) {
     std::int64_t k = 0;
     for (const double frequency : spec.given) {
-      require_representable(frequency, k++, arguments);
+      require_representable(frequency, k++, "freqs");
       push_frequency(result, Wide::of_double(std::fabs(frequency)), frequency < 0 ? -1.0 : 1.0, block_rows);
     }
   } else if (spec.frequency_count > 0) {

@@ -18,7 +18,11 @@ class Sinusoids final : public Source {
         cache_(cache),
         first_column_(first_column) {}
 
-  TableView find(DType dtype, const PositionBounds& bounds) const override;
+  TableView find(DType dtype, const PositionBounds& bounds) const override {
+    TableView rows = cache_ == nullptr ? TableView{} : cache_->find(dtype, bounds);
+    if (rows.data != nullptr) rows.data += first_column_ * element_bytes(dtype);
+    return rows;
+  }
   void keep(DType dtype, const PositionBounds& bounds, int max_threads,
             Interruption* interruption) const noexcept override {
     if (cache_ != nullptr) cache_->keep(dtype, bounds, max_threads, interruption);
