@@ -192,6 +192,9 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         seq_len: int | None = None,
         interleaved: bool | None = None,
         axes: bool = False,
+        base: float | None = None,
+        scaling: Mapping[str, Any] | None = None,
+        rotary_dim: int | None = None,
         max_len: int | None = None,
     ) -> RotaryEmbedding:
         """Make the embedding of a model from its config.json.
@@ -260,7 +263,17 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         """
         from fastpe._rotary.config import read_config  # most programs that rotate never need it
 
-        arguments = read_config(config, layer_type=layer_type, seq_len=seq_len, interleaved=interleaved, axes=axes)
+        arguments = read_config(
+            config,
+            layer_type=layer_type,
+            seq_len=seq_len,
+            interleaved=interleaved,
+            axes=axes,
+            base=base,
+            scaling=scaling,
+            rotary_dim=rotary_dim,
+        )
+        arguments.pop("head_dim", None)
         return cls(**arguments, max_len=max_len)
 
     @property

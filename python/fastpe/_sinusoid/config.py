@@ -1,0 +1,2 @@
+def use_of(model_type: str) -> str:
+    return ""
