@@ -103,7 +103,9 @@ def is_other_part(name: str, value: Json) -> bool:
 class Keys:
     """The keys of a config that speak of rotation and are not read, without those whose arguments are given."""
 
-    def __init__(self, config: Json, outer: tuple[Json, ...], *, read: AbstractSet[str], given: AbstractSet[str]) -> None:
+    def __init__(
+        self, config: Json, outer: tuple[Json, ...], *, read: AbstractSet[str], given: AbstractSet[str]
+    ) -> None:
         self._given = given
         self._found = [*_speaking(config, read)]
         for level in outer:
