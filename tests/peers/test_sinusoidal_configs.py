@@ -6,9 +6,13 @@ Run it with ``pytest -m peers tests/peers/test_sinusoidal_configs.py``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import inspect
 import logging
+import pathlib
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -193,3 +197,87 @@ def test_defaults_and_scales_of_the_classes() -> None:
         config = kinds[model_type]()
         for key, value in row["defaults"].items():
             assert getattr(config, key, None) == value, (model_type, key)
+
+
+# Learned tables
+
+# One layer is enough.
+LAYERS = (
+    *("num_hidden_layers", "encoder_layers", "decoder_layers", "n_layer", "n_layers", "num_layers"),
+    *("num_encoder_layers", "num_decoder_layers"),
+)
+# The first row for tokens is looked up in the part of text; these models need other inputs, or have no such part.
+NOT_RUN = {
+    *("bridgetower_vision_model", "dpr", "idefics_vision", "layoutlmv2", "lxmert", "minicpm_ocr_vision"),
+    *("minicpmv4_6_vision", "minicpmv4_7_vision", "moss_transcribe_diarize_audio", "perceiver", "siglip2_vision_model"),
+    *("smolvlm_vision", "idefics2_vision", "idefics3_vision", "vilt", "voxtral_encoder", "audioflamingo3_encoder"),
+    *("qwen2_audio_encoder", "cohere_asr", "fine_acoustics", "clvp", "ibert", "layoutxlm", "xmod"),
+}
+LEARNED = sorted({*table()["learned"]} - NOT_RUN)
+
+
+def first_row(model_type: str, **given: Any) -> int:
+    """The row of a learned table that a model of this type looks up for its first token or patch."""
+    torch = pytest.importorskip("torch")
+    kind = importlib.import_module("tools.rotary_models").configurations()[model_type]
+    folder = pathlib.Path(inspect.getfile(kind)).parent
+    config = kind(**{key: value for key, value in given.items() if key in kind.__dataclass_fields__})
+    for key in {*LAYERS} & {*kind.__dataclass_fields__}:
+        setattr(config, key, 1)
+    for source in sorted(folder.glob("modeling_*.py")):
+        module = importlib.import_module(f"transformers.models.{folder.name}.{source.stem}")
+        for name, model in sorted(vars(module).items(), key=lambda item: len(item[0])):
+            is_model = (
+                inspect.isclass(model)
+                and name.endswith(("Model", "Decoder", "ForCausalLM"))
+                and "PreTrained" not in name
+            )
+            if is_model and getattr(model, "config_class", None) is kind:
+                rows = looked_up(torch, model(config).eval(), config)
+                if rows:
+                    return rows[0]
+    raise ValueError(f"no model of {model_type} was run")
+
+
+def looked_up(torch: Any, model: Any, config: Any) -> list[int]:
+    """The rows of its table of positions, in the order in which they are looked up."""
+    tables = {
+        id(module.weight)
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Embedding)
+        and re.search("po?s|wpe", f"{type(module).__name__}{name.rsplit('.')[-1]}", re.IGNORECASE)
+    }
+    seen: list[int] = []
+    real = torch.nn.functional.embedding
+
+    def spy(ids: Any, weight: Any, *arguments: Any, **options: Any) -> Any:
+        if id(weight) in tables:
+            seen.extend(ids.flatten().tolist())
+        return real(ids, weight, *arguments, **options)
+
+    takes = inspect.signature(model.forward).parameters
+    tokens = torch.full((1, 5), 7)
+    size = getattr(config, "image_size", 224)
+    size = size if isinstance(size, int) else size[0]
+    image = {"pixel_values": torch.zeros(1, getattr(config, "num_channels", 3), size, size)}
+    inputs = {"input_ids": tokens} if "input_ids" in takes else image
+    if "decoder_input_ids" in takes:
+        inputs["decoder_input_ids"] = tokens
+    torch.nn.functional.embedding = spy
+    try:
+        with torch.no_grad(), contextlib.suppress(Exception):  # what follows the table may need more
+            model(**inputs)
+    finally:
+        torch.nn.functional.embedding = real
+    return seen
+
+
+@pytest.mark.parametrize("model_type", LEARNED)
+def test_first_rows_of_learned_tables(model_type: str) -> None:
+    modeling("bert")
+    offset = table()["learned"][model_type]
+    if isinstance(offset, int):
+        assert first_row(model_type) == offset
+    else:
+        for pad in (1, 3):
+            assert first_row(model_type, pad_token_id=pad) == pad + 1

@@ -62,9 +62,12 @@ def read_config(
         read=_read_keys(found),
         given={name for name, value in given.items() if value is not None},
     )
-    for role in ("without", "switch", "kind", "scaling", "base factor"):
+    for role in ("without", "switch", "kind", "base factor"):
         keys.require(role)
     keys.require("other", True)
+    count = found.config.get("num_hidden_layers")
+    # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
+    keys.require("scaling", *([list(range(count))] if isinstance(count, int) and 0 < count < 1000 else []))
     layer = _Layer(found, layer_type)
     if pairing is None:
         pairing = layer.pairing()

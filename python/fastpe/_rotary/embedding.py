@@ -238,7 +238,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
 
         Notes
         -----
-        Keys mean what they mean in transformers 5.23 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
+        Keys mean what they mean in transformers 5.24 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
         the defaults of missing keys are those of the model's configuration class there. The page about rotary embeddings
         says which keys other systems read in another way.
 
