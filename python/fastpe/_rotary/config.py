@@ -62,9 +62,8 @@ def read_config(
         read=_read_keys(found),
         given={name for name, value in given.items() if value is not None},
     )
-    for role in ("without", "switch", "kind", "base factor"):
+    for role in ("without", "switch", "kind", "other", "base factor"):
         keys.require(role)
-    keys.require("other", True)
     count = found.config.get("num_hidden_layers")
     # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
     keys.require("scaling", *([list(range(count))] if isinstance(count, int) and 0 < count < 1000 else []))
@@ -81,7 +80,8 @@ def read_config(
     else:
         head, width = layer.head(), read_rotary_dim(rotary_dim)
     own_base = None
-    if base is None and (scaling is None or scaling.get("rope_theta") is None):
+    has_base = base is not None or (isinstance(scaling, Mapping) and scaling.get("rope_theta") is not None)
+    if not has_base:
         own_base = layer.base()
         keys.require("base", own_base)
     if base is None:

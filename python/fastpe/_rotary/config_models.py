@@ -197,7 +197,7 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
             found = f'has no model_type but a "{key}", as {what} has'
             raise refused(ValueError, "config", found, "what a config.json has", remedy)
     if model_type is not None:
-        refuse_known(model_type)
+        refuse_known(model_type, part)
     if interleaved is None:
         raise refused(
             ValueError,
@@ -212,7 +212,7 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
     return Found(part, dataclasses.replace(unknown, rotary_dim=exact), outer)
 
 
-def refuse_known(model_type: str) -> None:
+def refuse_known(model_type: str, config: Json) -> None:
     """Refuse a model that has no rotary embedding of one coordinate, and say what it has."""
     from fastpe._sinusoid.config import use_of  # which needs this file for its own models
 
@@ -225,6 +225,11 @@ def refuse_known(model_type: str) -> None:
     if model_type in told:
         raise refused(ValueError, "model_type", f"is {model_type!r}", remedy=told[model_type])
     use = use_of(model_type)
+    kind = config.get("position_embedding_type")
+    if use and kind in ("alibi", "rope", "rotary"):
+        # Models with code of their own, as of Jina, have the model_type of BERT.
+        found = f"is {model_type!r}, which has no position_embedding_type of {kind!r} in transformers"
+        raise refused(ValueError, "model_type", found, remedy="use RotaryEmbedding(rotary_dim, ..) if it is rotated")
     if use or model_type in table()["without"]:
         remedy = use or (
             "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
