@@ -76,7 +76,7 @@ class RotaryOptions:
 
 def _require_config(name: str) -> None:
     """Refuse what is no file, with a remedy for a shell."""
-    from fastpe._rotary.config import may_be_on_a_hub
+    from fastpe._rotary.config_file import may_be_on_a_hub
 
     if os.path.exists(name):
         return

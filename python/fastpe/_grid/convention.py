@@ -63,7 +63,7 @@ class GridConvention(Preset):
     hf2d: axis 0 (sin | cos), axis 1 (sin | cos); w_k = 10000^(-k / n), n per axis
         coordinates from 0
         serves: transformers build_2d_sinusoidal_position_embedding (RT-DETR, D-FINE)
-        source: huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.23
+        source: huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.24
     """
 
     name: str

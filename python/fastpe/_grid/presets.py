@@ -36,7 +36,7 @@ grid_conventions = Registry(
             _concat,
             axis_order=(0, 1),
             serves=("transformers build_2d_sinusoidal_position_embedding (RT-DETR, D-FINE)",),
-            source="huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.23",
+            source="huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.24",
         ),
         GridConvention(
             "diffusers3d",

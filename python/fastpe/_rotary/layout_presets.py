@@ -50,7 +50,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
 
 
 def _transformers(*models: str) -> str:
-    return "; ".join(f"huggingface/transformers:models/{name}/modeling_{name}.py" for name in models) + ", version 5.23"
+    return "; ".join(f"huggingface/transformers:models/{name}/modeling_{name}.py" for name in models) + ", version 5.24"
 
 
 def _diffusers(path: str) -> str:
