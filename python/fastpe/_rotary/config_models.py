@@ -214,8 +214,6 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
 
 def refuse_known(model_type: str, config: Json) -> None:
     """Refuse a model that has no rotary embedding of one coordinate, and say what it has."""
-    from fastpe._sinusoid.config import use_of  # which needs this file for its own models
-
     layouts, told = table()["layouts"], table()["told"]
     if model_type in layouts:
         layout, *more = layouts[model_type]
@@ -238,7 +236,21 @@ def refuse_known(model_type: str, config: Json) -> None:
         raise refused(ValueError, "model_type", found, remedy=remedy)
 
 
+def use_of(model_type: str) -> str:
+    """The call for a model that adds an encoding or a table; empty where none is known."""
+    data = table()
+    if model_type in data["sinusoids"] or model_type in data["sinusoid_parts"]:
+        note = data["sinusoids"].get(model_type, {}).get("note", "")
+        return f"use fastpe.PositionalEncoding.from_config(config){f' for {note}' if note else ''}"
+    if model_type in data["grids"]:
+        return f"use {data['grids'][model_type]}"
+    if model_type in data["learned"]:
+        offset = data["learned"][model_type]
+        return f"it adds a learned table: fastpe.add_(x, table=table, offset={offset})"
+    return ""
+
+
 def _near(model_type: str | None) -> str:
     """What is said of a known type with a similar name."""
     guess = "" if model_type is None else model_guess(model_type, [*table()["models"], *table()["parts"]], quote='"')
-    return f"; {guess}" if guess else ""
+    return f"; {guess}" if guess else "; print(fastpe.rotary_layouts) for models of images and videos"

@@ -23,7 +23,7 @@ from fastpe._arguments import integer, model_guess, number, shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, load
 from fastpe._rotary.config_keys import path_text
-from fastpe._rotary.config_models import parts_of, table
+from fastpe._rotary.config_models import parts_of, table, use_of
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.presets import conventions
 
@@ -60,20 +60,6 @@ def read_config(config: Json | str | os.PathLike[str]) -> tuple[int, Convention,
     if "scale" in row and ("scale_key" not in row or value(row["scale_key"])):
         scale = math.sqrt(integer(path_text((row["scale"],)), value(row["scale"]), 1))
     return width, dataclasses.replace(convention, **changes), padding_idx, scale
-
-
-def use_of(model_type: str) -> str:
-    """The call for a model that adds an encoding or a table; empty where none is known."""
-    data = table()
-    if model_type in data["sinusoids"] or model_type in data["sinusoid_parts"]:
-        note = data["sinusoids"].get(model_type, {}).get("note", "")
-        return f"use fastpe.PositionalEncoding.from_config(config){f' for {note}' if note else ''}"
-    if model_type in data["grids"]:
-        return f"use {data['grids'][model_type]}"
-    if model_type in data["learned"]:
-        offset = data["learned"][model_type]
-        return f"it adds a learned table: fastpe.add_(x, table=table, offset={offset})"
-    return ""
 
 
 def _refusal(model_type: str | None) -> Exception:
