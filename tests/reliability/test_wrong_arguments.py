@@ -37,6 +37,7 @@ CALLS: dict[str, dict[str, str]] = {
     "enc.embed": {"ids": "ids", "table": "table"},
     "enc.shift": {"pe": "x", "k": "3"},
     "enc.warm_up": {},
+    "fastpe.PositionalEncoding.from_config": {"config": "{'model_type': 'whisper'}"},
     "fastpe.RotaryEmbedding": {"rotary_dim": "8", "interleaved": "False"},
     "fastpe.RotaryEmbedding.from_config": {"config": "{'model_type': 'llama', 'head_dim': 8}"},
     "rope.rotate_": {"x": "x"},
@@ -89,7 +90,7 @@ def test_every_public_function_is_here() -> None:
     for name in ("enc", "rope", "layout"):
         methods = {each for each in dir(names()[name]) if not each.startswith("_")}
         methods = {f"{name}.{each}" for each in methods if callable(getattr(names()[name], each))}
-        assert methods - {"rope.from_config", "layout.positions"} <= set(CALLS)
+        assert methods - {"enc.from_config", "rope.from_config", "layout.positions"} <= set(CALLS)
 
 
 @pytest.mark.parametrize("function", CALLS)
@@ -127,7 +128,7 @@ REFUSED: Refused = {
         "enc.encode(3, convention='concat')",
         "fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True, convention='concat')",
     ],
-    (TypeError, "base"): ["enc.encode(3, base=5.0)", "fastpe.RotaryEmbedding.from_config({}, base=5.0)"],
+    (TypeError, "base"): ["enc.encode(3, base=5.0)", "fastpe.PositionalEncoding.from_config({}, base=5.0)"],
     (TypeError, "seq_axis"): ["fastpe.embed(ids, table, seq_axis=0)", "fastpe.PositionalEncoding(8, seq_axis=0)"],
     (TypeError, "scale"): ["fastpe.encode(3, 8, scale=2.0)", "fastpe.RotaryEmbedding(8, interleaved=True, scale=2.0)"],
     (TypeError, "channels"): ["rope.tables(3, channels=(0, 2))"],
