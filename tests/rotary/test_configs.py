@@ -293,7 +293,7 @@ def test_a_factor_of_null_is_the_quotient_of_the_lengths() -> None:
 
 def test_mrope_scales_nothing() -> None:
     config = {"model_type": "qwen2_vl_text", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": {"type": "mrope"}}
-    assert from_config(config) == fastpe.RotaryEmbedding(128, interleaved=False, base=1e6, form="tile")
+    assert from_config(config) == fastpe.RotaryEmbedding(128, interleaved=False, base=1e6, form="tile", head_dim=128)
 
 
 def test_hunyuan_counts_alpha_alone() -> None:
@@ -334,7 +334,7 @@ def test_interleaved_may_be_another_one_than_the_models() -> None:
 def test_an_unknown_model_type_with_a_pairing() -> None:
     config = {**LLAMA, "model_type": "unheard_of", "partial_rotary_factor": 0.5}
     rope = from_config(config, interleaved=True, max_len=16)
-    assert rope == fastpe.RotaryEmbedding(32, interleaved=True, base=500000.0, max_len=16)
+    assert rope == fastpe.RotaryEmbedding(32, interleaved=True, base=500000.0, head_dim=64, max_len=16)
 
 
 @pytest.mark.parametrize(

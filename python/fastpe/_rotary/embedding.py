@@ -46,6 +46,9 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Whether to rotate by the negative angle, with the same tables.
     form : str, optional
         The form that `tables` gives if its call names none.
+    head_dim : int, optional
+        Columns of a head, if they are known: `rotate_`, `rotate` and `shift_` then take arrays whose last axis is a head,
+        or exactly the rotated part of one, and refuse others, such as heads that were not taken apart.
     max_len : int, optional
         The rows of positions ``0 .. max_len - 1`` are kept once they are computed, so that short calls read them, and
         `warm_up` computes them all. Rows of other positions are computed in each call. If `max_len` is not given, rows
@@ -54,7 +57,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
 
     Attributes
     ----------
-    rotary_dim, interleaved, axes, conjugate, form, max_len
+    rotary_dim, interleaved, axes, conjugate, form, head_dim, max_len
         The arguments as they were given.
     attention_factor : float
         The factor by which cosines and sines are multiplied.
@@ -93,6 +96,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         "axes",
         "conjugate",
         "form",
+        "head_dim",
         "interleaved",
         "max_len",
         "rotary_dim",
@@ -104,6 +108,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     axes: tuple[int, ...] | None
     conjugate: bool
     form: str
+    head_dim: int | None
     max_len: int | None
     _arguments: dict[str, Any]
     _scaling: Scaling | tuple[float, ...]
@@ -121,6 +126,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         axes: npt.ArrayLike | None = None,
         conjugate: bool = False,
         form: str = "halves",
+        head_dim: int | None = None,
         max_len: int | None = None,
     ) -> None:
         if hasattr(self, "rotary_dim"):
@@ -145,6 +151,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         coordinates = None if axes is None else _given_axes(axes, width // 2)
         backwards = flag("conjugate", conjugate)
         rows = None if max_len is None else integer("max_len", max_len, 0)
+        head = None if head_dim is None else integer("head_dim", head_dim, width)
         super().__init__(
             rotary_dim=width,
             interleaved=pairing,
@@ -155,6 +162,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             conjugate=backwards,
             form=form,
             max_len=rows,
+            head_dim=head or 0,
         )
         # What a copy is made of, and what the repr shows: as given, but for what has no effect.
         arguments = {
@@ -168,6 +176,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             "axes": None if coordinates is None else list(coordinates),
             "conjugate": backwards,
             "form": form,
+            "head_dim": head,
             "max_len": rows,
         }
         for name, value in (
@@ -177,6 +186,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             ("axes", coordinates),
             ("conjugate", backwards),
             ("form", form),
+            ("head_dim", head),
             ("max_len", rows),
             ("_scaling", chosen),
             ("_arguments", arguments),
@@ -260,7 +270,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         >>> import fastpe
         >>> config = {"model_type": "qwen3", "head_dim": 128, "rope_theta": 1000000, "rope_scaling": None}
         >>> fastpe.RotaryEmbedding.from_config(config)
-        RotaryEmbedding(128, interleaved=False, base=1000000.0, form='tile')
+        RotaryEmbedding(128, interleaved=False, base=1000000.0, form='tile', head_dim=128)
         >>> gemma = {"model_type": "gemma3_text", "head_dim": 256, "rope_theta": 1000000, "rope_local_base_freq": 10000}
         >>> fastpe.RotaryEmbedding.from_config(gemma, layer_type="sliding_attention").attention_factor
         1.0
@@ -281,7 +291,6 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             scaling=scaling,
             rotary_dim=rotary_dim,
         )
-        arguments.pop("head_dim", None)
         return cls(**arguments, max_len=max_len)
 
     @property
@@ -318,11 +327,12 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             self.axes,
             self.conjugate,
             self.form,
+            self.head_dim,
             self.max_len,
         )
 
     def __repr__(self) -> str:
-        defaults = {"conjugate": False, "form": "halves", "max_len": None}
+        defaults = {"conjugate": False, "form": "halves", "head_dim": None, "max_len": None}
         shown = [
             repr(value) if name == "rotary_dim" else f"{name}={value!r}"
             for name, value in self._arguments.items()
