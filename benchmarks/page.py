@@ -167,13 +167,10 @@ _readme = """
 
 {table}
 
-Array: a "new" one is allocated by the call, and "in place" changes what is at hand. Sines and cosines: everyone computes them in
-each call, or reads rows that were "kept". Ratios vary by
-{spread}.
-[The page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) says how this was measured, where fastpe
-does not help, and what was not measured.
-
-{machine}
+A "new" array is allocated by the call. Sines and cosines are computed in each call by everyone, or read from rows that
+were "kept". Ratios vary by {spread}. Measured on {date} with {processors} processors of one machine:
+[the page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) names it, says how this was
+measured, where fastpe does not help, and what was not measured.
 
 """
 
@@ -200,7 +197,12 @@ def page_text(record: Record) -> str:
 
 def write(record: Record) -> None:
     rows, readme = rows_of(record, "page and README"), root / "README.md"
-    text = _readme.format(table=_main_table(record, rows), machine=_machine(record), spread=_spread(rows))
+    text = _readme.format(
+        table=_main_table(record, rows),
+        spread=_spread(rows),
+        date=record.date.split()[0],
+        processors=record.machine["processors"].split()[0],
+    )
     before, begin, rest = readme.read_text(encoding="utf-8").partition(begin_mark)
     _, end, after = rest.partition(end_mark)
     if not end:

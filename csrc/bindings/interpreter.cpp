@@ -10,22 +10,18 @@ void park(void*) {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-bool has_attribute(PyObject* object, const char* name) {
-  PyObject* const attribute = parked_at_exit([&] { return PyObject_GetAttrString(object, name); });
-  if (attribute != nullptr) {
-    drop_reference(attribute);
-    return true;
-  }
-  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
-  PyErr_Clear();
-  return false;
-}
-
 void drop_reference(PyObject* object) {
   parked_at_exit([&] {
     Py_DECREF(object);
     return 0;
   });
+}
+
+bool has_attribute(PyObject* object, const char* name) {
+  if (Object(parked_at_exit([&] { return PyObject_GetAttrString(object, name); }))) return true;
+  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw PythonError{};
+  PyErr_Clear();
+  return false;
 }
 
 void ReleasedInterpreter::take() {

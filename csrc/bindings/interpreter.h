@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Running Python code and letting go of the interpreter, without ending the process when the interpreter ends.
+// Python's objects and errors, running Python code and letting go of the interpreter, without ending the process when
+// the interpreter ends.
 //
 // A daemon thread may be in a call when the interpreter finalises. Until 3.14, CPython ends such a thread with
 // pthread_exit() as soon as it takes the interpreter's lock, which any Python code may do. On most systems that unwinds
@@ -8,7 +9,9 @@
 // parks it itself: nothing of it is unwound, and threads that work on its arrays find them where they were.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <Python.h>
+
+#include <utility>
 
 #if defined(_WIN32)
 // Threads end there without unwinding.
@@ -21,8 +24,6 @@
 #endif
 
 namespace fastpe::bindings {
-
-namespace py = pybind11;
 
 // Never returns.
 void park(void*);
@@ -40,19 +41,53 @@ auto parked_at_exit(const Body& body) {
 #undef FASTPE_PARK_BEGIN
 #undef FASTPE_PARK_END
 
-// The new reference that `call`, of Python's C API alone, returns; throws Python's error where that is null.
+// Thrown where Python's error indicator is set.
+struct PythonError {};
+
+// Drops a reference that may be the last one to an object with a finaliser of its own.
+void drop_reference(PyObject* object);
+
+// A reference that is owned, or null.
+class Object {
+ public:
+  Object() = default;
+  explicit Object(PyObject* owned) : object_(owned) {}
+  Object(Object&& other) noexcept : object_(other.release()) {}
+  Object& operator=(Object&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Object() {
+    if (object_ != nullptr) drop_reference(object_);
+  }
+
+  static Object shared(PyObject* object) {
+    Py_INCREF(object);
+    return Object(object);
+  }
+
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// What a function of Python's C API returned as a new reference.
+inline Object checked(PyObject* result) {
+  if (result == nullptr) throw PythonError{};
+  return Object(result);
+}
+
+// The same of `call`, which may run Python code.
 template <class Call>
-py::object run_python(const Call& call) {
-  PyObject* const result = parked_at_exit(call);
-  if (result == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(result);
+Object run_python(const Call& call) {
+  return checked(parked_at_exit(call));
 }
 
 // Errors other than an AttributeError are passed on.
 bool has_attribute(PyObject* object, const char* name);
-
-// Drops a reference that may be the last one to an object with a finaliser of its own.
-void drop_reference(PyObject* object);
 
 // While it lives, the interpreter is let go of.
 class ReleasedInterpreter {

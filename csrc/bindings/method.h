@@ -1,204 +1,132 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Methods on CPython's vectorcall protocol: a call is parsed in tens of nanoseconds, where pybind11's own dispatch
-// takes hundreds for a dozen keywords.
+// Methods and functions on CPython's vectorcall protocol: a call is parsed in tens of nanoseconds.
 //
-// The arguments of a method are one list, LIST(Required, Optional): Required(name) for each that must be given, by
-// place or by keyword, then Optional(name, default) for each that is given by keyword alone. From it come the struct of
-// what the caller gave, the names that are looked for, and the text signature that inspect reads.
+// The arguments of each are one struct of PyObject*, null where nothing was given, and one text that inspect reads too,
+// such as "x, *others, by, mask=None": those before the star may be given by place, and those without a default must be
+// given. Both have the same names in the same order; where there is "*others", an Others ends the struct.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
-#include <algorithm>
-#include <array>
+#include <atomic>
 #include <cstddef>
-#include <exception>
-#include <iterator>
-#include <new>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
+#include <memory>
 
+#include "errors.h"
 #include "interpreter.h"
-#include "scalars.h"
-#include "wrong_calls.h"
 
 namespace fastpe::bindings {
 
-namespace py = pybind11;
-
-// One argument of a method: its name, and where it stands in the method's struct of arguments.
-template <class Arguments>
-struct Argument {
-  const char* name;
-  PyObject* Arguments::* value;
-};
-
-#define FASTPE_NOTHING_R(name)
-#define FASTPE_NOTHING_O(name, otherwise)
-#define FASTPE_MEMBER_R(name) PyObject* name = nullptr;
-#define FASTPE_MEMBER_O(name, otherwise) PyObject* name = nullptr;
-#define FASTPE_COUNT_R(name) +1
-#define FASTPE_ENTRY_R(name) {#name, &Arguments::name},
-#define FASTPE_ENTRY_O(name, otherwise) {#name, &Arguments::name},
-#define FASTPE_TEXT_R(name) ", " #name
-#define FASTPE_TEXT_O(name, otherwise) ", " #name "=" #otherwise
-
-// What a caller gave: borrowed references, null where nothing was given.
-#define FASTPE_ARGUMENTS(Struct, LIST)     \
-  struct Struct {                          \
-    LIST(FASTPE_MEMBER_R, FASTPE_MEMBER_O) \
-  }
-
-// More arguments by place than the required ones.
+// More arguments by place than those that have names.
 struct Others {
-  PyObject* const* others = nullptr;
-  Py_ssize_t other_count = 0;
+  PyObject* const* items;
+  Py_ssize_t count;
 };
-#define FASTPE_ARGUMENTS_AND_OTHERS(Struct, LIST) \
-  struct Struct : Others {                        \
-    LIST(FASTPE_MEMBER_R, FASTPE_MEMBER_O)        \
-  }
 
-// A method called `python_name`, whose arguments of LIST are members of Struct. `self` is "$self", or "$module" for a
-// function; `star` is "*", or "*others" where Struct has them.
-#define FASTPE_METHOD(Method, python_name, Struct, LIST, doc_text) \
-  FASTPE_METHOD_WITH(Method, python_name, Struct, LIST, "$self", "*", doc_text)
-#define FASTPE_METHOD_WITH(Method, python_name, Struct, LIST, self, star, doc_text)                            \
-  struct Method {                                                                                              \
-    using Arguments = Struct;                                                                                  \
-    static constexpr const char* name = python_name;                                                           \
-    static constexpr std::size_t required = 0 LIST(FASTPE_COUNT_R, FASTPE_NOTHING_O);                          \
-    static constexpr Argument<Arguments> arguments[] = {LIST(FASTPE_ENTRY_R, FASTPE_ENTRY_O)};                 \
-    static constexpr const char* doc = python_name "(" self ", /" LIST(                                        \
-        FASTPE_TEXT_R, FASTPE_NOTHING_O) ", " star LIST(FASTPE_NOTHING_R, FASTPE_TEXT_O) ")\n--\n\n" doc_text; \
-  }
-
-// What reads a method's arguments.
-template <class Method>
 class Signature {
-  using Arguments = typename Method::Arguments;
-
  public:
-  // Made when the module is loaded, as the types of scalars are.
-  static const Signature& get() {
-    static const Signature made;
-    return made;
-  }
+  using Function = PyObject* (*)(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords);
 
-  Arguments parse(PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) const {
-    Arguments values;
-    const Py_ssize_t named = std::min(given, static_cast<Py_ssize_t>(Method::required));
-    if constexpr (std::is_base_of_v<Others, Arguments>) {
-      values.others = arguments + named;
-      values.other_count = given - named;
-    } else if (given > named) {
-      refuse_too_many(names(), given);
-    }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(named); ++i) {
-      values.*(Method::arguments[i].value) = arguments[i];
-    }
-    const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
-    for (Py_ssize_t k = 0; k < keyword_count; ++k) {
-      const Argument<Arguments>& argument = Method::arguments[index_of(PyTuple_GET_ITEM(keywords, k))];
-      if (values.*(argument.value) != nullptr) refuse_second(names(), argument.name);
-      values.*(argument.value) = arguments[given + k];
-    }
-    for (std::size_t i = 0; i < Method::required; ++i) {
-      if (values.*(Method::arguments[i].value) == nullptr) refuse_missing(names(), Method::arguments[i].name);
-    }
-    return values;
-  }
+  constexpr Signature(const char* name, const char* parameters) : name_(name), parameters_(parameters) {}
 
-  MethodNames names() const { return {Method::name, interned_.data(), count, Method::required}; }
+  // To be called when the module is loaded; the struct of arguments has this size.
+  PyMethodDef load(Function function, std::size_t struct_bytes);
+  // Fills the struct of arguments. Throws a TypeError, worded as Python's own, for a call that does not fit.
+  void parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords, void* arguments) const;
 
  private:
-  static constexpr std::size_t count = std::size(Method::arguments);
+  static constexpr int most_names = 20;
 
-  Signature() {
-    for (std::size_t i = 0; i < count; ++i) interned_[i] = PyUnicode_InternFromString(Method::arguments[i].name);
-  }
+  int index_of(PyObject* keyword) const;
+  [[noreturn]] void refuse_too_many(Py_ssize_t given) const;
 
-  std::size_t index_of(PyObject* keyword) const {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (interned_[i] == keyword) return i;
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (PyUnicode_Compare(interned_[i], keyword) == 0) return i;
-    }
-    refuse_unexpected(names(), keyword);
-  }
-
-  std::array<PyObject*, count> interned_{};
+  const char* name_;
+  const char* parameters_;
+  PyObject* names_[most_names] = {};  // interned
+  int count_ = 0;
+  int by_place_ = 0;       // the first ones
+  unsigned required_ = 0;  // a bit for each
+  bool has_others_ = false;
 };
 
-// Runs `body`, turning C++ exceptions into Python's; returns null after one.
-template <class Body>
-PyObject* returned_or_raised(const Body& body) {
-  try {
-    return body();
-  } catch (py::error_already_set& error) {
-    error.restore();
-  } catch (const py::builtin_exception& error) {
-    error.set_error();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::out_of_range& error) {
-    PyErr_SetString(PyExc_IndexError, error.what());
-  } catch (const std::invalid_argument& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  }
-  return nullptr;
-}
+// An object of Python that holds one of C++.
+template <class Bound>
+struct Holder {
+  PyObject ob_base;
+  std::atomic<Bound*> bound;  // null until __init__ has run
+};
 
-// The C function of a method: self_of(object) is what it works on, body(self, arguments) what it does.
-template <class Method, auto self_of, auto body>
-PyObject* call_method(PyObject* self, PyObject* const* arguments, Py_ssize_t given, PyObject* keywords) {
-  return parked_at_exit([&] {
-    return returned_or_raised(
-        [&] { return body(self_of(self), Signature<Method>::get().parse(arguments, given, keywords)); });
-  });
-}
-
-// What a Python object holds. pybind11's own cast would hand out raw memory for an object whose __init__ never ran.
 template <class Bound>
 Bound& bound_of(PyObject* self) {
-  auto* const instance = reinterpret_cast<py::detail::instance*>(self);
-  void* const bound =
-      instance->simple_layout ? instance->simple_value_holder[0] : instance->get_value_and_holder().value_ptr();
-  if (bound == nullptr) {
-    throw py::type_error(std::string(Py_TYPE(self)->tp_name) +
-                         " is not initialised, expected its __init__ to have run; make a new one");
-  }
-  return *static_cast<Bound*>(bound);
+  Bound* const bound = reinterpret_cast<Holder<Bound>*>(self)->bound.load(std::memory_order_acquire);
+  if (bound != nullptr) return *bound;
+  refuse_type("self", {"is a ", type_name(self), " that is not initialised"}, {"its __init__ to have run"},
+              {"make a new one"});
 }
 
-inline std::nullptr_t no_self(PyObject*) { return nullptr; }
-
-// A function of a module: body(nullptr, arguments).
-template <class Method, auto body>
-void define_function(py::module_& module) {
-  Signature<Method>::get();
-  static PyMethodDef definition{
-      Method::name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call_method<Method, no_self, body>)),
-      METH_FASTCALL | METH_KEYWORDS, Method::doc};
-  PyObject* const function = PyCFunction_NewEx(&definition, nullptr, nullptr);
-  if (function == nullptr) throw py::error_already_set();
-  module.add_object(Method::name, py::reinterpret_steal<py::object>(function));
+// What a method or function is: PyObject* body(Bound&, const Arguments&), where a function has a PyObject& of no use.
+template <class Body>
+struct BodyTypes;
+template <class Bound_, class Arguments_>
+struct BodyTypes<PyObject* (*)(Bound_&, const Arguments_&)> {
+  using Bound = Bound_;
+  using Arguments = Arguments_;
+};
+template <>
+inline PyObject& bound_of<PyObject>(PyObject* module) {
+  return *module;
 }
 
-template <class Method, auto self_of, auto body>
-void define_method(py::handle type) {
-  Signature<Method>::get();
-  // Alive as long as the type: CPython keeps a pointer to it.
-  static PyMethodDef definition{
-      Method::name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call_method<Method, self_of, body>)),
-      METH_FASTCALL | METH_KEYWORDS, Method::doc};
-  PyObject* const descriptor = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &definition);
-  if (descriptor == nullptr) throw py::error_already_set();
-  type.attr(Method::name) = py::reinterpret_steal<py::object>(descriptor);
+// The entry of a table of methods or functions.
+template <auto body, Signature& signature>
+PyMethodDef method() {
+  using Types = BodyTypes<decltype(body)>;
+  return signature.load(
+      [](PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
+        return parked_at_exit([&] {
+          return returned_or<PyObject*>(nullptr, [&] {
+            typename Types::Arguments arguments;
+            signature.parse(given, count, keywords, &arguments);
+            return body(bound_of<typename Types::Bound>(self), arguments);
+          });
+        });
+      },
+      sizeof(typename Types::Arguments));
 }
+
+// A class whose objects hold a Bound that `make` makes of the arguments of __init__. The table of methods ends with an
+// empty entry.
+template <class Bound, std::unique_ptr<Bound> (*make)(PyObject* arguments, PyObject* keywords)>
+Object holder_type(const char* name, PyMethodDef* methods) {
+  const auto initialise = [](PyObject* self, PyObject* arguments, PyObject* keywords) {
+    return returned_or(-1, [&] {
+      std::unique_ptr<Bound> made = make(arguments, keywords);
+      Bound* none = nullptr;
+      if (reinterpret_cast<Holder<Bound>*>(self)->bound.compare_exchange_strong(none, made.get())) {
+        made.release();
+        return 0;
+      }
+      refuse_type("self", {"is initialised already"}, {"one call of its __init__"}, {"make a new one"});
+    });
+  };
+  const auto deallocate = [](PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    delete reinterpret_cast<Holder<Bound>*>(self)->bound.load();
+    type->tp_free(self);
+    Py_DECREF(type);
+  };
+  PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(static_cast<initproc>(initialise))},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(static_cast<destructor>(deallocate))},
+                         {Py_tp_methods, methods},
+                         {0, nullptr}};
+  PyType_Spec spec{name, sizeof(Holder<Bound>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  return checked(PyType_FromSpec(&spec));
+}
+
+// The function document(method, text): gives a method of this module the prose of its docstring.
+PyObject* document(PyObject* module, PyObject* arguments);
+
+// Each adds its part to the module.
+void add_encoder(PyObject* module);
+void add_rotary(PyObject* module);
+void add_rotary_frequencies(PyObject* module);
 
 }  // namespace fastpe::bindings

@@ -1,13 +1,155 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bindings.h"
+// The module, and the functions about its configuration and about arrays that those written in Python call.
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <vector>
+
+#include "call.h"
+#include "fastpe/dispatch.h"
+#include "fastpe/machine.h"
+#include "fastpe/parallel.h"
+#include "method.h"
+
+namespace fastpe::bindings {
+namespace {
+
+#define FASTPE_TEXT_OF(x) #x
+#define FASTPE_TEXT(x) FASTPE_TEXT_OF(x)
+
+#if defined(__clang__)
+constexpr const char* compiler = "Clang " __clang_version__;
+#elif defined(__GNUC__)
+constexpr const char* compiler = "GCC " __VERSION__;
+#elif defined(_MSC_VER)
+constexpr const char* compiler = "MSVC " FASTPE_TEXT(_MSC_VER);
+#else
+constexpr const char* compiler = "unknown";
+#endif
+
+PyObject* available(PyObject*, PyObject*) {
+  return returned_or<PyObject*>(nullptr, [] {
+    Object names = checked(PyList_New(0));
+    for (const std::string& name : available_instruction_sets()) {
+      const Object text = checked(PyUnicode_FromString(name.c_str()));
+      if (PyList_Append(names.get(), text.get()) < 0) throw PythonError{};
+    }
+    return names.release();
+  });
+}
+
+// Raises a ValueError for a wrong FASTPE_* variable.
+PyObject* check_environment(PyObject*, PyObject*) {
+  return returned_or<PyObject*>(nullptr, [] {
+    active_instruction_set();
+    default_thread_count();
+    streaming_threshold_bytes();
+    return Py_NewRef(Py_None);
+  });
+}
+
+struct InstructionSetArguments {
+  PyObject* name;
+};
+Signature use_instruction_set_signature("use_instruction_set", "name");
+PyObject* use_instruction_set(PyObject&, const InstructionSetArguments& a) {
+  fastpe::use_instruction_set(utf8_of(a.name));
+  Py_RETURN_NONE;
+}
+
+// The array behind what a caller gave, under the name that messages have for it.
+struct ArrayArguments {
+  PyObject *input, *name, *in_place;
+};
+Signature array_signature("array", "input, name, *, in_place=False");
+PyObject* array(PyObject&, const ArrayArguments& a) {
+  Made made;
+  const std::string name = utf8_of(a.name);
+  const bool in_place = bool_argument(a.in_place, "in_place", false);
+  return Object::shared(in_place ? array_of(a.input, name.c_str(), made) : array_from(a.input, name.c_str(), made))
+      .release();
+}
+
+struct MaskArguments {
+  PyObject *input, *name;
+};
+Signature mask_signature("mask", "input, name");
+PyObject* mask(PyObject&, const MaskArguments& a) {
+  Made made;
+  return Object::shared(mask_from(a.input, utf8_of(a.name).c_str(), made)).release();
+}
+
+// The array behind `out`, checked, or a new one. It shares no memory with the inputs.
+struct OutputArguments {
+  PyObject *out, *dtype, *shape;
+  Others inputs;
+};
+Signature output_signature("output", "out, dtype, shape, *inputs");
+PyObject* checked_output(PyObject&, const OutputArguments& a) {
+  // Phase 1
+  Made made;
+  PyObject* const out = is_given(a.out) ? array_of(a.out, "out", made) : nullptr;
+  const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
+  const Object lengths = checked(PySequence_Tuple(a.shape));
+  if (PyTuple_GET_SIZE(lengths.get()) > max_axes) {
+    refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most ", max_axes});
+  }
+  std::vector<PyObject*> inputs;
+  for (Py_ssize_t i = 0; i < a.inputs.count; ++i) inputs.push_back(array_of(a.inputs.items[i], "an input", made));
+  Shape shape;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lengths.get()); ++i) {
+    shape.add_axis(integer_argument(PyTuple_GET_ITEM(lengths.get(), i)).value_or(0));
+  }
+
+  // Phase 2
+  Output result = output(out, dtype_given.get(), shape);
+  for (PyObject* const input : inputs) require_disjoint(result.view, view_of(input, "an input"));
+  return result.array.release();
+}
+
+// None of these throws once the environment was checked.
+PyMethodDef functions_without_arguments[] = {
+    {"check_environment", check_environment, METH_NOARGS, nullptr},
+    {"available_instruction_sets", available, METH_NOARGS, nullptr},
+    {"compiler", [](PyObject*, PyObject*) { return PyUnicode_FromString(compiler); }, METH_NOARGS, nullptr},
+    {"has_openmp", [](PyObject*, PyObject*) { return PyBool_FromLong(has_openmp()); }, METH_NOARGS, nullptr},
+    {"thread_count", [](PyObject*, PyObject*) { return PyLong_FromLong(default_thread_count()); }, METH_NOARGS,
+     nullptr},
+    {"instruction_set", [](PyObject*, PyObject*) { return PyUnicode_FromString(active_instruction_set()); },
+     METH_NOARGS, nullptr},
+    {"streaming_threshold_bytes", [](PyObject*, PyObject*) { return PyLong_FromLongLong(streaming_threshold_bytes()); },
+     METH_NOARGS, nullptr},
+    {"kept_row_bytes", [](PyObject*, PyObject*) { return PyLong_FromLongLong(kept_row_bytes()); }, METH_NOARGS,
+     nullptr},
+    {}};
+
+void fill(PyObject* module) {
+  load_numpy();
+  static PyMethodDef functions[] = {method<use_instruction_set, use_instruction_set_signature>(),
+                                    method<array, array_signature>(),
+                                    method<mask, mask_signature>(),
+                                    method<checked_output, output_signature>(),
+                                    {"document", document, METH_VARARGS, nullptr},
+                                    {}};
+  if (PyModule_AddFunctions(module, functions_without_arguments) < 0 || PyModule_AddFunctions(module, functions) < 0 ||
+      PyModule_AddStringConstant(module, "__version__", FASTPE_TEXT(FASTPE_VERSION)) < 0) {
+    throw PythonError{};
+  }
+  add_encoder(module);
+  add_rotary(module);
+  add_rotary_frequencies(module);
+}
+
+}  // namespace
+}  // namespace fastpe::bindings
 
 // Encoders are immutable and calls share nothing but the arrays that their callers pass: no GIL is needed.
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+  using namespace fastpe::bindings;
   module.doc() = "The compiled core of fastpe; private.";
-  fastpe::bindings::bind_config(module);
-  fastpe::bindings::bind_encoder(module);
-  fastpe::bindings::bind_rotary(module);
-  fastpe::bindings::bind_rotary_frequencies(module);
-  fastpe::bindings::bind_explained(module);
-  fastpe::bindings::bind_wrong_calls(module);
+  const bool is_filled = returned_or(false, [&] {
+    fill(module.ptr());
+    return true;
+  });
+  if (!is_filled) throw pybind11::error_already_set();
 }

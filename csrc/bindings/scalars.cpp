@@ -5,26 +5,10 @@
 #include <cmath>
 
 #include "arrays.h"
-#include "interpreter.h"
+#include "errors.h"
 
 namespace fastpe::bindings {
 namespace {
-
-// Made when the module is loaded. Made by the first call, they would be waited for with the interpreter's lock in hand,
-// which the thread that makes them may have to take again.
-struct NumpyTypes {
-  PyTypeObject* scalar = type_named("generic");
-  PyTypeObject* boolean = type_named("bool_");
-
-  static PyTypeObject* type_named(const char* name) {
-    return reinterpret_cast<PyTypeObject*>(py::object(py::module_::import("numpy").attr(name)).release().ptr());
-  }
-};
-
-const NumpyTypes& numpy_types() {
-  static const NumpyTypes made;
-  return made;
-}
 
 std::int64_t saturated(PyObject* integer) {
   int overflow = 0;
@@ -35,75 +19,111 @@ std::int64_t saturated(PyObject* integer) {
 
 }  // namespace
 
-void load_scalar_types() { numpy_types(); }
-
-// By its type alone: its __class__ may be Python code.
-bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, numpy_types().scalar) != 0; }
-
 std::optional<std::int64_t> integer_argument(PyObject* object) {
   if (PyLong_CheckExact(object)) return saturated(object);
   if (is_ndarray(object) || PyBool_Check(object)) return std::nullopt;
   if (PyLong_Check(object)) return saturated(object);
   // Until NumPy 2.3 its bool had an __index__.
-  if (Py_TYPE(object) == numpy_types().boolean || !PyIndex_Check(object)) return std::nullopt;
+  if (is_numpy_bool(object) || !PyIndex_Check(object)) return std::nullopt;
   // Tensors of one element have an __index__ too, but are arrays.
   if (!is_numpy_scalar(object) && has_attribute(object, "shape")) return std::nullopt;
-  return saturated(run_python([&] { return PyNumber_Index(object); }).ptr());
+  return saturated(run_python([&] { return PyNumber_Index(object); }).get());
+}
+
+std::optional<std::int64_t> position_argument(PyObject* object, const char* name) {
+  const std::optional<std::int64_t> value = integer_argument(object);
+  if (value && (*value > max_position || *value < -max_position)) {
+    refuse_value(name, {"is ", repr_of(object)}, {position_limit}, {why_limited});
+  }
+  return value;
+}
+
+std::optional<std::int64_t> position_count(PyObject* object) {
+  const std::optional<std::int64_t> count = integer_argument(object);
+  if (!count) {
+    const bool is_fraction = PyFloat_Check(object) != 0;
+    if (!is_fraction && !PyBool_Check(object) && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
+    refuse_type("positions", {"is ", repr_of(object)}, {"an int, the number of positions, or an array of positions"},
+                {is_fraction ? "pass an array of one fractional position" : ""});
+  }
+  if (*count < 0) {
+    refuse_value("positions", {"is ", repr_of(object)}, {"a number of positions, 0 or more"},
+                 {"pass an array of one negative position"});
+  }
+  if (*count > 2 * max_position + 1) {
+    refuse_value("positions", {"is ", repr_of(object)}, {"a number of positions of magnitude at most 2**53"});
+  }
+  return count;
+}
+
+double number_from(PyObject* object, const char* name) {
+  const bool is_bool = PyBool_Check(object) || is_numpy_bool(object);
+  const double value = is_bool ? -1.0 : parked_at_exit([&] { return PyFloat_AsDouble(object); });
+  if (is_bool || (value == -1.0 && PyErr_Occurred() != nullptr)) {
+    // Only what says that this is no number: an interruption, or no memory left, is the caller's own.
+    const bool is_no_number = is_bool || PyErr_ExceptionMatches(PyExc_TypeError) ||
+                              PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError);
+    if (!is_no_number) throw PythonError{};
+    PyErr_Clear();
+    refuse_type(name, {"is ", repr_of(object)}, {"a number"});
+  }
+  if (std::isnan(value)) refuse_value(name, {"is nan"}, {"a number"});
+  return value;
 }
 
 bool bool_from(PyObject* object, const char* name) {
   if (object == Py_True || object == Py_False) return object == Py_True;
-  if (Py_TYPE(object) != numpy_types().boolean) {
-    throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected True or False");
-  }
+  if (!is_numpy_bool(object)) refuse_type(name, {"is ", repr_of(object)}, {"True or False"});
   return parked_at_exit([&] { return PyObject_IsTrue(object); }) == 1;
 }
 
 int threads_from(PyObject* object) {
   const std::optional<std::int64_t> value = integer_argument(object);
   if (!value || *value < 1) {
-    const std::string message =
-        "num_threads is " + repr_of(object) + ", expected a positive int, or None for the default";
-    if (!value) throw py::type_error(message);
-    throw py::value_error(message);
+    refuse(value ? ErrorKind::value : ErrorKind::type, "num_threads", {"is ", repr_of(object)},
+           {"a positive int, or None for the default"}, {});
   }
   return static_cast<int>(std::min<std::int64_t>(*value, 1 << 16));
 }
 
-std::string utf8_of(const py::object& text) {
-  const py::object bytes =
-      run_python([&] { return PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"); });
-  std::string result(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
-  for (std::size_t at; (at = result.find('\0')) != std::string::npos;) result.replace(at, 1, "\\x00");
+std::int64_t seq_axis_from(PyObject* object) {
+  const std::optional<std::int64_t> axis = integer_argument(object);
+  if (!axis || *axis < -max_axes || *axis > max_axes) {
+    refuse(axis ? ErrorKind::value : ErrorKind::type, "seq_axis", {"is ", repr_of(object)},
+           {"an int, an axis of x other than the last"}, {});
+  }
+  return *axis;
+}
+
+Channels channels_from(PyObject* channels, std::int64_t d_model) {
+  std::optional<std::int64_t> first, end;
+  if (PyTuple_Check(channels) && PyTuple_GET_SIZE(channels) == 2) {
+    first = integer_argument(PyTuple_GET_ITEM(channels, 0));
+    end = integer_argument(PyTuple_GET_ITEM(channels, 1));
+  }
+  if (!first || !end) refuse_type("channels", {"is ", repr_of(channels)}, {"two ints in a tuple, (first, end)"});
+  if (*first < 0 || *end < *first || *end > d_model) {
+    refuse_value("channels", {"is ", repr_of(channels)}, {"0 <= first <= end <= d_model, ", d_model},
+                 {*end > d_model ? "give d_model, the width of the whole encoding" : ""});
+  }
+  return {*first, *end};
+}
+
+std::vector<double> doubles_from(PyObject* sequence) {
+  const Object items = checked(PySequence_Tuple(sequence));
+  std::vector<double> result;
+  result.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    result.push_back(PyFloat_AsDouble(PyTuple_GET_ITEM(items.get(), i)));
+    if (PyErr_Occurred() != nullptr) throw PythonError{};
+  }
   return result;
 }
 
-std::string repr_of(PyObject* object) {
-  try {
-    const std::string text = utf8_of(run_python([&] { return PyObject_Repr(object); }));
-    return text.find('\n') == std::string::npos ? text : "a " + type_name(object);
-  } catch (py::error_already_set& error) {
-    // Python writes no integers of more than 4300 digits.
-    const bool is_sequence = PyTuple_CheckExact(object) || PyList_CheckExact(object);
-    if (!error.matches(PyExc_ValueError) || !(PyLong_CheckExact(object) || is_sequence)) throw;
-    if (is_sequence) return "a " + type_name(object) + " of " + std::to_string(PySequence_Fast_GET_SIZE(object));
-  }
-  const py::object bits = run_python([&] { return PyObject_CallMethod(object, "bit_length", nullptr); });
-  return "an int of " + repr_of(bits.ptr()) + " bits";
-}
-
-double number_from(PyObject* object, const char* name) {
-  const bool is_bool = PyBool_Check(object) || Py_TYPE(object) == numpy_types().boolean;
-  const double value = is_bool ? -1.0 : parked_at_exit([&] { return PyFloat_AsDouble(object); });
-  if (is_bool || (value == -1.0 && PyErr_Occurred() != nullptr)) {
-    // Only what says that this is no number: an interruption, or no memory left, is the caller's own.
-    const bool is_no_number = is_bool || PyErr_ExceptionMatches(PyExc_TypeError) ||
-                              PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError);
-    if (!is_no_number) throw py::error_already_set();
-    PyErr_Clear();
-    throw py::type_error(std::string(name) + " is " + repr_of(object) + ", expected a number");
-  }
-  if (std::isnan(value)) throw py::value_error(std::string(name) + " is nan, expected a number");
+std::optional<std::int64_t> max_len_from(PyObject* object) {
+  if (object == Py_None) return std::nullopt;
+  const std::int64_t value = PyLong_AsLongLong(object);
+  if (PyErr_Occurred() != nullptr) throw PythonError{};
   return value;
 }
 

@@ -2,6 +2,7 @@
 // Arrays as the core sees them: pointers, shapes and strides that somebody else has checked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -9,7 +10,19 @@
 
 namespace fastpe {
 
+constexpr int max_axes = 64;  // of a NumPy array
 constexpr int max_item_axes = 8;
+
+// Objects one after the other that somebody else owns.
+template <class T>
+struct Slice {
+  const T* items = nullptr;
+  std::size_t count = 0;
+
+  const T* begin() const { return items; }
+  const T* end() const { return items + count; }
+  const T& operator[](std::size_t index) const { return items[index]; }
+};
 
 // Axes that one index counts through, the last one fastest.
 struct Axes {
@@ -21,11 +34,6 @@ struct Axes {
     shape[count] = length;
     strides_bytes[count] = stride_bytes;
     ++count;
-  }
-  std::int64_t size() const {
-    std::int64_t product = 1;
-    for (int axis = 0; axis < count; ++axis) product *= shape[axis];
-    return product;
   }
   std::int64_t offset_of(std::int64_t index) const {
     std::int64_t bytes = 0;
@@ -109,6 +117,8 @@ struct Number {
   bool is_integer;
   std::int64_t integer;  // saturated if the array's own number does not fit
   double value;
+
+  bool is_exact_integer() const { return is_integer && integer != INT64_MAX; }
 };
 
 inline Number number_of(std::int64_t integer) { return {true, integer, static_cast<double>(integer)}; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of the core's own.
+// Aligned memory that the core owns.
 #pragma once
 
 #include <cstddef>

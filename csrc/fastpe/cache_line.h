@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the core takes for a cache line. Some processors have longer ones, with which it is slower, and no less right.
+// What the core takes for a cache line. Longer lines cost speed, not correctness.
 #pragma once
 
 #include <cstdint>

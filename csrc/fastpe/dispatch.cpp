@@ -4,12 +4,18 @@
 #include <atomic>
 #include <cstdlib>
 #include <iterator>
-#include <stdexcept>
 
-#include "cpuid.h"
+#include "error.h"
+
+#if defined(FASTPE_HAVE_AVX2)
+#if defined(_MSC_VER)
+#include <intrin.h>
+#else
+#include <cpuid.h>
+#endif
+#endif
 
 namespace fastpe {
-
 namespace {
 
 struct InstructionSet {
@@ -21,6 +27,24 @@ struct InstructionSet {
 bool always() { return true; }
 
 #if defined(FASTPE_HAVE_AVX2)
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+// What the processor says about itself; all zero where it does not know the leaf.
+Registers cpuid(unsigned leaf) {
+  Registers r;
+#if defined(_MSC_VER)
+  int values[4];
+  __cpuidex(values, static_cast<int>(leaf), 0);
+  r = {static_cast<unsigned>(values[0]), static_cast<unsigned>(values[1]), static_cast<unsigned>(values[2]),
+       static_cast<unsigned>(values[3])};
+#else
+  __get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx);
+#endif
+  return r;
+}
 
 // Which register states the operating system saves; the processor's own word for AVX is not enough.
 unsigned long long saved_states() {
@@ -66,20 +90,19 @@ constexpr InstructionSet instruction_sets[] = {
 
 std::atomic<const InstructionSet*> active{nullptr};
 
-const InstructionSet& find(const std::string& name, const char* source, const char* remedy = "") {
+const InstructionSet& find(const std::string& name, const char* argument, Text remedy = {}) {
   std::string names;
   for (const InstructionSet& set : instruction_sets) {
     if (!set.is_supported()) continue;
     if (name == set.name) return set;
     names += (names.empty() ? "" : ", ") + std::string(set.name);
   }
-  throw std::invalid_argument(std::string(source) + ": instruction set '" + name +
-                              "' is unknown or not available here, expected one of " + names + remedy);
+  refuse_value(argument, {"is '", name, "'"}, {"an instruction set that this machine has: ", names}, remedy);
 }
 
 const InstructionSet& choose() {
   const char* wanted = std::getenv("FASTPE_ISA");
-  if (wanted != nullptr && *wanted != '\0') return find(wanted, "FASTPE_ISA", "; correct it or unset it");
+  if (wanted != nullptr && *wanted != '\0') return find(wanted, "FASTPE_ISA", {"correct it or unset it"});
   const InstructionSet* set = std::begin(instruction_sets);
   while (!set->is_supported()) ++set;
   return *set;
@@ -106,8 +129,6 @@ std::vector<std::string> available_instruction_sets() {
 
 const char* active_instruction_set() { return active_set().name; }
 const Kernels& active_kernels() { return *active_set().kernels; }
-void use_instruction_set(const std::string& name) {
-  active.store(&find(name, "use_instruction_set"), std::memory_order_release);
-}
+void use_instruction_set(const std::string& name) { active.store(&find(name, "name"), std::memory_order_release); }
 
 }  // namespace fastpe

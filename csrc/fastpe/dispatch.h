@@ -12,7 +12,7 @@ namespace fastpe {
 // Names of the instruction sets compiled in that this processor runs, best first.
 std::vector<std::string> available_instruction_sets();
 
-// FASTPE_ISA, or else the best available; throws std::invalid_argument for a name that is unknown or unavailable.
+// FASTPE_ISA, or else the best available; throws an Error for a name that is unknown or unavailable.
 const char* active_instruction_set();
 const Kernels& active_kernels();
 

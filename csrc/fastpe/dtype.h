@@ -17,7 +17,7 @@ constexpr std::int64_t element_bytes(DType dtype) {
 // The dtype that encodings are held in before they are added to embeddings of this dtype.
 constexpr DType row_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
-// Whether stores may bypass the caches: a vector of the other dtypes is half a cache line.
-constexpr bool can_bypass_cache(DType dtype) { return dtype == row_dtype(dtype); }
+// Whether kernels have non-temporal stores of this dtype.
+constexpr bool has_non_temporal_form(DType dtype) { return dtype == row_dtype(dtype); }
 
 }  // namespace fastpe

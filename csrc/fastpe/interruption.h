@@ -9,11 +9,17 @@
 
 namespace fastpe {
 
-// Whether a call is to stop. The calling thread may poll as often as it likes; at most every 50 ms the caller is asked.
-// All threads see the answer.
+// The calling thread may poll as often as it likes: its caller is asked now and then.
 class Interruption {
  public:
-  bool poll();
+  bool poll() {
+    if (is_seen()) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_asked_ < interval) return false;
+    last_asked_ = now;
+    if (requested()) is_seen_.store(true, std::memory_order_relaxed);
+    return is_seen();
+  }
   bool is_seen() const { return is_seen_.load(std::memory_order_relaxed); }
 
  protected:
@@ -21,6 +27,7 @@ class Interruption {
   virtual bool requested() = 0;
 
  private:
+  static constexpr auto interval = std::chrono::milliseconds(50);
   std::atomic<bool> is_seen_{false};
   std::chrono::steady_clock::time_point last_asked_ = std::chrono::steady_clock::now();
 };

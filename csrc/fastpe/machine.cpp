@@ -5,9 +5,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 #include <thread>
+
+#include "error.h"
 
 #if defined(_WIN32)
 #ifndef NOMINMAX
@@ -68,8 +69,7 @@ std::int64_t streaming_threshold_bytes() {
     errno = 0;
     const long long value = std::strtoll(text, &end, 10);
     if (*end != '\0' || value < 0 || errno == ERANGE) {
-      throw std::invalid_argument("FASTPE_STREAMING_BYTES is '" + std::string(text) +
-                                  "', expected a number of bytes; correct it or unset it");
+      refuse_value("FASTPE_STREAMING_BYTES", {"is '", text, "'"}, {"a number of bytes"}, {"correct it or unset it"});
     }
     return static_cast<std::int64_t>(value);
   }();

@@ -11,7 +11,7 @@ std::int64_t l1_cache_bytes();
 std::int64_t l2_cache_bytes();
 
 // Outputs larger than this may be stored past the caches: the part of the last-level cache that one call may use, or
-// FASTPE_STREAMING_BYTES. Throws std::invalid_argument for a wrong value of that variable.
+// FASTPE_STREAMING_BYTES. Throws an Error for a wrong value of that variable.
 std::int64_t streaming_threshold_bytes();
 
 // 0 if it is unknown.

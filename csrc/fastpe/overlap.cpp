@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <numeric>
 
+#include "arrays.h"
+
 namespace fastpe {
 namespace {
 
-constexpr std::size_t most_axes = 64;  // of a NumPy array
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 56;
 // The search branches in two per stride if slices of one buffer are nested. Ten axes stay far below this bound.
 constexpr int most_steps = 1 << 16;
@@ -117,10 +118,10 @@ class Sum {
   }
 
   std::uint64_t slack_;
-  std::array<Term, 2 * most_axes> terms_;  // in the order of their strides
+  std::array<Term, 2 * max_axes> terms_;  // in the order of their strides
   std::size_t used_ = 0;
-  std::array<std::uint64_t, 2 * most_axes + 1> reaches_;   // of the smallest terms and the slack together
-  std::array<std::uint64_t, 2 * most_axes + 1> divisors_;  // of the smallest terms' strides
+  std::array<std::uint64_t, 2 * max_axes + 1> reaches_;   // of the smallest terms and the slack together
+  std::array<std::uint64_t, 2 * max_axes + 1> divisors_;  // of the smallest terms' strides
   int steps_ = 0;
 };
 
@@ -128,7 +129,7 @@ class Sum {
 
 bool is_nested(const StridedArray& array) {
   if (is_empty(array)) return true;
-  std::array<Term, most_axes> terms;
+  std::array<Term, max_axes> terms;
   std::size_t used = 0;
   for (std::ptrdiff_t axis = 0; axis < array.axes; ++axis) {
     if (array.shape[axis] == 1) continue;

@@ -9,13 +9,15 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
+#include <memory>
 #include <mutex>
-#include <stdexcept>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cache_line.h"
+#include "error.h"
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -194,45 +196,47 @@ class Team {
   TeamPolicy::Clock::duration alone_{0};  // still 0 where it has done nothing: such a team is a loss
 };
 
-// The steps of [0, count), in contiguous parts.
-class Parts {
+// The steps of [0, count), in contiguous shares. There may be no memory for them.
+class Shares {
  public:
-  Parts(std::int64_t count, std::int64_t step, int parts) : step_(step), parts_(static_cast<std::size_t>(parts)) {
-    const std::int64_t each = count / parts, rest = count % parts;
-    for (int i = 0; i < parts; ++i) {
-      Part& part = parts_[static_cast<std::size_t>(i)];
-      part.next = each * i + std::min<std::int64_t>(rest, i);
-      part.end = part.next + each + (i < rest ? 1 : 0);
+  Shares(std::int64_t count, std::int64_t step, int shares)
+      : step_(step), count_(shares), shares_(new (std::nothrow) Share[static_cast<std::size_t>(shares)]) {
+    if (!are_made()) return;
+    const std::int64_t each = count / shares, rest = count % shares;
+    for (int i = 0; i < shares; ++i) {
+      shares_[i].next = each * i + std::min<std::int64_t>(rest, i);
+      shares_[i].end = shares_[i].next + each + (i < rest ? 1 : 0);
     }
   }
+  bool are_made() const { return shares_ != nullptr; }
 
-  // Calls on_step(begin, end) with steps that nobody has claimed, those of part `first` first, until it returns false.
+  // Calls on_step(begin, end) with steps that nobody has claimed, those of share `first` first, until it returns false.
   template <class OnStep>
-  void claim(std::size_t first, const OnStep& on_step) {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      Part& part = parts_[(first + i) % parts_.size()];
-      while (part.next.load(std::memory_order_relaxed) < part.end) {
-        const std::int64_t begin = part.next.fetch_add(step_, std::memory_order_relaxed);
-        if (begin < part.end && !on_step(begin, std::min(begin + step_, part.end))) return;
+  void claim(int first, const OnStep& on_step) {
+    for (int i = 0; i < count_; ++i) {
+      Share& share = shares_[(first + i) % count_];
+      while (share.next.load(std::memory_order_relaxed) < share.end) {
+        const std::int64_t begin = share.next.fetch_add(step_, std::memory_order_relaxed);
+        if (begin < share.end && !on_step(begin, std::min(begin + step_, share.end))) return;
       }
     }
   }
 
  private:
-  struct alignas(cache_line_bytes) Part {
+  struct alignas(cache_line_bytes) Share {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
   };
   std::int64_t step_;
-  std::vector<Part> parts_;
+  int count_;
+  std::unique_ptr<Share[]> shares_;
 };
 
 int positive_integer(const char* name, const char* text) {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
   if (end == text || *end != '\0' || value < 1 || value > 1 << 16) {
-    throw std::invalid_argument(std::string(name) + " is '" + text +
-                                "', expected a positive integer; correct it or unset it");
+    refuse_value(name, {"is '", text, "'"}, {"a positive integer"}, {"correct it or unset it"});
   }
   return static_cast<int>(value);
 }
@@ -343,7 +347,8 @@ int threads_for(std::int64_t bytes, int max_threads) {
 bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interruption* interruption,
                   void (*body)(void* context, std::int64_t begin, std::int64_t end, int thread), void* context) {
   Team team(threads);
-  if (!team.is_open()) {
+  Shares shares(count, step, team.is_open() ? threads : 0);
+  if (!team.is_open() || !shares.are_made()) {
     for (std::int64_t at = 0; at < count; at += step) {
       body(context, at, std::min(at + step, count), 0);
       if (interruption != nullptr && at + step < count && interruption->poll()) return false;
@@ -351,13 +356,12 @@ bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interrupti
     return true;
   }
 
-  Parts parts(count, step, threads);
   std::atomic<std::int64_t> done{0};
   std::atomic<int> finished{0};
   const auto member = [&](int thread, int thread_count) {
     std::int64_t done_here = 0;
-    const std::int64_t first = static_cast<std::int64_t>(threads) * thread / thread_count;
-    parts.claim(static_cast<std::size_t>(first), [&](std::int64_t begin, std::int64_t end) {
+    const auto first = static_cast<int>(static_cast<std::int64_t>(threads) * thread / thread_count);
+    shares.claim(first, [&](std::int64_t begin, std::int64_t end) {
       body(context, begin, end, thread);
       done_here += end - begin;
       const std::int64_t done_by_all = done.fetch_add(end - begin, std::memory_order_relaxed) + end - begin;

@@ -45,7 +45,7 @@ class TeamPolicy {
 };
 
 // FASTPE_NUM_THREADS, or else OpenMP's own (OMP_NUM_THREADS, or the processors this process may use, within its
-// control group's quota). Throws std::invalid_argument for a value that is not a positive integer.
+// control group's quota). Throws an Error for a value that is not a positive integer.
 int default_thread_count();
 
 bool has_openmp();
@@ -54,9 +54,8 @@ bool has_openmp();
 int threads_for(std::int64_t bytes, int max_threads);
 
 // Does body(context, begin, end, thread) over [0, count) in steps of at most `step`, with 0 <= thread < threads and one
-// step at a time for each thread; returns false if interrupted. There are as many contiguous parts as `threads` says,
-// done by at most as many threads as there are processors; those who have done theirs help the others. Bodies must not
-// throw.
+// step at a time for each thread; returns false if interrupted. There are as many contiguous shares as `threads` says,
+// done by at most as many threads as there are processors; those who have done theirs help the others. Neither throws.
 bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interruption* interruption,
                   void (*body)(void* context, std::int64_t begin, std::int64_t end, int thread), void* context);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which rows of a call are valid, and at which positions they are. `row` is a row of arguments here, one index of the
-// first axis of a batch, and `l` counts rows along the sequence.
+// Which rows of a call are valid, and at which positions they are. `row` is a row of arguments here: one index of the
+// first axis of a batch, or of all axes but the last of positions of any shape. `l` counts rows along the sequence.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 namespace fastpe {
 
 constexpr std::int64_t max_position = std::int64_t{1} << 53;
+inline constexpr const char* position_limit = "magnitude at most 2**53";
+inline constexpr const char* why_limited = "beyond it not every integer has a float64 of its own";
 
 // Row (row, l) is at
 //   first + offset + l                          by default,
@@ -43,8 +45,7 @@ struct Positions {
 struct Validity {
   const char* mask = nullptr;  // NumPy booleans; true: valid
   std::int64_t mask_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
-  NumbersView lengths;              // per row: how many are valid
-  std::int64_t other_seq_len = -1;  // how many there would be if the axis before were the sequence's, for errors
+  NumbersView lengths;  // per row: how many are valid
 
   bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
   bool has(std::int64_t row, std::int64_t l) const {
@@ -148,7 +149,10 @@ void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::in
         }
       }
       const bool is_descending = step < 0 && stop > l + 1;
-      on_span(Span{l, stop - l, position, is_descending ? Span::Step::descending : Span::Step::ascending});
+      on_span(Span{l, stop - l, position,
+                   !position.is_integer ? Span::Step::none
+                   : is_descending      ? Span::Step::descending
+                                        : Span::Step::ascending});
       l = stop;
     }
   } else if (p.sequence_starts.is_given()) {

@@ -24,12 +24,13 @@ struct Tile {
   Columns columns;
 
   const char* row(std::int64_t at) const { return data + (at - l) * row_stride_bytes; }
-  Tile part(std::int64_t first, std::int64_t end) const {
+  Tile rows_between(std::int64_t first, std::int64_t end) const {
     return {row(first), row_stride_bytes, dtype, first, end - first, columns};
   }
 };
 
-// Where a source writes these columns of its rows: out = PE, or x * scale + alpha * PE.
+// Where a source writes these columns of its rows as it makes them: out = PE. With x, its kernel also does the sum of
+// `Add`: out = x * scale + alpha * PE.
 struct Target {
   DType dtype;
   Columns columns;

@@ -15,13 +15,13 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from fastpe import _docs
 from fastpe._config import __version__, show_config
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import PositionalEncoding
 from fastpe._sinusoid.functions import add, add_, embed, encode
 from fastpe._sinusoid.presets import conventions
 from fastpe._sinusoid.timestep import timestep_embedding
-from fastpe._wrong_calls import no_attribute
 
 if TYPE_CHECKING:
     from fastpe import dask as dask
@@ -61,6 +61,7 @@ __all__ = [
     "timestep_embedding",
 ]
 
+_docs.document_methods()
 
 # Public modules, whose own libraries are extras: `from fastpe import *` leaves them out.
 _modules = ("dask", "plotting")
@@ -97,7 +98,7 @@ def __getattr__(name: str) -> Any:
     if name in _modules:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _deferred:
-        raise no_attribute(f"module {__name__!r}", __name__, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module(f"{__name__}.{_deferred[name]}")
     # What was imported along with it is published, too, so that pickles never have the name of a file.
     for each, module_name in _deferred.items():

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._errors import refused
 
 # Positions and lengths beyond this are not exact float64 numbers.
 _largest_integer = 2**53
@@ -38,15 +39,15 @@ def integer(name: str, value: Any, least: int = -_largest_integer) -> int:
     try:
         result = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {shown(value)}, expected an int") from None
+        raise refused(TypeError, name, f"is {shown(value)}", "an int") from None
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {shown(value)}, expected an int")
+        raise refused(TypeError, name, f"is {shown(value)}", "an int")
     if result < least:
-        raise ValueError(
-            f"{name} is {shown(result)}, expected at least {'-2**53' if least == -_largest_integer else least}"
+        raise refused(
+            ValueError, name, f"is {shown(result)}", f"at least {'-2**53' if least == -_largest_integer else least}"
         )
     if result > _largest_integer:
-        raise ValueError(f"{name} is {shown(result)}, expected at most 2**53")
+        raise refused(ValueError, name, f"is {shown(result)}", "at most 2**53")
     return result
 
 
@@ -62,7 +63,7 @@ def integers(name: str, values: Any, example: str) -> tuple[int, ...]:
     try:
         return tuple(integer(name, value) for value in values)
     except TypeError:
-        raise TypeError(f"{name} is {shown(values)}, expected one int per axis, such as {example}") from None
+        raise refused(TypeError, name, f"is {shown(values)}", f"one int per axis, such as {example}") from None
 
 
 def is_number(value: Any) -> bool:
@@ -75,13 +76,13 @@ def is_number(value: Any) -> bool:
 def number(name: str, value: Any, *, above_zero: bool = False) -> float:
     """A finite number."""
     if not is_number(value):
-        raise TypeError(f"{name} is {shown(value)}, expected a number")
+        raise refused(TypeError, name, f"is {shown(value)}", "a number")
     try:
         result = float(value)
     except OverflowError:
         result = np.inf
     if not np.isfinite(result) or (above_zero and result <= 0.0):
-        raise ValueError(f"{name} is {shown(value)}, expected a finite number{' above 0' if above_zero else ''}")
+        raise refused(ValueError, name, f"is {shown(value)}", f"a finite number{' above 0' if above_zero else ''}")
     return result
 
 
@@ -90,30 +91,35 @@ def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.f
     try:
         array = _core.array(values, name)
     except ValueError:
-        raise ValueError(f"{name} is {shown(values)}, expected {expected}") from None
+        raise refused(ValueError, name, f"is {shown(values)}", expected) from None
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} has dtype {array.dtype}, expected float64{_core.conversion(array, name, 'float64')}")
+        raise refused(TypeError, name, f"has dtype {array.dtype}", "float64", conversion(array, name, "float64"))
     return array.astype(np.float64)
+
+
+def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str:
+    """What makes numbers of `dtype` of an array of another one, as a remedy."""
+    return f"pass {name}.real" if array.dtype.kind == "c" else f"pass np.asarray({name}, np.{dtype})"
 
 
 def flag(name: str, value: Any) -> bool:
     """A truth value: text such as "no" is refused, since Python counts it as true."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {shown(value)}, expected True or False")
+        raise refused(TypeError, name, f"is {shown(value)}", "True or False")
     return bool(value)
 
 
 def text(name: str, value: Any) -> str:
     """A str."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {shown(value)}, expected a str")
+        raise refused(TypeError, name, f"is {shown(value)}", "a str")
     return value
 
 
 def texts(name: str, values: Any) -> tuple[str, ...]:
     """A tuple of str."""
     if not isinstance(values, (tuple, list)) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{name} is {shown(values)}, expected a tuple of str")
+        raise refused(TypeError, name, f"is {shown(values)}", "a tuple of str")
     return tuple(values)
 
 
@@ -122,11 +128,12 @@ def choice(name: str, value: Any, allowed: tuple[str, ...], *, otherwise: str = 
     if isinstance(value, str) and value in allowed:
         return value
     *others, last = [*([otherwise] if otherwise else []), *map(repr, allowed)]
-    message = f"{name} is {shown(value)}, expected {', '.join(others)} or {last}"
+    found, expected = f"is {shown(value)}", f"{', '.join(others)} or {last}"
     if not isinstance(value, str):
-        raise TypeError(message)
+        raise refused(TypeError, name, found, expected)
     near = nearest(value, allowed)
-    raise ValueError(f"{message}; did you mean {near!r}?" if near and same_digits(value, near) else message)
+    hint = f"did you mean {near!r}?" if near and same_digits(value, near) else ""
+    raise refused(ValueError, name, found, expected, hint)
 
 
 def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:

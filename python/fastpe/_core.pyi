@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, final, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -37,27 +37,34 @@ def use_instruction_set(name: str) -> None: ...
 def output(
     out: _Out, dtype: npt.DTypeLike | None, shape: Sequence[int], *inputs: npt.NDArray[Any]
 ) -> npt.NDArray[Any]: ...
-def array(input: Any, name: str, takes_bfloat16: bool = False, in_place: bool = False) -> npt.NDArray[Any]: ...
+def array(input: Any, name: str, *, in_place: bool = False) -> npt.NDArray[Any]: ...
 def mask(input: Any, name: str) -> npt.NDArray[Any]: ...
-def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str: ...
-
-@final
-class Explained:
-    def __new__(cls, function: Callable[..., Any], explanation: Callable[..., str | None], /) -> Explained: ...
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any: ...
-    def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
-
-def other_name(keyword: str, known: list[str]) -> str: ...
-def unexpected_argument(function: str, keyword: str, known: list[str]) -> str: ...
-def too_many_arguments(function: str, known: list[str], allowed: int, given: int) -> str: ...
-def missing_argument(function: str, argument: str) -> str: ...
+def document(method: Callable[..., Any], prose: str, /) -> None: ...
 
 largest_scaling_number: float
 max_coordinates: int
 table_forms: tuple[str, ...]
 
+_ScalingValue: TypeAlias = float | Sequence[float] | None
+
 def rotary_frequencies(
-    rotary_dim: int, base: float, rope_type: str, **values: float | Sequence[float]
+    rotary_dim: int,
+    base: float,
+    rope_type: str,
+    *,
+    factor: _ScalingValue = None,
+    stretch: _ScalingValue = None,
+    length: _ScalingValue = None,
+    trained_length: _ScalingValue = None,
+    beta_fast: _ScalingValue = None,
+    beta_slow: _ScalingValue = None,
+    truncate: _ScalingValue = None,
+    mscale: _ScalingValue = None,
+    mscale_all_dim: _ScalingValue = None,
+    divisors: _ScalingValue = None,
+    low_turns: _ScalingValue = None,
+    high_turns: _ScalingValue = None,
+    rotated_count: _ScalingValue = None,
 ) -> tuple[npt.NDArray[np.float64], float]: ...
 
 class Encoder:

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
 from fastpe._arguments import integer
+from fastpe._errors import refused
+from fastpe._extras import needed
 from fastpe._names import ConventionName
-from fastpe._wrong_calls import explained, needed
 
 if TYPE_CHECKING:
     import dask.array
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 
-@explained
 def add(
     array: dask.array.Array,
     *,
@@ -79,21 +79,32 @@ def add(
         import dask.array
 
     if not isinstance(array, dask.array.Array):
-        raise TypeError(f"array is a {type(array).__name__}, expected a dask array; for other arrays, use fastpe.add")
+        raise refused(
+            TypeError, "array", f"is a {type(array).__name__}", "a dask array", "for other arrays, use fastpe.add"
+        )
     if array.dtype.name not in ("float32", "float64", "float16", "bfloat16"):
-        raise TypeError(
-            f"array has dtype {array.dtype}, expected float32, float64, float16 or ml_dtypes.bfloat16; give "
-            f"array.astype(np.float32)"
+        raise refused(
+            TypeError,
+            "array",
+            f"has dtype {array.dtype}",
+            "float32, float64, float16 or ml_dtypes.bfloat16",
+            "give array.astype(np.float32)",
         )
     seq_axis, offset = integer("seq_axis", seq_axis), integer("offset", offset)
     axes = array.ndim
     axis = seq_axis + axes if seq_axis < 0 else seq_axis
     if not 0 <= axis < axes - 1:
-        raise ValueError(f"seq_axis is {seq_axis}, expected an axis of array, {list(array.shape)}, other than the last")
+        raise refused(
+            ValueError, "seq_axis", f"is {seq_axis}", f"an axis of array, {list(array.shape)}, other than the last"
+        )
     seq_len, d_model = array.shape[axis], array.shape[-1]
     if math.isnan(seq_len) or math.isnan(d_model):
-        raise ValueError(
-            "array has chunks of unknown size along the sequence or the last axis; call array.compute_chunk_sizes() first"
+        raise refused(
+            ValueError,
+            "array",
+            "has chunks of unknown size along the sequence or the last axis",
+            "",
+            "call array.compute_chunk_sizes() first",
         )
     encoding = PositionalEncoding(max(d_model, 1), convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
     _check(encoding, array.dtype, seq_len, offset, scale, alpha, num_threads)

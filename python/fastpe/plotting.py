@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import PositionalEncoding, RotaryEmbedding, conventions
+from fastpe._extras import needed
 from fastpe._rotary.scaling import Scaling
-from fastpe._wrong_calls import explained, needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,6 @@ _most_rows = 2000
 _most_points = 40_000
 
 
-@explained
 def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
     """Draw the encoding itself: one row per position, one column per dimension.
 
@@ -81,7 +80,6 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
     return ax
 
 
-@explained
 def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes:
     """Draw the wavelength of every frequency: how many positions one turn takes.
 
@@ -113,7 +111,6 @@ def wavelengths(encoding: PositionalEncoding, *, ax: Axes | None = None) -> Axes
     return ax
 
 
-@explained
 def waves(
     encoding: PositionalEncoding,
     seq_len: int = 100,
@@ -166,7 +163,6 @@ def waves(
     return ax
 
 
-@explained
 def similarity(
     encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True
 ) -> Axes:
@@ -215,7 +211,6 @@ def similarity(
     return ax
 
 
-@explained
 def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, ax: Axes | None = None) -> Axes:
     """Draw how far the usual float32 code is from the exact values, against position, and how far fastpe is.
 
@@ -268,7 +263,6 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     return ax
 
 
-@explained
 def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes:
     """Draw the wavelength of each frequency of a rotary embedding, with its scaling and without.
 

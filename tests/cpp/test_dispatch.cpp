@@ -7,13 +7,14 @@
 
 #include "check.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/error.h"
 
 using namespace fastpe;
 
 int main(int argc, char** argv) {
   const std::string expected = argc > 1 ? argv[1] : "";
   if (expected == "refused") {
-    CHECK_THROWS(std::invalid_argument, active_instruction_set(), "FASTPE_ISA");
+    CHECK_THROWS(Error, active_instruction_set(), "FASTPE_ISA");
     return fastpe::testing::failures() > 0 ? 1 : 0;
   }
   const std::vector<std::string> names = available_instruction_sets();
@@ -25,7 +26,7 @@ int main(int argc, char** argv) {
     CHECK_EQUAL(std::string(active_instruction_set()), name);
   }
   for (const char* wrong : {"sse9", "", "AVX2", "avx2 "}) {
-    CHECK_THROWS(std::invalid_argument, use_instruction_set(wrong), wrong);
+    CHECK_THROWS(Error, use_instruction_set(wrong), wrong);
   }
   CHECK_EQUAL(std::string(active_instruction_set()), std::string("baseline"));
   return fastpe::testing::failures() > 0 ? 1 : 0;

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "encode.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/error.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/sources/sinusoid/blocks.h"
 
@@ -126,17 +127,17 @@ void adding_rounds_as_written() {
 }
 
 void wrong_specs_and_positions_are_refused() {
-  CHECK_THROWS(std::invalid_argument, Encoder(spec_of(0)), "d_model");
-  CHECK_THROWS(std::invalid_argument, KeepingEncoder(spec_of(8), -1), "max_len");
-  CHECK_THROWS(std::invalid_argument, KeepingEncoder(spec_of(8), max_position + 1), "max_len");
+  CHECK_THROWS(Error, Encoder(spec_of(0)), "d_model");
+  CHECK_THROWS(Error, KeepingEncoder(spec_of(8), -1), "max_len");
+  CHECK_THROWS(Error, KeepingEncoder(spec_of(8), max_position + 1), "max_len");
   Spec no_base = spec_of(8);
   no_base.frequencies.base = 0.0;
-  CHECK_THROWS(std::invalid_argument, Encoder{no_base}, "base");
+  CHECK_THROWS(Error, Encoder{no_base}, "base");
   const KeepingEncoder encoder(spec_of(8));
   std::vector<float> out(16, 7.0f);
   for (const std::int64_t first : {max_position, -max_position - 1}) {
     const Write write(rows_view(out.data(), DType::float32, 2, 8), false);
-    CHECK_THROWS(std::invalid_argument, run_at(encoder, write, positions_from(first)), "position");
+    CHECK_THROWS(Error, run_at(encoder, write, positions_from(first)), "position");
   }
   for (const float value : out) CHECK_EQUAL(value, 7.0f);
 }

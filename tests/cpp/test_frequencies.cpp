@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "encode.h"
+#include "fastpe/error.h"
 
 namespace {
 
@@ -142,15 +143,15 @@ void unrepresentable_frequencies_are_refused() {
     FrequencySpec spec;
     spec.frequency_count = 1;
     spec.given = {bad};
-    CHECK_THROWS(std::invalid_argument, make_frequencies(spec, block_rows, column_padding), "0");
+    CHECK_THROWS(Error, make_frequencies(spec, block_rows, column_padding), "0");
   }
   FrequencySpec steep = spec_of(64).frequencies;
   steep.base = 1e300;
-  CHECK_THROWS(std::invalid_argument, make_frequencies(steep, block_rows, column_padding), "base");
+  CHECK_THROWS(Error, make_frequencies(steep, block_rows, column_padding), "base");
   FrequencySpec divided = spec_of(64).frequencies;
   divided.base = 1.0 + 0x1p-52;
   divided.exponent_denominator = 0x1p-11;
-  CHECK_THROWS(std::invalid_argument, make_frequencies(divided, block_rows, column_padding), "denominator");
+  CHECK_THROWS(Error, make_frequencies(divided, block_rows, column_padding), "denominator");
 }
 
 void one_frequency_needs_no_ratio() {

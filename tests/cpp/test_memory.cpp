@@ -291,8 +291,9 @@ void every_call(std::int64_t lanes) {
     check_fences(Add(read_only(from), to, 1, {}, true), false, wide_encoder);
     check_fences(Add(to, 1, {}), false, wide_encoder);
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}};
-    check_fences(Rotate({{read_only(from), to}}, 1, all), false, rotary_encoder);
-    check_fences(Rotate({{read_only(to), to}}, 1, all), false, rotary_encoder);
+    const RotatedArray rotated[] = {{read_only(from), to}, {read_only(to), to}};
+    check_fences(Rotate({&rotated[0], 1}, 1, all), false, rotary_encoder);
+    check_fences(Rotate({&rotated[1], 1}, 1, all), false, rotary_encoder);
     check_fences(WriteTables({to, sines}, TableForm::cos_sin, columns / 2, false), true, rotary_encoder);
     check_fences(WriteTables({to, sines}, TableForm::cos_sin, columns / 2, true), false, rotary_encoder);
   }

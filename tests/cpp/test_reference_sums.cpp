@@ -108,9 +108,10 @@ std::string sum_of(const Line& line, int threads) {
     testing::run_at(encoder, Add(view, 1, {1.25, 0.75}), positions, threads);
   } else if (operation == "rotation") {
     const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
-    testing::run_at(encoder, Rotate({{read_only(view), view}}, 1, pairing), positions, threads);
+    const RotatedArray array{read_only(view), view};
+    testing::run_at(encoder, Rotate({&array, 1}, 1, pairing), positions, threads);
   } else if (is_angles) {
-    run({AngleRows(encoder.core, nullptr), Write(view, false), positions, Validity{}, threads}, nullptr);
+    run({AngleRows(encoder.core, FrequencyAxes{}), Write(view, false), positions, Validity{}, threads}, nullptr);
   } else if (is_rotary) {
     write_tables(encoder, line.convention, view, positions, threads);
   } else {

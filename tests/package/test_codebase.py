@@ -144,7 +144,6 @@ def test_rotation_by_given_tables_takes_what_an_embeddings_rotation_takes() -> N
             (function[name].kind, function[name].default),
             (inspect.Parameter.POSITIONAL_OR_KEYWORD, function[name].default),
         )
-    assert "Refer to `fastpe.rotate_`" in (_core.rotate_by_tables.__doc__ or "")
 
 
 @pytest.mark.parametrize(

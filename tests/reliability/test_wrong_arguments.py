@@ -185,6 +185,6 @@ def test_functions_can_be_inspected_and_copied() -> None:
     assert list(inspect.signature(fastpe.RotaryEmbedding).parameters)[:2] == ["rotary_dim", "interleaved"]
     assert list(inspect.signature(fastpe.Convention).parameters)[:2] == ["name", "layout"]
     assert inspect.isroutine(fastpe.add_)
-    assert pydoc.render_doc(fastpe.add_).startswith("Python Library Documentation: function in module fastpe\n")
+    assert pydoc.render_doc(fastpe.add_).startswith("Python Library Documentation: function add_ in module fastpe")
     for function in (fastpe.add_, fastpe.RotaryLayout.rotate_):
         assert copy.deepcopy(function) is pickle.loads(pickle.dumps(function)) is function

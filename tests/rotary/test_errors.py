@@ -35,7 +35,7 @@ REFUSED: Refused = {
         *each("rope.rotate_(x, {})", "None | 5 | np.int64(3) | [0, 1, 2] | [[0, 1, 2]] | np.arange(3)"),
         *each("rope.rotate_(x, {})", "np.ones((2, 3), bool) | wide.astype('f8') | wide, q.astype('f2')"),
         "rope.rotate_(x, rope.tables(3, form='complex'))",
-        "rope.shift_(x, -3.0)",
+        "rope.shift_(x, -3.0, by=1)",
         "wan.rotate_(heads, None, positions=points)",
         "gemma.rotate_(heads, None, positions=points[:, :2])",
     ],

@@ -3,28 +3,40 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
-#include "fastpe/messages.h"
+#include "fastpe/error.h"
 
 namespace fastpe {
 namespace {
 
-void check_position(const Source& source, const Number& number, const std::string& where) {
-  if (!source.range.has(number)) source.refuse(where, number);
-}
+// What gave a position: an argument, and the beginning of what an Error says was found in it.
+struct Origin {
+  const char* argument;
+  std::string found;
+};
 
-// The argument that gave the position of (row, l), as messages name it.
-std::string origin_of(const Positions& p, std::int64_t row, const Span& span, std::int64_t l) {
-  if (p.values.is_given()) return place(p.values_name, p.value_axes, row, l);
+Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::int64_t l) {
+  if (p.values.is_given()) return {p.values_name, joined({place_of(p.value_axes, row, l), " is "})};
+  if (!p.is_offset_given) return {"", joined({"the position of row ", l, " is "})};
   const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, span.l) : row;
-  const std::string offset = p.offsets.is_given() ? "offset[" + std::to_string(index) + "]: " : "offset: ";
-  return (p.is_offset_given ? offset : "") + "the position of row " + std::to_string(l);
+  const std::string place = p.offsets.is_given() ? place_of({}, 0, index) : "";
+  return {"offset", joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
 
-// The bounds of rows that all count from offsets, if they are good. In decoding, there are many such rows with one
-// position each.
+void require_position(const Source& source, const Number& position, const Origin& origin) {
+  const PositionRange& range = source.range;
+  if (range.has(position)) return;
+  if (range.has_fractions) {
+    refuse_value(origin.argument, {origin.found, position}, {"a finite position of ", position_limit}, {why_limited});
+  }
+  refuse(ErrorKind::index, origin.argument, {origin.found, position},
+         {"an integer from 0 to ", range.highest, ", the last row of the table"},
+         {"pass a longer table or smaller positions"});
+}
+
+// The bounds of rows that all count from offsets, if all are in the source's range. In decoding, there are many such
+// rows with one position each.
 std::optional<PositionBounds> bounds_of_counted_rows(const Call& call, Poller& poller) {
   const Positions& p = call.positions;
   const OperationShape& shape = call.operation.shape();
@@ -59,24 +71,25 @@ PositionBounds check_positions(const Call& call, Poller& poller) {
         for (int i = 0; i < p.coordinate_count; ++i) {
           const Number& coordinate = span.coordinates[i];
           if (!source.range.has(coordinate)) {
-            source.refuse(origin_of(p, row, span, span.l) + "[" + std::to_string(i) + "]", coordinate);
+            const std::string place = place_of(p.value_axes, row, span.l);
+            require_position(source, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
           }
           bounds.add(coordinate);
         }
         return;
       }
-      if (span.is_one_position() || !span.position.is_integer) {
-        if (!source.range.has(span.position)) source.refuse(origin_of(p, row, span, span.l), span.position);
+      if (span.is_one_position()) {
+        if (!source.range.has(span.position)) require_position(source, span.position, origin_of(p, row, span, span.l));
         bounds.add(span.position);
         return;
       }
       if (span.lowest() < source.range.lowest || span.highest() > source.range.highest) {
         // The message names the first bad row: the span's first row, or the row after the last good position.
-        check_position(source, span.position, origin_of(p, row, span, span.l));
+        require_position(source, span.position, origin_of(p, row, span, span.l));
         const bool is_descending = span.step == Span::Step::descending;
         const std::int64_t first = span.position.integer;
         const std::int64_t i = is_descending ? first - source.range.lowest + 1 : source.range.highest - first + 1;
-        check_position(source, number_of(is_descending ? first - i : first + i), origin_of(p, row, span, span.l + i));
+        require_position(source, number_of(is_descending ? first - i : first + i), origin_of(p, row, span, span.l + i));
       }
       bounds.add(span);
     };
@@ -105,9 +118,8 @@ void check_sequences(const Call& call, Poller& poller) {
     const std::int64_t start = p.sequence_starts.integer_at(0, i);
     const bool is_wrong_end = (i == 0 && start != 0) || (i == p.sequence_count && start != seq_len);
     if (is_wrong_end || start < previous || start > seq_len) {
-      throw std::invalid_argument("cu_seqlens[" + std::to_string(i) + "] is " + text_of(p.sequence_starts.at(0, i)) +
-                                  ", expected 0, then values that never fall, then the number of rows, " +
-                                  std::to_string(seq_len));
+      refuse_value("cu_seqlens", {place_of({}, 0, i), " is ", p.sequence_starts.at(0, i)},
+                   {"0, then values that never fall, then the number of rows, ", seq_len});
     }
     previous = start;
     poller.pass(1);
@@ -121,9 +133,8 @@ void check_lengths(const Call& call, Poller& poller) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const std::int64_t length = lengths.integer_at(row, 0);
     if (length < 0 || length > shape.seq_len) {
-      throw std::invalid_argument(place("lengths", {}, 0, row) + " is " + text_of(lengths.at(row, 0)) +
-                                  ", expected 0 to the sequence length, " + std::to_string(shape.seq_len) +
-                                  (length >= 0 && length <= call.validity.other_seq_len ? remedy_of_other_axis : ""));
+      const std::string place = lengths.row_stride_bytes == 0 ? "" : place_of({}, 0, row) + " ";
+      refuse_value("lengths", {place, "is ", lengths.at(row, 0)}, {"0 to the sequence length, ", shape.seq_len});
     }
     poller.pass(1);
   }

@@ -5,7 +5,7 @@
 
 namespace fastpe {
 
-// Checks everything that depends on values rather than shapes: throws std::invalid_argument or std::out_of_range,
+// Checks everything that depends on values rather than shapes: throws an Error,
 // naming the argument, the place and the value; or Interrupted.
 PositionBounds check(const Call& call, Interruption* interruption);
 

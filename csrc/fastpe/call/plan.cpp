@@ -19,15 +19,16 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 // The part of a tile that stays in L1 while it is combined with items that come from memory.
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
-// Spans this short are read faster than they are made.
+// Spans shorter than this are read faster than they are made.
 constexpr std::int64_t rows_worth_expanding = 8;
 
 constexpr std::int64_t least_blocks_per_thread = 4;
 
 Access access_of(const OperationShape& shape) {
   Access access;
-  access.non_temporal = shape.may_bypass_cache && shape.bytes_written > streaming_threshold_bytes() &&
-                        can_bypass_cache(shape.dtype) && active_kernels().has_non_temporal_stores;
+  access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_rows &&
+                        shape.bytes_written > streaming_threshold_bytes() && has_non_temporal_form(shape.dtype) &&
+                        active_kernels().has_non_temporal_stores;
   access.prefetch = shape.reads_items && shape.bytes_written > streaming_threshold_bytes() / 2;
   return access;
 }
@@ -58,18 +59,18 @@ ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64
   return scratch;
 }
 
-Blocks blocks_of(const Call& call, int threads) {
+RowCuts cuts_of(const Call& call, int threads) {
   const std::int64_t seq_len = call.operation.shape().seq_len;
   const Positions& p = call.positions;
-  Blocks blocks;
-  blocks.rows = call.source.blocks.rows;
+  RowCuts cuts;
+  cuts.rows = call.source.blocks.rows;
   const bool is_range = !p.values.is_given() && !p.sequence_starts.is_given();
-  const std::int64_t to_end = is_range ? call.source.rows_to_block_end(first_position(p, 0)) : blocks.rows;
-  blocks.rows_of_first = std::min(seq_len, to_end);
-  const auto count = [&] { return 1 + (seq_len - blocks.rows_of_first + blocks.rows - 1) / blocks.rows; };
-  if (threads > 1 && count() < least_blocks_per_thread * threads) blocks.rows = blocks.rows_of_first = 1;
-  blocks.count = count();
-  return blocks;
+  const std::int64_t to_end = is_range ? call.source.rows_to_block_end(first_position(p, 0)) : cuts.rows;
+  cuts.rows_of_first = std::min(seq_len, to_end);
+  const auto count = [&] { return 1 + (seq_len - cuts.rows_of_first + cuts.rows - 1) / cuts.rows; };
+  if (threads > 1 && count() < least_blocks_per_thread * threads) cuts.rows = cuts.rows_of_first = 1;
+  cuts.count = count();
+  return cuts;
 }
 
 WorkUnits work_of(const Call& call, const Plan& plan) {
@@ -80,62 +81,63 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
                                      : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
   WorkUnits work;
   if (plan.threads == 1 && shape.items() == 1 && shape.seq_len <= unit_rows) {
-    work.blocks.rows = work.blocks.rows_of_first = shape.seq_len;
+    work.cuts.rows = work.cuts.rows_of_first = shape.seq_len;
     return work;
   }
-  std::int64_t block_rows = 1;  // of all items of a part
-  if (!plan.shares_tiles) {
-    work.part_items = shape.items_per_row;
-    work.parts = shape.rows;
+  std::int64_t cut_rows = 1;  // of all items of a slice
+  if (!plan.all_items_share_positions) {
+    work.slice_items = shape.items_per_row;
+    work.slices = shape.rows;
     if (shape.items() == 1 && shape.has_contiguous_rows) {
-      work.blocks = blocks_of(call, plan.threads);
+      work.cuts = cuts_of(call, plan.threads);
     } else {
-      work.blocks.count = shape.seq_len;
+      work.cuts.count = shape.seq_len;
     }
-    block_rows = work.part_items * work.blocks.rows;
+    cut_rows = work.slice_items * work.cuts.rows;
   } else if (shape.seq_len < call.source.blocks.rows * plan.threads) {
-    work.parts = shape.items();
-    work.blocks.rows = work.blocks.rows_of_first = block_rows = shape.seq_len;
+    work.slices = shape.items();
+    work.cuts.rows = work.cuts.rows_of_first = cut_rows = shape.seq_len;
   } else {
-    // Items of which one block of rows is far more than a unit are done in parts; each part makes its own tiles.
+    // Items of which one block of rows is far more than a unit are done in slices, each of which makes its own tiles.
     const std::int64_t unit_items = std::max<std::int64_t>(1, unit_rows / call.source.blocks.rows);
-    const bool in_parts = shape.items() > 8 * unit_items;
-    work.part_items = in_parts ? unit_items : shape.items();
-    work.parts = (shape.items() + work.part_items - 1) / work.part_items;
-    work.blocks = blocks_of(call, in_parts ? 1 : plan.threads);
-    block_rows = work.part_items * work.blocks.rows;
+    const bool is_sliced = shape.items() > 8 * unit_items;
+    work.slice_items = is_sliced ? unit_items : shape.items();
+    work.slices = (shape.items() + work.slice_items - 1) / work.slice_items;
+    work.cuts = cuts_of(call, is_sliced ? 1 : plan.threads);
+    cut_rows = work.slice_items * work.cuts.rows;
   }
-  work.unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, block_rows));
+  work.unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, cut_rows));
   return work;
 }
 
 }  // namespace
 
-std::int64_t Blocks::row(std::int64_t block, std::int64_t seq_len) const {
-  return block == 0 ? 0 : std::min(seq_len, rows_of_first + (block - 1) * rows);
+std::int64_t RowCuts::row(std::int64_t cut, std::int64_t seq_len) const {
+  return cut == 0 ? 0 : std::min(seq_len, rows_of_first + (cut - 1) * rows);
 }
 
 Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const OperationShape& shape = call.operation.shape();
   Plan plan;
-  plan.shares_tiles = shape.reads_items && shape.items() > 1 && call.positions.are_shared();
+  plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.positions.are_shared();
   plan.in_any_order = call.positions.are_in_any_order();
   plan.columns_at_once = shape.columns_at_once;
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
   plan.access = access_of(shape);
 
-  const bool is_one_item_a_tile = !plan.shares_tiles && shape.items_per_row == 1;
+  const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_row == 1;
   const bool has_short_spans = bounds.rows < rows_worth_expanding * bounds.spans;
   // Rows that are in L2, as the output is, are read faster than they are made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
-  plan.strategy = shape.targets > 0 && is_one_item_a_tile ? Strategy::expand_into_target : Strategy::expand_into_tile;
+  plan.strategy =
+      shape.targets > 0 && has_one_item_per_tile ? Strategy::expand_into_target : Strategy::expand_into_tile;
   plan.wants_rows =
       !call.source.expands() || plan.strategy == Strategy::expand_into_tile || has_short_spans || fits_in_l2;
   if (plan.wants_rows) plan.rows = call.source.find(shape.tile_dtype, bounds);
   if (plan.rows.data != nullptr) {
     plan.strategy = Strategy::read_rows;
     const Positions& p = call.positions;
-    plan.reads_at_offsets = is_one_item_a_tile && p.count_from_offsets() && call.validity.are_all_valid();
+    plan.reads_at_offsets = has_one_item_per_tile && p.count_from_offsets() && call.validity.are_all_valid();
   }
 
   if (plan.strategy == Strategy::expand_into_tile || shape.items() > 1 || plan.access.prefetch) {

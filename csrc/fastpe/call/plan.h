@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a call is done: decided once, from its shapes and the bounds of its positions. Nothing else decides it.
+// How a call is done, decided once: from the call, the bounds of its positions, the machine, and the rows that the
+// source has.
 #pragma once
 
 #include <cstdint>
@@ -26,34 +27,34 @@ struct ScratchLayout {
   std::int64_t tile = 0, operation = 0, bytes = 0;  // the source's part comes first
 };
 
-// The rows of a sequence, divided into the source's blocks. If threads and work units meet between two blocks, they
-// make nothing twice. If some thread would have much less to do than another, a block is one row.
-struct Blocks {
+// The rows of a sequence, cut where the source's blocks end: threads and work units that meet there make nothing
+// twice. If some thread would have much less to do than another, there is a cut after every row.
+struct RowCuts {
   std::int64_t rows_of_first = 1;
   std::int64_t rows = 1;  // of one, but for the first and the last
   std::int64_t count = 1;
 
-  std::int64_t row(std::int64_t block, std::int64_t seq_len) const;
+  std::int64_t row(std::int64_t cut, std::int64_t seq_len) const;
 };
 
-// How the work is divided: into parts of `part_items` items, and each part into blocks of rows. A work unit is up to
-// `unit` blocks.
+// How the work is divided: into slices of `slice_items` items, and each slice into the cuts of its rows. A work unit is
+// up to `unit` of them.
 struct WorkUnits {
-  std::int64_t part_items = 1;
-  std::int64_t parts = 1;
-  Blocks blocks;
+  std::int64_t slice_items = 1;
+  std::int64_t slices = 1;
+  RowCuts cuts;
   std::int64_t unit = 1;
 
-  std::int64_t block_count() const { return parts * blocks.count; }
+  std::int64_t cut_count() const { return slices * cuts.count; }
 };
 
 struct Plan {
   Strategy strategy = Strategy::expand_into_tile;
-  TableView rows;                 // of read_rows
-  bool wants_rows = false;        // would have read rows, if the source had them
-  bool shares_tiles = false;      // items that read the encoding have the same positions
-  bool in_any_order = false;      // positions may come again
-  bool reads_at_offsets = false;  // each item reads rows at an offset of its own
+  TableView rows;                          // of read_rows
+  bool wants_rows = false;                 // would have read rows, if the source had them
+  bool all_items_share_positions = false;  // and read the encoding
+  bool in_any_order = false;               // positions may come again
+  bool reads_at_offsets = false;           // each item reads rows at an offset of its own
   std::int64_t columns_at_once = 0;
   int threads = 1;
   Access access;

@@ -14,7 +14,7 @@
 namespace fastpe {
 namespace {
 
-// A part of a work unit: some items, and the same rows of each.
+// What is done of a work unit at once: some items, and the same rows of each.
 struct Work {
   Items items;
   std::int64_t l_begin, l_end;
@@ -38,7 +38,7 @@ class Executor {
   }
 
   void execute(const Work& work) {
-    if (plan_.shares_tiles) {
+    if (plan_.all_items_share_positions) {
       // Which rows are valid differs from item to item: see apply().
       each_span(0, work.items, work.l_begin, work.l_end - work.l_begin, 0);
       return;
@@ -141,25 +141,18 @@ class Executor {
           items);
   }
 
-  // Calls on_part over a span's rows, at most `most_rows` at a time, and at most those that the source makes together.
-  template <class OnPart>
-  void for_each_part(const Span& span, std::int64_t most_rows, const OnPart& on_part) const {
-    if (span.is_one_position() || !span.position.is_integer) {
-      for (std::int64_t i = 0; i < span.count; ++i) {
-        on_part(Span{span.l + i, 1, span.position, Span::Step::ascending, span.coordinates});
-      }
-      return;
-    }
+  // Calls on_span over a span's rows, at most a tile of them, and at most those that the source makes together.
+  template <class OnSpan>
+  void for_each_tile_span(const Span& span, const OnSpan& on_span) const {
     const BlockShape& blocks = call_.source.blocks;
     const std::int64_t lowest = span.lowest();
     for (std::int64_t done = 0; done < span.count;) {
       const std::int64_t to_block_end = call_.source.rows_to_block_end(lowest + done);
       const std::int64_t at_once = to_block_end == blocks.rows ? blocks.at_once * blocks.rows : to_block_end;
-      const std::int64_t count = std::min({span.count - done, most_rows, at_once});
+      const std::int64_t count = std::min({span.count - done, plan_.tile.rows, at_once});
       const bool is_descending = span.step == Span::Step::descending;
       const std::int64_t i = is_descending ? span.count - done - count : done;
-      on_part(Span{span.l + i, count, number_of(is_descending ? lowest + done + count - 1 : lowest + done), span.step,
-                   span.coordinates});
+      on_span(Span{span.l + i, count, number_of(is_descending ? lowest + done + count - 1 : lowest + done), span.step});
       done += count;
     }
   }
@@ -190,15 +183,15 @@ class Executor {
       expand({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target);
       return apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
     }
-    for_each_part(span, plan_.tile.rows, [&](const Span& part) {
-      expand(part, target);
-      apply({tile_, target.out_row_stride_bytes, dtype, part.l, part.count, columns_}, items);
+    for_each_tile_span(span, [&](const Span& rows) {
+      expand(rows, target);
+      apply({tile_, target.out_row_stride_bytes, dtype, rows.l, rows.count, columns_}, items);
     });
   }
 
   void apply(const Tile& tile, const Items& items) {
     // Where rows have different positions, only valid rows come here.
-    const bool are_all_valid = !plan_.shares_tiles || call_.validity.are_all_valid();
+    const bool are_all_valid = !plan_.all_items_share_positions || call_.validity.are_all_valid();
     if (items.count() == 1 && are_all_valid) {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.tile.segment_rows}, workspace_);
       return;
@@ -209,7 +202,7 @@ class Executor {
       const std::int64_t first = tile.l + tile.count * segment / segments;
       const std::int64_t end = tile.l + tile.count * (segment + 1) / segments;
       if (are_all_valid) {
-        operation_.apply(tile.part(first, end), items, {items.begin, end}, workspace_);
+        operation_.apply(tile.rows_between(first, end), items, {items.begin, end}, workspace_);
       } else {
         apply_where_valid(tile, items, first, end);
       }
@@ -226,7 +219,7 @@ class Executor {
       for_each_validity(
           call_.validity, item / items_per_row, first, end,
           [&](std::int64_t l, std::int64_t count) {
-            operation_.apply(tile.part(l, l + count), one, {next_item, l + rows_on}, workspace_);
+            operation_.apply(tile.rows_between(l, l + count), one, {next_item, l + rows_on}, workspace_);
           },
           [&](std::int64_t l, std::int64_t count) { skip(one, l, count); });
     }
@@ -258,20 +251,20 @@ class Scratch {
   AlignedBuffer<char> large_;
 };
 
-// Calls on_work over the plan's blocks [begin, end), counted part by part.
+// Calls on_work over the plan's cuts [begin, end), which count through the rows of one slice after the other.
 template <class OnWork>
 void for_each_work(const WorkUnits& units, const OperationShape& shape, std::int64_t begin, std::int64_t end,
                    const OnWork& on_work) {
-  const std::int64_t blocks = units.blocks.count;
+  const std::int64_t cuts = units.cuts.count;
   while (begin < end) {
-    const std::int64_t part = begin / blocks;
-    // Parts of one block each are done together.
-    const std::int64_t stop = blocks == 1 ? end : std::min(end, (part + 1) * blocks);
-    const std::int64_t parts = blocks == 1 ? end - begin : 1;
-    const std::int64_t first_item = part * units.part_items;
-    on_work(Work{{first_item, std::min(shape.items(), first_item + parts * units.part_items)},
-                 units.blocks.row(begin - part * blocks, shape.seq_len),
-                 blocks == 1 ? shape.seq_len : units.blocks.row(stop - part * blocks, shape.seq_len)});
+    const std::int64_t slice = begin / cuts;
+    // Slices of one cut each are done together.
+    const std::int64_t stop = cuts == 1 ? end : std::min(end, (slice + 1) * cuts);
+    const std::int64_t slices = cuts == 1 ? end - begin : 1;
+    const std::int64_t first_item = slice * units.slice_items;
+    on_work(Work{{first_item, std::min(shape.items(), first_item + slices * units.slice_items)},
+                 units.cuts.row(begin - slice * cuts, shape.seq_len),
+                 cuts == 1 ? shape.seq_len : units.cuts.row(stop - slice * cuts, shape.seq_len)});
     begin = stop;
   }
 }
@@ -290,7 +283,7 @@ void run(const Call& call, Interruption* interruption) {
   for (std::int64_t first = 0; first < shape.columns; first += plan.columns_at_once) {
     const Columns columns{first, std::min(plan.columns_at_once, shape.columns - first)};
     const bool completed = parallel_for(
-        plan.work.block_count(), plan.work.unit, plan.threads, interruption,
+        plan.work.cut_count(), plan.work.unit, plan.threads, interruption,
         [&](std::int64_t begin, std::int64_t end, int thread) {
           Executor executor(call, plan, columns, scratch.data() + thread * plan.scratch.bytes);
           for_each_work(plan.work, shape, begin, end, [&executor](const Work& work) { executor.execute(work); });

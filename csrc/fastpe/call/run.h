@@ -6,9 +6,8 @@
 
 namespace fastpe {
 
-// Throws std::invalid_argument or std::out_of_range, which name the argument, before anything is written; so
-// does std::bad_alloc. Throws Interrupted with an output that is partly written, or, if the interruption came while
-// rows were kept, whole.
+// Throws an Error or std::bad_alloc before anything is written, and Interrupted with an output that is partly written,
+// or, if the interruption came while rows were kept, whole.
 void run(const Call& call, Interruption* interruption);
 
 }  // namespace fastpe

@@ -24,10 +24,11 @@ inline Doubles angles_at(Doubles position, Doubles high, Doubles low) {
 
 // Writes vectors of angles, at positions of 1 or more in magnitude, or 0. In float32, the product's rest, of less than
 // 2 units in its last place, decides only near a tie between two floats.
-template <class T, int vectors, class Pair>  // so that narrow vectors need no `near_ties`
+// `Pair` is DoublePair: a parameter, so that near_ties() is only needed where this is instantiated.
+template <class T, int vectors, class Pair>
 FASTPE_ALWAYS_INLINE void put_angles(typename T::Element* out, Pair position, const double* high, const double* low) {
   if constexpr (T::dtype == DType::float32 && has_wide_vectors) {
-    // The product plus 0, which is no negative zero, in one instruction.
+    // two_product_error(a, b, -0.0) is a * b + 0.0 in one instruction, and never a negative zero.
     const Doubles minus_zero = Doubles::broadcast(-0.0);
     Pair rounded[vectors];
     for (int i = 0; i < vectors; ++i) {

@@ -66,7 +66,7 @@ struct PairColumns {
 template <class T, class Table, bool interleaved>
 void rotate_rows(const Rotation& rotation) {
   using Element = typename T::Element;
-  using Columns = PairColumns<T, interleaved>;
+  using Loaded = PairColumns<T, interleaved>;
   const Rotation r = rotation;  // stores could alias it
   // Exact, so that x - (-1 * sine) * y is x + sine * y to the bit.
   const auto sign = Table::broadcast(r.inverse ? -1.0 : 1.0);
@@ -85,7 +85,7 @@ void rotate_rows(const Rotation& rotation) {
     if (r.pairs < float_lanes) {
       const auto cosine = in_order(load_partial<Table>(cosines, r.pairs));
       const auto sine = signed_sine(load_partial<Table>(sines, r.pairs));
-      Columns::load_partial(x, r.pairs, r.half).rotated(cosine, sine).store_partial(out, r.pairs, r.half);
+      Loaded::load_partial(x, r.pairs, r.half).rotated(cosine, sine).store_partial(out, r.pairs, r.half);
       continue;
     }
     const char* const next_x = r.next_x == nullptr ? nullptr : r.next_x + row * r.x_row_stride_bytes;
@@ -106,10 +106,10 @@ void rotate_rows(const Rotation& rotation) {
     };
     const auto rotated_at = [&](std::int64_t pair) {
       const auto cosine = in_order(Table::load(cosines + pair));
-      return Columns::load(x, pair, r.half).rotated(cosine, signed_sine(Table::load(sines + pair)));
+      return Loaded::load(x, pair, r.half).rotated(cosine, signed_sine(Table::load(sines + pair)));
     };
     const std::int64_t last_pair = r.pairs - float_lanes;
-    const Columns last = rotated_at(last_pair);
+    const Loaded last = rotated_at(last_pair);
     for (std::int64_t pair = 0; pair < last_pair; pair += float_lanes) {
       prefetch(pair);
       rotated_at(pair).store(out, pair, r.half);

@@ -15,7 +15,7 @@ OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows, 
   shape.columns_at_once = std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, bytes));
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
-  shape.may_bypass_cache = !is_new && !shape.is_in_place;
+  shape.may_be_non_temporal = !is_new && !shape.is_in_place;
   shape.has_contiguous_rows = shape.has_contiguous_rows && x.has_contiguous_rows();
   shape.targets = shape.has_contiguous_rows ? 1 : 0;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
@@ -141,16 +141,14 @@ void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& 
 }
 
 Target Add::target(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
-  Target target{};
-  target.dtype = out_.dtype;
-  target.columns = columns;
-  target.out = out_.row(item, l, columns.first);
-  target.out_row_stride_bytes = out_.seq_stride_bytes;
-  target.x = x_.row(item, l, columns.first);
-  target.x_row_stride_bytes = x_.seq_stride_bytes;
-  target.scale = factors_.scale;
-  target.alpha = factors_.alpha;
-  return target;
+  return {out_.dtype,
+          columns,
+          out_.row(item, l, columns.first),
+          out_.seq_stride_bytes,
+          x_.row(item, l, columns.first),
+          x_.seq_stride_bytes,
+          factors_.scale,
+          factors_.alpha};
 }
 
 void Add::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {

@@ -2,11 +2,9 @@
 #include "gather.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 
 #include "copy.h"
-#include "fastpe/messages.h"
+#include "fastpe/error.h"
 
 namespace fastpe {
 namespace {
@@ -14,7 +12,7 @@ namespace {
 OperationShape shape_of(const Rows& out, std::int64_t rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, rows);
   shape.reads_items = true;
-  shape.may_bypass_cache = !is_new;
+  shape.may_be_non_temporal = !is_new;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
   return shape;
 }
@@ -35,9 +33,8 @@ void Gather::check(Poller& poller) const {
     for (std::int64_t l = 0; l < out_.seq_len; ++l) {
       const std::int64_t id = ids_.integer_at(item, l);
       if (id < 0 || id >= vocabulary_.rows) {
-        throw std::out_of_range(place("ids", id_axes_, item, l) + " is " + text_of(ids_.at(item, l)) +
-                                ", expected 0 to " + std::to_string(vocabulary_.rows - 1) + ": table has " +
-                                std::to_string(vocabulary_.rows) + " rows");
+        refuse(ErrorKind::index, "ids", {place_of(id_axes_, item, l), " is ", ids_.at(item, l)},
+               {"0 to ", vocabulary_.rows - 1, ": table has ", vocabulary_.rows, " rows"}, {});
       }
       poller.pass(1);
     }

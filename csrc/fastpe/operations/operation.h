@@ -23,7 +23,7 @@ struct OperationShape {
   std::int64_t bytes_written = 0;
   bool reads_items = false;  // besides writing them
   bool is_in_place = false;
-  bool may_bypass_cache = false;
+  bool may_be_non_temporal = false;
   bool has_contiguous_rows = true;
   int targets = 0;                 // of an item's rows, if they may be written where they are made; else 0
   std::int64_t scratch_bytes = 0;  // of one thread
@@ -54,14 +54,15 @@ class Operation {
  public:
   const OperationShape& shape() const { return shape_; }
 
-  // Checks values that are not positions, before the first write. Throws std::out_of_range, or Interrupted.
+  // Checks values that are not positions, before the first write. Throws an Error, or Interrupted.
   virtual void check(Poller& /*poller*/) const {}
 
-  // Does the operation with the tile's rows for each of the items. The rows at `next` will probably be done afterwards.
+  // Does the operation with the tile's rows for each of the items. While row l of the tile is done for an item, row
+  // next.l + (l - tile.l) of next.item is prefetched: of the item that comes next, or a segment ahead in this one.
   virtual void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const = 0;
 
-  // Does the operation with a tile of its own for each item: tile_offsets_bytes[i] from `tile` on for the i-th one. The
-  // first item's rows at `next`, and those of the other items, will probably be done afterwards.
+  // Does the operation with a tile of its own for each item: tile_offsets_bytes[i] from `tile` on for the i-th one.
+  // `next` is what comes after the first item, and the others follow in the same way.
   virtual void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,
                              const Place& next, const Workspace& workspace) const;
 

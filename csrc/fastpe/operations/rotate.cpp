@@ -2,7 +2,6 @@
 #include "rotate.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "copy.h"
 #include "fastpe/dispatch.h"
@@ -16,8 +15,8 @@ bool has_contiguous_rows(const RotatedArray& array) {
 
 bool is_in_place(const RotatedArray& array) { return array.x.data == array.out.data; }
 
-OperationShape shape_of(const std::vector<RotatedArray>& arrays, std::int64_t rows, const Pairing& pairing) {
-  OperationShape shape = shape_of_writing(arrays.front().out, rows);
+OperationShape shape_of(const Slice<RotatedArray>& arrays, std::int64_t rows, const Pairing& pairing) {
+  OperationShape shape = shape_of_writing(arrays[0].out, rows);
   shape.columns = shape.columns_at_once = 2 * pairing.pairs;
   shape.items_per_row = shape.bytes_written = 0;
   shape.reads_items = shape.is_in_place = true;
@@ -33,13 +32,13 @@ OperationShape shape_of(const std::vector<RotatedArray>& arrays, std::int64_t ro
 
 }  // namespace
 
-Rotate::Rotate(std::vector<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing)
-    : Operation(shape_of(arrays, rows, pairing)), arrays_(std::move(arrays)), pairing_(pairing) {}
+Rotate::Rotate(Slice<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing)
+    : Operation(shape_of(arrays, rows, pairing)), arrays_(arrays), pairing_(pairing) {}
 
 Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
   const std::int64_t row = item / shape_.items_per_row;
   std::int64_t head = item % shape_.items_per_row;
-  const RotatedArray* array = arrays_.data();
+  const RotatedArray* array = arrays_.items;
   std::int64_t heads_per_row = array->out.item_count / shape_.rows;
   while (head >= heads_per_row) {
     head -= heads_per_row;

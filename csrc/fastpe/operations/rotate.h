@@ -27,8 +27,9 @@ struct RotatedArray {
 
 class Rotate final : public Operation {
  public:
-  // Each array has the same seq_len and dtype, and items that `rows` of arguments divide evenly.
-  Rotate(std::vector<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing);
+  // Each array has the same seq_len and dtype, and items that `rows` of arguments divide evenly. The caller owns the
+  // arrays and the pairing.
+  Rotate(Slice<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
@@ -55,8 +56,8 @@ class Rotate final : public Operation {
   void copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
   bool rotates_all() const;
 
-  std::vector<RotatedArray> arrays_;
-  const Pairing& pairing_;
+  Slice<RotatedArray> arrays_;
+  const Pairing& pairing_;  // outlives the operation
 };
 
 }  // namespace fastpe

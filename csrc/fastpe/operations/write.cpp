@@ -10,7 +10,7 @@ OperationShape shape_of(const Rows& out, bool is_new) {
   // Each item is its own row of arguments: to copy rows that are only written takes as long as to make them again.
   OperationShape shape = shape_of_writing(out, out.item_count);
   shape.tile_dtype = out.dtype;
-  shape.may_bypass_cache = !is_new;
+  shape.may_be_non_temporal = !is_new;
   shape.targets = shape.has_contiguous_rows ? 1 : 0;
   return shape;
 }
@@ -36,12 +36,7 @@ void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, c
 }
 
 Target Write::target(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
-  Target target{};
-  target.dtype = out_.dtype;
-  target.columns = columns;
-  target.out = out_.row(item, l, columns.first);
-  target.out_row_stride_bytes = out_.seq_stride_bytes;
-  return target;
+  return {out_.dtype, columns, out_.row(item, l, columns.first), out_.seq_stride_bytes};
 }
 
 void Write::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {

@@ -43,7 +43,7 @@ OperationShape shape_of(const std::array<Rows, 2>& out, TableForm form, std::int
   shape.columns = shape.columns_at_once = 2 * pairs;
   shape.tile_dtype = out[0].dtype;
   shape.bytes_written *= arrays_of(form);
-  shape.may_bypass_cache = !is_new;
+  shape.may_be_non_temporal = !is_new;
   for (int i = 0; i < arrays_of(form); ++i) {
     shape.has_contiguous_rows = shape.has_contiguous_rows && out[static_cast<std::size_t>(i)].has_contiguous_rows();
   }
@@ -60,12 +60,8 @@ Target WriteTables::target(int number, std::int64_t item, std::int64_t l, Column
   const bool is_second_array = number == 1 && arrays_of(form_) == 2, is_second_half = number == 1 && !is_second_array;
   const bool has_all = targets_of(form_) == 1, is_sine = (number == 1) == (form_ != TableForm::sin_cos);
   const Rows& out = out_[is_second_array ? 1 : 0];
-  Target target{};
-  target.dtype = shape_.dtype;
-  target.columns = has_all ? columns : Columns{is_sine ? pairs_ : 0, pairs_};
-  target.out = out.row(item, l, is_second_half ? pairs_ : 0);
-  target.out_row_stride_bytes = out.seq_stride_bytes;
-  return target;
+  return {shape_.dtype, has_all ? columns : Columns{is_sine ? pairs_ : 0, pairs_},
+          out.row(item, l, is_second_half ? pairs_ : 0), out.seq_stride_bytes};
 }
 
 void WriteTables::apply(const Tile& tile, const Items& items, const Place& /*next*/,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes rows of cosines and sines in the arrangement that a host takes.
+// Writes rows of cosines and sines in the form that an engine takes.
 #pragma once
 
 #include <array>

@@ -13,7 +13,6 @@ class RotaryTables final : public Source {
   RotaryTables(const TableView& cosines, const TableView& sines, std::int64_t pairs)
       : Source({0, cosines.rows - 1, false}, {32, 1}), cosines_(cosines), sines_(sines), pairs_(pairs) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override;
   std::int64_t rows_to_block_end(std::int64_t position) const override { return blocks.rows - position % blocks.rows; }
   void expand(const Span& span, const Target& target, char* scratch) const override;
 
@@ -21,12 +20,5 @@ class RotaryTables final : public Source {
   TableView cosines_, sines_;
   std::int64_t pairs_;
 };
-
-// Whether tables have each column twice, which no table of pairs has: its halves are alike, or its neighbours.
-enum class Twins { none, tiled, repeated };
-Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns);
-
-// Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
-bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns);
 
 }  // namespace fastpe

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <string>
 
 #include "fastpe/interruption.h"
 #include "fastpe/positions.h"
@@ -12,7 +11,7 @@
 
 namespace fastpe {
 
-// Positions that a source has rows for.
+// Positions that a source has rows for: those of a table have no fractions.
 struct PositionRange {
   std::int64_t lowest, highest;
   bool has_fractions;
@@ -33,9 +32,6 @@ class Source {
  public:
   const PositionRange range;
   const BlockShape blocks;
-
-  // Throws an error that says why a position is not in the range.
-  [[noreturn]] virtual void refuse(const std::string& where, const Number& position) const = 0;
 
   // The rows from position 0 on, of which those within the bounds are there, in this dtype or in the operation's own;
   // or no data.

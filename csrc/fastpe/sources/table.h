@@ -10,7 +10,6 @@ class LearnedTable final : public Source {
  public:
   explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {1, 1}), table_(table) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override;
   bool expands() const override { return false; }
   TableView find(DType, const PositionBounds&) const override { return table_; }
 

@@ -7,15 +7,14 @@ import math
 from typing import Any, Literal, get_args
 
 from fastpe._arguments import choice, flag, integers, number, text, texts
+from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._sinusoid.convention import Convention, factor_text, frequency_text, functions_text
-from fastpe._wrong_calls import explained_fields
 
 Outermost = Literal["axis", "function", "frequency", "pair"]
 Remainder = Literal["error", "pad", "truncate"]
 
 
-@explained_fields
 @dataclasses.dataclass(frozen=True, repr=False)
 class GridConvention(Preset):
     """How the encodings of several axes make one vector.
@@ -82,24 +81,27 @@ class GridConvention(Preset):
 
     def _checked_fields(self) -> dict[str, Any]:
         if not isinstance(self.axis, Convention):
-            raise TypeError(
-                f"axis is {self.axis!r}, expected a fastpe.Convention, such as fastpe.conventions['concat']"
+            raise refused(
+                TypeError, "axis", f"is {self.axis!r}", "a fastpe.Convention, such as fastpe.conventions['concat']"
             )
         order = None if self.axis_order is None else integers("axis_order", self.axis_order, "(1, 0)")
         shares = None if self.proportions is None else integers("proportions", self.proportions, "(2, 1)")
         if order is not None and (not order or sorted(order) != list(range(len(order)))):
-            raise ValueError(f"axis_order is {order}, expected every axis from 0 on once, such as (1, 0)")
+            raise refused(ValueError, "axis_order", f"is {order}", "every axis from 0 on once, such as (1, 0)")
         if shares is not None and (not shares or min(shares) < 1):
-            raise ValueError(f"proportions is {shares}, expected one share per axis, from 1")
+            raise refused(ValueError, "proportions", f"is {shares}", "one share per axis, from 1")
         if order is not None and shares is not None and len(order) != len(shares):
-            raise ValueError(
-                f"proportions is {shares}, expected {len(order)} shares: one per axis of axis_order {order}"
+            raise refused(
+                ValueError, "proportions", f"is {shares}", f"{len(order)} shares: one per axis of axis_order {order}"
             )
         outermost = choice("outermost", self.outermost, get_args(Outermost))
         if outermost != "axis" and (self.axis.layout != "concatenated" or shares is not None):
-            raise ValueError(
-                f"outermost is {outermost!r}, expected 'axis' where axes are interleaved or have shares of their "
-                f"own; give axis a concatenated layout and leave proportions out"
+            raise refused(
+                ValueError,
+                "outermost",
+                f"is {outermost!r}",
+                "'axis' where axes are interleaved or have shares of their own",
+                "give axis a concatenated layout and leave proportions out",
             )
         return {
             "name": text("name", self.name),
@@ -132,29 +134,33 @@ class GridConvention(Preset):
         if self.remainder == "error":
             multiple = math.lcm(*(total // math.gcd(total, share) for share in shares))
             if d_model % multiple:
-                raise ValueError(
-                    f"d_model is {d_model}, expected a multiple of {multiple}: convention {self.name!r} shares the "
-                    f"columns among {axis_count} axes in pairs"
+                raise refused(
+                    ValueError,
+                    "d_model",
+                    f"is {d_model}",
+                    f"a multiple of {multiple}: convention {self.name!r} shares the columns among "
+                    f"{axis_count} axes in pairs",
                 )
         return tuple(2 * (d_model * share // total) for share in shares)
 
     def _check_projected(self, d_model: int, axis_count: int) -> None:
         if self.projected and d_model != 2 * axis_count:
             systems = f": {'; '.join(self.serves)}" if self.serves else ""
-            mismatch = (
-                f"{axis_count} axes were given, expected {d_model // 2}, half of d_model"
-                if d_model % 2 == 0
-                else f"d_model is {d_model}, expected {2 * axis_count}, twice the number of axes"
-            )
-            raise ValueError(
-                f"{mismatch}: convention {self.name!r} is for points times the model's matrix; give these to "
-                f"fastpe.encode_coordinates, with d_model=2 * matrix.shape[1]{systems}"
+            raise refused(
+                ValueError,
+                "d_model",
+                f"is {d_model} for {axis_count} axes",
+                f"{2 * axis_count}, two columns for each: convention {self.name!r} is for points times the model's matrix",
+                f"give these to fastpe.encode_coordinates, with d_model=2 * matrix.shape[1]{systems}",
             )
 
     def _check_axis_count(self, axis_count: int, per_axis: tuple[int, ...]) -> None:
         if len(per_axis) != axis_count:
-            raise ValueError(
-                f"{axis_count} axes were given, expected {len(per_axis)}: convention {self.name!r} takes no others"
+            raise refused(
+                ValueError,
+                "convention",
+                f"{self.name!r} was given {axis_count} axes",
+                f"{len(per_axis)}, the only number that it is made for",
             )
 
     @property

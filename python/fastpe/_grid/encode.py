@@ -12,19 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, integer, integers, numbers, shown
+from fastpe._arguments import asked_once, conversion, integer, integers, numbers, shown
+from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
 from fastpe._names import GridConventionName
 from fastpe._sinusoid.convention import refuse_frequencies_twice, with_overrides
-from fastpe._wrong_calls import explained
 
 # DETR adds this to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
 
 
-@explained
 def encode_grid(
     shape: Sequence[int],
     d_model: int,
@@ -141,7 +140,6 @@ def encode_grid(
     return result if out is None else out
 
 
-@explained
 def encode_coordinates(
     coordinates: npt.ArrayLike,
     d_model: int,
@@ -210,15 +208,18 @@ def encode_coordinates(
     d_model = integer("d_model", d_model, 1)
     points = _core.array(coordinates, "coordinates")
     if points.ndim < 1 or points.shape[-1] == 0:
-        raise ValueError(f"coordinates has shape {list(points.shape)}, expected [.., axes]")
+        raise refused(ValueError, "coordinates", f"has shape {list(points.shape)}", "[.., axes]")
     if points.dtype.kind not in "iuf":
-        raise TypeError(
-            f"coordinates has dtype {points.dtype}, expected int, float32 or float64"
-            f"{_core.conversion(points, 'coordinates', 'float64')}"
+        raise refused(
+            TypeError,
+            "coordinates",
+            f"has dtype {points.dtype}",
+            "int, float32 or float64",
+            conversion(points, "coordinates", "float64"),
         )
     # The encoder checks as well, but only the part that it is given.
     if not (np.abs(points) <= 2.0**53).all():
-        raise ValueError("coordinates holds values that are not finite or beyond 2**53, expected smaller ones")
+        raise refused(ValueError, "coordinates", "holds values that are not finite or beyond 2**53", "smaller ones")
     axis_count = points.shape[-1]
     own = axis_count if include_input else 0
     try:
@@ -226,7 +227,7 @@ def encode_coordinates(
     except ValueError as error:
         if not own:
             raise
-        raise ValueError(f"{error}; the {own} columns of the input are not counted in d_model") from None
+        raise renamed(error, {"d_model": f"d_model (without the {own} columns of the input)"}) from None
     num_threads = asked_once(num_threads)
     result, _ = _result((), points.shape[:-1], d_model + own, 0, False, dtype, out, points)
     front = 0 if chosen.input_last else own
@@ -257,7 +258,7 @@ def _chosen(
 def _grid_shape(shape: Sequence[int]) -> tuple[int, ...]:
     grid = integers("shape", shape, "(height, width)")
     if not grid or min(grid) < 0:
-        raise ValueError(f"shape is {shown(shape)}, expected one length per axis, from 0")
+        raise refused(ValueError, "shape", f"is {shown(shape)}", "one length per axis, from 0")
     return grid
 
 
@@ -265,7 +266,7 @@ def _spacings(spacing: float | Sequence[float], axis_count: int) -> list[float]:
     expected = f"a number, or {axis_count} of them: one per axis"
     spacings = numbers("spacing", spacing, expected)
     if spacings.shape not in ((), (axis_count,)) or not np.isfinite(spacings).all():
-        raise ValueError(f"spacing is {shown(spacing)}, expected {expected}")
+        raise refused(ValueError, "spacing", f"is {shown(spacing)}", expected)
     return [float(value) for value in np.broadcast_to(spacings, (axis_count,))]
 
 
@@ -294,12 +295,17 @@ def _scaled(convention: GridConvention, counted: npt.NDArray[Any], axis: int, sp
 def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
     valid = _core.mask(mask, "mask")
     if valid.dtype != np.bool_:
-        raise TypeError(
-            f"mask has dtype {valid.dtype}, expected bool, or integers 0 and 1: True for valid cells; give "
-            "mask != 0, or mask == 0 of one that is added to scores"
+        raise refused(
+            TypeError,
+            "mask",
+            f"has dtype {valid.dtype}",
+            "bool, or integers 0 and 1: True for valid cells",
+            "give mask != 0, or mask == 0 of one that is added to scores",
         )
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
-        raise ValueError(f"mask has shape {list(valid.shape)}, expected {list(grid)}, or a batch axis before that")
+        raise refused(
+            ValueError, "mask", f"has shape {list(valid.shape)}", f"{list(grid)}, or a batch axis before that"
+        )
     return valid
 
 
@@ -315,7 +321,9 @@ def _result(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """The array to write into, apart from the inputs, and its cells as ``batch + grid + (columns,)``."""
     if class_tokens and channels_first:
-        raise ValueError("class_tokens and channels_first were both given, expected one: tokens are rows of columns")
+        raise refused(
+            ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
+        )
     if class_tokens:
         shape = (*batch, class_tokens + math.prod(grid), columns)
     else:

@@ -15,7 +15,6 @@ from fastpe._identify.answer import Answer, Identification
 from fastpe._identify.near import Candidate, nearest
 from fastpe._identify.readings import Array, checked, excess, left_at_zero, stored_as, untyped_bfloat16
 from fastpe._rotary.embedding import RotaryEmbedding
-from fastpe._wrong_calls import explained
 
 # No tokenizer has a padding index beyond this.
 _largest_padding_index = 7
@@ -31,7 +30,6 @@ _swapped = "table has the sines and sin has the cosines: give them the other way
 _transposed = "table has positions as columns, and table.T is made by "
 
 
-@explained
 def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identification:
     """Find the call that makes a table.
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._arguments import conversion
 from fastpe._identify.files import reading_of
 
 Array = npt.NDArray[Any]
@@ -67,7 +68,7 @@ def checked(name: str, table: Any) -> Array:
         raise TypeError(
             f"{name} has dtype {array.dtype}, expected numbers"
             + (
-                _core.conversion(array, name, "float32")
+                f"; {conversion(array, name, 'float32')}"
                 if may_be_converted
                 else "; read files with numpy.load, and pick one array of several"
             )

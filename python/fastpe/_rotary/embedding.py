@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, integer, number, numbers, shown
+from fastpe._arguments import conversion, flag, integer, number, numbers, shown
+from fastpe._errors import refused
 from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
-from fastpe._wrong_calls import CoreOtherNamesHidden, explained, with_other_names
 
 
-@with_other_names
-class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
+class RotaryEmbedding(Immutable, _core.Rotary):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
@@ -87,6 +86,7 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
     """
 
     __slots__ = (
+        "__weakref__",
         "_arguments",
         "_scaling",
         "attention_factor",
@@ -108,7 +108,6 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
     _arguments: dict[str, Any]
     _scaling: Scaling | tuple[float, ...]
 
-    @explained
     def __init__(
         self,
         rotary_dim: int,
@@ -185,7 +184,6 @@ class RotaryEmbedding(Immutable, _core.Rotary, metaclass=CoreOtherNamesHidden):
             object.__setattr__(self, name, value)
 
     @classmethod
-    @explained
     def from_config(
         cls,
         config: Mapping[str, Any] | str | os.PathLike[str],
@@ -352,12 +350,16 @@ def _given_frequencies(
 ) -> tuple[float, ...]:
     for name, value in (("base", base), ("scaling", scaling), ("seq_len", seq_len)):
         if value is not None:
-            raise ValueError(
-                f"freqs and {name} were both given, expected one; freqs are the frequencies themselves: leave {name} out"
+            raise refused(
+                ValueError,
+                "freqs",
+                f"and {name} were both given",
+                "one",
+                f"freqs are the frequencies themselves: leave {name} out",
             )
     array = numbers("freqs", freqs, f"[{count}] numbers")
     if array.shape != (count,):
-        raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
+        raise refused(ValueError, "freqs", f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
     return tuple(array.tolist())
 
 
@@ -365,13 +367,15 @@ def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
     try:
         array = _core.array(axes, "axes")
     except ValueError:
-        raise ValueError(f"axes is {shown(axes)}, expected [{count}] ints") from None
+        raise refused(ValueError, "axes", f"is {shown(axes)}", f"[{count}] ints") from None
     if array.dtype.kind not in "iu":
-        raise TypeError(f"axes has dtype {array.dtype}, expected ints{_core.conversion(array, 'axes', 'int64')}")
+        raise refused(TypeError, "axes", f"has dtype {array.dtype}", "ints", conversion(array, "axes", "int64"))
     if array.shape != (count,):
         hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""
-        raise ValueError(f"axes has shape {list(array.shape)}, expected [{count}]: one coordinate per frequency{hint}")
+        raise refused(
+            ValueError, "axes", f"has shape {list(array.shape)}", f"[{count}]: one coordinate per frequency{hint}"
+        )
     if array.min() < 0 or array.max() >= _core.max_coordinates:
         wrong = array.min() if array.min() < 0 else array.max()
-        raise ValueError(f"axes has {wrong}, expected coordinates from 0 to {_core.max_coordinates - 1}")
+        raise refused(ValueError, "axes", f"has {wrong}", f"coordinates from 0 to {_core.max_coordinates - 1}")
     return tuple(array.tolist())

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import asked_once, choice, flag, integer, integers, number, shown, text, texts
+from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
-from fastpe._wrong_calls import OtherNamesHidden, explained, explained_fields, with_other_names
 
 Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts"]
 Frequencies = Literal["geometric", "linear"]
@@ -23,10 +23,8 @@ Remainder = Literal["error", "first", "keep"]
 _forms = (*_core.table_forms, *sines_first)
 
 
-@with_other_names
-@explained_fields
 @dataclasses.dataclass(frozen=True, repr=False)
-class RotaryLayout(Preset, metaclass=OtherNamesHidden):
+class RotaryLayout(Preset):
     """A rotary embedding of several coordinates: how an image, video or diffusion model rotates its heads.
 
     Attributes
@@ -116,22 +114,26 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
     def _checked_fields(self) -> dict[str, Any]:
         coordinates = texts("coordinates", self.coordinates)
         if not 2 <= len(coordinates) <= _core.max_coordinates:
-            raise ValueError(f"coordinates is {coordinates}, expected 2 to {_core.max_coordinates} of them")
+            raise refused(ValueError, "coordinates", f"is {coordinates}", f"2 to {_core.max_coordinates} of them")
         division = choice("division", self.division, get_args(Division))
         if division in ("strides", "turns") and len(coordinates) != 3:
-            raise ValueError(f"coordinates is {coordinates}, expected 3 of them for division {division!r}")
+            raise refused(ValueError, "coordinates", f"is {coordinates}", f"3 of them for division {division!r}")
         if division in ("parity", "mixed") and len(coordinates) != 2:
-            raise ValueError(f"coordinates is {coordinates}, expected 2 of them for division {division!r}")
+            raise refused(ValueError, "coordinates", f"is {coordinates}", f"2 of them for division {division!r}")
         frequencies = choice("frequencies", self.frequencies, get_args(Frequencies))
         freq_scale = number("freq_scale", self.freq_scale, above_zero=True)
         if (frequencies != "geometric" or freq_scale != 1.0) and division not in own_frequencies:
-            raise ValueError(
-                f"frequencies is {frequencies!r} and freq_scale {freq_scale!r}, expected 'geometric' and 1.0 for "
-                f"division {division!r}, whose frequencies are those of one sequence"
+            raise refused(
+                ValueError,
+                "frequencies",
+                f"is {frequencies!r} and freq_scale {freq_scale!r}",
+                f"'geometric' and 1.0 for division {division!r}, whose frequencies are those of one sequence",
             )
         sections = self._one_per_coordinate("sections", self.sections)
         if sections is not None and division in ("turns", "parity", "mixed") and sections[0] != sections[1]:
-            raise ValueError(f"sections is {sections}, expected the first two to be equal for division {division!r}")
+            raise refused(
+                ValueError, "sections", f"is {sections}", f"the first two to be equal for division {division!r}"
+            )
         return {
             "name": text("name", self.name),
             "coordinates": coordinates,
@@ -155,13 +157,15 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
             return None
         result = integers(name, values, "(16, 24, 24)")
         if len(result) != len(self.coordinates) or min(result) < 1:
-            raise ValueError(
-                f"{name} is {result}, expected {len(self.coordinates)} numbers from 1: one per coordinate of layout "
-                f"{self.name!r}, {', '.join(self.coordinates)}"
+            raise refused(
+                ValueError,
+                name,
+                f"is {result}",
+                f"{len(self.coordinates)} numbers from 1: one per coordinate of layout {self.name!r}, "
+                f"{', '.join(self.coordinates)}",
             )
         return result
 
-    @explained
     def parts(
         self, head_dim: int, *, theta: float | None = None, sections: Sequence[int] | None = None
     ) -> tuple[Part, ...]:
@@ -196,7 +200,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         """
         return self._plan(head_dim, theta, sections).parts
 
-    @explained
     def positions(
         self,
         *segments: int | Sequence[int],
@@ -249,7 +252,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         given = {name: value for name, value in options.items() if value is not None}
         return position_ids(self.name, self.ids, segments, given)
 
-    @explained
     def tables(
         self,
         positions: npt.ArrayLike,
@@ -298,9 +300,12 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         """
         if isinstance(positions, tuple) and positions and all(isinstance(each, int) for each in positions):
             given = shown(positions)
-            raise TypeError(
-                f"positions is {given}, expected an array [.., coordinates]; pass layout.positions({given}) for the cells of "
-                f"a grid, or [{given}] for one point"
+            raise refused(
+                TypeError,
+                "positions",
+                f"is {given}",
+                "an array [.., coordinates]",
+                f"pass layout.positions({given}) for the cells of a grid, or [{given}] for one point",
             )
         plan = self._plan(head_dim, theta, sections)
         name = self.form if form is None else choice("form", form, _forms)
@@ -319,7 +324,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
             return plan.tiled.tables(positions, form="halves", out=out, **options)
         return plan.whole.tables(positions, form=form, out=out, **options)
 
-    @explained
     def rotate_(
         self,
         x: npt.NDArray[Any],
@@ -379,7 +383,6 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
             target[...] = rotated
         return given if others else x
 
-    @explained
     def rotate(
         self,
         x: npt.ArrayLike,
@@ -423,7 +426,7 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
         >>> layout.rotate(q, positions=layout.positions((2, 3, 4))).shape
         (1, 4, 24, 128)
         """
-        x = _core.array(x, "x", takes_bfloat16=True)
+        x = _core.array(x, "x")
         plan = self._plan(self._arrays((x,))[0].shape[-1], theta, sections)
         options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
         if len(plan.parts) == 1:
@@ -448,12 +451,15 @@ class RotaryLayout(Preset, metaclass=OtherNamesHidden):
             # An error for what cannot be written into.
             array = each if isinstance(each, np.ndarray) else _core.array(each, name, in_place=True)
             if array.ndim < 2:
-                raise ValueError(f"{name} has shape {list(array.shape)}, expected [.., L, .., head_dim]")
+                raise refused(ValueError, name, f"has shape {list(array.shape)}", "[.., L, .., head_dim]")
             arrays.append(array)
             if array.shape[-1] != arrays[0].shape[-1]:
-                raise ValueError(
-                    f"{name} has {array.shape[-1]} columns, expected {arrays[0].shape[-1]} as x has; rotate arrays of other "
-                    f"widths in a call of their own"
+                raise refused(
+                    ValueError,
+                    name,
+                    f"has {array.shape[-1]} columns",
+                    f"{arrays[0].shape[-1]} as x has",
+                    "rotate arrays of other widths in a call of their own",
                 )
         return tuple(arrays)
 
@@ -518,5 +524,5 @@ def _converted(positions: Any, options: dict[str, Any]) -> tuple[npt.NDArray[Any
 def _theta(value: Any) -> float:
     theta = number("theta", value)
     if theta < 1.0:
-        raise ValueError(f"theta is {shown(value)}, expected at least 1")
+        raise refused(ValueError, "theta", f"is {shown(value)}", "at least 1")
     return theta

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._errors import refused
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import rotary_frequencies
 
@@ -52,9 +53,12 @@ def planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: 
     layout = dataclasses.replace(preset, **given)
     counts = _counts(layout, head_dim)
     if layout.theta is None:
-        raise ValueError(
-            f"theta is missing, expected the rope_theta of your model's config.json: the models of layout "
-            f"{layout.name!r} differ; give theta="
+        raise refused(
+            ValueError,
+            "theta",
+            "is missing",
+            f"the rope_theta of your model's config.json: the models of layout {layout.name!r} differ",
+            "give theta=",
         )
     pairs = sum(counts)
     freqs, axes = _frequencies_and_axes(layout, layout.theta, counts)
@@ -86,26 +90,33 @@ def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
         remedy = "give sections= whose sum is half of the head"
         if width == 2 * head_dim and not any(columns % 2 for columns in layout.sections):
             remedy = f"give half of each number of columns, sections={halves}"
-        raise ValueError(
-            f"head_dim is {head_dim}, expected {least}{width}: layout {layout.name!r} has sections {layout.sections}, "
-            f"and each of their frequencies turns two columns; {remedy}"
+        raise refused(
+            ValueError,
+            "head_dim",
+            f"is {head_dim}",
+            f"{least}{width}: layout {layout.name!r} has sections {layout.sections}, and each of "
+            "their frequencies turns two columns",
+            remedy,
         )
     shares = layout.proportions or (1,) * len(layout.coordinates)
     multiple = 2 * sum(shares) // math.gcd(*shares)
     if layout.remainder == "error" and head_dim % multiple:
-        raise ValueError(
-            f"head_dim is {head_dim}, expected a multiple of {multiple}: layout {layout.name!r} shares the columns "
-            f"among {', '.join(layout.coordinates)} in pairs"
+        raise refused(
+            ValueError,
+            "head_dim",
+            f"is {head_dim}",
+            f"a multiple of {multiple}: layout {layout.name!r} shares the columns among "
+            f"{', '.join(layout.coordinates)} in pairs",
         )
     if layout.remainder == "first" and head_dim % 2:
-        raise ValueError(f"head_dim is {head_dim}, expected an even number: columns are rotated in pairs")
+        raise refused(ValueError, "head_dim", f"is {head_dim}", "an even number: columns are rotated in pairs")
     pairs = head_dim // 2
     counts = [pairs * share // sum(shares) for share in shares]
     if layout.remainder == "first":
         counts[0] += pairs - sum(counts)
     if min(counts) < 1:
-        raise ValueError(
-            f"head_dim is {head_dim}, expected more: a coordinate of layout {layout.name!r} has no columns"
+        raise refused(
+            ValueError, "head_dim", f"is {head_dim}", f"more: a coordinate of layout {layout.name!r} has no columns"
         )
     return tuple(counts)
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._arguments import integer, number
+from fastpe._errors import refused
 
 Array = npt.NDArray[Any]
 Grid = tuple[int, ...]
@@ -49,9 +50,11 @@ def position_ids(layout: str, rule_name: str, segments: Sequence[Any], options: 
     for name in options:
         if name not in rule.options:
             known = f"it takes {', '.join(rule.options)}" if rule.options else "leave it out"
-            raise ValueError(f"{name} was given, but the ids of layout {layout!r} do not depend on it; {known}")
+            raise refused(
+                ValueError, name, f"was given, but the ids of layout {layout!r} do not depend on it", "", known
+            )
     if not segments:
-        raise ValueError(f"no segments were given, expected {_expected(rule)}")
+        raise refused(ValueError, "segments", "are missing", _expected(rule))
     checked = [_segment(f"segments[{i}]", segment, rule, layout) for i, segment in enumerate(segments)]
     return rule.function(checked, **{name: _option(name, value) for name, value in options.items()})
 
@@ -65,10 +68,10 @@ def segments_text(rule_name: str) -> str:
 def _segment(name: str, segment: Any, rule: Rule, layout: str) -> int | Grid:
     if isinstance(segment, (tuple, list, np.ndarray)):
         if len(segment) != len(rule.grid):
-            raise ValueError(f"{name} is {segment!r}, expected {_expected(rule)} for layout {layout!r}")
+            raise refused(ValueError, name, f"is {segment!r}", f"{_expected(rule)} for layout {layout!r}")
         return tuple(integer(f"{name}[{i}]", length, 1) for i, length in enumerate(segment))
     if not rule.text:
-        raise TypeError(f"{name} is {segment!r}, expected {_expected(rule)}: layout {layout!r} has no ids for text")
+        raise refused(TypeError, name, f"is {segment!r}", f"{_expected(rule)}: layout {layout!r} has no ids for text")
     return integer(name, segment, 0)
 
 
@@ -82,7 +85,7 @@ def _option(name: str, value: Any) -> Any:
         try:
             height, width = value
         except (TypeError, ValueError):
-            raise TypeError(f"{name} is {value!r}, expected two ints, (height, width)") from None
+            raise refused(TypeError, name, f"is {value!r}", "two ints, (height, width)") from None
         return integer(f"{name}[0]", height, 1), integer(f"{name}[1]", width, 1)
     if name == "time_interval":
         return number(name, value, above_zero=True)
@@ -103,9 +106,11 @@ def _diagonal(start: int, count: int) -> Array:
 def _merged_size(segment: Grid, merge_size: int) -> tuple[int, int]:
     height, width = segment[-2:]
     if height % merge_size or width % merge_size:
-        raise ValueError(
-            f"a grid is {segment}, expected a height and a width that are multiples of merge_size, {merge_size}: the "
-            f"ids are those of whole blocks"
+        raise refused(
+            ValueError,
+            "segments",
+            f"hold the grid {segment}",
+            f"heights and widths that are multiples of merge_size, {merge_size}: the ids are those of whole blocks",
         )
     return height // merge_size, width // merge_size
 
@@ -129,9 +134,12 @@ def _mrope(segments: Segments, merge_size: int = 2, start: int = 0, time_interva
 def _mrope_frames(segments: Segments, merge_size: int = 2, start: int = 0) -> Array:
     for segment in segments:
         if isinstance(segment, tuple) and segment[0] != 1:
-            raise ValueError(
-                f"a grid is {segment}, expected a time of 1: a time stamp stands before each frame of a video; pass "
-                f"the text and the frames as segments of their own"
+            raise refused(
+                ValueError,
+                "segments",
+                f"hold the grid {segment}",
+                "a time of 1: a time stamp stands before each frame of a video",
+                "pass the text and the frames as segments of their own",
             )
     return _mrope(segments, merge_size, start)
 
@@ -247,7 +255,7 @@ def _crop(grid: Grid, trained_shape: Grid) -> list[tuple[int, int]]:
 
 def _lumina2(segments: Segments) -> Array:
     if [type(segment) for segment in segments] != [int, tuple]:
-        raise ValueError(f"segments are {segments}, expected the tokens of one text, then one grid")
+        raise refused(ValueError, "segments", f"are {segments}", "the tokens of one text, then one grid")
     text, grid = segments
     assert isinstance(text, int)
     assert isinstance(grid, tuple)
@@ -256,7 +264,7 @@ def _lumina2(segments: Segments) -> Array:
 
 def _z_image(segments: Segments) -> Array:
     if [type(segment) for segment in segments] != [tuple, int]:
-        raise ValueError(f"segments are {segments}, expected one grid, then the tokens of one text")
+        raise refused(ValueError, "segments", f"are {segments}", "one grid, then the tokens of one text")
     grid, text = segments
     assert isinstance(text, int)
     assert isinstance(grid, tuple)

@@ -8,10 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._wrong_calls import explained
 
 
-@explained
 def rotate_(
     x: npt.NDArray[Any],
     *others: npt.NDArray[Any],

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import shown
-from fastpe._wrong_calls import explained
 
 Value = float | tuple[float, ...]
 
@@ -65,7 +64,6 @@ class Scaling(NamedTuple):
         return freqs, factor if self.attention_factor is None else self.attention_factor
 
 
-@explained
 def rotary_frequencies(
     rotary_dim: int,
     *,

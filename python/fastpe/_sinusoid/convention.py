@@ -16,15 +16,14 @@ import math
 from typing import Any, Literal, get_args
 
 from fastpe._arguments import choice, flag, integer, is_number, number, text, texts
+from fastpe._errors import refused
 from fastpe._registry import Preset
-from fastpe._wrong_calls import explained_fields
 
 Layout = Literal["interleaved", "concatenated"]
 Odd = Literal["natural", "pad", "round_up", "error"]
 NamedAlpha = Literal["1/sqrt(d)", "sqrt(2/d)"]
 
 
-@explained_fields
 @dataclasses.dataclass(frozen=True, repr=False)
 class Convention(Preset):
     """What a formula of sinusoidal encodings leaves open.
@@ -115,9 +114,12 @@ class Convention(Preset):
         if d_model % 2 == 0 or self.odd == "pad":
             return d_model // 2
         if self.odd == "error":
-            raise ValueError(
-                f"d_model is {d_model}, expected an even number: convention {self.name!r} defines no odd width; "
-                f"choose another convention or replace its odd= field"
+            raise refused(
+                ValueError,
+                "d_model",
+                f"is {d_model}",
+                f"an even number: convention {self.name!r} defines no odd width",
+                "choose another convention or replace its odd= field",
             )
         return d_model // 2 + 1
 
@@ -217,6 +219,6 @@ def with_overrides(convention: Convention, base: float | None, freq_scale: float
 def refuse_frequencies_twice(base: float | None, freq_scale: float | None) -> None:
     """A ValueError where frequencies are given, and so is what they would follow from."""
     if base is not None or freq_scale is not None:
-        raise ValueError(
-            "freqs and base or freq_scale were both given, expected one; freqs are the frequencies themselves"
+        raise refused(
+            ValueError, "freqs", "and base or freq_scale were both given", "one", "freqs are the frequencies themselves"
         )

@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import integer, number, numbers, shown
+from fastpe._arguments import conversion, integer, number, numbers, shown
+from fastpe._errors import refused
 from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
 from fastpe._sinusoid.presets import conventions
-from fastpe._wrong_calls import CoreOtherNamesHidden, explained, with_other_names
 
 
-@with_other_names
-class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidden):
+class PositionalEncoding(Immutable, _core.Encoder):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
@@ -69,14 +68,13 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
     True
     """
 
-    __slots__ = ("_freqs", "convention", "d_model", "max_len")
+    __slots__ = ("__weakref__", "_freqs", "convention", "d_model", "max_len")
 
     d_model: int
     max_len: int | None
     convention: Convention
     _freqs: tuple[float, ...]
 
-    @explained
     def __init__(
         self,
         d_model: int,
@@ -95,8 +93,8 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
         given = _given_frequencies(freqs, base, freq_scale, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
-            raise ValueError(
-                f"shift is {chosen.shift}, expected less than the {denominator + chosen.shift} frequencies"
+            raise refused(
+                ValueError, "shift", f"is {chosen.shift}", f"less than the {denominator + chosen.shift} frequencies"
             )
         super().__init__(
             d_model=width,
@@ -139,7 +137,6 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
         with np.errstate(divide="ignore"):
             return 2.0 * np.pi / self._frequencies()
 
-    @explained
     def shift(self, pe: npt.ArrayLike, k: int) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + k) without knowing p: one rotation per frequency.
 
@@ -175,18 +172,21 @@ class PositionalEncoding(Immutable, _core.Encoder, metaclass=CoreOtherNamesHidde
         """
         table = _core.array(pe, "pe")
         if table.ndim < 1 or table.shape[-1] != self.d_model:
-            raise ValueError(f"pe has shape {list(table.shape)}, expected [.., {self.d_model}], d_model columns")
+            raise refused(ValueError, "pe", f"has shape {list(table.shape)}", f"[.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
-            raise TypeError(
-                f"pe has dtype {table.dtype}, expected float32 or float64{_core.conversion(table, 'pe', 'float32')}"
+            raise refused(
+                TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", conversion(table, "pe", "float32")
             )
         if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
-            raise ValueError(
-                f"d_model is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone; "
-                f"use an even width, or encode the positions"
+            raise refused(
+                ValueError,
+                "d_model",
+                f"is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone",
+                "",
+                "use an even width, or encode the positions",
             )
         if not abs(number("k", k)) <= 2**53:
-            raise ValueError(f"k is {shown(k)}, expected a finite shift of magnitude at most 2**53")
+            raise refused(ValueError, "k", f"is {shown(k)}", "a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
         sines, cosines = self.convention.columns(self.d_model)
         wide = table.astype(np.float64)
@@ -232,7 +232,7 @@ def _given_frequencies(
     refuse_frequencies_twice(base, freq_scale)
     array = numbers("freqs", freqs, f"[{count}] numbers")
     if array.shape != (count,):
-        raise ValueError(f"freqs has shape {list(array.shape)}, expected [{count}]: one per pair of columns")
+        raise refused(ValueError, "freqs", f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
     return tuple(array.tolist())
 
 

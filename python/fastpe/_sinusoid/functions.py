@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._errors import refused
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
-from fastpe._wrong_calls import explained
 
 # What is written to in place: an array of NumPy, or the memory of one.
 _Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
@@ -30,17 +30,16 @@ def _width(x: Any, d_model: int | None) -> int:
 
 def _readable(x: Any, name: str) -> Any:
     """An array that is only read, or what NumPy makes one of: the width of a list is known only then."""
-    return x if isinstance(x, np.ndarray) else _core.array(x, name, takes_bfloat16=True)
+    return x if isinstance(x, np.ndarray) else _core.array(x, name)
 
 
 def _refuse_frequencies(name: str, base: float | None, freq_scale: float | None, freqs: npt.ArrayLike | None) -> None:
     """A ValueError where a learned table is given, and so are the frequencies that it replaces."""
     for other, value in (("base", base), ("freq_scale", freq_scale), ("freqs", freqs)):
         if value is not None:
-            raise ValueError(f"{name} and {other} were both given, expected one; a learned table has no frequencies")
+            raise refused(ValueError, name, f"and {other} were both given", "one", "a learned table has no frequencies")
 
 
-@explained
 def encode(
     positions: int | npt.ArrayLike,
     d_model: int,
@@ -127,7 +126,6 @@ def encode(
     )
 
 
-@explained
 def add_(
     x: _Array,
     *,
@@ -233,7 +231,6 @@ def add_(
     )
 
 
-@explained
 def add(
     x: npt.ArrayLike,
     *,
@@ -310,7 +307,6 @@ d_model, table, num_threads
     )
 
 
-@explained
 def embed(
     ids: npt.ArrayLike,
     table: npt.ArrayLike,

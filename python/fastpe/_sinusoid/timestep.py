@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import flag, number
+from fastpe._errors import renamed
 from fastpe._sinusoid.functions import encode
 from fastpe._sinusoid.presets import conventions
-from fastpe._wrong_calls import explained
 
 # What the arguments of `encode` and the fields of a convention are called here.
 _names_here = {
@@ -24,10 +23,8 @@ _names_here = {
     "freq_scale": "scale",
     "base": "max_period",
 }
-_their_names = re.compile(rf"\b({'|'.join(_names_here)})\b")
 
 
-@explained
 def timestep_embedding(
     timesteps: npt.ArrayLike,
     embedding_dim: int,
@@ -104,7 +101,4 @@ def timestep_embedding(
     try:
         return encode(array, embedding_dim, convention=convention, dtype=dtype, num_threads=num_threads, out=out)
     except (TypeError, ValueError) as error:
-        message = _their_names.sub(lambda found: _names_here[found[0]], str(error))
-        if message == str(error):
-            raise
-        raise type(error)(message) from None
+        raise renamed(error, _names_here) from None

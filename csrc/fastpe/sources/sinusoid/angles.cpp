@@ -13,6 +13,7 @@ void AngleRows::expand(const Span& span, const Target& target, char* /*scratch*/
   angles.columns = target.columns.count;
   angles.out_row_stride_bytes = target.out_row_stride_bytes;
   angles.rows = span.count;
+  const std::vector<int>& axes = axes_.of_frequency;
   const auto kernel = active_kernels().angles[index_of(target.dtype)];
   if (span.coordinates == nullptr) {
     angles.out = target.out;
@@ -22,9 +23,9 @@ void AngleRows::expand(const Span& span, const Target& target, char* /*scratch*/
   }
   // Adjacent columns of one coordinate are made together.
   for (std::int64_t begin = 0; begin < target.columns.count;) {
-    const int axis = axes_[target.columns.first + begin];
+    const int axis = axes[static_cast<std::size_t>(target.columns.first + begin)];
     std::int64_t end = begin + 1;
-    while (end < target.columns.count && axes_[target.columns.first + end] == axis) ++end;
+    while (end < target.columns.count && axes[static_cast<std::size_t>(target.columns.first + end)] == axis) ++end;
     Angles part = angles;
     part.out = target.out + begin * element_bytes(target.dtype);
     part.radians_high += begin;

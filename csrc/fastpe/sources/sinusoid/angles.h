@@ -2,27 +2,23 @@
 // The angles themselves as a source: position times frequency, in radians, rounded once.
 #pragma once
 
+#include "coordinates.h"
 #include "encoder.h"
 #include "fastpe/sources/source.h"
-#include "sinusoids.h"
 
 namespace fastpe {
 
-// Column k belongs to frequency k. Where positions have several coordinates, axes[k] says which one it is multiplied
-// by; else axes is null.
+// Column k belongs to frequency k, and where positions have several coordinates, to one of them.
 class AngleRows final : public Source {
  public:
-  AngleRows(const Encoder& encoder, const int* axes)
+  AngleRows(const Encoder& encoder, const FrequencyAxes& axes)
       : Source({-max_position, max_position, true}, {1, 1}), encoder_(encoder), axes_(axes) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override {
-    refuse_position(where, position);
-  }
   void expand(const Span& span, const Target& target, char* scratch) const override;
 
  private:
   const Encoder& encoder_;
-  const int* axes_;
+  const FrequencyAxes& axes_;
 };
 
 }  // namespace fastpe

@@ -24,9 +24,6 @@ class CoordinateSinusoids final : public Source {
   CoordinateSinusoids(const Encoder& encoder, const RowCache* cache, const FrequencyAxes& axes)
       : Source({-max_position, max_position, true}, {1, 1}), encoder_(encoder), cache_(cache), axes_(axes) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override {
-    refuse_position(where, position);
-  }
   // A row consists of several kept rows, so none is there as a whole: find() is not overridden.
   void keep(DType dtype, const PositionBounds& bounds, int max_threads,
             Interruption* interruption) const noexcept override {

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <new>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "blocks.h"
 #include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/error.h"
 
 namespace fastpe {
 namespace {
@@ -23,33 +21,22 @@ std::int64_t padded(std::int64_t columns) {
   return (columns + column_padding - 1) / column_padding * column_padding + column_padding;
 }
 
-void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
-
-void require_finite(double value, bool is_allowed, const char* name, const char* expected) {
-  if (std::isfinite(value) && is_allowed) return;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  throw std::invalid_argument(std::string(name) + " is " + text + ", expected a finite number" + expected);
-}
-
-void require_at_most(std::int64_t value, std::int64_t limit, const char* name, const char* limit_text) {
-  if (value >= 0 && value <= limit) return;
-  throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) + ", expected at most " + limit_text);
+void require(bool condition, const char* argument, TextPart found, const char* expected) {
+  if (!condition) refuse_value(argument, {"is ", found}, {expected});
 }
 
 Spec checked(Spec spec) {
   const FrequencySpec& f = spec.frequencies;
-  require(spec.d_model >= 1, "d_model: expected at least 1");
-  require_at_most(spec.d_model, max_d_model, "d_model", "2**20");
-  require(f.frequency_count >= 0 && f.frequency_count <= spec.d_model, "frequency_count: expected 0 to d_model");
-  require(f.given.empty() || static_cast<std::int64_t>(f.given.size()) == f.frequency_count,
-          "freqs: expected frequency_count values");
-  require_finite(f.base, f.base > 0.0, "base", " above 0");
-  require_finite(f.exponent_denominator, f.exponent_denominator > 0.0, "exponent_denominator", " above 0");
-  require_finite(f.frequency_scale, true, "freq_scale", "");
-  require_finite(spec.output_scale, true, "output_scale", "");
+  const auto given = static_cast<std::int64_t>(f.given.size());
+  require(1 <= spec.d_model && spec.d_model <= max_d_model, "d_model", spec.d_model, "1 to 2**20");
+  require(0 <= f.frequency_count && f.frequency_count <= spec.d_model, "frequency_count", f.frequency_count,
+          "0 to d_model");
+  require(given == 0 || given == f.frequency_count, "the number of freqs", given, "frequency_count");
+  require(std::isfinite(f.base) && f.base > 0.0, "base", f.base, "a finite number above 0");
+  require(std::isfinite(f.exponent_denominator) && f.exponent_denominator > 0.0, "exponent_denominator",
+          f.exponent_denominator, "a finite number above 0");
+  require(std::isfinite(f.frequency_scale), "freq_scale", f.frequency_scale, "a finite number");
+  require(std::isfinite(spec.output_scale), "output_scale", spec.output_scale, "a finite number");
   return spec;
 }
 

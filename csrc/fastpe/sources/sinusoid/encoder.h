@@ -18,7 +18,7 @@ namespace fastpe {
 
 class Encoder {
  public:
-  // Throws std::invalid_argument if the spec describes no encoding.
+  // Throws an Error if the spec describes no encoding.
   explicit Encoder(Spec spec);
 
   const Spec& spec() const { return spec_; }

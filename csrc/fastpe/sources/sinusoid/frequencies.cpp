@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <stdexcept>
-#include <string>
 
+#include "fastpe/error.h"
 #include "wide.h"
 
 namespace fastpe {
@@ -54,10 +52,8 @@ void push_frequency(Frequencies& to, const Wide& radians, double sign, std::int6
 // Refuses small denominators: the logarithm of a base near 1, which is right to 2^-191, is divided by them.
 void require_divisor(double exponent_denominator) {
   if (exponent_denominator >= 0x1p-10) return;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", exponent_denominator);
-  throw std::invalid_argument(std::string("exponent_denominator is ") + text +
-                              ", expected at least 2**-10; check the convention's shift and denominator");
+  refuse_value("exponent_denominator", {"is ", exponent_denominator}, {"at least 2**-10"},
+               {"check the convention's shift and denominator"});
 }
 
 void pad(DoubleDoubles& values, std::size_t padding) {
@@ -72,11 +68,8 @@ void pad(DoubleDoubles& values, std::size_t padding) {
 void require_representable(double frequency, std::int64_t k, const char* arguments) {
   const double magnitude = std::fabs(frequency);
   if (!(magnitude < 0x1p45) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.17g", frequency);
-    throw std::invalid_argument(
-        "frequency " + std::to_string(k) + " is " + text +
-        " radians per position, expected 0 or a magnitude of at least 2**-96 and below 2**45; check " + arguments);
+    refuse_value(arguments, {"make frequency ", k, " ", frequency, " radians per position"},
+                 {"0 or a magnitude of at least 2**-96 and below 2**45"});
   }
 }
 
@@ -86,7 +79,7 @@ Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows,
   if (!spec.given.empty()) {
     std::int64_t k = 0;
     for (const double frequency : spec.given) {
-      require_representable(frequency, k++, arguments);
+      require_representable(frequency, k++, "freqs");
       push_frequency(result, Wide::of_double(std::fabs(frequency)), frequency < 0 ? -1.0 : 1.0, block_rows);
     }
   } else if (spec.frequency_count > 0) {

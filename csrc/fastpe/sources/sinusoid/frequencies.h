@@ -21,11 +21,10 @@ struct Frequencies {
   DoubleDoubles anchor_quarters;  // per block_rows positions, less whole turns: in [-2, 2]
 };
 
-// Throws std::invalid_argument where the magnitude of frequency k is neither 0 nor in [2^-96, 2^45); the message asks
-// to check `arguments`.
+// Throws an Error about these arguments where the magnitude of frequency k is neither 0 nor in [2^-96, 2^45).
 void require_representable(double frequency, std::int64_t k, const char* arguments);
 
-// Throws std::invalid_argument where a frequency is not representable, or the exponents' denominator is below 2^-10.
+// Throws an Error where a frequency is not representable, or the exponents' denominator is below 2^-10.
 Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows, std::int64_t padding);
 
 }  // namespace fastpe

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <stdexcept>
 #include <string>
 
+#include "fastpe/error.h"
 #include "frequencies.h"
 #include "wide.h"
 
@@ -25,9 +25,8 @@ SignedWide floor_of(const SignedWide& value) {
 
 void require_count(const char* name, std::int64_t count, std::int64_t least, std::int64_t frequencies) {
   if (least <= count && count <= frequencies) return;
-  throw std::invalid_argument(std::string(name) + " is " + std::to_string(count) + ", expected " +
-                              (least < frequencies ? std::to_string(least) + " to " : "") +
-                              std::to_string(frequencies) + ", the number of frequencies");
+  const std::string lowest = least < frequencies ? joined({least, " to "}) : "";
+  refuse_value(name, {"is ", count}, {lowest, frequencies, ", the number of frequencies"});
 }
 
 void require_usable(double frequency, std::int64_t k) { require_representable(frequency, k, "base and scaling"); }

@@ -71,7 +71,7 @@ struct RotaryFrequencies {
   double attention_factor;
 };
 
-// base is at least 1, with a YarnScaling at least 2. Throws std::invalid_argument where an encoder could not use a
+// base is at least 1, with a YarnScaling at least 2. Throws an Error where an encoder could not use a
 // frequency, and where a scaling does not fit their number.
 RotaryFrequencies rotary_frequencies(std::int64_t rotary_dim, double base, const RotaryScaling& scaling);
 

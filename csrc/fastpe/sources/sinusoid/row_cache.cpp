@@ -3,24 +3,22 @@
 
 #include <algorithm>
 #include <new>
-#include <stdexcept>
-#include <string>
 
 #include "fastpe/cache_line.h"
+#include "fastpe/error.h"
 #include "fastpe/machine.h"
-#include "fastpe/messages.h"
 #include "fastpe/parallel.h"
 
 namespace fastpe {
 namespace {
 
-// A block takes well below a millisecond to fill, so that a small call that needs one stays a small call.
-constexpr std::int64_t most_block_bytes = 1024 * 1024;
-constexpr int most_block_shift = 9;
+// A chunk takes well below a millisecond to fill, so that a small call that needs one stays a small call.
+constexpr std::int64_t most_chunk_bytes = 1024 * 1024;
+constexpr int most_chunk_shift = 9;
 
-int block_shift_for(std::int64_t row_bytes) {
-  int shift = most_block_shift;
-  while (shift > 0 && (row_bytes << shift) > most_block_bytes) --shift;
+int chunk_shift_for(std::int64_t row_bytes) {
+  int shift = most_chunk_shift;
+  while (shift > 0 && (row_bytes << shift) > most_chunk_bytes) --shift;
   return shift;
 }
 
@@ -38,19 +36,19 @@ bool take_from_budget(std::int64_t bytes) {
 
 std::int64_t row_bytes_of(const Encoder& encoder, DType dtype) { return encoder.spec().d_model * element_bytes(dtype); }
 
+std::int64_t gibibytes(std::int64_t bytes) { return bytes >> 30; }
+
 std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
-  const auto refuse = [max_len](const std::string& expected) {
-    throw std::invalid_argument("max_len is " + std::to_string(max_len) + ", expected at most " + expected);
-  };
-  if (max_len < 0 || max_len > max_position) refuse("2**53");
+  if (max_len < 0 || max_len > max_position) refuse_value("max_len", {"is ", max_len}, {"0 to 2**53"});
   if (max_len > INT64_MAX / row_bytes_of(encoder, DType::float64)) {
-    refuse("2**63 bytes of rows, 8 for each column");
+    refuse_value("max_len", {"is ", max_len}, {"at most 2**63 bytes of rows, 8 for each column"});
   }
   const std::int64_t bytes = max_len * row_bytes_of(encoder, DType::float32), memory = memory_bytes();
   if (memory > 0 && bytes > memory) {
-    refuse(std::to_string(memory / row_bytes_of(encoder, DType::float32)) + ": its float32 rows would take " +
-           gigabytes(bytes) + ", and this machine has " + gigabytes(memory) +
-           "; choose fewer: positions beyond them are computed");
+    refuse_value(
+        "max_len", {"is ", max_len, ", float32 rows of ", gibibytes(bytes), " GiB"},
+        {"at most ", memory / row_bytes_of(encoder, DType::float32), ": this machine has ", gibibytes(memory), " GiB"},
+        {"choose fewer: positions beyond them are computed"});
   }
   return max_len;
 }
@@ -68,7 +66,7 @@ RowCache::RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len)
       is_automatic_(!max_len),
       float32_rows_(row_limit_for(encoder, max_len, DType::float32)),
       float64_rows_(row_limit_for(encoder, max_len, DType::float64)),
-      block_shift_(block_shift_for(row_bytes_of(encoder, DType::float64))) {}
+      chunk_shift_(chunk_shift_for(row_bytes_of(encoder, DType::float64))) {}
 
 RowCache::~RowCache() {
   const std::int64_t bytes = filled_bytes_.load(std::memory_order_relaxed);
@@ -78,10 +76,10 @@ RowCache::~RowCache() {
 
 const RowCache::Memory& RowCache::memory(DType dtype) const {
   return lazy_memory(dtype).get([&] {
-    const auto blocks = static_cast<std::size_t>(((row_limit(dtype) - 1) >> block_shift_) + 1);
+    const auto chunks = static_cast<std::size_t>(((row_limit(dtype) - 1) >> chunk_shift_) + 1);
     Memory memory;
     memory.bytes = AlignedBuffer<char>::uninitialized(row_limit(dtype) * row_bytes_of(encoder_, dtype));
-    memory.states = std::make_unique<std::atomic<State>[]>(blocks);  // fewer than the bytes, which were counted
+    memory.states = std::make_unique<std::atomic<State>[]>(chunks);  // fewer than the bytes, which were counted
     return memory;
   });
 }
@@ -89,9 +87,9 @@ const RowCache::Memory& RowCache::memory(DType dtype) const {
 TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
   if (!can_keep(dtype, bounds) || !lazy_memory(dtype).is_made()) return {};
   const Memory& kept = memory(dtype);
-  const Blocks blocks = blocks_of(bounds);
-  for (std::int64_t block = blocks.first; block <= blocks.last; ++block) {
-    if (kept.states[static_cast<std::size_t>(block)].load(std::memory_order_acquire) != State::full) return {};
+  const Chunks chunks = chunks_of(bounds);
+  for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
+    if (kept.states[static_cast<std::size_t>(chunk)].load(std::memory_order_acquire) != State::full) return {};
   }
   return {kept.bytes.data(), dtype, row_limit(dtype), row_bytes_of(encoder_, dtype)};
 }
@@ -115,9 +113,9 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads,
   try {
     const Memory& kept = memory(dtype);
     if (is_automatic_) {
-      fill_one_used_again(kept, dtype, blocks_of(bounds));
+      fill_one_used_again(kept, dtype, chunks_of(bounds));
     } else {
-      fill_all(kept, dtype, blocks_of(bounds), max_threads, interruption);
+      fill_all(kept, dtype, chunks_of(bounds), max_threads, interruption);
     }
   } catch (const std::bad_alloc&) {  // the rows are made again
   } catch (const Interrupted&) {     // which the caller finds out, too
@@ -125,59 +123,59 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads,
 }
 
 void RowCache::fill_promised(DType dtype, int max_threads, Interruption* interruption) const {
-  if (!has_promised_rows() || dtype != row_dtype(dtype)) return;
-  fill_all(memory(dtype), dtype, {0, (row_limit(dtype) - 1) >> block_shift_}, max_threads, interruption);
+  if (is_automatic_ || row_limit(dtype) == 0) return;
+  fill_all(memory(dtype), dtype, {0, (row_limit(dtype) - 1) >> chunk_shift_}, max_threads, interruption);
 }
 
-void RowCache::fill_all(const Memory& memory, DType dtype, const Blocks& blocks, int max_threads,
+void RowCache::fill_all(const Memory& memory, DType dtype, const Chunks& chunks, int max_threads,
                         Interruption* interruption) const {
-  const std::int64_t count = blocks.last - blocks.first + 1;
-  const int threads = threads_for((count << block_shift_) * row_bytes_of(encoder_, dtype), max_threads);
+  const std::int64_t count = chunks.last - chunks.first + 1;
+  const int threads = threads_for((count << chunk_shift_) * row_bytes_of(encoder_, dtype), max_threads);
   const std::int64_t scratch_bytes = whole_cache_lines(encoder_.scratch_bytes(dtype, false));
   const auto scratch = AlignedBuffer<char>::uninitialized(threads * scratch_bytes);
   const bool completed =
       parallel_for(count, 1, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
         for (std::int64_t i = begin; i < end; ++i) {
           State expected = State::empty;
-          std::atomic<State>& state = memory.states[static_cast<std::size_t>(blocks.first + i)];
+          std::atomic<State>& state = memory.states[static_cast<std::size_t>(chunks.first + i)];
           if (!state.compare_exchange_strong(expected, State::filling, std::memory_order_relaxed)) continue;
-          fill(memory, dtype, blocks.first + i, scratch.data() + thread * scratch_bytes);
+          fill(memory, dtype, chunks.first + i, scratch.data() + thread * scratch_bytes);
           state.store(State::full, std::memory_order_release);
         }
       });
   if (!completed) throw Interrupted{};
 }
 
-void RowCache::fill_one_used_again(const Memory& memory, DType dtype, const Blocks& blocks) const {
+void RowCache::fill_one_used_again(const Memory& memory, DType dtype, const Chunks& chunks) const {
   std::int64_t again = -1;
-  for (std::int64_t block = blocks.first; block <= blocks.last; ++block) {
+  for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
     State state = State::empty;
-    std::atomic<State>& current = memory.states[static_cast<std::size_t>(block)];
+    std::atomic<State>& current = memory.states[static_cast<std::size_t>(chunk)];
     if (current.compare_exchange_strong(state, State::used_once, std::memory_order_relaxed)) continue;
-    if (state == State::used_once && again < 0) again = block;
+    if (state == State::used_once && again < 0) again = chunk;
   }
   if (again < 0) return;
   const auto scratch = AlignedBuffer<char>::uninitialized(encoder_.scratch_bytes(dtype, false));
-  if (!take_from_budget(block_bytes(dtype, again))) return;
+  if (!take_from_budget(chunk_bytes(dtype, again))) return;
   State expected = State::used_once;
   std::atomic<State>& state = memory.states[static_cast<std::size_t>(again)];
   if (state.compare_exchange_strong(expected, State::filling, std::memory_order_relaxed)) {
     fill(memory, dtype, again, scratch.data());
     state.store(State::full, std::memory_order_release);
   } else {
-    automatically_kept_bytes.fetch_sub(block_bytes(dtype, again), std::memory_order_relaxed);
+    automatically_kept_bytes.fetch_sub(chunk_bytes(dtype, again), std::memory_order_relaxed);
   }
 }
 
-std::int64_t RowCache::block_bytes(DType dtype, std::int64_t block) const {
-  const std::int64_t begin = block << block_shift_, end = (block + 1) << block_shift_;
+std::int64_t RowCache::chunk_bytes(DType dtype, std::int64_t chunk) const {
+  const std::int64_t begin = chunk << chunk_shift_, end = (chunk + 1) << chunk_shift_;
   return (std::min(row_limit(dtype), end) - begin) * row_bytes_of(encoder_, dtype);
 }
 
-void RowCache::fill(const Memory& memory, DType dtype, std::int64_t block, char* scratch) const {
+void RowCache::fill(const Memory& memory, DType dtype, std::int64_t chunk, char* scratch) const {
   const std::int64_t row_bytes = row_bytes_of(encoder_, dtype);
-  const std::int64_t begin = block << block_shift_;
-  const std::int64_t rows = block_bytes(dtype, block) / row_bytes;
+  const std::int64_t begin = chunk << chunk_shift_;
+  const std::int64_t rows = chunk_bytes(dtype, chunk) / row_bytes;
   const Target target{dtype, {0, encoder_.spec().d_model}, memory.bytes.data() + begin * row_bytes, row_bytes};
   encoder_.start(scratch, dtype, false);
   encoder_.expand({0, rows, number_of(begin)}, target, 0, scratch);

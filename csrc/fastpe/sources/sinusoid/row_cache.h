@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finished rows that an encoder keeps, made after a call that used them.
+// Finished rows that later calls read: made after a call that used them, or by warm_up.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,20 @@ namespace fastpe {
 // The bytes of all rows that this process keeps now.
 std::int64_t kept_row_bytes();
 
-// With max_len, the rows of positions 0 .. max_len - 1 that calls use are kept. Without, a block of rows is kept when
-// it is used again, as long as the budgets of the encoder and of the process allow; each call fills one block at most.
+// With max_len, the rows of positions 0 .. max_len - 1 that calls use are kept. Without, a chunk of rows is kept when
+// it is used again, as long as the budgets of the encoder and of the process allow; each call fills one chunk at most.
 //
-// No thread waits for another: while one fills a block, the others make its rows themselves. A child that is forked
-// meanwhile never finds the block filled, and makes rows itself.
+// No thread waits for another: while one fills a chunk, the others make its rows themselves. A child that is forked
+// meanwhile never finds the chunk filled, and makes rows itself.
 class RowCache {
  public:
-  // Throws std::invalid_argument where the rows of max_len cannot be counted, or are more than the machine's memory.
+  // Throws an Error where the rows of max_len cannot be counted, or are more than the machine's memory.
   RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len);
   ~RowCache();
   RowCache(const RowCache&) = delete;
   RowCache& operator=(const RowCache&) = delete;
 
   // Whether max_len promises rows.
-  bool has_promised_rows() const { return !is_automatic_ && row_limit(DType::float32) > 0; }
 
   // Rows from position 0 on, if those within the bounds are filled. It allocates nothing.
   TableView find(DType dtype, const PositionBounds& bounds) const;
@@ -49,9 +48,9 @@ class RowCache {
   enum class State : std::uint8_t { empty, used_once, filling, full };
   struct Memory {
     AlignedBuffer<char> bytes;
-    std::unique_ptr<std::atomic<State>[]> states;  // of each block
+    std::unique_ptr<std::atomic<State>[]> states;  // of each chunk
   };
-  struct Blocks {
+  struct Chunks {
     std::int64_t first, last;
   };
   // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
@@ -62,19 +61,19 @@ class RowCache {
   std::int64_t row_limit(DType dtype) const { return dtype == DType::float64 ? float64_rows_ : float32_rows_; }
   const Lazy<Memory>& lazy_memory(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
   const Memory& memory(DType dtype) const;
-  Blocks blocks_of(const PositionBounds& bounds) const {
-    return {bounds.lowest >> block_shift_, bounds.highest >> block_shift_};
+  Chunks chunks_of(const PositionBounds& bounds) const {
+    return {bounds.lowest >> chunk_shift_, bounds.highest >> chunk_shift_};
   }
-  void fill_all(const Memory& memory, DType dtype, const Blocks& blocks, int max_threads,
+  void fill_all(const Memory& memory, DType dtype, const Chunks& chunks, int max_threads,
                 Interruption* interruption) const;
-  void fill_one_used_again(const Memory& memory, DType dtype, const Blocks& blocks) const;
-  std::int64_t block_bytes(DType dtype, std::int64_t block) const;
-  void fill(const Memory& memory, DType dtype, std::int64_t block, char* scratch) const;
+  void fill_one_used_again(const Memory& memory, DType dtype, const Chunks& chunks) const;
+  std::int64_t chunk_bytes(DType dtype, std::int64_t chunk) const;
+  void fill(const Memory& memory, DType dtype, std::int64_t chunk, char* scratch) const;
 
   const Encoder& encoder_;
   const bool is_automatic_;
   const std::int64_t float32_rows_, float64_rows_;
-  const int block_shift_;  // a block has 2^block_shift_ rows
+  const int chunk_shift_;  // a chunk has 2^chunk_shift_ rows
   Lazy<Memory> float32_, float64_;
   mutable std::atomic<bool> was_used_{false};
   mutable std::atomic<std::int64_t> filled_bytes_{0};

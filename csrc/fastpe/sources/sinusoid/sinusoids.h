@@ -9,9 +9,6 @@
 
 namespace fastpe {
 
-// Throws the error of a position that no sinusoid has.
-[[noreturn]] void refuse_position(const std::string& where, const Number& position);
-
 class Sinusoids final : public Source {
  public:
   // The columns from first_column on. If `cache` is null, no rows are kept.
@@ -21,10 +18,11 @@ class Sinusoids final : public Source {
         cache_(cache),
         first_column_(first_column) {}
 
-  [[noreturn]] void refuse(const std::string& where, const Number& position) const override {
-    refuse_position(where, position);
+  TableView find(DType dtype, const PositionBounds& bounds) const override {
+    TableView rows = cache_ == nullptr ? TableView{} : cache_->find(dtype, bounds);
+    if (rows.data != nullptr) rows.data += first_column_ * element_bytes(dtype);
+    return rows;
   }
-  TableView find(DType dtype, const PositionBounds& bounds) const override;
   void keep(DType dtype, const PositionBounds& bounds, int max_threads,
             Interruption* interruption) const noexcept override {
     if (cache_ != nullptr) cache_->keep(dtype, bounds, max_threads, interruption);

@@ -15,7 +15,7 @@ struct FrequencySpec {
   double exponent_denominator = 1.0;
   double frequency_scale = 1.0;
   std::vector<double> given;
-  const char* arguments = "base, freq_scale and freqs";  // what a message about a frequency names
+  const char* arguments = "base and freq_scale";  // what frequencies that are not given follow from
 };
 
 // Which column holds what. Columns beyond both sines and cosines are zero; sines or cosines beyond d_model are dropped.

@@ -35,7 +35,7 @@ def loaders(stream: IO[bytes], name: str) -> Loaders:
         return {"": lambda: npy.read_array(stream, npy.read_header(stream, name), name)}
     if start[:2] == b"PK" or suffix == ".npz":
         with reading(name, "a .npz archive"):
-            archive = np.lib.npyio.NpzFile(stream, allow_pickle=False)
+            archive: Any = np.lib.npyio.NpzFile(stream, allow_pickle=False)
             members = [member for member in archive.zip.namelist() if member.endswith(".npy")]
         return {each.removesuffix(".npy"): functools.partial(_member, archive, each, name) for each in members}
     if suffix == ".safetensors":

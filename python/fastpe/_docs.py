@@ -1,35 +1,87 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// What the rotary embedding's methods take, and their docstrings. The class has the prose.
-#pragma once
+# SPDX-License-Identifier: BSD-3-Clause
+"""Docstrings of the compiled methods, which have their signatures already."""
 
-#include "call.h"
-#include "method.h"
+from __future__ import annotations
 
-namespace fastpe::bindings {
+from fastpe import _core
 
-#define FASTPE_TABLES(Required, Optional)                                                                   \
-  Required(positions) Optional(form, None) Optional(dtype, None) Optional(offset, None) Optional(out, None) \
-      Optional(num_threads, None)
+_encoder = {
+    "encode": """Encode positions.
 
-#define FASTPE_ROTATE_IN_PLACE(Required, Optional) \
-  Required(x) FASTPE_ROW_ARGUMENTS(Optional) Optional(seq_axis, -2) Optional(inverse, False) Optional(num_threads, None)
+Refer to `fastpe.encode` for the arguments, the result and the errors.
 
-#define FASTPE_ROTATE(Required, Optional) FASTPE_ROTATE_IN_PLACE(Required, Optional) Optional(out, None)
+Examples
+--------
+>>> import fastpe
+>>> fastpe.PositionalEncoding(4).encode(2)
+array([[0.        , 1.        , 0.        , 1.        ],
+       [0.84147096, 0.5403023 , 0.00999983, 0.99995   ]], dtype=float32)
+""",
+    "add_": """Add the encoding to embeddings, in place.
 
-#define FASTPE_SHIFT(Required, Optional)                                                             \
-  Required(x) Optional(by, None) Optional(mask, None) Optional(lengths, None) Optional(seq_axis, -2) \
-      Optional(num_threads, None)
+Refer to `fastpe.add_` for the arguments, the result and the errors.
 
-#define FASTPE_ROTATE_BY_TABLES(Required, Optional)                                                          \
-  Required(x) Optional(cos, None) Optional(sin, None) Optional(interleaved, None) Optional(conjugate, False) \
-      FASTPE_ROW_ARGUMENTS(Optional) Optional(seq_axis, -2) Optional(num_threads, None)
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> x = np.zeros((2, 3, 4), np.float32)
+>>> fastpe.PositionalEncoding(4).add_(x, offset=np.array([0, 7])) is x
+True
+>>> x[:, 0]
+array([[0.        , 1.        , 0.        , 1.        ],
+       [0.6569866 , 0.75390226, 0.06994285, 0.997551  ]], dtype=float32)
+""",
+    "add": """Add the encoding to embeddings, into another array.
 
-FASTPE_ARGUMENTS(TablesArguments, FASTPE_TABLES);
-FASTPE_ARGUMENTS_AND_OTHERS(RotateArguments, FASTPE_ROTATE);
-FASTPE_ARGUMENTS_AND_OTHERS(ShiftArguments, FASTPE_SHIFT);
-FASTPE_ARGUMENTS_AND_OTHERS(RotateByTablesArguments, FASTPE_ROTATE_BY_TABLES);
+Refer to `fastpe.add` for the arguments, the result and the errors.
 
-FASTPE_METHOD(TablesMethod, "tables", TablesArguments, FASTPE_TABLES, R"doc(Make the cosines and sines of positions.
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> fastpe.PositionalEncoding(4).add(np.ones((2, 4)), scale=2.0)
+array([[2.        , 3.        , 2.        , 3.        ],
+       [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
+""",
+    "embed": """Gather embeddings and add the encoding.
+
+Refer to `fastpe.embed` for the arguments, the result and the errors.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> fastpe.PositionalEncoding(4).embed([1, 0], np.arange(8.0).reshape(2, 4))
+array([[4.        , 6.        , 6.        , 8.        ],
+       [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
+""",
+    "warm_up": """Make what later calls read: the tables of one dtype, and all rows that `max_len` promises.
+
+A server calls it before its first request, so that no request spends time on them. Results are the same without it.
+
+Parameters
+----------
+dtype : dtype, optional
+    The dtype of the arrays in later calls; float32 by default. Rows are kept in float32 and float64, and 16-bit arrays
+    read those of float32.
+num_threads : int, optional
+    The largest number of threads.
+
+Raises
+------
+MemoryError
+    If there is no memory for the rows. Calls would raise it, too: choose a smaller `max_len`.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> encoding = fastpe.PositionalEncoding(768, max_len=512)
+>>> encoding.warm_up()
+>>> fastpe.show_config()["kept_row_bytes"] >= 512 * 768 * 4
+True
+""",
+}
+
+_rotary = {
+    "tables": """Make the cosines and sines of positions.
 
 Each value is the attention factor times the exact cosine or sine, rounded once.
 
@@ -80,10 +132,8 @@ array([[ 0.75390226,  0.997551  ],
        [-0.14550003,  0.99680173]], dtype=float32)
 >>> rope.tables([0.5], form="angles")
 array([[0.5  , 0.005]], dtype=float32)
-)doc");
-
-FASTPE_METHOD_WITH(RotateInPlaceMethod, "rotate_", RotateArguments, FASTPE_ROTATE_IN_PLACE, "$self", "*others",
-                   R"doc(Rotate queries and keys, in place.
+""",
+    "rotate_": """Rotate queries and keys, in place.
 
 Parameters
 ----------
@@ -141,10 +191,8 @@ True
 >>> q[0, 0].round(3)
 array([[-1.131,  0.97 , -0.849,  1.03 ],
        [ 0.103,  0.959, -1.41 ,  1.039]], dtype=float32)
-)doc");
-
-FASTPE_METHOD_WITH(RotateMethod, "rotate", RotateArguments, FASTPE_ROTATE, "$self", "*",
-                   R"doc(Rotate into another array.
+""",
+    "rotate": """Rotate into another array.
 
 Parameters
 ----------
@@ -172,10 +220,8 @@ Examples
 >>> rope.rotate(np.array([[1.0, 0.0], [1.0, 0.0]]))
 array([[1.        , 0.        ],
        [0.54030231, 0.84147098]])
-)doc");
-
-FASTPE_METHOD_WITH(ShiftMethod, "shift_", ShiftArguments, FASTPE_SHIFT, "$self", "*others",
-                   R"doc(Move keys, which have been rotated before, to other positions, in place.
+""",
+    "shift_": """Move keys, which have been rotated before, to other positions, in place.
 
 Parameters
 ----------
@@ -209,9 +255,16 @@ Examples
 >>> moved = rope.rotate(k, offset=10)
 >>> bool(np.allclose(rope.shift_(moved, by=-10), rope.rotate(k)))
 True
-)doc");
+""",
+    "warm_up": """Make what later calls read: the tables of one dtype, and all rows that `max_len` promises.
 
-FASTPE_METHOD_WITH(RotateByTablesMethod, "rotate_by_tables", RotateByTablesArguments, FASTPE_ROTATE_BY_TABLES,
-                   "$module", "*others", "Refer to `fastpe.rotate_`.");
+Refer to `fastpe.PositionalEncoding.warm_up`.
+""",
+}
 
-}  // namespace fastpe::bindings
+
+def document_methods() -> None:
+    """Give the methods their docstrings."""
+    for kind, texts in ((_core.Encoder, _encoder), (_core.Rotary, _rotary)):
+        for name, text in texts.items():
+            _core.document(getattr(kind, name), text)

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// C++ exceptions as Python's errors, and what they say of objects.
+#pragma once
+
+#include <string>
+
+#include "fastpe/error.h"
+#include "interpreter.h"
+
+namespace fastpe::bindings {
+
+// Sets Python's error of the exception that is being handled. One from an Error has the attribute `_fields`, a dict.
+void set_error();
+
+// What `body` returns, an object or -1 .. ; or `failed`, and Python's error is set.
+template <class Result, class Body>
+Result returned_or(Result failed, const Body& body) {
+  try {
+    return body();
+  } catch (...) {
+    set_error();
+    return failed;
+  }
+}
+
+// For messages, which are UTF-8 and end at the first zero byte: both a lone surrogate and a zero are escaped.
+std::string utf8_of(PyObject* text);
+std::string str_of(PyObject* object);
+// In one line; of an int that Python writes no digits of, its bits.
+std::string repr_of(PyObject* object);
+std::string type_name(PyObject* object);
+
+}  // namespace fastpe::bindings

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "method.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace fastpe::bindings {
+namespace {
+
+// Alive as long as the process: CPython keeps pointers to docstrings.
+const char* kept(const std::string& text) {
+  char* const copy = new char[text.size() + 1];
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+[[noreturn]] void refuse_call(const std::string& message) {
+  PyErr_SetString(PyExc_TypeError, message.c_str());
+  throw PythonError{};
+}
+
+constexpr std::string_view end_of_signature = "\n--\n\n";
+
+}  // namespace
+
+PyMethodDef Signature::load(Function function, std::size_t struct_bytes) {
+  bool has_star = false;
+  for (std::string_view rest = parameters_; !rest.empty();) {
+    const std::string_view parameter = rest.substr(0, rest.find(", "));
+    rest.remove_prefix(std::min(rest.size(), parameter.size() + 2));
+    if (parameter.front() == '*') {
+      has_star = true;
+      has_others_ = parameter.size() > 1;
+    } else {
+      const std::string name(parameter.substr(0, parameter.find('=')));
+      if (name == parameter) required_ |= 1U << count_;
+      names_[count_++] = checked(PyUnicode_InternFromString(name.c_str())).release();
+      if (!has_star) by_place_ = count_;
+    }
+  }
+  if (struct_bytes != static_cast<std::size_t>(count_) * sizeof(PyObject*) + (has_others_ ? sizeof(Others) : 0)) {
+    Py_FatalError(name_);
+  }
+  return {name_, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS,
+          kept(joined({name_, "($self, /, ", parameters_, ")", std::string(end_of_signature)}))};
+}
+
+void Signature::parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords, void* arguments) const {
+  auto* const values = static_cast<PyObject**>(arguments);
+  const Py_ssize_t named = std::min<Py_ssize_t>(count, by_place_);
+  std::copy(given, given + named, values);
+  std::fill(values + named, values + count_, nullptr);
+  if (has_others_) {
+    const Others others{given + named, count - named};
+    std::memcpy(values + count_, &others, sizeof others);
+  } else if (count > named) {
+    refuse_too_many(count);
+  }
+  const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+  for (Py_ssize_t k = 0; k < keyword_count; ++k) {
+    PyObject*& value = values[index_of(PyTuple_GET_ITEM(keywords, k))];
+    if (value != nullptr) {
+      refuse_call(joined({name_, "() got multiple values for argument ", repr_of(PyTuple_GET_ITEM(keywords, k))}));
+    }
+    value = given[count + k];
+  }
+  for (int i = 0; required_ >> i != 0; ++i) {
+    if (values[i] != nullptr || (required_ >> i & 1U) == 0) continue;
+    refuse_call(joined({name_, "() missing 1 required ", i < by_place_ ? "positional" : "keyword-only",
+                        " argument: ", repr_of(names_[i])}));
+  }
+}
+
+int Signature::index_of(PyObject* keyword) const {
+  for (int i = 0; i < count_; ++i) {
+    if (names_[i] == keyword) return i;
+  }
+  for (int i = 0; i < count_; ++i) {
+    if (PyUnicode_Compare(names_[i], keyword) == 0) return i;
+  }
+  if (PyErr_Occurred() != nullptr) throw PythonError{};
+  const std::string message = joined({name_, "() got an unexpected keyword argument ", repr_of(keyword)});
+  const Object known = checked(PyTuple_New(count_));
+  for (int i = 0; i < count_; ++i) PyTuple_SET_ITEM(known.get(), i, Object::shared(names_[i]).release());
+  const Object difflib = run_python([] { return PyImport_ImportModule("difflib"); });
+  const Object near = run_python(
+      [&] { return PyObject_CallMethod(difflib.get(), "get_close_matches", "OOi", keyword, known.get(), 1); });
+  if (PyList_GET_SIZE(near.get()) == 0) refuse_call(message);
+  refuse_call(joined({message, ". Did you mean ", repr_of(PyList_GET_ITEM(near.get(), 0)), "?"}));
+}
+
+void Signature::refuse_too_many(Py_ssize_t given) const {
+  refuse_call(joined({name_, "() takes ", by_place_, by_place_ == 1 ? " positional argument" : " positional arguments",
+                      " but ", given, given == 1 ? " was given" : " were given"}));
+}
+
+PyObject* document(PyObject* /*module*/, PyObject* arguments) {
+  PyObject* descriptor = nullptr;
+  const char* prose = nullptr;
+  if (PyArg_ParseTuple(arguments, "O!s", &PyMethodDescr_Type, &descriptor, &prose) == 0) return nullptr;
+  return returned_or<PyObject*>(nullptr, [&] {
+    PyMethodDef& definition = *reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method;
+    const std::string_view old = definition.ml_doc;
+    const std::string signature(old.substr(0, old.find(end_of_signature) + end_of_signature.size()));
+    definition.ml_doc = kept(signature + prose);
+    return Py_NewRef(Py_None);
+  });
+}
+
+}  // namespace fastpe::bindings

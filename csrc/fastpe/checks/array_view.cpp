@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "array_view.h"
+
+#include <new>
+
+#include "fastpe/error.h"
+#include "fastpe/overlap.h"
+
+namespace fastpe {
+namespace {
+
+struct ElementFacts {
+  const char* name;
+  std::int64_t bytes;
+};
+constexpr ElementFacts facts[] = {{"int8", 1},    {"int16", 2},     {"int32", 4},      {"int64", 8},
+                                  {"uint8", 1},   {"uint16", 2},    {"uint32", 4},     {"uint64", 8},
+                                  {"bool", 1},    {"float16", 2},   {"bfloat16", 2},   {"float32", 4},
+                                  {"float64", 8}, {"complex64", 8}, {"complex128", 16}};
+
+StridedArray strided(const ArrayView& array) {
+  return {array.data, static_cast<std::size_t>(element_bytes(array.element)), array.axes, array.shape,
+          array.strides_bytes};
+}
+
+// The rows that the first `axes` axes count.
+void lay_out_rows(RowsLayout& rows, const ArrayView& array, int axes, int seq_axis) {
+  rows.seq_len = seq_axis < 0 ? 1 : array.shape[seq_axis];
+  rows.seq_stride_bytes = rows.seq_len == 1 ? 0 : array.strides_bytes[seq_axis];
+  for (int axis = 0; axis < axes; ++axis) {
+    if (axis != seq_axis) rows.add_items(array.shape[axis], array.strides_bytes[axis]);
+  }
+  rows.walk_inside();
+}
+
+template <class RowsOf>
+RowsOf laid_out(const ArrayView& array, DType dtype, int seq_axis) {
+  RowsOf rows;
+  rows.data = array.data;
+  rows.dtype = dtype;
+  rows.columns = array.last();
+  // The stride of an axis of length 1 may be any number, and too large to count with.
+  rows.column_stride_bytes = rows.columns == 1 ? element_bytes(dtype) : array.last_stride_bytes();
+  lay_out_rows(rows, array, array.axes - 1, seq_axis);
+  return rows;
+}
+
+TableView table_along(const ArrayView& array, int row_axis) {
+  require_readable(array);
+  if (!array.is_empty() && array.last() > 1 && array.last_stride_bytes() != element_bytes(array.element)) {
+    refuse_value(array.name, {"has columns that are not contiguous"}, {"rows that are"},
+                 {"pass np.ascontiguousarray(", array.name, ")"});
+  }
+  return {array.data, dtype_of(array), array.shape[row_axis], array.strides_bytes[row_axis]};
+}
+
+}  // namespace
+
+const char* name_of(Element element) { return facts[static_cast<int>(element)].name; }
+std::int64_t element_bytes(Element element) { return facts[static_cast<int>(element)].bytes; }
+
+void Shape::add_axis(std::int64_t length) {
+  lengths_[axes_] = static_cast<std::ptrdiff_t>(length);
+  if (lengths_[axes_++] != length) throw std::bad_alloc();
+}
+
+void Shape::require_bytes_countable(std::int64_t bytes_of_element) const {
+  if (std::find(begin(), end(), 0) != end()) return;
+  std::int64_t bytes = bytes_of_element;
+  for (const std::ptrdiff_t length : *this) {
+    if (bytes > PTRDIFF_MAX / length) {
+      refuse_value("the result", {"would have shape ", shape_text(*this)}, {"less than 2**63 bytes"},
+                   {"compute it in parts with offset="});
+    }
+    bytes *= length;
+  }
+}
+
+std::string shape_text(const Shape& shape) {
+  std::string result = "[";
+  for (const std::ptrdiff_t& length : shape) result += joined({&length == shape.begin() ? "" : ", ", length});
+  return result + "]";
+}
+
+std::string shape_text(const ArrayView& array) { return shape_text(Shape(array)); }
+
+std::string conversion(const ArrayView& array, const char* dtype) {
+  const TextPart name = array.name;
+  if (array.element == Element::complex64 || array.element == Element::complex128) {
+    return joined({"pass ", name, ".real, or ", name, ".view(np.",
+                   array.element == Element::complex64 ? "float32" : "float64", ") with both parts as neighbours"});
+  }
+  const bool may_be_bits = array.element == Element::uint16 || array.element == Element::int16;
+  return joined({"convert it first: ", name, " = np.asarray(", name, ", ",
+                 std::string_view(dtype) == "bfloat16" ? "ml_dtypes." : "np.", dtype, ")",
+                 may_be_bits ? joined({", or ", name, ".view(ml_dtypes.bfloat16) of its bits"}) : ""});
+}
+
+std::optional<DType> float_dtype(Element element) {
+  switch (element) {
+    case Element::float32: return DType::float32;
+    case Element::float64: return DType::float64;
+    case Element::float16: return DType::float16;
+    case Element::bfloat16: return DType::bfloat16;
+    default: return std::nullopt;
+  }
+}
+
+DType dtype_of(const ArrayView& array) {
+  if (const std::optional<DType> dtype = float_dtype(array.element)) return *dtype;
+  refuse_type(array.name, {"has dtype ", name_of(array.element)}, {known_dtypes}, {conversion(array, "float32")});
+}
+
+void require_native_order(const ArrayView& array) {
+  if (array.has_native_order) return;
+  refuse_type(array.name, {"has dtype ", name_of(array.element), " of the other byte order"}, {"native byte order"},
+              {"pass ", array.name, ".astype(", array.name, ".dtype.newbyteorder('='))"});
+}
+
+void require_element(const ArrayView& array, Element element, const char* remedy) {
+  if (array.element == element) return;
+  refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(element)}, {remedy});
+}
+
+void require_same_dtype(const ArrayView& array, const ArrayView& like) {
+  if (array.element == like.element) return;
+  refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(like.element), " as ", like.name, " has"},
+              {conversion(array, name_of(like.element))});
+}
+
+void require_readable(const ArrayView& array) {
+  require_native_order(array);
+  if (array.is_aligned) return;
+  refuse_value(array.name, {"is misaligned"}, {"addresses that are multiples of the element's size"},
+               {"make an aligned copy with np.require(", array.name, ", requirements='A')"});
+}
+
+void require_writable(const ArrayView& array, const char* instead) {
+  require_readable(array);
+  if (!array.is_writable) {
+    refuse_value(array.name, {"is read-only"}, {"a writable array"},
+                 {instead == nullptr ? "" : joined({"use ", instead, " with an array of your own, or "}), "pass ",
+                  array.name, ".copy() and keep that array (np.load: mmap_mode='r+')"});
+  }
+  if (array.is_contiguous || is_nested(strided(array))) return;
+  refuse_value(array.name, {"has elements that share memory (a broadcast or overlapping view)"},
+               {"every element to be its own"}, {"pass ", array.name, ".copy() and keep that array"});
+}
+
+bool is_same_memory(const ArrayView& a, const ArrayView& b) {
+  return a.data == b.data && a.axes == b.axes && std::equal(a.shape, a.shape + a.axes, b.shape) &&
+         std::equal(a.strides_bytes, a.strides_bytes + a.axes, b.strides_bytes);
+}
+
+void require_apart(const ArrayView& a, const ArrayView& b, const char* unless) {
+  const Overlap overlap = overlap_of(strided(a), strided(b));
+  if (overlap == Overlap::none) return;
+  const bool is_known = overlap == Overlap::some;
+  refuse_value(a.name,
+               {is_known ? "shares memory with " : "may share memory with ", b.name,
+                is_known ? "" : ", whose strides are too irregular to tell"},
+               {"arrays apart from each other", unless}, {"pass a copy of one"});
+}
+
+void require_shape(const ArrayView& array, const Shape& shape) {
+  if (array.axes == shape.axes() && std::equal(shape.begin(), shape.end(), array.shape)) return;
+  refuse_value(array.name, {"has shape ", shape_text(array)}, {"exactly ", shape_text(shape)});
+}
+
+int seq_axis_of(const ArrayView& array, const std::int64_t* seq_axis, const char* last_axis) {
+  if (array.axes < 2) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"at least two axes, [L, ", last_axis, "] or [B, .., L, ", last_axis, "]"},
+                 {"pass ", array.name, array.axes == 0 ? "[None, None]" : "[None]"});
+  }
+  if (array.axes - 2 > max_item_axes)
+    refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes + 2});
+  if (seq_axis == nullptr) return array.axes - 2;
+  const std::int64_t axis = *seq_axis < 0 ? *seq_axis + array.axes : *seq_axis;
+  if (axis < 0 || axis >= array.axes - 1) {
+    refuse_value("seq_axis", {"is ", *seq_axis},
+                 {"an axis of ", array.name, ", ", shape_text(array), ", other than the last"});
+  }
+  return static_cast<int>(axis);
+}
+
+Axes item_axes_of(const ArrayView& array, int seq_axis) {
+  Axes axes;
+  for (int axis = 0; axis < array.axes - 1; ++axis) {
+    if (axis != seq_axis) axes.add(array.shape[axis], array.strides_bytes[axis]);
+  }
+  return axes;
+}
+
+Rows writable_rows_of(const ArrayView& array, DType dtype, int seq_axis) {
+  return laid_out<Rows>(array, dtype, seq_axis);
+}
+
+ConstRows rows_of(const ArrayView& array, DType dtype, int seq_axis) {
+  return laid_out<ConstRows>(array, dtype, seq_axis);
+}
+
+Rows writable_rows_of_pairs(const ArrayView& array, DType dtype, int axes) {
+  const bool is_complex = array.axes == axes + 1;
+  const std::int64_t pairs = array.shape[axes];
+  Rows rows;
+  rows.data = array.data;
+  rows.dtype = dtype;
+  rows.columns = 2 * pairs;
+  rows.column_stride_bytes = is_complex ? element_bytes(dtype) : array.strides_bytes[axes + 1];
+  if (!array.is_empty() && pairs > 1 && array.strides_bytes[axes] != 2 * rows.column_stride_bytes) {
+    refuse_value(array.name, {"has pairs with gaps between them"}, {"pairs that lie side by side"},
+                 {"pass an array whose last axes are contiguous"});
+  }
+  lay_out_rows(rows, array, axes, axes - 1);
+  return rows;
+}
+
+TableView table_of(const ArrayView& array) {
+  if (array.axes == 2) return table_along(array, 0);
+  refuse_value(array.name, {"has shape ", shape_text(array)}, {"two axes, [rows, columns]"});
+}
+
+TableView position_table_of(const ArrayView& array, const ArrayView& like) {
+  require_same_dtype(array, like);
+  const bool is_second = array.axes == 3 && array.shape[0] == 1;
+  if (array.axes != 2 && !is_second && !(array.axes == 3 && array.shape[1] == 1)) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"two axes, [rows, columns], and at most one of length 1 before or between them"});
+  }
+  const TableView table = table_along(array, is_second ? 1 : 0);
+  if (array.last() != like.last()) {
+    refuse_value(array.name, {"has ", array.last(), " columns"}, {like.last(), " as ", like.name, " has"});
+  }
+  return table;
+}
+
+}  // namespace fastpe

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Arrays as callers give them, in any language: nothing about a view is checked yet. The functions refuse what does not
+// fit with an Error that names the argument, and otherwise say what the core takes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "fastpe/arrays.h"
+
+namespace fastpe {
+
+// int8 to uint64 are in the order of NumberType.
+enum class Element : unsigned char {
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  boolean,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  complex64,
+  complex128
+};
+const char* name_of(Element element);
+std::int64_t element_bytes(Element element);
+constexpr bool is_integer(Element element) { return element <= Element::uint64; }
+
+struct ArrayView {
+  char* data = nullptr;
+  const std::ptrdiff_t* shape = nullptr;
+  const std::ptrdiff_t* strides_bytes = nullptr;
+  const char* name = nullptr;  // of the argument; null where it was not given
+  int axes = 0;
+  Element element = Element::float32;
+  bool is_writable = false;
+  bool is_aligned = true;
+  bool has_native_order = true;
+  bool is_contiguous = false;  // in C order, as far as the caller knows
+
+  bool is_given() const { return name != nullptr; }
+  std::ptrdiff_t last() const { return shape[axes - 1]; }
+  std::ptrdiff_t last_stride_bytes() const { return strides_bytes[axes - 1]; }
+  bool is_empty() const { return std::find(shape, shape + axes, 0) != shape + axes; }
+};
+
+// The lengths of an array that is to be made: of as many axes as an array of positions has, and columns and pairs.
+class Shape {
+ public:
+  Shape() = default;
+  explicit Shape(const ArrayView& array) : axes_(array.axes) {
+    std::copy(array.shape, array.shape + array.axes, lengths_);
+  }
+
+  const std::ptrdiff_t* begin() const { return lengths_; }
+  const std::ptrdiff_t* end() const { return lengths_ + axes_; }
+  int axes() const { return axes_; }
+  // std::bad_alloc for a length that no array of a 32-bit machine has.
+  void add_axis(std::int64_t length);
+  void drop_last_axis() { --axes_; }
+  // A ValueError where there would be more bytes than can be counted.
+  void require_bytes_countable(std::int64_t bytes_of_element) const;
+
+ private:
+  std::ptrdiff_t lengths_[max_axes + 2];
+  int axes_ = 0;
+};
+
+std::string shape_text(const Shape& shape);
+std::string shape_text(const ArrayView& array);
+
+// What to write in Python to get an array of another dtype, as a remedy.
+std::string conversion(const ArrayView& array, const char* dtype);
+
+// ---- dtypes
+
+// Those that fastpe writes.
+inline constexpr const char* known_dtypes = "float32, float64, float16 or ml_dtypes.bfloat16";
+std::optional<DType> float_dtype(Element element);
+// A TypeError for any other.
+DType dtype_of(const ArrayView& array);
+void require_native_order(const ArrayView& array);
+void require_same_dtype(const ArrayView& array, const ArrayView& like);
+void require_element(const ArrayView& array, Element element, const char* remedy);
+
+// ---- Memory
+
+void require_readable(const ArrayView& array);  // aligned and of native byte order
+// Also writable, without elements that share memory. `instead` is the call that writes elsewhere, where there is one.
+void require_writable(const ArrayView& array, const char* instead);
+
+// The same elements in the same place.
+bool is_same_memory(const ArrayView& a, const ArrayView& b);
+// A ValueError where the two share memory, or may: strides can be too irregular to tell.
+void require_apart(const ArrayView& a, const ArrayView& b, const char* unless);
+inline void require_disjoint(const ArrayView& a, const ArrayView& b, const char* unless = "") {
+  if (a.is_given() && b.is_given()) require_apart(a, b, unless);
+}
+
+// ---- Shapes
+
+void require_shape(const ArrayView& array, const Shape& shape);
+
+// Which axis is the sequence: seq_axis, or else the last but one.
+int seq_axis_of(const ArrayView& array, const std::int64_t* seq_axis, const char* last_axis);
+
+// The axes of an array but its last one and seq_axis.
+Axes item_axes_of(const ArrayView& array, int seq_axis);
+
+// Rows along seq_axis (-1: one row), columns along the last axis, all other axes items.
+Rows writable_rows_of(const ArrayView& array, DType dtype, int seq_axis);
+ConstRows rows_of(const ArrayView& array, DType dtype, int seq_axis);
+// The same, but for columns that are parts of pairs: of an array [.., pairs, 2], or [.., pairs] of complex numbers,
+// whose first `axes` axes count rows. A ValueError where there are gaps between pairs.
+Rows writable_rows_of_pairs(const ArrayView& array, DType dtype, int axes);
+
+// [rows, columns] with contiguous columns, readable.
+TableView table_of(const ArrayView& array);
+// The same, or [1, rows, columns] or [rows, 1, columns], of the dtype and the columns of another array.
+TableView position_table_of(const ArrayView& array, const ArrayView& like);
+
+}  // namespace fastpe

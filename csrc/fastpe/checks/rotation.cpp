@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rotation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+
+#include "fastpe/error.h"
+#include "fastpe/sources/rotary_tables.h"
+
+namespace fastpe {
+namespace {
+
+constexpr const char* in_a_call_of_its_own = "rotate it in a call of its own";
+
+// The argument that differs from row to row of a batch.
+const char* per_row_argument(const RowArguments& arguments, int coordinate_count) {
+  if (arguments.cu_seqlens.is_given()) return nullptr;
+  const auto differs = [](const ArrayView& array, int axes) {
+    return array.is_given() && array.axes >= axes && array.shape[0] != 1;
+  };
+  if (differs(arguments.offsets, 1)) return arguments.offsets.name;
+  if (differs(arguments.lengths, 1)) return arguments.lengths.name;
+  if (differs(arguments.positions, coordinate_count > 0 ? 3 : 2)) return arguments.positions.name;
+  return differs(arguments.mask, 2) ? arguments.mask.name : nullptr;
+}
+
+// Whether tables have each column twice, which no table of pairs has: its halves are alike, or its neighbours.
+enum class Twins { none, tiled, repeated };
+// Whether every row has column k * step again `distance` columns further. The last row is the first that is compared:
+// in a table of pairs its first column tells. Cells on the diagonal of a grid have equal halves, too, so several rows
+// are needed, and rows whose columns are all alike say nothing, as those of position 0 and of padding.
+bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t twins, std::int64_t step,
+               std::int64_t distance) {
+  constexpr std::int64_t fewest_rows = 3;
+  const std::int64_t bytes = element_bytes(cosines.dtype);
+  std::int64_t telling_rows = 0;
+  for (std::int64_t row = cosines.rows - 1; row >= 0; --row) {
+    const auto are_equal = [&](std::int64_t one, std::int64_t other, std::int64_t columns) {
+      const char *const cosine = cosines.row(row), *const sine = sines.row(row);
+      const auto size = static_cast<std::size_t>(columns * bytes);
+      return std::memcmp(cosine + one * bytes, cosine + other * bytes, size) == 0 &&
+             std::memcmp(sine + one * bytes, sine + other * bytes, size) == 0;
+    };
+    const bool are_all_alike = are_equal(0, 1, 2 * twins - 1);
+    if (are_all_alike) continue;
+    for (std::int64_t k = 0; k < twins; ++k) {
+      if (!are_equal(k * step, k * step + distance, 1)) return false;
+    }
+    ++telling_rows;
+  }
+  return telling_rows >= fewest_rows;
+}
+
+Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns) {
+  const std::int64_t half = columns / 2;
+  if (columns % 2 != 0) return Twins::none;
+  if (has_twins(cosines, sines, half, 1, half)) return Twins::tiled;
+  return has_twins(cosines, sines, half, 2, 1) ? Twins::repeated : Twins::none;
+}
+
+// Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
+bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::int64_t columns) {
+  constexpr double rounding = 1e-4;  // of float32, with room to spare
+  double least = std::numeric_limits<double>::infinity(), most = 0.0;
+  bool are_all_same = true;
+  for (std::int64_t k = 0; k < columns; ++k) {
+    const double cosine = cosines.at(0, k).value, sine = sines.at(0, k).value;
+    const double squared_radius = cosine * cosine + sine * sine;
+    if (!(squared_radius > 0.0)) return false;
+    least = std::min(least, squared_radius);
+    most = std::max(most, squared_radius);
+    are_all_same = are_all_same && cosine == cosines.at(0, 0).value;
+  }
+  return !are_all_same && most <= least * (1.0 + rounding);
+}
+
+bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
+  constexpr std::ptrdiff_t fewest_columns = 4;  // fewer may lie on a circle by chance
+  const bool is_wide = cos.element == Element::float32 || cos.element == Element::float64;
+  if (!is_wide || cos.element != sin.element || cos.axes != sin.axes || cos.axes == 0 || cos.is_empty() ||
+      !std::equal(cos.shape, cos.shape + cos.axes, sin.shape) || cos.last() < fewest_columns) {
+    return false;
+  }
+  const auto last_row = [](const ArrayView& array) {
+    const char* data = array.data;
+    for (int axis = 0; axis + 1 < array.axes; ++axis) data += (array.shape[axis] - 1) * array.strides_bytes[axis];
+    const bool is_float32 = array.element == Element::float32;
+    return NumbersView{data, is_float32 ? NumberType::float32 : NumberType::float64, 0, array.last_stride_bytes()};
+  };
+  return are_on_circle(last_row(cos), last_row(sin), cos.last());
+}
+
+}  // namespace
+
+const char* rotated_name(std::size_t index) {
+  constexpr const char* names[] = {"x", "others[0]", "others[1]", "others[2]", "others[3]"};
+  return index < std::size(names) ? names[index] : "one of the others";
+}
+
+RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const RowArguments& arguments, const Rules& rules)
+    : arrays_(arrays), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()), dtype_(dtype_of(x())) {
+  refuse_tables();
+  const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
+  for (const ArrayView& array : arrays_) {
+    if (is_integer(array.element) || array.element == Element::boolean) {
+      refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(x().element), " as x has"},
+                  {"give positions=, offset=, by= and the like by their names"});
+    }
+    require_same_dtype(array, x());
+    seq_axis_of(array, rules.seq_axis, "head_dim");
+    rules.in_place ? require_writable(array, "rotate(.., out=)") : require_readable(array);
+    if (array.last() < rules.rotary_dim) {
+      refuse_value(array.name, {"has ", array.last(), " columns"},
+                   {"at least ", rules.rotary_dim, ", those that are rotated"},
+                   {"pass wider heads, or ", rules.narrower});
+    }
+    if (&array == &x()) {
+      extent_ = extent_of_array(array);
+    } else {
+      check_like_x(array, per_row);
+    }
+  }
+  for (const ArrayView& array : arrays_) {
+    for (const ArrayView* other = arrays_.items; other != &array; ++other) fastpe::require_disjoint(*other, array);
+  }
+}
+
+// Heads are all axes but the batch's, the sequence's and the last.
+Extent RotatedArrays::extent_of_array(const ArrayView& array) const {
+  const int seq_axis = seq_axis_of_array(array);
+  const bool has_batch = !is_packed_ && array.axes > 2 && !(array.axes == 3 && seq_axis == 0);
+  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, array.shape[seq_axis], has_batch, name_seq_axis};
+}
+
+// Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
+void RotatedArrays::refuse_tables() const {
+  for (std::size_t i = 1; i + 1 < arrays_.count; ++i) {
+    if (arrays_[i].axes >= x().axes || !are_cosines_and_sines(arrays_[i], arrays_[i + 1])) continue;
+    refuse_value(arrays_[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
+                 {"leave them out of the call of an embedding, or call fastpe.rotate_(q, k, cos=.., sin=.., "
+                  "interleaved=..)"});
+  }
+}
+
+void RotatedArrays::check_like_x(const ArrayView& array, const char* per_row) {
+  const bool counts_from_end = rules_.seq_axis == nullptr || *rules_.seq_axis == -2;
+  if (array.axes != x().axes && !counts_from_end) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"as many axes as x, ", shape_text(x()), ", with seq_axis=", *rules_.seq_axis},
+                 {"pass an axis of length 1 if one head is shared"});
+  }
+  const Extent extent = extent_of_array(array);
+  if (extent.seq_len != extent_.seq_len) {
+    refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence"}, {extent_.seq_len, " as x has"},
+                 {in_a_call_of_its_own});
+  }
+  if (extent.rows == extent_.rows && extent.has_batch == extent_.has_batch) return;
+  if (per_row != nullptr) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"a batch of ", extent_.rows, " as x has, since ", per_row, " is given for each row"},
+                 {in_a_call_of_its_own});
+  }
+  // All rows have the same positions: there is no batch then.
+  extent_.rows = 1;
+  extent_.has_batch = extent_.has_batch && extent.has_batch;
+}
+
+void RotatedArrays::set_in_place(const RowArguments& arguments, RotatedArray* rotated) const {
+  for (const ArrayView& array : arrays_) {
+    fastpe::require_disjoint(array, arguments);
+    rotated->out = writable_rows_of(array, dtype_, seq_axis_of_array(array));
+    rotated->x = read_only(rotated->out);
+    ++rotated;
+  }
+}
+
+void RotatedArrays::require_disjoint(const ArrayView& table) const {
+  for (const ArrayView& array : arrays_) fastpe::require_disjoint(array, table);
+}
+
+GivenTables given_tables(const ArrayView& cos, const ArrayView& sin) {
+  if (cos.axes != 2 || cos.last() == 0) {
+    refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs], one pair or more"},
+                 {cos.axes > 2 ? "pass one table for all sequences, and which rows of it as positions=" : ""});
+  }
+  require_shape(sin, Shape(cos));
+  require_same_dtype(sin, cos);
+  const GivenTables tables{table_of(cos), table_of(sin), cos.last()};
+  // They would rotate twice as many columns.
+  const Twins twins = twins_of(tables.cosines, tables.sines, tables.pairs);
+  if (twins == Twins::none) return tables;
+  refuse_value("cos", {"has each column twice, and so has sin"}, {"[rows, pairs]"},
+               {twins == Twins::tiled ? joined({"pass cos[:, :", tables.pairs / 2, "]"})
+                                      : std::string("pass np.ascontiguousarray(cos[:, ::2])"),
+                ", and the same of sin"});
+}
+
+void require_table_dtype(const ArrayView& table, const ArrayView& x) {
+  if (table.element == Element::float32 || table.element == x.element) return;
+  refuse_type(table.name, {"has dtype ", name_of(table.element)},
+              {x.element == Element::float32 ? "" : "float32, or ", name_of(x.element), " as x has"},
+              {conversion(table, name_of(x.element))});
+}
+
+}  // namespace fastpe

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The arrays of a rotation, checked against each other, and the tables that may be given for it.
+#pragma once
+
+#include <cstdint>
+
+#include "fastpe/operations/rotate.h"
+#include "rows.h"
+
+namespace fastpe {
+
+// Names of the arrays in the order in which they are given: "x", "others[0]" ..
+const char* rotated_name(std::size_t index);
+
+class RotatedArrays {
+ public:
+  struct Rules {
+    std::int64_t rotary_dim;
+    const std::int64_t* seq_axis;  // null where it was not given
+    bool in_place;
+    int coordinate_count;  // of each position; 0: it is one number
+    const char* narrower;  // what to do about heads that are narrower
+  };
+  // Checks everything that does not depend on positions. The first array is x. The caller owns the views.
+  RotatedArrays(Slice<ArrayView> arrays, const RowArguments& arguments, const Rules& rules);
+
+  const ArrayView& x() const { return arrays_[0]; }
+  DType dtype() const { return dtype_; }
+  int seq_axis() const { return seq_axis_of_array(x()); }
+  const Extent& extent() const { return extent_; }
+
+  // Fills in one entry for each array, to be written in place. It shares no memory with the arguments.
+  void set_in_place(const RowArguments& arguments, RotatedArray* rotated) const;
+  void require_disjoint(const ArrayView& table) const;
+
+ private:
+  int seq_axis_of_array(const ArrayView& array) const {
+    if (rules_.seq_axis == nullptr) return array.axes - 2;
+    return static_cast<int>(*rules_.seq_axis < 0 ? *rules_.seq_axis + array.axes : *rules_.seq_axis);
+  }
+  Extent extent_of_array(const ArrayView& array) const;
+  void refuse_tables() const;
+  void check_like_x(const ArrayView& array, const char* per_row);
+
+  Slice<ArrayView> arrays_;
+  Rules rules_;
+  bool is_packed_;
+  DType dtype_;
+  Extent extent_;
+};
+
+// [rows, pairs] of one dtype each.
+struct GivenTables {
+  TableView cosines, sines;
+  std::int64_t pairs;
+};
+GivenTables given_tables(const ArrayView& cos, const ArrayView& sin);
+// Of the arrays' dtype or float32.
+void require_table_dtype(const ArrayView& table, const ArrayView& x);
+
+}  // namespace fastpe

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rows.h"
+
+#include "fastpe/error.h"
+
+namespace fastpe {
+namespace {
+
+// One integer for all rows, or one per row: [rows] or [rows, 1]. An array of one is none for all of several rows: it
+// may as well be a list that misses the others, and an int says the same.
+NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const char* each) {
+  const NumberType type = number_type_of(array, Numbers::integers);
+  const bool is_one = array.axes == 0;
+  if (!is_one && (array.shape[0] != rows || array.axes > 2 || (array.axes == 2 && array.shape[1] != 1))) {
+    refuse_value(array.name, {"has shape ", shape_text(array)}, {"an int, or shape [", rows, "]: one per ", each});
+  }
+  return {array.data, type, is_one ? 0 : array.strides_bytes[0], 0};
+}
+
+// Of an array of one entry per row: whether entries differ from one sequence of the batch to the next. An axis of
+// length 1 is the same for all.
+bool differs_in_batch(const ArrayView& array, const Extent& extent, int coordinate_count = 0) {
+  const int axes = array.axes - (coordinate_count > 0 ? 1 : 0);
+  const bool fits = (axes == 1 || (axes == 2 && (array.shape[0] == 1 || array.shape[0] == extent.rows))) &&
+                    array.shape[axes - 1] == extent.seq_len &&
+                    (coordinate_count == 0 || array.last() == coordinate_count);
+  if (fits) return axes == 2 && array.shape[0] != 1;
+  const std::string columns = coordinate_count > 0 ? joined({", ", coordinate_count}) : "";
+  refuse_value(array.name, {"has shape ", shape_text(array)},
+               {"[", extent.seq_len, columns, "]",
+                extent.has_batch ? joined({" or [", extent.rows, ", ", extent.seq_len, columns, "]"}) : "",
+                coordinate_count > 0 ? ": the coordinates of each row" : ": one per row"},
+               {array.axes == 0 && coordinate_count == 0 ? "to count from one position, pass offset=" : extent.remedy});
+}
+
+void set_offset(Positions& positions, const RowArguments& arguments, std::int64_t rows, const char* each) {
+  positions.first += arguments.offset.value_or(0);
+  positions.is_offset_given = arguments.offset || arguments.offsets.is_given();
+  if (arguments.offsets.is_given()) positions.offsets = per_row_integers(arguments.offsets, rows, each);
+}
+
+void set_sequences(Positions& positions, const ArrayView& array, const Extent& extent) {
+  if (extent.has_batch) {
+    refuse_value(array.name, {"was given for a batch"}, {"packed rows: one axis of rows, and none before it"},
+                 {extent.remedy});
+  }
+  const NumberType type = number_type_of(array, Numbers::integers);
+  if (array.axes != 1 || array.shape[0] < 1) {
+    refuse_value(array.name, {"has shape ", shape_text(array)},
+                 {"[number of sequences + 1]: 0, the running sum of lengths"});
+  }
+  positions.sequence_starts = {array.data, type, 0, array.strides_bytes[0]};
+  positions.sequence_count = array.shape[0] - 1;
+}
+
+void require_coordinates(const ArrayView& array, int coordinate_count) {
+  if (array.axes > 0 && array.last() == coordinate_count) return;
+  refuse_value(array.name, {"has shape ", shape_text(array)},
+               {"a last axis of ", coordinate_count, ", the coordinates that axes= counts"});
+}
+
+// Positions along seq_axis (-1: the same for a whole sequence), of each sequence where values_per_row says so.
+void set_values(Positions& p, const ArrayView& array, int seq_axis, int coordinate_count) {
+  p.values_name = array.name;
+  p.values = {array.data, number_type_of(array, Numbers::integers_or_floats),
+              p.values_per_row ? array.strides_bytes[0] : 0, seq_axis < 0 ? 0 : array.strides_bytes[seq_axis]};
+  if (array.axes - (coordinate_count > 0 ? 1 : 0) == 2) p.value_axes.add(array.shape[0], array.strides_bytes[0]);
+  p.coordinate_count = coordinate_count;
+  if (coordinate_count > 0) p.coordinate_stride_bytes = array.last_stride_bytes();
+}
+
+}  // namespace
+
+Extent extent_of(const ArrayView& array, int seq_axis) {
+  const bool has_batch = array.axes > (seq_axis < 0 ? 1 : 2);
+  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, seq_axis < 0 ? 1 : array.shape[seq_axis], has_batch};
+}
+
+Shape counted_shape(const RowArguments& arguments, std::int64_t count) {
+  Shape shape;
+  if (arguments.offsets.is_given() && arguments.offsets.axes > 0) {
+    shape.add_axis(arguments.offsets.shape[0]);
+  } else if (arguments.lengths.is_given() && arguments.lengths.axes > 0) {
+    shape.add_axis(arguments.lengths.shape[0]);
+  } else if (arguments.mask.is_given() && arguments.mask.axes == 2) {
+    shape.add_axis(arguments.mask.shape[0]);
+  }
+  shape.add_axis(count);
+  return shape;
+}
+
+NumberType number_type_of(const ArrayView& array, Numbers numbers) {
+  const bool is_float = array.element == Element::float32 || array.element == Element::float64;
+  if (!is_integer(array.element) && !(is_float && numbers == Numbers::integers_or_floats)) {
+    const bool is_integer_only = numbers == Numbers::integers;
+    refuse_type(array.name, {"has dtype ", name_of(array.element)},
+                {is_integer_only ? "integers" : "integers, float32 or float64"},
+                {conversion(array, is_integer_only ? "int64" : "float64")});
+  }
+  require_native_order(array);
+  if (is_float) return array.element == Element::float32 ? NumberType::float32 : NumberType::float64;
+  return static_cast<NumberType>(array.element);
+}
+
+NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
+  const NumberType type = number_type_of(array, numbers);
+  if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes});
+  if (array.axes > 1 && !array.is_contiguous) {
+    refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
+                 {"pass ", array.name, ".copy()"});
+  }
+  return {array.data, type, array.axes > 1 ? array.last() * element_bytes(array.element) : 0,
+          array.axes > 0 ? array.last_stride_bytes() : 0};
+}
+
+void set_any_positions(Positions& p, const ArrayView& array, int coordinate_count) {
+  p.values_name = array.name;
+  p.values = numbers_view(array, Numbers::integers_or_floats);
+  int axes = array.axes;
+  if (coordinate_count > 0) {
+    require_coordinates(array, coordinate_count);
+    --axes;
+    p.coordinate_count = coordinate_count;
+    p.coordinate_stride_bytes = array.strides_bytes[axes];  // a single position need not be contiguous
+    p.values.seq_stride_bytes = coordinate_count * element_bytes(array.element);
+    p.values.row_stride_bytes = axes > 1 ? array.shape[axes - 1] * p.values.seq_stride_bytes : 0;
+  }
+  p.values_per_row = axes > 1;
+  for (int axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape[axis], array.strides_bytes[axis]);
+}
+
+void set_explicit_positions(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count) {
+  p.values_per_row = differs_in_batch(array, extent, coordinate_count);
+  set_values(p, array, array.axes - (coordinate_count > 0 ? 2 : 1), coordinate_count);
+}
+
+void set_moves(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count) {
+  const int axes = array.axes - (coordinate_count > 0 ? 1 : 0);
+  p.values_per_row = axes == 2 && array.shape[1] == 1 && extent.seq_len != 1 && array.shape[0] == extent.rows;
+  if (axes != 0 && !p.values_per_row) return set_explicit_positions(p, array, extent, coordinate_count);
+  if (coordinate_count > 0) require_coordinates(array, coordinate_count);
+  set_values(p, array, -1, coordinate_count);
+}
+
+void set_validity(Placement& placement, const RowArguments& arguments, const Extent& extent) {
+  Validity& validity = placement.validity;
+  if (const ArrayView& mask = arguments.mask; mask.is_given()) {
+    // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
+    require_element(mask, Element::boolean, "pass mask != 0, or mask == 0 of one that is added to scores");
+    validity.mask = mask.data;
+    validity.mask_row_stride_bytes = differs_in_batch(mask, extent) ? mask.strides_bytes[0] : 0;
+    validity.mask_seq_stride_bytes = mask.last_stride_bytes();
+    placement.positions.count_valid_only = !placement.positions.values.is_given();
+  }
+  if (arguments.lengths.is_given()) {
+    validity.lengths = per_row_integers(arguments.lengths, extent.rows, "batch row");
+  }
+}
+
+void set_rows(Placement& placement, const RowArguments& arguments, const Extent& extent) {
+  Positions& positions = placement.positions;
+  if (arguments.cu_seqlens.is_given()) {
+    set_sequences(positions, arguments.cu_seqlens, extent);
+    return set_offset(positions, arguments, positions.sequence_count, "sequence");
+  }
+  set_offset(positions, arguments, extent.rows, "batch row");
+  if (arguments.positions.is_given()) set_explicit_positions(positions, arguments.positions, extent);
+  set_validity(placement, arguments, extent);
+}
+
+std::int64_t checked_first_column(const ArrayView& array, const std::optional<Channels>& channels,
+                                  std::int64_t d_model) {
+  const std::int64_t columns = array.last();
+  if (!channels) {
+    if (columns == 0) return 0;  // nothing is computed for an empty array
+    refuse_value(array.name, {"has ", columns, " columns"}, {"d_model, ", d_model},
+                 {"make the encoding for this width, or pass channels=(first, end)"});
+  }
+  if (channels->end - channels->first == columns) return channels->first;
+  refuse_value(array.name, {"has ", columns, " columns"},
+               {channels->end - channels->first, " for channels=(", channels->first, ", ", channels->end, ")"});
+}
+
+}  // namespace fastpe

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Errors, worded once: the compiled core words its own in the same way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+
+def refused(kind: type[Exception], argument: str, found: str, expected: str = "", remedy: str = "") -> Exception:
+    """An exception to raise: one sentence of these fields, which stand in its attribute `_fields`, too.
+
+    `found` may begin with the place of an element, as in "[2, 7] is nan".
+    """
+    gap = "" if not argument or found.startswith("[") else " "
+    error = kind(f"{argument}{gap}{found}{', expected ' if expected else ''}{expected}{'; ' if remedy else ''}{remedy}")
+    vars(error)["_fields"] = {"argument": argument, "found": found, "expected": expected, "remedy": remedy}
+    return error
+
+
+def renamed(error: Exception, names: Mapping[str, str]) -> Exception:
+    """The same error of a caller whose arguments have other names."""
+    fields = getattr(error, "_fields", None)
+    if fields is None:
+        return error
+    argument = re.sub(r"\w+", lambda name: names.get(name[0], name[0]), fields["argument"])
+    return refused(type(error), **{**fields, "argument": argument})
