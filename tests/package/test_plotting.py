@@ -5,13 +5,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import base64
-import functools
-import io
-import json
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +16,6 @@ from matplotlib.figure import Figure
 
 import fastpe
 from fastpe import plotting
-from fastpe.__main__ import main
-from fastpe._cli.commands import plot
 
 from ..oracles.refusals import Refused, check_refused, naming, rows
 
@@ -194,128 +186,9 @@ def test_colours_stand_out_and_grid_lines_do_not(background: str, labels: str) -
     assert (ax.xaxis.get_gridlines()[0].get_alpha() or 1) < 0.2
 
 
-# ---- the command
-
-
-@pytest.mark.parametrize("picture", plot.drawings(2, 10))
-def test_plot_writes_every_picture(tmp_path: Path, picture: str) -> None:
-    target = tmp_path / f"{picture}.png"
-    options = ["--d-model", "16", "--seq-len", "20", "--last-position", "1000"]
-    assert main(["plot", picture, *options, "-o", str(target)]) == 0
-    assert target.read_bytes().startswith(b"\x89PNG")
-
-
-def test_plot_writes_the_frequencies_of_a_config(tmp_path: Path) -> None:
-    config = {"model_type": "llama", "head_dim": 32, "hidden_size": 256, "rope_parameters": SCALINGS["llama3"]}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    target = tmp_path / "rotary.svg"
-    assert main(["plot", "rotary", "--config", str(tmp_path / "config.json"), "-o", str(target)]) == 0
-    assert b"llama3" in target.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("suffix", "magic"),
-    [
-        pytest.param("png", b"\x89PNG", marks=pytest.mark.slow),
-        ("svg", b"<?xml"),
-        pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
-    ],
-)
-def test_plot_writes_every_format_side_by_side(tmp_path: Path, suffix: str, magic: bytes) -> None:
-    target = tmp_path / f"a.{suffix}"
-    options = ["--d-model", "16", "--seq-len", "20", "--convention", "concat", "--convention", "mlx"]
-    assert main(["plot", "heatmap", *options, "-o", str(target)]) == 0
-    data = target.read_bytes()
-    assert data.startswith(magic)
-    if suffix == "svg":
-        assert b"concat" in data
-        assert b"mlx" in data
-
-
-def panels(picture: str, conventions: list[str]) -> list[Axes]:
-    draw_one = plot.drawings(20, 1000)[picture]
-    encodings = [fastpe.PositionalEncoding(16, convention=name) for name in conventions]
-    return list(plot._figure([functools.partial(draw_one, encoding) for encoding in encodings], (6.0, 3.6)).axes)
-
-
-@pytest.mark.parametrize("picture", plot.drawings(2, 10))
-def test_pictures_side_by_side_can_be_compared(picture: str) -> None:
-    *axes, last = panels(picture, ["vaswani", "fairseq", "mlx"])
-    if picture in ("heatmap", "similarity"):
-        # One bar of colours for all.
-        assert last.get_ylabel()
-        assert len({image.get_clim() for ax in axes for image in ax.images}) == 1
-    else:
-        axes.append(last)
-    assert len(axes) == 3
-    assert len({(ax.get_xlim(), ax.get_ylim()) for ax in axes}) == 1
-    # Two in a row; what the axes are is said at the left and at the bottom.
-    positions = [ax.get_subplotspec() for ax in axes]
-    assert [(at.rowspan.start, at.colspan.start) for at in positions if at] == [(0, 0), (0, 1), (1, 0)]
-    assert [bool(ax.get_xlabel()) for ax in axes] == [False, True, True]
-    assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, True]
-
-
-def test_the_limits_of_all_pictures_are_those_of_each() -> None:
-    ax, *_ = panels("heatmap", ["fairseq", "vaswani", "mlx"])
-    # fairseq counts from 2 to 21, the others from 0 to 19.
-    assert ax.get_ylim() == (21.5, -0.5)
-    assert ax.images[0].get_clim() == (-1, 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "named"),
-    [
-        (["heatmap"], 1, "-o"),
-        (["heatmap", "-o", "a.gif"], 1, "a.gif"),
-        (["heatmap", "-o", "a.png", "--convention", "x"], 1, "convention"),
-        (["flowers", "-o", "a.png"], 2, "flowers"),
-        (["rotary", "-o", "a.png"], 1, "--config"),
-        (["rotary", "--config", "missing.json", "-o", "a.png"], 1, "missing.json"),
-        (["rotary", "--config", "config.json", "--base", "5", "-o", "a.png"], 1, "--base"),
-        (["waves", "--config", "config.json", "-o", "a.png"], 1, "--config"),
-    ],
-)
-def test_plot_errors(
-    arguments: list[str],
-    exit_code: int,
-    named: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["plot", *arguments]) == exit_code
-    error = capsys.readouterr().err
-    assert named in error
-    assert error.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("variable", "value"), [("KITTY_WINDOW_ID", "1"), ("TERM_PROGRAM", "iTerm.app")])
-def test_inline_in_terminals_that_can(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "TERM"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(variable, value)
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    assert main(["plot", "waves"]) == 0
-    shown = terminal.getvalue()
-    parts = re.findall(r"\x1b_G[^;]*;(.*?)\x1b\\", shown) or re.findall(r"inline=1;size=\d+:(.*?)\x07", shown)
-    assert all(len(part) <= 4096 for part in parts) or variable == "TERM_PROGRAM"
-    assert base64.b64decode("".join(parts)).startswith(b"\x89PNG")
-
-
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
-    assert main(["plot", "waves", "-o", "a.png"]) == 2
-    assert "pip install matplotlib" in capsys.readouterr().err
     with pytest.raises(ModuleNotFoundError, match="pip install matplotlib"):
         plotting.waves(fastpe.PositionalEncoding(8))
 

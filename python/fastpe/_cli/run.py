@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
+from types import FrameType
 
 import typer
 
@@ -22,27 +23,24 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _renamed = {"rotary_dim": "dim", "num_threads": "threads"}
 
 
-class _Terminated(BaseException):
-    """Another process wants this one to end."""
-
-
 def run(arguments: Sequence[str] | None) -> int:
     """Run the application; every expected failure becomes one line and an exit code."""
     if sys.stderr is None:  # if it is closed, print() would write to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     words = sys.argv[1:] if arguments is None else list(arguments)
     message, code = "", 1
+    ended: list[int] = []
     try:
-        with _termination_as_exception(), warnings.catch_warnings():
+        with _termination_as_interruption(ended), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
             result = app(args=words, prog_name="fastpe", standalone_mode=False)
             if sys.stdout is not None:  # a failure to write the rest would have no exit code of ours later
                 sys.stdout.flush()
-        message, code = ("interrupted" if result == 130 else ""), result or 0  # typer's own answer to Ctrl-C
+        if result == 130:  # typer's own answer to Ctrl-C
+            raise KeyboardInterrupt
+        code = result or 0
     except (KeyboardInterrupt, typer.Abort):
-        message, code = "interrupted", 130
-    except _Terminated as end:
-        message, code = "terminated", 128 + int(end.args[0])
+        message, code = ("terminated", 128 + ended[0]) if ended else ("interrupted", 130)
     except (BrokenPipeError, SystemExit) as error:
         # Typer and rich answer with SystemExit to a reader that left.
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
@@ -88,11 +86,13 @@ def _discard_output() -> None:
 
 
 @contextlib.contextmanager
-def _termination_as_exception() -> Iterator[None]:
+def _termination_as_interruption(ended: list[int]) -> Iterator[None]:
     """Let unfinished files be removed. Only the main thread can set a handler; what nohup switched off stays off."""
 
-    def stop(number: int, _: object) -> None:
-        raise _Terminated(number)
+    def stop(number: int, frame: FrameType | None) -> None:
+        ended.append(number)
+        handler = signal.getsignal(signal.SIGINT)  # asyncio has one of its own, which ends its tasks first
+        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
     is_main = threading.current_thread() is threading.main_thread()
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if is_main and hasattr(signal, name)]
