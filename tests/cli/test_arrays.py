@@ -131,6 +131,21 @@ def test_ids_outside_of_the_vocabulary_leave_nothing(wrong: int, capsys: Capture
     refused("embed ids.npy table.npy -o y.npy", capsys, "ids.npy", str(wrong))
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0)])
+def test_an_empty_vocabulary_is_refused(shape: tuple[int, ...], capsys: Capture) -> None:
+    np.save("ids.npy", np.zeros(3, int))
+    np.save("table.npy", np.zeros(shape, np.float32))
+    refused("embed ids.npy table.npy -o y.npy", capsys)
+
+
+def test_bits_are_bfloat16_only_if_that_is_asked_for(capsys: Capture) -> None:
+    np.save("ids.npy", np.zeros(3, int))
+    np.save("table.npy", embeddings(4, 8).astype(ml_dtypes.bfloat16))
+    refused("embed ids.npy table.npy -o y.npy", capsys, "bfloat16")
+    refused("embed ids.npy table.npy -o y.npy --dtype float16", capsys, "--dtype")
+    refused("add table.npy -o y.npy --dtype float16", capsys, "--dtype")
+
+
 # ---- in place
 
 
@@ -266,7 +281,7 @@ def test_hostile_headers_take_no_memory() -> None:
     if sys.platform.startswith("linux"):
         result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
         assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-        assert "x.npy cannot be read" in result.stderr
+        assert "x.npy cannot be used" in result.stderr
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:

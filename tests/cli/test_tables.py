@@ -206,7 +206,7 @@ def test_damaged_files_are_one_line_and_leave_nothing(form: str, trials: int, ca
 @forms
 def test_what_is_not_a_table(data: bytes, form: str, capsys: Capture) -> None:
     Path(f"x.{form}").write_bytes(data)
-    refused(f"add x.{form} -o y.{form}", capsys, f"x.{form} cannot be read as")
+    refused(f"add x.{form} -o y.{form}", capsys, f"x.{form} cannot be used as")
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])

@@ -278,11 +278,13 @@ def test_a_codec_that_may_run_code_is_refused_by_name(
         {"dtype": None},
         {"filters": [{"id": "astype", "encode_dtype": "|O", "decode_dtype": "<f4"}]},
         {"filters": [{"id": "delta", "dtype": "<f4", "astype": "|O"}]},
+        {"filters": [{"id": "bitround", "keepbits": 10**9}]},
+        {"filters": [{"id": "quantize", "digits": 10**6, "dtype": "<f4"}]},
     ],
 )
 def test_elements_that_are_not_numbers_are_refused(fields: dict[str, Any], capsys: Capture) -> None:
-    write_array(2, **fields)
-    refused("add x.zarr -o y.zarr", capsys, "x.zarr")
+    write_store({".zarray": float_array(2, **fields)}, None)
+    refused("add x.zarr -o y.zarr", capsys, ".zarr ")
 
 
 GROUP = {"zarr_format": 3, "node_type": "group"}

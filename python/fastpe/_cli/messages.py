@@ -62,7 +62,7 @@ def reading(name: str, what: str) -> Iterator[None]:
             error.filename = error.filename or name
             raise
         reason = short((str(error).splitlines() or [""])[0] or type(error).__name__)
-        raise CommandError(f"{name} cannot be read as {what}: {reason}; write it anew") from None
+        raise CommandError(f"{name} cannot be used as {what}: {reason}; write it anew") from None
 
 
 @contextlib.contextmanager

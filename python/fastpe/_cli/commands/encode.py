@@ -69,7 +69,7 @@ def embed(
         more: dict[str, Any] = {"scale": scale, "alpha": alpha, "num_threads": threads}
 
         def rows() -> Iterator[Array]:
-            for ranges in blocks(header.shape, max(1, block_bytes // vectors[:1].nbytes)):
+            for ranges in blocks(header.shape, max(1, block_bytes // (vectors.shape[1] * vectors.itemsize))):
                 part = header._replace(shape=tuple(stop - start for start, stop in ranges))
                 some = npy.read_array(stream, part, ids)
                 if some.min() < 0 or some.max() >= len(vectors):

@@ -15,7 +15,7 @@ import numpy as np
 
 from fastpe._cli.files.addition import Addition, Array, block_bytes, blocks
 from fastpe._cli.files.target import new_file
-from fastpe._cli.messages import Advance, CommandError, progress, reading, say
+from fastpe._cli.messages import Advance, CommandError, progress, reading, say, short
 
 # More than NumPy's own limit for headers that it does not trust.
 _longest_header = 1 << 14
@@ -72,7 +72,13 @@ def read_array(stream: IO[bytes], header: Header, name: str) -> Array:
 
 def as_dtype(elements: Array, dtype: np.dtype[Any]) -> Array:
     """Elements as another dtype; only the name of the type is missing in what NumPy saves of bfloat16."""
-    return elements.view(dtype) if elements.dtype.str[1:] == "V2" else elements.astype(dtype, copy=False)
+    if elements.dtype.kind != "V":
+        return elements.astype(dtype, copy=False)
+    if elements.dtype.str[1:] != "V2" or dtype.name != "bfloat16":
+        raise CommandError(
+            f"--dtype is {dtype}, and there are elements of type {short(elements.dtype)}; convert them first"
+        )
+    return elements.view(dtype)
 
 
 def bytes_of(elements: Array) -> memoryview:

@@ -66,7 +66,8 @@ def add(addition: Addition) -> int:
             with reading(name, _what):
                 values = np.require(_done(source, "getitem", place), dtype, ["C", "W"])
             add_to(values, ranges)
-            _done(target, "setitem", place, values)
+            with reading(output, _what):
+                _done(target, "setitem", place, values)
             advance(values.nbytes)
         directory.chmod(root.stat().st_mode & 0o777)
     return byte_count
@@ -121,6 +122,7 @@ def _checked(metadata: dict[str, Any], addition: Addition) -> tuple[tuple[int, .
     shape, unit = metadata["shape"], grid["configuration"]["chunk_shape"]
     if (
         len(shape) != len(unit)
+        or len(unit) > 32
         or any(type(each) is not int or not 0 <= each <= 2**53 for each in [*shape, *unit])
         or not 0 < math.prod(unit) * dtype.itemsize <= _largest_chunk_bytes
     ):
