@@ -9,6 +9,8 @@ pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +230,26 @@ def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
     assert error.startswith(f"fastpe: error: x.{form} ")
     assert error.count("\n") == 1
     assert os.listdir() == [f"x.{form}"]
+
+
+_flip_each_byte = """
+import sys
+from pathlib import Path
+from fastpe.__main__ import main
+whole = Path("x.parquet").read_bytes()
+for place in range(len(whole) - 900 + int(sys.argv[1]), len(whole), int(sys.argv[2])):
+    data = bytearray(whole)
+    data[place] ^= 0x10
+    Path("x.parquet").write_bytes(data)
+    assert main(["add", "x.parquet", "-o", "y.parquet", "-q"]) in (0, 1)
+"""
+
+
+@pytest.mark.parametrize("places", [(0, 20), pytest.param((0, 1), marks=pytest.mark.slow)])
+def test_no_byte_of_a_parquet_footer_ends_the_process(places: tuple[int, int]) -> None:
+    table = pa.table({"e": lists(embeddings(ROWS, WIDTH), pa.list_(pa.float32())), "id": range(ROWS)})
+    write("x.parquet", table, compression="zstd", use_dictionary=False, write_statistics=False)
+    command = [sys.executable, "-c", _flip_each_byte, *map(str, places)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-300:]
+    assert "Traceback" not in result.stderr

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import IO, Any
@@ -59,18 +60,23 @@ def _parquet(stream: IO[bytes]) -> Any:
 
     file = parquet.ParquetFile(stream)
     groups = [file.metadata.row_group(index) for index in range(file.num_row_groups)]
-    chunks = [groups[0].column(index) for index in range(groups[0].num_columns)] if groups else []
-    compression = {chunk.path_in_schema: chunk.compression.replace("UNCOMPRESSED", "NONE") for chunk in chunks}
 
     def batches() -> Iterator[Any]:
         for index, group in enumerate(groups):
             rows = min(_group_bytes * group.num_rows // max(group.total_byte_size, 1), group.num_rows)
             yield from file.iter_batches(max(rows, 1), row_groups=[index])
 
+    rest = batches()
+    first = list(itertools.islice(rest, 1))
+    # Damaged metadata of a column end the process, unless that column was read before.
+    group = next(group for group in groups if group.num_rows) if first else None
+    chunks = [group.column(index) for index in range(group.num_columns)] if group else []
+    compression = {chunk.path_in_schema: chunk.compression.replace("UNCOMPRESSED", "NONE") for chunk in chunks}
+
     def writer_of(target: IO[bytes]) -> Any:
         return parquet.ParquetWriter(target, file.schema_arrow, compression=compression or "snappy")
 
-    return file.schema_arrow, file.metadata.num_rows, batches(), writer_of
+    return file.schema_arrow, file.metadata.num_rows, itertools.chain(first, rest), writer_of
 
 
 def _arrow(stream: IO[bytes], is_file: bool) -> Any:
