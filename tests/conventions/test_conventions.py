@@ -78,8 +78,9 @@ def test_a_preset_prints_its_systems_formula_and_source() -> None:
         assert preset.source in text
         assert preset.__doc__ == text
         assert dataclasses.replace(preset, base=3.0).__doc__ == Convention.__doc__
-    listed = repr(fastpe.conventions).splitlines()
+    *listed, call = repr(fastpe.conventions).splitlines()
     assert [line.split()[0] for line in listed] == list(fastpe.conventions)
+    assert "fastpe.encode" in call
 
 
 def test_a_changed_preset_prints_what_was_changed_and_serves_nobody() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,46 +18,42 @@ from matplotlib.figure import Figure
 import fastpe
 from fastpe import plotting
 
-from ..oracles.refusals import Refused, check_refused, naming, rows
+from ..oracles.refusals import Refused, check_refused, rows
 
 PICTURES: list[Callable[..., Axes]] = [
     plotting.heatmap,
-    plotting.wavelengths,
     plotting.waves,
     plotting.similarity,
     plotting.float32_error,
 ]
 
 
-def draw(picture: Callable[..., Axes], encoding: fastpe.PositionalEncoding, *arguments: Any, **keywords: Any) -> Axes:
+def draw(picture: Callable[..., Axes], drawn: Any, *arguments: Any, **keywords: Any) -> Axes:
     ax = Figure(figsize=(6, 3.6), layout="constrained").subplots()
-    assert picture(encoding, *arguments, ax=ax, **keywords) is ax
+    assert picture(drawn, *arguments, ax=ax, **keywords) is ax
     return ax
 
 
-@pytest.mark.parametrize(
-    "convention",
-    [
-        "vaswani",
-        pytest.param("nerf", marks=pytest.mark.slow),
-        pytest.param("fairseq", marks=pytest.mark.slow),
-        pytest.param("mlx", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("picture", PICTURES)
-def test_every_picture_of_every_convention_is_labelled_and_whole(picture: Callable[..., Axes], convention: str) -> None:
-    ax = draw(picture, fastpe.PositionalEncoding(32, convention=convention))
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()
-    assert convention in ax.get_title()
+def check_whole(ax: Axes) -> None:
+    """Nothing sticks out of the figure, in inches."""
     figure = ax.get_figure()
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
-    # Nothing sticks out of the figure, in inches.
     box = figure.get_tightbbox()
     width, height = figure.get_size_inches()
     assert 0 <= box.x0 < box.x1 <= width
     assert 0 <= box.y0 < box.y1 <= height
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+
+
+@pytest.mark.parametrize("convention", ["vaswani", "nerf", "fairseq", "mlx"])
+@pytest.mark.parametrize("picture", PICTURES)
+def test_every_picture_is_labelled_and_whole(picture: Callable[..., Axes], convention: str) -> None:
+    ax = draw(picture, fastpe.PositionalEncoding(32, convention=convention))
+    check_whole(ax)
+    first = {"fairseq": ", first position 2"}.get(convention, "")
+    assert ax.get_title().endswith(f": {convention}, d_model 32{first}")
 
 
 @pytest.mark.parametrize("d_model", [1, 2, 5])
@@ -65,17 +62,21 @@ def test_narrow_encodings(picture: Callable[..., Axes], d_model: int) -> None:
     draw(picture, fastpe.PositionalEncoding(d_model))
 
 
+def test_the_title_says_what_is_unusual() -> None:
+    ax = draw(plotting.waves, fastpe.PositionalEncoding(16, convention="fairseq", base=500))
+    assert ax.get_title() == "Waves: fairseq, d_model 16, base 500, first position 2"
+
+
 def test_heatmap_shows_the_encoding_where_it_is() -> None:
     encoding = fastpe.PositionalEncoding(16, convention="fairseq")
     image = draw(plotting.heatmap, encoding, 9).images[0]
     np.testing.assert_array_equal(np.asarray(image.get_array()), encoding.encode(9))
     assert tuple(image.get_extent()) == (-0.5, 15.5, 10.5, 1.5)
-
-
-def test_wavelengths_are_the_encodings() -> None:
-    encoding = fastpe.PositionalEncoding(16)
-    line = draw(plotting.wavelengths, encoding).lines[0]
-    np.testing.assert_array_equal(line.get_ydata(), encoding.wavelengths)
+    # A picture has fewer pixels than this table has rows.
+    (image,) = draw(plotting.heatmap, encoding, 10**6, colorbar=False).images
+    shown = np.asarray(image.get_array())
+    assert len(shown) == 2000
+    np.testing.assert_array_equal(shown[-1], encoding.encode([10**6 + 1])[0])
 
 
 @pytest.mark.parametrize("convention", ["vaswani", "concat", "timestep"])
@@ -87,7 +88,7 @@ def test_waves_are_sines_by_default(convention: str) -> None:
 
 
 def test_similarity_is_one_on_the_diagonal() -> None:
-    image = draw(plotting.similarity, fastpe.PositionalEncoding(16), 9).images[0]
+    image = draw(plotting.similarity, fastpe.PositionalEncoding(16, convention="mlx"), 9).images[0]
     values = np.asarray(image.get_array())
     np.testing.assert_allclose(values.diagonal(), 1, rtol=1e-15)
     np.testing.assert_allclose(values[0, 3], values[5, 8], rtol=1e-13)
@@ -102,73 +103,34 @@ def test_float32_error_grows_and_fastpes_does_not() -> None:
     assert own_error.max() <= 2.0**-25 * 1.000001
 
 
-SCALINGS: dict[str, dict[str, Any] | None] = {
-    "without": None,
-    "llama3": {
-        "rope_type": "llama3",
-        "rope_theta": 500000.0,
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    },
-    "proportional": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25},
-}
-
-
-@pytest.mark.parametrize("name", SCALINGS)
-def test_rotary_wavelengths_are_beside_the_unscaled_ones(name: str) -> None:
-    scaling = SCALINGS[name]
-    rope = fastpe.RotaryEmbedding(32, interleaved=False, scaling=scaling)
-    ax = Figure(figsize=(6, 3.6), layout="constrained").subplots()
-    assert plotting.rotary_wavelengths(rope, ax=ax) is ax
-    *unscaled, scaled = ax.lines
-    # Those of frequency 0 are left out.
-    turning = rope.frequencies != 0
-    np.testing.assert_array_equal(scaled.get_xdata(), np.flatnonzero(turning))
-    np.testing.assert_array_equal(scaled.get_ydata(), rope.wavelengths[turning])
-    assert [line.get_label() for line in ax.lines] == {
-        "without": ["without scaling"],
-        "llama3": ["without scaling", "llama3"],
-        "proportional": ["without scaling", "proportional; 12 of 16 do not turn"],
-    }[name]
-    if scaling is not None:
-        plain = fastpe.RotaryEmbedding(32, interleaved=False, base=scaling["rope_theta"])
-        np.testing.assert_array_equal(unscaled[0].get_ydata(), plain.wavelengths)
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()
-    assert "rotary_dim 32" in ax.get_title()
-
-
-def test_given_frequencies_have_no_unscaled_ones() -> None:
-    rope = fastpe.RotaryEmbedding(4, interleaved=False, freqs=[1.0, -0.5])
-    ax = Figure().subplots()
-    plotting.rotary_wavelengths(rope, ax=ax)
-    (line,) = ax.lines
-    np.testing.assert_array_equal(line.get_ydata(), np.abs(rope.wavelengths))
-
-
 @pytest.mark.parametrize(
-    ("call", "argument"),
+    ("arguments", "labels"),
     [
-        (lambda e: plotting.waves(e, dimensions=[0, 16]), "dimensions"),
-        (lambda e: plotting.waves(e, dimensions=range(8)), "dimensions"),
-        (lambda e: plotting.float32_error(e, 9), "last_position"),
+        ({}, ["without scaling"]),
+        ({"scaling": {"rope_type": "linear", "rope_theta": 500000.0, "factor": 8.0}}, ["without scaling", "linear"]),
+        (
+            {"scaling": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25}},
+            ["without scaling", "proportional; 12 of 16 do not turn"],
+        ),
+        ({"freqs": np.linspace(1.0, -0.45, 16)}, ["given frequencies"]),
     ],
+    ids=["without", "linear", "proportional", "given"],
 )
-def test_errors(call: Callable[[fastpe.PositionalEncoding], Axes], argument: str) -> None:
-    with pytest.raises(ValueError, match=naming(argument)):
-        call(fastpe.PositionalEncoding(16))
-
-
-def title_of(encoding: fastpe.PositionalEncoding) -> str:
-    return draw(plotting.wavelengths, encoding).get_title()
-
-
-def test_the_title_says_what_is_unusual() -> None:
-    assert title_of(fastpe.PositionalEncoding(16)) == "Wavelengths: vaswani, d_model 16"
-    fairseq = fastpe.PositionalEncoding(16, convention="fairseq", base=500)
-    assert title_of(fairseq) == "Wavelengths: fairseq, d_model 16, base 500, first position 2"
+def test_rotary_wavelengths(arguments: dict[str, Any], labels: list[str]) -> None:
+    rope = fastpe.RotaryEmbedding(32, interleaved=False, **arguments)
+    ax = draw(plotting.rotary_wavelengths, rope)
+    check_whole(ax)
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == labels
+    lines = {line.get_label(): line for line in ax.lines}
+    assert set(lines) == set(labels)
+    turning = rope.frequencies != 0
+    np.testing.assert_array_equal(lines[labels[-1]].get_xdata(), np.flatnonzero(turning))
+    np.testing.assert_array_equal(lines[labels[-1]].get_ydata(), np.abs(rope.wavelengths[turning]))
+    if len(labels) == 2:
+        plain = fastpe.RotaryEmbedding(32, interleaved=False, base=arguments["scaling"]["rope_theta"])
+        np.testing.assert_array_equal(lines["without scaling"].get_ydata(), plain.wavelengths)
 
 
 @pytest.mark.parametrize(("background", "labels"), [("white", "black"), ("#1e1e1e", "#dddddd")])
@@ -187,18 +149,19 @@ def test_colours_stand_out_and_grid_lines_do_not(background: str, labels: str) -
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(__import__("sys").modules, name, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match="pip install matplotlib"):
         plotting.waves(fastpe.PositionalEncoding(8))
 
 
 REFUSED: Refused = {
-    (TypeError, "convention"): ["plotting.heatmap(convention='mlx')"],
-    (TypeError, "colourbar"): ["plotting.heatmap(encoding, colourbar=False)"],
     (TypeError, "encoding"): ["plotting.heatmap()", "plotting.heatmap(encoding.encode(9))"],
     (TypeError, "rope"): ["plotting.rotary_wavelengths()", "plotting.rotary_wavelengths(encoding)"],
-    (TypeError, "base"): ["plotting.rotary_wavelengths(base=5e5)"],
+    (ValueError, "dimensions"): [
+        "plotting.waves(encoding, dimensions=[0, 8])",
+        "plotting.waves(encoding, dimensions=[0] * 8)",
+    ],
+    (ValueError, "last_position"): ["plotting.float32_error(encoding, 9)"],
 }
 
 

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 
 import fastpe
-from fastpe._rotary.config import _table
+from fastpe._rotary.config_models import table as _table
 
 from ..oracles import docs_pages
 from ..oracles.refusals import naming
 
-PRESETS = {*fastpe.conventions, *fastpe.grid_conventions}
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "models.md"
 
 
@@ -108,22 +107,18 @@ def test_each_models_name_leads_to_its_convention() -> None:
     assert presets["vit_mae"] == {"mae2d"}
     assert presets["DiT"] == {"timestep", "mae2d"}
     for name, expected in presets.items():
-        for function, size in ((fastpe.encode, 3), (fastpe.encode_grid, (2, 3))):
-            found = message(function, size, name)
-            led = [word for word in re.findall(r"[\w-]+", found.replace(name, "")) if word in PRESETS]
-            assert led, (name, found)
-            assert led[0] in expected, (name, found)
+        found = message(fastpe.encode, 3, name) + message(fastpe.encode_grid, (2, 3), name)
+        led = set(re.findall(r"'([\w-]+)' serves", found))
+        assert led, (name, found)
+        assert led & expected, (name, found)
 
 
-def test_the_name_of_a_model_without_a_convention_leads_to_what_it_has() -> None:
+def test_the_name_of_a_model_without_a_convention_leads_to_none() -> None:
     *_, neither = PAGE.read_text(encoding="utf-8").partition("## Neither")
     for words in ("learn their tables", "add a bias", "have no positional encoding"):
         models = named(neither.partition(words)[0].rpartition(". ")[2])
         assert len(models) == 3, models
         for name in models:
-            found = message(fastpe.encode, 3, name)
-            # Not every preset, as for a name that is unknown.
-            assert not all(re.search(naming(preset), found) for preset in fastpe.conventions)
-            assert ("table" in found) == (words == "learn their tables")
+            assert "serves" not in message(fastpe.encode, 3, name)
     for model_type, _ in ROTARY:
-        assert "from_config" in message(fastpe.encode, 3, model_type)
+        assert "serves" not in message(fastpe.encode, 3, model_type)

@@ -192,6 +192,9 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         seq_len: int | None = None,
         interleaved: bool | None = None,
         axes: bool = False,
+        base: float | None = None,
+        scaling: Mapping[str, Any] | None = None,
+        rotary_dim: int | None = None,
         max_len: int | None = None,
     ) -> RotaryEmbedding:
         """Make the embedding of a model from its config.json.
@@ -215,6 +218,12 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         axes : bool, optional
             Whether positions have three coordinates, time, height and width, among which the model's ``mrope_section``
             divides the frequencies. By default they have one coordinate, which is the same for text.
+        base : float, optional
+            The base, whatever the config says of it.
+        scaling : mapping, optional
+            The scaling as in the constructor, whatever the config says of one; ``{"rope_type": "default"}`` for none.
+        rotary_dim : int, optional
+            Columns that are rotated, whatever the config says of them.
         max_len : int, optional
             As in the constructor.
 
@@ -227,7 +236,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         ------
         ValueError
             For a ``model_type`` that is not known if `interleaved` is missing, a model without rotary embedding, a
-            missing, unknown or unrotated layer type, a missing base or width, and what the constructor refuses.
+            missing, unknown or unrotated layer type, a missing base or width, a key that speaks of rotation and is not
+            read in such models, and what the constructor refuses.
         TypeError
             For a value of another type.
         OSError
@@ -235,9 +245,10 @@ class RotaryEmbedding(Immutable, _core.Rotary):
 
         Notes
         -----
-        Keys mean what they mean in transformers 5.23 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
+        Keys mean what they mean in transformers 5.24 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
         the defaults of missing keys are those of the model's configuration class there. The page about rotary embeddings
-        says which keys other systems read in another way.
+        says which keys other systems read in another way. No key whose name speaks of rotation is passed over: it is
+        read, or known to change nothing, or refused with the argument that takes its place.
 
         If a model rotates the tail of a head, as in multi-head latent attention, ``rotary_dim`` is the width of the
         tail, and the array to rotate is a slice. In transformers, some of these models, such as DeepSeek V3, take
@@ -260,7 +271,17 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         """
         from fastpe._rotary.config import read_config  # most programs that rotate never need it
 
-        arguments = read_config(config, layer_type=layer_type, seq_len=seq_len, interleaved=interleaved, axes=axes)
+        arguments = read_config(
+            config,
+            layer_type=layer_type,
+            seq_len=seq_len,
+            interleaved=interleaved,
+            axes=axes,
+            base=base,
+            scaling=scaling,
+            rotary_dim=rotary_dim,
+        )
+        arguments.pop("head_dim", None)
         return cls(**arguments, max_len=max_len)
 
     @property
