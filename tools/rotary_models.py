@@ -47,6 +47,47 @@ MEASURED = (
 WIDTH = ["head_dim", "hidden_size // num_attention_heads"]
 LENGTHS = ("max_position_embeddings", "original_max_position_embeddings")
 
+# Classes that are given another configuration than their annotation names: folder, class, and the configuration's folder.
+ALSO = (
+    ("llama", "LlamaRotaryEmbedding", "exaone", "ExaoneConfig"),
+    ("glm4_moe", "Glm4MoeRotaryEmbedding", "sarvam_moe", "SarvamMoEConfig"),
+    ("deepseek_v3", "DeepseekV3RotaryEmbedding", "sarvam_mla", "SarvamMLAConfig"),
+    ("glmasr", "GlmAsrRotaryEmbedding", "glmasr", "GlmAsrEncoderConfig"),
+    ("voxtral_realtime", "VoxtralRealtimeRotaryEmbedding", "voxtral_realtime", "VoxtralRealtimeEncoderConfig"),
+    ("deepseek_ocr2", "DeepseekOcr2VisionRotaryEmbedding", "deepseek_ocr2", "DeepseekOcr2VisionEncoderConfig"),
+    ("qwen3_omni_moe", "Qwen3OmniMoeRotaryEmbedding", "qwen3_omni_moe", "Qwen3OmniMoeTalkerCodePredictorConfig"),
+    ("blt", "BltRotaryEmbedding", "blt", "BltPatcherConfig"),
+    ("blt", "BltRotaryEmbedding", "blt", "BltLocalEncoderConfig"),
+    ("blt", "BltRotaryEmbedding", "blt", "BltLocalDecoderConfig"),
+    ("blt", "BltRotaryEmbedding", "blt", "BltGlobalTransformerConfig"),
+    (
+        "nemotron3_diarization",
+        "Nemotron3DiarizationRotaryEmbedding",
+        "nemotron3_diarization",
+        "Nemotron3DiarizationAudioConfig",
+    ),
+    (
+        "nemotron3_5_transcribe",
+        "Nemotron3_5TranscribeRotaryEmbedding",
+        "nemotron3_5_transcribe",
+        "Nemotron3_5TranscribeWordTimestampConfig",
+    ),
+    ("mimi", "MimiRotaryEmbedding", "mimi", "MimiEncoderConfig"),
+    ("mimi", "MimiRotaryEmbedding", "mimi", "MimiDecoderConfig"),
+    (
+        "pocket_tts_audio_tokenizer",
+        "PocketTTSAudioTokenizerRotaryEmbedding",
+        "pocket_tts_audio_tokenizer",
+        "PocketTTSAudioTokenizerEncoderConfig",
+    ),
+    (
+        "pocket_tts_audio_tokenizer",
+        "PocketTTSAudioTokenizerRotaryEmbedding",
+        "pocket_tts_audio_tokenizer",
+        "PocketTTSAudioTokenizerDecoderConfig",
+    ),
+)
+
 
 class Rotary(NamedTuple):
     """A class that makes tables, and the configuration that it takes."""
@@ -94,6 +135,10 @@ def classes() -> Iterator[Rotary]:
                 config = config.sub_configs.get("text_config", config)
                 if hasattr(config, "model_type"):
                     yield Rotary(source.parent.name, module, kind, config)
+    for folder_name, kind_name, config_folder, config_name in ALSO:
+        module = importlib.import_module(f"transformers.models.{folder_name}.modeling_{folder_name}")
+        configs = importlib.import_module(f"transformers.models.{config_folder}.configuration_{config_folder}")
+        yield Rotary(config_folder, module, getattr(module, kind_name), getattr(configs, config_name))
 
 
 def form_of(parts: tuple[np.ndarray, ...]) -> str:
@@ -229,6 +274,28 @@ def row(rotary: Rotary) -> dict[str, Any]:
     return {key: value for key, value in result.items() if value is not False or key == "interleaved"}
 
 
+def configurations() -> dict[str, type]:
+    """The configuration class of each model_type, by the folders' own files."""
+    found: dict[str, type] = {}
+    for source in sorted(pathlib.Path(transformers.models.__path__[0]).glob("*/configuration_*.py")):
+        module = importlib.import_module(f"transformers.models.{source.parent.name}.{source.stem}")
+        for _, kind in inspect.getmembers(module, inspect.isclass):
+            if (
+                issubclass(kind, transformers.PretrainedConfig)
+                and kind.__module__ == module.__name__
+                and kind.model_type
+            ):
+                found.setdefault(kind.model_type, kind)
+    return found
+
+
+def unknown_types(data: dict[str, Any]) -> list[str]:
+    """Model types that no table has: they need a row, or the name of a call, or they are `without`."""
+    tables = ("models", "parts", "layouts", "told", "sinusoids", "sinusoid_parts", "grids", "learned", "without")
+    known = {name for each in tables for name in data[each]}
+    return sorted({*configurations()} - known)
+
+
 def rows() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """The rows by model_type, and why others have none, by model_type too."""
     found: dict[str, dict[str, Any]] = {}
@@ -263,7 +330,8 @@ def main() -> int:
             for field in MEASURED
             if field not in ours.get("hand", ()) and ours.get(field) != theirs.get(field)
         ]
-    unknown = {*without} - {*data["models"]} - {*data["parts"]}
+    complaints += [f"{name}: no table of models.json has this model type" for name in unknown_types(data)]
+    unknown = {*without} - {*data["models"]} - {*data["parts"]} - {*data["layouts"]}
     print("\n".join(complaints), end="\n" if complaints else "")
     print(f"transformers {transformers.__version__}: {len(found)} model types, {len(complaints)} differences")
     print("\n".join(f"no row, and not measured: {name}: {without[name]}" for name in sorted(unknown)))

@@ -10,10 +10,6 @@ constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 
 }  // namespace
 
-void refuse_both(const char* a_name, const char* b_name) {
-  refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
-}
-
 RowInputs::RowInputs(const GivenRows& rows, Made& made) {
   if (is_given(rows.cu_seqlens)) {
     refuse_together(rows.cu_seqlens, "cu_seqlens", rows.positions, "positions");

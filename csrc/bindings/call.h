@@ -29,7 +29,6 @@ struct GivenRows {
   PyObject *offset = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
 };
 
-[[noreturn]] void refuse_both(const char* a_name, const char* b_name);
 inline void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name) {
   if (is_given(a) && is_given(b)) refuse_both(a_name, b_name);
 }

@@ -65,6 +65,7 @@ struct BoundRotary : RotaryEmbedding {
 
   bool conjugate;
   const Form& form;
+  std::int64_t head_dim = 0;  // 0: not known
 };
 
 void refuse_counting(const BoundRotary& self, PyObject* argument, const char* name) {
@@ -252,7 +253,7 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* othe
   const std::vector<ArrayView> views = views_of(arrays);
   const RotatedArrays checked_arrays(
       slice_of(views), rows,
-      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, in_place, self.axes.count, smaller_rotary_dim});
+      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, in_place, self.axes.count, smaller_rotary_dim, self.head_dim});
   const Extent& extent = checked_arrays.extent();
   if (self.axes.count == 0) {
     set_rows(call.rows, rows, extent);
@@ -323,7 +324,7 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   const std::vector<ArrayView> views = views_of(arrays);
   const RotatedArrays checked_arrays(
       slice_of(views), rows,
-      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, true, self.axes.count, smaller_rotary_dim});
+      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, true, self.axes.count, smaller_rotary_dim, self.head_dim});
   const Extent& extent = checked_arrays.extent();
   set_moves(call.rows.positions, rows.positions, extent, self.axes.count);
   set_validity(call.rows, rows, extent);
@@ -410,15 +411,16 @@ FrequencyAxes axes_from(PyObject* sequence, std::int64_t frequency_count) {
 }
 
 std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords) {
-  static const char* const names[] = {"rotary_dim", "interleaved", "base", "freqs",   "attention_factor",
-                                      "axes",       "conjugate",   "form", "max_len", nullptr};
-  long long rotary_dim;
+  static const char* const names[] = {"rotary_dim",       "interleaved", "base",      "freqs",
+                                      "attention_factor", "axes",        "conjugate", "form",
+                                      "max_len",          "head_dim",    nullptr};
+  long long rotary_dim, head_dim;
   int interleaved, conjugate;
   double base, attention_factor;
   PyObject *freqs, *axes, *form, *max_len;
-  if (PyArg_ParseTupleAndKeywords(arguments, keywords, "LpdOdOpOO", const_cast<char**>(names), &rotary_dim,
-                                  &interleaved, &base, &freqs, &attention_factor, &axes, &conjugate, &form,
-                                  &max_len) == 0) {
+  if (PyArg_ParseTupleAndKeywords(arguments, keywords, "LpdOdOpOOL", const_cast<char**>(names), &rotary_dim,
+                                  &interleaved, &base, &freqs, &attention_factor, &axes, &conjugate, &form, &max_len,
+                                  &head_dim) == 0) {
     throw PythonError{};
   }
   FrequencySpec frequencies;
@@ -427,8 +429,10 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
   frequencies.exponent_denominator = static_cast<double>(rotary_dim / 2);
   frequencies.given = doubles_from(freqs);
   frequencies.arguments = "base and scaling";
-  return std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
-                                       axes_from(axes, rotary_dim / 2), form_named(form), max_len_from(max_len));
+  auto made = std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
+                                            axes_from(axes, rotary_dim / 2), form_named(form), max_len_from(max_len));
+  made->head_dim = head_dim;
+  return made;
 }
 
 }  // namespace

@@ -196,11 +196,13 @@ class Team {
   TeamPolicy::Clock::duration alone_{0};  // still 0 where it has done nothing: such a team is a loss
 };
 
-// The steps of [0, count), in contiguous shares. There may be no memory for them.
+// The steps of [0, count), in contiguous shares. There may be no memory for them; none is taken for no shares.
 class Shares {
  public:
   Shares(std::int64_t count, std::int64_t step, int shares)
-      : step_(step), count_(shares), shares_(new (std::nothrow) Share[static_cast<std::size_t>(shares)]) {
+      : step_(step),
+        count_(shares),
+        shares_(shares > 0 ? new (std::nothrow) Share[static_cast<std::size_t>(shares)] : nullptr) {
     if (!are_made()) return;
     const std::int64_t each = count / shares, rest = count % shares;
     for (int i = 0; i < shares; ++i) {

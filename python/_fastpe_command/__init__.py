@@ -26,7 +26,7 @@ def main() -> int:
                 with contextlib.suppress(ModuleNotFoundError):  # which main() reports
                     import fastpe._cli.run  # noqa: F401
         except ValueError as error:
-            print(f"fastpe: {error}", file=sys.stderr)
+            print(f"fastpe: error: {error}", file=sys.stderr)
             return 2
         return main()
     except KeyboardInterrupt:

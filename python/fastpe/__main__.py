@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         library = (error.name or "").partition(".")[0]
         if library not in ("typer", "rich"):
             raise
-        print(f"fastpe: the command line needs {library}; install it with: pip install {library}", file=sys.stderr)
+        print(
+            f"fastpe: error: the command line needs {library}; install it with: pip install {library}", file=sys.stderr
+        )
         return 2
     return run(arguments)
 

@@ -6,36 +6,23 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
-from fastpe._arguments import likely, nearest, shown
+from fastpe._arguments import likely, shown
+from fastpe._names import ConventionName, GridConventionName
 
-# Names of no preset, for what lies elsewhere, as `_plain` has them. The first row also serves models that rotate. Those of the
-# second table stand for presets of sequences.
-_elsewhere = (
-    (
-        "rope rotary neox",
-        "queries and keys are rotated by a fastpe.RotaryEmbedding, which RotaryEmbedding.from_config(config) makes",
-    ),
-    ("learned bert gpt2 opt vit clip siglip dinov2", "a learned table is added by fastpe.add_(x, table=..)"),
-    ("t5 alibi bloom mpt relative", "it adds a bias to the scores, which fastpe does not make: leave the encoding out"),
-    ("mamba jamba nemotronh", "it has no positional encoding: leave the encoding out"),
-)
-_for_sequences = (
-    ("default original transformer sinusoidal sinusoid", "give 'vaswani', which is the default"),
-    ("interleaved", "give 'vaswani', whose sines and cosines take turns, or a Convention(.., layout='interleaved')"),
-)
+# Presets of other kinds are named by the calls that take them: their own files import this one.
+_taken_by = {
+    "fastpe.encode, add_, add and embed": get_args(ConventionName),
+    "fastpe.encode_grid and encode_coordinates": get_args(GridConventionName),
+}
+# Presets as they are listed, by kind and name: a changed one says what differs.
+_listed: dict[tuple[type, str], Preset] = {}
 
 
 def _plain(name: str) -> str:
     """A name without what models' names are written with and without."""
     return re.sub(r"[-_. ]", "", name.lower())
-
-
-def _is_rotary_model(name: str) -> bool:
-    from fastpe._rotary.config import model_types  # which only errors need
-
-    return _plain(name) in map(_plain, model_types())
 
 
 class Preset:
@@ -83,10 +70,10 @@ class Preset:
         vars(self).update(fields)
         self.__post_init__()
 
-    def _described(self, registry: Mapping[str, Preset]) -> str:
-        """The formula, and the systems it serves and its source or what was changed."""
+    def __str__(self) -> str:
+        """Describe the formula, the systems it serves and its source, or what was changed."""
         lines = [f"{self.name}: {self.formula}", f"    {self._counting()}"]
-        preset = registry.get(self.name, self)
+        preset = _listed.get((type(self), self.name), self)
         if preset == self:
             lines += [f"    serves: {'; '.join(self.serves)}"] if self.serves else []
             lines += [f"    source: {self.source}"] if self.source else []
@@ -114,40 +101,25 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     True
     """
 
-    def __init__(
-        self, kind: type[_Preset], presets: Iterable[_Preset], *, word: str = "convention", others: str
-    ) -> None:
+    def __init__(self, kind: type[_Preset], presets: Iterable[_Preset], *, word: str, call: str) -> None:
         self._kind = kind
         self._word = word  # what messages call a preset
-        self._to_others = others  # what one of its presets is, for their messages
+        self._call = call  # what takes one
         self._presets = {preset.name: preset for preset in presets}
         for preset in self._presets.values():
+            _listed[kind, preset.name] = preset
             # Help in notebooks and editors shows this text of a preset.
-            object.__setattr__(preset, "__doc__", preset._described(self))
+            object.__setattr__(preset, "__doc__", str(preset))
 
     def __getitem__(self, name: str) -> _Preset:
         """Look a preset up by its exact name."""
         if name in self._presets:
             return self._presets[name]
-        other = self._other_registry(name)
-        if other is not None:
-            raise KeyError(f"{name!r} is {other._to_others}; call one of these{self._or_similar(name)}")
         raise KeyError(f"{name!r} is not a {self._word}; {self._hint(str(name))}")
 
     def __contains__(self, name: object) -> bool:
         """Whether a preset has this name."""
         return name in self._presets
-
-    def _ipython_key_completions_(self) -> list[str]:
-        """Names that IPython and notebooks offer in brackets."""
-        return list(self)
-
-    if not TYPE_CHECKING:  # for which every attribute would be there
-
-        def __getattr__(self, name: str) -> Any:
-            """Say how a preset is written that was taken for an attribute."""
-            remedy = f"; write [{name!r}] in place of .{name}" if name in vars(self).get("_presets", ()) else ""
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
 
     def __iter__(self) -> Iterator[str]:
         """Names, in the order in which they are listed."""
@@ -158,81 +130,56 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         return len(self._presets)
 
     def __repr__(self) -> str:
-        """List every preset with its formula."""
+        """List every preset with its formula, and what to call."""
         width = max(map(len, self))
-        return "\n".join(f"{name:{width}}  {preset.formula}" for name, preset in self.items())
+        lines = [f"{name:{width}}  {preset.formula}" for name, preset in self.items()]
+        return "\n".join([*lines, f"Call {self._call}; print one for the systems that it serves."])
 
-    def find(self, convention: Any) -> _Preset:
-        """A preset from its name, or `convention` itself."""
-        if isinstance(convention, self._kind):
-            return convention
-        if not isinstance(convention, str):
-            other = next((each for each in self._others() if isinstance(convention, each._kind)), None)
-            raise TypeError(
-                f"{self._word} is {shown(convention)}, expected a name or a fastpe.{self._kind.__name__}"
-                + (f"; it is {other._to_others}" if other else "")
-            )
-        if convention in self:
-            return self[convention]
-        raise ValueError(f"{self._word} {self.refusal(convention)}")
+    def _ipython_key_completions_(self) -> list[str]:
+        """Names that IPython and notebooks offer in brackets."""
+        return list(self)
+
+    def find(self, preset: Any) -> _Preset:
+        """A preset from its name, or `preset` itself."""
+        if isinstance(preset, self._kind):
+            return preset
+        if not isinstance(preset, str):
+            raise TypeError(f"{self._word} is {shown(preset)}, expected a name or a fastpe.{self._kind.__name__}")
+        if preset in self._presets:
+            return self._presets[preset]
+        raise ValueError(f"{self._word} {self.refusal(preset)}")
 
     def refusal(self, name: str, *also: Registry[Any]) -> str:
-        """What is wrong with a name, and what to do, where the names of the registries `also` are taken, too."""
-        other = self._other_registry(name)
-        if other is not None:
-            return f"is {shown(name)}, which is {other._to_others}; call one of these{self._or_similar(name)}"
+        """What is wrong with a name, and what to do, where names in the registries `also` are taken too."""
         return f"is {shown(name)}, which is not known; {self._hint(name, *also)}"
 
-    def _others(self) -> list[Registry[Any]]:
-        """The other registries, whose presets a message may name."""
-        import fastpe  # which imports this file, and each registry when it is asked for
-
-        return [
-            each for each in (fastpe.conventions, fastpe.grid_conventions, fastpe.rotary_layouts) if each is not self
-        ]
-
-    def _other_registry(self, name: str) -> Registry[Any] | None:
-        """The registry of another kind that has this name."""
-        return next((each for each in self._others() if name in each), None)
-
-    def _or_similar(self, name: str) -> str:
-        """The preset of this registry whose name is almost that of another one."""
-        near = nearest(name, self, 0.75)
-        return f", or give {near!r}" if near else ""
-
-    def _hint(self, name: str, *also: Registry[Any]) -> str:
-        taken = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
-        return self.known_use(name) or self._guess(name, taken) or f"expected one of {', '.join(taken)}"
-
-    def known_use(self, name: str) -> str:
-        """What serves the model of this name, or is meant by it; empty where that is not known."""
-        words = _elsewhere + _for_sequences if "vaswani" in self else _elsewhere
-        if meant := next((remedy for names, remedy in words if _plain(name) in names.split()), ""):
-            return meant
-        if _is_rotary_model(name):
-            return _elsewhere[0][1]
-        if serving := self._serving(name):
-            return "; ".join(serving)
-        for other in self._others():
-            if serving := other._serving(name):
-                return f"{'; '.join(serving)}; each is {other._to_others}"
-        return ""
-
-    def _guess(self, name: str, taken: list[str]) -> str:
-        """What is said of a name in `taken` that an unknown one was probably meant to be."""
-        near = likely(name, taken)
-        return f"did you mean {near!r}?" if near else ""
-
-    def _serving(self, name: str) -> list[str]:
+    def serving(self, name: str) -> list[str]:
+        """The presets that serve a system or model of this name, as messages say it."""
         if len(_plain(name)) < 3:
             return []
         # GLM-4.5V may be written glm4_5v.
         spelled = "[-_. ]?".join(map(re.escape, _plain(name)))
-        # A whole word, or one of "get_2d_sincos" and "PositionalEncoding", but not the name of an option.
-        word = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=[a-z])(?=[A-Z]))(?i:{spelled})(?![a-z]|\w*=)")
+        # A whole word, but not the name of an option.
+        word = re.compile(rf"(?<![A-Za-z0-9])(?i:{spelled})(?![a-z]|\w*=)")
         return [
             f"{preset.name!r} serves {system}"
-            for preset in sorted(self.values(), key=lambda preset: _plain(preset.name) != _plain(name))
+            for preset in self.values()
             for system in preset.serves
             if word.search(system)
         ]
+
+    def _hint(self, name: str, *also: Registry[Any]) -> str:
+        """What an unknown name probably means, or else the known ones."""
+        for call, names in _taken_by.items():
+            meant = next((known for known in names if _plain(known) == _plain(name)), "")
+            if meant and meant not in self:
+                return f"{meant!r} is for {call}"
+        if serving := self.serving(name):
+            return "; ".join(serving)
+        known = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
+        return self._guess(name, known) or f"expected one of {', '.join(known)}"
+
+    def _guess(self, name: str, known: list[str]) -> str:
+        """What is said of a known name that an unknown one was probably meant to be."""
+        near = likely(name, known)
+        return f"did you mean {near!r}?" if near else ""

@@ -229,4 +229,5 @@ def test_the_core_refuses_axes_that_there_are_not(axes: list[int]) -> None:
             conjugate=False,
             form="halves",
             max_len=None,
+            head_dim=0,
         )

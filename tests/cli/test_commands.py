@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Commands as a user types them: what they print, their exit codes, and what is refused."""
+
 from __future__ import annotations
 
 import pytest
@@ -9,38 +11,35 @@ import json
 import os
 import re
 import runpy
-import shlex
+import signal
 import subprocess
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import _fastpe_command
 import numpy as np
-import pyarrow as pa
-import zarr
-from pyarrow import parquet
 
 import fastpe
 from fastpe.__main__ import main
+from fastpe._cli.run import _with_option
 
-from .test_identify import file_of_arrays
-from .test_rotary import GEMMA3, LLAMA
+from .support import Capture, contents, embeddings, refused, run
+
+COMMANDS = ["demo", "encode", "embed", "rotary", "add", "info", "plot", "identify", "conventions"]
+posix = pytest.mark.skipif(os.name != "posix", reason="shells, signals and such names are POSIX's")
 
 
-def test_demo_reports_configuration_error_and_times(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--batch", "2", "--seq-len", "33", "--d-model", "7"]) == 0
+def test_demo_reports_configuration_error_and_times(capsys: Capture) -> None:
+    assert run("demo --batch 2 --seq-len 33 --d-model 7") == 0
     out = capsys.readouterr().out
-    assert fastpe.__version__ in out
-    assert fastpe.show_config()["instruction_set"] in out
-    assert "x [2, 33, 7] float32" in out
-    assert "check passed" in out
+    for each in (fastpe.__version__, fastpe.show_config()["instruction_set"], "x [2, 33, 7] float32", "check passed"):
+        assert each in out
 
 
 @pytest.mark.parametrize("name", ["encode", "add_"])
-def test_demo_fails_when_a_value_is_wrong(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_demo_fails_when_a_value_is_wrong(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     right = getattr(fastpe, name)
 
     def off_by_one_unit(*arguments: object, **keywords: object) -> np.ndarray:
@@ -49,25 +48,136 @@ def test_demo_fails_when_a_value_is_wrong(
         return result  # type: ignore[no-any-return]
 
     monkeypatch.setattr(fastpe, name, off_by_one_unit)
-    assert main(["demo", "--batch", "2", "--seq-len", "33", "--d-model", "8"]) == 1
+    assert run("demo --batch 2 --seq-len 33 --d-model 8") == 1
     assert "FAILED" in capsys.readouterr().out
 
 
-def test_as_a_module_in_a_pipe() -> None:
-    run = subprocess.run([sys.executable, "-m", "fastpe", "--version"], capture_output=True, text=True, check=True)
-    assert run.stdout == f"fastpe {fastpe.__version__}\n"
-    assert run.stderr == ""
+def test_info(capsys: Capture) -> None:
+    assert run("info --json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["version"] == fastpe.__version__
+    assert facts["largest_position"] == 2**53
+    assert run("info") == 0
+    assert fastpe.show_config()["compiler"] in capsys.readouterr().out
+
+
+def test_conventions(capsys: Capture) -> None:
+    assert run("conventions") == 0
+    out = capsys.readouterr().out
+    assert all(f"{name}:" in out for name in (*fastpe.conventions, *fastpe.grid_conventions))
+    assert run("conventions mlx") == 0
+    assert capsys.readouterr().out.startswith("mlx:")
+    refused("conventions mlxx", capsys, "NAME")
+
+
+def test_no_command_shows_help(capsys: Capture) -> None:
+    assert main([]) == 0
+    assert all(command in capsys.readouterr().out for command in COMMANDS[:1])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_a_terminal(command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(f"{command} --help") == 0
+    text, _, example = capsys.readouterr().out.partition("Example:\n")
+    assert not re.search(r"\b(int|float|INTEGER|FLOAT|TEXT)\b", text)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert example.lstrip().startswith(f"fastpe {command}")
+
+
+def test_as_a_module() -> None:
+    result = subprocess.run([sys.executable, "-m", "fastpe", "--version"], capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == (f"fastpe {fastpe.__version__}\n", "")
+
+
+# ---- what is refused, by exit code and what is named
+
+WRONG = {
+    (2, "--ofset"): "add x.npy -o y.npy --ofset 1",
+    (2, "--base"): "encode --seq-len 3 --d-model 8 -o y.npy --base ten",
+    (2, "--offset"): "add x.npy -o y.npy --offset 1.5",
+    (2, "--batch"): "demo --batch 0",
+    (2, "--threads"): "add x.npy -o y.npy --threads 0",
+    (2, "--seq-len"): "encode --d-model 8 -o y.npy",
+    (2, "-o"): "add x.npy -o",
+    (2, "TABLE"): "embed x.npy -o y.npy",
+    (2, "z.npy"): "add x.npy z.npy -o y.npy",
+    (2, "conventoin"): "conventoin",
+    (2, "PICTURE"): "plot flowers -o y.png",
+    (1, "--base"): "encode --seq-len 3 --d-model 8 -o y.npy --base 0",
+    (1, "--scale"): "add x.npy -o y.npy --scale nan",
+    (1, "--in-place"): "add x.npy",
+    (1, "-o OUT"): "add x.npy -o y.npy --in-place",
+    (1, "--no-clobber"): "add x.npy --in-place --no-clobber",
+    (1, "convention"): "add x.npy -o y.npy --convention fairsec",
+    (1, "--d-model"): "encode --seq-len 3 --d-model 7 --convention mlx -o y.npy",
+    (1, "--dtype"): "encode --seq-len 3 --d-model 8 -o y.npy --dtype int8",
+    (1, "2**53"): f"add x.npy -o y.npy --offset {2**53 - 1}",
+    (1, "--offset"): f"encode --seq-len 3 --d-model 8 -o y.npy --offset {2**53 + 1}",
+    (1, "--seq-axis"): "add x.npy -o y.npy --seq-axis 1",
+    (1, "--key"): "add x.npy -o y.npy --key a",
+    (1, "row.npy"): "add row.npy -o y.npy",
+    (1, "fastpe embed"): "add ids.npy -o y.npy",
+    (1, "--dtype bfloat16"): "add short.npy -o y.npy",
+    (1, "x.csv"): "add x.csv -o y.npy",
+    (1, "two.npz"): "add two.npz -o y.npz",
+    (1, "none.npy"): "add none.npy -o y.npy",
+    (1, "expected integers"): "embed x.npy x.npy -o y.npy",
+    (1, "ids"): "embed ids.npy x.npy -o y.npy",
+}
+
+
+@pytest.mark.parametrize(("code", "named"), WRONG)
+@pytest.mark.filterwarnings("default")
+def test_refused(code: int, named: str, capsys: Capture) -> None:
+    np.save("x.npy", np.ones((3, 8), np.float32))
+    np.save("row.npy", np.ones(8, np.float32))
+    np.save("ids.npy", np.full((3, 8), 5))
+    np.save("short.npy", np.ones((3, 8), "V2"))
+    np.savez("two.npz", a=np.ones((3, 8)), b=np.ones((3, 8)))
+    Path("x.csv").write_text("1,2")
+    line = refused(WRONG[code, named], capsys, named, code=code)
+    assert "--help" in line or code == 1 or named == "PICTURE"
+
+
+def test_options_are_named_where_the_library_names_arguments() -> None:
+    error = ValueError("rotary_dim is 7, expected an even number")
+    assert _with_option(error, ["rotary"]) == "rotary_dim is 7, expected an even number"
+    error._fields = {"argument": "rotary_dim"}  # type: ignore[attr-defined]
+    assert _with_option(error, ["rotary"]) == "--dim is 7, expected an even number"
+    assert _with_option(error, ["add"]) == "rotary_dim is 7, expected an even number"
 
 
 @pytest.mark.parametrize("library", ["typer", "rich"])
 def test_without_its_extra_it_says_what_to_install(library: str) -> None:
     program = f"import sys; sys.modules[{library!r}] = None; from fastpe.__main__ import main; sys.exit(main(['demo']))"
-    run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
-    assert run.returncode == 2
-    assert run.stderr.splitlines() == [
-        f"fastpe: the command line needs {library}; install it with: pip install {library}"
-    ]
+    result = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert f"pip install {library}" in result.stderr
+    assert result.stderr.count("\n") == 1
 
+
+@pytest.mark.parametrize(("library", "suffix"), [("pyarrow", "arrow"), ("zarr", "zarr"), ("matplotlib", "png")])
+def test_without_the_library_of_a_format(
+    library: str, suffix: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    Path("x.arrow").touch()
+    os.mkdir("x.zarr")
+    command = "plot heatmap" if suffix == "png" else f"add x.{suffix}"
+    refused(f"{command} -o y.{suffix}", capsys, f"pip install {library}", code=2)
+
+
+@pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
+def test_a_wrong_environment_variable_is_one_line_and_2(variable: str) -> None:
+    command = [str(Path(sys.executable).with_name("fastpe")), "info"]
+    result = subprocess.run(command, env=os.environ | {variable: "foo"}, check=False, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"fastpe: error: {variable}")
+    assert result.stderr.count("\n") == 1
+
+
+# ---- streams, signals, terminals
 
 _interrupted_import = """
 import _fastpe_command, signal, sys
@@ -87,13 +197,13 @@ sys.exit(_fastpe_command.main())
 @pytest.mark.parametrize("imported", ["fastpe._config", "fastpe._cli.run"])
 def test_ctrl_c_during_an_import_ends_the_process(imported: str) -> None:
     command = [sys.executable, "-c", _interrupted_import, imported]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout, run.stderr) == (130, "", "fastpe: interrupted\n")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "fastpe: interrupted\n")
 
 
 @pytest.mark.parametrize("imported", ["fastpe.__main__", "fastpe._cli.run"])
 def test_ctrl_c_during_an_import_is_reported_in_one_line(
-    imported: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    imported: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     class Interrupting(types.ModuleType):
         def __getattr__(self, name: str) -> None:
@@ -107,146 +217,84 @@ def test_ctrl_c_during_an_import_is_reported_in_one_line(
     assert capsys.readouterr().err == "fastpe: interrupted\n" * 2
 
 
-@pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
-def test_a_wrong_environment_variable_is_one_line_and_2(variable: str) -> None:
-    command = Path(sys.executable).with_name("fastpe")
-    environment = os.environ | {variable: "foo"}
-    run = subprocess.run([command, "info"], env=environment, check=False, capture_output=True, text=True)
-    assert run.returncode == 2
-    assert run.stderr.startswith(f"fastpe: {variable}")
-    assert run.stderr.count("\n") == 1
+def in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    line = f"{sys.executable} -m fastpe {command}"
+    return subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("variable", ["FASTPE_ISA", "FASTPE_NUM_THREADS", "FASTPE_STREAMING_BYTES"])
-def test_as_a_module_a_wrong_environment_variable_is_in_the_last_line(variable: str) -> None:
-    # Python imports the package before its __main__ module.
-    command = [sys.executable, "-m", "fastpe", "info"]
-    run = subprocess.run(command, env=os.environ | {variable: "foo"}, check=False, capture_output=True, text=True)
-    assert run.returncode != 0
-    assert f": {variable}" in run.stderr.splitlines()[-1]
+@posix
+@pytest.mark.parametrize("command", ["info", "--version", "add --help"])
+def test_a_reader_that_left_is_not_an_error_message(command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "fastpe", *command.split()]
+    result = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (141, b"")
 
 
-def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["version"] == fastpe.__version__
-    assert facts["largest_position"] == 2**53
+@posix
+def test_closed_and_full_streams() -> None:
+    assert in_shell("encode --seq-len 3 --d-model 4 -o y.npy 2>&- >&-").returncode == 0
+    assert np.load("y.npy").shape == (3, 4)
+    if Path("/dev/full").exists():
+        result = in_shell("info > /dev/full")
+        assert result.returncode == 1
+        assert "No space left on device" in result.stderr
+        assert result.stderr.count("\n") == 1
 
 
-def test_info_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info"]) == 0
-    assert fastpe.show_config()["compiler"] in capsys.readouterr().out
-
-
-def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert "demo" in capsys.readouterr().out
-
-
+@posix
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["dem"], "fastpe: No such command 'dem'"),
-        (["encode"], "fastpe encode: Missing option"),
-        (["demo", "--nonsense"], "fastpe demo: No such option: --nonsense"),
-        (["add", "--input", "x.npy"], "fastpe add: No such option: --input; see"),
-        (["encode", "--seq-ln", "3"], "fastpe encode: No such option: --seq-ln; did you mean '--seq-len'? See"),
-    ],
+    ("name", "shown"),
+    [("a\x1b[31mb\x07", "a\\x1b[31mb\\x07"), ("a\u202eb", "a\\u202eb"), ("a\nb", "a\\nb"), ("ä", "ä")],
 )
-def test_wrong_usage_is_one_line_and_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(message)
-    assert captured.err.count("\n") == 1
-    assert "--help" in captured.err
+def test_names_of_files_move_no_terminal(name: str, shown: str, capsys: Capture) -> None:
+    assert main(["encode", "--seq-len", "3", "--d-model", "4", "-o", f"{name}.npz"]) == 1
+    error = capsys.readouterr().err
+    assert f"{shown}.npz" in error
+    assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("demo --batch 0", "--batch is 0, expected an integer that is at least 1"),
-        ("encode --seq-len 3 --d-model 4 -o x.npy --offset 1.5", "--offset is 1.5, expected an integer"),
-        ("encode --seq-len 3 --d-model 4 -o x.npy --base ten", "--base is ten, expected a finite number above 0"),
-        ("add x.npy -o y.npy --scale nan", "--scale is nan, expected a finite number"),
-        ("add x.npy -o y.npy --alpha inf", "--alpha is inf, expected a finite number"),
-        ("plot heatmp -o x.png", "PICTURE is heatmp, which is not known; did you mean heatmap?"),
-        ("plot rotary-wavelengths", "PICTURE is rotary-wavelengths, which is not known; did you mean rotary?"),
-        ("plot float32_error", "PICTURE is float32_error, which is not known; did you mean error?"),
-    ],
-)
-def test_a_wrong_value_is_named_in_our_own_words(
-    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments.split()) == 2
-    assert capsys.readouterr().err == f"fastpe: {message}\n"
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_libraries_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: warnings.warn("a\x1b[31mb\nc", stacklevel=1))
+    assert run("encode --seq-len 3 --d-model 4 -o y.npy -q") == 0
+    assert set(capsys.readouterr().err.splitlines()) == {"fastpe: warning: a\\x1b[31mb\\nc"}
 
 
-@pytest.mark.parametrize("command", ["demo", "encode", "rotary", "add", "info", "plot", "identify", "conventions"])
-def test_help_is_for_people(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert main([command, "--help"]) == 0
-    text = capsys.readouterr().out.partition("Examples:")[0]
-    # Names of Python's types, and the ranges that typer makes of bounds.
-    assert not re.search(r"<|>|\b(str|int|float|INTEGER|FLOAT|TEXT)\b", text)
-    assert all(len(line) <= 80 for line in text.splitlines())
+def test_quiet_prints_nothing(capsys: Capture) -> None:
+    np.save("x.npy", embeddings(3, 4))
+    for command in (
+        "add x.npy -o y.npy",
+        "encode --seq-len 3 --d-model 4 -o pe.npy",
+        "rotary --dim 4 --seq-len 3 -o r.npz",
+    ):
+        assert run(command) == 0
+        assert capsys.readouterr().err.count("\n") == 1
+        assert run(f"{command} --quiet") == 0
+        assert capsys.readouterr() == ("", "")
 
 
-def test_encode_writes_what_the_function_returns(tmp_path: Path) -> None:
-    target = tmp_path / "pe.npy"
-    assert main(["encode", "--seq-len", "12", "--d-model", "5", "--offset", "1000000", "-o", str(target)]) == 0
-    np.testing.assert_array_equal(np.load(target), fastpe.encode(12, 5, offset=10**6))
-
-
-def test_add_writes_what_the_function_returns(tmp_path: Path) -> None:
-    x = np.random.default_rng(1).standard_normal((3, 12, 5), dtype=np.float32)
-    source, target = tmp_path / "x.npy", tmp_path / "y.npy"
-    np.save(source, x)
-    assert main(["add", str(source), "-o", str(target), "--convention", "concat", "--scale", "2.5"]) == 0
-    np.testing.assert_array_equal(np.load(target), fastpe.add(x, convention="concat", scale=2.5))
-    np.testing.assert_array_equal(np.load(source), x)
-
-
-@pytest.mark.parametrize(
-    "command", ["encode", "rotary", "add", pytest.param("plot", marks=pytest.mark.slow), "identify"]
-)
-def test_the_examples_in_help_texts_work(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([command, "--help"]) == 0
-    examples = [line.strip() for line in capsys.readouterr().out.partition("Examples:\n")[2].splitlines()]
-    assert examples
-    monkeypatch.chdir(tmp_path)
-    x = np.random.default_rng(0).standard_normal((4, 16, 32), dtype=np.float32)
-    np.save("embeddings.npy", x)
-    np.save("pe.npy", fastpe.encode(64, 32))
-    for name, config in (("config", LLAMA), ("gemma3", GEMMA3)):
-        Path(f"{name}.json").write_text(json.dumps(config))
-    np.savez("batch.npz", inputs=x, labels=np.arange(4))
-    cos, sin = fastpe.RotaryEmbedding(32, interleaved=False).tables(64)
-    np.savez("rotary.npz", cos=cos, sin=sin, inputs=x)
-    file_of_arrays(Path("model.safetensors"), {"encoder.embed_positions.weight": fastpe.encode(64, 32), "inputs": x})
-    os.mkdir("shards")
-    np.save("shards/0.npy", x)
-    parquet.write_table(pa.table({"embeddings": x.tolist(), "id": range(4)}), "rows.parquet")
-    zarr.open_group("store.zarr", mode="w")["embeddings"] = x
-    for example in examples:
-        if "|" not in example:
-            assert main(shlex.split(example)[1:]) == 0, f"{example}: {capsys.readouterr().err}"
-            continue
-        # As pasted into a shell, where `fastpe` is this Python's.
-        line = re.sub(r"\bfastpe (?=[a-z])", f"{sys.executable} -m fastpe ", example)
-        run = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, f"{example}: {run.stderr}"
-
-
-def test_conventions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conventions"]) == 0
-    out = capsys.readouterr().out
-    assert all(f"{name}:" in out for name in fastpe.conventions)
-    assert main(["conventions", "mlx"]) == 0
-    assert capsys.readouterr().out.startswith("mlx:")
-    assert main(["conventions", "mlxx"]) == 1
+@posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.usefixtures("interruptible_children")
+def test_a_stopped_run_leaves_what_was_there(number: signal.Signals, code: int) -> None:
+    Path("y.npy").write_bytes(b"what was there")
+    os.chmod("y.npy", 0o640)
+    command = [sys.executable, "-m", "fastpe", "encode", "--seq-len", "3000000", "--d-model", "512", "-o", "y.npy"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while len(os.listdir()) == 1:
+            assert process.poll() is None
+        process.send_signal(number)
+        _, error = process.communicate()
+    assert process.returncode == code
+    assert error == {130: "fastpe: interrupted\n", 143: "fastpe: terminated\n"}.get(code, "")
+    assert Path("y.npy").read_bytes() == b"what was there"
+    left = [name for name in os.listdir() if name != "y.npy"]
+    # Nothing can clean up after SIGKILL; what it leaves has another name, and is as private as its target.
+    assert len(left) == (1 if number == signal.SIGKILL else 0)
+    assert all(os.stat(name).st_mode & 0o777 == 0o640 for name in left)
 
 
 COMPLETIONS = [
@@ -258,7 +306,7 @@ COMPLETIONS = [
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("_FASTPE_COMPLETE", f"complete_{shell}")
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
     for words, expected in COMPLETIONS:
@@ -272,3 +320,8 @@ def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             main()
         assert end.value.code == 0
         assert expected in capsys.readouterr().out.replace('"', " ").split()
+
+
+def test_nothing_is_written_where_help_is_asked_for() -> None:
+    assert run("add x.npy -o y.npy --help") == 0
+    assert contents() == {}

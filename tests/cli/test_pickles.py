@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe.__main__ import main
+from .support import Capture, refused, run
 
 
 class Code:
@@ -75,29 +75,15 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize(
     "command",
-    ["identify {0}", "add {0} -o y{1}", "add {0} --in-place", "rotary --config {0} --seq-len 3 -o y.npz"],
+    [
+        *("identify {0}", "add {0} -o y{1}", "add {0} --in-place", "embed {0} {0} -o y.npy"),
+        "rotary --config {0} --seq-len 3 -o y.npz",
+    ],
 )
-def test_a_file_of_pickles_is_refused(
-    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if name.endswith(("parquet", "arrow")):
-        pytest.importorskip("pyarrow")
-    monkeypatch.chdir(tmp_path)
+def test_a_file_of_pickles_is_refused(name: str, command: str, capsys: Capture) -> None:
     Path(name).write_bytes(FILES[name])
-    assert main(command.format(name, Path(name).suffix).split()) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+    refused(command.format(name, Path(name).suffix), capsys)
     assert os.listdir() == [name]
-    assert Path(name).read_bytes() == FILES[name]
-
-
-def test_objects_beside_the_embeddings_are_copied_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    x = np.ones((3, 4), np.float32)
-    Path("x.npz").write_bytes(archive({"x.npy": npy(x), "objects.npy": npy(OBJECTS)}))
-    assert main(["add", "x.npz", "--key", "x", "-o", "y.npz", "-q"]) == 0
-    with zipfile.ZipFile("y.npz") as result:
-        assert result.read("objects.npy") == npy(OBJECTS)
-    assert set(os.listdir()) == {"x.npz", "y.npz"}
 
 
 def write_parquet(table: Any, name: str) -> None:
@@ -119,15 +105,9 @@ def write_arrow(table: Any, name: str) -> None:
 @pytest.mark.parametrize("place", ["embeddings", "beside", "inside"])
 @pytest.mark.filterwarnings("default")
 def test_types_of_columns_are_not_unpickled(
-    name: str,
-    write: Callable[[Any, str], None],
-    place: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, write: Callable[[Any, str], None], place: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.chdir(tmp_path)
     python_type = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": PICKLE}
     vectors, numbers = pa.list_(pa.float32()), pa.int32()
     inner = pa.struct([pa.field("a", numbers, metadata=python_type if place == "inside" else None)])
@@ -136,16 +116,11 @@ def test_types_of_columns_are_not_unpickled(
         pa.field("n", numbers, metadata=python_type if place == "beside" else None),
         pa.field("s", inner),
     ]
-    x = np.ones((3, 4), np.float32)
-    columns = [pa.array(x.tolist(), vectors), pa.array(range(3), numbers), pa.array([{"a": 1}] * 3, inner)]
+    columns = [pa.array([[1.0]] * 3, vectors), pa.array(range(3), numbers), pa.array([{"a": 1}] * 3, inner)]
     write(pa.table(columns, schema=pa.schema(fields)), name)
     target = f"y{Path(name).suffix}"
-    code = main(["add", name, "-o", target, "-q"])
+    code = run(f"add {name} -o {target} -q")
     assert set(os.listdir()) == ({name, target} if code == 0 else {name})
     # A pyarrow that would unpickle them reads no file.
     monkeypatch.setattr(pa, "__version__", "14.0.0")
-    capsys.readouterr()
-    assert main(["add", name, "-o", target]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("fastpe: pyarrow 14.0.0 can run code that is in a file, expected at least 14.0.1;")
-    assert error.count("\n") == 1
+    refused(f"add {name} -o {target}", capsys, "pyarrow 14.0.0", "pyarrow>=14.0.1", code=2)

@@ -7,10 +7,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,8 @@ import numpy.typing as npt
 import fastpe
 from fastpe import _core
 from fastpe.__main__ import main
+
+from .support import Capture, refused
 
 LLAMA = {
     "model_type": "llama",
@@ -108,58 +107,54 @@ def test_the_same_tables_are_the_same_file_at_any_time(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_one_array_goes_through_a_pipe() -> None:
-    command = [sys.executable, "-m", "fastpe", "rotary", "--dim", "8", "--seq-len", "5", "--form", "cos_sin", "-o", "-"]
-    run = subprocess.run(command, capture_output=True, check=True)
-    expected = fastpe.RotaryEmbedding(8, interleaved=False).tables(5, form="cos_sin")
-    np.testing.assert_array_equal(np.load(io.BytesIO(run.stdout)), expected, strict=True)
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("--seq-len 3 -o a.npz", "--config"),
+        ("--dim 8 --seq-len 3 -o a.txt", ".safetensors"),
+        ("--dim 8 --seq-len 3 -o a.npy", "one array"),
+        ("--dim 7 --seq-len 3 -o a.npz", "dim"),
+        ("--dim 8 --seq-len 3 --form half -o a.npz", "form"),
+        ("--dim 8 --seq-len 3 --dtype int8 -o a.npz", "--dtype"),
+        ("--dim 8 --seq-len 3 --layer-type x -o a.npz", "--layer-type"),
+        ("--dim 8 --seq-len 3 --form angles --dtype float16 -o a.npy", "angles"),
+        ("--dim 8 --seq-len 3 --form complex --dtype float64 -o a.safetensors", "complex128"),
+        ("--dim 8 --seq-len 3 --config c.json -o a.npz", "--dim"),
+        ("--base 8 --seq-len 3 --config c.json -o a.npz", "--base"),
+        ("--config missing.json --seq-len 3 -o a.npz", "missing.json"),
+        ("--config organisation/model --seq-len 3 -o a.npz", "organisation/model"),
+        ("--config . --seq-len 3 -o a.npz", "directory"),
+        ("--config gemma.json --seq-len 3 -o a.npz", "layer_type"),
+        ("--config unknown.json --seq-len 3 -o a.npz", "interleaved"),
+        ("--dim 8 --seq-len 10000000000000 -o a.npz", ""),
+    ],
+)
+def test_what_is_refused(options: str, named: str, capsys: Capture) -> None:
+    Path("gemma.json").write_text(json.dumps(GEMMA3))
+    Path("unknown.json").write_text(json.dumps({**LLAMA, "model_type": "my_own"}))
+    refused(f"rotary {options}", capsys, named)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "text",
     [
-        (["--seq-len", "3", "-o", "a.npz"], "there is no --config and no --dim"),
-        (["--dim", "8", "--seq-len", "3", "-o", "a.txt"], "expected a name that ends in .npy, .npz, .safetensors"),
-        (["--dim", "8", "--seq-len", "3", "-o", "a.npy"], "room for one array, and there are cos and sin"),
-        (["--dim", "8", "--seq-len", "3", "-o", "-"], "room for one array"),
-        (["--dim", "7", "--seq-len", "3", "-o", "a.npz"], "expected an even number"),
-        (
-            ["--dim", "8", "--seq-len", "3", "--form", "half", "-o", "a.npz"],
-            "form is 'half', expected 'halves', 'tile'",
-        ),
-        (["--dim", "8", "--seq-len", "3", "--dtype", "int8", "-o", "a.npz"], "--dtype is int8"),
-        (["--dim", "8", "--seq-len", "3", "--layer-type", "x", "-o", "a.npz"], "--layer-type is x and there is no"),
-        (["--dim", "8", "--seq-len", "3", "--form", "angles", "--dtype", "float16", "-o", "a.npy"], "angles"),
-        (
-            ["--dim", "8", "--seq-len", "3", "--form", "complex", "--dtype", "float64", "-o", "a.safetensors"],
-            "safetensors has no complex128",
-        ),
-        (["--dim", "8", "--seq-len", "3", "--config", "c.json", "-o", "a.npz"], "--dim is 8 and --config has it"),
-        (["--config", "missing.json", "--seq-len", "3", "-o", "a.npz"], "missing.json"),
+        "",
+        "[]",
+        "nonsense",
+        "[" * 200_000,
+        '{"a":' * 200_000,
+        '{"model_type": "llama", "head_dim": ' + "9" * 5000 + "}",
+        '{"model_type": "llama", "head_dim": ' + "9" * 401 + "}",
+        '{"model_type": "llama", "head_dim": 8, "rope_theta": 1' + "0" * 400 + "}",
+        "\xff\xfe",
     ],
 )
-def test_errors_are_one_line_and_leave_no_file(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["rotary", *arguments]) == 1
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_failed_run_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    target = tmp_path / "cache.npz"
-    target.write_bytes(b"before")
-    assert main(["rotary", "--dim", "8", "--seq-len", "10000000000000", "-o", str(target)]) == 1
-    assert target.read_bytes() == b"before"
-    assert list(tmp_path.iterdir()) == [target]
+@pytest.mark.parametrize(
+    "command", ["rotary --config c.json --seq-len 3 -o a.npz", "plot rotary --config c.json -o a.png"]
+)
+def test_hostile_configs(text: str, command: str, capsys: Capture) -> None:
+    Path("c.json").write_text(text, encoding="latin-1")
+    refused(command, capsys)
 
 
 # ---- with a config
@@ -201,10 +196,6 @@ def test_a_scaling_takes_the_last_position(tmp_path: Path) -> None:
         np.testing.assert_array_equal(arrays_in(target)["cos"], rope.tables(40, offset=offset)[0], strict=True)
 
 
-def test_a_model_that_is_not_known_needs_its_pairing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config, target = tmp_path / "config.json", tmp_path / "cache.npz"
-    config.write_text(json.dumps({**LLAMA, "model_type": "my_own"}))
-    arguments = ["rotary", "--config", str(config), "--seq-len", "3", "-o", str(target)]
-    assert main(arguments) == 1
-    assert "interleaved" in capsys.readouterr().err
-    assert main([*arguments, "--no-interleaved"]) == 0
+def test_a_model_that_is_not_known_needs_its_pairing() -> None:
+    Path("c.json").write_text(json.dumps({**LLAMA, "model_type": "my_own"}))
+    assert main(["rotary", "--config", "c.json", "--seq-len", "3", "-o", "a.npz", "--no-interleaved"]) == 0

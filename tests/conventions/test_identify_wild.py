@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -27,8 +24,7 @@ def test_tables_of_projects(name: str) -> None:
         assert str(found).startswith("no known convention")
         return
     # The call as a reader would paste it.
-    names: dict[str, Any] = {"fastpe": fastpe, "np": np, "dataclasses": dataclasses}
-    again = eval(found.code, names)
+    again = eval(found.code, {"fastpe": fastpe})
     for given, array in zip(arrays, again if isinstance(again, tuple) else (again,), strict=True):
         cells = given.reshape(-1, *array.shape[1:])[-len(array) :] if given.ndim != array.ndim else given
         assert np.abs(cells[-len(array) :] - array).max() <= found.tolerance

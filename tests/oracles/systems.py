@@ -189,7 +189,7 @@ def _fairseq(mask: npt.NDArray[np.bool_], L: int, d: int, padding_idx: int) -> T
     return table[positions]
 
 
-@_system("OpenNMT-tf SinusoidalPositionEncoder; CTranslate2", *_widths(2, 4, 8))
+@_system("OpenNMT-tf SinusoidalPositionEncoder; CTranslate2; FunASR", *_widths(2, 4, 8))
 def _from_one(L: int, d: int) -> Table:
     return _timing_signal(range(1, L + 1), d)
 

@@ -93,7 +93,7 @@ def _tensorflow_tutorial() -> Floats:
     "M2M100",
     "huggingface/transformers:models/m2m_100/modeling_m2m_100.py get_embedding",
     "fastpe.encode(1024, 64, convention='fairseq')",
-    "row 1 is zero, as for the padding index 1: tokens start at row 2",
+    "tokens start at row 2",
 )
 def _m2m100() -> Floats:
     table = _side_by_side(_angles(np.arange(1026), _half_minus_one(64)))
@@ -105,12 +105,23 @@ def _m2m100() -> Floats:
     "fairseq, padding index 0",
     "facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py get_embedding",
     "fastpe.encode(199, 64, convention='opennmt-tf')",
-    "row 0 is zero, as for a padding index or a class token: tokens start at row 1",
+    "tokens start at row 1",
 )
 def _fairseq_padding_0() -> Floats:
     table = _side_by_side(_angles(np.arange(200), _half_minus_one(64)))
     table[0] = 0
     return table
+
+
+@_wild(
+    "FunASR, one chunk of a stream",
+    "modelscope/FunASR:runtime/python/onnxruntime/funasr_onnx/utils/frontend.py SinusoidalPositionEncoderOnline",
+    "fastpe.encode(10, 560, convention='tensor2tensor', offset=601)",
+    "a stream goes on with fastpe.encode(10, 560, convention='tensor2tensor', offset=611)",
+    "opennmt-tf",
+)
+def _funasr() -> Floats:
+    return _side_by_side(_angles(np.arange(601, 611), _half_minus_one(560)))[None]
 
 
 @_wild(
@@ -178,7 +189,7 @@ def _musicgen() -> Floats:
 @_wild(
     "tensor2tensor, interleaved",
     "tensorflow/tensor2tensor:layers/common_attention.py get_timing_signal_1d, its functions interleaved",
-    "fastpe.encode(200, 64, convention=dataclasses.replace(fastpe.conventions['tensor2tensor'], layout='interleaved'))",
+    "fastpe.encode(200, 64, convention=fastpe.Convention('tensor2tensor', shift=1.0, odd='pad'))",
 )
 def _tensor2tensor_interleaved() -> Floats:
     return _interleave(_angles(np.arange(200), _half_minus_one(64)))
@@ -187,7 +198,7 @@ def _tensor2tensor_interleaved() -> Floats:
 @_wild(
     "cosines first, interleaved",
     "many repositories: pe[:, 0::2] = cos, pe[:, 1::2] = sin",
-    "fastpe.encode(200, 64, convention=dataclasses.replace(fastpe.conventions['vaswani'], cosine_first=True))",
+    "fastpe.encode(200, 64, convention=fastpe.Convention('vaswani', cosine_first=True))",
 )
 def _cosines_first() -> Floats:
     return _interleave(_angles(np.arange(200), _exp_frequencies(64)))[:, np.arange(64) ^ 1]
@@ -205,8 +216,7 @@ def _doubled() -> Floats:
 @_wild(
     "ESPnet LegacyRelPositionalEncoding",
     "espnet/espnet:nets/pytorch_backend/transformer/embedding.py, reverse=True",
-    "fastpe.encode(np.arange(199, -1, -1), 64, convention='vaswani')",
-    "its rows run down from position 199 to 0",
+    "fastpe.encode(200, 64, convention='vaswani')[::-1]",
 )
 def _reversed() -> Floats:
     return _interleave(_angles(np.arange(199, -1, -1.0), _exp_frequencies(64)))[None]
@@ -215,7 +225,7 @@ def _reversed() -> Floats:
 @_wild(
     "wav2vec2-conformer",
     "huggingface/transformers:models/wav2vec2_conformer/modeling_wav2vec2_conformer.py extend_pe",
-    "fastpe.encode(np.arange(99, -100, -1), 64, convention='vaswani')",
+    "fastpe.encode(199, 64, convention='vaswani', offset=-99)[::-1]",
 )
 def _wav2vec2_conformer() -> Floats:
     negative = _interleave(_angles(-np.arange(100), _exp_frequencies(64)))
@@ -226,7 +236,7 @@ def _wav2vec2_conformer() -> Floats:
 @_wild(
     "Transformer-XL",
     "kimiyoung/transformer-xl:pytorch/mem_transformer.py PositionalEmbedding, pos_seq klen - 1 .. 0",
-    "fastpe.encode(np.arange(159, -1, -1), 64, convention='concat')",
+    "fastpe.encode(160, 64, convention='concat')[::-1]",
 )
 def _transformer_xl() -> Floats:
     return _side_by_side(_angles(np.arange(159, -1, -1.0), _inverse_powers(64)))[:, None]
@@ -235,7 +245,7 @@ def _transformer_xl() -> Floats:
 @_wild(
     "XLNet",
     "huggingface/transformers:models/xlnet/modeling_xlnet.py, positions klen .. -qlen",
-    "fastpe.encode(np.arange(100, -100, -1), 64, convention='concat')",
+    "fastpe.encode(200, 64, convention='concat', offset=-99)[::-1]",
 )
 def _xlnet() -> Floats:
     return _side_by_side(_angles(np.arange(100, -100, -1.0), _inverse_powers(64)))[:, None]
@@ -245,7 +255,7 @@ def _xlnet() -> Floats:
     "DDPM timesteps",
     "hojonathanho/diffusion:diffusion_tf/nn.py get_timestep_embedding",
     "fastpe.encode(1000, 128, convention='tensor2tensor')",
-    "the same formula: ddpm",
+    "the same as ddpm",
 )
 def _ddpm() -> Floats:
     return _side_by_side(_angles(np.arange(1000), _half_minus_one(128)))
@@ -276,7 +286,7 @@ def _mae_2d(d: int, height: Any, width: Any) -> Floats:
     "MAE",
     "facebookresearch/mae:util/pos_embed.py get_2d_sincos_pos_embed, cls_token=True",
     "fastpe.encode_grid((14, 14), 96, convention='mae2d', class_tokens=1)",
-    "its first row is zero, as for class tokens",
+    "rows that are zero: 0",
 )
 def _mae() -> Floats:
     cells = _mae_2d(96, np.arange(14.0), np.arange(14.0))
@@ -507,8 +517,6 @@ def _yarn_frequencies(d: int, base: float, factor: float, trained: int) -> Float
 @_wild(
     "vLLM's cache of Qwen2.5 with YaRN",
     "vllm-project/vllm:model_executor/layers/rotary_embedding/yarn_scaling_rope.py",
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0, scaling={'rope_type': 'yarn', 'factor': 4.0, "
-    "'original_max_position_embeddings': 32768}, form='cos_sin').tables(4096)",
 )
 def _yarn() -> Floats:
     factor = 0.1 * math.log(4.0) + 1.0
@@ -528,9 +536,6 @@ def _linear() -> Arrays:
 @_wild(
     "NTK-aware scaling",
     "jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py",
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0, scaling={'rope_type': 'ntk', 'factor': 4.0}, "
-    "form='tile').tables(1024)",
-    "base=40889.942 is the same",
 )
 def _ntk() -> Arrays:
     return _twice(_cos_sin(1024, _inverse_powers(128, 10000 * 4 ** (128 / 126))))
@@ -539,8 +544,6 @@ def _ntk() -> Arrays:
 @_wild(
     "Gemma 4, full attention",
     "huggingface/transformers:modeling_rope_utils.py _compute_proportional_rope_parameters",
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0, scaling={'rope_type': 'proportional', "
-    "'partial_rotary_factor': 0.25}, form='tile').tables(512)",
 )
 def _proportional() -> Arrays:
     return _twice(_cos_sin(512, np.where(np.arange(64) < 16, _inverse_powers(128, 1e6), f32(0))))
@@ -549,8 +552,6 @@ def _proportional() -> Arrays:
 @_wild(
     "longrope",
     "huggingface/transformers:modeling_rope_utils.py _compute_longrope_parameters",
-    "fastpe.RotaryEmbedding(16, interleaved=False, freqs=[",
-    "its frequencies follow no rule that is known here",
 )
 def _longrope() -> Arrays:
     factors = np.array([1.0, 1.02, 1.03, 1.2, 4.1, 17.3, 30.5, 48.0], f32)
@@ -561,7 +562,6 @@ def _longrope() -> Arrays:
 @_wild(
     "Qwen2-VL, angles of its vision tower for each row of patches",
     "huggingface/transformers:models/qwen2_vl/modeling_qwen2_vl.py VisionRotaryEmbedding",
-    "fastpe.RotaryEmbedding(40, interleaved=False, base=10000.0, form='angles').tables(64)",
 )
 def _qwen2_vl_angles() -> Floats:
     return _angles(np.arange(64), _inverse_powers(40))

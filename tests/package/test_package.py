@@ -6,7 +6,9 @@ That the stubs of the compiled module agree with it is checked by ``python -m my
 
 from __future__ import annotations
 
+import ast
 import doctest
+import graphlib
 import importlib.metadata
 import importlib.resources
 import os
@@ -15,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +51,34 @@ def test_modules_of_extras_are_attributes_and_imported_when_they_are_asked_for()
     assert result.returncode == 0, result.stderr
     with pytest.raises(AttributeError, match="plottings"):
         fastpe.plottings  # noqa: B018
+
+
+def _imported(tree: ast.AST, modules: set[str]) -> Iterator[str]:
+    """The modules that a file imports, in functions too; not those that only annotations need."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in modules else str(node.module) for name in names)
+        yield from _imported(node, modules)
+
+
+def test_no_circle_of_imports() -> None:
+    root = Path(__file__).parents[2] / "python"
+    files = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (root / "fastpe").rglob("*.py")
+    }
+    modules = {*files, "fastpe._core"}
+    graph = {
+        name: {*_imported(ast.parse(path.read_text("utf-8")), modules)} & modules - {name}
+        for name, path in files.items()
+    }
+    assert "fastpe._rotary.config" in graph["fastpe._rotary.embedding"]  # which imports it in a function
+    graphlib.TopologicalSorter(graph).prepare()  # an error shows the circle
 
 
 def test_types_are_published() -> None:

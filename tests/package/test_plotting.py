@@ -5,13 +5,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import base64
-import functools
-import io
-import json
-import re
+import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,49 +17,43 @@ from matplotlib.figure import Figure
 
 import fastpe
 from fastpe import plotting
-from fastpe.__main__ import main
-from fastpe._cli.commands import plot
 
-from ..oracles.refusals import Refused, check_refused, naming, rows
+from ..oracles.refusals import Refused, check_refused, rows
 
 PICTURES: list[Callable[..., Axes]] = [
     plotting.heatmap,
-    plotting.wavelengths,
     plotting.waves,
     plotting.similarity,
     plotting.float32_error,
 ]
 
 
-def draw(picture: Callable[..., Axes], encoding: fastpe.PositionalEncoding, *arguments: Any, **keywords: Any) -> Axes:
+def draw(picture: Callable[..., Axes], drawn: Any, *arguments: Any, **keywords: Any) -> Axes:
     ax = Figure(figsize=(6, 3.6), layout="constrained").subplots()
-    assert picture(encoding, *arguments, ax=ax, **keywords) is ax
+    assert picture(drawn, *arguments, ax=ax, **keywords) is ax
     return ax
 
 
-@pytest.mark.parametrize(
-    "convention",
-    [
-        "vaswani",
-        pytest.param("nerf", marks=pytest.mark.slow),
-        pytest.param("fairseq", marks=pytest.mark.slow),
-        pytest.param("mlx", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("picture", PICTURES)
-def test_every_picture_of_every_convention_is_labelled_and_whole(picture: Callable[..., Axes], convention: str) -> None:
-    ax = draw(picture, fastpe.PositionalEncoding(32, convention=convention))
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()
-    assert convention in ax.get_title()
+def check_whole(ax: Axes) -> None:
+    """Nothing sticks out of the figure, in inches."""
     figure = ax.get_figure()
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
-    # Nothing sticks out of the figure, in inches.
     box = figure.get_tightbbox()
     width, height = figure.get_size_inches()
     assert 0 <= box.x0 < box.x1 <= width
     assert 0 <= box.y0 < box.y1 <= height
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+
+
+@pytest.mark.parametrize("convention", ["vaswani", "nerf", "fairseq", "mlx"])
+@pytest.mark.parametrize("picture", PICTURES)
+def test_every_picture_is_labelled_and_whole(picture: Callable[..., Axes], convention: str) -> None:
+    ax = draw(picture, fastpe.PositionalEncoding(32, convention=convention))
+    check_whole(ax)
+    first = {"fairseq": ", first position 2"}.get(convention, "")
+    assert ax.get_title().endswith(f": {convention}, d_model 32{first}")
 
 
 @pytest.mark.parametrize("d_model", [1, 2, 5])
@@ -73,17 +62,21 @@ def test_narrow_encodings(picture: Callable[..., Axes], d_model: int) -> None:
     draw(picture, fastpe.PositionalEncoding(d_model))
 
 
+def test_the_title_says_what_is_unusual() -> None:
+    ax = draw(plotting.waves, fastpe.PositionalEncoding(16, convention="fairseq", base=500))
+    assert ax.get_title() == "Waves: fairseq, d_model 16, base 500, first position 2"
+
+
 def test_heatmap_shows_the_encoding_where_it_is() -> None:
     encoding = fastpe.PositionalEncoding(16, convention="fairseq")
     image = draw(plotting.heatmap, encoding, 9).images[0]
     np.testing.assert_array_equal(np.asarray(image.get_array()), encoding.encode(9))
     assert tuple(image.get_extent()) == (-0.5, 15.5, 10.5, 1.5)
-
-
-def test_wavelengths_are_the_encodings() -> None:
-    encoding = fastpe.PositionalEncoding(16)
-    line = draw(plotting.wavelengths, encoding).lines[0]
-    np.testing.assert_array_equal(line.get_ydata(), encoding.wavelengths)
+    # A picture has fewer pixels than this table has rows.
+    (image,) = draw(plotting.heatmap, encoding, 10**6, colorbar=False).images
+    shown = np.asarray(image.get_array())
+    assert len(shown) == 2000
+    np.testing.assert_array_equal(shown[-1], encoding.encode([10**6 + 1])[0])
 
 
 @pytest.mark.parametrize("convention", ["vaswani", "concat", "timestep"])
@@ -95,7 +88,7 @@ def test_waves_are_sines_by_default(convention: str) -> None:
 
 
 def test_similarity_is_one_on_the_diagonal() -> None:
-    image = draw(plotting.similarity, fastpe.PositionalEncoding(16), 9).images[0]
+    image = draw(plotting.similarity, fastpe.PositionalEncoding(16, convention="mlx"), 9).images[0]
     values = np.asarray(image.get_array())
     np.testing.assert_allclose(values.diagonal(), 1, rtol=1e-15)
     np.testing.assert_allclose(values[0, 3], values[5, 8], rtol=1e-13)
@@ -110,73 +103,34 @@ def test_float32_error_grows_and_fastpes_does_not() -> None:
     assert own_error.max() <= 2.0**-25 * 1.000001
 
 
-SCALINGS: dict[str, dict[str, Any] | None] = {
-    "without": None,
-    "llama3": {
-        "rope_type": "llama3",
-        "rope_theta": 500000.0,
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    },
-    "proportional": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25},
-}
-
-
-@pytest.mark.parametrize("name", SCALINGS)
-def test_rotary_wavelengths_are_beside_the_unscaled_ones(name: str) -> None:
-    scaling = SCALINGS[name]
-    rope = fastpe.RotaryEmbedding(32, interleaved=False, scaling=scaling)
-    ax = Figure(figsize=(6, 3.6), layout="constrained").subplots()
-    assert plotting.rotary_wavelengths(rope, ax=ax) is ax
-    *unscaled, scaled = ax.lines
-    # Those of frequency 0 are left out.
-    turning = rope.frequencies != 0
-    np.testing.assert_array_equal(scaled.get_xdata(), np.flatnonzero(turning))
-    np.testing.assert_array_equal(scaled.get_ydata(), rope.wavelengths[turning])
-    assert [line.get_label() for line in ax.lines] == {
-        "without": ["without scaling"],
-        "llama3": ["without scaling", "llama3"],
-        "proportional": ["without scaling", "proportional; 12 of 16 do not turn"],
-    }[name]
-    if scaling is not None:
-        plain = fastpe.RotaryEmbedding(32, interleaved=False, base=scaling["rope_theta"])
-        np.testing.assert_array_equal(unscaled[0].get_ydata(), plain.wavelengths)
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()
-    assert "rotary_dim 32" in ax.get_title()
-
-
-def test_given_frequencies_have_no_unscaled_ones() -> None:
-    rope = fastpe.RotaryEmbedding(4, interleaved=False, freqs=[1.0, -0.5])
-    ax = Figure().subplots()
-    plotting.rotary_wavelengths(rope, ax=ax)
-    (line,) = ax.lines
-    np.testing.assert_array_equal(line.get_ydata(), np.abs(rope.wavelengths))
-
-
 @pytest.mark.parametrize(
-    ("call", "argument"),
+    ("arguments", "labels"),
     [
-        (lambda e: plotting.waves(e, dimensions=[0, 16]), "dimensions"),
-        (lambda e: plotting.waves(e, dimensions=range(8)), "dimensions"),
-        (lambda e: plotting.float32_error(e, 9), "last_position"),
+        ({}, ["without scaling"]),
+        ({"scaling": {"rope_type": "linear", "rope_theta": 500000.0, "factor": 8.0}}, ["without scaling", "linear"]),
+        (
+            {"scaling": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25}},
+            ["without scaling", "proportional; 12 of 16 do not turn"],
+        ),
+        ({"freqs": np.linspace(1.0, -0.45, 16)}, ["given frequencies"]),
     ],
+    ids=["without", "linear", "proportional", "given"],
 )
-def test_errors(call: Callable[[fastpe.PositionalEncoding], Axes], argument: str) -> None:
-    with pytest.raises(ValueError, match=naming(argument)):
-        call(fastpe.PositionalEncoding(16))
-
-
-def title_of(encoding: fastpe.PositionalEncoding) -> str:
-    return draw(plotting.wavelengths, encoding).get_title()
-
-
-def test_the_title_says_what_is_unusual() -> None:
-    assert title_of(fastpe.PositionalEncoding(16)) == "Wavelengths: vaswani, d_model 16"
-    fairseq = fastpe.PositionalEncoding(16, convention="fairseq", base=500)
-    assert title_of(fairseq) == "Wavelengths: fairseq, d_model 16, base 500, first position 2"
+def test_rotary_wavelengths(arguments: dict[str, Any], labels: list[str]) -> None:
+    rope = fastpe.RotaryEmbedding(32, interleaved=False, **arguments)
+    ax = draw(plotting.rotary_wavelengths, rope)
+    check_whole(ax)
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == labels
+    lines = {line.get_label(): line for line in ax.lines}
+    assert set(lines) == set(labels)
+    turning = rope.frequencies != 0
+    np.testing.assert_array_equal(lines[labels[-1]].get_xdata(), np.flatnonzero(turning))
+    np.testing.assert_array_equal(lines[labels[-1]].get_ydata(), np.abs(rope.wavelengths[turning]))
+    if len(labels) == 2:
+        plain = fastpe.RotaryEmbedding(32, interleaved=False, base=arguments["scaling"]["rope_theta"])
+        np.testing.assert_array_equal(lines["without scaling"].get_ydata(), plain.wavelengths)
 
 
 @pytest.mark.parametrize(("background", "labels"), [("white", "black"), ("#1e1e1e", "#dddddd")])
@@ -194,138 +148,20 @@ def test_colours_stand_out_and_grid_lines_do_not(background: str, labels: str) -
     assert (ax.xaxis.get_gridlines()[0].get_alpha() or 1) < 0.2
 
 
-# ---- the command
-
-
-@pytest.mark.parametrize("picture", plot.drawings(2, 10))
-def test_plot_writes_every_picture(tmp_path: Path, picture: str) -> None:
-    target = tmp_path / f"{picture}.png"
-    options = ["--d-model", "16", "--seq-len", "20", "--last-position", "1000"]
-    assert main(["plot", picture, *options, "-o", str(target)]) == 0
-    assert target.read_bytes().startswith(b"\x89PNG")
-
-
-def test_plot_writes_the_frequencies_of_a_config(tmp_path: Path) -> None:
-    config = {"model_type": "llama", "head_dim": 32, "hidden_size": 256, "rope_parameters": SCALINGS["llama3"]}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    target = tmp_path / "rotary.svg"
-    assert main(["plot", "rotary", "--config", str(tmp_path / "config.json"), "-o", str(target)]) == 0
-    assert b"llama3" in target.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("suffix", "magic"),
-    [
-        pytest.param("png", b"\x89PNG", marks=pytest.mark.slow),
-        ("svg", b"<?xml"),
-        pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
-    ],
-)
-def test_plot_writes_every_format_side_by_side(tmp_path: Path, suffix: str, magic: bytes) -> None:
-    target = tmp_path / f"a.{suffix}"
-    options = ["--d-model", "16", "--seq-len", "20", "--convention", "concat", "--convention", "mlx"]
-    assert main(["plot", "heatmap", *options, "-o", str(target)]) == 0
-    data = target.read_bytes()
-    assert data.startswith(magic)
-    if suffix == "svg":
-        assert b"concat" in data
-        assert b"mlx" in data
-
-
-def panels(picture: str, conventions: list[str]) -> list[Axes]:
-    draw_one = plot.drawings(20, 1000)[picture]
-    encodings = [fastpe.PositionalEncoding(16, convention=name) for name in conventions]
-    return list(plot._figure([functools.partial(draw_one, encoding) for encoding in encodings], (6.0, 3.6)).axes)
-
-
-@pytest.mark.parametrize("picture", plot.drawings(2, 10))
-def test_pictures_side_by_side_can_be_compared(picture: str) -> None:
-    *axes, last = panels(picture, ["vaswani", "fairseq", "mlx"])
-    if picture in ("heatmap", "similarity"):
-        # One bar of colours for all.
-        assert last.get_ylabel()
-        assert len({image.get_clim() for ax in axes for image in ax.images}) == 1
-    else:
-        axes.append(last)
-    assert len(axes) == 3
-    assert len({(ax.get_xlim(), ax.get_ylim()) for ax in axes}) == 1
-    # Two in a row; what the axes are is said at the left and at the bottom.
-    positions = [ax.get_subplotspec() for ax in axes]
-    assert [(at.rowspan.start, at.colspan.start) for at in positions if at] == [(0, 0), (0, 1), (1, 0)]
-    assert [bool(ax.get_xlabel()) for ax in axes] == [False, True, True]
-    assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, True]
-
-
-def test_the_limits_of_all_pictures_are_those_of_each() -> None:
-    ax, *_ = panels("heatmap", ["fairseq", "vaswani", "mlx"])
-    # fairseq counts from 2 to 21, the others from 0 to 19.
-    assert ax.get_ylim() == (21.5, -0.5)
-    assert ax.images[0].get_clim() == (-1, 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "named"),
-    [
-        (["heatmap"], 1, "-o"),
-        (["heatmap", "-o", "a.gif"], 1, "a.gif"),
-        (["heatmap", "-o", "a.png", "--convention", "x"], 1, "convention"),
-        (["flowers", "-o", "a.png"], 2, "flowers"),
-        (["rotary", "-o", "a.png"], 1, "--config"),
-        (["rotary", "--config", "missing.json", "-o", "a.png"], 1, "missing.json"),
-        (["rotary", "--config", "config.json", "--base", "5", "-o", "a.png"], 1, "--base"),
-        (["waves", "--config", "config.json", "-o", "a.png"], 1, "--config"),
-    ],
-)
-def test_plot_errors(
-    arguments: list[str],
-    exit_code: int,
-    named: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["plot", *arguments]) == exit_code
-    error = capsys.readouterr().err
-    assert named in error
-    assert error.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("variable", "value"), [("KITTY_WINDOW_ID", "1"), ("TERM_PROGRAM", "iTerm.app")])
-def test_inline_in_terminals_that_can(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "TERM"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(variable, value)
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stdout", terminal)
-    assert main(["plot", "waves"]) == 0
-    shown = terminal.getvalue()
-    parts = re.findall(r"\x1b_G[^;]*;(.*?)\x1b\\", shown) or re.findall(r"inline=1;size=\d+:(.*?)\x07", shown)
-    assert all(len(part) <= 4096 for part in parts) or variable == "TERM_PROGRAM"
-    assert base64.b64decode("".join(parts)).startswith(b"\x89PNG")
-
-
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(__import__("sys").modules, name, None)
-    assert main(["plot", "waves", "-o", "a.png"]) == 2
-    assert "pip install matplotlib" in capsys.readouterr().err
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ModuleNotFoundError, match="pip install matplotlib"):
         plotting.waves(fastpe.PositionalEncoding(8))
 
 
 REFUSED: Refused = {
-    (TypeError, "convention"): ["plotting.heatmap(convention='mlx')"],
-    (TypeError, "colourbar"): ["plotting.heatmap(encoding, colourbar=False)"],
     (TypeError, "encoding"): ["plotting.heatmap()", "plotting.heatmap(encoding.encode(9))"],
     (TypeError, "rope"): ["plotting.rotary_wavelengths()", "plotting.rotary_wavelengths(encoding)"],
-    (TypeError, "base"): ["plotting.rotary_wavelengths(base=5e5)"],
+    (ValueError, "dimensions"): [
+        "plotting.waves(encoding, dimensions=[0, 8])",
+        "plotting.waves(encoding, dimensions=[0] * 8)",
+    ],
+    (ValueError, "last_position"): ["plotting.float32_error(encoding, 9)"],
 }
 
 

@@ -21,6 +21,8 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
+from fastpe._rotary.config_keys import role_of
+from fastpe._rotary.config_models import ModelType, table
 
 from ..oracles.refusals import UNNAMED, naming
 from .conftest import Measured
@@ -89,6 +91,8 @@ MROPE_CLASSES: list[tuple[str, str, str, list[int], dict[str, Any]]] = [
     ("qwen3_5", "Qwen3_5TextRotaryEmbedding", "Qwen3_5TextConfig", [11, 11, 10], {}),
     ("qwen3_5_moe", "Qwen3_5MoeTextRotaryEmbedding", "Qwen3_5MoeTextConfig", [11, 11, 10], {}),
     ("cosmos3_edge", "Cosmos3EdgeTextRotaryEmbedding", "Cosmos3EdgeTextConfig", [24, 20, 20], {}),
+    ("hy_v4_vl", "HYV4VLRotaryEmbedding", "HYV4VLTextConfig", [12, 10, 10], {}),
+    ("qwen4_exp", "Qwen4ExpTextRotaryEmbedding", "Qwen4ExpTextConfig", [48, 40, 40], {}),
 ]
 POSITIONS = np.array([0, 1, 2, 3, 7, 63, 1000])
 
@@ -105,7 +109,8 @@ def made(folder: str, kind: str, config: str, **given: Any) -> tuple[Any, Any, A
     """The module, its configuration, and the object that makes its tables."""
     module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
     configuration = importlib.import_module(f"transformers.models.{folder}.configuration_{folder}")
-    chosen = getattr(configuration, config)(**given)
+    kind_of_config = getattr(configuration, config, None) or getattr(importlib.import_module("transformers"), config)
+    chosen = kind_of_config(**given)
     return module, chosen, getattr(module, kind)(chosen)
 
 
@@ -173,6 +178,11 @@ def compare_rotation(
     assert (np.abs(ours.astype(np.float64) - expected) <= allowed).all(), name
 
 
+def required(model_type: str) -> dict[str, Any]:
+    """The values of keys without which a model of this type is not rotated."""
+    return {key: words[0] for key, words in table()["models"][model_type].get("requires", {}).items()}
+
+
 def base_of(config: Any, layer_type: str | None) -> float:
     rope = getattr(config, "rope_parameters", None) or {"rope_theta": config.rope_theta}
     base: float = (rope if layer_type is None else rope[layer_type])["rope_theta"]
@@ -192,8 +202,9 @@ def arrays(result: Any) -> tuple[Array, ...]:
 
 
 def test_the_list_has_every_class() -> None:
-    assert len(CLASSES) == 172
-    assert len({row[:2] for row in CLASSES}) == 156
+    assert len(CLASSES) == len({*CLASSES})
+    covered = {row["model_type"] for row in STORED} | {row[2] for row in (*OTHER_CLASSES, *MROPE_CLASSES)}
+    assert len(covered) >= 200
 
 
 @pytest.mark.parametrize("stored", STORED, ids=lambda row: f"{row['kind']}-{row['layer_type']}")
@@ -216,12 +227,44 @@ def test_default_configuration(folder: str, kind: str, config: str, layer_type: 
     tool()
     module, chosen, rotary = made(folder, kind, config)
     theirs = arrays(rotary(torch.zeros(1), ids(), **({} if layer_type is None else {"layer_type": layer_type})))
-    rope = fastpe.RotaryEmbedding.from_config(json.loads(chosen.to_json_string(use_diff=False)), layer_type=layer_type)
+    written = {**json.loads(chosen.to_json_string(use_diff=False)), **required(chosen.model_type)}
+    rope = fastpe.RotaryEmbedding.from_config(written, layer_type=layer_type)
     bounds = table_bounds(rope, POSITIONS, base_of(chosen, layer_type))
     compare_tables(measured, kind, rope, theirs, bounds)
     compare_rotation(kind, rope, module, chosen, theirs, bounds)
     # The data has the same defaults.
-    assert fastpe.RotaryEmbedding.from_config({"model_type": chosen.model_type}, layer_type=layer_type) == rope
+    written = {"model_type": chosen.model_type, **required(chosen.model_type)}
+    assert fastpe.RotaryEmbedding.from_config(written, layer_type=layer_type) == rope
+
+
+def test_every_model_type_is_known() -> None:
+    """A newer release may have types that no table has: ``python tools/rotary_models.py`` measures them."""
+    assert not tool().unknown_types(table())
+
+
+# Keys of classes that their modules do not read: a file whose value says something else is refused.
+REFUSED_KEYS = {
+    *(("deepseek_ocr2_text", "head_dim"), ("unlimited_ocr_text", "head_dim"), ("dots3_note_audio_encoder", "head_dim")),
+    *(("zamba2", "head_dim"), ("longcat_flash", "qk_rope_head_dim"), ("minimax_m3_vl_text", "rotary_dim")),
+    ("molmo2_text", "rope_scaling_layers"),
+}
+
+
+def test_every_key_of_every_class_is_read_or_listed() -> None:
+    """A newer release may have keys that speak of rotation, and that nobody has looked at."""
+    found = set()
+    for model_type, kind in tool().configurations().items():
+        data = table()["models"].get(model_type)
+        read = ModelType(**data).read_keys() if data else {"rope_parameters", "rope_scaling"}
+        if data or model_type in table()["parts"]:
+            own = {*kind.__dataclass_fields__, *kind.attribute_map} - {*inherited_keys()}
+            found |= {(model_type, key) for key in own - read if role_of(key)}
+    assert found == REFUSED_KEYS
+
+
+def inherited_keys() -> list[str]:
+    """Keys of every configuration."""
+    return list(importlib.import_module("transformers").PretrainedConfig.__dataclass_fields__)
 
 
 # Keys that a file may have, and what they would be in it.
@@ -278,7 +321,7 @@ def test_other_configurations(folder: str, kind: str, config: str, layer_type: s
         if 2 in given.values() or is_known_to_differ(usual.model_type, keys):
             continue  # it has no such key
         given = {usual.attribute_map.get(key, key): value for key, value in given.items()}
-        written = {"model_type": usual.model_type, **given}
+        written = {"model_type": usual.model_type, **required(usual.model_type), **given}
         made_there = their_tables(folder, kind, config, layer_type, given)
         if made_there is None:
             continue

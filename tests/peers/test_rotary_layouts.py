@@ -241,6 +241,14 @@ VISION = {
     "exaone4_5": "Exaone4_5_VisionRotaryEmbedding",
     "paddleocr_vl": "PaddleOCRVisionRotaryEmbedding",
     "video_llama_3": "VideoLlama3VisionRotaryEmbedding",
+    "cohere_compass": "CohereCompassVisionRotaryEmbedding",
+    "dots3_note": "Dots3NoteVisionRotaryEmbedding",
+    "glm5_next": "Glm5NextVisionRotaryEmbedding",
+    "lfm3_vl": "Lfm3VlVisionRotaryEmbedding",
+    "mlcd": "MLCDRotaryEmbedding",
+    "muse_glimmer": "MuseGlimmerVisionRotaryEmbedding",
+    "muse_spark": "MuseSparkVisionRotaryEmbedding",
+    "qwen4_exp": "Qwen4ExpVisionRotaryEmbedding",
 }
 
 
@@ -263,6 +271,29 @@ def test_vision_with_merge_blocks(model: str, measured: Measured) -> None:
         measured,
         f"transformers {model} vision",
     )
+
+
+# What models.json says of the order of their coordinates.
+SWAPPED = {
+    "step3p7": ("qwen2_vl_vision", "Step3p7VisionRotaryEmbedding"),
+    "inkling2": ("sam2", "Inkling2VisionRotaryEmbedding"),
+}
+
+
+@pytest.mark.parametrize("model", SWAPPED)
+def test_vision_whose_width_comes_first(model: str) -> None:
+    torch, module = imported("torch"), modeling(model)
+    layout, kind = SWAPPED[model]
+    ids = np.array([(h, w) for h in range(5) for w in range(7)])
+    config = types.SimpleNamespace(head_dim=80, rope_parameters={"rope_type": "axial", "rope_theta": 10000.0})
+    cos, sin = getattr(module, kind)(config)(torch.zeros(1), torch.from_numpy(ids))
+    swapped = np.ascontiguousarray(ids[:, ::-1])
+    for our, their in zip(fastpe.rotary_layouts[layout].tables(swapped, 80), (cos, sin), strict=True):
+        np.testing.assert_allclose(our, their, rtol=0, atol=2.0**-21)
+    x = np.random.default_rng(1).standard_normal((1, 2, len(ids), 80)).astype(np.float32)
+    rows = torch.from_numpy(x[0]).transpose(0, 1)
+    theirs = module.apply_rotary_pos_emb_vision(rows, rows, cos, sin)[0].transpose(0, 1)[None]
+    np.testing.assert_allclose(fastpe.rotary_layouts[layout].rotate(x, positions=swapped), theirs, rtol=0, atol=1e-5)
 
 
 def test_blocks_of_another_size() -> None:

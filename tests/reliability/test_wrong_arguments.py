@@ -34,6 +34,7 @@ CALLS: dict[str, dict[str, str]] = {
     "enc.embed": {"ids": "ids", "table": "table"},
     "enc.shift": {"pe": "x", "k": "3"},
     "enc.warm_up": {},
+    "fastpe.PositionalEncoding.from_config": {"config": "{'model_type': 'whisper'}"},
     "fastpe.RotaryEmbedding": {"rotary_dim": "8", "interleaved": "False"},
     "fastpe.RotaryEmbedding.from_config": {"config": "{'model_type': 'llama', 'head_dim': 8}"},
     "rope.rotate_": {"x": "x"},
@@ -86,7 +87,7 @@ def test_every_public_function_is_here() -> None:
     for name in ("enc", "rope", "layout"):
         methods = {each for each in dir(names()[name]) if not each.startswith("_")}
         methods = {f"{name}.{each}" for each in methods if callable(getattr(names()[name], each))}
-        assert methods - {"rope.from_config", "layout.positions"} <= set(CALLS)
+        assert methods - {"enc.from_config", "rope.from_config", "layout.positions"} <= set(CALLS)
 
 
 @pytest.mark.parametrize("function", CALLS)

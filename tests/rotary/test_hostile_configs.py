@@ -22,10 +22,28 @@ _itself["x"] = _itself
 _values = [_huge, -_huge, float("nan"), float("inf"), -1, 0, 2**63, "8", [1, "a"], {"a": 1}, True, [_huge] * 4, b"x"]
 _outer = ["rope_theta", "rope_scaling", "rope_parameters", "head_dim", "hidden_size", "num_attention_heads"]
 _outer += ["partial_rotary_factor", "rotary_dim", "layer_types", "per_layer_config", "max_position_embeddings"]
+_outer += [
+    "rotary_emb_base",
+    "rotary_pct",
+    "qk_rope_head_dim",
+    "rope_ratio",
+    "yarn",
+    "rope_params",
+    "use_rope",
+    "alibi",
+]
+_outer += [
+    "num_hidden_layers",
+    "text_config",
+    "rope_interleave",
+    "position_embedding_type",
+    "swa_rope_theta",
+    "model_type",
+]
 _inner = ["factor", "low_freq_factor", "beta_fast", "mscale", "attention_factor", "short_factor", "long_factor"]
 _inner += ["original_max_position_embeddings", "mrope_section", "alpha", "rope_theta", "partial_rotary_factor"]
 _scalings = ["linear", "dynamic", "yarn", "longrope", "llama3", "default", "proportional"]
-_types = ["llama", "qwen2_vl", "gemma3_text", "phi3", "deepseek_v3", "unknown"]
+_types = ["llama", "qwen2_vl", "gemma3_text", "phi3", "deepseek_v3", "nomic_bert", "granite_swa", "unknown"]
 
 
 def _read(config: Any, **options: Any) -> None:
@@ -42,6 +60,31 @@ def test_no_value_of_a_key_raises_another_error(model_type: str) -> None:
     for scaling, key, value in itertools.product(_scalings, _inner, _values):
         written = {"rope_type": scaling, "factor": 2.0, "original_max_position_embeddings": 1024, key: value}
         _read({**config, "rope_scaling": written}, interleaved=False, seq_len=100)
+
+
+@pytest.mark.parametrize("argument", ["base", "scaling", "rotary_dim", "seq_len", "interleaved", "layer_type", "axes"])
+def test_no_value_of_an_argument_raises_another_error(argument: str) -> None:
+    for model_type, value in itertools.product(_types, [*_values, _itself]):
+        config = {"model_type": model_type, "hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e4}
+        _read(config, **{"interleaved": False, argument: value})
+
+
+@pytest.mark.parametrize("model_type", ["m2m_100", "marian", "timesfm", "musicgen", "xlm", "trocr", "unknown"])
+def test_no_value_of_a_sinusoidal_config_raises_another_error(model_type: str) -> None:
+    keys = [
+        "d_model",
+        "hidden_size",
+        "emb_dim",
+        "pad_token_id",
+        "scale_embedding",
+        "min_timescale",
+        "max_timescale",
+        "decoder",
+    ]
+    keys += ["sinusoidal_embeddings", "use_learned_position_embeddings", "model_type", "text_config"]
+    for key, value in itertools.product(keys, [*_values, _itself]):
+        with contextlib.suppress(TypeError, ValueError):
+            fastpe.PositionalEncoding.from_config({"model_type": model_type, key: value})
 
 
 @pytest.mark.parametrize("key", ["text_config", "thinker_config", "rope_scaling"])

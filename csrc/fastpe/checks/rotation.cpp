@@ -116,6 +116,12 @@ RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const RowArguments& argume
                    {"at least ", rules.rotary_dim, ", those that are rotated"},
                    {"pass wider heads, or ", rules.narrower});
     }
+    if (rules.head_dim != 0 && array.last() != rules.head_dim && array.last() != rules.rotary_dim) {
+      const std::string part =
+          rules.head_dim == rules.rotary_dim ? "" : joined({", or ", rules.rotary_dim, " of its part"});
+      refuse_value(array.name, {"has ", array.last(), " columns"}, {rules.head_dim, " of a head", part},
+                   {"pass heads, such as ", array.name, ".reshape(.., heads, ", rules.head_dim, ") with seq_axis=-3"});
+    }
     if (&array == &x()) {
       extent_ = extent_of_array(array);
     } else {

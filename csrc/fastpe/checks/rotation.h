@@ -18,8 +18,9 @@ class RotatedArrays {
     std::int64_t rotary_dim;
     const std::int64_t* seq_axis;  // null where it was not given
     bool in_place;
-    int coordinate_count;  // of each position; 0: it is one number
-    const char* narrower;  // what to do about heads that are narrower
+    int coordinate_count;       // of each position; 0: it is one number
+    const char* narrower;       // what to do about heads that are narrower
+    std::int64_t head_dim = 0;  // columns of a head; 0: not known
   };
   // Checks everything that does not depend on positions. The first array is x. The caller owns the views.
   RotatedArrays(Slice<ArrayView> arrays, const RowArguments& arguments, const Rules& rules);

@@ -71,6 +71,10 @@ void set_values(Positions& p, const ArrayView& array, int seq_axis, int coordina
 
 }  // namespace
 
+void refuse_both(const char* a_name, const char* b_name) {
+  refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
+}
+
 Extent extent_of(const ArrayView& array, int seq_axis) {
   const bool has_batch = array.axes > (seq_axis < 0 ? 1 : 2);
   return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, seq_axis < 0 ? 1 : array.shape[seq_axis], has_batch};

@@ -16,6 +16,9 @@ struct RowArguments {
   ArrayView offsets, positions, mask, lengths, cu_seqlens;
 };
 
+// Of two that exclude each other.
+[[noreturn]] void refuse_both(const char* a_name, const char* b_name);
+
 struct Placement {
   Positions positions;
   Validity validity;

@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line.
-
-`run` is one run of the program, `app` declares the commands and their options, `commands` has what each of them does, and
-`files` the formats that they read and write.
-"""
+"""The command line: `run` is one run, `app` has the commands, `commands` what they do, `files` what they read and write."""

@@ -5,151 +5,102 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
 import typer
 
-from fastpe._arguments import nearest
 from fastpe._cli.app import app
-from fastpe._cli.errors import CommandError, MissingLibrary, WrongUsage, printable, with_options
+from fastpe._cli.messages import CommandError, say
 
-# Click's own class has no public name in typer.
+# Typer shows no public name of this class.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
-
-class _Terminated(BaseException):
-    """Another process wants this one to end."""
+# Arguments of the library whose options have other names.
+_renamed = {"rotary_dim": "dim", "num_threads": "threads"}
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run the application; every expected failure becomes one line and an exit code."""
-    if sys.stderr is None:
-        # If it is closed, print() would write to standard output, which may be data.
+    if sys.stderr is None:  # if it is closed, print() would write to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    if sys.stdout is None:
-        # A descriptor that can only be read makes a command that prints something fail, instead of losing it.
-        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: SIM115
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    message, code = "", 1
+    ended: list[int] = []
     try:
-        with _termination_as_exception(), _warnings_in_one_line():
-            result = app(args=None if arguments is None else list(arguments), prog_name="fastpe", standalone_mode=False)
-            # A failure to write what is still in the buffer is reported here: later it would have no exit code of ours.
-            sys.stdout.flush()
-    except _UsageError as error:
-        return _fail(_usage_message(error, sys.argv[1:] if arguments is None else arguments), 2)
+        with _termination_as_interruption(ended), warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+            result = app(args=words, prog_name="fastpe", standalone_mode=False)
+            if sys.stdout is not None:  # a failure to write the rest would have no exit code of ours later
+                sys.stdout.flush()
+        if result == 130:  # typer's own answer to Ctrl-C
+            raise KeyboardInterrupt
+        code = result or 0
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("fastpe: interrupted", 130)
-    except _Terminated as end:
-        return _fail("fastpe: terminated", 128 + int(end.args[0]))
+        message, code = ("terminated", 128 + ended[0]) if ended else ("interrupted", 130)
     except (BrokenPipeError, SystemExit) as error:
         # Typer and rich answer with SystemExit to a reader that left.
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise
-        # The reader has what it wants; there is no reason to say anything.
-        _discard_output()
-        return 141
-    except MemoryError as error:
-        return _fail(f"fastpe: not enough memory: {error}" if str(error) else "fastpe: not enough memory", 1)
-    except OSError as error:
-        _discard_output()
-        reason = error.strerror or with_options(error)
-        return _fail(f"fastpe: {error.filename}: {reason}" if error.filename else f"fastpe: {reason}", 1)
-    except (MissingLibrary, WrongUsage) as error:
-        return _fail(f"fastpe: {error}", 2)
+        code = 141
+    except _UsageError as error:
+        context = getattr(error, "ctx", None)
+        text = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+        message, code = f"error: {text}; see {context.command_path if context else 'fastpe'} --help", 2
     except CommandError as error:
-        return _fail(f"fastpe: {error}", 1)
-    except (ValueError, TypeError) as error:
-        return _fail(f"fastpe: {with_options(error)}", 1)
-    if result == 130:
-        # Typer's own answer to Ctrl-C.
-        return _fail("fastpe: interrupted", 130)
-    return result if isinstance(result, int) else 0
+        message, code = f"error: {error}", error.exit_code
+    except MemoryError as error:
+        message = f"error: not enough memory; {error or 'use less'}"
+    except OSError as error:
+        reason = error.strerror or _with_option(error, words)
+        message = f"error: {error.filename}: {reason}" if error.filename else f"error: {reason}"
+    except (ValueError, TypeError, OverflowError) as error:
+        message = f"error: {_with_option(error, words)}"
+    if code:
+        _discard_output()
+    if message:
+        say(message)
+    return code
 
 
-def _usage_message(error: Exception, arguments: Sequence[str]) -> str:
-    """What typer found wrong, with a suggestion where there is one."""
-    commands = {command.name: command for command in typer.main.get_group(app).commands.values()}
-    context = getattr(error, "ctx", None)
-    # Not every error of typer says where it happened.
-    name = context.info_name if context and context.parent else next(iter(arguments), None)
-    command = f"fastpe {name}" if name in commands else "fastpe"
-    message = error.format_message().rstrip(".").replace(". Did you mean", "; did you mean")  # type: ignore[attr-defined]
-    if (option := getattr(error, "option_name", None)) and message.startswith("No such option"):
-        message = f"No such option: {option}{_option_hint(option, name, commands)}"
-    elif message.startswith("No such command") and os.path.exists(arguments[0]):
-        message = f"No such command '{arguments[0]}'; did you mean fastpe add {shlex.quote(arguments[0])}?"
-    separator = " See" if message.endswith("?") else "; see"
-    return f"{command}: {message}{separator} {command} --help"
-
-
-def _option_hint(option: str, name: str | None, commands: Mapping[str | None, Any]) -> str:
-    """The option of a command that is probably meant, or the commands that have this one."""
-    options = {
-        command: {
-            each.removeprefix("--"): each
-            for parameter in commands[command].params
-            for each in parameter.opts
-            if each.startswith("-")
-        }
-        for command in commands
-    }
-    if name not in commands:
-        having = ", ".join(str(command) for command, known in options.items() if option.removeprefix("--") in known)
-        return f"; it is an option of {having}, and stands behind the command" if having else ""
-    word = option.lstrip("-")
-    meant = nearest(word, options[name])
-    return f"; did you mean '{options[name][meant]}'?" if meant else ""
+def _with_option(error: Exception, words: Sequence[str]) -> str:
+    """What the library says, with the option of this command in place of the argument that it sets."""
+    sentence, argument = str(error), getattr(error, "_fields", {}).get("argument") or ""
+    option = f"--{_renamed.get(argument, argument).replace('_', '-')}"
+    command = typer.main.get_group(app).commands.get(words[0]) if words else None
+    has_option = command and any(option in parameter.opts for parameter in command.params)
+    return option + sentence.removeprefix(argument) if has_option and sentence.startswith(argument) else sentence
 
 
 def _discard_output() -> None:
     """Drop what standard output holds and cannot write: the interpreter would try again, and complain, when it ends."""
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        return
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    with contextlib.suppress(AttributeError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
-def _warnings_in_one_line() -> Iterator[None]:
-    """Show a library's warnings as this program's own, since they may hold names of files."""
+def _termination_as_interruption(ended: list[int]) -> Iterator[None]:
+    """Let unfinished files be removed. Only the main thread can set a handler; what nohup switched off stays off."""
 
-    def show(message: Warning | str, *_: object, **__: object) -> None:
-        print(printable(f"fastpe: warning: {message}"), file=sys.stderr)
+    def stop(number: int, frame: FrameType | None) -> None:
+        ended.append(number)
+        handler = signal.getsignal(signal.SIGINT)  # asyncio has one of its own, which ends its tasks first
+        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
-
-
-@contextlib.contextmanager
-def _termination_as_exception() -> Iterator[None]:
-    # The exception lets unfinished files be removed. Only the main thread can set a handler.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, _: object) -> None:
-        raise _Terminated(number)
-
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    previous = {number: signal.getsignal(number) for number in signals}
-    for number in signals:
-        # What nohup has switched off stays off.
-        if previous[number] == signal.SIG_DFL:
-            signal.signal(number, stop)
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if is_main and hasattr(signal, name)]
+    numbers = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _fail(message: str, exit_code: int) -> int:
-    print(printable(message), file=sys.stderr)
-    return exit_code
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)

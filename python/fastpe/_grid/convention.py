@@ -63,7 +63,7 @@ class GridConvention(Preset):
     hf2d: axis 0 (sin | cos), axis 1 (sin | cos); w_k = 10000^(-k / n), n per axis
         coordinates from 0
         serves: transformers build_2d_sinusoidal_position_embedding (RT-DETR, D-FINE)
-        source: huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.23
+        source: huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.24
     """
 
     name: str
@@ -190,9 +190,3 @@ class GridConvention(Preset):
             f"{', divided by the last' if self.normalize else ''}"
             f"{'; the input, if included, comes last' if self.input_last else ''}"
         )
-
-    def __str__(self) -> str:
-        """Describe the order of the columns, the systems it serves and its source."""
-        from fastpe._grid.presets import grid_conventions  # a file that needs this one
-
-        return self._described(grid_conventions)

@@ -36,7 +36,7 @@ grid_conventions = Registry(
             _concat,
             axis_order=(0, 1),
             serves=("transformers build_2d_sinusoidal_position_embedding (RT-DETR, D-FINE)",),
-            source="huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.23",
+            source="huggingface/transformers:models/rt_detr/modeling_rt_detr.py, version 5.24",
         ),
         GridConvention(
             "diffusers3d",
@@ -123,5 +123,6 @@ grid_conventions = Registry(
             source="facebookresearch/pytorch3d:pytorch3d/renderer/implicit/harmonic_embedding.py @176912d9",
         ),
     ),
-    others="a convention of grids, for fastpe.encode_grid and encode_coordinates",
+    word="convention",
+    call="fastpe.encode_grid or encode_coordinates with convention=NAME",
 )

@@ -1,69 +1,90 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The call that makes a table: evaluated, compared with the table, and only then given."""
+"""What `identify` answers: a call, how far the table is from what it makes, and what else is known."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fastpe._grid.convention import GridConvention
-from fastpe._identify.readings import Array, excess, rows_off
+from fastpe._registry import Preset
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._sinusoid.convention import Convention
 
+Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.intp]
+
+# The rows that a candidate must make before all are compared, and the values that are compared at a time.
+_sample_rows = 48
+_block_values = 1 << 20
+
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
-    """What fits the rows that were searched, and has yet to be compared with all of them.
+class Call:
+    """A function or method of the package, its arguments, and the methods that are called on its result."""
 
-    Attributes
-    ----------
-    title : str
-        What the table is.
-    code : str
-        The call.
-    given : tuple of ndarray
-        The arrays that the call should make.
-    allowed : tuple of ndarray
-        How far each may be off, broadcast.
-    made_by : Convention, GridConvention or RotaryEmbedding
-        What the call calls with.
-    equivalents, notes : tuple of str
-        As in `Identification`.
-    skipped : int
-        How many rows of the table come before those of the call. The first note says why.
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+    then: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+    def __str__(self) -> str:
+        """The call as its reader writes it, who has imported fastpe."""
+        owner = getattr(self.function, "__self__", None)
+        given = [*map(_shown, self.arguments), *(f"{name}={_shown(value)}" for name, value in self.keywords.items())]
+        text = f"fastpe.{owner!r}." if isinstance(owner, RotaryEmbedding) else "fastpe."
+        text += f"{self.function.__name__}({', '.join(given)})"
+        for method, arguments in self.then:
+            shown = ", ".join(map(repr, arguments)).replace("slice(None, None, -1)", "::-1")
+            text += f"[{shown}]" if method == "__getitem__" else f".{method}({shown})"
+        return text
+
+
+def _shown(value: Any) -> str:
+    return f"fastpe.{value!r}" if isinstance(value, Preset) else repr(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """A call that may make the arrays that were given.
+
+    `expected` calls its function for some rows of them, and says how far each value may be off. `made_by` is what the call
+    calls with, and the rest is as in `Identification`.
     """
 
     title: str
-    code: str
-    given: tuple[Array, ...]
-    allowed: tuple[Array, ...]
+    call: Call
     made_by: Convention | GridConvention | RotaryEmbedding
+    given: Sequence[Array]
+    expected: Callable[[Rows], Sequence[tuple[Array, Array]]]
     equivalents: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    skipped: int = 0
 
-    def wrong_rows(self) -> list[int]:
-        """Indices along the table's first axis, of rows that the call does not make."""
-        made = evaluated(self.code)
-        arrays = made if isinstance(made, tuple) else (made,)
-        rows = set().union(*map(rows_off, self.given, arrays, self.allowed))
-        return sorted(self.skipped + row for row in rows)
+    def fits(self, rows: Rows) -> bool:
+        """Whether the call makes some of these rows, from all over the table."""
+        return self.difference(rows[np.linspace(0, len(rows) - 1, _sample_rows).astype(np.intp)]) is not None
 
-    def tried(self) -> tuple[float, float, float]:
-        """`excess` of what the call makes."""
-        made = evaluated(self.code)
-        arrays = made if isinstance(made, tuple) else (made,)
-        return max(map(excess, self.given, arrays, self.allowed))
+    def difference(self, rows: Rows) -> tuple[float, float] | None:
+        """The largest difference in these rows, and the largest one that is allowed; None if one is not allowed."""
+        largest = most = 0.0
+        step = max(1, _block_values // self.given[0][0].size)
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step]
+            for given, (made, allowed) in zip(self.given, self.expected(block), strict=True):
+                off = np.abs(given[block].astype(np.result_type(given, np.float64)) - made)
+                if not (off <= allowed).all():
+                    return None
+                largest, most = max(largest, float(off.max())), max(most, float(allowed.max()))
+        return largest, most
 
 
-def evaluated(code: str) -> Any:
-    """The result of a call that was written here, with the names that its reader has imported."""
-    import fastpe  # which imports this file
-
-    return eval(code, {"fastpe": fastpe, "np": np, "dataclasses": dataclasses})
+def nonzero(given: Sequence[Array]) -> Rows:
+    """The rows that are compared: those that are not entirely zero."""
+    return np.flatnonzero(np.any([array.any(axis=tuple(range(1, array.ndim))) for array in given], axis=0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,13 +94,12 @@ class Identification:
     Attributes
     ----------
     matches : bool
-        Whether anything known makes the table. If not, `code` is empty, and `notes` say what is near, if anything is, and
-        which call uses the table as it is.
+        Whether anything known makes the table.
     title : str
         What the table is, in a few words.
     code : str
-        The call that makes the table. If the table starts with padding or class tokens, it makes the rows that tokens
-        read. `identify` has evaluated it and compared all values.
+        The call that makes the table; empty if nothing known does. If the table starts with padding or class tokens, it
+        makes the rows that tokens read. `identify` has compared all values.
     convention : Convention, GridConvention or None
         The preset with the numbers of the table, which can be passed as ``convention=``; None for a rotary embedding
         and for an unknown table.
@@ -89,14 +109,14 @@ class Identification:
         The table's last extent, and the number of its rows or cells.
     largest_difference : float
         The largest difference between the table and what the call makes, over all rows that are not entirely zero;
-        infinite for an unknown table that nothing comes near.
+        infinite for an unknown table.
     tolerance : float
         The largest difference that rounding may cause: that of the entries, and that of angles in float32 at the
         largest position. For slow frequencies, less is allowed.
     zero_rows : tuple of int
         Rows that are entirely zero, such as those of a padding index or a class token. They were not compared.
     equivalents : tuple of str
-        Other presets that give the same table at this width, with no more fields changed.
+        Other presets that give the same table at this width and length.
     notes : tuple of str
         Sentences that say what else is known.
     first_position : int or None
@@ -117,37 +137,17 @@ class Identification:
     zero_rows: tuple[int, ...] = ()
     equivalents: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    first_position: int | None = None
+    base: float | None = None
+    freq_scale: float | None = None
+    alpha: float | None = None
 
     def __bool__(self) -> bool:
         """Whether something matches."""
         return self.matches
 
-    @property
-    def _axis(self) -> Convention | None:
-        return self.convention.axis if isinstance(self.convention, GridConvention) else self.convention
-
-    @property
-    def first_position(self) -> int | None:
-        """The first position of the convention."""
-        return self._axis.first_position if self._axis else None
-
-    @property
-    def base(self) -> float | None:
-        """The base of the convention."""
-        return self._axis.base if self._axis else None
-
-    @property
-    def freq_scale(self) -> float | None:
-        """The factor of the convention's frequencies."""
-        return self._axis.freq_scale if self._axis else None
-
-    @property
-    def alpha(self) -> float | None:
-        """The `alpha` of the convention, as a number."""
-        return self._axis.output_scale(self.d_model) if self._axis else None
-
     def __str__(self) -> str:
         if not self.matches:
-            return "\n    ".join(["no known convention", *self.notes])
+            return "\n    ".join([self.title, *self.notes])
         difference = f"largest difference {self.largest_difference:.2g}; rounding may cause up to {self.tolerance:.2g}"
         return "\n    ".join([f"{self.title}: {difference}", self.code, *self.notes])

@@ -5,29 +5,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._grid.convention import GridConvention
 from fastpe._identify import grids, rotary, sequences
-from fastpe._identify.answer import Answer, Identification
-from fastpe._identify.near import Candidate, nearest
-from fastpe._identify.readings import Array, checked, excess, left_at_zero, stored_as, untyped_bfloat16
+from fastpe._identify.answer import Array, Identification, Match, nonzero
+from fastpe._identify.numbers import stored_as
 from fastpe._rotary.embedding import RotaryEmbedding
 
-# No tokenizer has a padding index beyond this.
+# Tokenizers have no padding index beyond this.
 _largest_padding_index = 7
-# The share of equal values from which on halves are taken for the same.
-_mostly = 0.8
-# What a table is good for that nothing known makes.
-_table_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
-_tables_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
-_not_turned = (
-    "table or sin is zero in each row, as at position 0, which is the same in every embedding: give other rows, too"
-)
-_swapped = "table has the sines and sin has the cosines: give them the other way round"
-_transposed = "table has positions as columns, and table.T is made by "
+_zero_rows_shown = 5
+# Tables have no more columns than these.
+_widest = 1 << 14
+_block_values = 1 << 20
+_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
+_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
 
 
 def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identification:
@@ -36,12 +33,11 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     Parameters
     ----------
     table : array_like
-        Encodings, of any real dtype: ``[L, d_model]``, one row per position; the cells of a grid of two axes or more, as
-        ``[H, W, d_model]``, ``[d_model, H, W]`` or one after the other, behind class tokens or not; or one array with
-        the cosines and sines of a rotary embedding, in any form of `RotaryEmbedding.tables`, complex numbers too. Axes
-        of length 1 are ignored.
+        Encodings, of any real dtype: ``[L, d_model]``, one row per position, or transposed; the cells of a grid of two or
+        three axes, as ``[H, W, d_model]``, ``[d_model, H, W]`` or one after the other, behind class tokens or not; or one
+        array of a rotary embedding, in any form of `RotaryEmbedding.tables` except angles. Axes of length 1 are ignored.
     sin : array_like, optional
-        The sines, if `table` has the cosines of a rotary embedding alone.
+        The sines, if `table` has the cosines of a rotary embedding only.
 
     Returns
     -------
@@ -55,19 +51,16 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         For an array that has less than two axes, is empty, is entirely zero or is not finite, and a `sin` of another
         shape or equal to `table`.
     TypeError
-        For an argument that holds no numbers, or holds several arrays.
+        For an argument that is not an array of numbers.
 
     Notes
     -----
     Every preset of `fastpe.conventions` and `fastpe.grid_conventions` is tried, first as it is, then with the base,
-    frequency scale, first position and amplitude that the table's own phases say. Rows may count downwards. For a
-    rotary embedding, the frequencies are measured, and scalings that give them are tried. The call is evaluated and
-    compared with the whole table before it is given.
+    frequency scale, first position and amplitude that the table's own phases say, as far as they are numbers that people
+    choose. Of rotary embeddings, those without scaling and with "linear" and "llama3" are known. All rows are compared
+    with what the call makes before it is given, except those that are zero.
 
-    Presets that a narrow or short table cannot tell apart are in `Identification.equivalents`.
-
-    If no call makes the table, but a preset as it is, or a rotary embedding without scaling or with a linear one, comes
-    close to it, the notes name the nearest one and the largest difference.
+    Presets that a narrow or short table does not tell apart are in `Identification.equivalents`.
 
     Examples
     --------
@@ -78,238 +71,113 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     >>> print(fastpe.identify(fastpe.encode_grid((14, 14), 768, convention="mae2d", class_tokens=1)))
     grid mae2d: largest difference 0; rounding may cause up to 3.4e-06
         fastpe.encode_grid((14, 14), 768, convention='mae2d', class_tokens=1)
-        its first row is zero, as for class tokens
+        rows that are zero: 0
     >>> cos, sin = fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)
     >>> fastpe.identify(cos, sin).code
     'fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)'
     """
-    array = checked("table", table)
-    bits = _bits_of_bfloat16(table)
+    array = _checked("table", table)
+    given = [array]
     if sin is not None:
-        sines = checked("sin", sin)
-        if sines.shape != array.shape:
-            raise ValueError(f"sin has shape {list(sines.shape)}, expected {list(array.shape)}, as table has")
-        if np.array_equal(array, sines):
-            raise ValueError(
-                "both arrays are equal, expected cosines, and the sines that go with them; give an array that has both alone"
-            )
-        # Rows of position 0 and rows left at zero have equal halves in every form.
-        turned = array.any(axis=-1) & sines.any(axis=-1)
-        as_they_are = _tables_as_they_are
-        if not turned.any():
-            as_they_are = _not_turned
-        elif _is_tiled(array[turned]) and _is_tiled(sines[turned]):
-            as_they_are += f", once they are cut to [:, :{array.shape[-1] // 2}]"
-        elif _is_repeated(array[turned]) and _is_repeated(sines[turned]):
-            as_they_are += ", once they are cut to [:, ::2], with np.ascontiguousarray"
-        found = _first_that_holds(
-            rotary.pairs(array, sines), rotary.near_pairs(array, sines), array, _as_given(table), (*bits, as_they_are)
-        )
-        if found.matches or not _first_that_holds(rotary.pairs(sines, array), iter(()), sines, (), ()).matches:
-            return found
-        return dataclasses.replace(found, notes=(_swapped,))
-    if not array.any():
+        given.append(_checked("sin", sin))
+        if given[1].shape != array.shape:
+            raise ValueError(f"sin has shape {list(given[1].shape)}, expected {list(array.shape)}, as table has")
+        if np.array_equal(array, given[1]):
+            raise ValueError("sin holds the same values as table, expected sines; leave it out if table has both")
+    elif not array.any():
         raise ValueError("table is entirely zero, expected encodings")
-    as_it_is = () if array.dtype.kind == "c" else (_table_as_it_is,)
-    hints = (*bits, *_equal_sequences(array), *rotary.hints(array), *as_it_is)
-    found = _first_that_holds(_answers(array), _candidates(array), array, _as_given(table), hints)
-    if found.matches or array.ndim != 2 or array.dtype.kind == "c":
-        return found
-    turned = np.ascontiguousarray(array.T)
-    other = _first_that_holds(_sequences(turned), iter(()), turned, (), ())
-    return dataclasses.replace(found, notes=(_transposed + other.code,)) if other.matches else found
-
-
-def _bits_of_bfloat16(table: npt.ArrayLike) -> tuple[str, ...]:
-    """A note for integers of two bytes, which torch views bfloat16 as."""
-    dtype = np.asarray(table).dtype
-    is_short = dtype.kind in "iu" and dtype.itemsize == 2
-    return ("if its integers are the bits of bfloat16, give table.view(ml_dtypes.bfloat16)",) if is_short else ()
-
-
-def _as_given(table: npt.ArrayLike) -> tuple[str, ...]:
-    """Notes about what the call makes otherwise than the table: axes of length 1, and another dtype."""
-    array = np.asarray(table)
-    notes = []
-    if array.ndim > 2 and 1 in array.shape[:-1]:
-        notes.append(f"the table has shape {list(array.shape)}, and the call makes it without axes of length 1")
-    if array.dtype.name in ("float64", "float16", "bfloat16"):
-        notes.append(f"the table has dtype {array.dtype.name}, which the call makes if it is given as dtype=")
-    if array.dtype == untyped_bfloat16:
-        notes.append("the table was read as bfloat16, which the call makes if it is given as dtype=")
-    if array.dtype.kind in "iu":
-        notes.append(f"the table has dtype {array.dtype.name}, and the call makes float32, without that rounding")
-    if array.dtype.name == "complex128":
-        notes.append("the table has dtype complex128, which the call makes with dtype='float64', that of its parts")
-    return tuple(notes)
-
-
-def _first_that_holds(
-    answers: Iterator[Answer],
-    candidates: Iterator[Candidate],
-    array: Array,
-    as_given: tuple[str, ...],
-    hints: tuple[str, ...],
-) -> Identification:
-    """The first answer whose call makes the table; or none, with the nearest candidate and the hints."""
-    rows, d_model = math.prod(array.shape[:-1]), array.shape[-1]
-    zero_rows = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
-    notes: list[str] = []
-    largest, allowed = math.inf, 0.0
-    for answer in answers:
-        ratio, difference, tolerance = answer.tried()
-        if ratio <= 1.0:
-            made_by = answer.made_by
-            return Identification(
-                matches=True,
-                title=answer.title,
-                code=answer.code,
-                d_model=d_model,
-                rows=rows,
-                largest_difference=difference,
-                tolerance=tolerance,
-                convention=None if isinstance(made_by, RotaryEmbedding) else made_by,
-                rotary=made_by if isinstance(made_by, RotaryEmbedding) else None,
-                zero_rows=zero_rows,
-                equivalents=answer.equivalents,
-                notes=(*answer.notes, *as_given),
-            )
-        if not notes:
-            largest, allowed = difference, tolerance
-            notes = [
-                f"a sample of the rows fits {answer.code}, but {_some(answer.wrong_rows())} off by up to {difference:.2g}",
-                *answer.notes[: min(answer.skipped, 1)],
-            ]
-    near = None if notes else nearest(candidates)
-    if near is not None:
-        notes, largest = [near[0]], near[1]
+    elif array.ndim == 3 and len(array) == 2 and array.dtype.kind != "c":
+        given = [*array]  # cosines and sines, if they are not a grid
+    zero = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
+    size = {"d_model": array.shape[-1], "rows": math.prod(array.shape[:-1]), "zero_rows": zero}
+    for match in _matches(array, given, zero, alone=sin is None):
+        if difference := match.difference(nonzero(match.given)):
+            return _identification(match, difference, np.asarray(table).dtype.name, size)
+    notes = (_as_it_is if sin is None else _as_they_are,) if array.dtype.kind != "c" else ()
     return Identification(
-        matches=False,
-        title="no known convention",
-        code="",
-        d_model=d_model,
-        rows=rows,
-        largest_difference=largest,
-        tolerance=allowed,
-        zero_rows=zero_rows,
-        notes=(*notes, *hints),
+        False, "no known convention", "", largest_difference=math.inf, tolerance=0.0, notes=notes, **size
     )
 
 
-def _equal_sequences(array: Array) -> tuple[str, ...]:
-    """What to give instead of several sequences with the same rows."""
-    for axis, one in enumerate(("table[0]", "table[:, 0]")):
-        if array.ndim == 3 and (array == array.take([0], axis)).all():
-            return (f"its sequences are equal: give {one}",)
-    return ()
-
-
-def _is_tiled(array: Array) -> bool:
-    """Whether the halves of the columns are equal, but for a few values that may be damaged."""
-    return array.shape[-1] % 2 == 0 and _are_mostly_equal(*np.split(array, 2, axis=-1))
-
-
-def _is_repeated(array: Array) -> bool:
-    """Whether columns 2k and 2k + 1 are equal, but for a few values that may be damaged."""
-    return array.shape[-1] % 2 == 0 and _are_mostly_equal(array[..., ::2], array[..., 1::2])
-
-
-def _are_mostly_equal(one: Array, other: Array) -> bool:
-    return float(np.mean(one == other)) > _mostly
-
-
-def _some(rows: list[int]) -> str:
-    return f"row {rows[0]} is" if len(rows) == 1 else f"{len(rows)} rows, from row {rows[0]} on, are"
-
-
-def _answers(array: Array) -> Iterator[Answer]:
-    if array.ndim == 2 and array.dtype.kind != "c":
-        yield from _sequences(array)
-    if array.dtype.kind != "c":
-        yield from grids.answers(array)
-    yield from rotary.single_arrays(array)
-
-
-def _candidates(array: Array) -> Iterator[Candidate]:
-    if array.ndim == 2 and array.dtype.kind != "c":
-        yield from sequences.candidates(array)
-    if array.dtype.kind != "c":
-        yield from grids.candidates(array)
-    yield from rotary.near_single_arrays(array)
-
-
-def _sequences(array: Array) -> Iterator[Answer]:
-    rounding, stored = stored_as(array)
-    rounded = (f"its values are rounded to {stored}",) if stored != array.dtype.name else ()
-    zero = np.flatnonzero(~array.any(axis=1)).tolist()
-    leading = zero == list(range(len(zero)))
-    padding = len(zero) == 1 and 0 < zero[0] <= _largest_padding_index
-    if zero and (leading or padding) and zero[-1] + 1 < len(array):
-        start = zero[-1] + 1
-        if padding:
-            skipped = f"row {zero[0]} is zero, as for the padding index {zero[0]}"
-        elif len(zero) == 1:
-            skipped = "row 0 is zero, as for a padding index or a class token"
-        else:
-            skipped = f"rows 0 to {zero[-1]} are zero, as for class tokens"
-        note = f"{skipped}: tokens start at row {start}, and the call makes the rows from there on"
-        yield from _sequence(array[start:], rounding, (note, *rounded), array[:start])
-    if zero:
-        rounded = (left_at_zero(zero), *rounded)
-    yield from _sequence(array, rounding, rounded)
-
-
-def _sequence(rows: Array, rounding: float, notes: tuple[str, ...], skipped: Array | None = None) -> Iterator[Answer]:
-    """What fits the rows, and those of the skipped ones before them that are not zero."""
-    fits = sequences.find(rows, rounding)
-    if not fits:
-        return
-    best = fits[0]
-    chosen, d_model = best.convention, rows.shape[1]
-    others = [fit for fit in fits[1:] if fit.convention.name != chosen.name]
-    same = [fit for fit in others if sequences.same_formula(chosen, fit.convention, d_model)]
-    rivals = [fit for fit in others if fit not in same]
-    code = best.call(len(rows), d_model)
-    allowed = sequences.column_tolerance(chosen, d_model, len(rows), rounding)
-    keep = np.asarray(rows.any(axis=1))
-    if not keep.all():
-        # Rows that are zero are not compared.
-        allowed = np.where(keep[:, None], allowed, np.inf)
-    more = []
-    earlier = np.zeros(0, np.intp) if skipped is None else np.flatnonzero(skipped.any(axis=1))
-    if skipped is not None and earlier.size:
-        # Those before a padding index go on counting: other values there say that this is another table.
-        places = earlier - len(skipped)
-        read = len(rows) - 1 - places if best.descending else places
-        bounds = sequences.column_tolerance(chosen, d_model, len(rows) + len(skipped), rounding)
-        if excess(skipped[earlier], sequences.expected(chosen, d_model, read), bounds)[0] > 1.0:
-            return
-        first, last = chosen.first_position + read[0], chosen.first_position + read[-1]
-        more.append(
-            f"row 0 before it holds position {first} of the same encoding"
-            if earlier.size == 1
-            else f"rows 0 to {earlier[-1]} before it hold positions {first} to {last} of the same encoding"
+def _checked(name: str, table: Any) -> Array:
+    """`table` as an array of finite numbers, without its axes of length 1 except for the last two."""
+    try:
+        array = np.asarray(table)
+    except ValueError:
+        raise ValueError(f"{name} holds rows of different lengths, expected an array; pass one of them") from None
+    except (TypeError, RuntimeError):  # PyTorch refuses tensors in bfloat16 and those that require a gradient
+        array = np.array(None)
+    if array.dtype == np.dtype("V2"):  # as NumPy saves bfloat16
+        array = (np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16).view(np.float32)
+    if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
+        raise TypeError(
+            f"{name} is a {type(table).__name__}, expected an array of numbers; read a file with numpy.load, pass one array "
+            f"of several, and {name}.detach().float().numpy() of a PyTorch tensor"
         )
-    if best.descending:
-        more.append(
-            f"its rows run down from position {chosen.first_position + len(rows) - 1} to {chosen.first_position}"
-        )
-    if same:
-        more.append(f"the same formula: {', '.join(dict.fromkeys(fit.convention.name for fit in same))}")
-    if rivals:
-        first_of_each: dict[str, str] = {}
-        for fit in rivals:
-            first_of_each.setdefault(fit.convention.name, fit.title_with_frequencies)
-        titles = ", ".join(first_of_each.values())
-        more.append(f"this table is too small or too coarse to tell it from {titles}")
-    if not best.is_round:
-        more.append(
-            "base or freq_scale is no round number: the formula may be another one, which differs at other widths"
-        )
-    if chosen.layout == "concatenated" and not best.descending:
-        more += rotary.twin(chosen, rows, allowed)
-    names = tuple(dict.fromkeys(fit.convention.name for fit in others))
-    title = best.title if best.is_round else f"{best.title}, at this width"
-    yield Answer(
-        title, code, (rows,), (allowed,), chosen, names, (*notes, *more), 0 if skipped is None else len(skipped)
+    if array.ndim < 2 or 0 in array.shape:
+        raise ValueError(f"{name} has shape {list(array.shape)}, expected [L, d_model]: one row for each position")
+    step = max(1, _block_values * len(array) // array.size)
+    if not all(np.isfinite(array[start : start + step]).all() for start in range(0, len(array), step)):
+        raise ValueError(f"{name} holds values that are not finite, expected encodings; pass np.nan_to_num({name})")
+    if array.ndim > 2:
+        outer = [length for length in array.shape[:-1] if length != 1]
+        array = array.reshape(*(outer or [1]), array.shape[-1])
+    return array.astype(np.float64) if array.dtype.kind in "iub" else array
+
+
+def _matches(array: Array, given: Sequence[Array], zero: tuple[int, ...], *, alone: bool) -> Iterator[Match]:
+    """What makes a sample of the table, the likeliest first."""
+    flat = array.ndim == 2 and array.dtype.kind != "c" and alone
+    if flat:
+        yield from _sequences(array, zero)
+    if alone and array.dtype.kind != "c":
+        tokens = int(np.argmax(array.any(axis=1))) if flat else 0
+        if match := grids.find(array, tokens, stored_as(array)[0]):
+            yield match
+    if given[0].any() and (match := rotary.find(given)):
+        yield match
+    if flat:
+        views: list[tuple[str, tuple[Any, ...], Array]] = [("__getitem__", (np.s_[::-1],), array[::-1])]
+        views += [("transpose", (), array.T)] if len(array) <= _widest else []
+        for method, arguments, view in views:
+            for match in _sequences(view, tuple(np.flatnonzero(~view.any(axis=1)).tolist())):
+                yield dataclasses.replace(match, call=dataclasses.replace(match.call, then=((method, arguments),)))
+
+
+def _sequences(array: Array, zero: tuple[int, ...]) -> Iterator[Match]:
+    rounding = stored_as(array)[0]
+    leading = zero == tuple(range(len(zero)))
+    start = zero[-1] + 1 if zero and (leading or (len(zero) == 1 and zero[0] <= _largest_padding_index)) else 0
+    if start and (match := sequences.find(array, start, rounding)):
+        note = f"tokens start at row {start}, behind padding or class tokens, and so does the call"
+        yield dataclasses.replace(match, notes=(note, *match.notes))
+    if match := sequences.find(array, 0, rounding):
+        yield match
+
+
+def _identification(match: Match, difference: tuple[float, float], dtype: str, size: dict[str, Any]) -> Identification:
+    stored, made_by = stored_as(match.given[0])[1], match.made_by
+    notes = list(match.notes)
+    if zero := size["zero_rows"]:
+        more = ", .." if len(zero) > _zero_rows_shown else ""
+        notes.append(f"rows that are zero: {', '.join(map(str, zero[:_zero_rows_shown]))}{more}")
+    if stored != match.given[0].dtype.name:
+        notes.append(f"its values are rounded to {stored}")
+    if dtype not in ("float32", "complex64"):
+        notes.append(f"the table has dtype {dtype}: give dtype= to the call")
+    found: dict[str, Any] = {"rotary": made_by}
+    if not isinstance(made_by, RotaryEmbedding):
+        axis = made_by.axis if isinstance(made_by, GridConvention) else made_by
+        found = {"convention": made_by, "alpha": axis.output_scale(size["d_model"])}
+        found |= {name: getattr(axis, name) for name in ("first_position", "base", "freq_scale")}
+    return Identification(
+        True,
+        match.title,
+        str(match.call),
+        largest_difference=difference[0],
+        tolerance=difference[1],
+        equivalents=match.equivalents,
+        notes=tuple(notes),
+        **size,
+        **found,
     )

@@ -46,6 +46,9 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Whether to rotate by the negative angle, with the same tables.
     form : str, optional
         The form that `tables` gives if its call names none.
+    head_dim : int, optional
+        Columns of a head, if they are known: `rotate_`, `rotate` and `shift_` then take arrays whose last axis is a head,
+        or exactly the rotated part of one, and refuse others, such as heads that were not taken apart.
     max_len : int, optional
         The rows of positions ``0 .. max_len - 1`` are kept once they are computed, so that short calls read them, and
         `warm_up` computes them all. Rows of other positions are computed in each call. If `max_len` is not given, rows
@@ -54,7 +57,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
 
     Attributes
     ----------
-    rotary_dim, interleaved, axes, conjugate, form, max_len
+    rotary_dim, interleaved, axes, conjugate, form, head_dim, max_len
         The arguments as they were given.
     attention_factor : float
         The factor by which cosines and sines are multiplied.
@@ -93,6 +96,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         "axes",
         "conjugate",
         "form",
+        "head_dim",
         "interleaved",
         "max_len",
         "rotary_dim",
@@ -104,6 +108,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     axes: tuple[int, ...] | None
     conjugate: bool
     form: str
+    head_dim: int | None
     max_len: int | None
     _arguments: dict[str, Any]
     _scaling: Scaling | tuple[float, ...]
@@ -121,6 +126,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         axes: npt.ArrayLike | None = None,
         conjugate: bool = False,
         form: str = "halves",
+        head_dim: int | None = None,
         max_len: int | None = None,
     ) -> None:
         if hasattr(self, "rotary_dim"):
@@ -145,6 +151,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         coordinates = None if axes is None else _given_axes(axes, width // 2)
         backwards = flag("conjugate", conjugate)
         rows = None if max_len is None else integer("max_len", max_len, 0)
+        head = None if head_dim is None else integer("head_dim", head_dim, width)
         super().__init__(
             rotary_dim=width,
             interleaved=pairing,
@@ -155,6 +162,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             conjugate=backwards,
             form=form,
             max_len=rows,
+            head_dim=head or 0,
         )
         # What a copy is made of, and what the repr shows: as given, but for what has no effect.
         arguments = {
@@ -168,6 +176,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             "axes": None if coordinates is None else list(coordinates),
             "conjugate": backwards,
             "form": form,
+            "head_dim": head,
             "max_len": rows,
         }
         for name, value in (
@@ -177,6 +186,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             ("axes", coordinates),
             ("conjugate", backwards),
             ("form", form),
+            ("head_dim", head),
             ("max_len", rows),
             ("_scaling", chosen),
             ("_arguments", arguments),
@@ -192,6 +202,9 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         seq_len: int | None = None,
         interleaved: bool | None = None,
         axes: bool = False,
+        base: float | None = None,
+        scaling: Mapping[str, Any] | None = None,
+        rotary_dim: int | None = None,
         max_len: int | None = None,
     ) -> RotaryEmbedding:
         """Make the embedding of a model from its config.json.
@@ -215,6 +228,12 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         axes : bool, optional
             Whether positions have three coordinates, time, height and width, among which the model's ``mrope_section``
             divides the frequencies. By default they have one coordinate, which is the same for text.
+        base : float, optional
+            The base, whatever the config says of it.
+        scaling : mapping, optional
+            The scaling as in the constructor, whatever the config says of one; ``{"rope_type": "default"}`` for none.
+        rotary_dim : int, optional
+            Columns that are rotated, whatever the config says of them.
         max_len : int, optional
             As in the constructor.
 
@@ -227,7 +246,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         ------
         ValueError
             For a ``model_type`` that is not known if `interleaved` is missing, a model without rotary embedding, a
-            missing, unknown or unrotated layer type, a missing base or width, and what the constructor refuses.
+            missing, unknown or unrotated layer type, a missing base or width, a key that speaks of rotation and is not
+            read in such models, and what the constructor refuses.
         TypeError
             For a value of another type.
         OSError
@@ -235,9 +255,10 @@ class RotaryEmbedding(Immutable, _core.Rotary):
 
         Notes
         -----
-        Keys mean what they mean in transformers 5.23 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
+        Keys mean what they mean in transformers 5.24 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
         the defaults of missing keys are those of the model's configuration class there. The page about rotary embeddings
-        says which keys other systems read in another way.
+        says which keys other systems read in another way. No key whose name speaks of rotation is passed over: it is
+        read, or known to change nothing, or refused with the argument that takes its place.
 
         If a model rotates the tail of a head, as in multi-head latent attention, ``rotary_dim`` is the width of the
         tail, and the array to rotate is a slice. In transformers, some of these models, such as DeepSeek V3, take
@@ -249,7 +270,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         >>> import fastpe
         >>> config = {"model_type": "qwen3", "head_dim": 128, "rope_theta": 1000000, "rope_scaling": None}
         >>> fastpe.RotaryEmbedding.from_config(config)
-        RotaryEmbedding(128, interleaved=False, base=1000000.0, form='tile')
+        RotaryEmbedding(128, interleaved=False, base=1000000.0, form='tile', head_dim=128)
         >>> gemma = {"model_type": "gemma3_text", "head_dim": 256, "rope_theta": 1000000, "rope_local_base_freq": 10000}
         >>> fastpe.RotaryEmbedding.from_config(gemma, layer_type="sliding_attention").attention_factor
         1.0
@@ -260,7 +281,16 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         """
         from fastpe._rotary.config import read_config  # most programs that rotate never need it
 
-        arguments = read_config(config, layer_type=layer_type, seq_len=seq_len, interleaved=interleaved, axes=axes)
+        arguments = read_config(
+            config,
+            layer_type=layer_type,
+            seq_len=seq_len,
+            interleaved=interleaved,
+            axes=axes,
+            base=base,
+            scaling=scaling,
+            rotary_dim=rotary_dim,
+        )
         return cls(**arguments, max_len=max_len)
 
     @property
@@ -297,11 +327,12 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             self.axes,
             self.conjugate,
             self.form,
+            self.head_dim,
             self.max_len,
         )
 
     def __repr__(self) -> str:
-        defaults = {"conjugate": False, "form": "halves", "max_len": None}
+        defaults = {"conjugate": False, "form": "halves", "head_dim": None, "max_len": None}
         shown = [
             repr(value) if name == "rotary_dim" else f"{name}={value!r}"
             for name, value in self._arguments.items()

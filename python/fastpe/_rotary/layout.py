@@ -502,12 +502,6 @@ class RotaryLayout(Preset):
     def _counting(self) -> str:
         return f"coordinates: {', '.join(self.coordinates)}; ids of {segments_text(self.ids)}"
 
-    def __str__(self) -> str:
-        """Describe the frequencies, the coordinates, the systems it serves and its source."""
-        from fastpe._rotary.layout_presets import rotary_layouts  # a file that needs this one
-
-        return self._described(rotary_layouts)
-
 
 def _converted(positions: Any, options: dict[str, Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
     """The arguments of several calls of the core, converted once: a conversion may run the caller's code."""

@@ -36,7 +36,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
             RotaryLayout,
             layouts,
             word="layout",
-            others="a layout of images and videos, for the methods of fastpe.rotary_layouts[..]",
+            call="the methods of fastpe.rotary_layouts[NAME], such as rotate_ and tables",
         )
 
     def __getitem__(self, name: str) -> RotaryLayout:
@@ -45,12 +45,12 @@ class LayoutRegistry(Registry[RotaryLayout]):
             raise KeyError(f"{name!r} is not a layout: {self.not_expressible[name]}")
         return super().__getitem__(name)
 
-    def _guess(self, name: str, taken: list[str]) -> str:
-        return model_guess(name, taken)
+    def _guess(self, name: str, known: list[str]) -> str:
+        return model_guess(name, known)
 
 
 def _transformers(*models: str) -> str:
-    return "; ".join(f"huggingface/transformers:models/{name}/modeling_{name}.py" for name in models) + ", version 5.23"
+    return "; ".join(f"huggingface/transformers:models/{name}/modeling_{name}.py" for name in models) + ", version 5.24"
 
 
 def _diffusers(path: str) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import shown
+from fastpe._errors import refused
 
 Value = float | tuple[float, ...]
 
@@ -150,7 +151,7 @@ def read_rotary_dim(rotary_dim: Any) -> int:
     """`rotary_dim`, checked."""
     value = _integer("rotary_dim", rotary_dim, 2, _largest_dim, "2 to 2**20")
     if value % 2:
-        raise ValueError(f"rotary_dim is {value}, expected an even number: columns are rotated in pairs")
+        raise refused(ValueError, "rotary_dim", f"is {value}", "an even number: columns are rotated in pairs")
     return value
 
 
@@ -168,9 +169,8 @@ def read_scaling(
     if theta is not None:
         theta = _base('scaling["rope_theta"]', theta)
         if chosen not in (None, theta):
-            raise ValueError(
-                f'base is {shown(base)} and scaling["rope_theta"] is {shown(theta)}, expected one of them; leave base out'
-            )
+            found = f'is {shown(base)} and scaling["rope_theta"] is {shown(theta)}'
+            raise refused(ValueError, "base", found, "one of them", "leave base out")
         chosen = theta
     return _readers[keys.rope_type](keys, rotary_dim, _default_base if chosen is None else chosen, seq_len)
 
@@ -180,29 +180,24 @@ class _Keys:
 
     def __init__(self, scaling: Any) -> None:
         if not isinstance(scaling, Mapping):
-            raise TypeError(
-                f"scaling is {shown(scaling)}, expected a mapping as config.json has it, such as "
-                f'{{"rope_type": "linear", "factor": 4.0}}'
-            )
+            expected = 'a mapping as config.json has it, such as {"rope_type": "linear", "factor": 4.0}'
+            raise refused(TypeError, "scaling", f"is {shown(scaling)}", expected)
         self._given = {key: value for key, value in scaling.items() if value is not None}
         name = "rope_type" if "rope_type" in self._given else "type"
         self.rope_type = self._given.get(name, "default")
         is_named = name in self._given
         if not is_known_type(self.rope_type):
-            raise ValueError(
-                f'scaling["{name}"] is {self.rope_type!r}, which is not known; {_type_hint(self.rope_type)}'
-            )
+            found = f"is {self.rope_type!r}, which is not known"
+            raise refused(ValueError, f'scaling["{name}"]', found, remedy=_type_hint(self.rope_type))
         known = (*_common_keys, *_known_keys[self.rope_type])
         for key, value in self._given.items():
             if key not in known:
-                found = f'scaling["{key}"] is {shown(value)}, '
+                place, found = f'scaling["{key}"]', f"is {shown(value)}, "
                 if not is_named and (types := _types_with(key)):
-                    raise ValueError(
-                        f"{found}and there is no rope_type; write it: {key} is a key of {', '.join(types)}"
-                    )
-                raise ValueError(
-                    f'{found}a key that "{self.rope_type}" does not know; {_key_hint(key, value, self.rope_type)}'
-                )
+                    remedy = f"write it: {key} is a key of {', '.join(types)}"
+                    raise refused(ValueError, place, f"{found}and there is no rope_type", remedy=remedy)
+                found += f'a key that "{self.rope_type}" does not know'
+                raise refused(ValueError, place, found, remedy=_key_hint(key, value, self.rope_type))
 
     def take(self, key: str) -> Any:
         """The value as it was given; None where it is missing."""
@@ -214,12 +209,10 @@ class _Keys:
         if missing:
             raise self.missing(" and no ".join(missing))
 
-    def missing(self, what: str) -> ValueError:
+    def missing(self, what: str) -> Exception:
         written = self._given.get("type")
-        conflict = (
-            "" if written in (None, self.rope_type) else f"; rope_type counts, and not the type, {shown(written)}"
-        )
-        return ValueError(f'scaling has no {what}, which "{self.rope_type}" needs{conflict}')
+        conflict = "" if written in (None, self.rope_type) else f"rope_type counts, and not the type, {shown(written)}"
+        return refused(ValueError, "scaling", f'has no {what}, which "{self.rope_type}" needs', remedy=conflict)
 
     def number(self, key: str, otherwise: float | None = None) -> float:
         """A number from 2**-31 to 2**31."""
@@ -239,11 +232,10 @@ class _Keys:
         if values is None:
             raise self.missing(key)
         if not isinstance(values, (list, tuple)) and not (isinstance(values, np.ndarray) and values.ndim == 1):
-            raise TypeError(f'scaling["{key}"] is {shown(values)}, expected a list of {count} numbers')
+            raise refused(TypeError, f'scaling["{key}"]', f"is {shown(values)}", f"a list of {count} numbers")
         if len(values) != count:
-            raise ValueError(
-                f'scaling["{key}"] has {len(values)} numbers, expected {count}: one per frequency, rotary_dim / 2'
-            )
+            expected = f"{count}: one per frequency, rotary_dim / 2"
+            raise refused(ValueError, f'scaling["{key}"]', f"has {len(values)} numbers", expected)
         return tuple(_positive(f'scaling["{key}"][{k}]', value) for k, value in enumerate(values))
 
     def length(self, key: str, least: int = 1) -> int:
@@ -255,7 +247,7 @@ class _Keys:
     def flag(self, key: str, otherwise: bool) -> bool:
         value = self._given.get(key, otherwise)
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f'scaling["{key}"] is {shown(value)}, expected True or False')
+            raise refused(TypeError, f'scaling["{key}"]', f"is {shown(value)}", "True or False")
         return bool(value)
 
     def attention_factor(self) -> float | None:
@@ -264,7 +256,8 @@ class _Keys:
             return None
         number = _number('scaling["attention_factor"]', value)
         if not 0.0 < number < float("inf"):
-            raise ValueError(f'scaling["attention_factor"] is {shown(value)}, expected a finite positive number')
+            place = 'scaling["attention_factor"]'
+            raise refused(ValueError, place, f"is {shown(value)}", "a finite positive number")
         return number
 
 
@@ -289,10 +282,9 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
     """
     if keys.take("alpha") is not None:
         if keys.take("factor") is not None:
-            raise ValueError(
-                f'scaling["alpha"] is {shown(keys.take("alpha"))} and scaling["factor"] is {shown(keys.take("factor"))}, expected '
-                f"one of them; where there is an alpha, HunYuan's models do not use the factor: leave it out"
-            )
+            found = f'is {shown(keys.take("alpha"))} and scaling["factor"] is {shown(keys.take("factor"))}'
+            remedy = "where there is an alpha, HunYuan's models do not use the factor: leave it out"
+            raise refused(ValueError, 'scaling["alpha"]', found, "one of them", remedy)
         return Scaling("ntk", base, (("stretch", keys.number("alpha")),))
     if keys.take("factor") is None:
         raise keys.missing("factor and no alpha")
@@ -305,10 +297,9 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
         raise keys.missing("max_position_embeddings")
     trained = keys.length(names[0])
     if keys.length(names[-1]) != trained:
-        raise ValueError(
-            f'scaling["{names[0]}"] is {trained} and scaling["{names[1]}"] is {keys.length(names[1])}, expected the same: '
-            f'both are the length beyond which "dynamic" scales; leave one out'
-        )
+        found = f'is {trained} and scaling["{names[1]}"] is {keys.length(names[1])}'
+        expected = 'the same: both are the length beyond which "dynamic" scales'
+        raise refused(ValueError, f'scaling["{names[0]}"]', found, expected, "leave one out")
     length = float(max(_needed(seq_len, "dynamic"), trained))
     return Scaling("dynamic", base, (("factor", factor), ("length", length), ("trained_length", float(trained))))
 
@@ -319,11 +310,11 @@ def _yarn(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Sca
     factor = _factor(keys, trained, "factor and no max_position_embeddings")
     beta_fast, beta_slow = keys.number("beta_fast", 32.0), keys.number("beta_slow", 1.0)
     if beta_fast < beta_slow:
-        raise ValueError(
-            f'scaling["beta_fast"] is {shown(beta_fast)}, expected at least beta_slow, {shown(beta_slow)}; swap them'
-        )
+        expected = f"at least beta_slow, {shown(beta_slow)}"
+        raise refused(ValueError, 'scaling["beta_fast"]', f"is {shown(beta_fast)}", expected, "swap them")
     if base < 2:
-        raise ValueError(f'base is {shown(base)}, expected at least 2 for "yarn", which divides by its logarithm')
+        expected = 'at least 2 for "yarn", which divides by its logarithm'
+        raise refused(ValueError, "base", f"is {shown(base)}", expected)
     values: tuple[tuple[str, Value], ...] = (
         ("factor", factor),
         ("trained_length", float(trained)),
@@ -357,9 +348,8 @@ def _llama3(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> S
     keys.require("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
     low, high = keys.number("low_freq_factor"), keys.number("high_freq_factor")
     if low > high:
-        raise ValueError(
-            f'scaling["low_freq_factor"] is {shown(low)}, expected at most high_freq_factor, {shown(high)}; swap them'
-        )
+        expected = f"at most high_freq_factor, {shown(high)}"
+        raise refused(ValueError, 'scaling["low_freq_factor"]', f"is {shown(low)}", expected, "swap them")
     values = (
         ("factor", keys.number("factor")),
         ("trained_length", float(keys.length("original_max_position_embeddings"))),
@@ -374,9 +364,8 @@ def _proportional(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None
     given = keys.take("partial_rotary_factor")
     share = 1.0 if given is None else _number('scaling["partial_rotary_factor"]', given)
     if not 0.0 <= share <= 1.0:
-        raise ValueError(
-            f'scaling["partial_rotary_factor"] is {shown(given)}, expected a share of the head, from 0 to 1'
-        )
+        place = 'scaling["partial_rotary_factor"]'
+        raise refused(ValueError, place, f"is {shown(given)}", "a share of the head, from 0 to 1")
     rotated = int(share * rotary_dim // 2)
     return Scaling("proportional", base, (("factor", keys.number("factor", 1.0)), ("rotated_count", rotated)))
 
@@ -432,22 +421,21 @@ def _factor(keys: _Keys, trained: int, what: str) -> float:
 
 def _needed(seq_len: int | None, rope_type: str) -> int:
     if seq_len is None:
-        raise ValueError(
-            f'seq_len is None, expected a length: the frequencies of "{rope_type}" depend on it; give seq_len='
-        )
+        expected = f'a length: the frequencies of "{rope_type}" depend on it'
+        raise refused(ValueError, "seq_len", "is None", expected, "give seq_len=")
     return seq_len
 
 
 def _base(name: str, value: Any) -> float:
     number = _number(name, value)
     if not 1.0 <= number < float("inf"):
-        raise ValueError(f"{name} is {shown(value)}, expected a finite number, at least 1")
+        raise refused(ValueError, name, f"is {shown(value)}", "a finite number, at least 1")
     return number
 
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} is {shown(value)}, expected a number")
+        raise refused(TypeError, name, f"is {shown(value)}", "a number")
     try:
         return float(value)
     except OverflowError:
@@ -457,7 +445,7 @@ def _number(name: str, value: Any) -> float:
 def _positive(name: str, value: Any, besides: str = "") -> float:
     number = _number(name, value)
     if not 1 / _largest <= number <= _largest:
-        raise ValueError(f"{name} is {shown(value)}, expected {besides}a number from {_range}")
+        raise refused(ValueError, name, f"is {shown(value)}", f"{besides}a number from {_range}")
     return number
 
 
@@ -469,11 +457,11 @@ def _integer(name: str, value: Any, least: int, greatest: int, bounds: str) -> i
     try:
         result = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {shown(value)}, expected an int") from None
+        raise refused(TypeError, name, f"is {shown(value)}", "an int") from None
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {shown(value)}, expected an int")
+        raise refused(TypeError, name, f"is {shown(value)}", "an int")
     if not least <= result <= greatest:
-        raise ValueError(f"{name} is {shown(value)}, expected {bounds}")
+        raise refused(ValueError, name, f"is {shown(value)}", bounds)
     return result
 
 

@@ -73,7 +73,7 @@ class Convention(Preset):
     >>> print(fastpe.conventions["opennmt-tf"])
     opennmt-tf: [sin | cos], w_k = 10000^(-k / (n - 1)), n = d / 2
         positions from 1; odd d: error
-        serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder
+        serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder; FunASR SinusoidalPositionEncoder
         source: OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36
     """
 
@@ -180,12 +180,6 @@ class Convention(Preset):
 
     def _counting(self) -> str:
         return f"positions from {self.first_position}; odd d: {self.odd}"
-
-    def __str__(self) -> str:
-        """Describe the formula, the systems it serves and its source."""
-        from fastpe._sinusoid.presets import conventions  # a file that needs this one
-
-        return self._described(conventions)
 
 
 def functions_text(convention: Convention) -> str:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import functools
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,12 @@ class PositionalEncoding(Immutable, _core.Encoder):
     ----------
     d_model, max_len, convention
         The arguments as they were given. `base` and `freq_scale` are part of the convention.
+    padding_idx : int or None
+        The id of padding, if a model's config says that padding is not counted (`from_config`). Such rows are left
+        out with ``mask=ids != encoding.padding_idx``.
+    embedding_scale : float
+        The factor that a model multiplies embeddings with before the encoding is added: the `scale` of `add_` and
+        `embed`. It is 1 unless a config says otherwise (`from_config`).
 
     Raises
     ------
@@ -68,11 +76,13 @@ class PositionalEncoding(Immutable, _core.Encoder):
     True
     """
 
-    __slots__ = ("__weakref__", "_freqs", "convention", "d_model", "max_len")
+    __slots__ = ("__weakref__", "_freqs", "convention", "d_model", "embedding_scale", "max_len", "padding_idx")
 
     d_model: int
     max_len: int | None
     convention: Convention
+    padding_idx: int | None
+    embedding_scale: float
     _freqs: tuple[float, ...]
 
     def __init__(
@@ -109,8 +119,67 @@ class PositionalEncoding(Immutable, _core.Encoder):
             max_len=rows,
             first_position=chosen.first_position,
         )
-        for name, value in (("d_model", width), ("max_len", rows), ("convention", chosen), ("_freqs", given)):
+        for name, value in (
+            ("d_model", width),
+            ("max_len", rows),
+            ("convention", chosen),
+            ("padding_idx", None),
+            ("embedding_scale", 1.0),
+            ("_freqs", given),
+        ):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any] | str | os.PathLike[str], *, max_len: int | None = None
+    ) -> PositionalEncoding:
+        """Make the encoding of a model from its config.json.
+
+        Parameters
+        ----------
+        config : mapping or path
+            The dictionary of a config.json, or the path of this file.
+        max_len : int, optional
+            As in the constructor.
+
+        Returns
+        -------
+        PositionalEncoding
+            Its convention has the model's first position. `padding_idx` is the id that is not counted, or None if
+            padding is counted as any other token, and `embedding_scale` the factor of embeddings.
+
+        Raises
+        ------
+        ValueError
+            For a ``model_type`` that is not known, or has another kind of positional encoding: the message names the
+            call for it.
+        TypeError
+            For a value of another type.
+        OSError
+            For a file that cannot be read.
+
+        Notes
+        -----
+        The model types are those of transformers 5.24 that add sinusoids, or have a table that is made of them. The page
+        about models says which part of each model is meant.
+
+        Examples
+        --------
+        >>> import numpy as np, fastpe
+        >>> config = {"model_type": "m2m_100", "d_model": 8, "pad_token_id": 1, "scale_embedding": True}
+        >>> encoding = fastpe.PositionalEncoding.from_config(config)
+        >>> encoding.convention.name, encoding.convention.first_position, encoding.padding_idx
+        ('fairseq', 2, 1)
+        >>> ids, table = np.array([[5, 6, 1]]), np.ones((9, 8), np.float32)
+        >>> x = encoding.embed(ids, table, scale=encoding.embedding_scale, mask=ids != encoding.padding_idx)
+        """
+        from fastpe._sinusoid.config import read_config  # most programs never need it
+
+        width, convention, padding_idx, embedding_scale = read_config(config)
+        result = cls(width, max_len=max_len, convention=convention)
+        object.__setattr__(result, "padding_idx", padding_idx)
+        object.__setattr__(result, "embedding_scale", embedding_scale)
+        return result
 
     @property
     def frequencies(self) -> npt.NDArray[np.float64]:
@@ -217,11 +286,16 @@ class PositionalEncoding(Immutable, _core.Encoder):
             "max_len": self.max_len,
             "convention": self.convention,
             "freqs": self._freqs or None,
+            "padding_idx": self.padding_idx,
+            "embedding_scale": self.embedding_scale,
         }
 
     def __setstate__(self, arguments: dict[str, Any]) -> None:
-        """Make the encoder of a copy."""
+        """Make the encoder of a copy; pickles of early versions say nothing of a model."""
+        model = {name: arguments.pop(name) for name in ("padding_idx", "embedding_scale") if name in arguments}
         self.__init__(**arguments)  # type: ignore[misc]
+        for name, value in model.items():
+            object.__setattr__(self, name, value)
 
 
 def _given_frequencies(

@@ -81,7 +81,11 @@ conventions = Registry(
             shift=1.0,
             odd="error",
             first_position=1,
-            serves=("OpenNMT-tf SinusoidalPositionEncoder", "CTranslate2 SinusoidalPositionEncoder"),
+            serves=(
+                "OpenNMT-tf SinusoidalPositionEncoder",
+                "CTranslate2 SinusoidalPositionEncoder",
+                "FunASR SinusoidalPositionEncoder",
+            ),
             source="OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36",
         ),
         Convention(
@@ -159,5 +163,6 @@ conventions = Registry(
             source="w_k = 10000^(-4k / d): the 2 stands in the loop's step and in the exponent",
         ),
     ),
-    others="a convention of sequences, for fastpe.encode, add_, add and embed",
+    word="convention",
+    call="fastpe.encode, add_, add, embed or PositionalEncoding with convention=NAME",
 )

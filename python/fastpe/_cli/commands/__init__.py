@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each command does; `app` imports the one that is asked for."""
+"""One function for each command, with its options."""

@@ -1,80 +1,59 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe add``: checks all inputs, then writes all results."""
+"""``fastpe add``: which file, in which format."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Sequence
+import os
+from typing import Annotated
 
-from fastpe._cli.errors import CommandError, printable
-from fastpe._cli.files import formats, npy, pairing
+import typer
+
+from fastpe._cli import options
+from fastpe._cli.files import columns, npy, zarr_array
 from fastpe._cli.files.addition import Addition
-from fastpe._cli.files.lock import locked
-from fastpe._cli.files.task import Task
-from fastpe._cli.files.zarr_store import ZarrWork
-from fastpe._cli.output import require_targets
-from fastpe._cli.progress import Summary, progress_bar
+from fastpe._cli.files.target import open_regular
+from fastpe._cli.messages import CommandError, report
+
+_tables = (".parquet", ".arrow", ".feather")
 
 
-def run(
-    addition: Addition,
-    inputs: Sequence[str],
-    output: str | None,
-    *,
-    in_place: bool,
-    keys: Sequence[str],
-    no_clobber: bool,
-    quiet: bool,
+def add(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A .npy, .parquet or .arrow file, or a .zarr store.")],
+    output: Annotated[str | None, options.option("The file to write.", "OUT", "-o", "--output")] = None,
+    in_place: Annotated[bool, options.option("Change the .npy file itself.", None, "--in-place")] = False,
+    key: Annotated[list[str] | None, options.option("A table's column, or a store's array.", "NAME")] = None,
+    seq_axis: Annotated[int, options.option("The axis of the sequence.", "AXIS")] = -2,
+    scale: options.Scale = 1.0,
+    alpha: options.Alpha = 1.0,
+    convention: options.Convention = "vaswani",
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    dtype: options.NewDtype = None,
+    threads: options.Threads = None,
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Add to the arrays or columns `keys` of the inputs."""
-    summary = Summary(quiet=quiet)
-    with pairing.tasks(inputs, output, in_place=in_place, no_clobber=no_clobber) as tasks:
-        if pairing.is_pipe(tasks[0].source):
-            byte_count = _run_pipe(tasks[0], addition, keys, no_clobber=no_clobber, quiet=quiet)
-        else:
-            byte_count = _run_files(tasks, addition, keys, no_clobber=no_clobber, quiet=quiet)
-    summary.report(f"added to {len(tasks)} file{'' if len(tasks) == 1 else 's'}", byte_count)
+    """Add the encoding to embeddings in a file.
 
-
-def _run_pipe(task: Task, addition: Addition, keys: Sequence[str], *, no_clobber: bool, quiet: bool) -> int:
-    if keys:
-        raise CommandError("--key chooses one of several arrays or columns, and a pipe has one array; leave it out")
-    assert task.target is not None
-    pairing.require_name(task, formats.npy_array)
-    require_targets([task.target], no_clobber=no_clobber)
-    with progress_bar(None, quiet=quiet) as progress:
-        return npy.run_pipe(task, addition, progress)
-
-
-def _run_files(tasks: Sequence[Task], addition: Addition, keys: Sequence[str], *, no_clobber: bool, quiet: bool) -> int:
-    work = [pairing.check(task, addition, keys) for task in tasks]
-    # Stores are new directories, which their own check requires.
-    files = [item for item in work if item.task.target is not None and not isinstance(item, ZarrWork)]
-    require_targets(
-        [str(item.task.target) for item in files],
-        [item.known_size for item in files],
-        no_clobber=no_clobber,
-    )
-    written = 0
-    with contextlib.ExitStack() as locks, progress_bar(sum(item.byte_count for item in work), quiet=quiet) as progress:
-        for item in work:
-            if item.task.target is None:
-                for path in item.metadata_files if isinstance(item, ZarrWork) else (item.task.source,):
-                    locks.enter_context(locked(path, item.task.source))
-        done = 0
-        try:
-            for item in work:
-                written += item.run(progress)
-                done += 1
-        except BaseException:
-            if len(work) > 1 and done < len(work) and work[done].task.target is None:
-                name, rest = work[done].task.source, len(work) - done - 1
-                state = f"{done} before {name} {_are(done)} changed, and {rest} after it {_are(rest)} not"
-                print(printable(f"fastpe: of {len(work)} inputs, {state}"), file=sys.stderr)
-            raise
-    return written
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+    The file may be larger than memory. A new file appears when it is complete. A run with --in-place that is stopped leaves the file partly changed.
+    """
+    if in_place == (output is not None) or (in_place and no_clobber):
+        raise CommandError("expected either -o OUT or --in-place, which takes no --no-clobber; give one of them")
+    if output is not None and os.path.exists(output) and os.path.samefile(source, output):
+        raise CommandError(
+            f"-o is {output}, the input itself; name another file, or change a .npy file with --in-place"
+        )
+    more = {"scale": scale, "alpha": alpha, "num_threads": threads}
+    new = None if dtype is None else options.dtype_of(dtype)
+    addition = Addition(source, output, key or [], convention, base, offset, seq_axis, new, no_clobber, quiet, more)
+    if os.path.isdir(source):
+        byte_count = zarr_array.add(addition)
+    else:
+        with open_regular(source, writable=in_place) as stream:
+            start, suffix = stream.read(6), os.path.splitext(source)[1].lower()
+            stream.seek(0)
+            is_table = start[:4] == b"PAR1" or start == b"ARROW1" or suffix in _tables
+            if not is_table and suffix != ".npy":
+                raise CommandError(f"{source} is not a .npy, .parquet or .arrow file, expected one; save it as .npy")
+            byte_count = (columns if is_table else npy).add(stream, addition)
+    report(f"added to {source}", byte_count, quiet=quiet)

@@ -1,55 +1,87 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe encode``: the encoding of positions as a .npy file, a block at a time."""
+"""``fastpe encode`` and ``fastpe embed``, which make arrays a block at a time."""
 
 from __future__ import annotations
 
-from typing import IO, Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
-import numpy as np
+import typer
 
-from fastpe._cli.errors import CommandError
-from fastpe._cli.files import blocks, npy_stream
-from fastpe._cli.options import EncodingOptions
-from fastpe._cli.output import is_named_otherwise, open_target
-from fastpe._cli.progress import Progress, Summary, progress_bar
+from fastpe._cli import options
+from fastpe._cli.files import npy
+from fastpe._cli.files.addition import Array, block_bytes, blocks
+from fastpe._cli.files.target import new_file, open_regular
+from fastpe._cli.messages import CommandError, progress, report, short
 
 
-def run(
-    options: EncodingOptions,
-    output: str,
-    *,
-    seq_len: int,
-    d_model: int,
-    dtype: np.dtype[Any],
-    no_clobber: bool,
-    quiet: bool,
+def encode(
+    output: options.Output,
+    seq_len: options.SeqLen,
+    d_model: options.DModel,
+    convention: options.Convention = "vaswani",
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    dtype: options.Dtype = "float32",
+    threads: options.Threads = None,
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Write the encoding of `seq_len` positions."""
-    if is_named_otherwise(output, [".npy"]):
-        raise CommandError(f"-o is {output}, expected a name that ends in .npy: that is what encode writes")
-    header = npy_stream.Header((seq_len, d_model), False, dtype)
-    summary = Summary(quiet=quiet)
-    with (
-        open_target(output, header.byte_count, no_clobber=no_clobber) as target,
-        progress_bar(header.byte_count, quiet=quiet) as progress,
-    ):
-        write(options, header, target, progress)
-    summary.report(f"encoded {seq_len} positions", header.byte_count)
+    """Write the encoding of positions to a .npy file."""
+    encoder = options.encoder_of(d_model, seq_len, convention, base, offset)
+    result = npy.Header((seq_len, d_model), False, options.dtype_of(dtype))
+
+    def rows() -> Iterator[Array]:
+        for (start, stop), channels in blocks(result.shape, block_bytes // result.dtype.itemsize):
+            place: dict[str, Any] = {"offset": offset + start, "channels": channels}
+            yield encoder.encode(stop - start, dtype=result.dtype, num_threads=threads, **place)
+
+    _write(output, result, rows(), no_clobber, quiet)
 
 
-def write(options: EncodingOptions, header: npy_stream.Header, target: IO[bytes], progress: Progress) -> None:
-    """Write a .npy stream that has this header."""
-    seq_len, d_model = header.shape
-    encoder = options.encoder(d_model)
-    options.require_positions(encoder, seq_len)
-    npy_stream.write_header(target, header)
-    for (start, stop), channels in blocks.blocks(header.shape, blocks.block_bytes // header.dtype.itemsize):
-        block = encoder.encode(
-            stop - start,
-            offset=options.offset + start,
-            channels=channels,
-            dtype=header.dtype,
-            num_threads=options.num_threads,
-        )
-        npy_stream.write_elements(target, block)
-        progress(block.nbytes)
+def embed(
+    ids: Annotated[str, typer.Argument(metavar="IDS", help="A .npy file of token ids [.., L].")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file of embeddings [V, D].")],
+    output: options.Output,
+    scale: options.Scale = 1.0,
+    alpha: options.Alpha = 1.0,
+    convention: options.Convention = "vaswani",
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    dtype: options.NewDtype = None,
+    threads: options.Threads = None,
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Embed token ids and add the encoding.
+
+    The .npy file OUT has the rows TABLE[IDS] * S + A * encoding. TABLE is read into memory; IDS and the result may be larger than memory.
+    """
+    with open_regular(table) as stream:
+        vectors = npy.read_array(stream, npy.read_header(stream, table), table)
+    vectors = vectors if dtype is None else npy.as_dtype(vectors, options.dtype_of(dtype))
+    with open_regular(ids) as stream:
+        header = npy.read_header(stream, ids)
+        if header.dtype.kind not in "iu" or not header.shape or header.fortran_order or vectors.ndim != 2:
+            found = f"{ids} has {short(header.dtype)} of shape {short(header.shape)}, and {table} shape {short(vectors.shape)}"
+            raise CommandError(f"{found}, expected integers [.., L] in C order and [V, D]; save them so")
+        encoder = options.encoder_of(vectors.shape[1], header.shape[-1], convention, base, offset)
+        more: dict[str, Any] = {"scale": scale, "alpha": alpha, "num_threads": threads}
+
+        def rows() -> Iterator[Array]:
+            for ranges in blocks(header.shape, max(1, block_bytes // (vectors.shape[1] * vectors.itemsize))):
+                part = header._replace(shape=tuple(stop - start for start, stop in ranges))
+                some = npy.read_array(stream, part, ids)
+                if some.min() < 0 or some.max() >= len(vectors):
+                    raise CommandError(f"{ids} has ids {some.min()} to {some.max()}, and {table} {len(vectors)} rows")
+                yield encoder.embed(some, vectors, offset=offset + ranges[-1][0], **more)
+
+        result = npy.Header((*header.shape, vectors.shape[1]), False, vectors.dtype)
+        _write(output, result, rows(), no_clobber, quiet)
+
+
+def _write(output: str, result: npy.Header, rows: Iterator[Array], no_clobber: bool, quiet: bool) -> None:
+    size = result.byte_count
+    with new_file(output, [".npy"], no_clobber, size) as target, progress(size, quiet=quiet) as advance:
+        npy.write(target, result, rows, advance)
+    report(f"wrote {output}", size, quiet=quiet)

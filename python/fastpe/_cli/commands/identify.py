@@ -3,53 +3,58 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 import fastpe
-from fastpe._cli.errors import CommandError
-from fastpe._cli.files import stored_arrays
+from fastpe._cli import options
+from fastpe._cli.files import named_arrays
+from fastpe._cli.files.target import open_regular
+from fastpe._cli.messages import CommandError, short
 
-_names_shown = 8
 # Parts of names that tables of positions have in checkpoints.
 _usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
+# What exports the array NAME from other formats.
+_torch = ("torch", "torch.load({}, map_location='cpu', weights_only=True)['NAME'].float().numpy()")
+_onnx = ("onnx", "next(onnx.numpy_helper.to_array(t) for t in onnx.load({}).graph.initializer if t.name == 'NAME')")
+_exports = {".pt": _torch, ".pth": _torch, ".bin": _torch, ".ckpt": _torch, ".onnx": _onnx}
 
 
-def run(name: str, keys: Sequence[str]) -> bool:
-    """Print what is found, and return whether anything is."""
-    loaders = stored_arrays.loaders(name)
-    arrays = [loaders[key]() for key in _chosen(name, list(loaders), keys)]
-    found = fastpe.identify(*arrays)
-    print(str(found).replace("as fastpe.identify(cos, sin)", "as --key COS --key SIN of one archive"))
-    return bool(found.matches)
+def identify(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy, .npz or .safetensors file.")],
+    key: Annotated[list[str] | None, options.option("Name of the array; twice for cosines and sines.", "NAME")] = None,
+) -> None:
+    """Find the call that makes a table.
+
+    TABLE has an encoding, the cells of a grid, or cosines and sines. The command exits with 1 if no call that it knows makes the table.
+    """
+    suffix = os.path.splitext(table)[1].lower()
+    if suffix in _exports and os.path.exists(table):
+        module, array = _exports[suffix]
+        code = f"import {module}, numpy; numpy.save('table.npy', {array.format(repr(table))})"
+        raise CommandError(f"{table} is not read here; export its array NAME with: python -c {shlex.quote(code)}")
+    with open_regular(table) as stream:
+        loaders = named_arrays.loaders(stream, table)
+        found = fastpe.identify(*[loaders[name]() for name in _chosen(table, list(loaders), key or [])])
+    print(found)
+    if not found:
+        raise typer.Exit(1)
 
 
-def _chosen(name: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
+def _chosen(file: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
     """The keys of one array, or of cosines and sines."""
-    if names == [""]:
-        if keys:
-            raise CommandError(f"--key chooses one of several arrays, and {name} is one array; leave it out")
+    if len(keys) in (1, 2) and set(keys) <= set(names) - {""}:
+        return keys
+    if not keys and len(names) == 1:
         return names
-    unknown = [key for key in keys if key not in names]
-    if unknown:
-        raise CommandError(f"--key is {unknown[0]}, expected one of {name}'s arrays: {_shown(names)}")
-    if len(keys) > 2:
-        raise CommandError(
-            f"--key was given {len(keys)} times, expected once for a table, or twice for cosines and sines"
-        )
-    if keys or len(names) == 1:
-        return keys or names
-    if not names:
-        raise CommandError(f"{name} holds no array; write it with numpy.savez")
     pairs = [(cos, cos.replace("cos", "sin")) for cos in names if "cos" in cos]
-    if len(names) == 2 and pairs and set(pairs[0]) == set(names):
+    if not keys and len(names) == 2 and pairs and set(pairs[0]) == set(names):
         return pairs[0]
-    raise CommandError(
-        f"{name} holds {len(names)} arrays ({_shown(names)}); choose with --key NAME, cosines and sines with two: "
-        f"--key COS --key SIN"
-    )
-
-
-def _shown(names: list[str]) -> str:
-    """The names, those first that a table may have."""
     likely = sorted(names, key=lambda name: not any(part in name.lower() for part in _usual_parts))
-    return ", ".join(likely[:_names_shown]) + (", .." if len(names) > _names_shown else "")
+    given = f"--key is {' and '.join(keys)}, and {file}" if keys else file
+    some = f"{len(names)} arrays ({short(', '.join(likely))})" if names != [""] else "one array without a name"
+    raise CommandError(f"{given} has {some}; choose with --key NAME, or cosines and sines with --key COS --key SIN")

@@ -1,43 +1,75 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe rotary``: the cosines and sines of a rotary embedding as a file."""
+"""``fastpe rotary``: the cosines and sines of a rotary embedding."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+import json
+import os
+from typing import Annotated, Any
 
 import fastpe
+from fastpe import _core
+from fastpe._cli import options
 from fastpe._cli.files import named_arrays
-from fastpe._cli.output import open_target
-from fastpe._cli.progress import Summary
+from fastpe._cli.files.target import new_file, open_regular
+from fastpe._cli.messages import CommandError, reading, report
+
+_forms = ", ".join(_core.table_forms)
 
 
-def run(
-    rope: fastpe.RotaryEmbedding,
-    output: str,
-    *,
-    seq_len: int,
-    offset: int,
-    form: str | None,
-    dtype: np.dtype[Any],
-    num_threads: int | None,
-    no_clobber: bool,
-    quiet: bool,
+def rotary(
+    output: Annotated[str, options.option("A .npz or .safetensors file; .npy for one array.", "OUT", "-o", "--output")],
+    seq_len: options.SeqLen,
+    config: options.Config = None,
+    layer_type: options.LayerType = None,
+    interleaved: options.Interleaved = None,
+    dim: Annotated[
+        int | None, options.option("Number of columns that are rotated, without --config.", "D", min=2)
+    ] = None,
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    form: Annotated[
+        str | None,
+        options.option(
+            f"{_forms}; by default the model's.",
+            "FORM",
+            autocompletion=options.among(_core.table_forms),
+        ),
+    ] = None,
+    dtype: options.Dtype = "float32",
+    threads: options.Threads = None,
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Write the tables of `seq_len` positions."""
+    """Write the cosines and sines of a rotary embedding.
 
-    def arrays(rows: int) -> named_arrays.Arrays:
-        tables = rope.tables(rows, offset=offset, form=form, dtype=dtype, num_threads=num_threads)
-        if isinstance(tables, tuple):
-            return dict(zip(("cos", "sin"), tables, strict=True))
-        return {form or rope.form: tables}
+    A config.json describes the embedding, or else --dim and --base do. A scaling that depends on a length takes the last
+    position plus 1.
+    """
+    rope = embedding(
+        config, dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=max(offset + seq_len, 0)
+    )
+    kind = options.dtype_of(dtype)
+    # Tables without rows show whether there are such.
+    rope.tables(0, offset=offset, form=form, dtype=kind)
+    with new_file(output, named_arrays.writers, no_clobber) as target:
+        tables = rope.tables(seq_len, offset=offset, form=form, dtype=kind, num_threads=threads)
+        arrays = {"cos": tables[0], "sin": tables[1]} if isinstance(tables, tuple) else {form or rope.form: tables}
+        named_arrays.writers[os.path.splitext(output)[1].lower()](target, arrays)
+    report(f"wrote {output}", sum(array.nbytes for array in arrays.values()), quiet=quiet)
 
-    summary = Summary(quiet=quiet)
-    # Tables without rows show whether the file can hold them.
-    write = named_arrays.writer_of(output, arrays(0))
-    whole = arrays(seq_len)
-    byte_count = sum(array.nbytes for array in whole.values())
-    with open_target(output, byte_count, no_clobber=no_clobber) as target:
-        write(target, whole)
-    summary.report(f"wrote {' and '.join(whole)} of {seq_len} positions", byte_count)
+
+def embedding(config: str | None, dim: int | None, base: float | None, **more: Any) -> fastpe.RotaryEmbedding:
+    """The embedding that options describe."""
+    if config is None:
+        if dim is None or more["layer_type"] is not None:
+            raise CommandError("there is no --config, expected one, or --dim without --layer-type; give one of them")
+        # Tables do not depend on the pairing.
+        return fastpe.RotaryEmbedding(dim, interleaved=bool(more["interleaved"]), base=base)
+    if dim is not None or base is not None:
+        raise CommandError("--config describes the embedding, and so do --dim and --base; give one of them")
+    described: Any = config
+    if os.path.exists(config) and not os.path.isdir(config):
+        with open_regular(config) as stream, reading(config, "a model's config.json"):
+            described = json.loads(stream.read(1 << 26))
+    return fastpe.RotaryEmbedding.from_config(described, **more)

@@ -1,60 +1,91 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The formats that ``fastpe rotary`` writes: a few arrays with names.
+"""Arrays with names in .npz and .safetensors files, which ``rotary`` writes and ``identify`` reads, as it reads .npy.
 
-Safetensors is written here, since its whole format is the JSON of a header in front of the elements:
-huggingface/safetensors:README.md, "Format".
+Safetensors is JSON in front of the elements (huggingface/safetensors:README.md, "Format"); its own library maps files.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import zipfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import IO, Any
 
-import numpy.typing as npt
+import numpy as np
 
-from fastpe._cli.errors import CommandError
-from fastpe._cli.files import npy_stream
-from fastpe._cli.output import descriptor_of
+from fastpe._cli.files import npy
+from fastpe._cli.files.addition import Array
+from fastpe._cli.files.npy import Header
+from fastpe._cli.messages import CommandError, reading
 
-Arrays = Mapping[str, npt.NDArray[Any]]
-Writer = Callable[[IO[bytes], Arrays], None]
+Arrays = Mapping[str, Array]
+Loaders = Mapping[str, Callable[[], Array]]
 
-safetensors_types = {
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "complex64": "C64",
-}
+_safetensors = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64"}
+_longest_header = 100_000_000  # as in safetensors itself
 
 
-def writer_of(name: str, arrays: Arrays) -> Writer:
-    """What writes these arrays to a file of this name; ``-`` stands for one array in .npy format."""
-    suffix = ".npy" if descriptor_of(name) is not None else Path(name).suffix.lower()
-    if suffix not in _writers:
-        raise CommandError(f"-o is {name}, expected a name that ends in {', '.join(_writers)}")
-    if suffix == ".npy" and len(arrays) > 1:
-        raise CommandError(
-            f"-o is {name}, which has room for one array, and there are {' and '.join(arrays)}; write a .npz or "
-            f".safetensors file, or choose a --form of one array"
-        )
+def loaders(stream: IO[bytes], name: str) -> Loaders:
+    """How to load each array of an open file, by its name; a .npy file's has none."""
+    start, suffix = stream.read(6), os.path.splitext(name)[1].lower()
+    stream.seek(0)
+    if start == np.lib.format.MAGIC_PREFIX or suffix == ".npy":
+        return {"": lambda: npy.read_array(stream, npy.read_header(stream, name), name)}
+    if start[:2] == b"PK" or suffix == ".npz":
+        with reading(name, "a .npz archive"):
+            archive: Any = np.lib.npyio.NpzFile(stream, allow_pickle=False)
+            members = [member for member in archive.zip.namelist() if member.endswith(".npy")]
+        return {each.removesuffix(".npy"): functools.partial(_member, archive, each, name) for each in members}
     if suffix == ".safetensors":
-        for array in arrays.values():
-            if array.dtype.name not in safetensors_types:
-                raise CommandError(
-                    f"-o is {name}, and safetensors has no {array.dtype.name}; write a .npy or .npz file, or choose "
-                    f"--dtype float32"
+        with reading(name, "a safetensors file"):
+            return _in_safetensors(stream, name)
+    raise CommandError(
+        f"{name} is not a .npy, .npz or .safetensors file, expected one; write the table with numpy.save"
+    )
+
+
+def _member(archive: Any, key: str, name: str) -> Array:
+    with reading(name, "a .npz archive"):
+        return np.asarray(archive[key])
+
+
+def _in_safetensors(stream: IO[bytes], name: str) -> Loaders:
+    size = os.fstat(stream.fileno()).st_size
+    start = 8 + int.from_bytes(stream.read(8), "little")
+    if start > min(size, _longest_header):
+        raise ValueError(f"its header would end at byte {start} of {size}, expected at most {_longest_header}")
+    entries = json.loads(stream.read(start - 8))
+    entries.pop("__metadata__", None)
+    # bfloat16 is not a type of NumPy's.
+    types = {stored: np.dtype("V2" if stored == "BF16" else dtype) for dtype, stored in _safetensors.items()}
+
+    def load(entry: dict[str, Any]) -> Array:
+        with reading(name, "a safetensors file"):
+            header = Header(tuple(map(int, entry["shape"])), False, types[entry["dtype"]].newbyteorder("<"))
+            first, end = entry["data_offsets"]
+            if (
+                not 0 <= first <= end <= size - start
+                or min(header.shape, default=0) < 0
+                or end - first != header.byte_count
+            ):
+                raise ValueError(
+                    f"an array of shape {header.shape} would be in bytes {first} to {end} of {size - start}"
                 )
-    return _writers[suffix]
+            stream.seek(start + first)
+        return npy.read_array(stream, header, name)
+
+    return {key: functools.partial(load, entry) for key, entry in entries.items()}
 
 
 def _write_npy(target: IO[bytes], arrays: Arrays) -> None:
-    (array,) = arrays.values()
-    npy_stream.write_header(target, npy_stream.Header(array.shape, False, array.dtype))
-    npy_stream.write_elements(target, array)
+    if len(arrays) > 1:
+        raise CommandError(
+            f"a .npy file has room for one array, and there are {' and '.join(arrays)}; write a .npz file"
+        )
+    for array in arrays.values():
+        npy.write(target, Header(array.shape, False, array.dtype), [array])
 
 
 def _write_npz(target: IO[bytes], arrays: Arrays) -> None:
@@ -67,18 +98,15 @@ def _write_npz(target: IO[bytes], arrays: Arrays) -> None:
 def _write_safetensors(target: IO[bytes], arrays: Arrays) -> None:
     header, end = {}, 0
     for name, array in arrays.items():
+        if (dtype := array.dtype.name) not in _safetensors:
+            raise CommandError(f"safetensors has no {dtype}; write a .npz file, or choose another --dtype")
         start, end = end, end + array.nbytes
-        header[name] = {
-            "dtype": safetensors_types[array.dtype.name],
-            "shape": list(array.shape),
-            "data_offsets": [start, end],
-        }
+        header[name] = {"dtype": _safetensors[dtype], "shape": list(array.shape), "data_offsets": [start, end]}
     text = json.dumps(header).encode()
-    # The elements begin at a multiple of 8 bytes.
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-len(text) % 8)  # the elements begin at a multiple of 8 bytes
     target.write(len(text).to_bytes(8, "little") + text)
     for array in arrays.values():
-        npy_stream.write_elements(target, array.astype(array.dtype.newbyteorder("<"), copy=False))
+        target.write(npy.bytes_of(array.astype(array.dtype.newbyteorder("<"), copy=False)))
 
 
-_writers: dict[str, Writer] = {".npy": _write_npy, ".npz": _write_npz, ".safetensors": _write_safetensors}
+writers = {".npy": _write_npy, ".npz": _write_npz, ".safetensors": _write_safetensors}

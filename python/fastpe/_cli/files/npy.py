@@ -1,102 +1,151 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe add`` on .npy files, and on .npy data in a pipe."""
+"""The .npy format: a header, then the elements, a block at a time. Nothing is mapped: others may truncate a file."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import io
+import math
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, NamedTuple
 
-import numpy.typing as npt
+import numpy as np
 
-from fastpe._cli.errors import CommandError
-from fastpe._cli.files import npy_stream
-from fastpe._cli.files.addition import Addition, ArrayWork
-from fastpe._cli.files.task import Task, changed_in_place
-from fastpe._cli.progress import Progress
+from fastpe._cli.files.addition import Addition, Array, block_bytes, blocks
+from fastpe._cli.files.target import new_file
+from fastpe._cli.messages import Advance, CommandError, progress, reading, say, short
+
+# More than NumPy's own limit for headers that it does not trust.
+_longest_header = 1 << 14
 
 
-@dataclasses.dataclass(frozen=True)
-class NpyWork:
-    """A file whose header was read and found good."""
+class Header(NamedTuple):
+    """What a .npy file says about its elements."""
 
-    task: Task
-    array: ArrayWork
-    header: npy_stream.Header
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def disk_shape(self) -> tuple[int, ...]:
+        """The shape whose C order is the order of the elements in the file."""
+        return self.shape[::-1] if self.fortran_order else self.shape
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the array."""
-        return self.array.source.byte_count
-
-    @property
-    def known_size(self) -> int:
-        """Bytes of the result."""
-        return self.array.result.byte_count
-
-    def run(self, progress: Progress) -> int:
-        """Write the target, or change the file."""
-        name = self.task.source
-        if self.task.target is not None:
-            with open(name, "rb") as source, self.task.open_target(self.known_size) as target:
-                self._require_same_header(source)
-                self.array.run(source, target, progress)
-            return self.known_size
-        with open(name, "r+b") as stream:
-            self._require_same_header(stream)
-            with changed_in_place(name, progress) as count:
-                self.array.run_in_place(stream, count)
-                stream.flush()
-                os.fsync(stream.fileno())
-        return self.known_size
-
-    def _require_same_header(self, stream: IO[bytes]) -> None:
-        if _checked_header(stream, self.task.source) != self.header:
-            raise CommandError(f"{self.task.source} is another file than before; start again")
+        """Bytes after the header."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
-def check(task: Task, addition: Addition, keys: Sequence[str]) -> NpyWork:
-    """Read the header."""
-    if keys:
-        raise CommandError(
-            f"--key chooses one of several arrays or columns, and {task.source} is one array; leave it out"
-        )
-    with open(task.source, "rb") as stream:
-        header = _checked_header(stream, task.source)
-    array = addition.check(header, task.source)
-    if task.target is None:
-        array.require_same_dtype("not possible in place; write a new file with -o")
-    return NpyWork(task, array, header)
-
-
-def _checked_header(stream: IO[bytes], name: str) -> npy_stream.Header:
-    header = npy_stream.read_header(stream, name)
-    status = os.fstat(stream.fileno())
-    expected = stream.tell() + header.byte_count
-    if Path(name).is_file() and status.st_size != expected:
-        fault = "truncated" if status.st_size < expected else "followed by something else"
-        raise CommandError(f"{name} has {status.st_size} bytes, expected {expected}: it is {fault}; write it anew")
+def read_header(stream: IO[bytes], name: str) -> Header:
+    """Read the header of a file, which must be as long as the header says."""
+    size = os.fstat(stream.fileno()).st_size
+    with reading(name, "a .npy file"):
+        start = io.BytesIO(stream.read(_longest_header))
+        major, _ = np.lib.format.read_magic(start)
+        read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        header = Header(*read(start))
+        extents = header.shape
+        if len(extents) > 32 or any(isinstance(each, bool) or not 0 <= each <= sys.maxsize for each in extents):
+            raise ValueError(f"its shape is {header.shape}")
+        if header.dtype.hasobject or header.byte_count != size - start.tell():
+            raise ValueError(f"it has {size - start.tell()} bytes of {header.dtype}, and is of shape {header.shape}")
+        stream.seek(start.tell())
     return header
 
 
-def load(name: str) -> npt.NDArray[Any]:
-    """The array in a .npy file. It is not mapped: if somebody truncated the file, the system would end the process."""
-    with open(name, "rb") as stream:
-        return npy_stream.read_array(stream, _checked_header(stream, name), name)
+def read_array(stream: IO[bytes], header: Header, name: str) -> Array:
+    """Read elements of the shape and type that a header says."""
+    with reading(name, "an array"):
+        elements = np.empty(header.disk_shape, header.dtype)
+    unread = bytes_of(elements)
+    while len(unread):
+        with reading(name, "an array"):
+            count = stream.readinto(unread)  # type: ignore[attr-defined]
+        if not count:
+            raise CommandError(f"{name} is truncated: it promises more elements than follow; write it anew")
+        unread = unread[count:]
+    return elements.T if header.fortran_order else elements
 
 
-def run_pipe(task: Task, addition: Addition, progress: Progress) -> int:
-    """Add to the one array that comes through a pipe; the number of bytes that were written."""
-    name = task.source
-    label = "standard input" if name == "-" else name
-    if name == "-" and sys.stdin is None:
-        raise CommandError("standard input is closed; redirect it or name a file")
-    with contextlib.nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as stream:
-        array = addition.check(npy_stream.read_header(stream, label), label)
-        with task.open_target(array.result.byte_count) as target:
-            array.run(stream, target, progress)
-    return array.result.byte_count
+def as_dtype(elements: Array, dtype: np.dtype[Any]) -> Array:
+    """Elements as another dtype; only the name of the type is missing in what NumPy saves of bfloat16."""
+    if elements.dtype.kind != "V":
+        return elements.astype(dtype, copy=False)
+    if elements.dtype.str[1:] != "V2" or dtype.name != "bfloat16":
+        raise CommandError(
+            f"--dtype is {dtype}, and there are elements of type {short(elements.dtype)}; convert them first"
+        )
+    return elements.view(dtype)
+
+
+def bytes_of(elements: Array) -> memoryview:
+    """The memory of a contiguous array; bfloat16 has no buffer of its own."""
+    return elements.reshape(-1, order="A").view(np.uint8).data
+
+
+def write(stream: IO[bytes], header: Header, elements: Iterable[Array], advance: Advance = lambda _: None) -> None:
+    """Write a header, format version 1, and contiguous arrays of elements."""
+    descr = np.lib.format.dtype_to_descr(header.dtype)
+    fields = {"descr": descr, "fortran_order": header.fortran_order, "shape": header.shape}
+    np.lib.format.write_array_header_1_0(stream, fields)
+    for each in elements:
+        stream.write(bytes_of(each))
+        advance(each.nbytes)
+
+
+def add(stream: IO[bytes], addition: Addition) -> int:
+    """Add to a file's array, in the file itself or in a new one; the bytes that were written."""
+    name = addition.source
+    if addition.keys:
+        raise CommandError(f"--key is {addition.keys[0]}, and {name} is one array; leave it out")
+    header = read_header(stream, name)
+    result = header._replace(dtype=addition.result_dtype(header.dtype))
+    add_to = addition.adder(header.shape, result.dtype)
+
+    def added() -> Iterator[Array]:
+        limit = block_bytes // max(header.dtype.itemsize, result.dtype.itemsize)
+        for ranges in blocks(header.disk_shape, limit):
+            shape = tuple(stop - start for start, stop in ranges)
+            block = as_dtype(read_array(stream, Header(shape, False, header.dtype), name), result.dtype)
+            add_to(*((block.T, ranges[::-1]) if header.fortran_order else (block, ranges)))
+            yield block
+
+    with progress(result.byte_count, quiet=addition.quiet) as advance:
+        if addition.output is not None:
+            with new_file(addition.output, [".npy"], addition.no_clobber, result.byte_count) as target:
+                write(target, result, added(), advance)
+        elif header.dtype.kind != "V" and header.dtype != result.dtype:
+            raise CommandError(f"{name} has {header.dtype}, and {result.dtype} needs a new file; write one with -o")
+        else:
+            _require_lock(stream, name)
+            _replace(stream, added(), name, advance)
+    return result.byte_count
+
+
+def _require_lock(stream: IO[bytes], name: str) -> None:
+    """Refuse a file that another run is changing. Windows and some file systems have no such locks."""
+    with contextlib.suppress(ModuleNotFoundError, OSError):
+        import fcntl
+
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError(f"{name} is being changed in place by another run; wait until it has ended") from None
+
+
+def _replace(stream: IO[bytes], elements: Iterable[Array], name: str, advance: Advance) -> None:
+    done = 0
+    try:
+        for block in elements:
+            stream.seek(-block.nbytes, os.SEEK_CUR)
+            stream.write(bytes_of(block))
+            done += block.nbytes
+            advance(block.nbytes)
+        stream.flush()
+        os.fsync(stream.fileno())
+    except BaseException:
+        say(f"{name} may be partly changed: the first {done} bytes, and perhaps more; restore it from a copy")
+        raise

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "call.h"
+#include "fastpe/operations/add.h"
+#include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/sinusoids.h"
+
+namespace fastpe::c_library {
+namespace {
+
+enum class Odd { natural, pad, round_up, refused };
+enum class Scale { one, one_over_root, root_of_two_over };
+
+// What python/fastpe/_sinusoid/presets.py says of each preset; the tests compare all of them.
+struct Convention {
+  bool interleaved, cosine_first;
+  Odd odd;
+  double shift, denominator;  // denominator 0: the number of frequencies less the shift
+  double base, freq_scale;
+  std::int64_t first_position;
+  Scale scale;
+};
+
+constexpr double depthcharge_scale = 2.0 * 3.141592653589793 / 0.001;
+
+// In the order of the header's numbers, from 1 on.
+constexpr Convention conventions[] = {
+    {true, false, Odd::natural, 0, 0, 1e4, 1, 0, Scale::one},                   // FASTPE_VASWANI
+    {false, false, Odd::natural, 0, 0, 1e4, 1, 0, Scale::one},                  // FASTPE_CONCAT
+    {false, false, Odd::refused, 0, 0, 1e4, 1, 0, Scale::one_over_root},        // FASTPE_X_TRANSFORMERS
+    {false, false, Odd::pad, 1, 0, 1e4, 1, 0, Scale::one},                      // FASTPE_TENSOR2TENSOR
+    {false, false, Odd::pad, 1, 0, 1e4, 1, 2, Scale::one},                      // FASTPE_FAIRSEQ
+    {false, false, Odd::refused, 1, 0, 1e4, 1, 1, Scale::one},                  // FASTPE_OPENNMT_TF
+    {false, true, Odd::pad, 1, 0, 1e4, 1, 0, Scale::one},                       // FASTPE_MUSICGEN
+    {false, false, Odd::pad, 1, 0, 1e4, 1, 0, Scale::one},                      // FASTPE_DDPM
+    {false, true, Odd::pad, 0, 0, 1e4, 1, 0, Scale::one},                       // FASTPE_TIMESTEP
+    {false, false, Odd::refused, 1, 0, 1e4, 1, 0, Scale::root_of_two_over},     // FASTPE_MLX
+    {false, false, Odd::refused, 1, 0, 1e7, depthcharge_scale, 0, Scale::one},  // FASTPE_DEPTHCHARGE
+    {true, false, Odd::round_up, 0, 0, 1e4, 1, 0, Scale::one},                  // FASTPE_TATP22
+    {true, false, Odd::refused, 0, 1, 0.5, 1, 0, Scale::one},                   // FASTPE_NERF
+    {true, false, Odd::natural, 0, 0, 1e8, 1, 0, Scale::one},                   // FASTPE_DOUBLED_EXPONENT
+};
+static_assert(FASTPE_VASWANI == 1 && FASTPE_DOUBLED_EXPONENT == std::size(conventions));
+
+const Convention& convention_of(int32_t number) {
+  if (1 <= number && number <= FASTPE_DOUBLED_EXPONENT) return conventions[number - 1];
+  refuse_value("convention", {"is ", number}, {"FASTPE_VASWANI or another of the header's"});
+}
+
+Spec spec_of(const fastpe_encoding_options& options, const Convention& convention) {
+  const std::int64_t d = options.d_model;
+  if (d < 1) refuse_value("d_model", {"is ", d}, {"1 to 2**20"});
+  if (d % 2 != 0 && convention.odd == Odd::refused) {
+    refuse_value("d_model", {"is ", d}, {"an even number: this convention defines no odd width"});
+  }
+  if (options.frequencies != nullptr && (options.base != 0.0 || options.freq_scale != 0.0)) {
+    refuse_both("frequencies", "base or freq_scale");
+  }
+  const auto width = static_cast<double>(d);
+  const std::int64_t count = d / 2 + (convention.odd == Odd::pad ? 0 : d % 2);
+  const double n = convention.odd == Odd::natural ? width / 2 : static_cast<double>(count);
+  Spec spec;
+  spec.d_model = d;
+  spec.interleaved = convention.interleaved;
+  spec.cosine_first = convention.cosine_first;
+  spec.output_scale = convention.scale == Scale::one             ? 1.0
+                      : convention.scale == Scale::one_over_root ? 1.0 / std::sqrt(width)
+                                                                 : std::sqrt(2.0 / width);
+  FrequencySpec& f = spec.frequencies;
+  f.frequency_count = count;
+  f.base = or_else(options.base, convention.base);
+  f.frequency_scale = or_else(options.freq_scale, convention.freq_scale);
+  // A single frequency has exponent 0, whatever it is divided by.
+  f.exponent_denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.shift);
+  f.given = copy_of<double>(options.frequencies, options.frequency_count, count, "frequency_count");
+  f.arguments = "d_model, base, freq_scale and frequencies";
+  return spec;
+}
+
+}  // namespace
+}  // namespace fastpe::c_library
+
+struct fastpe_encoding {
+  fastpe_encoding(fastpe::Spec spec, std::int64_t max_len, std::int64_t first)
+      : core(std::move(spec)), rows(core, max_len), first_position(first) {}
+
+  fastpe::Encoder core;
+  fastpe::RowCache rows;
+  std::int64_t first_position;
+};
+
+using namespace fastpe;
+using namespace fastpe::c_library;
+
+fastpe_status fastpe_encoding_create(const fastpe_encoding_options* options, fastpe_encoding** encoding) {
+  return make_handle(encoding, "encoding", [&] {
+    const fastpe_encoding_options& given = required(options, "options");
+    check_environment();
+    const Convention& convention = convention_of(given.convention);
+    return std::make_unique<fastpe_encoding>(spec_of(given, convention), given.max_len, convention.first_position);
+  });
+}
+
+void fastpe_encoding_destroy(fastpe_encoding* encoding) { delete encoding; }
+
+fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t threads) {
+  return status_of([&] {
+    const fastpe_encoding& self = required(encoding, "encoding");
+    warm_up(self.core, self.rows, dtype, threads);
+  });
+}
+
+fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array* out, const fastpe_rows* rows,
+                            int32_t threads) {
+  return status_of([&] {
+    const fastpe_encoding& self = required(encoding, "encoding");
+    const View written(&required(out, "out"), "out");
+    const RowsView given(rows);
+    Placement placement;
+    placement.positions.first = self.first_position;
+    Shape columns;
+    columns.add_axis(self.core.spec().d_model);
+    set_rows(placement, *given, written_extent(*written, columns, *given));
+    run_call(Sinusoids(self.core, &self.rows, 0),
+             Write(writable_rows_of(*written, dtype_of(*written), written->axes - 2), false), placement, threads);
+  });
+}
+
+fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
+                         int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha, int32_t threads) {
+  return status_of([&] {
+    const fastpe_encoding& self = required(encoding, "encoding");
+    const View read(&required(x, "x"), "x"), written(out == nullptr ? x : out, out == nullptr ? "x" : "out");
+    const RowsView given(rows);
+    if (std::isnan(scale)) refuse_value("scale", {"is nan"}, {"a number"});
+    if (std::isnan(alpha)) refuse_value("alpha", {"is nan"}, {"a number"});
+    const DType dtype = dtype_of(*read);
+    const std::int64_t wanted_axis = seq_axis;
+    const int axis = seq_axis_of(*read, &wanted_axis, "d_model");
+    require_readable(*read);
+    require_same_dtype(*written, *read);
+    require_shape(*written, Shape(*read));
+    require_writable(*written, nullptr);
+    require_disjoint(*written, *given);
+    if (!is_same_memory(*written, *read)) require_disjoint(*written, *read, " (out may be x itself)");
+    first_column_of(*read, std::nullopt, self.core.spec().d_model);
+    const Extent extent = extent_of(*read, axis);
+    Placement placement;
+    placement.positions.first = self.first_position;
+    set_rows(placement, *given, extent);
+    run_call(
+        Sinusoids(self.core, &self.rows, 0),
+        Add(rows_of(*read, dtype, axis), writable_rows_of(*written, dtype, axis), extent.rows, {scale, alpha}, false),
+        placement, threads);
+  });
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fastpe for C and C++: exact sinusoidal positional encodings and rotary embeddings on the CPU.
+ *
+ * What holds for every function:
+ *
+ * Errors. A function that can fail returns FASTPE_OK or another status, and fastpe_error_message() says why. Everything
+ * is checked before the first write: after another status than FASTPE_OK, no array has changed, and a handle that was
+ * to be made is NULL. No C++ exception leaves the library, and nothing is printed.
+ *
+ * Threads. A handle never changes: any number of threads may call functions with one handle at the same time, each with
+ * output arrays of its own. Calls need no lock. A handle may be used after fork().
+ *
+ * Memory. The library keeps no pointer to anything that is passed to it. Handles keep the rows of max_len, and tables
+ * of some kilobytes per column. On a warm handle (see fastpe_encoding_warm_up), calls with one thread whose positions
+ * are integers from 0 to max_len - 1 allocate nothing: rotations of any size, and other calls that write at most
+ * 256 KiB. All other calls, and those that write encodings or tables of 16 bits, need scratch memory for each thread:
+ * on the stack up to 32 KiB in all, and else on the heap until the call returns.
+ *
+ * Values. A float32, float16 or bfloat16 value is the exact one, rounded once; a float64 value is within 1 ulp + 2e-16.
+ * It depends on its position, frequency and dtype only, and has the same bits as in Python, on every machine. Positions
+ * are integers or fractional numbers of magnitude up to 2^53.
+ *
+ * FASTPE_NUM_THREADS and FASTPE_ISA (avx512, avx2, neon, baseline) are read from the environment, once.
+ */
+#ifndef FASTPE_H
+#define FASTPE_H
+
+#include <stdint.h>
+
+#if defined(_WIN32) && defined(FASTPE_BUILDING)
+#define FASTPE_API __declspec(dllexport)
+#elif defined(_WIN32) && !defined(FASTPE_STATIC)
+#define FASTPE_API __declspec(dllimport)
+#elif defined(FASTPE_BUILDING)
+#define FASTPE_API __attribute__((visibility("default")))
+#else
+#define FASTPE_API
+#endif
+
+/* Of this header: major * 10000 + minor * 100 + patch. */
+#define FASTPE_VERSION 100
+
+/* How every struct begins: fastpe_rows rows = FASTPE_ZERO; */
+#ifdef __cplusplus
+#define FASTPE_ZERO \
+  {                 \
+  }
+extern "C" {
+#else
+#define FASTPE_ZERO {0}
+#endif
+
+/* The version of the library, as FASTPE_VERSION. Thread-safe. */
+FASTPE_API int32_t fastpe_version(void);
+
+/* The instruction set in use, such as "avx2"; "" where FASTPE_ISA names one that is not there. Thread-safe. */
+FASTPE_API const char* fastpe_instruction_set(void);
+
+/* ---- Errors */
+
+typedef int32_t fastpe_status;
+enum {
+  FASTPE_OK = 0,
+  FASTPE_INVALID_VALUE = 1, /* a number, a shape, strides, memory that is shared */
+  FASTPE_INVALID_TYPE = 2,  /* the dtype of an array */
+  FASTPE_OUT_OF_MEMORY = 3,
+  FASTPE_INTERNAL_ERROR = 4 /* a fault of the library: please report it */
+};
+
+/* What was wrong with the last call of this thread that did not return FASTPE_OK, in one sentence: which argument, what
+ * was found, and what was expected. Thread-safe; valid until the thread's next call that fails, or its end. */
+FASTPE_API const char* fastpe_error_message(void);
+
+/* The name of the argument or field that it is about, such as "out", "x[1]" or "base"; "" where it is about none. */
+FASTPE_API const char* fastpe_error_argument(void);
+
+/* ---- Arrays */
+
+enum {
+  FASTPE_FLOAT32 = 1,
+  FASTPE_FLOAT64 = 2,
+  FASTPE_FLOAT16 = 3,  /* bits of IEEE 754's binary16 */
+  FASTPE_BFLOAT16 = 4, /* the upper 16 bits of a float32 */
+  FASTPE_INT8 = 5,
+  FASTPE_INT16 = 6,
+  FASTPE_INT32 = 7,
+  FASTPE_INT64 = 8,
+  FASTPE_UINT8 = 9,
+  FASTPE_UINT16 = 10,
+  FASTPE_UINT32 = 11,
+  FASTPE_UINT64 = 12,
+  FASTPE_BOOL = 13 /* one byte, 0 or 1 */
+};
+
+#define FASTPE_MAX_AXES 10
+
+/* An array of the caller's. It may have any strides, negative ones too, if its elements are aligned. Arrays that are
+ * written must have no two elements in the same place, and share no memory with other arrays of the call. Axes of
+ * length 0 are fine everywhere. */
+typedef struct fastpe_array {
+  void* data;                   /* the element whose indices are all 0 */
+  const int64_t* shape;         /* [axes] */
+  const int64_t* strides_bytes; /* [axes], or NULL: contiguous, the last axis fastest */
+  int32_t axes;
+  int32_t dtype;
+} fastpe_array;
+
+/* Where the rows of a call are, and which of them are valid. What is not needed is 0 or NULL. In an array [B, .., L,
+ * C], the first axis that is not the sequence is the batch B. */
+typedef struct fastpe_rows {
+  int64_t offset;                 /* row l is at position offset + l; a convention may count from 1 or 2 */
+  const fastpe_array* offsets;    /* integers [B]: an offset for each sequence */
+  const fastpe_array* positions;  /* [L] or [B, L], integers, float32 or float64: explicit positions */
+  const fastpe_array* mask;       /* FASTPE_BOOL [L] or [B, L]: 1 where valid. Only valid rows are counted */
+  const fastpe_array* lengths;    /* integers [B]: how many rows of each sequence are valid, from the first one on */
+  const fastpe_array* cu_seqlens; /* integers [N + 1]: where each of N packed sequences starts, and the end. There is no
+                                     batch then, and `offsets` is [N] */
+} fastpe_rows;
+
+/* Each function below takes `rows`, which may be NULL for positions 0, 1, 2 .., and `threads`: at most this many, or 0
+ * for the default: FASTPE_NUM_THREADS, or else the processors that the process may use. Small calls use one thread. */
+
+/* ---- Sinusoidal encodings */
+
+/* Named after implementations, as fastpe.conventions in Python and docs/conventions.md, which has their formulas. */
+enum {
+  FASTPE_VASWANI = 1, /* sin, cos, sin, cos ..; w_k = 10000^(-2k / d) */
+  FASTPE_CONCAT = 2,
+  FASTPE_X_TRANSFORMERS = 3,
+  FASTPE_TENSOR2TENSOR = 4, /* Whisper, too */
+  FASTPE_FAIRSEQ = 5,       /* counts from 2 */
+  FASTPE_OPENNMT_TF = 6,    /* counts from 1 */
+  FASTPE_MUSICGEN = 7,
+  FASTPE_DDPM = 8,
+  FASTPE_TIMESTEP = 9,
+  FASTPE_MLX = 10,
+  FASTPE_DEPTHCHARGE = 11,
+  FASTPE_TATP22 = 12,
+  FASTPE_NERF = 13,
+  FASTPE_DOUBLED_EXPONENT = 14
+};
+
+typedef struct fastpe_encoding_options {
+  int64_t d_model;           /* columns, from 1 */
+  int64_t max_len;           /* rows of positions 0 .. max_len - 1 are kept once they are made; 0: none */
+  double base;               /* 0: the convention's */
+  double freq_scale;         /* 0: the convention's */
+  const double* frequencies; /* radians per position, instead of base and freq_scale; or NULL */
+  int64_t frequency_count;   /* of `frequencies`: one for each pair of columns */
+  int32_t convention;
+} fastpe_encoding_options;
+
+typedef struct fastpe_encoding fastpe_encoding;
+
+/* Thread-safe. */
+FASTPE_API fastpe_status fastpe_encoding_create(const fastpe_encoding_options* options, fastpe_encoding** encoding);
+
+/* Of NULL, nothing. Not while another thread uses the handle. */
+FASTPE_API void fastpe_encoding_destroy(fastpe_encoding* encoding);
+
+/* Makes what calls with arrays of this dtype need, the rows of max_len included, so that no call has to. A float32
+ * warm-up serves sums of 16-bit arrays, too. Thread-safe. */
+FASTPE_API fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t threads);
+
+/* out = PE. `out` is [L, d_model] or [B, L, d_model]. Rows that are not valid become 0. Thread-safe. */
+FASTPE_API fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array* out,
+                                       const fastpe_rows* rows, int32_t threads);
+
+/* out = x * scale + alpha * PE, each operation rounded (16-bit arrays: as float32, and the result once). `out` has the
+ * shape and dtype of x; NULL changes x in place. Columns are the last axis, d_model of them; `seq_axis` is the
+ * sequence, usually -2, the last axis but one. Rows that are not valid stay, or are copied. Thread-safe. */
+FASTPE_API fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
+                                    int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
+                                    int32_t threads);
+
+/* ---- Rotary embeddings */
+
+/* Which columns are rotated together. There is no default: models differ, and the wrong one is wrong in silence. */
+enum {
+  FASTPE_PAIRING_HALVES = 1,     /* k and k + rotary_dim / 2: Llama in transformers, GPT-NeoX */
+  FASTPE_PAIRING_INTERLEAVED = 2 /* 2k and 2k + 1: Meta's Llama, GPT-J, Flux */
+};
+
+/* The types of a config.json, with its numbers. A field that the type does not use must be 0. */
+enum {
+  FASTPE_SCALING_LINEAR = 1,   /* factor */
+  FASTPE_SCALING_NTK = 2,      /* factor: of the base, factor^(d / (d - 2)) */
+  FASTPE_SCALING_DYNAMIC = 3,  /* factor, original_length, length */
+  FASTPE_SCALING_YARN = 4,     /* factor, original_length; beta_fast, beta_slow, mscale, mscale_all_dim, no_truncate */
+  FASTPE_SCALING_LONGROPE = 5, /* divisors, original_length, factor (1 if attention_factor is given) */
+  FASTPE_SCALING_LLAMA3 = 6,   /* factor, original_length, low_freq_factor, high_freq_factor */
+  FASTPE_SCALING_PROPORTIONAL = 7 /* factor, rotated_count */
+};
+
+typedef struct fastpe_scaling {
+  double factor;
+  int64_t original_length; /* original_max_position_embeddings */
+  int64_t length;          /* of the sequences; at most original_length: not scaled */
+  double beta_fast;        /* 0: 32 */
+  double beta_slow;        /* 0: 1 */
+  double mscale;
+  double mscale_all_dim;
+  double low_freq_factor;
+  double high_freq_factor;
+  const double* divisors; /* [rotary_dim / 2]: long_factor for sequences beyond original_length, else short_factor */
+  int64_t divisor_count;
+  int64_t rotated_count; /* the first of the frequencies that are not 0 */
+  int32_t type;
+  int32_t no_truncate; /* not 0: "truncate": false */
+} fastpe_scaling;
+
+typedef struct fastpe_rotary_options {
+  int64_t rotary_dim;            /* columns that are rotated: even, and at most those of a head */
+  int64_t max_len;               /* rows of positions 0 .. max_len - 1 are kept once they are made; 0: none */
+  double base;                   /* rope_theta, at least 1 */
+  const fastpe_scaling* scaling; /* or NULL */
+  const double* frequencies;     /* [rotary_dim / 2], radians per position, instead of base and scaling; or NULL */
+  int64_t frequency_count;
+  double attention_factor;    /* of cosines and sines; 0: the scaling's, or else 1 */
+  const int32_t* coordinates; /* [rotary_dim / 2]: which coordinate of a position each frequency belongs to (images,
+                                 videos), or NULL. Positions are [.., n] then, with n coordinates for each row */
+  int64_t coordinates_count;
+  int32_t pairing;
+} fastpe_rotary_options;
+
+typedef struct fastpe_rotary fastpe_rotary;
+
+/* Thread-safe. */
+FASTPE_API fastpe_status fastpe_rotary_create(const fastpe_rotary_options* options, fastpe_rotary** rotary);
+
+/* Of NULL, nothing. Not while another thread uses the handle. */
+FASTPE_API void fastpe_rotary_destroy(fastpe_rotary* rotary);
+
+/* As fastpe_encoding_warm_up. Inverse rotations are included if the attention factor is 1. Thread-safe. */
+FASTPE_API fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t threads);
+
+/* How cosines and sines are arranged; n is rotary_dim / 2. */
+enum {
+  FASTPE_TABLES_HALVES = 1,  /* two arrays, cos [.., n] and sin [.., n] */
+  FASTPE_TABLES_TILE = 2,    /* two arrays [.., 2n], each set of columns twice: what rotate_half takes */
+  FASTPE_TABLES_REPEAT = 3,  /* two arrays [.., 2n], each column twice */
+  FASTPE_TABLES_COS_SIN = 4, /* one array [.., 2n]: cosines, then sines */
+  FASTPE_TABLES_SIN_COS = 5, /* one array [.., 2n]: sines, then cosines */
+  FASTPE_TABLES_PAIRS = 6,   /* one array [.., n, 2]: cosine and sine; complex numbers, too */
+  FASTPE_TABLES_ANGLES = 7   /* one array [.., n], float32 or float64: radians, not reduced */
+};
+
+/* Writes cosines and sines, times the attention factor. Leading axes are [L] or [B, L]; `second` is NULL where the form
+ * has one array. `rows` has neither mask nor lengths. Thread-safe. */
+FASTPE_API fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fastpe_array* first,
+                                       const fastpe_array* second, const fastpe_rows* rows, int32_t threads);
+
+#define FASTPE_MAX_ROTATED 8
+
+/* Rotates `count` arrays in place, usually queries and keys: [B, heads, L, head_dim] with a `seq_axis` of -2,
+ * [B, L, heads, head_dim] with -3, or [L, heads, head_dim] with -3 and no batch. Arrays have the same dtype and length;
+ * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `inverse` (not 0) rotates
+ * back. Rows that are not valid stay. Thread-safe. */
+FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, int32_t count,
+                                       int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t threads);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* FASTPE_H */

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe add`` on an array of a zarr store, format 2 or 3, some chunks at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastpe._cli.files import addition as arrays
+from fastpe._cli.files.addition import Addition
+from fastpe._cli.files.target import new_directory, open_regular
+from fastpe._cli.messages import CommandError, needs, progress, reading, short
+
+_what = "a zarr array"
+_largest_chunk_bytes, _largest_metadata_bytes = 1 << 30, 1 << 24
+# Codecs that only decode numbers, in format 2 and, with a prefix, in format 3. Others, such as "pickle", can run code that
+# a chunk holds.
+_numcodecs = (
+    *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
+    *("astype", "bitround", "delta", "fixedscaleoffset", "quantize", "shuffle"),
+    *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"),
+)
+_codecs = {*_numcodecs, *(f"numcodecs.{name}" for name in _numcodecs), "bytes", "sharding_indexed", "transpose"}
+
+
+def add(addition: Addition) -> int:
+    """Write a new store with the array that --key names, or the one that the store is; the bytes of its elements."""
+    name, output, store = addition.source, addition.output, Path(addition.source).resolve()
+    with needs("zarr", name):
+        import zarr  # noqa: F401
+    if output is None:
+        raise CommandError(f"{name} cannot be changed in place, as only .npy files can; write a new store with -o")
+    root = store.joinpath(*addition.keys)
+    files = [root / file for file in ("zarr.json", ".zarray", ".zattrs")]
+    files = [file for file in files if file.is_file() and not file.is_symlink()]
+    if len(addition.keys) > 1 or root.resolve() != root or not root.is_relative_to(store) or not files:
+        raise CommandError(f"{root} is not an array behind no link, expected one; choose an array with one --key NAME")
+    with reading(name, _what):
+        text = {}
+        for file in files[:1] if files[0].name == "zarr.json" else files:
+            with open_regular(str(file)) as stream:
+                text[file.name] = stream.read(_largest_metadata_bytes)
+        metadata = json.loads(text[files[0].name])
+        if "shape" not in metadata:
+            raise CommandError(f"{name} is a group, expected an array; choose one of its arrays with --key NAME")
+        shape, unit, dtype = _checked(metadata, addition)
+        unit_bytes, byte_count = math.prod(unit) * dtype.itemsize, math.prod(shape) * dtype.itemsize
+        _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
+        source = _opened(root, metadata)
+    add_to = addition.adder(shape, dtype)
+    grid = tuple(-(-extent // size) for extent, size in zip(shape, unit, strict=True))
+    with new_directory(output, byte_count) as directory, progress(byte_count, quiet=addition.quiet) as advance:
+        for file_name, content in text.items():
+            (directory / file_name).write_bytes(content)
+        target = _opened(directory, metadata)
+        for block in arrays.blocks(grid, max(1, arrays.block_bytes // unit_bytes)):
+            sides = zip(block, unit, shape, strict=True)
+            ranges = tuple((start * size, min(stop * size, extent)) for (start, stop), size, extent in sides)
+            place = tuple(slice(*span) for span in ranges)
+            with reading(name, _what):
+                values = np.require(_done(source, "getitem", place), dtype, ["C", "W"])
+            add_to(values, ranges)
+            with reading(output, _what):
+                _done(target, "setitem", place, values)
+            advance(values.nbytes)
+        directory.chmod(root.stat().st_mode & 0o777)
+    return byte_count
+
+
+def _opened(directory: Path, metadata: dict[str, Any]) -> Any:
+    """The array with exactly these metadata, whatever else the store says about it."""
+    import zarr
+
+    if not hasattr(zarr, "AsyncArray"):  # zarr 2
+        return zarr.Array({".zarray": json.dumps(metadata).encode()}, chunk_store=zarr.DirectoryStore(str(directory)))
+    from zarr.storage import LocalStore, StorePath
+
+    return zarr.AsyncArray.from_dict(StorePath(LocalStore(directory)), metadata)
+
+
+def _done(array: Any, method: str, *arguments: Any) -> Any:
+    """Read or write a part of an array; however this ends, no thread of zarr's goes on with it."""
+    if not hasattr(array, "getitem"):
+        return getattr(array, f"__{method}__")(*arguments)
+
+    async def run() -> Any:
+        return await getattr(array, method)(*arguments)
+
+    return asyncio.run(run())
+
+
+def _require_plain_files(root: Path, largest: int) -> None:
+    """Refuse links, pipes and devices below an array: some lead elsewhere, and others are never read to their end."""
+    for directory, directories, files in os.walk(root):
+        for path in (Path(directory, each) for each in (*directories, *files)):
+            is_plain = path.is_dir() or (path.is_file() and path.stat().st_size <= largest)
+            if path.is_symlink() or not is_plain:
+                raise CommandError(
+                    f"{path} is not a file of at most {largest} bytes, or a directory; write the store anew"
+                )
+
+
+def _checked(metadata: dict[str, Any], addition: Addition) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
+    """Shape, shape of chunks, and dtype. Codecs that run code are refused, and chunks of odd sizes or in odd places."""
+    _require_codecs([metadata.get(key) for key in ("compressor", "filters", "codecs")], addition.source)
+    found = np.dtype(str(metadata.get("dtype", metadata.get("data_type"))))
+    dtype = addition.result_dtype(found)
+    if dtype != found.newbyteorder("="):
+        raise CommandError(f"--dtype is {dtype}, and {addition.source} has {found}, which is kept; leave --dtype out")
+    grid = metadata.get("chunk_grid") or {"name": "regular", "configuration": {"chunk_shape": metadata["chunks"]}}
+    keys = metadata.get("chunk_key_encoding") or {"separator": metadata.get("dimension_separator")}
+    separators = {keys.get("separator"), (keys.get("configuration") or {}).get("separator")}
+    # Some versions of zarr take any separator, which becomes a part of the names of files.
+    if keys.get("name") not in (None, "default", "v2") or separators - {None, ".", "/"} or grid["name"] != "regular":
+        raise ValueError(f"its chunks have the grid {grid} and the keys {keys}")
+    shape, unit = metadata["shape"], grid["configuration"]["chunk_shape"]
+    if (
+        len(shape) != len(unit)
+        or len(unit) > 32
+        or any(type(each) is not int or not 0 <= each <= 2**53 for each in [*shape, *unit])
+        or not 0 < math.prod(unit) * dtype.itemsize <= _largest_chunk_bytes
+    ):
+        raise ValueError(f"its shape is {shape}, and that of its chunks {unit}")
+    return tuple(shape), tuple(unit), dtype
+
+
+def _require_codecs(parts: list[Any], name: str) -> None:
+    """Look at all codecs, those in shards and in other codecs too."""
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if any(
+                np.dtype(value).kind not in "iufb" for key, value in part.items() if key.endswith(("dtype", "astype"))
+            ):
+                raise ValueError("a codec has a dtype that is not of numbers")
+            if not all(type(size) is int and size > 0 for size in part.get("chunk_shape", ())):
+                raise ValueError(f"its shards have chunks of shape {part['chunk_shape']}")
+            parts += [value for key, value in part.items() if key in ("id", "name") or not isinstance(value, str)]
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, str) and part not in _codecs:
+            found = f"{name} has the codec {short(part, 60)}, expected one that only decodes numbers, such as zstd"
+            raise CommandError(f"{found}: others can run code that a chunk holds; write the array anew")

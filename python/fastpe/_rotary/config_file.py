@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The mapping of a config.json, from whatever the caller has of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastpe._errors import refused
+
+Json = Mapping[str, Any]
+
+_what = "a mapping or the path of a config.json"
+# Files have 5.
+_most_levels = 16
+
+
+def load(config: Json | str | os.PathLike[str]) -> Json:
+    """`config` itself, or what the file of this name has."""
+    if isinstance(config, Mapping):
+        _require_shallow(config)
+        return config
+    if not isinstance(config, (str, os.PathLike)):
+        raise refused(TypeError, "config", f"is a {type(config).__name__}", _what, _hint(config))
+    if isinstance(config, str) and config.lstrip().startswith("{"):
+        raise refused(ValueError, "config", "is JSON", _what, "give json.loads(config)")
+    if os.path.isdir(config):
+        inside = os.path.join(config, "config.json")
+        remedy = f"give {inside!r}" if os.path.isfile(inside) else "it has no config.json: give the path of one"
+        raise refused(IsADirectoryError, "config", f"is {os.fspath(config)!r}, a directory", "a file", remedy)
+    if not os.path.exists(config):
+        name = os.fspath(config)
+        on_a_hub = (
+            f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
+            f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
+        )
+        remedy = on_a_hub if may_be_on_a_hub(name) else "correct the path"
+        raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", _what, remedy)
+    with open(config, encoding="utf-8") as file:
+        try:
+            loaded = json.load(file)
+        except RecursionError:
+            found, expected = "whose JSON is nested too deeply", "a config.json"
+            raise refused(ValueError, "config", f"is {os.fspath(config)!r}, {found}", expected) from None
+        except ValueError as error:
+            found = f"is {os.fspath(config)!r}, which is not JSON: {error}"
+            raise refused(ValueError, "config", found, remedy="give a config.json") from None
+    if not isinstance(loaded, dict):
+        found = f"is {os.fspath(config)!r}, which has a {type(loaded).__name__}"
+        raise refused(TypeError, "config", found, "a JSON object")
+    _require_shallow(loaded)
+    return loaded
+
+
+def may_be_on_a_hub(name: str) -> bool:
+    """Whether this is the form of a model's name there, such as "gpt2" or "organisation/model"."""
+    return re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) is not None and not name.endswith(".json")
+
+
+def _require_shallow(config: Json) -> None:
+    """Refuse a mapping that contains itself, or is nested so deeply that it cannot be a model's."""
+    inside: list[Any] = [config]
+    for _ in range(_most_levels):
+        containers = [each.values() if isinstance(each, Mapping) else each for each in inside]
+        found = (each for values in containers for each in values if isinstance(each, (Mapping, list, tuple)))
+        inside = [*{id(each): each for each in found}.values()]
+        if not inside:
+            return
+    raise refused(
+        ValueError,
+        "config",
+        f"has mappings and lists inside of each other on more than {_most_levels} levels, or contains itself",
+        "what a config.json has",
+    )
+
+
+def _hint(config: Any) -> str:
+    """How to make a mapping of this object."""
+    if hasattr(config, "read"):
+        return "give json.load(config)"
+    if isinstance(config, (bytes, bytearray)):
+        return "give json.loads(config)" if config.lstrip().startswith(b"{") else "give os.fsdecode(config)"
+    if hasattr(config, "to_dict"):
+        return "give config.to_dict()"
+    if isinstance(config, (list, tuple)) and len(config) == 1:
+        return "give config[0]"
+    return "give the dictionary of your model's config.json, or its path"

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keys of a config whose names speak of rotation: each is read, or known to be harmless, or refused by its name.
+
+keys.json has the names. A key has the first role whose pattern its name fits; a role says which argument of `from_config`
+takes the place of such keys. A name with one of the words below is harmless only as a whole, and not by a pattern.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import re
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
+
+from fastpe._arguments import shown
+from fastpe._errors import refused
+from fastpe._rotary.config_file import Json
+
+_rotary_word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|mscale|alibi")
+
+
+class Role(NamedTuple):
+    """What keys of some names are about.
+
+    Attributes
+    ----------
+    name : str
+        What `Keys.require` calls it.
+    pattern : str
+        Names of such keys.
+    neutral : list
+        Values that change nothing.
+    arguments : list of str
+        The arguments of `from_config` that count instead: with all of them, such a key is not looked at.
+    remedy : str
+        What to do about a key of this role.
+    """
+
+    name: str
+    pattern: str
+    neutral: list[Any]
+    arguments: list[str]
+    remedy: str
+
+
+class Key(NamedTuple):
+    """A key that is not read, with its place and its value."""
+
+    path: tuple[str, ...]
+    value: Any
+    role: Role
+
+    @property
+    def shown(self) -> str:
+        """As Python writes it."""
+        return path_text(self.path)
+
+
+class _Table(NamedTuple):
+    roles: list[tuple[re.Pattern[str], Role]]
+    harmless: Mapping[str, str]
+    harmless_pattern: re.Pattern[str]
+    parts: re.Pattern[str]
+    sizes: set[str]
+    hints: dict[str, str]
+
+
+@functools.cache
+def _table() -> _Table:
+    data = json.loads(importlib.resources.files("fastpe").joinpath("_rotary/keys.json").read_text("utf-8"))
+    roles = [Role(**each) for each in data["roles"]]
+    return _Table(
+        [(re.compile(role.pattern), role) for role in roles],
+        data["harmless"],
+        re.compile("|".join(name.replace("*", ".*") for name in data["harmless"])),
+        re.compile("|".join(name.replace("*", ".*") for name in data["parts"])),
+        {*data["sizes"]},
+        data["hints"],
+    )
+
+
+def path_text(path: tuple[str, ...]) -> str:
+    """As Python writes the value at this place of a config."""
+    return "config" + "".join(f'["{name}"]' for name in path)
+
+
+def role_of(name: str) -> Role | None:
+    """The role of a key, if its name speaks of rotation and it is not harmless in every model."""
+    word = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    if word in _table().harmless or (not _rotary_word.search(word) and _table().harmless_pattern.fullmatch(word)):
+        return None
+    return next((role for pattern, role in _table().roles if pattern.search(word)), None)
+
+
+def is_other_part(name: str, value: Json) -> bool:
+    """Whether a mapping describes something else than this model: another model, a file, a vocabulary."""
+    return _table().parts.fullmatch(name) is not None or not _table().sizes.isdisjoint(value)
+
+
+class Keys:
+    """The keys of a config that speak of rotation and are not read, without those whose arguments are given."""
+
+    def __init__(
+        self, config: Json, outer: tuple[Json, ...], *, read: AbstractSet[str], given: AbstractSet[str]
+    ) -> None:
+        self._given = given
+        self._found = [*_speaking(config, read)]
+        for level in outer:
+            # What a part of the config says again is that part's.
+            also = {name: value for name, value in level.items() if config.get(name) != value}
+            self._found += _speaking(also, frozenset())
+
+    def require(self, role: str, *same: Any) -> None:
+        """Refuse the first key of this role whose value is none of these, and that does not leave things as they are."""
+        for key in self._found:
+            wanted = [argument for argument in key.role.arguments if argument not in self._given]
+            harmless = [None, *key.role.neutral, *same]
+            if key.role.name == role and wanted and not any(_is_same(key.value, each) for each in harmless):
+                hint = _table().hints.get(key.path[-1], "")
+                raise refused(
+                    ValueError,
+                    key.shown,
+                    f"is {shown(key.value)}, and this key is not read in models of this type",
+                    expected=f"{' or '.join(dict.fromkeys(map(shown, same)))}, which the other keys say"
+                    if same
+                    else "",
+                    remedy=f"{hint or key.role.remedy}, or leave the key out if it changes nothing",
+                )
+
+
+def _speaking(config: Json, read: AbstractSet[str], path: tuple[str, ...] = ()) -> Iterator[Key]:
+    """The keys of `config`, and of the mappings in it that are not other parts, that are not read."""
+    for name, value in config.items():
+        here = (*path, str(name))
+        if ".".join(here) in read or (isinstance(value, Mapping) and is_other_part(str(name), value)):
+            continue
+        if role := role_of(str(name)):
+            yield Key(here, value, role)
+        elif isinstance(value, Mapping):
+            yield from _speaking(value, read, here)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two values are equal; True is not 1."""
+    return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)

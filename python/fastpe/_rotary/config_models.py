@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is known of each `model_type`: models.json, which tools/rotary_models.py measures with the installed transformers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fastpe._arguments import model_guess, text
+from fastpe._errors import refused
+from fastpe._rotary.config_file import Json
+
+# Parts lie inside of each other; files have 2.
+_most_parts = 8
+# Where files keep the model of text, if not where their model_type says.
+_text_parts = ("text_config", "thinker_config", "llm_config", "language_config", "text_model_config", "lm_config")
+# Keys of the JSON files that lie next to a config.json.
+_other_files = {
+    "weight_map": "the index of a checkpoint's files",
+    "added_tokens": "a tokenizer.json",
+    "added_tokens_decoder": "a tokenizer_config.json",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelType:
+    """A row of models.json: what a config.json of this `model_type` does not say, and how its keys are read.
+
+    Attributes
+    ----------
+    interleaved, conjugate, form
+        As in `RotaryEmbedding`.
+    pairing_key : str
+        A key of the config that decides the pairing.
+    reorders : bool
+        Whether transformers leaves pairs of neighbours half of the width apart. Tests and documentation read it.
+    width : tuple of str
+        Keys of the config, or quotients of them. The first one that is there is the width of the head, or, for
+        models that rotate the tail of a head, the width of the tail.
+    rotary_dim : str
+        A key of the config that is the width of the rotated part itself.
+    partial : bool or "ignored"
+        Whether partial_rotary_factor is read. With "ignored", the width is already that of the part.
+    rope_theta, partial_rotary_factor : float, optional
+        Defaults.
+    rope : mapping
+        The rope mapping that counts if the config has none. It has no base where the config's own counts.
+    nested : bool
+        Whether each type of layers has a rope mapping of its own, and no old form of the config is read.
+    layers : mapping
+        What differs for each type of layers: a mapping with fields of this class, or None if they are not rotated.
+    scaled : bool or "rope_type"
+        Of a type of layers: whether one mapping for all layers counts for it; "rope_type": only if it has this key.
+    own_theta : bool
+        Of a type of layers: whether a base in such a mapping does not count.
+    yarn : mapping
+        Of a type of layers: defaults of this scaling.
+    types : mapping
+        Other names of scalings.
+    rope_types : tuple of str
+        The scalings that models of this type have, if not all.
+    longrope : str
+        "mscale" if the attention factor follows from the length.
+    dynamic : tuple of str, optional
+        The keys of the factor and of the trained length of a "dynamic" scaling that is not in a rope mapping.
+    mrope : tuple, optional
+        How sections divide the frequencies, and the default sections.
+    requires : mapping
+        Values of a key without which the model is not rotated.
+    names : mapping
+        What a key is called, in the order in which names count.
+    harmless : tuple of str
+        Keys that speak of rotation, and that the model's module does not read, by the source of the row.
+    defaults : mapping
+        Defaults of its class.
+    hand : tuple of str
+        Fields that the tool cannot measure.
+    source : str
+        The folder in transformers, or the file of another project.
+    """
+
+    interleaved: bool
+    form: str = "halves"
+    conjugate: bool = False
+    pairing_key: str = ""
+    reorders: bool = False
+    width: tuple[str, ...] = ("head_dim", "hidden_size // num_attention_heads")
+    rotary_dim: str = ""
+    partial: bool | str = False
+    rope_theta: float | None = None
+    partial_rotary_factor: float | None = None
+    rope: Json = dataclasses.field(default_factory=dict)
+    nested: bool = False
+    layers: Mapping[str, Json | None] = dataclasses.field(default_factory=dict)
+    scaled: bool | str = False
+    own_theta: bool = False
+    yarn: Json = dataclasses.field(default_factory=dict)
+    types: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rope_types: tuple[str, ...] = ()
+    longrope: str = ""
+    dynamic: tuple[str, str] | None = None
+    mrope: tuple[str, Any] | None = None
+    requires: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
+    names: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
+    harmless: tuple[str, ...] = ()
+    defaults: Json = dataclasses.field(default_factory=dict)
+    hand: tuple[str, ...] = ()
+    source: str = ""
+
+    def of_layer(self, layer_type: str) -> ModelType:
+        """The row of one type of layers."""
+        return dataclasses.replace(self, **(self.layers.get(layer_type) or {}))
+
+    def names_of(self, key: str) -> list[str]:
+        """What configs call this key."""
+        return self.names.get(key, [key])
+
+    def read_keys(self) -> set[str]:
+        """The names of all keys that are read, whatever the type of the layers."""
+        rows = [self, *(self.of_layer(name) for name in self.layers)]
+        words = [word for row in rows for term in row.width for word in term.replace(" // ", " * ").split(" * ")]
+        keys = {*words, "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
+        named = {name for row in rows for key in keys for name in row.names_of(key)}
+        others = {self.rotary_dim, self.pairing_key, *self.requires, *(self.dynamic or ()), *self.harmless}
+        return named | others | {"rope_scaling", "rope_parameters", "rope_theta", "partial_rotary_factor"}
+
+
+class Found(NamedTuple):
+    """The part of a config that describes one model, what is known of its type, and the levels around it."""
+
+    config: Json
+    model: ModelType
+    outer: tuple[Json, ...]
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """models.json."""
+    data: dict[str, Any] = json.loads(
+        importlib.resources.files("fastpe").joinpath("_rotary/models.json").read_text("utf-8")
+    )
+    return data
+
+
+@functools.cache
+def _row(name: str) -> ModelType:
+    return ModelType(**table()["models"][name])
+
+
+def model_types() -> list[str]:
+    """The model types that have a row."""
+    return list(table()["models"])
+
+
+def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str | None]]:
+    """`config`, the part in it that describes one model, and so on, each with its `model_type`."""
+    other_names, expected = table()["other_names"], None
+    for _ in range(_most_parts):
+        model_type = config.get("model_type")
+        if model_type is not None:
+            model_type = other_names.get(text("model_type", model_type), model_type)
+        if model_type is None:
+            model_type = expected
+        yield config, model_type
+        key, expected = parts.get(model_type or "", ("text_config", expected))
+        part = config.get(key)
+        if not isinstance(part, Mapping) and (model_type in parts or model_type not in table()["models"]):
+            part = next((config[other] for other in _text_parts if isinstance(config.get(other), Mapping)), None)
+        if isinstance(part, Mapping):
+            config = part
+        elif model_type in parts and "hidden_size" in config:
+            # Files from before the part had a key of its own, as of Qwen2-VL.
+            config = {**config, "model_type": expected}
+        elif model_type in parts:
+            found = f"has no {key!r}, in which a model_type of {model_type!r} keeps its sizes"
+            raise refused(ValueError, "config", found, remedy="give the mapping of the model of text")
+        else:
+            return
+    found = f"has parts inside of each other more than {_most_parts} times"
+    raise refused(ValueError, "config", found, 'one "text_config"', "give the innermost mapping")
+
+
+def find_model(config: Json, interleaved: bool | None) -> Found:
+    """The model of text in `config`, or the model that it is."""
+    levels = [*parts_of(config, table()["parts"])]
+    part, model_type = levels[-1]
+    outer = tuple(level for level, _ in levels[:-1] if level.keys() - {"model_type"} - part.keys())
+    if model_type in table()["models"]:
+        return Found(part, _row(model_type), outer)
+    for key, what in _other_files.items():
+        if model_type is None and key in part:
+            remedy = "give the config.json of the same model"
+            found = f'has no model_type but a "{key}", as {what} has'
+            raise refused(ValueError, "config", found, "what a config.json has", remedy)
+    if model_type is not None:
+        refuse_known(model_type, part)
+    if interleaved is None:
+        raise refused(
+            ValueError,
+            "model_type",
+            f"is {model_type!r}, which is not known, and a config does not say which columns are pairs",
+            remedy="give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
+            "apart" + _near(model_type),
+        )
+    unknown = ModelType(interleaved=interleaved, partial=True, **table()["unknown"])
+    # Where a file has the width of the part, it counts.
+    exact = next((key for key in table()["rotary_dims"] if part.get(key) is not None), "")
+    return Found(part, dataclasses.replace(unknown, rotary_dim=exact), outer)
+
+
+def refuse_known(model_type: str, config: Json) -> None:
+    """Refuse a model that has no rotary embedding of one coordinate, and say what it has."""
+    layouts, told = table()["layouts"], table()["told"]
+    if model_type in layouts:
+        layout, *more = layouts[model_type]
+        remedy = f"use fastpe.rotary_layouts[{layout!r}]{''.join(f', {each}' for each in more)}"
+        found = f"is {model_type!r}, whose positions have several coordinates"
+        raise refused(ValueError, "model_type", found, remedy=remedy)
+    if model_type in told:
+        raise refused(ValueError, "model_type", f"is {model_type!r}", remedy=told[model_type])
+    use = use_of(model_type)
+    kind = config.get("position_embedding_type")
+    if use and kind in ("alibi", "rope", "rotary"):
+        # Models with code of their own, as of Jina, have the model_type of BERT.
+        found = f"is {model_type!r}, which has no position_embedding_type of {kind!r} in transformers"
+        raise refused(ValueError, "model_type", found, remedy="use RotaryEmbedding(rotary_dim, ..) if it is rotated")
+    if use or model_type in table()["without"]:
+        remedy = use or (
+            "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
+        )
+        found = f"is {model_type!r}, a model that has no rotary embedding"
+        raise refused(ValueError, "model_type", found, remedy=remedy)
+
+
+def use_of(model_type: str) -> str:
+    """The call for a model that adds an encoding or a table; empty where none is known."""
+    data = table()
+    if model_type in data["sinusoids"] or model_type in data["sinusoid_parts"]:
+        note = data["sinusoids"].get(model_type, {}).get("note", "")
+        return f"use fastpe.PositionalEncoding.from_config(config){f' for {note}' if note else ''}"
+    if model_type in data["grids"]:
+        return f"use {data['grids'][model_type]}"
+    if model_type in data["learned"]:
+        offset = data["learned"][model_type]
+        return f"it adds a learned table: fastpe.add_(x, table=table, offset={offset})"
+    return ""
+
+
+def _near(model_type: str | None) -> str:
+    """What is said of a known type with a similar name."""
+    guess = "" if model_type is None else model_guess(model_type, [*table()["models"], *table()["parts"]], quote='"')
+    return f"; {guess}" if guess else "; print(fastpe.rotary_layouts) for models of images and videos"

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C library by ctypes: the header's constants, its structs, and NumPy arrays as its arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import re
+from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HEADER = pathlib.Path(__file__).resolve().parents[2] / "csrc" / "include" / "fastpe" / "fastpe.h"
+CONSTANTS = {
+    name: int(value)
+    for name, value in re.findall(r"^(?:#define | *)(FASTPE_\w+) (?:= )?(\d+)\b", HEADER.read_text(), re.MULTILINE)
+}
+
+
+class Array(ctypes.Structure):
+    _fields_ = (
+        ("data", c_void_p),
+        ("shape", POINTER(c_int64)),
+        ("strides_bytes", POINTER(c_int64)),
+        ("axes", c_int32),
+        ("dtype", c_int32),
+    )
+
+
+ROWS = ("offsets", "positions", "mask", "lengths", "cu_seqlens")
+
+
+class Rows(ctypes.Structure):
+    _fields_ = (("offset", c_int64), *((name, POINTER(Array)) for name in ROWS))
+
+
+class EncodingOptions(ctypes.Structure):
+    _fields_ = (
+        ("d_model", c_int64),
+        ("max_len", c_int64),
+        ("base", c_double),
+        ("freq_scale", c_double),
+        ("frequencies", POINTER(c_double)),
+        ("frequency_count", c_int64),
+        ("convention", c_int32),
+    )
+
+
+class Scaling(ctypes.Structure):
+    _fields_ = (
+        ("factor", c_double),
+        ("original_length", c_int64),
+        ("length", c_int64),
+        ("beta_fast", c_double),
+        ("beta_slow", c_double),
+        ("mscale", c_double),
+        ("mscale_all_dim", c_double),
+        ("low_freq_factor", c_double),
+        ("high_freq_factor", c_double),
+        ("divisors", POINTER(c_double)),
+        ("divisor_count", c_int64),
+        ("rotated_count", c_int64),
+        ("type", c_int32),
+        ("no_truncate", c_int32),
+    )
+
+
+class RotaryOptions(ctypes.Structure):
+    _fields_ = (
+        ("rotary_dim", c_int64),
+        ("max_len", c_int64),
+        ("base", c_double),
+        ("scaling", POINTER(Scaling)),
+        ("frequencies", POINTER(c_double)),
+        ("frequency_count", c_int64),
+        ("attention_factor", c_double),
+        ("coordinates", POINTER(c_int32)),
+        ("coordinates_count", c_int64),
+        ("pairing", c_int32),
+    )
+
+
+class CError(Exception):
+    """A status, the argument that is named, and the message."""
+
+    def __init__(self, status: int, argument: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.argument = status, argument
+
+
+def view(array: npt.NDArray[Any]) -> Array:
+    """What the header calls an array; it keeps its lengths alive."""
+    name = "BOOL" if array.dtype == np.bool_ else array.dtype.name.upper()
+    integers = c_int64 * array.ndim
+    result = Array(
+        array.ctypes.data, integers(*array.shape), integers(*array.strides), array.ndim, CONSTANTS[f"FASTPE_{name}"]
+    )
+    result.owner = array
+    return result
+
+
+def rows_of(**given: Any) -> Rows:
+    rows = Rows(offset=given.pop("offset", 0))
+    for name, array in given.items():
+        setattr(rows, name, ctypes.pointer(view(np.asarray(array))))
+    return rows
+
+
+def doubles(values: npt.ArrayLike) -> Any:
+    array = np.asarray(values, np.float64)
+    return (c_double * array.size)(*array)
+
+
+class Library:
+    """libfastpe: calls raise a CError for every status but FASTPE_OK."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.c = ctypes.CDLL(str(path))
+        self.c.fastpe_error_message.restype = self.c.fastpe_error_argument.restype = c_char_p
+        self.c.fastpe_instruction_set.restype = c_char_p
+        for name in ("fastpe_encoding_destroy", "fastpe_rotary_destroy"):
+            getattr(self.c, name).restype = None
+
+    def call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self.c, f"fastpe_{name}")(*arguments)
+        if status != CONSTANTS["FASTPE_OK"]:
+            raise CError(status, self.c.fastpe_error_argument().decode(), self.c.fastpe_error_message().decode())
+
+
+class _Handle:
+    _kind: str
+
+    def __init__(self, library: Library, options: ctypes.Structure) -> None:
+        self.library, self.handle = library, c_void_p()
+        library.call(f"{self._kind}_create", byref(options), byref(self.handle))
+
+    def __del__(self) -> None:
+        getattr(self.library.c, f"fastpe_{self._kind}_destroy")(self.handle)
+
+    def warm_up(self, dtype: str = "FLOAT32", threads: int = 1) -> None:
+        self.library.call(f"{self._kind}_warm_up", self.handle, CONSTANTS[f"FASTPE_{dtype}"], threads)
+
+
+class Encoding(_Handle):
+    _kind = "encoding"
+
+    def __init__(
+        self, library: Library, d_model: int, convention: str = "vaswani", *, frequencies: Any = None, **options: Any
+    ) -> None:
+        number = CONSTANTS["FASTPE_" + convention.upper().replace("-", "_")]
+        if frequencies is not None:
+            options |= {"frequencies": doubles(frequencies), "frequency_count": len(frequencies)}
+        super().__init__(library, EncodingOptions(d_model=d_model, convention=number, **options))
+
+    def encode(self, out: npt.NDArray[Any], *, threads: int = 1, **rows: Any) -> npt.NDArray[Any]:
+        self.library.call("encode", self.handle, byref(view(out)), byref(rows_of(**rows)), threads)
+        return out
+
+    def add(
+        self,
+        x: npt.NDArray[Any],
+        out: npt.NDArray[Any] | None = None,
+        *,
+        seq_axis: int = -2,
+        scale: float = 1.0,
+        alpha: float = 1.0,
+        threads: int = 1,
+        **rows: Any,
+    ) -> npt.NDArray[Any]:
+        given = None if out is None else byref(view(out))
+        factors = c_double(scale), c_double(alpha)
+        self.library.call(
+            "add", self.handle, byref(view(x)), given, seq_axis, byref(rows_of(**rows)), *factors, threads
+        )
+        return x if out is None else out
+
+
+class Rotary(_Handle):
+    _kind = "rotary"
+
+    def __init__(
+        self,
+        library: Library,
+        rotary_dim: int,
+        pairing: str = "HALVES",
+        *,
+        frequencies: Any = None,
+        coordinates: Any = None,
+        scaling: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        if frequencies is not None:
+            options |= {"frequencies": doubles(frequencies), "frequency_count": len(frequencies)}
+        elif "base" not in options:
+            options["base"] = 10000.0
+        if coordinates is not None:
+            options |= {
+                "coordinates": (c_int32 * len(coordinates))(*coordinates),
+                "coordinates_count": len(coordinates),
+            }
+        if scaling is not None:
+            numbers = dict(scaling)
+            if "divisors" in numbers:
+                numbers |= {"divisors": doubles(numbers["divisors"]), "divisor_count": len(numbers["divisors"])}
+            if isinstance(numbers["type"], str):
+                numbers["type"] = CONSTANTS["FASTPE_SCALING_" + numbers["type"].upper()]
+            options["scaling"] = ctypes.pointer(Scaling(**numbers))
+        super().__init__(
+            library,
+            RotaryOptions(rotary_dim=rotary_dim, pairing=CONSTANTS[f"FASTPE_PAIRING_{pairing.upper()}"], **options),
+        )
+
+    def tables(self, form: str, *out: npt.NDArray[Any], threads: int = 1, **rows: Any) -> tuple[npt.NDArray[Any], ...]:
+        views = [byref(view(array)) for array in out] + [None] * (2 - len(out))
+        number = CONSTANTS[f"FASTPE_TABLES_{form.upper()}"]
+        self.library.call("tables", self.handle, number, *views, byref(rows_of(**rows)), threads)
+        return out
+
+    def rotate(self, *x: npt.NDArray[Any], seq_axis: int = -2, inverse: int = 0, threads: int = 1, **rows: Any) -> None:
+        views = (Array * len(x))(*(view(array) for array in x))
+        self.library.call("rotate", self.handle, views, len(x), seq_axis, byref(rows_of(**rows)), inverse, threads)

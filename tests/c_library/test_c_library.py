@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C library gives the bits of Python's calls, and refuses what they refuse."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+from fastpe import _core
+
+from ..oracles.reference import DTYPES, assert_same_bits
+from .library import CONSTANTS, CError, Encoding, Library, Rotary
+
+if "FASTPE_TEST_C_LIBRARY" not in os.environ:
+    pytest.skip("the C library is not installed for tests; run: .ci/run c-library", allow_module_level=True)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FLOAT32 = np.dtype(np.float32)
+LENGTH, HEAD = 12, 16
+
+
+def values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int = 0) -> npt.NDArray[Any]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def test_versions_agree(library: Library) -> None:
+    version = library.c.fastpe_version()
+    assert version == CONSTANTS["FASTPE_VERSION"]
+    assert f"{version // 10000}.{version // 100 % 100}.{version % 100}" == fastpe.__version__
+
+
+def test_only_the_header_is_exported(shared_library: pathlib.Path) -> None:
+    table = subprocess.run(
+        ["nm", "-D", "--defined-only", str(shared_library)], check=True, capture_output=True, text=True
+    ).stdout
+    header = (ROOT / "csrc" / "include" / "fastpe" / "fastpe.h").read_text()
+    declared = re.findall(r"^FASTPE_API \S.*?\b(fastpe_\w+)\(", header, re.MULTILINE)
+    assert sorted(line.split()[-1] for line in table.splitlines()) == sorted(declared)
+
+
+def test_the_library_stays_small(shared_library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    stripped = tmp_path / "libfastpe.so"
+    subprocess.run(["strip", "-o", str(stripped), str(shared_library)], check=True)
+    assert stripped.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("instruction_set", _core.available_instruction_sets())
+def test_stored_sums_hold(shared_library: pathlib.Path, instruction_set: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.c_library.sums", str(shared_library)],
+        cwd=ROOT,
+        env={**os.environ, "FASTPE_ISA": instruction_set},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"sums on {instruction_set}, 0 wrong" in done.stdout
+
+
+# ---- What handles are made of
+
+
+@pytest.mark.parametrize("d_model", [2, 7, 64])
+@pytest.mark.parametrize("name", list(fastpe.conventions))
+def test_conventions_are_those_of_python(library: Library, name: str, d_model: int) -> None:
+    try:
+        expected = fastpe.encode(5, d_model, convention=name)
+    except ValueError:
+        with pytest.raises(CError) as refused:
+            Encoding(library, d_model, name)
+        assert refused.value.argument == "d_model"
+        return
+    assert_same_bits(Encoding(library, d_model, name).encode(np.empty((5, d_model), np.float32)), expected)
+
+
+@pytest.mark.parametrize(
+    "frequencies", [{"base": 500.0}, {"freq_scale": 0.25}, {"frequencies": [0.5, -0.25, 3.0, 0.0]}], ids=str
+)
+def test_frequencies_can_be_given(library: Library, frequencies: dict[str, Any]) -> None:
+    python = {"freqs" if name == "frequencies" else name: value for name, value in frequencies.items()}
+    found = Encoding(library, 8, "timestep", **frequencies).encode(np.empty((9, 8)))
+    assert_same_bits(found, fastpe.encode(9, 8, convention="timestep", dtype=np.float64, **python))
+
+
+SHORT, LONG = [1.0, 1.5, 2.0, 2.5], [1.0, 4.0, 8.0, 16.0]
+YARN: dict[str, Any] = {"type": "yarn", "factor": 4.0, "original_length": 4096}
+LLAMA3 = {"type": "llama3", "factor": 8.0, "original_length": 8192, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+# What the C library takes, and the keys of Python's scaling that have other names there.
+SCALINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"type": "linear", "factor": 2.5}, {}),
+    ({"type": "ntk", "factor": 2.5}, {}),
+    ({"type": "dynamic", "factor": 2.0, "original_length": 2048, "length": 5000}, {}),
+    ({"type": "dynamic", "factor": 2.0, "original_length": 2048, "length": 100}, {}),
+    (YARN, {}),
+    ({**YARN, "beta_fast": 16.0, "beta_slow": 2.0, "no_truncate": 1}, {"truncate": False}),
+    ({**YARN, "mscale": 0.5, "mscale_all_dim": 1.0}, {}),
+    (
+        {"type": "longrope", "factor": 4.0, "original_length": 4096, "divisors": LONG},
+        {"short_factor": SHORT, "long_factor": LONG, "seq_len": 5000},
+    ),
+    (
+        {"type": "longrope", "factor": 4.0, "original_length": 4096, "divisors": SHORT},
+        {"short_factor": SHORT, "long_factor": LONG, "seq_len": 4096},
+    ),
+    (LLAMA3, {}),
+    ({"type": "proportional", "factor": 2.0, "rotated_count": 3}, {"partial_rotary_factor": 0.75}),
+]
+
+
+@pytest.mark.parametrize(("scaling", "others"), SCALINGS, ids=str)
+def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any], others: dict[str, Any]) -> None:
+    keys = {"type": "rope_type", "original_length": "original_max_position_embeddings"}
+    ours = ("length", "no_truncate", "divisors", "rotated_count")
+    python = {keys.get(name, name): value for name, value in scaling.items() if name not in ours}
+    python |= {name: value for name, value in others.items() if name != "seq_len"}
+    length = others.get("seq_len", scaling.get("length"))
+    expected, factor = fastpe.rotary_frequencies(8, base=5e5, scaling=python, seq_len=length)
+    rotary = Rotary(library, 8, base=5e5, scaling=scaling)
+    (radians,) = rotary.tables("angles", np.empty((1, 4)), offset=1)
+    assert_same_bits(radians[0], expected)
+    (at_zero,) = rotary.tables("cos_sin", np.empty((1, 8)))
+    assert at_zero[0, 0] == factor
+    rope = fastpe.RotaryEmbedding(8, interleaved=False, base=5e5, scaling=python, seq_len=length)
+    cos, sin = rotary.tables("halves", *np.empty((2, 20, 4), np.float32), offset=4000)
+    for ours_, theirs in zip((cos, sin), rope.tables(20, offset=4000), strict=True):
+        assert_same_bits(ours_, theirs)
+
+
+@pytest.mark.parametrize(
+    ("argument", "scaling"),
+    [
+        ("type", {"type": 8, "factor": 2.0}),
+        ("type", {"type": 0, "factor": 2.0}),
+        ("factor", {"type": "linear"}),
+        ("factor", {**YARN, "factor": float("nan")}),
+        ("original_length", {"type": "linear", "factor": 2.0, "original_length": 4096}),
+        ("original_length", {**YARN, "original_length": -1}),
+        ("low_freq_factor", {**LLAMA3, "low_freq_factor": 5.0}),
+        ("low_freq_factor", {**LLAMA3, "low_freq_factor": 0.0}),
+        ("beta_fast", {**YARN, "beta_fast": 0.5}),
+        ("divisor_count", {"type": "longrope", "factor": 4.0, "original_length": 64, "divisors": [1.0]}),
+        ("divisors", {"type": "longrope", "factor": 4.0, "original_length": 64, "divisors": [1.0, 1.0, 0.0, 1.0]}),
+        ("rotated_count", {"type": "proportional", "rotated_count": 5}),
+    ],
+)
+def test_wrong_scalings_are_refused(library: Library, argument: str, scaling: dict[str, Any]) -> None:
+    with pytest.raises(CError) as refused:
+        Rotary(library, 8, scaling=scaling)
+    assert (refused.value.status, refused.value.argument) == (CONSTANTS["FASTPE_INVALID_VALUE"], argument)
+
+
+@pytest.mark.parametrize(
+    ("argument", "make"),
+    [
+        ("d_model", lambda library: Encoding(library, 0)),
+        ("max_len", lambda library: Encoding(library, 8, max_len=-1)),
+        ("base", lambda library: Encoding(library, 8, base=-2.0)),
+        ("frequency_count", lambda library: Encoding(library, 8, frequencies=[1.0])),
+        ("frequencies", lambda library: Encoding(library, 4, base=2.0, frequencies=[1.0, 0.5])),
+        ("rotary_dim", lambda library: Rotary(library, 7)),
+        ("base", lambda library: Rotary(library, 8, base=0.0)),
+        ("frequencies", lambda library: Rotary(library, 4, base=2.0, frequencies=[1.0, 0.5])),
+        ("attention_factor", lambda library: Rotary(library, 4, attention_factor=-1.0)),
+        ("coordinates", lambda library: Rotary(library, 4, coordinates=[0, 16])),
+        ("coordinates_count", lambda library: Rotary(library, 4, coordinates=[0, 1, 2])),
+    ],
+)
+def test_wrong_options_are_refused(library: Library, argument: str, make: Callable[[Library], Any]) -> None:
+    with pytest.raises(CError) as refused:
+        make(library)
+    assert refused.value.argument == argument
+
+
+# ---- Calls
+
+ROWS: list[dict[str, Any]] = [
+    {},
+    {"offset": -7},
+    {"offset": np.array([5, -9, 10**12])},
+    {"positions": np.arange(LENGTH, dtype=np.int32)[::-1] * 3},
+    {"positions": np.arange(3 * LENGTH, dtype=np.float32).reshape(3, LENGTH) / 4},
+    {"lengths": np.array([LENGTH, 0, 5], np.uint8), "offset": 2},
+    {"mask": np.arange(3 * LENGTH).reshape(3, LENGTH) % 5 > 1},
+    {"mask": np.arange(LENGTH) > 3},
+]
+
+
+def in_c(rows: dict[str, Any]) -> dict[str, Any]:
+    return {"offsets" if name == "offset" and np.ndim(value) else name: value for name, value in rows.items()}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows", ROWS, ids=str)
+@pytest.mark.parametrize("max_len", [0, 64])
+def test_calls_have_the_bits_of_python(
+    library: Library, rows: dict[str, Any], dtype: np.dtype[Any], max_len: int
+) -> None:
+    given = in_c(rows)
+    encoding, python = (
+        Encoding(library, HEAD, "fairseq", max_len=max_len),
+        fastpe.PositionalEncoding(HEAD, convention="fairseq"),
+    )
+    for _ in range(2):  # the second time, rows are there
+        x = values((3, 2, LENGTH, HEAD), dtype)
+        expected = python.add(x, scale=1.5, alpha=0.5, **rows)
+        assert_same_bits(encoding.add(x, np.empty_like(x), scale=1.5, alpha=0.5, **given), expected)
+        assert_same_bits(encoding.add(x, scale=1.5, alpha=0.5, **given), expected)
+        turned = values((3, 2, LENGTH, HEAD), dtype).swapaxes(1, 2).copy()
+        assert_same_bits(encoding.add(turned, seq_axis=1, scale=1.5, alpha=0.5, **given), expected.swapaxes(1, 2))
+        wanted = python.encode(
+            rows.get("positions", LENGTH),
+            dtype=dtype,
+            **{name: value for name, value in rows.items() if name != "positions"},
+        )
+        assert_same_bits(encoding.encode(np.empty(wanted.shape, dtype), **given), wanted)
+
+        for pairing in ("halves", "interleaved"):
+            rope = fastpe.RotaryEmbedding(8, interleaved=pairing == "interleaved", attention_factor=1.25)
+            rotary = Rotary(library, 8, pairing, attention_factor=1.25, max_len=max_len)
+            for inverse in (False, True):
+                q, k = values((3, 4, LENGTH, HEAD), dtype, 1), values((3, 1, LENGTH, 8), dtype, 2)
+                expected_q, expected_k = q.copy(), k.copy()
+                rope.rotate_(expected_q, expected_k, inverse=inverse, **rows)
+                rotary.rotate(q, k, inverse=int(inverse), **given)
+                assert_same_bits(q, expected_q)
+                assert_same_bits(k, expected_k)
+
+
+def test_packed_sequences_have_the_bits_of_python(library: Library) -> None:
+    rows: dict[str, Any] = {"cu_seqlens": np.array([0, 5, 5, LENGTH]), "offset": np.array([7, 8, -9])}
+    x, q = values((LENGTH, HEAD), FLOAT32), values((LENGTH, 3, HEAD), FLOAT32)
+    expected = fastpe.add(x, **rows)
+    assert_same_bits(Encoding(library, HEAD).add(x, **in_c(rows)), expected)
+    rope = fastpe.RotaryEmbedding(HEAD, interleaved=True)
+    rotated = rope.rotate(q, seq_axis=0, **rows)
+    Rotary(library, HEAD, "interleaved").rotate(q, seq_axis=0, **in_c(rows))
+    assert_same_bits(q, rotated)
+
+
+def test_coordinates_have_the_bits_of_python(library: Library) -> None:
+    axes = [0, 1, 0, 2]
+    positions = np.random.default_rng(0).integers(-50, 50, (3, LENGTH, 3))
+    rope, rotary = fastpe.RotaryEmbedding(8, interleaved=False, axes=axes), Rotary(library, 8, coordinates=axes)
+    x = values((3, 2, LENGTH, 8), FLOAT32)
+    expected = rope.rotate(x, positions=positions)
+    rotary.rotate(x, positions=positions)
+    assert_same_bits(x, expected)
+    for found, wanted in zip(
+        rotary.tables("halves", *np.empty((2, 3, LENGTH, 4), np.float32), positions=positions),
+        rope.tables(positions),
+        strict=True,
+    ):
+        assert_same_bits(found, wanted)
+    for rows in ({}, {"offset": 3}):
+        with pytest.raises(CError):
+            rotary.rotate(x, **rows)
+
+
+@pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "angles"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tables_have_the_bits_of_python(library: Library, form: str, dtype: np.dtype[Any]) -> None:
+    rope, rotary = fastpe.RotaryEmbedding(10, interleaved=False), Rotary(library, 10, max_len=8)
+    cases: list[dict[str, Any]] = [
+        {"offset": 3},
+        {"offset": np.array([1, -2])},
+        {"positions": np.arange(2.0 * LENGTH).reshape(2, LENGTH) / 8},
+    ]
+    for rows in cases:
+        counted = rows.get("positions", LENGTH)
+        offset = {name: value for name, value in rows.items() if name == "offset"}
+        try:
+            expected = rope.tables(counted, form=form, dtype=dtype, **offset)
+        except TypeError:
+            with pytest.raises(CError) as refused:
+                rotary.tables(form, np.empty((LENGTH, 5), dtype))
+            assert refused.value.status == CONSTANTS["FASTPE_INVALID_TYPE"]
+            continue
+        arrays = expected if isinstance(expected, tuple) else (expected,)
+        found = rotary.tables(form, *(np.empty_like(array) for array in arrays), **in_c(rows))
+        for ours, theirs in zip(found, arrays, strict=True):
+            assert_same_bits(ours, theirs)
+
+
+# ---- Refusals
+
+
+def shared(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.lib.stride_tricks.as_strided(x, (2, LENGTH, HEAD), (0, *x.strides[1:]))
+
+
+REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any]]] = [
+    ("VALUE", "x", lambda e, r, x: e.add(x[..., :8])),
+    ("VALUE", "x", lambda e, r, x: e.add(x[0, 0])),
+    ("VALUE", "x", lambda e, r, x: e.add(shared(x))),
+    ("VALUE", "x", lambda e, r, x: e.add(x, positions=x[0, :, 0])),
+    ("VALUE", "out", lambda e, r, x: e.add(x, x[::-1])),
+    ("VALUE", "out", lambda e, r, x: e.add(x, x[:1])),
+    ("VALUE", "seq_axis", lambda e, r, x: e.add(x, seq_axis=-1)),
+    ("VALUE", "scale", lambda e, r, x: e.add(x, scale=float("nan"))),
+    ("VALUE", "threads", lambda e, r, x: e.add(x, threads=-1)),
+    ("VALUE", "offset", lambda e, r, x: e.add(x, offset=2**53 + 1)),
+    ("VALUE", "offset", lambda e, r, x: e.add(x, offset=2**53 - 2)),
+    ("VALUE", "offset", lambda e, r, x: e.add(x, offset=1, offsets=[1, 2])),
+    ("VALUE", "offsets", lambda e, r, x: e.add(x, offsets=[1, 2, 3])),
+    ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH), offset=1)),
+    ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.full(LENGTH, np.nan))),
+    ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH - 1))),
+    ("VALUE", "mask", lambda e, r, x: e.add(x, mask=np.ones(LENGTH, bool), lengths=[1, 2])),
+    ("VALUE", "lengths", lambda e, r, x: e.add(x, lengths=[1, LENGTH + 1])),
+    ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x, cu_seqlens=[0, LENGTH])),
+    ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x[0], cu_seqlens=[0, 5])),
+    ("VALUE", "out", lambda e, r, x: e.encode(x[None])),
+    ("VALUE", "out", lambda e, r, x: e.encode(x[0, 0])),
+    ("VALUE", "out", lambda e, r, x: e.encode(x, positions=x[:, :, 0])),
+    ("VALUE", "positions", lambda e, r, x: e.encode(x[0], positions=np.zeros((2, LENGTH)))),
+    ("VALUE", "x[0]", lambda e, r, x: r.rotate(x[..., :8])),
+    ("VALUE", "x[0]", lambda e, r, x: r.rotate(x, x)),
+    ("VALUE", "x[1]", lambda e, r, x: r.rotate(x, x[:, 1:].copy())),
+    ("VALUE", "count", lambda e, r, x: r.rotate()),
+    ("VALUE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8])),
+    ("VALUE", "second", lambda e, r, x: r.tables("cos_sin", x[0], x[1])),
+    ("VALUE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], x[1, 1:, :8])),
+    ("VALUE", "first", lambda e, r, x: r.tables("pairs", x[0].reshape(LENGTH, 2, 8))),
+    ("VALUE", "first", lambda e, r, x: r.tables("halves", x[0, :, :8], x[0, :, 7:15])),
+    ("VALUE", "mask", lambda e, r, x: r.tables("cos_sin", x[0], mask=np.ones(LENGTH, bool))),
+    ("TYPE", "x", lambda e, r, x: e.add(x.view(np.int32))),
+    ("TYPE", "out", lambda e, r, x: e.add(x, np.empty(x.shape, np.float64))),
+    ("TYPE", "positions", lambda e, r, x: e.add(x, positions=np.zeros(LENGTH, bool))),
+    ("TYPE", "offsets", lambda e, r, x: e.add(x, offsets=[0.5, 1.5])),
+    ("TYPE", "mask", lambda e, r, x: e.add(x, mask=np.ones(LENGTH, np.uint8))),
+    ("TYPE", "x[1]", lambda e, r, x: r.rotate(x, np.empty(x.shape, np.float16))),
+    ("TYPE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], np.empty((LENGTH, 8)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "argument", "call"), REFUSED)
+def test_refused_calls_write_nothing(
+    library: Library, status: str, argument: str, call: Callable[[Encoding, Rotary, npt.NDArray[Any]], Any]
+) -> None:
+    x = values((2, LENGTH, HEAD), FLOAT32)
+    before = x.copy()
+    with pytest.raises(CError) as refused:
+        call(Encoding(library, HEAD), Rotary(library, HEAD), x)
+    assert refused.value.status == CONSTANTS[f"FASTPE_INVALID_{status}"]
+    assert refused.value.argument == argument
+    assert argument in str(refused.value)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_misaligned_arrays_are_refused(library: Library) -> None:
+    x = np.zeros(4 * LENGTH * HEAD + 1, np.uint8)[1:].view(np.float32).reshape(LENGTH, HEAD)
+    assert not x.flags.aligned
+    with pytest.raises(CError) as refused:
+        Encoding(library, HEAD).encode(x)
+    assert refused.value.argument == "out"
+
+
+def test_each_thread_has_its_own_message(library: Library) -> None:
+    encoding = Encoding(library, HEAD, max_len=LENGTH)
+    start = threading.Barrier(8)
+    wrong: list[str] = []
+    expected = fastpe.encode(LENGTH, HEAD)
+
+    def work(columns: int) -> None:
+        start.wait()
+        for _ in range(200):
+            if columns == HEAD:
+                found = encoding.encode(np.empty((LENGTH, HEAD), np.float32))
+                wrong.extend([] if (found == expected).all() else ["values"])
+                continue
+            try:
+                encoding.encode(np.empty((LENGTH, columns), np.float32))
+            except CError as error:
+                wrong.extend([] if f"[{LENGTH}, {columns}]" in str(error) else [str(error)])
+
+    threads = [threading.Thread(target=work, args=(HEAD + i // 2,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("FASTPE_ISA", "sse9"), ("FASTPE_NUM_THREADS", "many"), ("FASTPE_STREAMING_BYTES", "-1")]
+)
+def test_a_wrong_environment_is_refused_by_create(shared_library: pathlib.Path, variable: str, value: str) -> None:
+    program = (
+        "import pathlib, sys; from tests.c_library.library import *\n"
+        "try: Encoding(Library(pathlib.Path(sys.argv[1])), 8)\n"
+        "except CError as error: print(error.argument)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(shared_library)],
+        cwd=ROOT,
+        env={**os.environ, variable: value},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == variable

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe encode``, ``embed`` and ``add`` on .npy files."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("typer")
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import fastpe
+from fastpe._cli.commands import encode
+from fastpe._cli.files import addition, npy
+
+from .support import Array, Capture, contents, embeddings, refused, run
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Many blocks per file, none of them a whole number of rows.
+    for module in (addition, npy, encode):
+        monkeypatch.setattr(module, "block_bytes", 100)
+
+
+def added(x: Array, options: str = "") -> Array:
+    np.save("x.npy", x)
+    assert run(f"add x.npy -o y.npy --quiet {options}") == 0
+    result: Array = np.load("y.npy", allow_pickle=False)
+    assert result.flags.f_contiguous == np.load("x.npy", allow_pickle=False).flags.f_contiguous
+    return result
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4), (2, 1, 3, 2), (1, 1, 9), (3, 0, 4)])
+@pytest.mark.parametrize("limit", [1, 2, 5, 6, 1000])
+def test_blocks_are_contiguous_bounded_and_cover_the_array(shape: tuple[int, ...], limit: int) -> None:
+    numbers = np.arange(np.prod(shape)).reshape(shape)
+    pieces = [numbers[tuple(slice(*span) for span in block)].ravel() for block in addition.blocks(shape, limit)]
+    assert max(map(len, pieces), default=0) <= limit
+    np.testing.assert_array_equal(np.concatenate([numbers[:0].ravel(), *pieces]), numbers.ravel())
+
+
+def test_blocks_of_any_shape_are_made_one_by_one() -> None:
+    assert next(iter(addition.blocks((2**40, 2**20, 2**20), 2**20)))[0] == (0, 1)
+
+
+# ---- results
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("shape", "seq_axis"), [((9, 5), 0), ((3, 9, 5), 1), ((9, 3, 6), 0), ((2, 3, 4, 7), 2), ((2, 3, 4, 7), -3)]
+)
+def test_every_layout_and_axis(shape: tuple[int, ...], seq_axis: int, order: Any) -> None:
+    x = np.asarray(embeddings(*shape), order=order)
+    result = added(x, f"--seq-axis {seq_axis} --offset 100000")
+    np.testing.assert_array_equal(result, fastpe.add(x, seq_axis=seq_axis, offset=100000))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
+def test_every_dtype_and_option(dtype: str, convention: str) -> None:
+    x = embeddings(2, 9, 40, dtype=dtype)
+    result = added(x, f"--convention {convention} --base 500 --scale 3 --alpha 0.5 --threads 1")
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(result, fastpe.add(x, convention=convention, base=500, scale=3, alpha=0.5))
+
+
+def test_another_byte_order_becomes_the_native_one() -> None:
+    x = embeddings(2, 9, 6)
+    result = added(x.astype(x.dtype.newbyteorder()))
+    assert result.dtype.isnative
+    np.testing.assert_array_equal(result, fastpe.add(x))
+
+
+@pytest.mark.parametrize(("found", "asked"), [("float64", "float32"), ("float32", "float16"), ("float16", "float64")])
+def test_conversion_comes_first(found: str, asked: str) -> None:
+    x = embeddings(2, 9, 6, dtype=found)
+    np.testing.assert_array_equal(added(x, f"--dtype {asked}"), fastpe.add(x.astype(asked)))
+
+
+@pytest.mark.parametrize("where", ["-o y.npy", "--in-place"])
+def test_bfloat16_as_numpy_saves_it(where: str) -> None:
+    x = embeddings(2, 9, 6).astype(ml_dtypes.bfloat16)
+    np.save("x.npy", x)
+    assert run(f"add x.npy {where} --dtype bfloat16") == 0
+    assert np.load("y.npy" if "y" in where else "x.npy").tobytes() == fastpe.add(x).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4), (3, 4, 0)])
+def test_empty_arrays(shape: tuple[int, ...]) -> None:
+    assert added(np.zeros(shape, np.float32)).shape == shape
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_encode(dtype: str) -> None:
+    assert run(f"encode --seq-len 50 --d-model 7 --offset -9 --dtype {dtype} --convention ddpm -o pe.npy") == 0
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    assert np.load("pe.npy").tobytes() == fastpe.encode(50, 7, offset=-9, dtype=kind, convention="ddpm").tobytes()
+
+
+@pytest.mark.parametrize("kind", ["i8", ">u2", "u1"])
+@pytest.mark.parametrize("shape", [(5, 20), (60,), (2, 3, 4)])
+def test_embed(shape: tuple[int, ...], kind: str) -> None:
+    ids, table = np.random.default_rng(0).integers(0, 30, shape), embeddings(30, 8)
+    np.save("ids.npy", ids.astype(kind))
+    np.save("table.npy", table)
+    assert run("embed ids.npy table.npy -o y.npy --scale 2 --offset 7 --convention fairseq") == 0
+    np.testing.assert_array_equal(np.load("y.npy"), fastpe.embed(ids, table, scale=2, offset=7, convention="fairseq"))
+
+
+def test_embed_in_bfloat16() -> None:
+    ids, table = np.array([[3, 1]]), embeddings(4, 8).astype(ml_dtypes.bfloat16)
+    np.save("ids.npy", ids)
+    np.save("table.npy", table)
+    assert run("embed ids.npy table.npy -o y.npy --dtype bfloat16") == 0
+    assert np.load("y.npy").tobytes() == fastpe.embed(ids, table).tobytes()
+
+
+@pytest.mark.parametrize("wrong", [-1, 30])
+def test_ids_outside_of_the_vocabulary_leave_nothing(wrong: int, capsys: Capture) -> None:
+    np.save("ids.npy", np.r_[np.zeros(99, int), wrong])
+    np.save("table.npy", embeddings(30, 8))
+    refused("embed ids.npy table.npy -o y.npy", capsys, "ids.npy", str(wrong))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0)])
+def test_an_empty_vocabulary_is_refused(shape: tuple[int, ...], capsys: Capture) -> None:
+    np.save("ids.npy", np.zeros(3, int))
+    np.save("table.npy", np.zeros(shape, np.float32))
+    refused("embed ids.npy table.npy -o y.npy", capsys)
+
+
+def test_bits_are_bfloat16_only_if_that_is_asked_for(capsys: Capture) -> None:
+    np.save("ids.npy", np.zeros(3, int))
+    np.save("table.npy", embeddings(4, 8).astype(ml_dtypes.bfloat16))
+    refused("embed ids.npy table.npy -o y.npy", capsys, "bfloat16")
+    refused("embed ids.npy table.npy -o y.npy --dtype float16", capsys, "--dtype")
+    refused("add table.npy -o y.npy --dtype float16", capsys, "--dtype")
+
+
+# ---- in place
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_in_place(order: Any) -> None:
+    x = np.asarray(embeddings(4, 9, 6), order=order)
+    np.save("x.npy", x)
+    inode = os.stat("x.npy").st_ino
+    assert run("add x.npy --in-place -q") == 0
+    np.testing.assert_array_equal(np.load("x.npy"), fastpe.add(x))
+    assert os.stat("x.npy").st_ino == inode
+    assert os.listdir() == ["x.npy"]
+
+
+@pytest.mark.parametrize(("stored", "options"), [("=f4", "--dtype float64"), (">f4", "")])
+def test_in_place_refuses_another_dtype(stored: str, options: str, capsys: Capture) -> None:
+    np.save("x.npy", embeddings(4, 6).astype(stored))
+    refused(f"add x.npy --in-place {options}", capsys, "-o")
+
+
+@pytest.mark.parametrize(("error", "code"), [(OSError(5, "Input/output error"), 1), (KeyboardInterrupt(), 130)])
+def test_in_place_says_that_a_file_is_partly_changed(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    x = embeddings(20, 6)
+    np.save("x.npy", x)
+    right, calls = npy.bytes_of, []
+
+    def fail_in_the_third_block(elements: Array) -> memoryview:
+        if sys._getframe(1).f_code.co_name == "_replace":
+            calls.append(1)
+            if len(calls) == 3:
+                raise error
+        return right(elements)
+
+    monkeypatch.setattr(npy, "bytes_of", fail_in_the_third_block)
+    assert run("add x.npy --in-place") == code
+    note, _ = capsys.readouterr().err.splitlines()
+    rows = 2 * (100 // 24)
+    assert note.startswith(f"fastpe: x.npy may be partly changed: the first {rows * 24} bytes")
+    np.testing.assert_array_equal(np.load("x.npy")[:rows], fastpe.add(x)[:rows])
+    np.testing.assert_array_equal(np.load("x.npy")[rows:], x[rows:])
+
+
+@pytest.mark.parametrize("second", ["x.npy", "link.npy"])
+def test_a_file_is_changed_in_place_by_one_run_at_a_time(
+    second: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    pytest.importorskip("fcntl")
+    x = embeddings(6, 4)
+    np.save("x.npy", x)
+    os.link("x.npy", "link.npy")
+    inner: list[int] = []
+    read = npy.read_array
+
+    def run_another(*arguments: Any) -> Array:
+        if not inner:
+            inner.append(-1)
+            inner[0] = run(f"add {second} --in-place")
+        return read(*arguments)
+
+    monkeypatch.setattr(npy, "read_array", run_another)
+    assert run("add x.npy --in-place --quiet") == 0
+    assert inner == [1]
+    assert "another run" in capsys.readouterr().err
+    assert run(f"add {second} --in-place --quiet") == 0
+    np.testing.assert_array_equal(np.load("x.npy"), fastpe.add(fastpe.add(x)))
+
+
+def test_a_file_system_without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def no_locks(*_: Any) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    np.save("x.npy", embeddings(6, 4))
+    assert run("add x.npy --in-place -q") == 0
+
+
+# ---- files that somebody else wrote, or changes meanwhile
+
+
+def header(text: str, version: bytes = b"\x01\x00") -> bytes:
+    length = len(text).to_bytes(2 if version == b"\x01\x00" else 4, "little")
+    return b"\x93NUMPY" + version + length + text.encode()
+
+
+def fields(shape: str, descr: str = "'<f4'") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}"
+
+
+@pytest.mark.parametrize(
+    "command", ["add x.npy -o y.npy", "add x.npy --in-place", "identify x.npy", "embed x.npy v.npy -o y.npy"]
+)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x09\x00" + bytes(100),
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(100),
+        b"\x93NUMPY\x01\x00\x76\x00{'descr'",
+        header(fields("(3, -4)")),
+        header(fields("(3, 4.5)")),
+        header(fields("(3, 4)")),
+        header(fields("(3, 4)")) + bytes(49),
+        header(fields("(999999999999999, 2)")),
+        header(fields("(0, 1" + "0" * 23 + ")")),
+        header(fields("(2, 1" + "0" * 4400 + ")")),
+        header(fields("(" + "1, " * 2000 + ")")) + bytes(4),
+        header(fields("(1, 1)", "'|O'")) + b"cos\nsystem\n.",
+        header(fields("(1, 1)", "[('a', '<f4')]"), b"\x03\x00") + bytes(4),
+        header(fields("(1, 1)", "'<f4' and " + "'x' " * 2000)) + bytes(4),
+        header("__import__('os').abort()"),
+        header("(" * 9000, b"\x02\x00"),
+    ],
+)
+def test_hostile_headers(data: bytes, command: str, capsys: Capture) -> None:
+    Path("x.npy").write_bytes(data)
+    np.save("v.npy", embeddings(3, 4))
+    refused(command, capsys, *([] if command.startswith("identify") else ["x.npy"]))
+
+
+def test_hostile_headers_take_no_memory() -> None:
+    with open("x.npy", "wb") as stream:  # a header of 2 GiB, most of which is a hole
+        stream.write(b"\x93NUMPY\x02\x00\x00\x00\x00\x80")
+        stream.truncate(1 << 32)
+    program = (
+        "import resource, sys; from fastpe.__main__ import main; resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30));"
+        "sys.exit(main(['add', 'x.npy', '-o', 'y.npy']))"
+    )
+    if sys.platform.startswith("linux"):
+        result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+        assert "x.npy cannot be used" in result.stderr
+
+
+def mutated(data: bytes, rng: np.random.Generator) -> bytes:
+    result = bytearray(data)
+    for _ in range(rng.integers(1, 5)):
+        place = int(rng.integers(0, min(len(result), 140) if rng.random() < 0.5 else len(result)))
+        replacement = [rng.bytes(1), b"", rng.bytes(9), b"99999999", b"-1", b"(", b"'", b"<f8", b"|O"][rng.integers(9)]
+        result[place : place + 1] = replacement
+    return bytes(result)
+
+
+@pytest.mark.parametrize("trials", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_damaged_files_are_one_line_and_leave_nothing(trials: int, capsys: Capture) -> None:
+    np.save("x.npy", embeddings(3, 5, 8))
+    whole, rng, codes = Path("x.npy").read_bytes(), np.random.default_rng(0), []
+    for _ in range(trials):
+        Path("x.npy").write_bytes(mutated(whole, rng))
+        codes.append(run("add x.npy -o y.npy -q"))
+        error = capsys.readouterr().err
+        assert error.count("\n") == codes[-1], error
+        assert set(os.listdir()) == {"x.npy"} | ({"y.npy"} if codes[-1] == 0 else set())
+        Path("y.npy").unlink(missing_ok=True)
+    assert 0 < codes.count(0) < codes.count(1)
+
+
+@pytest.mark.parametrize(
+    "command", ["add x.npy -o y.npy", "add x.npy --in-place", "identify x.npy", "embed i.npy x.npy -o y.npy"]
+)
+def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    np.save("x.npy", embeddings(20_000, 64))
+    np.save("i.npy", np.zeros(4, int))
+    read = npy.read_array
+
+    def truncate_first(*arguments: Any) -> Array:
+        os.truncate("x.npy", 5_000)
+        return read(*arguments)
+
+    monkeypatch.setattr(npy, "read_array", truncate_first)
+    monkeypatch.setattr(npy, "block_bytes", 1 << 20)
+    assert run(command) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[-1].startswith("fastpe: error: x.npy is truncated")
+    assert len(errors) == (2 if "in-place" in command else 1)
+    assert "y.npy" not in os.listdir()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(f"add pipe{suffix} -o y{suffix}" for suffix in ("", ".npy", ".parquet", ".arrow")),
+        *(
+            "add pipe.npy --in-place",
+            "identify pipe.npy",
+            "embed pipe.npy v.npy -o y.npy",
+            "embed v.npy pipe.npy -o y.npy",
+        ),
+        *("rotary --config pipe.npy --seq-len 3 -o y.npz", "identify /dev/zero", "add /dev/stdin -o y.npy"),
+    ],
+)
+def test_pipes_and_devices_are_not_read(command: str, capsys: Capture) -> None:
+    for suffix in ("", ".npy", ".parquet", ".arrow"):
+        os.mkfifo(f"pipe{suffix}")
+    np.save("v.npy", np.zeros((3, 4), int))
+    refused(command, capsys, "not a regular file") if "stdin" not in command else run(command)
+    assert "y.npy" not in contents()
+
+
+_with_little_memory = """
+import resource, sys
+from fastpe.__main__ import main
+assert main(["add", "small.npy", "-o", "y.npy", "-q", *sys.argv[1:]]) == 0
+now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (32 << 20), now + (32 << 20)))
+sys.exit(main(["add", "large.npy", "-o", "y.npy", "-q", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are Linux's")
+@pytest.mark.parametrize("seq_axis", ["0", pytest.param("-2", marks=pytest.mark.slow)])
+def test_a_file_larger_than_memory(seq_axis: str) -> None:
+    for name, rows in (("small", 100), ("large", 64 << 10)):
+        with open(f"{name}.npy", "wb") as stream:
+            npy.write(stream, npy.Header((rows, 1024), False, np.dtype(np.float32)), [])
+            stream.truncate(stream.tell() + rows * 4096)
+    command = [sys.executable, "-c", _with_little_memory, "--seq-axis", seq_axis, "--threads", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

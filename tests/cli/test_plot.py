@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe plot``."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("matplotlib")
+
+import json
+from pathlib import Path
+
+from .support import Capture, refused, run
+from .test_rotary import LLAMA
+
+SMALL = "--d-model 16 --seq-len 20 --last-position 1000"
+
+
+@pytest.mark.parametrize("picture", ["heatmap", "waves", "similarity", "error"])
+def test_every_picture_of_an_encoding(picture: str) -> None:
+    assert run(f"plot {picture} {SMALL} -o a.png") == 0
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_frequencies_of_a_config() -> None:
+    Path("config.json").write_text(json.dumps(LLAMA))
+    assert run("plot rotary --config config.json -o a.svg") == 0
+    assert b"llama3" in Path("a.svg").read_bytes()
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("svg", b"<?xml"), pytest.param("pdf", b"%PDF", marks=pytest.mark.slow)])
+def test_side_by_side_and_the_same_file_each_time(suffix: str, magic: bytes) -> None:
+    for name in "ab":
+        assert run(f"plot heatmap {SMALL} --convention concat --convention mlx --dark -o {name}.{suffix}") == 0
+    data = Path(f"a.{suffix}").read_bytes()
+    assert data.startswith(magic)
+    if suffix == "svg":
+        assert b"concat" in data
+        assert b"mlx" in data
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "named"),
+    [
+        ("heatmap", 2, "-o"),
+        ("heatmap -o a.gif", 1, "a.gif"),
+        ("heatmap -o a.png --convention x", 1, "convention"),
+        ("flowers -o a.png", 2, "flowers"),
+        ("rotary -o a.png", 1, "--config"),
+        ("rotary --config missing.json -o a.png", 1, "missing.json"),
+        ("rotary --config config.json --base 5 -o a.png", 1, "--base"),
+        ("waves --config config.json -o a.png", 1, "--config"),
+        ("heatmap --seq-len 1 -o a.png", 2, "--seq-len"),
+    ],
+)
+def test_what_is_refused(command: str, code: int, named: str, capsys: Capture) -> None:
+    refused(f"plot {command}", capsys, named, code=code)

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where results go: complete files under their names, and nothing else, whatever the format."""
+
+from __future__ import annotations
+
+import pytest
+
+for package in ("typer", "pyarrow", "zarr", "matplotlib"):
+    pytest.importorskip(package)
+
+import errno
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import zarr
+from pyarrow import feather, ipc, parquet
+
+import fastpe
+
+from .support import Array, Capture, contents, embeddings, refused, run
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and devices are POSIX's")
+KILLS = int(os.environ.get("FASTPE_TEST_KILLS", "3"))
+WIDTH = 64
+
+
+def write(name: str, x: Array, part: int = 4) -> None:
+    suffix = Path(name).suffix
+    if suffix == ".npy":
+        np.save(name, x)
+    elif suffix == ".zarr":
+        zarr.open(name, mode="w", shape=x.shape, chunks=(part, x.shape[1]), dtype="f4")[...] = x
+    else:
+        table = pa.table({"e": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), x.shape[1])})
+        if suffix == ".parquet":
+            parquet.write_table(table, name, row_group_size=part)
+        else:
+            feather.write_feather(table, name, compression="uncompressed", chunksize=part)
+
+
+def read(name: str) -> Array:
+    suffix = Path(name).suffix
+    if suffix == ".npy":
+        return np.asarray(np.load(name))
+    if suffix == ".zarr":
+        return np.asarray(zarr.open(name, mode="r")[...])
+    table = parquet.read_table(name) if suffix == ".parquet" else ipc.open_file(name).read_all()
+    return np.asarray(table.column("e").combine_chunks().values).reshape(-1, WIDTH)
+
+
+WRITERS = {
+    "encode --seq-len 3 --d-model 4": "y.npy",
+    "embed ids.npy x.npy": "y.npy",
+    "rotary --dim 4 --seq-len 3": "y.safetensors",
+    "plot heatmap --d-model 4": "y.png",
+    **{f"add x{suffix}": f"y{suffix}" for suffix in (".npy", ".parquet", ".arrow")},
+}
+writers = pytest.mark.parametrize(("command", "output"), WRITERS.items())
+
+
+@pytest.fixture(autouse=True)
+def _inputs() -> None:
+    for suffix in (".npy", ".parquet", ".arrow", ".zarr"):
+        write(f"x{suffix}", embeddings(6, WIDTH))
+    np.save("ids.npy", np.array([1, 2]))
+
+
+@writers
+@pytest.mark.parametrize("hard_links", [True, False])
+def test_no_clobber_keeps_a_file_that_appears_meanwhile(
+    command: str, output: str, hard_links: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    before, sync = set(os.listdir()), os.fsync
+
+    def no_link(*_: Any) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    def sync_late(descriptor: int) -> None:
+        sync(descriptor)
+        if not os.path.exists(output):
+            Path(output).write_bytes(b"of somebody else")
+
+    if not hard_links:
+        monkeypatch.setattr(os, "link", no_link)
+    assert run(f"{command} -o {output} --no-clobber --quiet") == 0
+    assert set(os.listdir()) == before | {output}
+    made = Path(output).read_bytes()
+    refused(f"{command} -o {output} --no-clobber", capsys, output)
+    os.unlink(output)
+    monkeypatch.setattr(os, "fsync", sync_late)
+    assert run(f"{command} -o {output} --no-clobber") == 1
+    assert output in capsys.readouterr().err
+    assert Path(output).read_bytes() == b"of somebody else"
+    assert set(os.listdir()) == before | {output}
+    # Without the option, it is replaced as any other file is.
+    assert run(f"{command} -o {output}") == 0
+    assert Path(output).read_bytes() == made
+
+
+@writers
+def test_names_that_cannot_be_written(command: str, output: str, capsys: Capture) -> None:
+    os.mkdir(f"d{output}")
+    for wrong in ("none/" + output, "d" + output, "y", "y.txt", "-", ""):
+        refused(f"{command} -o '{wrong}'", capsys, wrong)
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no /dev/fd")
+@writers
+@pytest.mark.parametrize("target", ["pipe", "/dev/stdout", "/dev/fd/7", "/dev/null", "/dev/full", "/proc/self/fd/1"])
+def test_special_files_are_refused(command: str, output: str, target: str) -> None:
+    suffix = Path(output).suffix
+    (os.mkfifo if target == "pipe" else lambda name: os.symlink(target, name))(f"special{suffix}")
+    Path("before").write_bytes(b"before")
+    before = contents()
+    for redirection in ("", "> out 7> out7", ">> before 7>> before"):
+        shell = f"{sys.executable} -m fastpe {command} -o special{suffix} -q {redirection}"
+        result = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False, timeout=60)
+        assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
+        if redirection and target not in ("pipe", "/dev/null", "/dev/full"):
+            continue
+        assert {name: text for name, text in contents().items() if not name.startswith("out")} == before
+    assert Path("before").read_bytes() == b"before"
+
+
+@pytest.mark.parametrize("target", ["x.npy", "./x.npy", "link.npy"])
+def test_an_input_is_not_a_target(target: str, capsys: Capture) -> None:
+    os.link("x.npy", "link.npy")
+    refused(f"add x.npy -o {target}", capsys, target)
+    refused("add x.zarr -o x.zarr", capsys, "x.zarr")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".arrow", ".zarr"])
+def test_a_result_gets_its_name_when_it_is_complete(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, named = fastpe.add(embeddings(6, WIDTH)), []
+
+    def checked(move: Callable[[Path, Path], None]) -> Callable[[Path, Path], None]:
+        def check_and_move(partial: Path, final: Path) -> None:
+            if Path(final).name == f"y{suffix}":
+                assert not Path(final).exists()
+                shutil.copytree(partial, f"z{suffix}") if suffix == ".zarr" else shutil.copy(partial, f"z{suffix}")
+                np.testing.assert_array_equal(read(f"z{suffix}"), expected)
+                named.append(final)
+            move(partial, final)
+
+        return check_and_move
+
+    for name in ("replace", "rename"):
+        monkeypatch.setattr(os, name, checked(getattr(os, name)))
+    assert run(f"add x{suffix} -o y{suffix} --quiet") == 0
+    assert len(named) == 1
+    np.testing.assert_array_equal(read(f"y{suffix}"), expected)
+
+
+@pytest.mark.parametrize(
+    "command", ["encode --seq-len 9 --d-model 4 -o y.npy", "add x.npy -o y.npy", "add x.zarr -o y.zarr"]
+)
+def test_too_little_room_is_known_before(command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=100))
+    refused(command, capsys, "100 bytes")
+
+
+@posix
+@writers
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    refused(f"{command} -o {output} -q", capsys, f"{output}: {os.strerror(errno.ENOSPC)}")
+
+
+@posix
+def test_a_replaced_file_keeps_its_mode_and_its_link() -> None:
+    for umask, mode in ((0o022, 0o600), (0o077, 0o664)):
+        Path("real.npy").touch()
+        os.chmod("real.npy", mode)
+        Path("link.npy").unlink(missing_ok=True)
+        os.symlink("real.npy", "link.npy")
+        before = os.umask(umask)
+        try:
+            assert run("add x.npy -o link.npy -q") == 0
+        finally:
+            os.umask(before)
+        assert os.path.islink("link.npy")
+        assert os.stat("real.npy").st_mode & 0o777 == mode
+        assert np.load("real.npy").shape == (6, WIDTH)
+
+
+@posix
+def test_a_partial_file_is_never_more_open_than_its_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, change = [], os.chmod
+
+    def record(path: Path, mode: int) -> None:
+        made.append(os.stat(path).st_mode & 0o777)
+        change(path, mode)
+
+    Path("y.npy").touch()
+    os.chmod("y.npy", 0o600)
+    monkeypatch.setattr(os, "chmod", record)
+    assert run("add x.npy -o y.npy -q") == 0
+    assert made == [0o600]
+
+
+@posix
+@pytest.mark.parametrize("target", ["sealed.npy", "sealed/y.npy"])
+@pytest.mark.usefixtures("another_user")
+def test_what_may_not_be_written_is_left_alone(target: str) -> None:
+    os.mkdir("sealed")
+    write("sealed.npy", embeddings(2, 2))
+    before = contents()
+    for name in ("sealed", "sealed.npy"):
+        os.chmod(name, 0o555)
+    for parent in [Path.cwd(), *list(Path.cwd().parents)[:-2]]:
+        os.chmod(parent, 0o755)
+    # Modes do not stop root, so everything is imported first, and then done as somebody else.
+    program = (
+        "import os, sys; from fastpe.__main__ import main\n"
+        "main(['encode', '--seq-len', '1', '--d-model', '2', '-o', 'none/none.npy'])\n"
+        "os.getuid() or os.setuid(65534)\n"
+        "sys.exit(main(['add', 'x.npy', '-o', sys.argv[1]]))"
+    )
+    result = subprocess.run([sys.executable, "-c", program, target], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == f"fastpe: error: {target}: Permission denied"
+    assert contents() == before
+
+
+_growth = """
+import re, sys
+from fastpe.__main__ import main
+peaks = []
+for name in ("small", "large"):
+    assert main(["add", name + sys.argv[1], "-o", "y" + name + sys.argv[1], "--threads", "1", "--quiet"]) == 0
+    peaks.append(int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]))
+print(peaks[1] - peaks[0])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
+@pytest.mark.parametrize(
+    "suffix", [".arrow", *(pytest.param(each, marks=pytest.mark.slow) for each in (".parquet", ".zarr"))]
+)
+def test_memory_does_not_grow_with_the_file(suffix: str) -> None:
+    large = np.ones((1 << 20, WIDTH), np.float32)
+    write(f"small{suffix}", large[: 1 << 16], 1 << 14)
+    write(f"large{suffix}", large, 1 << 14)
+    environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+    command = [sys.executable, "-c", _growth, suffix]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) * 1024 < large.nbytes / 6
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".npy", ".arrow", ".parquet", ".zarr"])
+def test_killed_at_any_point(suffix: str) -> None:
+    x = np.ones((1 << 16, WIDTH), np.float32)
+    write(f"x{suffix}", x, 1 << 10)
+    expected, before = fastpe.add(x), set(os.listdir())
+    command = [sys.executable, "-m", "fastpe", "add", f"x{suffix}", "-o", f"y{suffix}", "--quiet"]
+    chance = random.Random(1)
+    for _ in range(KILLS):
+        with subprocess.Popen(command) as process:
+            # Most of the time is the start of Python and its libraries.
+            while process.poll() is None and set(os.listdir()) == before:
+                time.sleep(0.001)
+            time.sleep(chance.uniform(0.0, 0.05))
+            process.send_signal(signal.SIGKILL)
+        for left in set(os.listdir()) - before:
+            if left == f"y{suffix}":
+                np.testing.assert_array_equal(read(left), expected)
+            else:
+                assert left.startswith(".fastpe-")
+            (shutil.rmtree if os.path.isdir(left) else os.unlink)(left)
+    subprocess.run(command, check=True)
+    np.testing.assert_array_equal(read(f"y{suffix}"), expected)

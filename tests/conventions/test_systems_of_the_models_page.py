@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Systems of speech and translation on docs/models.md: their calls beside their formulas, written again in NumPy."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+
+Array = npt.NDArray[np.float64]
+
+PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
+CALLS = dict(re.findall(r"^\| ([\w ,]+:[\w ]+) \| `(fastpe\..*)` \|$", PAGE, re.MULTILINE))
+LENGTH, WIDTH, START, OUTPUT = 12, 16, 5, 32
+X = np.random.default_rng(1).standard_normal((LENGTH, WIDTH)).astype(np.float32)
+
+
+def angles(positions: Array, denominator: float) -> Array:
+    return positions[:, None] * 10000.0 ** (-np.arange(WIDTH // 2) / denominator)
+
+
+def halves(angle: Array) -> Array:
+    return np.concatenate([np.sin(angle), np.cos(angle)], -1)
+
+
+def alternating(angle: Array) -> Array:
+    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(len(angle), -1)
+
+
+COUNTED = START + np.arange(LENGTH, dtype=np.float64)
+FORMULAS: dict[str, Callable[[], Array]] = {
+    # funasr/models/sanm/encoder.py, funasr/models/transformer/embedding.py: positions from 1, of the whole stream
+    "FunASR, Paraformer, SenseVoice: SinusoidalPositionEncoder": lambda: (
+        X * math.sqrt(OUTPUT) + halves(angles(COUNTED + 1, WIDTH / 2 - 1))
+    ),
+    # nemo/collections/asr/parts/submodules/multi_head_attention.py
+    "NeMo: RelPositionalEncoding of Conformer and FastConformer": lambda: alternating(
+        angles(np.arange(LENGTH - 1.0, -LENGTH, -1), WIDTH / 2)
+    ),
+    # nemo/collections/asr/modules/transformer/transformer_modules.py
+    "NeMo: FixedPositionalEncoding of decoders": lambda: X + alternating(angles(COUNTED, WIDTH / 2)) / math.sqrt(WIDTH),
+    # futz12/ncnn_llm:src/ncnn_llm_base.h @f2f29e41, sinusoidal_positional_embedding
+    "ncnn_llm: NLLB": lambda: X + halves(angles(COUNTED + 1, WIDTH / 2)),
+}
+
+
+def test_every_call_has_a_formula() -> None:
+    assert CALLS.keys() == FORMULAS.keys()
+
+
+@pytest.mark.parametrize("system", FORMULAS)
+def test_the_call_gives_what_the_formula_says(system: str) -> None:
+    names: dict[str, Any] = {"fastpe": fastpe, "np": np, "math": math, "L": LENGTH, "d": WIDTH}
+    ours = eval(CALLS[system], {**names, "x": X, "start": START, "output_size": OUTPUT})
+    np.testing.assert_allclose(ours, FORMULAS[system](), rtol=0, atol=1e-5)
+
+
+def test_zipformer() -> None:
+    """k2-fsa/icefall:egs/librispeech/ASR/zipformer/zipformer.py, CompactRelPositionalEncoding."""
+    source = re.search(r">>> (def zipformer.*?return result)\n", PAGE, re.DOTALL)
+    assert source
+    names: dict[str, Any] = {}
+    exec("import dataclasses\nimport numpy as np, fastpe\n" + source[1].replace("\n... ", "\n"), names)  # noqa: S102  # the page's own lines
+    for factor in (1.0, 3.0):
+        position = np.arange(-(LENGTH - 1.0), LENGTH)
+        length = math.sqrt(WIDTH)
+        compressed = length * np.sign(position) * (np.log(np.abs(position) + length) - math.log(length))
+        angle = np.arctan(compressed / (factor * WIDTH / (2.0 * math.pi)))[:, None] * (1 + np.arange(WIDTH // 2))
+        expected = np.stack([np.cos(angle), np.sin(angle)], -1).reshape(len(position), -1)
+        expected[:, -1] = 1.0
+        np.testing.assert_allclose(names["zipformer"](LENGTH, WIDTH, factor), expected, rtol=0, atol=1e-6)
+
+
+def test_the_difference_that_the_page_states() -> None:
+    m2m = fastpe.encode(512, 1024, convention="fairseq")
+    ncnn = fastpe.encode(512, 1024, convention="concat", offset=1)
+    assert 0.95 < np.abs(m2m - ncnn).max() <= 0.96

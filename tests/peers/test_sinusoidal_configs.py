@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Encodings of model configurations beside the modules of transformers, and the first rows of learned tables.
+
+Run it with ``pytest -m peers tests/peers/test_sinusoidal_configs.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import logging
+import pathlib
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fastpe
+from fastpe._rotary.config_models import table
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+Array = npt.NDArray[Any]
+
+WIDTH, LENGTH = 32, 24
+# Tokens, where padding has the ids 0 and 1.
+IDS = np.arange(5, 5 + LENGTH)[None]
+
+
+def modeling(folder: str) -> Any:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    logging.disable(logging.WARNING)
+    return importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+
+
+def tensor(array: Any) -> Any:
+    return importlib.import_module("torch").from_numpy(np.ascontiguousarray(array))
+
+
+def of_weight(module: Any, name: str, ids: Array) -> Any:
+    """A frozen table whose first row belongs to position 0."""
+    return getattr(module, name)(ids.shape[1], WIDTH).create_weight()
+
+
+def of_ids(module: Any, name: str, ids: Array, padding: int = 1) -> Any:
+    return getattr(module, name)(64, WIDTH, padding)(tensor(ids))[0]
+
+
+def of_fsmt(module: Any, name: str, ids: Array) -> Any:
+    made = getattr(module, name)(64, WIDTH, 1)
+    made.make_weight(64, WIDTH, 1)
+    return made(tensor(ids))[0]
+
+
+def of_positions(module: Any, name: str, ids: Array, *arguments: Any) -> Any:
+    """Takes the positions themselves."""
+    made = getattr(module, name)(64, WIDTH, *arguments)
+    rows = made(tensor(np.arange(ids.shape[1]))[None])
+    return rows[0]
+
+
+def of_embeddings(module: Any, name: str, ids: Array, *arguments: Any) -> Any:
+    made = getattr(module, name)(*arguments)
+    rows = made(tensor(np.zeros((1, ids.shape[1], WIDTH), np.float32)))
+    return rows.reshape(-1, WIDTH)
+
+
+def of_codebooks(module: Any, name: str, ids: Array) -> Any:
+    return getattr(module, name)(64, WIDTH)(tensor(ids[:, None]))
+
+
+def of_buffer(module: Any, name: str, ids: Array) -> Any:
+    return getattr(module, name)(ids.shape[1], WIDTH).positional_embedding
+
+
+def of_out(module: Any, name: str, ids: Array) -> Any:
+    out = tensor(np.zeros((ids.shape[1], WIDTH), np.float32))
+    getattr(module, name)(ids.shape[1], WIDTH, out=out)
+    return out
+
+
+def of_function(module: Any, name: str, ids: Array) -> Any:
+    return getattr(module, name)(ids.shape[1], WIDTH).reshape(-1, WIDTH)
+
+
+def of_config(module: Any, name: str, ids: Array) -> Any:
+    config = types.SimpleNamespace(hidden_size=WIDTH, max_position_embeddings=64, min_timescale=1, max_timescale=10000)
+    made = getattr(module, name)(config)
+    return made(ids.shape[1])[0] if name.startswith("TimesFm") else made(tensor(np.arange(ids.shape[1])))
+
+
+# The folder, the class or function that makes the rows, and how to call it.
+MADE: dict[str, tuple[str, str, Callable[..., Any]]] = {
+    "autoformer": ("autoformer", "AutoformerSinusoidalPositionalEmbedding", of_weight),
+    "informer": ("informer", "InformerSinusoidalPositionalEmbedding", of_weight),
+    "time_series_transformer": ("time_series_transformer", "TimeSeriesSinusoidalPositionalEmbedding", of_weight),
+    "marian": ("marian", "MarianSinusoidalPositionalEmbedding", of_weight),
+    "pegasus": ("pegasus", "PegasusSinusoidalPositionalEmbedding", of_weight),
+    "fsmt": ("fsmt", "SinusoidalPositionalEmbedding", of_fsmt),
+    "m2m_100": ("m2m_100", "M2M100SinusoidalPositionalEmbedding", of_ids),
+    "nllb-moe": ("nllb_moe", "NllbMoeSinusoidalPositionalEmbedding", of_ids),
+    "kosmos_2_text_model": ("kosmos2", "Kosmos2TextSinusoidalPositionalEmbedding", of_ids),
+    "kosmos_2_5_text_model": ("kosmos2_5", "Kosmos2_5TextSinusoidalPositionalEmbedding", of_ids),
+    "speech_to_text": ("speech_to_text", "Speech2TextSinusoidalPositionalEmbedding", of_ids),
+    "speecht5": ("speecht5", "SpeechT5SinusoidalPositionalEmbedding", of_ids),
+    "trocr": ("trocr", "TrOCRSinusoidalPositionalEmbedding", of_ids),
+    "seamless_m4t": (
+        "seamless_m4t",
+        "SeamlessM4TSinusoidalPositionalEmbedding",
+        functools.partial(of_ids, padding=0),
+    ),
+    "seamless_m4t_v2": (
+        "seamless_m4t_v2",
+        "SeamlessM4Tv2SinusoidalPositionalEmbedding",
+        functools.partial(of_ids, padding=0),
+    ),
+    "xglm": ("xglm", "XGLMSinusoidalPositionalEmbedding", lambda *call: of_positions(*call, 1)),
+    "canary_decoder": ("canary", "CanaryPositionalEmbedding", of_positions),
+    "musicgen_decoder": ("musicgen", "MusicgenSinusoidalPositionalEmbedding", of_codebooks),
+    "musicgen_melody_decoder": (
+        "musicgen_melody",
+        "MusicgenMelodySinusoidalPositionalEmbedding",
+        lambda *call: of_embeddings(*call, 64, WIDTH),
+    ),
+    "pegasus_x": ("pegasus_x", "PegasusXSinusoidalPositionalEmbedding", lambda *call: of_embeddings(*call, WIDTH)),
+    "fun_asr_nano_encoder": (
+        "fun_asr_nano",
+        "FunAsrNanoPositionEmbedding",
+        lambda *call: of_embeddings(*call, 64, WIDTH),
+    ),
+    "qwen2_5_omni_audio_encoder": ("qwen2_5_omni", "SinusoidsPositionEmbedding", of_buffer),
+    "qwen3_asr_encoder": ("qwen3_asr", "SinusoidsPositionEmbedding", of_buffer),
+    "qwen3_omni_moe_audio_encoder": ("qwen3_omni_moe", "SinusoidsPositionEmbedding", of_buffer),
+    "xlm": ("xlm", "create_sinusoidal_embeddings", of_out),
+    "flaubert": ("flaubert", "create_sinusoidal_embeddings", of_out),
+    "distilbert": ("distilbert", "_create_sinusoidal_embeddings", of_out),
+    "ctrl": (
+        "ctrl",
+        "positional_encoding",
+        lambda module, name, ids: module.positional_encoding(ids.shape[1], WIDTH, None),
+    ),
+    "whisper": ("whisper", "sinusoids", of_function),
+    "videomae": ("videomae", "get_sinusoid_encoding_table", of_function),
+    "videoprism_text_model": ("videoprism", "create_sinusoidal_positions", of_function),
+    "tipsv2_text_model": ("tipsv2", "Tipsv2SinusoidalPositionalEmbedding", of_config),
+    "timesfm": ("timesfm", "TimesFmPositionalEmbedding", of_config),
+}
+
+
+def config_of(model_type: str) -> dict[str, Any]:
+    row = table()["sinusoids"][model_type]
+    required = {key: words[0] for key, words in row.get("requires", {}).items()}
+    return {"model_type": model_type, row["width"]: WIDTH, **required}
+
+
+def test_every_type_is_compared() -> None:
+    assert {*MADE} == {*table()["sinusoids"]}
+
+
+@pytest.mark.parametrize("model_type", MADE)
+def test_rows(model_type: str) -> None:
+    folder, name, made = MADE[model_type]
+    theirs = np.asarray(made(modeling(folder), name, IDS).detach())
+    encoding = fastpe.PositionalEncoding.from_config(config_of(model_type))
+    # Angles of LENGTH positions are rounded to float32.
+    np.testing.assert_allclose(encoding.encode(LENGTH), theirs, rtol=0, atol=LENGTH * 2.0**-22)
+
+
+PADDED = [model_type for model_type, row in table()["sinusoids"].items() if "padding" in row]
+
+
+@pytest.mark.parametrize("model_type", PADDED)
+def test_padding_is_not_counted(model_type: str) -> None:
+    folder, name, made = MADE[model_type]
+    encoding = fastpe.PositionalEncoding.from_config(config_of(model_type))
+    for where in (slice(0, 5), slice(-5, None)):
+        ids = IDS.copy()
+        ids[:, where] = encoding.padding_idx
+        theirs = np.asarray(made(modeling(folder), name, ids).detach())
+        mask = ids != encoding.padding_idx
+        ours = encoding.add(np.zeros((1, LENGTH, WIDTH), np.float32), mask=mask)
+        np.testing.assert_allclose(ours[0], theirs, rtol=0, atol=LENGTH * 2.0**-22)
+
+
+def test_defaults_and_scales_of_the_classes() -> None:
+    """Every key that a row reads has the default of the configuration's class."""
+    modeling("whisper")
+    kinds = importlib.import_module("tools.rotary_models").configurations()
+    for model_type, row in table()["sinusoids"].items():
+        config = kinds[model_type]()
+        for key, value in row["defaults"].items():
+            assert getattr(config, key, None) == value, (model_type, key)
+
+
+# Learned tables
+
+# One layer is enough.
+LAYERS = (
+    *("num_hidden_layers", "encoder_layers", "decoder_layers", "n_layer", "n_layers", "num_layers"),
+    *("num_encoder_layers", "num_decoder_layers"),
+)
+# The first row for tokens is looked up in the part of text; these models need other inputs, or have no such part.
+NOT_RUN = {
+    *("bridgetower_vision_model", "dpr", "idefics_vision", "layoutlmv2", "lxmert", "minicpm_ocr_vision"),
+    *("minicpmv4_6_vision", "minicpmv4_7_vision", "moss_transcribe_diarize_audio", "perceiver", "siglip2_vision_model"),
+    *("smolvlm_vision", "idefics2_vision", "idefics3_vision", "vilt", "voxtral_encoder", "audioflamingo3_encoder"),
+    *("qwen2_audio_encoder", "cohere_asr", "fine_acoustics", "clvp", "ibert", "layoutxlm", "xmod"),
+}
+LEARNED = sorted({*table()["learned"]} - NOT_RUN)
+
+
+def first_row(model_type: str, **given: Any) -> int:
+    """The row of a learned table that a model of this type looks up for its first token or patch."""
+    torch = pytest.importorskip("torch")
+    kind = importlib.import_module("tools.rotary_models").configurations()[model_type]
+    folder = pathlib.Path(inspect.getfile(kind)).parent
+    config = kind(**{key: value for key, value in given.items() if key in kind.__dataclass_fields__})
+    for key in {*LAYERS} & {*kind.__dataclass_fields__}:
+        setattr(config, key, 1)
+    for source in sorted(folder.glob("modeling_*.py")):
+        module = importlib.import_module(f"transformers.models.{folder.name}.{source.stem}")
+        for name, model in sorted(vars(module).items(), key=lambda item: len(item[0])):
+            is_model = (
+                inspect.isclass(model)
+                and name.endswith(("Model", "Decoder", "ForCausalLM"))
+                and "PreTrained" not in name
+            )
+            if is_model and getattr(model, "config_class", None) is kind:
+                rows = looked_up(torch, model(config).eval(), config)
+                if rows:
+                    return rows[0]
+    raise ValueError(f"no model of {model_type} was run")
+
+
+def looked_up(torch: Any, model: Any, config: Any) -> list[int]:
+    """The rows of its table of positions, in the order in which they are looked up."""
+    tables = {
+        id(module.weight)
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Embedding)
+        and re.search("po?s|wpe", f"{type(module).__name__}{name.rsplit('.')[-1]}", re.IGNORECASE)
+    }
+    seen: list[int] = []
+    real = torch.nn.functional.embedding
+
+    def spy(ids: Any, weight: Any, *arguments: Any, **options: Any) -> Any:
+        if id(weight) in tables:
+            seen.extend(ids.flatten().tolist())
+        return real(ids, weight, *arguments, **options)
+
+    takes = inspect.signature(model.forward).parameters
+    tokens = torch.full((1, 5), 7)
+    size = getattr(config, "image_size", 224)
+    size = size if isinstance(size, int) else size[0]
+    image = {"pixel_values": torch.zeros(1, getattr(config, "num_channels", 3), size, size)}
+    inputs = {"input_ids": tokens} if "input_ids" in takes else image
+    if "decoder_input_ids" in takes:
+        inputs["decoder_input_ids"] = tokens
+    torch.nn.functional.embedding = spy
+    try:
+        with torch.no_grad(), contextlib.suppress(Exception):  # what follows the table may need more
+            model(**inputs)
+    finally:
+        torch.nn.functional.embedding = real
+    return seen
+
+
+@pytest.mark.parametrize("model_type", LEARNED)
+def test_first_rows_of_learned_tables(model_type: str) -> None:
+    modeling("bert")
+    offset = table()["learned"][model_type]
+    if isinstance(offset, int):
+        assert first_row(model_type) == offset
+    else:
+        for pad in (1, 3):
+            assert first_row(model_type, pad_token_id=pad) == pad + 1

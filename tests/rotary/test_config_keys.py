@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""No key of a config that speaks of rotation is passed over: it is read, or harmless, or refused by its name.
+
+The right values are those of the models' own code.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+from fastpe._rotary.config_keys import is_other_part, role_of
+from fastpe._rotary.config_models import ModelType, table
+
+from ..oracles.refusals import naming
+
+PUBLISHED = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))[
+    "models"
+]
+
+from_config = fastpe.RotaryEmbedding.from_config
+
+Config = dict[str, Any]
+
+BARE = {"model_type": "unheard_of", "head_dim": 128, "rope_theta": 1e6}
+LLAMA = {"model_type": "llama", "head_dim": 128, "rope_theta": 1e6}
+UNKNOWN = {"interleaved": False}
+SWA = {"layer_type": "sliding_attention", **UNKNOWN}
+MROPE = {
+    "interleaved": True,
+    "mrope_interleaved": True,
+    "mrope_section": [24, 20, 20],
+    "rope_type": "default",
+    "type": "default",
+}
+
+# A config, the arguments, and a frequency with its index.
+READ: list[tuple[Config, Config, int, float]] = [
+    ({"model_type": "nomic_bert", "rotary_emb_base": 10000}, {}, 31, 1.3335e-4),
+    ({"model_type": "nomic_bert"}, {}, 31, 1.2409e-3),
+    ({"model_type": "nomic_bert", "rotary_scaling_factor": 2}, {"seq_len": 8192}, 31, 1.7728e-4),
+    (
+        {
+            "model_type": "nomic_bert",
+            "rotary_scaling_factor": 2,
+            "max_trained_positions": 2048,
+            "n_embd": 768,
+            "n_head": 12,
+        },
+        {"seq_len": 8192},
+        31,
+        1.7728e-4,
+    ),
+    (
+        {
+            "model_type": "x",
+            "hidden_size": 7168,
+            "num_attention_heads": 128,
+            "qk_rope_head_dim": 64,
+            "rope_theta": 1e4,
+        },
+        UNKNOWN,
+        31,
+        1.3335e-4,
+    ),
+    (
+        {"model_type": "qwen3_omni_moe_text", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": MROPE},
+        {},
+        63,
+        1.2409e-6,
+    ),
+    # Other spellings, where the type is not known.
+    *(
+        ({"model_type": "x", "head_dim": 128, key: 5e5}, UNKNOWN, 63, 5e5 ** (-126 / 128))
+        for key in ("rotary_emb_base", "rotary_base", "rope_base", "rotary_embedding_base", "rope_embedding_base")
+    ),
+    *(
+        ({**BARE, key: 0.25}, UNKNOWN, 15, 1e6 ** (-30 / 32))
+        for key in ("rope_pct", "rotary_pct", "rotary_percent", "rotary_emb_fraction", "partial_rotary_factor")
+    ),
+    *(
+        ({"rope_theta": 1e6, key: 64}, UNKNOWN, 31, 1e6 ** (-62 / 64))
+        for key in ("head_dim", "kv_channels", "attention_head_dim", "rotary_dim", "rotary_ndims")
+    ),
+    ({"rope_theta": 1e6, "n_embd": 512, "n_head": 8}, UNKNOWN, 31, 1e6 ** (-62 / 64)),
+    # What says the same as the others is harmless.
+    (
+        {**LLAMA, "rotary_emb_base": 1e6, "rotary_pct": 1.0, "kv_channels": 128, "rope_interleaved": False},
+        {},
+        63,
+        1.2409e-6,
+    ),
+    ({**BARE, "rope_type": "default", "use_rope": True, "is_neox_style": True, "alibi": False}, UNKNOWN, 63, 1.2409e-6),
+    (
+        {**LLAMA, "mlp_ratio": 4.0, "routed_scaling_factor": 2.5, "logit_scale": 0.1, "v_head_dim": 64},
+        {},
+        63,
+        1.2409e-6,
+    ),
+    ({**BARE, "vision_config": {"rope_theta": 1e4, "hidden_size": 8}}, UNKNOWN, 63, 1.2409e-6),
+    # Arguments count, and not the keys.
+    ({**BARE, "swa_rope_theta": 1e4}, {**SWA, "base": 1e4}, 63, 1e4 ** (-126 / 128)),
+    ({**LLAMA, "rotary_pct": 0.25}, {"rotary_dim": 32}, 15, 1e6 ** (-30 / 32)),
+    (
+        {**LLAMA, "yarn": {"factor": 8.0}},
+        {"scaling": {"rope_type": "default"}},
+        63,
+        1.2409e-6,
+    ),
+    (
+        {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}},
+        {"scaling": {"rope_type": "default"}},
+        63,
+        1.2409e-6,
+    ),
+    ({**LLAMA, "use_scaled_rope": True}, {"scaling": {"rope_type": "linear", "factor": 2.0}}, 63, 1.2409e-6 / 2),
+    ({**LLAMA, "rope_interleaved": True}, {"interleaved": True}, 63, 1.2409e-6),
+    (
+        {**BARE, "rope_axis": 3},
+        {**UNKNOWN, "base": 1e6, "rotary_dim": 128, "scaling": {"rope_type": "default"}},
+        63,
+        1.2409e-6,
+    ),
+]
+
+# A config, the arguments, and the key that is named.
+REFUSED: list[tuple[Config, Config, str]] = [
+    # A second base
+    *(
+        ({**BARE, key: 1e4, **more}, SWA, key)
+        for key in (
+            "swa_rope_theta",
+            "rope_local_base_freq",
+            "compress_rope_theta",
+            "local_rope_theta",
+            "rope_theta_swa",
+        )
+        for more in ({}, {"layer_types": ["sliding_attention", "full_attention"]})
+    ),
+    *(({**LLAMA, key: 1e4}, {}, key) for key in ("swa_rope_theta", "rope_local_base_freq", "global_rope_theta")),
+    # Other spellings, where the type is known and does not have them
+    *(
+        ({**LLAMA, key: 5e5}, {}, key)
+        for key in (
+            "rotary_emb_base",
+            "rotary_base",
+            "rope_base",
+            "rope_freq_base",
+            "rotary_embedding_base",
+            "ropeTheta",
+        )
+    ),
+    *(
+        ({**LLAMA, key: 0.25}, {}, key)
+        for key in ("rope_pct", "rotary_pct", "rotary_percent", "rotary_emb_fraction", "rope_ratio", "rotary_fraction")
+    ),
+    *(({**LLAMA, key: 32}, {}, key) for key in ("kv_channels", "rotary_dim", "rope_dim", "rotary_ndims", "d_head")),
+    # Two names that disagree
+    ({**BARE, "rotary_emb_base": 5e5}, UNKNOWN, "rotary_emb_base"),
+    ({**BARE, "partial_rotary_factor": 0.5, "rotary_pct": 0.25}, UNKNOWN, "rotary_pct"),
+    ({**BARE, "kv_channels": 64}, UNKNOWN, "kv_channels"),
+    ({**BARE, "rope_ratio": 500}, UNKNOWN, "rope_ratio"),
+    # Scalings outside of a rope mapping, and mappings by other names
+    ({"head_dim": 128, "rope_theta": 1e6, "yarn": {"factor": 4.0}}, {"interleaved": True}, "yarn"),
+    *(
+        ({**config, key: value}, UNKNOWN, key)
+        for config in (BARE, LLAMA)
+        for key, value in {
+            "use_scaled_rope": True,
+            "use_dynamic_ntk": True,
+            "rope_scaling_factor": 4.0,
+            "rope_scale": 4.0,
+            "rotary_scaling_factor": 2.0,
+            "ntk_alpha": 8.0,
+            "longrope_scaling": {"factor": 2.0},
+            "rope_interpolation": 4,
+            "position_interpolation_factor": 2.0,
+            "xpos": True,
+            "mscale": 0.7,
+            "rope_params": {"base": 1e4},
+            "rotary": {"base": 1e4, "type": "dynamic"},
+            "rope_axis": 3,
+        }.items()
+    ),
+    ({**BARE, "attn_config": {"rope_theta": 5e5}}, UNKNOWN, "rope_theta"),
+    ({**LLAMA, "attention": {"rotary": {"base": 5e5}}}, {}, "rotary"),
+    ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 2.0, "facter": 3.0}}, {}, "facter"),
+    # The rope word that systems read differently
+    ({"model_type": "gte", "rope_theta": 160000, "rope_scaling": {"factor": 2, "type": "ntk"}}, {}, "ntk"),
+    # Whether, and which columns
+    *(({**BARE, key: True}, UNKNOWN, key) for key in ("alibi", "no_rope", "use_alibi")),
+    *(({**BARE, key: False}, UNKNOWN, key) for key in ("use_rope", "use_rotary_embeddings", "rotary")),
+    *(({**LLAMA, key: True}, {}, key) for key in ("alibi", "rotary_emb_interleaved", "rope_interleave", "interleaved")),
+    *(({**LLAMA, key: False}, {}, key) for key in ("use_rope", "is_neox_style")),
+    ({**BARE, "position_embedding_type": "absolute"}, UNKNOWN, "position_embedding_type"),
+    # Around the part that counts
+    ({"model_type": "llava", "rope_theta": 5e5, "text_config": LLAMA}, {}, "rope_theta"),
+    (
+        {"model_type": "llava", "rope_scaling": {"type": "linear", "factor": 2.0}, "text_config": LLAMA},
+        {},
+        "rope_scaling",
+    ),
+    # Null, and 0 for layers that are not rotated
+    ({"model_type": "granite_swa", "rope_theta": 0}, {}, "rope_theta"),
+    ({"model_type": "granite_swa", "layer_rope_theta": [0, 0]}, {}, "layer_rope_theta"),
+    ({"model_type": "modernbert", "local_rope_theta": None}, SWA, "local_rope_theta"),
+    (
+        {"model_type": "modernbert", "global_rope_theta": None},
+        {**SWA, "layer_type": "full_attention"},
+        "global_rope_theta",
+    ),
+    # Widths
+    ({"model_type": "llama", "hidden_size": 770, "num_attention_heads": 12}, {}, "hidden_size num_attention_heads"),
+    ({"n_embd": 770, "n_head": 12, "rope_theta": 1e4}, UNKNOWN, "n_embd n_head"),
+    # Parts
+    ({"model_type": "qwen3_asr", "audio_config": {"hidden_size": 8}}, {}, "text_config"),
+]
+
+
+@pytest.mark.parametrize(("config", "arguments", "index", "expected"), READ, ids=[str(row[0])[:80] for row in READ])
+def test_read(config: Config, arguments: Config, index: int, expected: float) -> None:
+    rope = from_config(config, **arguments)
+    assert len(rope.frequencies) - 1 == index
+    assert rope.frequencies[index] == pytest.approx(expected, rel=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "key"), REFUSED, ids=[f"{row[0].get('model_type')}-{row[2]}" for row in REFUSED]
+)
+def test_refused(config: Config, arguments: Config, key: str) -> None:
+    with pytest.raises(ValueError, match=naming(key)) as raised:
+        from_config(config, **arguments)
+    # What to do is part of the error.
+    fields = raised.value._fields  # type: ignore[attr-defined]
+    assert fields["argument"]
+    assert fields["remedy"] or fields["expected"]
+
+
+def test_the_part_of_text_is_found_by_the_names_that_files_have() -> None:
+    llama = {**LLAMA, "head_dim": 32}
+    for config in (
+        {"model_type": "qwen3_asr", "thinker_config": {"text_config": llama}},
+        {"model_type": "internvl_chat", "llm_config": llama},
+        {"model_type": "unheard_of", "language_config": llama},
+    ):
+        assert from_config(config).rotary_dim == 32
+
+
+def test_a_base_in_the_given_scaling_counts() -> None:
+    rope = from_config({**LLAMA, "rope_theta": None}, scaling={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4})
+    assert np.array_equal(rope.frequencies, fastpe.RotaryEmbedding(128, interleaved=False, base=1e4).frequencies / 2)
+
+
+def keys_of(config: Config, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The keys of `config`, and of the mappings in it that are read or looked at."""
+    for name, value in config.items():
+        if isinstance(value, dict) and name not in ("text_config", "rope_scaling", "rope_parameters"):
+            if not is_other_part(name, value):
+                yield from keys_of(value, (*path, name))
+        elif name not in ("rope_scaling", "rope_parameters"):
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("model", PUBLISHED, ids=lambda model: model["model"])
+def test_every_key_of_a_published_file_is_read_or_harmless(model: Config) -> None:
+    config = model["config"].get("text_config", model["config"])
+    model_type = table()["other_names"].get(config["model_type"], config["model_type"])
+    model_type = table()["parts"].get(model_type, (None, model_type))[1]
+    read = ModelType(**table()["models"][model_type]).read_keys()
+    assert not [key for key in keys_of(config) if ".".join(key) not in read and role_of(key[-1])]
+
+
+def test_sources_of_harmless_keys() -> None:
+    data = json.loads((pathlib.Path(fastpe.__file__).parent / "_rotary" / "keys.json").read_text("utf-8"))
+    assert all(len(source.split()) > 2 for source in data["harmless"].values())
+    for name in data["harmless"]:
+        # A pattern never covers a name with a word of rotation.
+        if "*" in name:
+            assert role_of(name.replace("*", "_rope_theta_")) is not None

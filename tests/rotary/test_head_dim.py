@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An embedding that knows the width of a head takes heads, or the part of them that is rotated, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..oracles.refusals import naming
+
+HALF = fastpe.RotaryEmbedding(8, interleaved=False, head_dim=16)
+
+
+def test_it_is_part_of_the_value() -> None:
+    same = fastpe.RotaryEmbedding(8, interleaved=False, head_dim=16)
+    other = fastpe.RotaryEmbedding(8, interleaved=False)
+    assert same == HALF
+    assert hash(HALF) == hash(same)
+    assert other != HALF
+    assert other.head_dim is None
+    assert pickle.loads(pickle.dumps(HALF)) == HALF == copy.deepcopy(HALF)
+    assert eval(repr(HALF), {"RotaryEmbedding": fastpe.RotaryEmbedding}) == HALF
+
+
+@pytest.mark.parametrize("columns", [8, 16])
+def test_heads_and_their_parts_are_rotated(columns: int) -> None:
+    x = np.random.default_rng(1).standard_normal((2, 3, 4, columns)).astype(np.float32)
+    plain = fastpe.RotaryEmbedding(8, interleaved=False)
+    assert np.array_equal(HALF.rotate(x, offset=3), plain.rotate(x, offset=3))
+    assert np.array_equal(HALF.shift_(x.copy(), by=2), plain.shift_(x.copy(), by=2))
+
+
+@pytest.mark.parametrize("columns", [9, 15, 17, 64])
+def test_other_widths_are_refused_before_anything_is_written(columns: int) -> None:
+    x, k = np.ones((2, 3, 4, columns), np.float32), np.ones((2, 3, 4, 16), np.float32)
+    calls: list[Any] = [
+        lambda: HALF.rotate_(x),
+        lambda: HALF.rotate_(k, x),
+        lambda: HALF.rotate(x),
+        lambda: HALF.shift_(x, by=1),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=naming(str(columns))):
+            call()
+    assert (x == 1).all()
+    assert (k == 1).all()
+
+
+@pytest.mark.parametrize("head_dim", [4, 6, 0, -1])
+def test_a_head_is_not_narrower_than_its_part(head_dim: int) -> None:
+    with pytest.raises(ValueError, match=naming("head_dim")):
+        fastpe.RotaryEmbedding(8, interleaved=False, head_dim=head_dim)
+
+
+@pytest.mark.parametrize(
+    ("config", "head_dim", "rotary_dim"),
+    [
+        ({"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32}, 128, 128),
+        ({"model_type": "gptj"}, 256, 64),
+        ({"model_type": "gpt_neox", "hidden_size": 512, "num_attention_heads": 8}, 64, 16),
+        ({"model_type": "deepseek_v3"}, 64, 64),
+        ({"model_type": "glm4_moe", "head_dim": 128}, 128, 64),
+    ],
+)
+def test_a_config_says_it(config: dict[str, Any], head_dim: int, rotary_dim: int) -> None:
+    rope = fastpe.RotaryEmbedding.from_config(config)
+    assert (rope.head_dim, rope.rotary_dim) == (head_dim, rotary_dim)
+    with pytest.raises(ValueError, match="head"):
+        rope.rotate_(np.ones((2, 16, 32 * head_dim), np.float32))
