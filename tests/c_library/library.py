@@ -78,6 +78,7 @@ class RotaryOptions(ctypes.Structure):
         ("attention_factor", c_double),
         ("coordinates", POINTER(c_int32)),
         ("coordinates_count", c_int64),
+        ("head_dim", c_int64),
         ("pairing", c_int32),
     )
 

@@ -221,6 +221,7 @@ typedef struct fastpe_rotary_options {
   const int32_t* coordinates; /* [rotary_dim / 2]: which coordinate of a position each frequency belongs to (images,
                                  videos), or NULL. Positions are [.., n] then, with n coordinates for each row */
   int64_t coordinates_count;
+  int64_t head_dim; /* columns of a head: rotations refuse arrays of other widths, but for rotary_dim; 0: not known */
   int32_t pairing;
 } fastpe_rotary_options;
 
