@@ -7,12 +7,9 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 import fastpe
@@ -22,7 +19,7 @@ from fastpe import _core
 OPTIONAL = {
     *("hypothesis", "mpmath", "ml_dtypes"),  # references, and types
     *("typer", "rich", "matplotlib"),  # the command line and pictures
-    *("dask", "distributed", "pyarrow", "zarr"),  # arrays and tables of others
+    *("dask", "pyarrow", "zarr"),  # arrays and tables of others
 }
 
 with contextlib.suppress(ModuleNotFoundError):
@@ -93,24 +90,3 @@ def another_user() -> None:
         ranges = [[int(number) for number in line.split()] for line in users.read_text().splitlines()]
         if not any(first <= 65534 < first + count for first, _, count in ranges):
             pytest.skip("this user namespace has no user but root")
-
-
-_measured: dict[str, tuple[float, float]] = {}
-
-
-@pytest.fixture(scope="session")
-def record_error() -> Callable[[np.dtype[Any], npt.NDArray[Any], npt.NDArray[Any]], None]:
-    """Takes a table's absolute errors and ulps; the largest ones go into the terminal summary."""
-
-    def record(dtype: np.dtype[Any], error: npt.NDArray[Any], ulp: npt.NDArray[Any]) -> None:
-        beyond = float((error - (1.0 if dtype == np.float64 else 0.5) * ulp).max())
-        before = _measured.get(str(dtype), (-np.inf, 0.0))
-        _measured[str(dtype)] = (max(before[0], beyond), max(before[1], float(error.max())))
-
-    return record
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for dtype, (beyond, error) in _measured.items():
-        allowed = "1 ulp" if dtype == "float64" else "0.5 ulp"
-        terminalreporter.write_line(f"largest error measured, {dtype}: {allowed} {beyond:+.2g}; absolute {error:.2g}")

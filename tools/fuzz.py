@@ -1,350 +1,515 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random calls, checked against a naive model and against every instruction set and thread count.
+"""Random calls, checked bit for bit against a model in NumPy, on every instruction set.
 
-python fuzz.py --seconds 600 --seed 1     random calls; a failing one prints its number, and --only NUMBER repeats it
-python fuzz.py --atheris [libFuzzer's]    the same calls, chosen by Atheris (pip install atheris); see fuzz_guided.sh
+python fuzz.py --seconds 600 --seed 1     a failing case prints its number, and --only NUMBER repeats it
 
-Values are compared bit for bit with a model in NumPy that adds or rotates by rows of one position at a time, and some of
-them with sines and cosines of 60 digits. Arrays lie in larger ones, whose other elements must not change.
+The model adds or rotates by rows of one position each, which the baseline computes without kept rows; whether those are exact
+is for the tests. Arrays lie in larger ones, whose other elements must not change; refused calls change nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import importlib
+import contextlib
 import itertools
+import pathlib
+import random
 import sys
 import time
-import types
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-import fuzz_cases
-import fuzz_rotary
+import ml_dtypes
 import numpy as np
-from fuzz_cases import (
-    DTYPES,
-    LARGEST,
-    Array,
-    Case,
-    Choices,
-    RandomChoices,
-    check_only_written,
-    check_value,
-    is_allowed,
-    mpmath,
-    wide_type,
-)
+import numpy.typing as npt
 
-from fastpe import PositionalEncoding, _core, conventions
+import fastpe
+from fastpe import PositionalEncoding, RotaryEmbedding, _core
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from tests.oracles.model import added, in_form, rotated, same_bits, wide_type
+
+Array = npt.NDArray[Any]
+
+DTYPES: list[np.dtype[Any]] = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16)]
+FORMS = ("halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs")
+LARGEST = 2**53
+GUARD = 3.5
+TABLE_ROWS = 301
+SCALINGS: list[dict[str, Any]] = [
+    {"rope_type": "linear", "factor": 4.0},
+    {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096},
+    {"rope_type": "proportional", "partial_rotary_factor": 0.5},
+]
+
+
+class Case:
+    """One call in the making."""
+
+    def __init__(self, seed: str) -> None:
+        self.integer = random.Random(seed).randint
+
+    def pick(self, options: Any) -> Any:
+        return options[self.integer(0, len(options) - 1)]
+
+    def chance(self, percent: int) -> bool:
+        return self.integer(1, 100) <= percent
+
+    def size(self) -> int:
+        """A small size, now and then none or a larger one."""
+        if self.chance(15):
+            return self.integer(0, 3)
+        return self.integer(1, 70) if self.chance(80) else self.integer(71, 700)
+
+    def position(self) -> Any:
+        """A position, now and then one that is refused."""
+        kind = self.integer(0, 99)
+        if kind < 60:
+            return self.integer(-100, 300)
+        if kind < 75:
+            return self.integer(-LARGEST, LARGEST)
+        if kind < 90:
+            return self.integer(-(10**6), 10**6) + self.integer(0, 63) / 64
+        if kind < 98:
+            return self.pick([0.1, -0.0, 1e-300, 5e-324, 2.0**52 + 0.5, float(LARGEST), LARGEST, -LARGEST])
+        return self.pick([LARGEST + 1, -(2**63), 2**63 - 1, float("nan"), float("inf"), -1e300])
+
+    def positions(self, *shape: int) -> Array:
+        """Integers in runs, or anything."""
+        count = int(np.prod(shape))
+        if self.chance(50):
+            values = np.arange(count) + self.integer(-200, 10**6)
+            for _ in range(self.integer(0, 2)):
+                values[self.integer(0, count) :] += self.integer(-5, 500)
+            return values.astype(self.pick([np.int64, np.int64, np.int32, np.float64])).reshape(shape)
+        listed = [self.position() for _ in range(count)]
+        return np.array(listed, np.int64 if all(isinstance(each, int) for each in listed) else float).reshape(shape)
+
+    def integers(self, low: int, high: int, *shape: int) -> Array:
+        return np.array([self.integer(low, high) for _ in range(int(np.prod(shape)))], np.int64).reshape(shape)
+
+    def place(self, shape: tuple[int, ...], dtype: Any) -> tuple[Array, Array]:
+        """An array of that shape within a larger one, with any strides, and the larger one."""
+        order = [*range(len(shape))]
+        if self.chance(30):
+            order.sort(key=lambda _: self.integer(0, 100))
+        starts = [self.integer(0, 3) if self.chance(30) else 0 for _ in shape]
+        steps = [self.pick([2, -1, -3]) if self.chance(15) else 1 for _ in shape]
+        ends = [start + length * abs(step) for start, length, step in zip(starts, shape, steps, strict=True)]
+        whole = np.full([ends[axis] + (self.integer(0, 3) if self.chance(30) else 0) for axis in order], GUARD, dtype)
+        view = whole.transpose(np.argsort(order))
+        for axis, (start, end, step) in enumerate(zip(starts, ends, steps, strict=True)):
+            view = np.moveaxis(np.moveaxis(view, axis, 0)[start : end : abs(step)][:: 1 if step > 0 else -1], 0, axis)
+        return view, whole
+
+    def laid_out(self, values: Array) -> Array:
+        """The same values, with any strides."""
+        if values.ndim == 0 or self.chance(50):
+            return values
+        view, _ = self.place(values.shape, values.dtype)
+        view[...] = values
+        return view
+
+    def numbers(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Embeddings, other ones for each array, now and then with one that is extreme."""
+        values = ((np.arange(np.prod(shape)) * 37 + self.integer(0, 1000)) % 1009 - 500) / 16
+        if values.size and self.chance(5):
+            values[self.integer(0, values.size - 1)] = self.pick([np.inf, -np.inf, -0.0])
+        return values.astype(dtype).reshape(shape)
+
+
+def check(
+    call: Callable[[], Any], what: str, expected: Callable[[], Sequence[Array]], outs: Sequence[tuple[Array, Array]],
+    *inputs: Array, is_allowed: bool, is_empty: bool = False,
+) -> str:  # fmt: skip
+    """The call gives what is expected in each of `outs` and changes nothing beside; or it is refused and changes nothing."""
+    memories = [*inputs, *(whole for _, whole in outs)]
+    before = [memory.tobytes() for memory in memories]
+    if is_empty or not is_allowed:
+        try:
+            call()
+        except (ValueError, IndexError):
+            assert [memory.tobytes() for memory in memories] == before, f"a refused call wrote something: {what}"
+        else:
+            assert is_empty, f"not refused: {what}"
+        return "refused"
+    wanted, result = expected(), call()
+    results = [*result] if isinstance(result, tuple) else [result]
+    assert [id(each) for each in results] == [id(out) for out, _ in outs], what
+    for found, expected_one in zip(results, wanted, strict=True):
+        assert same_bits(found, expected_one), what
+    assert [memory.tobytes() for memory in inputs] == before[: len(inputs)], f"an input was written: {what}"
+    for out, _ in outs:
+        out[...] = GUARD
+    assert all((whole == whole.dtype.type(GUARD)).all() for _, whole in outs), f"more than out was written: {what}"
+    return what.partition(" (")[0]
+
+
+# ---- Encodings and rotary embeddings, and their rows
 
 
 def an_encoding(case: Case) -> PositionalEncoding:
-    """A PositionalEncoding; ValueError where the convention has none of that width or base."""
-    max_len = case.pick([0, 0, 1, 40, 200])
+    d_model, max_len = max(case.size(), 1), case.pick([0, 0, 1, 40, 200])
     keywords: dict[str, Any] = {}
-    d_model = max(case.size(), 1)
     if case.chance(10):
         keywords["base"] = case.pick([2.0, 0.5, 500000.0, 1e8, 1.0, 1e300, -1.0, float("nan")])
     if case.chance(10):
         keywords["freq_scale"] = case.pick([-1.0, 1000.0, 2 * np.pi, 1e-20, 0.0, 1e30])
     if not keywords and case.chance(10):
-        count = conventions["vaswani"].frequency_count(d_model)
-        return PositionalEncoding(
-            d_model, max_len=max_len, freqs=[case.pick([0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(count)]
-        )
-    return PositionalEncoding(d_model, max_len=max_len, convention=case.pick(list(conventions)), **keywords)
+        freqs = [case.pick([0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range((d_model + 1) // 2)]
+        return PositionalEncoding(d_model, max_len=max_len, freqs=freqs)
+    return PositionalEncoding(d_model, max_len=max_len, convention=case.pick([*fastpe.conventions]), **keywords)
+
+
+def a_rotary_embedding(case: Case) -> RotaryEmbedding:
+    pairs = max(case.size() // (1 if case.chance(20) else 3), 1)
+    keywords = {"interleaved": case.chance(50), "conjugate": case.chance(20), "form": case.pick(FORMS)}
+    kind = case.integer(0, 9)
+    if kind == 0:
+        keywords["base"] = case.pick([2.0, 1.0, 500000.0, 1e8, 1e300, 0.5])
+    elif kind == 1:
+        keywords["freqs"] = [case.pick([0.0, 0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(pairs)]
+    elif kind == 2:
+        keywords["scaling"] = case.pick(SCALINGS)
+    if case.chance(30):
+        keywords["attention_factor"] = case.pick([1.0, 0.5, 1.3465735902799727, 3.0, 1e-3])
+    if case.chance(25):
+        count, in_runs = case.integer(1, 4), case.chance(50)
+        keywords["axes"] = [k * count // pairs if in_runs else case.integer(0, count - 1) for k in range(pairs)]
+    rope = RotaryEmbedding(2 * pairs, max_len=case.pick([0, 0, 1, 40, 200]), **keywords)
+    for _ in range(case.integer(0, 2) if rope.axes is None else 0):  # leaves some rows kept
+        rope.tables(case.integer(0, 60), offset=case.integer(-50, 220), dtype=case.pick([np.float32, np.float64]))
+    return rope
+
+
+def usable(case: Case, make: Callable[[Case], Any]) -> Any:
+    """One of them whose width and frequencies are not refused."""
+    while True:
+        with contextlib.suppress(ValueError):
+            return make(case)
+
+
+def coordinates_of(source: Any) -> tuple[int, ...]:
+    """What positions have as a last axis."""
+    axes = getattr(source, "axes", None)
+    return () if axes is None else (max(axes) + 1,)
+
+
+@contextlib.contextmanager
+def on_the_baseline() -> Iterator[None]:
+    active = _core.instruction_set()
+    _core.use_instruction_set("baseline")
+    yield
+    _core.use_instruction_set(active)
+
+
+def rows_at(source: PositionalEncoding, positions: Array, dtype: np.dtype[Any]) -> Array:
+    """PE of positions, each in a call of its own."""
+    plain = PositionalEncoding(source.d_model, convention=source.convention, freqs=source._freqs or None, max_len=0)
+    rows = np.zeros((positions.size, source.d_model), dtype)
+    with on_the_baseline():
+        for row, position in zip(rows, positions.ravel(), strict=True):
+            plain.encode(np.asarray([position]), out=row[None])
+    return rows.reshape((*positions.shape, source.d_model))
+
+
+def halves_at(rope: RotaryEmbedding, positions: Array, dtype: np.dtype[Any], factor: float) -> tuple[Array, Array]:
+    """Cosines and sines, [.., d/2] each, of each coordinate in a call of its own; with axes, one has [.., coordinates]."""
+    plain = RotaryEmbedding(**{**rope._arguments, "axes": None, "max_len": 0, "attention_factor": factor})
+    half = rope.rotary_dim // 2
+    tables = np.zeros((2, positions.size, half), dtype)
+    known: dict[Any, int] = {}
+    with on_the_baseline():
+        for row, position in enumerate(positions.reshape(-1).tolist()):
+            same = known.setdefault(position, row)
+            tables[:, row] = tables[:, same]
+            if same == row:
+                plain.tables([position], form="halves", out=(tables[0, row, None], tables[1, row, None]))
+    parts = tables.reshape((2, *positions.shape, half))
+    if rope.axes is not None:
+        parts = parts[..., np.array(rope.axes), np.arange(half)]
+    return parts[0], parts[1]
+
+
+# ---- Which rows a call has
+
+
+class Rows(NamedTuple):
+    """Positions [batch, L] (and coordinates), which of them count, the arguments, and whether one is for each of a batch."""
+
+    kind: str
+    positions: Array
+    valid: Array
+    keywords: dict[str, Any]
+    is_per_row: bool
+
+
+def are_allowed(positions: Array, in_table: bool = False) -> bool:
+    low, high = (0, TABLE_ROWS - 1) if in_table else (-LARGEST, LARGEST)
+    return all(low <= position <= high for position in positions.ravel().tolist())
+
+
+def spread(case: Case, values_of: Callable[[int], Array], batch: int) -> tuple[Array, Array, bool]:
+    """Values [batch, ..], the argument that gives them, and whether it is for each of the batch."""
+    if case.chance(50):
+        values = values_of(batch)
+        return values, case.laid_out(values), True
+    one = values_of(1)
+    values = np.broadcast_to(one, (batch, *one.shape[1:]))
+    argument = case.pick([one, one[0], values])
+    return values, argument, argument is values
+
+
+def some_rows(
+    case: Case, batch: int, length: int, *, first: int = 0, name: str = "positions", coordinates: tuple[int, ...] = (),
+    in_table: bool = False, is_packed: bool = False,
+) -> Rows:  # fmt: skip
+    """Counted or given positions, offsets, masks, lengths, or packed sequences."""
+    keywords: dict[str, Any] = {}
+    valid, limit, is_per_row = np.ones((batch, length), bool), "", False
+    where = "positions" if coordinates or name == "by" else case.pick(["counted", "offset", "offsets", "positions"])
+    if is_packed:
+        where = "packed"
+    elif (limit := case.pick(["", "", "mask", "lengths"])) == "mask":
+        valid, keywords["mask"], is_per_row = spread(case, lambda n: case.integers(0, 9, n, length) > 2, batch)
+    elif limit == "lengths":
+        lengths = case.integers(0, length, batch)
+        keywords["lengths"], is_per_row = case.laid_out(lengths), True
+        valid = np.arange(length) < lengths[:, None]
+    positions = first + np.cumsum(valid, axis=1) - valid
+    if where == "positions":
+        columns = 1 if name == "by" and case.chance(20) else length
+        values_of = lambda n: case.integers(0, TABLE_ROWS, n, length) if in_table else case.positions(n, columns, *coordinates)  # fmt: skip
+        if columns == length:
+            positions, keywords[name], is_given = spread(case, values_of, batch)
+        else:
+            positions, is_given = values_of(batch), True
+            keywords[name] = case.laid_out(positions)
+            positions = np.broadcast_to(positions, (batch, length, *coordinates))
+        is_per_row = is_per_row or is_given
+    elif where == "packed":
+        starts = [0, *sorted(case.integer(0, length) for _ in range(case.integer(0, 4))), length]
+        keywords["cu_seqlens"] = case.laid_out(np.array(starts, case.pick([np.int32, np.int64])))
+        offsets = case.integers(-50, 10**7, len(starts) - 1) * case.chance(40)
+        keywords |= {"offset": case.laid_out(offsets)} if offsets.any() else {}
+        for offset, (begin, end) in zip(offsets, itertools.pairwise(starts), strict=True):
+            positions[0, begin:end] = first + offset + np.arange(end - begin)
+    elif where == "offset":
+        keywords["offset"] = case.pick([0, 1, -7, 30, 10**6, LARGEST - 1000, LARGEST])
+        positions += keywords["offset"]
+    elif where == "offsets":
+        offsets = case.integers(-50, 300 if in_table else 10**7, batch, 1)
+        positions += offsets
+        keywords["offset"], is_per_row = case.laid_out(case.pick([offsets, offsets[:, 0]])), True
+    return Rows(f"{where} {limit}".strip(), positions, valid, keywords, is_per_row)
+
+
+class Placed(NamedTuple):
+    """One array of a call, its sequence in the axis `axis`, and the memory that it lies in."""
+
+    array: Array
+    whole: Array
+    axis: int
+    has_batch: bool
+
+    def seen(self, array: Array) -> Array:
+        """Such an array as [batch, .., L, C]."""
+        return np.moveaxis(array, self.axis, -2) if self.has_batch else np.moveaxis(array, self.axis, -2)[None]
+
+    def as_it_is(self, seen: Array) -> Array:
+        return np.moveaxis(seen if self.has_batch else seen[0], -2, self.axis)
+
+
+def some_array(case: Case, dtype: Any, batch: int | None, length: int, columns: int, *, ndim: int, axis: int) -> Placed:
+    others = tuple(case.integer(0 if case.chance(2) else 1, 4) for _ in range(ndim - 2 - (batch is not None)))
+    if others and case.chance(10):  # enough for several threads
+        others = (*others[:-1], case.integer(5, 40))
+    view, whole = case.place((*(() if batch is None else (batch,)), *others, length, columns), dtype)
+    view[...] = case.numbers(view.shape, dtype)
+    return Placed(np.moveaxis(view, -2, axis), whole, axis, batch is not None)
+
+
+# ---- Calls
+
+
+def fuzz_rows(case: Case, source: Any) -> str:
+    """encode() or tables() of a number of positions, or of an array."""
+    is_encoding = isinstance(source, PositionalEncoding)
+    form = "" if is_encoding else case.pick(FORMS)
+    dtype, keywords = case.pick(DTYPES), {"num_threads": case.integer(1, 4)}
+    if getattr(source, "axes", None) is None and case.chance(40):
+        argument, keywords["offset"] = case.size(), case.integer(-400, 10**6)
+        first = source.convention.first_position if is_encoding else 0
+        positions = first + keywords["offset"] + np.arange(argument)
+    else:
+        shape = tuple(case.integer(0, 6) for _ in range(case.integer(0, 3))) if case.chance(50) else (case.size(),)
+        positions = case.positions(*shape, *coordinates_of(source))
+        argument = case.laid_out(positions)
+    if is_encoding:
+        begin, end = keywords["channels"] = some_channels(case, source)
+        outs = [case.place((*positions.shape, end - begin), dtype)]
+        expected: Any = lambda: [rows_at(source, positions, dtype)[..., begin:end]]
+    else:
+        keywords |= {"form": form} if form != source.form or case.chance(50) else {}
+        expected = lambda: in_form(form, *halves_at(source, positions, dtype, source.attention_factor))
+        leading = positions.shape[: positions.ndim - len(coordinates_of(source))]
+        likes = in_form(form, *[np.empty((*leading, source.rotary_dim // 2), dtype)] * 2)
+        outs = [case.place(like.shape, dtype) for like in likes]
+        if form == "pairs":  # without gaps between them
+            outs = [(np.full(likes[0].shape, GUARD, dtype),) * 2]
+    given = {"out": outs[0][0] if len(outs) == 1 else tuple(out for out, _ in outs)}
+    call = lambda: (source.encode if is_encoding else source.tables)(argument, **keywords, **given)
+    what = f"{'encode' if is_encoding else f'tables {form}'} ({argument} {keywords} {dtype} {source!r}"
+    return check(call, what, expected, outs, is_allowed=are_allowed(positions))
 
 
 def some_channels(case: Case, encoding: PositionalEncoding) -> tuple[int, int]:
-    """First and end of the columns wanted: mostly all."""
-    if case.chance(80):
-        return 0, encoding.d_model
-    first = case.integer(0, encoding.d_model)
-    return first, case.integer(first, encoding.d_model)
-
-
-def check_exact(case: Case, encoding: PositionalEncoding, position: float, row: Array) -> None:
-    """Compare some values of one row with 60 digits."""
-    convention = encoding.convention
-    n = convention.frequency_count(encoding.d_model)
-    scale = mpmath.mpf(convention.output_scale(encoding.d_model))
-    for column in {case.integer(0, encoding.d_model - 1) for _ in range(3)}:
-        if convention.layout == "interleaved":
-            k, second = divmod(column, 2)
-        else:
-            second, k = divmod(column, n) if n else (2, 0)
-        found = float(row[column])
-        if second > 1:
-            assert found == 0.0
-            continue
-        with mpmath.workdps(60):
-            if encoding._freqs:
-                frequency = mpmath.mpf(encoding._freqs[k])
-            else:
-                exponent = mpmath.mpf(-k) / mpmath.mpf(convention.exponent_denominator(encoding.d_model))
-                frequency = mpmath.mpf(convention.freq_scale) * mpmath.mpf(convention.base) ** exponent
-            phase = frequency * mpmath.mpf(float(position))
-            exact = scale * (mpmath.cos(phase) if bool(second) != convention.cosine_first else mpmath.sin(phase))
-            check_value(found, exact, row.dtype, max(float(scale), 1.0), f"position {position!r}, column {column}")
-
-
-def rows_at(encoding: PositionalEncoding, positions: Array, dtype: np.dtype[Any]) -> Array:
-    """PE of positions, each in a call of its own, without cached rows, on the baseline."""
-    active = _core.instruction_set()
-    _core.use_instruction_set("baseline")
-    plain = PositionalEncoding(encoding.d_model, convention=encoding.convention, freqs=encoding._freqs or None)
-    rows = np.zeros((positions.size, encoding.d_model), dtype)
-    for row, position in zip(rows, positions.ravel(), strict=True):
-        plain.encode(np.asarray([position]), out=row[None])
-    _core.use_instruction_set(active)
-    return rows.reshape((*positions.shape, encoding.d_model))
-
-
-def fuzz_rows(case: Case, encoding: PositionalEncoding) -> str:
-    """encode() of an array of positions."""
-    shape = tuple(case.integer(0, 6) for _ in range(case.integer(0, 3))) if case.chance(50) else (case.size(),)
-    positions = case.laid_out(case.positions(int(np.prod(shape))).reshape(shape))
-    dtype = case.pick(DTYPES)
-    first, end = channels = some_channels(case, encoding)
-    out, whole = case.place((*shape, end - first), dtype)
-    before = whole.copy()
-    threads = case.integer(1, 4)
-    if not is_allowed(positions):
-        try:
-            encoding.encode(positions, out=out, channels=channels, num_threads=threads)
-        except ValueError:
-            assert whole.tobytes() == before.tobytes()
-            return "positions refused"
-        raise AssertionError(f"not refused: {positions!r}")
-    assert encoding.encode(positions, out=out, channels=channels, num_threads=threads) is out
-    expected = rows_at(encoding, positions, dtype)
-    assert out.tobytes() == expected[..., first:end].tobytes()
-    check_only_written(out, whole)
-    if positions.size:
-        at = case.integer(0, positions.size - 1)
-        check_exact(case, encoding, positions.ravel()[at], expected.reshape(-1, encoding.d_model)[at])
-    return "encode positions"
-
-
-def fuzz_count(case: Case, encoding: PositionalEncoding) -> str:
-    """encode() of a number of positions."""
-    count, offset = case.size(), case.integer(-400, 10**6)
-    dtype = case.pick(DTYPES)
-    found = encoding.encode(count, offset=offset, dtype=dtype, num_threads=case.integer(1, 4))
-    first = encoding.convention.first_position + offset
-    assert found.tobytes() == rows_at(encoding, np.arange(first, first + count), dtype).tobytes()
-    return "encode count"
-
-
-def fuzz_threads(case: Case, encoding: PositionalEncoding) -> str:
-    """encode() and add() of so many rows that several threads make them, beside those that one thread makes."""
-    dtype, others = case.pick(DTYPES), case.pick([1, 1, 2, 5])
-    length = case.rows_for_threads(max(encoding.d_model, 1) * dtype.itemsize) // others + 1
-    few = case.positions(case.integer(1, 300))
-    if not is_allowed(few):
-        return "positions refused"
-    positions = np.resize(few, length)
-    keywords: dict[str, Any] = case.pick([{"offset": case.integer(-400, 10**6)}, {"positions": positions}])
-    x = np.resize(np.linspace(-2.0, 2.0, 997).astype(dtype), (others, length, encoding.d_model))
-    one, several = 1, case.integer(2, 4)
-    sums = [encoding.add(x, num_threads=threads, **keywords) for threads in (one, several)]
-    assert sums[0].tobytes() == sums[1].tobytes(), f"threads: add {keywords} {x.shape} {dtype}"
-    rows = [encoding.encode(positions, dtype=dtype, num_threads=threads) for threads in (one, several)]
-    assert rows[0].tobytes() == rows[1].tobytes(), f"threads: encode {length} rows {encoding.d_model} {dtype}"
-    return "threads: add, encode"
-
-
-def model(x: Array, pe: Array, valid: Array, scale: float, alpha: float) -> Array:
-    """X * scale + alpha * PE, as NumPy computes it; x is [rows, others, L, C], pe is [rows, L, C], valid [rows, L]."""
-    wide = wide_type(x.dtype)
-    with np.errstate(all="ignore"):
-        sums = x.astype(wide) * wide.type(scale) + wide.type(alpha) * pe[:, None]
-        return np.where(valid[:, None, :, None], sums.astype(x.dtype), x)
+    first = 0 if case.chance(80) else case.integer(0, encoding.d_model)
+    return first, encoding.d_model if first == 0 else case.integer(first, encoding.d_model)
 
 
 def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
-    """add_(), add() or embed() with positions, offsets, masks, lengths or packed sequences."""
-    dtype = case.pick(DTYPES)
-    seq_len = case.size()
-    operation = case.pick(["add_", "add_", "add", "embed"])
-    batch = tuple(case.integer(0 if case.chance(3) else 1, 5) for _ in range(case.pick([0, 0, 1, 1, 1, 2, 3])))
-    rows = batch[0] if batch else 1
-    others = int(np.prod(batch[1:]))
-    keywords: dict[str, Any] = {"num_threads": case.integer(1, 4)}
-    first = encoding.convention.first_position
-    positions = np.tile(np.arange(first, first + seq_len), (rows, 1))
-    valid = np.ones((rows, seq_len), bool)
-    kind = case.pick(["plain", "offset", "offsets", "positions", "mask", "lengths", "packed"])
-    if kind == "packed" and not batch:
-        cuts = sorted(case.integer(0, seq_len) for _ in range(case.integer(0, 4)))
-        starts = [0, *cuts, seq_len]
-        keywords["cu_seqlens"] = case.laid_out(np.array(starts, case.pick([np.int32, np.int64])))
-        for begin, end in itertools.pairwise(starts):
-            positions[0, begin:end] = first + np.arange(end - begin)
-    elif kind in ("offset", "mask", "lengths"):
-        offset = case.pick([0, 1, -7, 10**6, LARGEST - 1000, LARGEST])
-        keywords["offset"] = offset
-        if kind == "mask":
-            valid = np.array([[case.chance(70) for _ in range(seq_len)] for _ in range(rows)], bool).reshape(
-                rows, seq_len
-            )
-            keywords["mask"] = case.laid_out(valid if batch else valid[0])
-            positions = first + np.cumsum(valid, axis=1) - valid
-        elif kind == "lengths":
-            lengths = [case.integer(0, seq_len) for _ in range(rows)]
-            keywords["lengths"] = lengths
-            valid = np.arange(seq_len) < np.array(lengths, np.int64)[:, None]
-        positions = positions + offset
-    elif kind == "offsets":
-        offsets = [case.integer(-50, 10**7) for _ in range(rows)]
-        keywords["offset"] = case.laid_out(np.array(offsets, np.int64))
-        positions = positions + np.array(offsets, np.int64)[:, None]
-    elif kind == "positions":
-        if batch and case.chance(50):
-            positions = case.positions(rows * seq_len).reshape(rows, seq_len)
-            keywords["positions"] = case.laid_out(positions)
-        else:
-            shared = case.positions(seq_len)
-            positions = np.tile(shared, (rows, 1))
-            as_batch = batch and case.chance(20)
-            keywords["positions"] = np.broadcast_to(shared, positions.shape) if as_batch else case.laid_out(shared)
-    scale = case.pick([1.0, 1.0, 0.5, 27.712812921102035, -1.7])
-    alpha = case.pick([1.0, 1.0, 0.3, -2.0, 0.0])
-    if case.chance(50):
-        keywords |= {"scale": scale, "alpha": alpha}
-    else:
-        scale = alpha = 1.0
-
-    learned = None
-    first_column, end_column = 0, encoding.d_model
-    if case.chance(15):
-        learned = np.full((case.integer(1, 300), end_column + case.integer(0, 3)), 1.5, dtype)[:, :end_column]
-        learned[...] = (np.arange(learned.size) * 41 % 1013 - 500).astype(dtype).reshape(learned.shape) / dtype.type(32)
-        keywords["position_table" if operation == "embed" else "table"] = learned
+    """add_(), add() and embed()."""
+    dtype, length, operation = case.pick(DTYPES), case.size(), case.pick(["add_", "add_", "add", "embed"])
+    is_packed, in_table = case.chance(12), case.chance(15)
+    ndim = 2 if is_packed else case.pick([2, 2, 3, 3, 3, 4, 5])
+    axis = ndim - 2 if operation == "embed" or case.chance(60) else case.integer(0, ndim - 2)
+    batch, first = case.integer(1, 4) if ndim > 2 else None, encoding.convention.first_position
+    rows = some_rows(case, batch or 1, length, first=first, in_table=in_table, is_packed=is_packed)
+    keywords = {**rows.keywords, "num_threads": case.integer(1, 4)}
+    factors = {"scale": case.pick([1.0, 0.5, 27.712812921102035, -1.7]), "alpha": case.pick([1.0, 0.3, -2.0, 0.0])}
+    factors = factors if case.chance(50) else {}
+    begin, end, learned = 0, encoding.d_model, None
+    if in_table:
+        learned = keywords["position_table" if operation == "embed" else "table"] = case.numbers(
+            (TABLE_ROWS, end), dtype
+        )
     elif operation != "embed":
-        first_column, end_column = keywords["channels"] = some_channels(case, encoding)
-    columns = end_column - first_column
-    grid = (rows, others, seq_len, columns)
-    values = ((np.arange(np.prod(grid)) * 37 % 1009 - 500) / 16).astype(dtype).reshape(grid)
-    shape = (*batch, seq_len, columns)
-    axis = 0
+        begin, end = keywords["channels"] = some_channels(case, encoding)
+    x = some_array(case, dtype, batch, length, end - begin, ndim=ndim, axis=axis)
+    values, arguments, inputs, out = x.seen(x.array).copy(), (x.array,), x.whole, (x.array, x.whole)
     if operation == "embed":
-        table = values.reshape(-1, columns) if values.size else np.zeros((1, columns), dtype)
-        ids = np.array([case.integer(0, len(table) - 1) for _ in range(int(np.prod(shape[:-1])))], np.int64)
-        values = table[ids].reshape(grid)
-        x, inputs = case.laid_out(ids.reshape(shape[:-1])), table
+        inputs = values.reshape(-1, end - begin) if values.size else np.zeros((1, end - begin), dtype)
+        ids = case.integers(0, len(inputs) - 1, *x.array.shape[:-1])
+        values, arguments = x.seen(inputs[ids]), (case.laid_out(ids), inputs)
     else:
-        x, inputs = case.place(shape, dtype)
-        x[...] = values.reshape(shape)
-        axis = case.integer(0, len(batch))
-        x = np.moveaxis(x, -2, axis)
-        keywords["seq_axis"] = axis if case.chance(50) else axis - x.ndim
-    out, whole = (x, inputs) if operation == "add_" else case.place((*x.shape[:-1], columns), dtype)
-    if operation == "embed":
-        out, whole = case.place(shape, dtype)
-    before, inputs_before = whole.copy(), inputs.copy()
-
-    def call() -> Any:
-        if operation == "add_":
-            return encoding.add_(x, **keywords)
-        if operation == "add":
-            return encoding.add(x, out=out, **keywords)
-        return encoding.embed(x, inputs, out=out, **keywords)
-
-    # Positions of rows that are left alone are not looked at. Without a batch, anything may happen to wrong ones.
-    is_empty = rows * others == 0
-    wanted = positions[valid]
-    in_table = learned is None or bool(((wanted >= 0) & (wanted < len(learned)) & (wanted == np.floor(wanted))).all())
-    if is_empty or not is_allowed(wanted) or not in_table:
-        try:
-            call()
-            assert is_empty, f"not refused: {wanted!r}"
-        except (ValueError, IndexError):
-            assert whole.tobytes() == before.tobytes()
-        return "positions refused"
-    known = np.where(valid, positions, 0)
-    if learned is not None:
-        pe = learned.astype(wide_type(dtype))[known.astype(np.int64)]
-    else:
-        pe = rows_at(encoding, known, wide_type(dtype))[..., first_column:end_column]
-    expected = model(values, pe, valid, scale, alpha).reshape(shape)
-    assert call() is out
-    found = out if operation == "embed" else np.moveaxis(out, axis, -2)
-    assert found.tobytes() == expected.tobytes(), f"{operation} {kind} {keywords} {shape} {dtype}"
+        keywords["seq_axis"] = axis - ndim * case.chance(50)
     if operation != "add_":
-        assert inputs.tobytes() == inputs_before.tobytes(), "an input was written"
-    check_only_written(out, whole)
-    return f"{operation} {kind}"
+        out = case.place(x.array.shape, dtype)
+        keywords["out"] = out[0]
+
+    def expected() -> list[Array]:
+        known, wide = np.where(rows.valid, rows.positions, 0), wide_type(dtype)
+        pe = rows_at(encoding, known, wide)[..., begin:end] if learned is None else learned[known]
+        return [x.as_it_is(added(values, pe, rows.valid, **factors))]
+
+    call = lambda: getattr(encoding, operation)(*arguments, **keywords, **factors)
+    what = f"{operation} {rows.kind} ({keywords} {factors} {x.array.shape} {dtype} {encoding!r}"
+    others = [] if operation == "add_" else [inputs]
+    return check(
+        call,
+        what,
+        expected,
+        [out],
+        *others,
+        is_allowed=are_allowed(rows.positions[rows.valid], in_table),
+        is_empty=0 in x.array.shape[:-1],
+    )
 
 
-def run_case(choices: Choices) -> str:
-    """Make one call on one of the instruction sets; return what it was."""
-    case = Case(choices)
-    _core.use_instruction_set(case.pick(_core.available_instruction_sets()))
-    if case.chance(50):
-        return fuzz_rotary.run_case(case)
-    try:
-        encoding = an_encoding(case)
-    except ValueError:
-        return "encoding refused"
-    if case.chance(2):
-        return fuzz_threads(case, encoding)
-    return cast(str, case.pick([fuzz_rows, fuzz_count, fuzz_add, fuzz_add, fuzz_add])(case, encoding))
+def fuzz_rotation(case: Case, rope: RotaryEmbedding) -> str:
+    """rotate_(), rotate(), shift_() and the rotation by given tables, of one array or several."""
+    operation, dtype = case.pick(["rotate_", "rotate_", "rotate", "shift_", "by_tables"]), case.pick(DTYPES)
+    length, ndim, half = (
+        case.integer(0, 5) if case.chance(30) else case.size(),
+        case.integer(2, 5),
+        rope.rotary_dim // 2,
+    )
+    axis = ndim - 2 if case.chance(60) else case.integer(0, ndim - 2)
+    in_table = operation == "by_tables"
+    coordinates = () if in_table else coordinates_of(rope)
+    is_packed = axis == 0 and operation != "shift_" and not coordinates and case.chance(40)
+    has_batch = not is_packed and ndim > 2 and not (ndim == 3 and axis == 0)
+    batch, name = case.integer(1, 4) if has_batch else None, "by" if operation == "shift_" else "positions"
+    rows = some_rows(
+        case, batch or 1, length, name=name, coordinates=coordinates, in_table=in_table, is_packed=is_packed
+    )
+    keywords = {**rows.keywords, "num_threads": case.integer(1, 4)}
+    keywords["seq_axis"] = axis - ndim * (axis == ndim - 2 or case.chance(50))
+    arrays = []
+    for _ in range(1 if operation == "rotate" else case.pick([1, 1, 2, 2, 3])):
+        width, own_batch, own_ndim = rope.rotary_dim + case.integer(1, 9) * case.chance(30), batch, ndim
+        # Without arguments for each row, every array may have a batch and heads of its own.
+        if not rows.is_per_row and has_batch and axis == ndim - 2 and case.chance(30):
+            own_ndim = case.integer(2, 5)
+            own_batch = None if own_ndim == 2 else case.integer(1, 3)
+        arrays.append(some_array(case, dtype, own_batch, length, width, ndim=own_ndim, axis=axis + own_ndim - ndim))
+    options = {"interleaved": rope.interleaved, "inverse": rope.conjugate}
+    factor, tables = rope.attention_factor, None
+    if in_table:
+        shape, table_dtype = (TABLE_ROWS, half + case.integer(0, 3)), case.pick([np.float32, dtype])
+        tables = [case.numbers(shape, table_dtype)[:, :half] for _ in range(2)]
+        keywords |= {"interleaved": rope.interleaved, "conjugate": rope.conjugate, "cos": tables[0], "sin": tables[1]}
+    elif operation == "shift_":
+        factor = 1.0
+    elif case.chance(30):
+        keywords["inverse"], options["inverse"], factor = True, not rope.conjugate, 1.0 / factor
+    options["kept"] = (rope.frequencies == 0) & (factor == 1.0 and tables is None)
+    outs, inputs = [(each.array, each.whole) for each in arrays], []
+    if operation == "rotate" and case.chance(70):
+        outs, inputs = [case.place(arrays[0].array.shape, dtype)], [arrays[0].whole]
+    keywords |= {"out": outs[0][0]} if operation == "rotate" else {}
 
+    def expected() -> list[Array]:
+        known = np.where(rows.valid[..., None] if coordinates else rows.valid, rows.positions, 0)
+        cos, sin = (
+            halves_at(rope, known, wide_type(dtype), factor) if tables is None else (tables[0][known], tables[1][known])
+        )
+        count = None if rows.is_per_row else 1  # of rows that stand for all
+        turn = lambda x: rotated(x, (cos[:count], sin[:count]), rows.valid[:count], **options)
+        return [each.as_it_is(turn(each.seen(each.array))) for each in arrays]
 
-def run_with_atheris(arguments: list[str]) -> None:
-    """Let Atheris choose."""
-    atheris = importlib.import_module("atheris")
-
-    class AtherisChoices:
-        def __init__(self, data: bytes) -> None:
-            self._provider = atheris.FuzzedDataProvider(data)
-            # Where the input ends: the provider itself would go on with the lowest numbers.
-            self._further = RandomChoices("further")
-
-        def integer(self, low: int, high: int) -> int:
-            if self._provider.remaining_bytes() == 0:
-                return self._further.integer(low, high)
-            return int(self._provider.ConsumeIntInRange(low, high))
-
-    def one_input(data: bytes) -> None:
-        run_case(AtherisChoices(data))
-
-    modules = [sys.modules[__name__], fuzz_cases, fuzz_rotary]
-    for function in [*vars(Case).values(), *(value for module in modules for value in vars(module).values())]:
-        if isinstance(function, types.FunctionType) and function.__module__ in {module.__name__ for module in modules}:
-            atheris.instrument_func(function)
-    atheris.Setup([sys.argv[0], *arguments], one_input)
-    atheris.Fuzz()
+    call = lambda: (fastpe.rotate_ if in_table else getattr(rope, operation))(
+        *(each.array for each in arrays), **keywords
+    )
+    shapes = [each.array.shape for each in arrays]
+    what = f"{operation} {rows.kind} ({keywords} {shapes} {dtype} {rope!r}"
+    is_empty = any(0 in shape[:-1] for shape in shapes)
+    return check(
+        call,
+        what,
+        expected,
+        outs,
+        *inputs,
+        is_allowed=are_allowed(rows.positions[rows.valid], in_table),
+        is_empty=is_empty,
+    )
 
 
 def main() -> None:
-    """Run cases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0, help="how long")
     parser.add_argument("--cases", type=int, default=10**9, help="at most this many")
     parser.add_argument("--seed", type=int, default=1, help="which cases")
     parser.add_argument("--only", type=int, help="repeat one case")
-    parser.add_argument("--atheris", action="store_true", help="cases chosen by Atheris")
-    options, others = parser.parse_known_args()
-    if options.atheris:
-        run_with_atheris(others)
-        return
+    options = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     end = time.monotonic() + options.seconds
-    number = options.only or 0
-    while time.monotonic() < end and number < options.cases:
+    for number in range(options.cases) if options.only is None else [options.only]:
+        if time.monotonic() > end:
+            break
+        case = Case(f"{options.seed}/{number}")
+        _core.use_instruction_set(case.pick(_core.available_instruction_sets()))
+        make, *calls = case.pick(
+            [(an_encoding, fuzz_rows, fuzz_add, fuzz_add), (a_rotary_embedding, fuzz_rows, fuzz_rotation)]
+        )
         try:
-            counts[run_case(RandomChoices(f"{options.seed}/{number}"))] += 1
+            counts[case.pick(calls)(case, usable(case, make))] += 1
         except BaseException:
             print(f"case {number} of seed {options.seed} failed")
             raise
-        if options.only is not None:
-            break
-        number += 1
-    for name, count in sorted(counts.items()):
-        print(f"{count:8d} {name}")
+    print("\n".join(f"{count:8d} {name}" for name, count in sorted(counts.items())))
     print(f"{counts.total():8d} cases, none failed")
 
 

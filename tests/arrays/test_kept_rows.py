@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -12,8 +11,6 @@ import numpy as np
 import pytest
 
 import fastpe
-
-from ..oracles.refusals import naming
 
 MIB = 2**20
 ENCODER_BUDGET = 8 * MIB
@@ -97,49 +94,6 @@ def test_all_encoders_together_keep_the_process_budget_at_most() -> None:
     assert kept_bytes() == before, "an encoder gives back what it kept"
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("count", [1, 64, 65, 200])
-@pytest.mark.parametrize(
-    "decoded",
-    [
-        pytest.param(lambda x: x[:, :1], id="rows with gaps"),
-        pytest.param(lambda x: np.ascontiguousarray(x[:, :1]), id="rows without gaps"),
-        pytest.param(lambda x: x[::-1, :1], id="rows in descending order"),
-        pytest.param(lambda x: x[:, None, :1], id="heads"),
-        pytest.param(lambda x: x[:, :2], id="two rows for each offset"),
-        pytest.param(lambda x: x[:, :1, ::2], id="columns with gaps"),
-    ],
-)
-def test_each_sequence_of_a_batch_reads_kept_rows_of_its_own(
-    decoded: Callable[[Any], Any], count: int, dtype: str
-) -> None:
-    random = np.random.default_rng(count)
-    x = decoded(random.standard_normal((count, 3, 20)).astype(dtype))
-    offset = random.integers(0, 300, (*x.shape[:1], *[1] * (x.ndim - 3)))
-    positions = offset[..., None] + np.arange(x.shape[-2])
-    row_dtype = "float32" if dtype == "float16" else dtype
-    rows = fastpe.encode(positions, x.shape[-1], dtype=row_dtype)
-    expected = (x.astype(row_dtype) + rows).astype(dtype)
-    encoding = fastpe.PositionalEncoding(x.shape[-1], max_len=302)
-    np.testing.assert_array_equal(encoding.add(x, offset=offset), expected)
-    encoding.add_(x, offset=offset)
-    np.testing.assert_array_equal(x, expected)
-
-
-def test_a_sequence_that_is_done_in_steps_reads_kept_rows_at_its_offset() -> None:
-    """A step over columns with gaps is 128 KiB."""
-    x = np.zeros((1, 5000, 32), np.float32)[..., ::2]
-    fastpe.PositionalEncoding(16, max_len=5003).add_(x, offset=np.array([3]))
-    np.testing.assert_array_equal(x[0], fastpe.encode(5000, 16, offset=3))
-
-
-def test_columns_far_apart_read_kept_rows_at_their_offset() -> None:
-    """Where columns lie 4 KiB apart, 2048 of them are done at a time."""
-    x = np.zeros((4096, 1024), np.float32)[:, :1].T[None]
-    fastpe.PositionalEncoding(4096, max_len=4).add_(x, offset=np.array([3]))
-    np.testing.assert_array_equal(x[0], fastpe.encode(1, 4096, offset=3))
-
-
 @pytest.mark.parametrize("make", [fastpe.PositionalEncoding, fastpe.RotaryEmbedding])
 def test_max_len_0_keeps_nothing(make: Any, growth: Growth) -> None:
     encoding = make(64, max_len=0, **({"interleaved": True} if make is fastpe.RotaryEmbedding else {}))
@@ -197,13 +151,3 @@ def test_warm_up_makes_every_row_that_max_len_promises(growth: Growth) -> None:
     first.warm_up()
     assert growth(lambda: first.add_(np.zeros((1, 1, 64), np.float32), offset=2999)) == 0
     assert growth(fastpe.PositionalEncoding(64).warm_up) == 0, "nothing is promised without max_len"
-
-
-@pytest.mark.skipif(not hasattr(os, "sysconf"), reason="this system tells the size of its memory in another way")
-@pytest.mark.parametrize("make", [fastpe.PositionalEncoding, fastpe.RotaryEmbedding])
-def test_rows_beyond_the_memory_of_the_machine_are_refused(make: Any) -> None:
-    options = {"interleaved": True} if make is fastpe.RotaryEmbedding else {}
-    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") // (256 * 4)
-    with pytest.raises(ValueError, match=naming("max_len")):
-        make(256, max_len=most + 1, **options)
-    assert make(256, max_len=most, **options).max_len == most

@@ -13,8 +13,6 @@ import pytest
 import fastpe
 from fastpe import GridConvention
 
-from ..oracles.refusals import UNNAMED, naming
-
 CONCAT = fastpe.conventions["concat"]
 WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12), "sam": (2, 4)}
 DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
@@ -121,20 +119,6 @@ def test_the_input_comes_where_the_convention_has_it() -> None:
     assert _same_bits(single, behind[0])
 
 
-def test_frequencies_of_a_grid_may_be_given() -> None:
-    frequencies = 10000.0 ** (-np.arange(2) / 2)
-    grid = fastpe.encode_grid((2, 3), 8, convention="hf2d", freqs=frequencies, dtype=np.float64)
-    plain = fastpe.encode_grid((2, 3), 8, convention="hf2d", dtype=np.float64)
-    np.testing.assert_allclose(grid, plain, rtol=0, atol=1e-15)
-
-
-def test_overrides() -> None:
-    axis = dataclasses.replace(fastpe.conventions["concat"], base=500.0, freq_scale=2.0)
-    own = dataclasses.replace(fastpe.grid_conventions["hf2d"], axis=axis)
-    expected = fastpe.encode_grid((2, 3), 8, convention=own)
-    assert _same_bits(fastpe.encode_grid((2, 3), 8, convention="hf2d", base=500.0, freq_scale=2.0), expected)
-
-
 @pytest.mark.parametrize("name", ["detr", "mae2d", "timm2d"])
 @pytest.mark.parametrize("channels_first", [False, True])
 def test_a_mask_that_hides_nothing_changes_nothing(name: str, channels_first: bool) -> None:
@@ -158,14 +142,6 @@ def test_a_padded_image_is_encoded_as_if_it_were_alone() -> None:
     assert tokens.shape == (1, 73, 16)
     assert (tokens[:, 0] == 0).all()
     assert _same_bits(tokens[:, 1:].reshape(padded.shape), padded)
-
-
-def test_many_points_are_encoded_in_slabs() -> None:
-    points = np.random.default_rng(3).uniform(-1, 1, (20_000, 3))
-    whole = fastpe.encode_coordinates(points, 60, convention="nerf", include_input=True)
-    some = fastpe.encode_coordinates(points[::1000], 60, convention="nerf", include_input=True)
-    assert _same_bits(whole[::1000], some)
-    assert (whole[:, :3] == points.astype(np.float32)).all()
 
 
 @pytest.mark.parametrize("include_input", [False, True])
@@ -240,23 +216,3 @@ def test_arguments_are_converted_once(masked: bool) -> None:
     options |= {"include_input": Once(1), "num_threads": Once(1)}
     fastpe.encode_coordinates(points, 24, out=out, **options)
     np.testing.assert_array_equal(out, expected)
-
-
-def test_an_output_apart_from_its_input_is_asked_for() -> None:
-    memory = np.linspace(0, 9, 64)
-    before = memory.copy()
-    points, out = memory[:12].reshape(3, 4), memory[8:56].reshape(3, 16)
-    with pytest.raises(ValueError, match=naming(UNNAMED)):
-        fastpe.encode_coordinates(points, 16, convention="nerf", out=out)
-    mask = np.zeros((2, 3, 8, 4), bool)
-    with pytest.raises(ValueError, match=naming(UNNAMED)):
-        fastpe.encode_grid((2, 3), 8, convention="mae2d", mask=mask[..., 0, 0], out=mask.view(np.float32)[..., 0])
-    assert (memory == before).all()
-    assert not mask.any()
-
-
-def test_an_output_behind_the_buffer_protocol_is_written_and_returned() -> None:
-    memory = memoryview(bytearray(2 * 3 * 8 * 4)).cast("B").cast("f", (2, 3, 8))
-    out: Any = memory
-    assert fastpe.encode_grid((2, 3), 8, convention="mae2d", out=out) is out
-    assert _same_bits(np.asarray(out), fastpe.encode_grid((2, 3), 8, convention="mae2d"))

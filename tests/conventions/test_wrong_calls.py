@@ -104,19 +104,6 @@ REFUSED: Refused = {
 
 # Fields of the presets below, and values that they do not take.
 FIELDS: dict[tuple[str, type[Exception]], dict[str, list[Any]]] = {
-    ("vaswani", TypeError): {
-        "name": [None],
-        "layout": [None, ["interleaved"]],
-        "cosine_first": ["no", 1],
-        "shift": ["1"],
-        "denominator": ["2"],
-        "base": ["1e4", None, True, 1j, np.complex64(1), np.str_("1e4"), np.ones(1)],
-        "freq_scale": [[1.0]],
-        "first_position": [1.5, True],
-        "alpha": [None],
-        "serves": ["me", (1,)],
-        "source": [1],
-    },
     ("vaswani", ValueError): {
         "layout": ["interleave", "half"],
         "shift": [np.inf],
@@ -126,18 +113,6 @@ FIELDS: dict[tuple[str, type[Exception]], dict[str, list[Any]]] = {
         "freq_scale": [np.nan],
         "first_position": [2**53 + 1, -(2**53) - 1],
         "alpha": ["1/sqrt(D)", "sqrt", "sqrt(d)", "1/sqrt(2d)", np.inf],
-    },
-    ("mae2d", TypeError): {
-        "name": [5],
-        "axis": ["concat"],
-        "axis_order": ["yx", 1],
-        "proportions": [(1, 0.5)],
-        "normalize": [1],
-        "cell_offset": ["0.5"],
-        "input_last": [1],
-        "projected": [1],
-        "serves": ["me"],
-        "source": [None],
     },
     ("mae2d", ValueError): {
         "outermost": ["freq"],

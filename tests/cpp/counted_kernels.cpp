@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels of the instruction set that COUNTED_FILE is for, whose non-temporal stores, fences and prefetches are
-// counted. They take the place of those in the core's library, which the linker leaves out.
+// The kernels of the instruction set that COUNTED_FILE is for, whose non-temporal stores and fences are counted. They
+// take the place of those in the core's library, which the linker leaves out.
 #include "counted_kernels.h"
 
 #include <immintrin.h>
@@ -12,10 +12,5 @@
 #define _mm512_stream_ps(...) (fastpe::testing::count_store(), _mm512_stream_ps(__VA_ARGS__))
 #define _mm512_stream_pd(...) (fastpe::testing::count_store(), _mm512_stream_pd(__VA_ARGS__))
 #define _mm_sfence() (fastpe::testing::count_fence(), _mm_sfence())
-#if defined(__GNUC__)
-#define __builtin_prefetch(address, writes, locality) fastpe::testing::count_prefetch((address), (locality) == 3)
-#else
-#define _mm_prefetch(address, hint) fastpe::testing::count_prefetch((address), (hint) == _MM_HINT_T0)
-#endif
 
 #include COUNTED_FILE

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many non-temporal stores the counted kernels did, and how many threads did some that no fence followed yet; and
-// which addresses they prefetched.
+// How many non-temporal stores the counted kernels did, and how many threads did some that no fence followed yet.
 #pragma once
 
 #include <atomic>
@@ -14,6 +13,5 @@ extern Stores stores;
 
 void count_store();
 void count_fence();
-void count_prefetch(const void* address, bool to_l1);
 
 }  // namespace fastpe::testing

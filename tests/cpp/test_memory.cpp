@@ -5,10 +5,7 @@
 // another thread may see that the call is done before it sees what the call stored. Processors drain their buffers so
 // soon that hardly any run shows a fence that is missing, so fences are counted, in kernels that are compiled only for
 // this.
-//
-// Kernels prefetch the rows that come next. If they prefetched anything else, this would only take time.
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,24 +30,11 @@ void count_fence() {
   if (is_unfenced) --stores.unfenced_threads;
   is_unfenced = false;
 }
-
-constexpr std::uintptr_t line_bytes = 64;
-using Lines = std::set<std::uintptr_t>;
-struct Prefetched {
-  Lines to_l1, to_l2;
-};
-Prefetched* prefetched = nullptr;  // null: nobody looks at it
-void count_prefetch(const void* address, bool to_l1) {
-  if (prefetched == nullptr) return;
-  (to_l1 ? prefetched->to_l1 : prefetched->to_l2).insert(reinterpret_cast<std::uintptr_t>(address) / line_bytes);
-}
 }  // namespace fastpe::testing
 
 namespace {
 
 using namespace fastpe;
-using fastpe::testing::Lines;
-using fastpe::testing::Prefetched;
 using fastpe::testing::stores;
 
 constexpr DType wide_dtypes[] = {DType::float32, DType::float64};
@@ -148,121 +132,6 @@ void combining(const Kernels& kernels, DType dtype, bool is_wide, std::int64_t s
   CHECK_EQUAL(stores_of(kernels.combine[index_of(dtype)], c) > 0, is_wide);
 }
 
-// ---- prefetches
-
-// Rows with a gap between them, which begin `shift` elements behind a line's boundary.
-class PrefetchedRows : public Array {
- public:
-  static constexpr std::int64_t count = 3, columns = 128, longest_vector_bytes = 128;
-  static std::int64_t stride_bytes(DType dtype) { return (columns + 32) * element_bytes(dtype); }
-
-  PrefetchedRows(DType dtype, std::int64_t shift)
-      : Array(dtype, count * (columns + 32) + shift, shift, longest_vector_bytes), dtype_(dtype) {}
-  void add_lines(Lines& lines, std::int64_t offset_bytes) const {
-    const auto begin = reinterpret_cast<std::uintptr_t>(data + offset_bytes);
-    const auto end = begin + static_cast<std::uintptr_t>(columns * element_bytes(dtype_));
-    for (std::uintptr_t byte = begin; byte < end; ++byte) lines.insert(byte / fastpe::testing::line_bytes);
-  }
-
- private:
-  DType dtype_;
-};
-
-// has_next_out: whether other rows are written than are read. offsets_bytes: those of gathered rows, or null.
-template <class Kernel, class Arguments>
-void check_prefetches(Kernel kernel, Arguments arguments, DType dtype, bool has_next_out,
-                      const std::int64_t* offsets_bytes, std::int64_t shift = 0) {
-  const PrefetchedRows x(dtype, shift), next_x(dtype, shift), out(dtype, shift), next_out(dtype, shift);
-  arguments.out = out.data;
-  arguments.x = x.data;
-  const std::int64_t stride_bytes = PrefetchedRows::stride_bytes(dtype);
-  arguments.out_row_stride_bytes = arguments.x_row_stride_bytes = stride_bytes;
-  arguments.rows = PrefetchedRows::count;
-  if (offsets_bytes == nullptr) arguments.next_x = next_x.data;
-  if (has_next_out) arguments.next_out = next_out.data;
-  Lines expected;
-  for (std::int64_t row = 0; row < PrefetchedRows::count; ++row) {
-    offsets_bytes == nullptr ? next_x.add_lines(expected, row * stride_bytes)
-                             : x.add_lines(expected, offsets_bytes[row + 1]);
-    if (has_next_out) next_out.add_lines(expected, row * stride_bytes);
-  }
-  for (const bool to_l1 : {false, true}) {
-    arguments.prefetch_to_l1 = to_l1;
-    Prefetched prefetched;
-    fastpe::testing::prefetched = &prefetched;
-    kernel(arguments);
-    fastpe::testing::prefetched = nullptr;
-    CHECK(prefetched.to_l1 == (to_l1 ? expected : Lines()));
-    CHECK(prefetched.to_l2 == (to_l1 ? Lines() : expected));
-  }
-}
-
-// A panel prefetches the next one, and the last panel the first one of the next call's rows: nearly each line of x is
-// prefetched, in these rows or in those of the next call.
-void summing_prefetches_what_comes_next(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift) {
-  ExpandedRows expanded(dtype, pair_rows, columns, shift, 0, true);
-  expanded.e.prefetch = true;
-  Prefetched prefetched;
-  fastpe::testing::prefetched = &prefetched;
-  kernels.expand[index_of(dtype)](expanded.e);
-  fastpe::testing::prefetched = nullptr;
-  CHECK(prefetched.to_l1.empty());
-  const auto is_prefetched = [&prefetched](const char* byte) {
-    return prefetched.to_l2.count(reinterpret_cast<std::uintptr_t>(byte) / fastpe::testing::line_bytes) > 0;
-  };
-  const std::int64_t pair_bytes = pair_rows * columns * element_bytes(dtype);
-  std::int64_t missing = 0;
-  for (std::int64_t at = 0; at < pair_bytes; at += element_bytes(dtype)) {
-    missing += is_prefetched(expanded.x.data + at) || is_prefetched(expanded.x.data + at + pair_bytes) ? 0 : 1;
-  }
-  CHECK(missing <= pair_rows * columns / 8);
-}
-
-void every_prefetching_kernel(const Kernels& kernels) {
-  for (const DType dtype : all_dtypes) {
-    for (const std::int64_t columns : {64, 128, 256, 320, 384, 512, 640, 768, 1008}) {
-      for (const std::int64_t shift : {0, 4}) summing_prefetches_what_comes_next(kernels, dtype, columns, shift);
-    }
-  }
-  const std::vector<double> ones(PrefetchedRows::columns, 1.0);
-  const char* const table = reinterpret_cast<const char*>(ones.data());
-  for (const DType dtype : all_dtypes) {
-    const std::int64_t stride_bytes = PrefetchedRows::stride_bytes(dtype);
-    const std::int64_t offsets_bytes[] = {stride_bytes, 0, 0, 2 * stride_bytes};
-    for (const bool has_next_out : {false, true}) {
-      Combination c{};
-      c.addend = table;
-      c.columns = PrefetchedRows::columns;
-      c.scale = c.alpha = 1.0;
-      // Vectors that lie on their boundaries are fewer than lines if rows begin elsewhere.
-      for (const std::int64_t shift : {0, 1, 4, 8}) {
-        c.x_offsets_bytes = nullptr;
-        check_prefetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, nullptr, shift);
-        c.x_offsets_bytes = offsets_bytes;
-        check_prefetches(kernels.combine[index_of(dtype)], c, dtype, has_next_out, offsets_bytes, shift);
-        Combination stored = c;
-        stored.non_temporal = true;
-        check_prefetches(kernels.combine[index_of(dtype)], stored, dtype, false, offsets_bytes, shift);
-        kernels.store_fence();
-      }
-      for (const bool interleaved : {false, true}) {
-        for (const bool inverse : {false, true}) {
-          Rotation r{};
-          r.cosines = r.sines = table;
-          r.pairs = r.half = PrefetchedRows::columns / 2;
-          r.interleaved = interleaved;
-          r.inverse = inverse;
-          // The rows share a table row, or each has its own.
-          for (const std::int64_t table_row_stride_bytes : {std::int64_t{0}, element_bytes(row_dtype(dtype))}) {
-            r.table_row_stride_bytes = table_row_stride_bytes;
-            check_prefetches(kernels.rotate[index_of(dtype)], r, dtype, has_next_out, nullptr);
-          }
-        }
-      }
-    }
-  }
-}
-
 // ---- calls
 
 // Calls are large enough for two threads.
@@ -315,7 +184,6 @@ int main() {
       }
     }
     kernels.store_fence();
-    every_prefetching_kernel(kernels);
     every_call(lanes);
     std::printf("%s: %d failures so far\n", name.c_str(), fastpe::testing::failures());
   }

@@ -56,9 +56,10 @@ def engine_calls() -> dict[str, str]:
     return result
 
 
-def recipe(page: str, library: str) -> str:
-    """The page's snippets that the default tests leave out because they need this library, one after the other."""
-    text = (DOCS / page).read_text("utf-8")
-    found = re.findall(rf'^```python title="needs {library}"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
+def recipe(library: str) -> str:
+    """The pages' snippets that the default tests leave out because they need this library, one after the other."""
+    pages = [path.read_text("utf-8") for path in sorted(DOCS.glob("*.md"))]
+    title = re.compile(rf'^```python title="needs {library}"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+    found = [snippet for page in pages for snippet in title.findall(page)]
     assert found, library
     return "\n".join(found)

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The oracle: what the encoding is, written as plainly as possible and without a line of the package's code.
-
-`exact_table` is the truth, by mpmath; `naive_row` the formula in float64; `add` and `embed` what a call means, row by row.
-"""
+"""The oracle: exact values of the encoding, by mpmath and without a line of the package. model.py has what calls mean."""
 
 from __future__ import annotations
 
 import functools
-import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from .model import same_bits
+
 Array = npt.NDArray[Any]
-Row = Callable[[float], Array]
 
 needs_64_bits = pytest.mark.skipif(sys.maxsize < 2**32, reason="a 32-bit machine has no such sizes or strides")
 
@@ -116,114 +113,6 @@ def errors(table: Array, exact: Exact) -> Array:
     return np.abs((table.astype(np.float64) - exact.high) - exact.low)
 
 
-def naive_row(position: float, d_model: int, knobs: Knobs = VASWANI) -> Array:
-    """The formula in float64: off by about 1e-16 times the position."""
-    frequencies = [float(w) for w in exact_frequencies(d_model, knobs)]
-    row = np.zeros(d_model)
-    for j, column in enumerate(columns(d_model, knobs)):
-        if column is not None:
-            function, k = column
-            row[j] = (math.cos if function == "cos" else math.sin)(position * frequencies[k])
-    return row
-
-
-def combine(x: Array, pe: Array, scale: float, alpha: float) -> Array:
-    """``x * scale + alpha * pe`` as promised: in the dtype itself, or in float32 and rounded once."""
-    with np.errstate(all="ignore"):
-        if x.dtype in (np.float32, np.float64):
-            return np.asarray(x * scale + alpha * pe)
-        wide = x.astype(np.float32) * np.float32(scale) + np.float32(alpha) * pe.astype(np.float32)
-        return np.asarray(wide.astype(x.dtype))
-
-
-def row_is_valid(b: int, position_in_row: int, mask: Array | None, lengths: Array | None) -> bool:
-    if lengths is not None:
-        return position_in_row < int(lengths if lengths.ndim == 0 else lengths[b])
-    if mask is not None:
-        return bool(mask[position_in_row] if mask.ndim == 1 else mask[b, position_in_row])
-    return True
-
-
-def start_of_sequence(row: int, cu_seqlens: Iterable[int]) -> tuple[int, int]:
-    """Index and start of the sequence that holds this row."""
-    found = (0, 0)
-    for index, start in enumerate(list(cu_seqlens)[:-1]):
-        if start <= row:
-            found = (index, int(start))
-    return found
-
-
-def position_of(
-    b: int,
-    row: int,
-    valid_before: int,
-    *,
-    first: int,
-    offset: Array | None,
-    positions: Array | None,
-    mask: Array | None,
-    cu_seqlens: Sequence[int] | None,
-) -> float:
-    if positions is not None:
-        value = positions[row] if positions.ndim == 1 else positions[b, row]
-        return float(value) if np.issubdtype(positions.dtype, np.floating) else int(value)
-    index, within = b, valid_before if mask is not None else row
-    if cu_seqlens is not None:
-        index, start = start_of_sequence(row, cu_seqlens)
-        within = row - start
-    added = 0 if offset is None else int(offset if offset.ndim == 0 else offset[index])
-    return first + added + within
-
-
-def add(
-    x: Array,
-    row_of: Row,
-    *,
-    seq_axis: int = -2,
-    scale: float = 1.0,
-    alpha: float = 1.0,
-    first: int = 0,
-    offset: Array | None = None,
-    positions: Array | None = None,
-    mask: Array | None = None,
-    lengths: Array | None = None,
-    cu_seqlens: Sequence[int] | None = None,
-) -> Array:
-    """A copy of x with the encoding added, one row at a time; `row_of` gives the encoding of one position."""
-    result: Array = x.copy()
-    rows = np.moveaxis(result, seq_axis, -2)
-    for index in np.ndindex(rows.shape[:-2]):
-        b = index[0] if index else 0
-        valid_before = 0
-        for row in range(rows.shape[-2]):
-            if not row_is_valid(b, row, mask, lengths):
-                continue
-            position = position_of(
-                b,
-                row,
-                valid_before,
-                first=first,
-                offset=offset,
-                positions=positions,
-                mask=mask,
-                cu_seqlens=cu_seqlens,
-            )
-            at = (*index, row)
-            rows[at] = combine(rows[at], row_of(position), scale, alpha)
-            valid_before += 1
-    return result
-
-
-def embed(ids: Array, table: Array, row_of: Row, **keywords: Any) -> Array:
-    """Rows of the table, with the encoding added."""
-    gathered = np.empty((*ids.shape, table.shape[1]), table.dtype)
-    for index in np.ndindex(ids.shape):
-        gathered[index] = table[int(ids[index])]
-    if ids.ndim == 0:
-        return np.asarray(add(gathered[None], row_of, **keywords)[0])
-    return add(gathered, row_of, **keywords)
-
-
 def bits(array: Array) -> Array:
     """The array's bytes as unsigned integers, for comparisons that tell -0.0 from 0.0 and see NaNs."""
     return np.ascontiguousarray(array).view(f"u{array.itemsize}")
@@ -232,33 +121,15 @@ def bits(array: Array) -> Array:
 def assert_same_bits(result: Array, expected: Array) -> None:
     assert result.dtype == expected.dtype
     assert result.shape == expected.shape
-    different = bits(result) != bits(expected)
-    # Which of two NaNs an addition keeps is the processor's choice.
-    wrong = different & ~(np.isnan(result) & np.isnan(expected))
-    assert not wrong.any(), (
-        f"{int(wrong.sum())} of {wrong.size} values differ, first at {np.argwhere(wrong)[0].tolist()}"
-    )
+    assert same_bits(result, expected), f"first at {np.argwhere(bits(result) != bits(expected))[0].tolist()}"
 
 
-class Rows:
-    """Rows of the encoding for the oracle, one position at a time: `encode` of explicit positions, which the numeric
-    contract's tests compare with exact values, and here once more with the formula.
-    """
-
-    def __init__(
-        self, encode: Callable[..., Array], d_model: int, dtype: np.dtype[Any], knobs: Knobs = VASWANI
-    ) -> None:
-        self._encode = encode
-        self._d_model = d_model
-        # What is added to 16-bit embeddings is float32.
-        self._dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-        self._knobs = knobs
-        self._known: dict[float, Array] = {}
-
-    def __call__(self, position: float) -> Array:
-        if position not in self._known:
-            row = self._encode([position], dtype=self._dtype)[0]
-            expected = naive_row(position, self._d_model, self._knobs)
-            np.testing.assert_allclose(row, expected, rtol=0, atol=1e-7 + 1e-15 * abs(position))
-            self._known[position] = row
-        return self._known[position]
+def values(shape: Sequence[int], dtype: np.dtype[Any], seed: int) -> Array:
+    """Embeddings: ordinary ones, and now and then an extreme one."""
+    rng = np.random.default_rng(seed)
+    result = np.asarray(rng.standard_normal(tuple(shape))).astype(dtype)
+    if result.size:
+        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 6e-8, 60000.0]).astype(dtype)
+        flat = result.reshape(-1)
+        flat[rng.integers(0, flat.size, 2)] = special[rng.integers(0, special.size, 2)]
+    return result

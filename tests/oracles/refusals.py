@@ -35,6 +35,8 @@ def naming(arguments: str) -> str:
 
 def check_refused(call: str, error: type[Exception], arguments: str, names: dict[str, Any]) -> None:
     """The expression `call` raises `error`, which names `arguments`, and leaves every array in `names` as it was."""
+    if re.search(r"\[\[[^\]]*\], \[", call) and np.lib.NumpyVersion(np.__version__) < "1.24.0":
+        pytest.skip("this NumPy makes an array of objects out of rows of different lengths")
     before = [(array, array.tobytes()) for array in _arrays_in([*names.values()])]
     with pytest.raises(error, match=naming(arguments)) as caught:
         eval(call, names)

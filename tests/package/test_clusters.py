@@ -49,7 +49,7 @@ def ray() -> Iterator[Any]:
 
 def test_ray_data(ray: Any, names: Names) -> None:
     before = names["x"].copy()
-    exec(recipe("integrations.md", "ray"), names)  # noqa: S102
+    exec(recipe("ray"), names)  # noqa: S102
     rows = {row["id"]: row["embeddings"] for row in names["rows"]}
     result = np.stack([rows[index] for index in range(len(before))])
     assert result.tobytes() == fastpe.add(before).tobytes()
@@ -90,6 +90,6 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_spark(spark: Any, names: Names) -> None:
-    exec(recipe("integrations.md", "pyspark"), names)  # noqa: S102
+    exec(recipe("pyspark"), names)  # noqa: S102
     result = np.array(names["rows"], np.float32)
     assert result.tobytes() == fastpe.add(names["x"]).tobytes()

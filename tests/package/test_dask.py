@@ -5,15 +5,11 @@ import pytest
 
 pytest.importorskip("dask")
 
-import itertools
-import os
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import dask
 import dask.array
-import distributed
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
@@ -63,10 +59,8 @@ def test_refused_before_anything_is_computed(call: str, error: type[Exception], 
     check_refused(call, error, arguments, names)
 
 
-@pytest.mark.parametrize("chunks", list(itertools.product((1, 2, 5), (3, 40), (1, 4, 7, 9))))
-@pytest.mark.parametrize(
-    "seq_axis", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(-2, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("chunks", [(1, 3, 9), (2, 7, 4), (5, 40, 1), (5, 40, 9)])
+@pytest.mark.parametrize("seq_axis", [0, 1, -2])
 def test_any_chunking_gives_the_bits_of_the_whole(chunks: tuple[int, ...], seq_axis: int) -> None:
     x = embeddings(5, 40, 9)
     x.flags.writeable = False
@@ -86,17 +80,6 @@ def test_dtypes_and_knobs(dtype: npt.DTypeLike) -> None:
     assert result.tobytes() == fastpe.add(x, **knobs).tobytes()
 
 
-def test_native_byte_order_by_its_letter_as_zarr_has_it() -> None:
-    x = embeddings(3, 20, 8)
-    x = x.view(x.dtype.newbyteorder("<" if sys.byteorder == "little" else ">"))
-    assert x.dtype.byteorder != "="
-    native = x.view(np.float32)
-    lazy = fastpe.dask.add(dask.array.from_array(x, chunks=(2, 7, 3)))
-    np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), fastpe.add(native))
-    np.testing.assert_array_equal(fastpe.add(x, out=np.empty_like(x)), fastpe.add(native))
-    assert fastpe.add_(x) is x
-
-
 def test_blocks_are_not_changed() -> None:
     x = embeddings(4, 6, 8)
     before = x.copy()
@@ -109,78 +92,8 @@ def test_blocks_are_not_changed() -> None:
     np.testing.assert_array_equal(y, fastpe.add(before))
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+@pytest.mark.parametrize("scheduler", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_schedulers(scheduler: str) -> None:
     x = embeddings(6, 64, 32)
     lazy = fastpe.dask.add(dask.array.from_array(x, chunks=(2, 20, 32)))
     np.testing.assert_array_equal(lazy.compute(scheduler=scheduler, num_workers=2), fastpe.add(x))
-
-
-def test_it_is_lazy() -> None:
-    @dask.delayed  # type: ignore[untyped-decorator]
-    def never() -> npt.NDArray[np.float32]:
-        raise AssertionError
-
-    array = dask.array.from_delayed(never(), (4, 6), np.float32)
-    assert fastpe.dask.add(array).chunks == ((4,), (6,))
-
-
-@pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4), (3, 4, 0)])
-def test_empty_arrays(shape: tuple[int, ...]) -> None:
-    assert fastpe.dask.add(dask.array.zeros(shape, dtype=np.float32)).compute(scheduler="synchronous").shape == shape
-
-
-def test_unknown_sizes_on_other_axes_are_fine() -> None:
-    x = embeddings(6, 5, 4)
-    array = dask.array.from_array(x, chunks=(2, 3, 4))
-    some = array[array[:, 0, 0] > -10]
-    np.testing.assert_array_equal(fastpe.dask.add(some).compute(scheduler="synchronous"), fastpe.add(x))
-
-
-# ---- processes on their own, that get their blocks by network
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[distributed.Client]:
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            memory_limit="1GiB",
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": ":0"},  # its server has a port without a dashboard, too
-            processes=True,
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        pytest.param(np.float16, marks=pytest.mark.slow),
-        np.float32,
-        pytest.param(ml_dtypes.bfloat16, marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("chunks", [(1, 40, 9), (5, 7, 9), (5, 40, 4), (2, 16, 5)], ids=["batch", "seq", "d", "all"])
-def test_a_distributed_cluster(client: distributed.Client, chunks: tuple[int, ...], dtype: npt.DTypeLike) -> None:
-    x = embeddings(5, 40, 9, dtype=dtype)
-    array = client.persist(dask.array.from_array(x, chunks=chunks))
-    y = client.persist(fastpe.dask.add(array, offset=70_000))
-    assert y.chunks == array.chunks
-    assert y.compute().tobytes() == fastpe.add(x, offset=70_000).tobytes()
-    # The blocks are still held by the workers, which made the result from them.
-    assert array.compute().tobytes() == x.tobytes()
-
-
-def test_workers_are_processes_of_one_thread(client: distributed.Client) -> None:
-    # Defined here, so that it is sent by value: workers cannot import tests.
-    def threads() -> tuple[int, str | None, int]:
-        return os.getpid(), os.environ.get("OMP_NUM_THREADS"), fastpe.show_config()["threads"]
-
-    found = list(client.run(threads).values())
-    assert len({process for process, _, _ in found} | {os.getpid()}) == 3
-    # Set by Dask before each worker starts: workers do not oversubscribe, whatever num_threads says.
-    assert [rest for _, *rest in found] == [["1", 1]] * 2

@@ -196,24 +196,6 @@ def work_of_torch() -> None:
     assert bool((tensor == 1.5**3).all())
 
 
-def work_of_sklearn() -> None:
-    """Parallel regions of scikit-learn."""
-    points = np.arange(40_000 * 8, dtype=np.float32).reshape(-1, 8) % 7919
-    means = importlib.import_module("sklearn.cluster").KMeans(8, n_init=1, random_state=0)
-    assert means.fit(points).predict(means.cluster_centers_).tolist() == list(range(8))
-
-
-def work_of_faiss() -> None:
-    """Parallel regions of faiss."""
-    faiss = importlib.import_module("faiss")
-    faiss.omp_set_num_threads(2)
-    points = np.random.default_rng(0).standard_normal((2000, 32)).astype(np.float32)
-    index = faiss.IndexFlatL2(32)
-    index.add(points)
-    _, nearest = index.search(points, 1)
-    assert (nearest[:, 0] == np.arange(2000)).all()
-
-
 def others(packages: str, order: str) -> None:
     """Other packages run parallel regions, maybe of the same OpenMP run-time, before fastpe's first call or after it."""
     works = [globals()[f"work_of_{package}"] for package in packages.split("+")]

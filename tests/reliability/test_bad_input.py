@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from typing import Any
 
 import ml_dtypes
@@ -131,6 +129,7 @@ REFUSED: Refused = {
     (ValueError, "ids"): ["embed(np.zeros((1,) * 9, int), table)"],
     (IndexError, "ids"): [
         *each("embed({}, table)", "[0, 100] | [0, -1] | [[0, 1], [2, 100]]"),
+        "embed([0, 100], table, lengths=0)",
         "embed(np.array([2**64 - 1], np.uint64), table)",
     ],
     # ---- Numbers
@@ -197,7 +196,6 @@ TAKEN = [
     "encode(3, 8, channels=(8, 8))",
     "encode(3, 8, freqs=[0.0, 2.0**-96, -(2.0**-96), 2.0**44])",
     "encode(3, 1)",
-    "Encoding(2**20)",
     "Encoding(8, max_len=0)",
     "add_(x.reshape((1,) * 7 + x.shape))",
     "add_(x, offset=[-(2**53), 2**53 - 2])",
@@ -215,19 +213,6 @@ TAKEN = [
     "embed([0, 99], table)",
     "enc.shift(np.zeros((3, 8)), 2**53)",
 ]
-
-# Of many elements, the one that is refused is shown: its indices and its value.
-SHOWN = {
-    "encode([[0] * 9, [0] * 7 + [np.nan, 0]], 8)": ["1", "7", "nan"],
-    "encode([[0] * 9, [0] * 7 + [-10**20, 0]], 8)": ["1", "7", str(-(10**20))],
-    "encode([0] * 7 + [2.0**60], 8)": ["7", str(2**60)],
-    "add_(x, offset=[7, 2**53])": ["1", str(2**53 + 1)],
-    "add_(table[:, None], lengths=[0] * 75 + [4] * 25)": ["75", "4"],
-    "add_(flat, cu_seqlens=[0] * 7 + [5, 4, 6])": ["8", "4"],
-    "add_(table, table=table.copy(), positions=[0] * 75 + [123] * 25)": ["75", "123"],
-    "embed([[0] * 9, [0] * 7 + [123, 0]], table)": ["1", "7", "123"],
-    "encode(3, 16, freqs=[1.0] * 7 + [np.nan])": ["7", "nan"],
-}
 
 
 class Tensor:
@@ -285,14 +270,6 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
         check_refused(call.replace("add_(x, ", "add(x.copy(), out=x, "), error, arguments, names())
 
 
-@pytest.mark.parametrize("call", TAKEN)
+@pytest.mark.parametrize("call", [*TAKEN, pytest.param("Encoding(2**20)", marks=pytest.mark.slow)])
 def test_taken(call: str) -> None:
     eval(call, names())
-
-
-@pytest.mark.parametrize("call", SHOWN)
-def test_the_element_that_is_refused_is_shown(call: str) -> None:
-    with pytest.raises((ValueError, IndexError)) as caught:
-        eval(call, names())
-    found = re.findall(r"-?\b(?:\d+|nan)\b", str(caught.value))
-    assert Counter(SHOWN[call]) <= Counter(found)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable
 
@@ -38,13 +37,6 @@ def test_sizes_that_no_memory_holds(dtype: type) -> None:
         fastpe.RotaryEmbedding(4, interleaved=False).tables(2**50, dtype=dtype)
 
 
-def test_kept_rows_that_no_memory_holds() -> None:
-    with pytest.raises(ValueError, match=naming("max_len")):
-        fastpe.PositionalEncoding(16, max_len=2**50)
-    with pytest.raises(ValueError, match=naming("max_len")):
-        fastpe.RotaryEmbedding(16, interleaved=False, max_len=2**50)
-
-
 @needs_64_bits
 @pytest.mark.parametrize("shape", [(HUGE, 4), (1, HUGE, 4), (HUGE, 1, 4), (2**20, 2**20, 4)])
 def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
@@ -61,21 +53,6 @@ def test_more_than_31_bits_of_rows_without_columns() -> None:
     assert fastpe.add_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
     rope = fastpe.RotaryEmbedding(4, interleaved=False)
     assert rope.rotate_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
-
-
-@needs_64_bits
-def test_more_than_31_bits_of_elements_behind_a_mask() -> None:
-    # Rows that are left alone are read for `add` only, so the array may be one element seen many times.
-    lengths = np.array([0])
-    with pytest.raises(ValueError, match=naming("out")):
-        fastpe.add(zero_strided((1, HUGE, 4)), lengths=lengths, out=np.zeros((1, 1, 4), np.float32))
-
-
-@needs_64_bits
-def test_more_than_31_bits_of_positions() -> None:
-    positions = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (HUGE,), (0,))
-    with pytest.raises(ValueError, match=naming("out")):
-        fastpe.encode(positions, 4, out=np.zeros((1, 4), np.float32))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits its memory with setrlimit")
@@ -155,44 +132,7 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
         for _ in range(500):
             wrong()
         before = resident()
-        for _ in range(3000):
+        for _ in range(1500):
             wrong()
-        assert resident() - before < 2**20, resident() - before
+        assert resident() - before < 2**19, resident() - before
     """)
-
-
-# Python's allocators fail from one more allocation on each time; those of C++ and of arrays' elements do not.
-NO_MEMORY = """
-    import _testcapi, sys
-    import numpy as np, fastpe
-    layout = fastpe.rotary_layouts["gemma4_vision"]
-    ids = layout.positions((2, 3))
-    dtype = sys.argv[1]
-    if dtype == "bfloat16":
-        from ml_dtypes import bfloat16 as dtype
-    def arrays():
-        return [np.arange(heads * 6 * 64).reshape(1, heads, 6, 64).astype(dtype) for heads in (2, 1)]
-    before, after = arrays(), arrays()
-    layout.rotate_(*after, positions=ids)
-    ended, allowed = True, 0
-    while ended:
-        found = arrays()
-        _testcapi.set_nomemory(allowed)
-        try:
-            layout.rotate_(*found, positions=ids)
-            ended = False
-        except MemoryError:
-            pass
-        finally:
-            _testcapi.remove_mem_hooks()
-        expected = before if ended else after
-        assert all(f.tobytes() == e.tobytes() for f, e in zip(found, expected)), allowed
-        allowed += 1
-    print(allowed)
-"""
-
-
-@pytest.mark.skipif(importlib.util.find_spec("_testcapi") is None, reason="this Python has no _testcapi")
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-def test_no_array_is_half_rotated_without_memory(dtype: str, run_script: Callable[..., str]) -> None:
-    assert int(run_script(NO_MEMORY, dtype)) > 20

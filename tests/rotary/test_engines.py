@@ -128,36 +128,3 @@ def test_calls_make_the_engines_arrays(engine: str, kind: str) -> None:
         assert array.dtype == np.float32
         # One rounding to float32, and that of angles in float64.
         np.testing.assert_allclose(array, right, rtol=2.0**-24, atol=1e-13)
-
-
-def rotated_by_mlx(freqs: Array, x: Array, position: int) -> Array:
-    """mlx/fast.cpp, fallback of `rope`, without `traditional`."""
-    theta = position / freqs
-    x1, x2 = x[:8], x[8:]
-    result: Array = np.concatenate([x1 * np.cos(theta) - x2 * np.sin(theta), x1 * np.sin(theta) + x2 * np.cos(theta)])
-    return result
-
-
-def rotated_by_ggml(factors: Array, x: Array, position: int, attn_factor: float) -> Array:
-    """ggml_rope_cache_init and mode NEOX, with ext_factor 0 and freq_scale 1."""
-    result: Array = x.copy()
-    theta = float(position)
-    for k, factor in enumerate(factors):
-        cos, sin = np.cos(theta / factor) * attn_factor, np.sin(theta / factor) * attn_factor
-        result[k], result[k + 8] = x[k] * cos - x[k + 8] * sin, x[k] * sin + x[k + 8] * cos
-        theta *= BASE ** (-2 / 16)
-    return result
-
-
-@pytest.mark.parametrize("kind", ["plain", "yarn"])
-def test_engines_that_take_frequencies_rotate_alike(kind: str) -> None:
-    rope = EMBEDDINGS[kind]
-    x = np.random.default_rng(0).standard_normal(16)
-    expected = rope.rotate(x[None], offset=POSITION)[0]
-    (freqs,), (factors,) = (made_by_the_call(engine, rope) for engine in ("MLX mx.fast.rope", "ggml ggml_rope_ext"))
-    mlx = rotated_by_mlx(freqs, x, POSITION) * rope.attention_factor
-    # Frequencies in float32, and a vector of a length of about 4.
-    tolerance = 4 * rope.attention_factor * POSITION * 2.0**-24
-    np.testing.assert_allclose(mlx, expected, rtol=0, atol=tolerance)
-    ggml = rotated_by_ggml(factors, x, POSITION, rope.attention_factor)
-    np.testing.assert_allclose(ggml, expected, rtol=0, atol=tolerance)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import pathlib
-import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -83,42 +81,3 @@ def test_sinusoidal_calls_are_those_of_the_conventions_page() -> None:
         for model_type in row.model_types:
             with pytest.raises(ValueError, match=naming("model_type")):
                 fastpe.RotaryEmbedding.from_config({"model_type": model_type})
-
-
-def message(function: Callable[..., Any], size: Any, name: str) -> str:
-    with pytest.raises(ValueError, match=naming("convention")) as raised:
-        function(size, 8, convention=name)
-    return str(raised.value)
-
-
-def named(text: str) -> list[str]:
-    """The models in a sentence of the page."""
-    return re.findall(r"(?!The\b)\b\w*[A-Z][\w-]*(?: H\b)?", text)
-
-
-def test_each_models_name_leads_to_its_convention() -> None:
-    presets: dict[str, set[str]] = {}
-    for row in rows(3):
-        given = re.findall(r'convention="(.*?)"', row.call)
-        if "timestep_embedding" in row.call:
-            given = ["timestep" if "flip_sin_to_cos" in row.call else "ddpm"]
-        for name in [*row.model_types, *named(row.model)]:
-            presets.setdefault(name, set()).update(given or ["vaswani"])
-    assert presets["vit_mae"] == {"mae2d"}
-    assert presets["DiT"] == {"timestep", "mae2d"}
-    for name, expected in presets.items():
-        found = message(fastpe.encode, 3, name) + message(fastpe.encode_grid, (2, 3), name)
-        led = set(re.findall(r"'([\w-]+)' serves", found))
-        assert led, (name, found)
-        assert led & expected, (name, found)
-
-
-def test_the_name_of_a_model_without_a_convention_leads_to_none() -> None:
-    *_, neither = PAGE.read_text(encoding="utf-8").partition("## Neither")
-    for words in ("learn their tables", "add a bias", "have no positional encoding"):
-        models = named(neither.partition(words)[0].rpartition(". ")[2])
-        assert len(models) == 3, models
-        for name in models:
-            assert "serves" not in message(fastpe.encode, 3, name)
-    for model_type, _ in ROTARY:
-        assert "serves" not in message(fastpe.encode, 3, model_type)

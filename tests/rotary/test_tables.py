@@ -6,21 +6,16 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import ml_dtypes
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import fastpe
 
-from ..oracles.reference import DTYPES, FOREIGN, Exact, assert_same_bits, bits, errors, ulp
-from ..oracles.strategies import offsets
+from ..oracles.reference import DTYPES, Exact, assert_same_bits, bits, errors, ulp
 from ..oracles.weak_spots import near_quarter_turns
 from . import oracle
-from .calls import arrays_in, exact, parts_of
-from .oracle import FORMS, Array
+from .oracle import FORMS, Array, arrays_in, parts_of
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 FORMS_AND_DTYPES = [
@@ -45,12 +40,7 @@ FRACTIONS = np.array([0.5, -3.25, 1e-310, 5e-324, 1e-9, 1e6 + 0.1, -12345.678, 2
 
 @functools.cache
 def truths_of(name: str, kind: str, form: str) -> tuple[Exact, ...]:
-    return exact_arrays(OPTIONS[name], positions_of(kind), form)
-
-
-def exact_arrays(options: dict[str, Any], positions: Array, form: str) -> tuple[Exact, ...]:
-    tables = oracle.exact_tables(exact(options), positions, form)
-    return (tables,) if isinstance(tables, Exact) else tables
+    return oracle.exact_tables(OPTIONS[name], positions_of(kind), form)
 
 
 def positions_of(kind: str) -> Array:
@@ -101,26 +91,6 @@ def test_values_that_are_nearly_0_are_exact(k: int, dtype: np.dtype[Any]) -> Non
             assert error <= bound(np.array(float(1.75 * truth)), dtype, "halves", 1.75)
 
 
-def test_forms_are_the_halves_in_another_order() -> None:
-    rope = fastpe.RotaryEmbedding(6, interleaved=True, attention_factor=1.25)
-    positions = np.array([[0, 3, 5], [-7, 123456, 2]])
-    c, s = rope.tables(positions, form="halves")
-    assert c.shape == s.shape == (2, 3, 3)
-    for found, same in zip(rope.tables(positions, form="tile"), (np.tile(c, 2), np.tile(s, 2)), strict=True):
-        assert_same_bits(found, same)
-    repeated = np.repeat(c, 2, axis=-1), np.repeat(s, 2, axis=-1)
-    for found, same in zip(rope.tables(positions, form="repeat"), repeated, strict=True):
-        assert_same_bits(found, same)
-    assert_same_bits(rope.tables(positions, form="cos_sin"), np.concatenate([c, s], -1))
-    assert_same_bits(rope.tables(positions, form="sin_cos"), np.concatenate([s, c], -1))
-    assert_same_bits(rope.tables(positions, form="pairs"), np.stack([c, s], -1))
-    whole = rope.tables(positions, form="complex")
-    assert whole.dtype == np.complex64
-    assert_same_bits(parts_of(whole), np.stack([c, s], -1))
-    # The angle is without the factor.
-    np.testing.assert_allclose(1.25 * np.cos(rope.tables(positions, form="angles", dtype=float)), c, atol=1e-6)
-
-
 def test_the_form_is_the_embeddings_own_where_none_is_given() -> None:
     for form in FORMS:
         rope = fastpe.RotaryEmbedding(4, interleaved=False, form=form)
@@ -128,19 +98,6 @@ def test_the_form_is_the_embeddings_own_where_none_is_given() -> None:
         for found, same in pairs:
             assert_same_bits(parts_of(found), parts_of(same))
         assert len(rope.tables(3, form="halves")) == 2
-
-
-def test_dtypes_are_float32_or_what_is_asked_for_or_that_of_out() -> None:
-    rope = fastpe.RotaryEmbedding(4, interleaved=False)
-    assert rope.tables(3, form="pairs").dtype == np.float32
-    assert rope.tables(3, form="pairs", dtype="float16").dtype == np.float16
-    assert rope.tables(3, form="pairs", dtype=ml_dtypes.bfloat16).dtype == ml_dtypes.bfloat16
-    assert rope.tables(3, form="complex").dtype == np.complex64
-    assert rope.tables(3, form="complex", dtype=np.float64).dtype == np.complex128
-    out = np.empty((3, 2), np.complex128)
-    assert rope.tables(3, form="complex", out=out) is out
-    assert_same_bits(parts_of(out), rope.tables(3, form="pairs", dtype=np.float64))
-    assert_same_bits(parts_of(rope.tables(3, form="complex", dtype=np.float64, out=out)), parts_of(out))
 
 
 def test_the_conjugate_has_the_same_tables() -> None:
@@ -152,66 +109,7 @@ def test_the_conjugate_has_the_same_tables() -> None:
             assert_same_bits(parts_of(found), parts_of(same))
 
 
-def test_small_frequencies_do_not_vanish_in_float16() -> None:
-    # The last of them, 1.3e-8, would be 0 in float16.
-    cos, sin = fastpe.RotaryEmbedding(128, interleaved=False, base=1e8).tables([10**7, 10**8], dtype=np.float16)
-    np.testing.assert_allclose(sin[:, -1], np.sin([0.13335214, 1.3335214]), rtol=1e-3)
-    np.testing.assert_allclose(cos[:, -1], np.cos([0.13335214, 1.3335214]), rtol=1e-3)
-
-
 # ---- positions
-
-
-@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
-def test_positions_have_any_shape(form: str, dtype: np.dtype[Any]) -> None:
-    rope = fastpe.RotaryEmbedding(6, interleaved=False)
-
-    def tables_at(positions: Array) -> tuple[Array, ...]:
-        return arrays_in(rope.tables(positions, form=form, dtype=dtype))
-
-    for shape in ((), (0,), (1,), (5,), (2, 3), (2, 0, 3), (2, 1, 2, 3), (1,) * 8):
-        positions = (np.arange(np.prod(shape, dtype=int)) * 7 - 9).reshape(shape)
-        for given_positions in (positions, np.asarray(positions * 0.5)):
-            flat = tables_at(given_positions.reshape(-1))
-            for table, rows in zip(tables_at(given_positions), flat, strict=True):
-                assert_same_bits(parts_of(table), parts_of(rows.reshape(*shape, *rows.shape[1:])))
-        if positions.ndim > 1:
-            backwards = positions[::-1, ..., ::-1]
-            for table, same in zip(tables_at(backwards), tables_at(backwards.copy()), strict=True):
-                assert_same_bits(parts_of(table), parts_of(same))
-
-
-@given(start=offsets, count=st.integers(0, 100), form=st.sampled_from(FORMS), pairs=st.integers(1, 20))
-def test_counted_positions_are_those_from_the_offset_on(start: int, count: int, form: str, pairs: int) -> None:
-    rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, max_len=50)
-    counted = arrays_in(rope.tables(count, offset=start, form=form))
-    positions = np.arange(start, start + count, dtype=np.int64)
-    cut = count // 3
-    for same in (positions, positions.astype(float)):
-        for found, expected in zip(counted, arrays_in(rope.tables(same, form=form)), strict=True):
-            assert_same_bits(parts_of(found), parts_of(expected))
-    for offset in ([start, start - 7], [[start], [start - 7]]):
-        for found, expected in zip(arrays_in(rope.tables(count, offset=offset, form=form)), counted, strict=True):
-            assert found.shape == (2, *expected.shape)
-            assert_same_bits(parts_of(found[0]), parts_of(expected))
-    for found, expected in zip(
-        arrays_in(rope.tables(count - cut, offset=start + cut, form=form)), counted, strict=True
-    ):
-        assert_same_bits(parts_of(found), parts_of(expected[cut:]))
-
-
-@pytest.mark.parametrize(
-    "type_name", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", f"{FOREIGN}i4", f"{FOREIGN}f8"]
-)
-def test_the_type_of_a_position_does_not_matter(type_name: str) -> None:
-    rope = fastpe.RotaryEmbedding(10, interleaved=False)
-    for form in FORMS:
-        for found, same in zip(
-            arrays_in(rope.tables(np.arange(120).astype(type_name), form=form)),
-            arrays_in(rope.tables(120, form=form)),
-            strict=True,
-        ):
-            assert_same_bits(parts_of(found), parts_of(same))
 
 
 @pytest.mark.parametrize("type_name", ["i4", "i8", "u4", "u8", "f8"])
@@ -234,46 +132,6 @@ def test_position_0_of_either_sign_gives_1_and_0() -> None:
 # ---- out
 
 
-@pytest.mark.parametrize("kind", ["contiguous", "gaps between rows", "strided", "backwards", "Fortran"])
-@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
-def test_any_output_is_written(form: str, dtype: np.dtype[Any], kind: str) -> None:
-    rope = fastpe.RotaryEmbedding(10, interleaved=False, attention_factor=1.5)
-    positions = np.array([[3, 4, 5, 9], [-2, 0, 70000, 1]])
-    tables = arrays_in(rope.tables(positions, form=form, dtype=dtype))
-    # Of complex numbers and pairs, only the rows may lie apart.
-    packs_pairs = form in ("pairs", "complex")
-    memories, views = [], []
-    for table in tables:
-        if kind == "contiguous":
-            memory = np.full(table.shape, 77, table.dtype)
-            view = memory
-        elif kind == "Fortran" and not packs_pairs:
-            memory = np.full(table.shape[::-1], 77, table.dtype)
-            view = memory.T
-        else:
-            memory = np.full((5, 11, *table.shape[2:-1], 2 * table.shape[-1] + 1), 77, table.dtype)
-            view = memory[1:5:2, 1:8:2]
-            last = table.shape[-1]
-            view = view[..., :last] if packs_pairs or kind == "gaps between rows" else view[..., 1::2]
-            if packs_pairs and form == "pairs":
-                memory = np.full((5, 11, *table.shape[2:]), 77, table.dtype)
-                view = memory[1:5:2, 1:8:2]
-            if kind == "backwards":
-                view = view[::-1, ::-1] if packs_pairs else view[::-1, ::-1, ::-1]
-        assert view.shape == table.shape
-        memories.append(memory)
-        views.append(view)
-    out: Any = tuple(views) if len(views) == 2 else views[0]
-    assert rope.tables(positions, form=form, out=out) is out
-    for view, memory, table in zip(views, memories, tables, strict=True):
-        assert_same_bits(parts_of(view), parts_of(table))
-        written = (memory != 77).sum()
-        assert written == (table != 77).sum(), "elements around the output were written"
-    if len(views) == 2:
-        listed: Any = list(views)
-        assert rope.tables(positions, form=form, out=listed) is listed
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_counted_positions_and_offset_arrays_are_written_into_out(form: str) -> None:
     rope = fastpe.RotaryEmbedding(10, interleaved=False, max_len=8)
@@ -284,23 +142,6 @@ def test_counted_positions_and_offset_arrays_are_written_into_out(form: str) -> 
         assert rope.tables(count, offset=offset, form=form, out=out) is out
         for view, table in zip(views, tables, strict=True):
             assert_same_bits(parts_of(view), parts_of(table))
-
-
-@pytest.mark.parametrize("form", ["halves", "tile", "repeat"])
-@pytest.mark.parametrize("count", [5, 40])
-def test_rows_of_one_output_may_lie_farther_apart_than_those_of_the_other(form: str, count: int) -> None:
-    rope = fastpe.RotaryEmbedding(10, interleaved=False)
-    tables = rope.tables(count, form=form)
-    for gaps in ((0, 3), (3, 0)):
-        memories = [
-            np.full((count, table.shape[1] + gap), 77, np.float32) for table, gap in zip(tables, gaps, strict=True)
-        ]
-        width = tables[0].shape[1]
-        views = memories[0][:, :width], memories[1][:, :width]
-        assert rope.tables(count, form=form, out=views) is views
-        for view, memory, table in zip(views, memories, tables, strict=True):
-            assert_same_bits(parts_of(view), parts_of(table))
-            assert (memory[:, width:] == 77).all()
 
 
 def test_pairs_whose_parts_lie_apart_are_written() -> None:
@@ -323,27 +164,13 @@ def test_each_coordinate_turns_its_frequencies(form: str, dtype: np.dtype[Any], 
     positions = np.array([[[0, 3, 5], [-7, 123456, 2]], [[15, 1, 0], [2**53, 2, 16]], [[15, 1, 0], [15, 2, 0]]])
     for given_positions in (positions, positions[:2, :1] * 0.25):
         tables = rope.tables(given_positions, form=form, dtype=dtype)
-        assert_exact(tables, exact_arrays(AXES, given_positions, form), form, dtype, rope.attention_factor)
+        assert_exact(tables, oracle.exact_tables(AXES, given_positions, form), form, dtype, rope.attention_factor)
     for found, same in zip(
         arrays_in(rope.tables(np.moveaxis(positions[..., ::-1], -1, 0).copy().transpose(1, 2, 0), form=form)),
         arrays_in(rope.tables(positions[..., ::-1].copy(), form=form)),
         strict=True,
     ):
         assert_same_bits(parts_of(found), parts_of(same))
-
-
-@pytest.mark.parametrize("max_len", [0, 30])
-@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
-def test_equal_coordinates_have_the_bits_of_one(form: str, dtype: np.dtype[Any], max_len: int) -> None:
-    options = {name: value for name, value in AXES.items() if name != "axes"}
-    one, several = fastpe.RotaryEmbedding(**options), fastpe.RotaryEmbedding(**AXES, max_len=max_len)
-    for positions in (np.arange(40), np.array([-3, 2**53, 10**12, 7]), np.array([0.5, -0.0, 1e6 + 0.1])):
-        for found, same in zip(
-            arrays_in(several.tables(np.stack([positions] * 3, -1), form=form, dtype=dtype)),
-            arrays_in(one.tables(positions, form=form, dtype=dtype)),
-            strict=True,
-        ):
-            assert_same_bits(parts_of(found), parts_of(same))
 
 
 def test_one_coordinate_may_be_an_axis() -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The object: what it is equal to, what it shows, and that it stays as it is."""
+"""Encodings and embeddings as values: what they are equal to, copies and pickles, and that they stay as they are."""
 
 from __future__ import annotations
 
 import copy
-import inspect
+import dataclasses
 import pickle
 from typing import Any
 
@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe import RotaryEmbedding, _core
+from fastpe import PositionalEncoding, RotaryEmbedding, _core
 
 from ..oracles.reference import assert_same_bits
 from ..oracles.refusals import naming
-from .oracle import FORMS
-from .test_frequencies import DYNAMIC, LLAMA, LONGROPE, PROPORTIONAL, YARN
+from ..rotary.test_frequencies import DYNAMIC, LLAMA, LONGROPE, PROPORTIONAL, YARN
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -50,40 +49,72 @@ def make(**options: Any) -> RotaryEmbedding:
     return RotaryEmbedding(96, **{"interleaved": False, **options})
 
 
-def assert_same(found: RotaryEmbedding, rope: RotaryEmbedding) -> None:
-    assert type(found) is RotaryEmbedding
-    assert found == rope
-    assert hash(found) == hash(rope)
-    assert repr(found) == repr(rope)
-    positions = [[3] * 16] if rope.axes is None else [[[3, 4, 5][: max(rope.axes) + 1]]]
-    for same, table in zip(found.tables(positions, form="halves"), rope.tables(positions, form="halves"), strict=True):
-        assert_same_bits(same, table)
-    if rope.axes is None:
-        x = np.ones((3, 96), np.float32)
-        assert_same_bits(found.rotate(x), rope.rotate(x))
+ENCODINGS: list[dict[str, Any]] = [
+    {},
+    {"max_len": 16},
+    {"base": 500.0},
+    {"freq_scale": 2.0},
+    {"freqs": [1.0, 0.5, 0.25, 0.125]},
+    {"d_model": 9},
+    {"convention": "fairseq"},
+    {"convention": dataclasses.replace(fastpe.conventions["fairseq"], first_position=5)},
+    {"convention": "mlx"},
+]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_copies_pickles_and_reprs_are_the_same(options: dict[str, Any]) -> None:
-    rope = make(**options)
-    assert_same(make(**options), rope)
-    assert_same(copy.copy(rope), rope)
-    assert_same(copy.deepcopy(rope), rope)
+def encoding(**options: Any) -> PositionalEncoding:
+    return PositionalEncoding(**{"d_model": 8, **options})
+
+
+class Subclass(PositionalEncoding):
+    pass
+
+
+def results_of(made: Any) -> list[Any]:
+    if isinstance(made, PositionalEncoding):
+        return [made.encode(30, offset=-3), made.frequencies]
+    positions = [[3] * 16] if made.axes is None else [[[3, 4, 5][: max(made.axes) + 1]]]
+    return [*made.tables(positions, form="halves"), made.frequencies]
+
+
+def assert_same(found: Any, made: Any) -> None:
+    assert type(found) is type(made)
+    assert found == made
+    assert {made: 1}[found] == 1
+    assert repr(found) == repr(made)
+    for same, expected in zip(results_of(found), results_of(made), strict=True):
+        assert_same_bits(same, expected)
+
+
+MAKERS = [(make, options) for options in OPTIONS] + [(encoding, options) for options in ENCODINGS]
+
+
+@pytest.mark.parametrize(("maker", "options"), MAKERS, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_copies_pickles_and_reprs_are_the_same(maker: Any, options: dict[str, Any]) -> None:
+    made = maker(**options)
+    assert_same(maker(**options), made)
+    assert_same(copy.copy(made), made)
+    assert_same(copy.deepcopy(made), made)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-        assert_same(pickle.loads(pickle.dumps(rope, protocol)), rope)
-    assert_same(eval(repr(rope), {"RotaryEmbedding": RotaryEmbedding}), rope)
+        assert_same(pickle.loads(pickle.dumps(made, protocol)), made)
+    assert_same(eval(repr(made), {name: getattr(fastpe, name) for name in fastpe.__all__}), made)
 
 
-def test_different_embeddings_are_unequal() -> None:
-    different = [make(**options) for options in OPTIONS]
+def test_copies_of_a_subclass_are_of_it() -> None:
+    made = Subclass(8, max_len=3, base=100.0)
+    for same in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert_same(same, made)
+
+
+def test_different_objects_are_unequal() -> None:
+    different = [maker(**options) for maker, options in MAKERS]
     same = {(2, 3), (8, 9)}
     for i, a in enumerate(different):
         for j, b in enumerate(different):
             expected = i == j or (min(i, j), max(i, j)) in same
-            assert (a == b) == expected, (OPTIONS[i], OPTIONS[j])
-    assert RotaryEmbedding(8, interleaved=False) != RotaryEmbedding(6, interleaved=False)
-    assert make() != "RotaryEmbedding(96, interleaved=False)"
-    assert make().__eq__(96) is NotImplemented
+            assert (a == b) == expected, (MAKERS[i], MAKERS[j])
+        assert a != repr(a)
+        assert a.__eq__(96) is NotImplemented
 
 
 @pytest.mark.parametrize(
@@ -112,23 +143,6 @@ def test_arguments_that_mean_the_same_are_equal(options: dict[str, Any], same: d
     np.testing.assert_array_equal(a.frequencies, b.frequencies)
 
 
-def test_the_repr_names_what_differs_from_the_defaults() -> None:
-    assert repr(RotaryEmbedding(8, interleaved=True)) == "RotaryEmbedding(8, interleaved=True)"
-    assert repr(RotaryEmbedding(4, interleaved=False, freqs=[1, 0.5], axes=[0, 1], conjugate=True, form="tile")) == (
-        "RotaryEmbedding(4, interleaved=False, freqs=[1.0, 0.5], axes=[0, 1], conjugate=True, form='tile')"
-    )
-    assert repr(
-        RotaryEmbedding(4, interleaved=False, scaling={"factor": np.int64(2), "type": "linear"}, max_len=9)
-    ) == ("RotaryEmbedding(4, interleaved=False, scaling={'factor': 2, 'type': 'linear'}, max_len=9)")
-
-
-def test_a_length_that_is_not_needed_is_dropped() -> None:
-    assert "seq_len" not in repr(make(seq_len=5000))
-    assert "seq_len" not in repr(make(scaling=YARN, seq_len=5000))
-    assert "seq_len=5000" in repr(make(scaling=DYNAMIC, seq_len=5000))
-    assert "seq_len=5000" in repr(make(scaling=LONGROPE, seq_len=np.int64(5000)))
-
-
 def test_what_it_was_made_of_may_change_afterwards() -> None:
     scaling: dict[str, Any] = copy.deepcopy(LONGROPE)
     freqs, axes = np.linspace(0.1, 1, 48), np.arange(48) % 2
@@ -145,24 +159,38 @@ def test_what_it_was_made_of_may_change_afterwards() -> None:
         assert_same(pickle.loads(pickle.dumps(rope)), rope)
 
 
-def test_it_is_immutable() -> None:
-    rope = make(max_len=8)
-    for name in ("rotary_dim", "attention_factor", "form", "anything"):
+@pytest.mark.parametrize(
+    ("made", "fields"),
+    [
+        (make(max_len=8), ("rotary_dim", "attention_factor", "form", "frequencies", "anything")),
+        (encoding(max_len=8), ("d_model", "max_len", "convention", "_freqs", "frequencies", "anything")),
+    ],
+    ids=["RotaryEmbedding", "PositionalEncoding"],
+)
+def test_objects_are_immutable(made: Any, fields: tuple[str, ...]) -> None:
+    expected = results_of(made)
+    for name in fields:
         with pytest.raises(AttributeError, match=naming(name)):
-            setattr(rope, name, 1)
-    with pytest.raises(AttributeError, match=naming("form")):
-        del rope.form
+            setattr(made, name, 1)
+    with pytest.raises(AttributeError, match=naming(fields[0])):
+        delattr(made, fields[0])
     with pytest.raises(AttributeError):
-        rope.__init__(8, interleaved=True)  # type: ignore[misc]
-    with pytest.raises(AttributeError):
-        rope.frequencies = np.ones(48)  # type: ignore[misc]
-    # What is returned is a copy.
-    rope.frequencies[:] = 7
-    rope.wavelengths[:] = 7
-    cos, sin = rope.tables(8)
-    cos[:], sin[:] = 7, 7
-    assert rope == make(max_len=8)
-    assert_same(rope, make(max_len=8))
+        made.__init__(6, **({} if isinstance(made, PositionalEncoding) else {"interleaved": True}))
+    # What it hands out is a copy.
+    made.wavelengths[:] = 7
+    for result in results_of(made):
+        result[:] = 7
+    for found, same in zip(results_of(made), expected, strict=True):
+        assert_same_bits(found, same)
+
+
+def test_attributes_of_an_encoding() -> None:
+    made = encoding(d_model=6, max_len=3, base=100.0)
+    assert (made.d_model, made.max_len, made.convention.base) == (6, 3, 100.0)
+    np.testing.assert_allclose(made.frequencies, [1, 100 ** (-1 / 3), 100 ** (-2 / 3)], rtol=1e-15)
+    given = encoding(d_model=4, freqs=np.array([0.0, -2.0], np.float32))
+    assert given.frequencies.tolist() == [0.0, -2.0]
+    assert given.wavelengths.tolist() == [np.inf, -np.pi]
 
 
 def test_attributes() -> None:
@@ -186,34 +214,6 @@ def test_attributes() -> None:
         None,
     )
     np.testing.assert_array_equal(plain.frequencies, fastpe.rotary_frequencies(8)[0])
-
-
-def test_a_frequency_of_0_has_an_infinite_wavelength() -> None:
-    rope = RotaryEmbedding(4, interleaved=False, freqs=[0.0, 2.0])
-    assert rope.wavelengths.tolist() == [np.inf, np.pi]
-
-
-def test_frequencies_without_a_scaling_have_more_bits_than_float64() -> None:
-    ideal = RotaryEmbedding(128, interleaved=False)
-    given = RotaryEmbedding(128, interleaved=False, freqs=ideal.frequencies)
-    assert ideal != given
-    np.testing.assert_array_equal(ideal.frequencies, given.frequencies)
-    assert (ideal.tables([2**53])[0] != given.tables([2**53])[0]).any()
-
-
-def test_the_scalings_factor_is_in_the_tables() -> None:
-    rope = RotaryEmbedding(64, interleaved=False, scaling=YARN)
-    c, s = rope.tables(50, dtype=np.float64)
-    np.testing.assert_allclose(np.hypot(c, s), rope.attention_factor, rtol=1e-15)
-    assert rope.attention_factor > 1.1
-
-
-def test_the_arguments_are_by_keyword_and_the_pairing_has_no_default() -> None:
-    parameters = inspect.signature(RotaryEmbedding).parameters
-    assert [p.name for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD] == ["rotary_dim"]
-    required = [p.name for p in parameters.values() if p.default is inspect.Parameter.empty]
-    assert required == ["rotary_dim", "interleaved"]
-    assert parameters["form"].default in FORMS
 
 
 @pytest.mark.parametrize("axes", [[0], [0, 1, 2], [0, -1], [0, 16]])
