@@ -183,13 +183,6 @@ def a_rotary_embedding(case: Case) -> RotaryEmbedding:
     return rope
 
 
-def usable(case: Case, make: Callable[[Case], Any]) -> Any:
-    """One of them whose width and frequencies are not refused."""
-    while True:
-        with contextlib.suppress(ValueError):
-            return make(case)
-
-
 def coordinates_of(source: Any) -> tuple[int, ...]:
     """What positions have as a last axis."""
     axes = getattr(source, "axes", None)
@@ -236,13 +229,11 @@ def halves_at(rope: RotaryEmbedding, positions: Array, dtype: np.dtype[Any], fac
 
 
 class Rows(NamedTuple):
-    """Positions [batch, L] (and coordinates), which of them count, the arguments, and whether one is for each of a batch."""
-
     kind: str
-    positions: Array
-    valid: Array
+    positions: Array  # [batch, L], and coordinates
+    valid: Array  # [batch, L]
     keywords: dict[str, Any]
-    is_per_row: bool
+    is_per_row: bool  # whether an argument is for each of the batch
 
 
 def are_allowed(positions: Array, in_table: bool = False) -> bool:
@@ -306,11 +297,9 @@ def some_rows(
 
 
 class Placed(NamedTuple):
-    """One array of a call, its sequence in the axis `axis`, and the memory that it lies in."""
-
     array: Array
-    whole: Array
-    axis: int
+    whole: Array  # the memory that it lies in
+    axis: int  # of the sequence
     has_batch: bool
 
     def seen(self, array: Array) -> Array:
@@ -489,23 +478,25 @@ def fuzz_rotation(case: Case, rope: RotaryEmbedding) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long")
-    parser.add_argument("--cases", type=int, default=10**9, help="at most this many")
-    parser.add_argument("--seed", type=int, default=1, help="which cases")
-    parser.add_argument("--only", type=int, help="repeat one case")
+    for name, kind, default in (("seconds", float, 10.0), ("cases", int, 10**9), ("seed", int, 1), ("only", int, None)):
+        parser.add_argument(f"--{name}", type=kind, default=default)
     options = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     end = time.monotonic() + options.seconds
+    kinds: Any = [(an_encoding, fuzz_rows, fuzz_add, fuzz_add), (a_rotary_embedding, fuzz_rows, fuzz_rotation)]
     for number in range(options.cases) if options.only is None else [options.only]:
         if time.monotonic() > end:
             break
         case = Case(f"{options.seed}/{number}")
         _core.use_instruction_set(case.pick(_core.available_instruction_sets()))
-        make, *calls = case.pick(
-            [(an_encoding, fuzz_rows, fuzz_add, fuzz_add), (a_rotary_embedding, fuzz_rows, fuzz_rotation)]
-        )
+        make, *calls = case.pick(kinds)
         try:
-            counts[case.pick(calls)(case, usable(case, make))] += 1
+            source = make(case)
+        except ValueError:  # a width or frequencies that are refused
+            counts["no source"] += 1
+            continue
+        try:
+            counts[case.pick(calls)(case, source)] += 1
         except BaseException:
             print(f"case {number} of seed {options.seed} failed")
             raise

@@ -22,40 +22,26 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "mutants"
 # A sign, a bound, a condition, a stride, a constant; and in Python a key.
 BOTH = {r" \+ ": " - ", r" - ": " + ", r" < ": " <= ", r" <= ": " < ", r" > ": " >= ", r" >= ": " > ", r" == ": " != "}
-BOTH |= {
-    r"(?<![.\w])0\b(?!\.)": "1",
-    r"(?<![.\w])1\b(?!\.)": "2",
-    r" \* ": " + ",
-    r"\bbegin\b": "end",
-    r"\bmin\(": "max(",
-}
+BOTH |= {r"(?<![.\w])0\b(?!\.)": "1", r"(?<![.\w])1\b(?!\.)": "2", r" \* ": " + ", r"\bbegin\b": "end"}
 CORE = {" && ": " || ", r"\btrue\b": "false", r"(?<=[=(+*] )(\w+_stride_bytes)\b": r"2 * \1", r"\bsine\b": "cosine"}
 PYTHON = {" and ": " or ", r"\bTrue\b": "False", r" is None\b": " is not None", r"\bnot ": "", r'"(\w+)"': r'"\1_"'}
 
 Mutant = tuple[pathlib.Path, int, str]  # a file, the number of a line, and what that becomes
 
 
-def lines_of_prose(text: str) -> set[int]:
-    """Numbers of the lines that docstrings and other texts of several lines take."""
-    strings = (
-        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
-    return {n for s in strings if s.end_lineno != s.lineno for n in range(s.lineno, (s.end_lineno or 0) + 1)}
+PROSE = re.compile(
+    r'\s*(#|//|from |import |@|"|raise |__all__|template|using)|.*(error|Error|message|case \w+:|static_assert)'
+)
 
 
 def mutants() -> Iterator[Mutant]:
-    for path in sorted([*WORK.glob("csrc/**/*"), *WORK.glob("python/fastpe/**/*.py")]):
-        is_python = path.suffix == ".py"
-        if not is_python and path.suffix not in (".cpp", ".h", ".inl"):
-            continue
-        text = path.read_text(encoding="utf-8")
-        prose = lines_of_prose(text) if is_python else set()
+    for path in sorted([*WORK.glob("csrc/**/*.[chi]*"), *WORK.glob("python/fastpe/**/*.py")]):
+        text, is_python = path.read_text(encoding="utf-8"), path.suffix == ".py"
+        strings = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)] if is_python else []
+        ends = {line for s in strings if s.end_lineno != s.lineno for line in range(s.lineno, (s.end_lineno or 0) + 1)}
         for number, line in enumerate(text.splitlines(), 1):
             code = line.partition(" # " if is_python else "//")[0]
-            is_code = number not in prose and not re.match(
-                r'\s*(#|//|from |import |@|"|raise |__all__|template|using)', line
-            )
-            if not is_code or re.search(r"error|Error|message|case \w+:|static_assert", line):
+            if number in ends or PROSE.match(line):
                 continue
             for pattern, replacement in (BOTH | (PYTHON if is_python else CORE)).items():
                 for match in re.finditer(pattern, code):
@@ -71,7 +57,7 @@ def run(*command: str) -> bool:
 
 def is_noticed(arguments: list[str]) -> bool | None:
     """Whether a test fails; None where there is no build."""
-    if not run("tools/build_variant.sh", "mutant"):
+    if not run("tools/variant.sh", "mutant"):
         return None
     python = str(WORK / "build/mutant/bin/python")
     return not run(python, "-m", "pytest", "-x", "-q", "-n", "2", "-p", "no:cacheprovider", "tests", *arguments)

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 # -O1, as in the preset asan: with more, each of the kernels is compiled for minutes.
-python=$(BUILD_TYPE=RelWithDebInfo tools/build_variant.sh sanitized "-DCMAKE_CXX_FLAGS=$flags" \
+python=$(BUILD_TYPE=RelWithDebInfo tools/variant.sh sanitized "-DCMAKE_CXX_FLAGS=$flags" \
   "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g")
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so) $(g++ -print-file-name=libstdc++.so.6)"
 # Python itself leaks at exit.
