@@ -127,7 +127,7 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
 * **fastest alternative** is the fastest of NumPy, torch (eager) and, in `rotate`, onnxruntime doing the same work in the same
   state, [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. NumPy has one thread.
 * **times as fast** is above 1 where fastpe is faster, with one thread and with all: the median of each turn's ratio. Everyone
-  takes turns, in a random order, on arrays of their own, in {processes} processes; times are medians, too. From turn to turn,
+  takes turns, in a random order, on arrays of their own, in {processes} processes; times are also medians. From turn to turn,
   the middle half of the ratios varies by {spread}.
 * Every answer is compared with exact values before it is timed. Sines and cosines of the alternatives are off by up to
   {worst:.0e}, since they compute angles in float32, and those of fastpe by up to {own:.0e}.

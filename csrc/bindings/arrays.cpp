@@ -218,6 +218,10 @@ PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Made
 
 Object dtype_argument(PyObject* object) {
   PyObject* dtype = nullptr;
+  // NumPy knows the name only once ml_dtypes was imported.
+  if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
+    run_python([] { return PyImport_ImportModule("ml_dtypes"); });
+  }
   if (parked_at_exit([&] { return api.PyArray_DescrConverter_(object, &dtype); }) != 0) {
     Object result(dtype);
     requested_dtype(dtype);

@@ -69,7 +69,8 @@ void finish(const PendingCall& pending, const Source& source, const Operation& o
   const Call call{source, operation, pending.rows.positions, pending.rows.validity, pending.max_threads};
   const OperationShape& shape = operation.shape();
   const bool is_small = shape.bytes_written < bytes_worth_releasing_the_gil;
-  // A small call, too, may have the encoder's tables to make: interruptible, but not so that every thread makes them.
+  // A small call may have to make the encoder's tables. It is interruptible then, but keeps the interpreter's lock, so
+  // that not every thread makes them.
   if (is_small && source.is_prepared(shape.tile_dtype)) return run(call, nullptr);
   // The arrays are alive meanwhile: the caller and the call hold them.
   run_interruptibly(!is_small,

@@ -165,6 +165,7 @@ static_assert(FASTPE_TABLES_HALVES == 1 && FASTPE_TABLES_PAIRS == std::size(form
 
 struct fastpe_rotary : fastpe::RotaryEmbedding {
   using RotaryEmbedding::RotaryEmbedding;
+  std::int64_t head_dim = 0;
 };
 
 using namespace fastpe;
@@ -180,14 +181,19 @@ fastpe_status fastpe_rotary_create(const fastpe_rotary_options* options, fastpe_
     if (given.pairing != FASTPE_PAIRING_HALVES && given.pairing != FASTPE_PAIRING_INTERLEAVED) {
       refuse_value("pairing", {"is ", given.pairing}, {"FASTPE_PAIRING_HALVES or FASTPE_PAIRING_INTERLEAVED"});
     }
+    if (given.head_dim != 0 && given.head_dim < given.rotary_dim) {
+      refuse_value("head_dim", {"is ", given.head_dim}, {"at least rotary_dim, ", given.rotary_dim, ", or 0"});
+    }
     const double wanted_factor = given.attention_factor;
     if (!std::isfinite(wanted_factor) || wanted_factor < 0.0) {
       refuse_value("attention_factor", {"is ", wanted_factor}, {"a finite number above 0, or 0 for the scaling's"});
     }
     double factor = 1.0;
     const FrequencySpec frequencies = frequencies_of(given, factor);
-    return std::make_unique<fastpe_rotary>(frequencies, given.pairing == FASTPE_PAIRING_INTERLEAVED,
-                                           or_else(wanted_factor, factor), axes_of(given), given.max_len);
+    auto made = std::make_unique<fastpe_rotary>(frequencies, given.pairing == FASTPE_PAIRING_INTERLEAVED,
+                                                or_else(wanted_factor, factor), axes_of(given), given.max_len);
+    made->head_dim = given.head_dim;
+    return made;
   });
 }
 
@@ -260,7 +266,8 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     for (std::size_t i = 0; i < arrays; ++i) views[i] = storage[i].set(&x[i], names[i]);
     const RowsView given(rows);
     const std::int64_t wanted_axis = seq_axis;
-    const RotatedArrays checked({views, arrays}, *given, {2 * self.pairs, &wanted_axis, true, self.axes.count, ""});
+    const RotatedArrays checked({views, arrays}, *given,
+                                {2 * self.pairs, &wanted_axis, true, self.axes.count, "", self.head_dim});
     Placement placement;
     set_rotary_rows(placement, *given, checked.extent(), self.axes.count);
     RotatedArray rotated[FASTPE_MAX_ROTATED];

@@ -15,6 +15,7 @@ static void check(fastpe_status status) {
 int main(void) {
   fastpe_rotary_options options = FASTPE_ZERO; /* what is 0 is not used */
   options.rotary_dim = HEAD_DIM;
+  options.head_dim = HEAD_DIM;
   options.base = 500000.0; /* rope_theta of config.json */
   options.pairing = FASTPE_PAIRING_HALVES;
   options.max_len = 4096;

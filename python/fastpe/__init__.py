@@ -100,7 +100,7 @@ def __getattr__(name: str) -> Any:
     if name not in _deferred:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module(f"{__name__}.{_deferred[name]}")
-    # What was imported along with it is published, too, so that pickles never have the name of a file.
+    # What was imported along with it is also published, so that pickles never have the name of a file.
     for each, module_name in _deferred.items():
         module = sys.modules.get(f"{__name__}.{module_name}")
         if hasattr(module, each):

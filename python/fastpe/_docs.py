@@ -68,7 +68,7 @@ num_threads : int, optional
 Raises
 ------
 MemoryError
-    If there is no memory for the rows. Calls would raise it, too: choose a smaller `max_len`.
+    If there is no memory for the rows. Calls would also raise it: choose a smaller `max_len`.
 
 Examples
 --------

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 def refused(kind: type[Exception], argument: str, found: str, expected: str = "", remedy: str = "") -> Exception:
-    """An exception to raise: one sentence of these fields, which stand in its attribute `_fields`, too.
+    """An exception to raise: one sentence of these fields, which are also in its attribute `_fields`.
 
     `found` may begin with the place of an element, as in "[2, 7] is nan".
     """

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar, get_args
 
 from fastpe._arguments import likely, shown
+from fastpe._errors import refused
 from fastpe._names import ConventionName, GridConventionName
 
 # Presets of other kinds are named by the calls that take them: their own files import this one.
@@ -144,14 +145,11 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         if isinstance(preset, self._kind):
             return preset
         if not isinstance(preset, str):
-            raise TypeError(f"{self._word} is {shown(preset)}, expected a name or a fastpe.{self._kind.__name__}")
+            expected = f"a name or a fastpe.{self._kind.__name__}"
+            raise refused(TypeError, self._word, f"is {shown(preset)}", expected)
         if preset in self._presets:
             return self._presets[preset]
-        raise ValueError(f"{self._word} {self.refusal(preset)}")
-
-    def refusal(self, name: str, *also: Registry[Any]) -> str:
-        """What is wrong with a name, and what to do, where names in the registries `also` are taken too."""
-        return f"is {shown(name)}, which is not known; {self._hint(name, *also)}"
+        raise refused(ValueError, self._word, f"is {shown(preset)}, which is not known", "", self._hint(preset))
 
     def serving(self, name: str) -> list[str]:
         """The presets that serve a system or model of this name, as messages say it."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._errors import refused
 from fastpe._extras import needed
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import Scaling
@@ -79,8 +80,11 @@ def waves(
     ax, first = _axes(ax, encoding), encoding.convention.first_position
     chosen = _visible_dimensions(encoding, max(seq_len, 2)) if dimensions is None else list(dimensions)
     if len(chosen) > len(_colors) or not all(0 <= dimension < encoding.d_model for dimension in chosen):
-        raise ValueError(
-            f"dimensions is {chosen}, expected at most {len(_colors)} of the dimensions from 0 to {encoding.d_model - 1}"
+        raise refused(
+            ValueError,
+            "dimensions",
+            f"is {chosen}",
+            f"at most {len(_colors)} of the dimensions from 0 to {encoding.d_model - 1}",
         )
     # Fractional positions, so that fast waves are waves.
     position = np.linspace(first, first + max(seq_len - 1, 1), min(20 * max(seq_len, 2), 40_000))
@@ -134,7 +138,7 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     'log'
     """
     if last_position < 10:
-        raise ValueError(f"last_position is {last_position}, expected at least 10")
+        raise refused(ValueError, "last_position", f"is {last_position}", "at least 10")
     ax = _axes(ax, encoding)
     # The largest error of a few neighbours depends on where they are, not on luck.
     starts = np.unique(np.geomspace(1, last_position, 120).astype(np.int64))
@@ -212,7 +216,7 @@ def _shown(encoding: PositionalEncoding, seq_len: int) -> npt.NDArray[np.int64]:
 def _axes(ax: Axes | None, drawn: Any, name: str = "encoding", kind: type = PositionalEncoding) -> Axes:
     """The axes to draw into, once what is to be drawn is what it should be."""
     if not isinstance(drawn, kind):
-        raise TypeError(f"{name} is a {type(drawn).__name__}, expected a fastpe.{kind.__name__}; make one")
+        raise refused(TypeError, name, f"is a {type(drawn).__name__}", f"a fastpe.{kind.__name__}", "make one")
     if ax is not None:
         return ax
     with needed("fastpe.plotting", "matplotlib", "matplotlib"):

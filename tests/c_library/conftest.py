@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from .library import Library
+from .shared_library import Library
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .library import Encoding, Library, Rotary
+from .shared_library import Encoding, Library, Rotary
 
 SUMS = pathlib.Path(__file__).resolve().parents[1] / "data" / "reference_sums.txt"
 DOUBLED = ("tile", "repeat")

@@ -20,7 +20,7 @@ import fastpe
 from fastpe import _core
 
 from ..oracles.reference import DTYPES, assert_same_bits
-from .library import CONSTANTS, CError, Encoding, Library, Rotary
+from .shared_library import CONSTANTS, CError, Encoding, Library, Rotary
 
 if "FASTPE_TEST_C_LIBRARY" not in os.environ:
     pytest.skip("the C library is not installed for tests; run: .ci/run c-library", allow_module_level=True)
@@ -173,6 +173,7 @@ def test_wrong_scalings_are_refused(library: Library, argument: str, scaling: di
         ("base", lambda library: Rotary(library, 8, base=0.0)),
         ("frequencies", lambda library: Rotary(library, 4, base=2.0, frequencies=[1.0, 0.5])),
         ("attention_factor", lambda library: Rotary(library, 4, attention_factor=-1.0)),
+        ("head_dim", lambda library: Rotary(library, 8, head_dim=6)),
         ("coordinates", lambda library: Rotary(library, 4, coordinates=[0, 16])),
         ("coordinates_count", lambda library: Rotary(library, 4, coordinates=[0, 1, 2])),
     ],
@@ -326,6 +327,7 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "out", lambda e, r, x: e.encode(x, positions=x[:, :, 0])),
     ("VALUE", "positions", lambda e, r, x: e.encode(x[0], positions=np.zeros((2, LENGTH)))),
     ("VALUE", "x[0]", lambda e, r, x: r.rotate(x[..., :8])),
+    ("VALUE", "x[0]", lambda e, r, x: Rotary(e.shared_library, 4, head_dim=8).rotate(x)),
     ("VALUE", "x[0]", lambda e, r, x: r.rotate(x, x)),
     ("VALUE", "x[1]", lambda e, r, x: r.rotate(x, x[:, 1:].copy())),
     ("VALUE", "count", lambda e, r, x: r.rotate()),
@@ -398,7 +400,7 @@ def test_each_thread_has_its_own_message(library: Library) -> None:
 )
 def test_a_wrong_environment_is_refused_by_create(shared_library: pathlib.Path, variable: str, value: str) -> None:
     program = (
-        "import pathlib, sys; from tests.c_library.library import *\n"
+        "import pathlib, sys; from tests.c_library.shared_library import *\n"
         "try: Encoding(Library(pathlib.Path(sys.argv[1])), 8)\n"
         "except CError as error: print(error.argument)"
     )

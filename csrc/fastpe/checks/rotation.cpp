@@ -29,7 +29,7 @@ const char* per_row_argument(const RowArguments& arguments, int coordinate_count
 // Whether tables have each column twice, which no table of pairs has: its halves are alike, or its neighbours.
 enum class Twins { none, tiled, repeated };
 // Whether every row has column k * step again `distance` columns further. The last row is the first that is compared:
-// in a table of pairs its first column tells. Cells on the diagonal of a grid have equal halves, too, so several rows
+// in a table of pairs its first column tells. Cells on the diagonal of a grid also have equal halves, so several rows
 // are needed, and rows whose columns are all alike say nothing, as those of position 0 and of padding.
 bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t twins, std::int64_t step,
                std::int64_t distance) {

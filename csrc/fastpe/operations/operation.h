@@ -31,7 +31,7 @@ struct OperationShape {
   std::int64_t items() const { return rows * items_per_row; }
 };
 
-// The shape of an operation that only writes `out`. An operation that reads, too, adds what that takes.
+// The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
 OperationShape shape_of_writing(const Rows& out, std::int64_t rows);
 
 // Items and places are passed by reference. By value, GCC stores their members one by one and loads both at once, which

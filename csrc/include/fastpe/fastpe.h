@@ -128,7 +128,7 @@ enum {
   FASTPE_VASWANI = 1, /* sin, cos, sin, cos ..; w_k = 10000^(-2k / d) */
   FASTPE_CONCAT = 2,
   FASTPE_X_TRANSFORMERS = 3,
-  FASTPE_TENSOR2TENSOR = 4, /* Whisper, too */
+  FASTPE_TENSOR2TENSOR = 4, /* also Whisper */
   FASTPE_FAIRSEQ = 5,       /* counts from 2 */
   FASTPE_OPENNMT_TF = 6,    /* counts from 1 */
   FASTPE_MUSICGEN = 7,
@@ -160,7 +160,7 @@ FASTPE_API fastpe_status fastpe_encoding_create(const fastpe_encoding_options* o
 FASTPE_API void fastpe_encoding_destroy(fastpe_encoding* encoding);
 
 /* Makes what calls with arrays of this dtype need, the rows of max_len included, so that no call has to. A float32
- * warm-up serves sums of 16-bit arrays, too. Thread-safe. */
+ * warm-up also serves sums of 16-bit arrays. Thread-safe. */
 FASTPE_API fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t threads);
 
 /* out = PE. `out` is [L, d_model] or [B, L, d_model]. Rows that are not valid become 0. Thread-safe. */
@@ -221,6 +221,7 @@ typedef struct fastpe_rotary_options {
   const int32_t* coordinates; /* [rotary_dim / 2]: which coordinate of a position each frequency belongs to (images,
                                  videos), or NULL. Positions are [.., n] then, with n coordinates for each row */
   int64_t coordinates_count;
+  int64_t head_dim; /* columns of a head: rotations refuse arrays of other widths, but for rotary_dim; 0: not known */
   int32_t pairing;
 } fastpe_rotary_options;
 
@@ -242,7 +243,7 @@ enum {
   FASTPE_TABLES_REPEAT = 3,  /* two arrays [.., 2n], each column twice */
   FASTPE_TABLES_COS_SIN = 4, /* one array [.., 2n]: cosines, then sines */
   FASTPE_TABLES_SIN_COS = 5, /* one array [.., 2n]: sines, then cosines */
-  FASTPE_TABLES_PAIRS = 6,   /* one array [.., n, 2]: cosine and sine; complex numbers, too */
+  FASTPE_TABLES_PAIRS = 6,   /* one array [.., n, 2]: cosine and sine, as complex numbers have them */
   FASTPE_TABLES_ANGLES = 7   /* one array [.., n], float32 or float64: radians, not reduced */
 };
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._errors import refused
 from fastpe._grid.convention import GridConvention
 from fastpe._identify import grids, rotary, sequences
 from fastpe._identify.answer import Array, Identification, Match, nonzero
@@ -81,11 +82,13 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     if sin is not None:
         given.append(_checked("sin", sin))
         if given[1].shape != array.shape:
-            raise ValueError(f"sin has shape {list(given[1].shape)}, expected {list(array.shape)}, as table has")
+            raise refused(ValueError, "sin", f"has shape {list(given[1].shape)}", f"{list(array.shape)}, as table has")
         if np.array_equal(array, given[1]):
-            raise ValueError("sin holds the same values as table, expected sines; leave it out if table has both")
+            raise refused(
+                ValueError, "sin", "holds the same values as table", "sines", "leave it out if table has both"
+            )
     elif not array.any():
-        raise ValueError("table is entirely zero, expected encodings")
+        raise refused(ValueError, "table", "is entirely zero", "encodings")
     elif array.ndim == 3 and len(array) == 2 and array.dtype.kind != "c":
         given = [*array]  # cosines and sines, if they are not a grid
     zero = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
@@ -104,21 +107,25 @@ def _checked(name: str, table: Any) -> Array:
     try:
         array = np.asarray(table)
     except ValueError:
-        raise ValueError(f"{name} holds rows of different lengths, expected an array; pass one of them") from None
+        raise refused(ValueError, name, "holds rows of different lengths", "an array", "pass one of them") from None
     except (TypeError, RuntimeError):  # PyTorch refuses tensors in bfloat16 and those that require a gradient
         array = np.array(None)
     if array.dtype == np.dtype("V2"):  # as NumPy saves bfloat16
         array = (np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16).view(np.float32)
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
-        raise TypeError(
-            f"{name} is a {type(table).__name__}, expected an array of numbers; read a file with numpy.load, pass one array "
-            f"of several, and {name}.detach().float().numpy() of a PyTorch tensor"
+        raise refused(
+            TypeError,
+            name,
+            f"is a {type(table).__name__}",
+            "an array of numbers",
+            f"read a file with numpy.load, pass one array of several, and {name}"
+            ".detach().float().numpy() of a PyTorch tensor",
         )
     if array.ndim < 2 or 0 in array.shape:
-        raise ValueError(f"{name} has shape {list(array.shape)}, expected [L, d_model]: one row for each position")
+        raise refused(ValueError, name, f"has shape {list(array.shape)}", "[L, d_model]: one row for each position")
     step = max(1, _block_values * len(array) // array.size)
     if not all(np.isfinite(array[start : start + step]).all() for start in range(0, len(array), step)):
-        raise ValueError(f"{name} holds values that are not finite, expected encodings; pass np.nan_to_num({name})")
+        raise refused(ValueError, name, "holds values that are not finite", "encodings", f"pass np.nan_to_num({name})")
     if array.ndim > 2:
         outer = [length for length in array.shape[:-1] if length != 1]
         array = array.reshape(*(outer or [1]), array.shape[-1])

@@ -118,7 +118,7 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads,
       fill_all(kept, dtype, chunks_of(bounds), max_threads, interruption);
     }
   } catch (const std::bad_alloc&) {  // the rows are made again
-  } catch (const Interrupted&) {     // which the caller finds out, too
+  } catch (const Interrupted&) {     // which the caller also finds out
   }
 }
 

@@ -78,6 +78,7 @@ class RotaryOptions(ctypes.Structure):
         ("attention_factor", c_double),
         ("coordinates", POINTER(c_int32)),
         ("coordinates_count", c_int64),
+        ("head_dim", c_int64),
         ("pairing", c_int32),
     )
 
@@ -133,14 +134,14 @@ class _Handle:
     _kind: str
 
     def __init__(self, library: Library, options: ctypes.Structure) -> None:
-        self.library, self.handle = library, c_void_p()
+        self.shared_library, self.handle = library, c_void_p()
         library.call(f"{self._kind}_create", byref(options), byref(self.handle))
 
     def __del__(self) -> None:
-        getattr(self.library.c, f"fastpe_{self._kind}_destroy")(self.handle)
+        getattr(self.shared_library.c, f"fastpe_{self._kind}_destroy")(self.handle)
 
     def warm_up(self, dtype: str = "FLOAT32", threads: int = 1) -> None:
-        self.library.call(f"{self._kind}_warm_up", self.handle, CONSTANTS[f"FASTPE_{dtype}"], threads)
+        self.shared_library.call(f"{self._kind}_warm_up", self.handle, CONSTANTS[f"FASTPE_{dtype}"], threads)
 
 
 class Encoding(_Handle):
@@ -155,7 +156,7 @@ class Encoding(_Handle):
         super().__init__(library, EncodingOptions(d_model=d_model, convention=number, **options))
 
     def encode(self, out: npt.NDArray[Any], *, threads: int = 1, **rows: Any) -> npt.NDArray[Any]:
-        self.library.call("encode", self.handle, byref(view(out)), byref(rows_of(**rows)), threads)
+        self.shared_library.call("encode", self.handle, byref(view(out)), byref(rows_of(**rows)), threads)
         return out
 
     def add(
@@ -171,7 +172,7 @@ class Encoding(_Handle):
     ) -> npt.NDArray[Any]:
         given = None if out is None else byref(view(out))
         factors = c_double(scale), c_double(alpha)
-        self.library.call(
+        self.shared_library.call(
             "add", self.handle, byref(view(x)), given, seq_axis, byref(rows_of(**rows)), *factors, threads
         )
         return x if out is None else out
@@ -215,9 +216,9 @@ class Rotary(_Handle):
     def tables(self, form: str, *out: npt.NDArray[Any], threads: int = 1, **rows: Any) -> tuple[npt.NDArray[Any], ...]:
         views = [byref(view(array)) for array in out] + [None] * (2 - len(out))
         number = CONSTANTS[f"FASTPE_TABLES_{form.upper()}"]
-        self.library.call("tables", self.handle, number, *views, byref(rows_of(**rows)), threads)
+        self.shared_library.call("tables", self.handle, number, *views, byref(rows_of(**rows)), threads)
         return out
 
     def rotate(self, *x: npt.NDArray[Any], seq_axis: int = -2, inverse: int = 0, threads: int = 1, **rows: Any) -> None:
         views = (Array * len(x))(*(view(array) for array in x))
-        self.library.call("rotate", self.handle, views, len(x), seq_axis, byref(rows_of(**rows)), inverse, threads)
+        self.shared_library.call("rotate", self.handle, views, len(x), seq_axis, byref(rows_of(**rows)), inverse, threads)
