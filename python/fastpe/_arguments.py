@@ -16,6 +16,7 @@ from fastpe._errors import refused
 
 # Positions and lengths beyond this are not exact float64 numbers.
 _largest_integer = 2**53
+_longest_shown = 500
 
 
 def shown(value: Any) -> str:
@@ -23,7 +24,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
         if "\n" not in text:
-            return text
+            return text if len(text) <= _longest_shown else f"{text[:_longest_shown]}.."
         shape = f" of shape {list(value.shape)}" if isinstance(value, np.ndarray) else ""
         return f"a {type(value).__name__}{shape}"
     except (ValueError, RecursionError):
@@ -140,7 +141,7 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
     """The text in `known` that `value` was probably meant to be: few mistake the first letter."""
     import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
-    value = value.lower()
+    value = value[:_longest_shown].lower()
     return next(
         iter(difflib.get_close_matches(value, [each for each in known if each[:1] == value[:1]], 1, cutoff)), None
     )

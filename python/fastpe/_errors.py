@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+_longest_found = 1000
+
 
 def refused(kind: type[Exception], argument: str, found: str, expected: str = "", remedy: str = "") -> Exception:
     """An exception to raise: one sentence of these fields, which are also in its attribute `_fields`.
 
     `found` may begin with the place of an element, as in "[2, 7] is nan".
     """
+    found = found if len(found) <= _longest_found else f"{found[:_longest_found]}.."
     gap = "" if not argument or found.startswith("[") else " "
     error = kind(f"{argument}{gap}{found}{', expected ' if expected else ''}{expected}{'; ' if remedy else ''}{remedy}")
     vars(error)["_fields"] = {"argument": argument, "found": found, "expected": expected, "remedy": remedy}

@@ -221,4 +221,6 @@ class Rotary(_Handle):
 
     def rotate(self, *x: npt.NDArray[Any], seq_axis: int = -2, inverse: int = 0, threads: int = 1, **rows: Any) -> None:
         views = (Array * len(x))(*(view(array) for array in x))
-        self.shared_library.call("rotate", self.handle, views, len(x), seq_axis, byref(rows_of(**rows)), inverse, threads)
+        self.shared_library.call(
+            "rotate", self.handle, views, len(x), seq_axis, byref(rows_of(**rows)), inverse, threads
+        )

@@ -166,6 +166,7 @@ def test_large_row_groups_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"e": pa.array([[[1.0, None]]], pa.list_(pa.list_(pa.float32(), 2)))}, "", "nulls"),
         ({"e": pa.array([[1, 2]], pa.list_(pa.int32()))}, "", "e of list"),
         ({"e": pa.array([[[[1.0]]]], pa.list_(pa.list_(pa.list_(pa.float32()))))}, "", "e of list"),
+        ({"e": pa.array([[], []], pa.list_(pa.float32(), 0))}, "", "x."),
         ({"e": [[1.0]], "f": [[1.0]]}, "", "--key NAME"),
         ({"e": [[1.0]], "f": [[1.0]]}, "--key g", "--key is g"),
         ({"e": [[1.0]], "f": [[1.0]]}, "--key e --key f", "--key NAME"),

@@ -369,6 +369,30 @@ def test_chunks_stay_in_their_store(zarr_format: int, fields: dict[str, Any], ca
     refused("add x.zarr -o out/y.zarr", capsys, "x.zarr")
 
 
+@pytest.mark.parametrize(
+    ("name", "metadata"),
+    [
+        (".zarray", {"dimension_separator": AWAY, "chunk_key_encoding": {"name": "v2"}}),
+        (
+            ".zarray",
+            {"chunks": [2**16, 2**16], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}}},
+        ),
+        ("zarr.json", {}),
+        (".zattrs", {}),
+    ],
+)
+def test_fields_of_another_format_are_refused(name: str, metadata: dict[str, Any], capsys: Capture) -> None:
+    for directory in ("x.zarr/c", "others", "out"):
+        os.makedirs(directory)
+    write_store({name: float_array(2, **metadata)})
+    refused("add x.zarr -o out/y.zarr", capsys, "x.zarr")
+
+
+def test_large_attributes_are_not_cut(capsys: Capture) -> None:
+    write_store({".zarray": float_array(2), ".zattrs": {"a": "x" * 2**24}}, chunk=None)
+    refused("add x.zarr -o y.zarr", capsys, "x.zarr")
+
+
 def chunked(zarr_format: int, chunks: list[Any], **fields: Any) -> dict[str, Any]:
     grid = {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}}}
     return ({"chunks": chunks} if zarr_format == 2 else grid) | fields
@@ -388,6 +412,14 @@ def test_chunks_of_odd_sizes(zarr_format: int, chunks: Any, capsys: Capture) -> 
 def test_shards_of_odd_sizes(inner: Any, capsys: Capture) -> None:
     shard = {"chunk_shape": inner, "codecs": [BYTES], "index_codecs": [BYTES]}
     write_array(3, codecs=[{"name": "sharding_indexed", "configuration": shard}])
+    refused("add x.zarr -o y.zarr", capsys, "x.zarr")
+
+
+@pytest.mark.skipif(not ZARR_3, reason="shards are zarr 3's")
+def test_shards_of_many_chunks(capsys: Capture) -> None:
+    shard = {"chunk_shape": [1, 1], "codecs": [BYTES], "index_codecs": [BYTES]}
+    codecs = [{"name": "sharding_indexed", "configuration": shard}]
+    write_array(3, **chunked(3, [1024, 1024], shape=[1024, 1024], codecs=codecs))
     refused("add x.zarr -o y.zarr", capsys, "x.zarr")
 
 

@@ -118,3 +118,21 @@ def test_numbers_of_many_digits_are_refused_by_their_key(digits: int) -> None:
         config = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8, key: 10**digits}
         with pytest.raises(ValueError, match=rf"\b{key}\b"):
             fastpe.RotaryEmbedding.from_config(config)
+
+
+def test_values_that_stand_in_many_places_are_refused() -> None:
+    shared: dict[str, Any] = {}
+    for _ in range(14):
+        shared = {f"k{i}": shared for i in range(10)}
+    with pytest.raises(ValueError, match=r"\bconfig\b"):
+        fastpe.RotaryEmbedding.from_config({"model_type": "llama", "head_dim": 8, "extra": shared})
+    with pytest.raises(ValueError, match=r"\bconfig\b"):
+        fastpe.PositionalEncoding.from_config({"model_type": "marian", "d_model": 8, "extra": shared})
+
+
+def test_long_texts_are_shown_in_part() -> None:
+    for config in ({"model_type": "x" * 10**6}, {"model_type": "llama", "head_dim": 8, "rope_theta": "9" * 10**6}):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            fastpe.RotaryEmbedding.from_config(config)
+        assert len(str(caught.value)) < 5000
+    fastpe.RotaryEmbedding.from_config({"model_type": "llama", "head_dim": 8, "rope_theta": 1e4, "rope" * 10**5: None})

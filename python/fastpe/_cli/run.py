@@ -53,11 +53,11 @@ def run(arguments: Sequence[str] | None) -> int:
     except CommandError as error:
         message, code = f"error: {error}", error.exit_code
     except MemoryError as error:
-        message = f"error: not enough memory; {error or 'use less'}"
+        message = f"error: not enough memory; {str(error) or 'use less'}"
     except OSError as error:
         reason = error.strerror or _with_option(error, words)
         message = f"error: {error.filename}: {reason}" if error.filename else f"error: {reason}"
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, ArithmeticError) as error:
         message = f"error: {_with_option(error, words)}"
     if code:
         _discard_output()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ Json = Mapping[str, Any]
 
 _what = "a mapping or the path of a config.json"
 # Files have 5.
-_most_levels = 16
+_most_levels, _most_containers = 16, 100_000
 
 
 def load(config: Json | str | os.PathLike[str]) -> Json:
@@ -66,13 +67,16 @@ def _require_shallow(config: Json) -> None:
     for _ in range(_most_levels):
         containers = [each.values() if isinstance(each, Mapping) else each for each in inside]
         found = (each for values in containers for each in values if isinstance(each, (Mapping, list, tuple)))
-        inside = [*{id(each): each for each in found}.values()]
+        # One that stands in several places counts in each, since it is read in each.
+        inside = [*itertools.islice(found, _most_containers + 1)]
         if not inside:
             return
+        if len(inside) > _most_containers:
+            break
     raise refused(
         ValueError,
         "config",
-        f"has mappings and lists inside of each other on more than {_most_levels} levels, or contains itself",
+        f"has mappings and lists inside of each other on more than {_most_levels} levels, more than {_most_containers} on one, or contains itself",
         "what a config.json has",
     )
 

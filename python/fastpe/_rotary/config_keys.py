@@ -19,6 +19,7 @@ from fastpe._arguments import shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json
 
+_longest_name = 200  # of a key that speaks of rotation
 _rotary_word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|mscale|alibi")
 
 
@@ -137,7 +138,7 @@ def _speaking(config: Json, read: AbstractSet[str], path: tuple[str, ...] = ()) 
         here = (*path, str(name))
         if ".".join(here) in read or (isinstance(value, Mapping) and is_other_part(str(name), value)):
             continue
-        if role := role_of(str(name)):
+        if role := role_of(str(name)[:_longest_name]):
             yield Key(here, value, role)
         elif isinstance(value, Mapping):
             yield from _speaking(value, read, here)

@@ -187,7 +187,7 @@ class _Keys:
         self.rope_type = self._given.get(name, "default")
         is_named = name in self._given
         if not is_known_type(self.rope_type):
-            found = f"is {self.rope_type!r}, which is not known"
+            found = f"is {shown(self.rope_type)}, which is not known"
             raise refused(ValueError, f'scaling["{name}"]', found, remedy=_type_hint(self.rope_type))
         known = (*_common_keys, *_known_keys[self.rope_type])
         for key, value in self._given.items():

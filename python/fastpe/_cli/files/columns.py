@@ -145,6 +145,8 @@ def _levels(kind: Any) -> int:
 
     levels = 0
     while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        if getattr(kind, "list_size", 1) == 0:  # pyarrow divides by it
+            return 0
         kind, levels = kind.value_type, levels + 1
     return levels if levels <= 2 and types.is_floating(kind) else 0
 

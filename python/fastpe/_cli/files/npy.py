@@ -50,7 +50,7 @@ def read_header(stream: IO[bytes], name: str) -> Header:
         extents = header.shape
         if len(extents) > 32 or any(isinstance(each, bool) or not 0 <= each <= sys.maxsize for each in extents):
             raise ValueError(f"its shape is {header.shape}")
-        if header.dtype.hasobject or header.byte_count != size - start.tell():
+        if header.dtype.hasobject or header.dtype.itemsize == 0 or header.byte_count != size - start.tell():
             raise ValueError(f"it has {size - start.tell()} bytes of {header.dtype}, and is of shape {header.shape}")
         stream.seek(start.tell())
     return header

@@ -26,6 +26,13 @@ _numcodecs = (
     *("astype", "bitround", "delta", "fixedscaleoffset", "quantize", "shuffle"),
     *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"),
 )
+# What the metadata of each format may say: a field that only another reader knows could say something else than was checked.
+_fields = {
+    2: "zarr_format shape chunks dtype compressor fill_value order filters dimension_separator",
+    3: "zarr_format node_type shape data_type chunk_grid chunk_key_encoding fill_value codecs attributes dimension_names "
+    "storage_transformers",
+}
+_most_inner_chunks = 10_000  # of a shard
 _codecs = {*_numcodecs, *(f"numcodecs.{name}" for name in _numcodecs), "bytes", "sharding_indexed", "transpose"}
 
 
@@ -43,13 +50,16 @@ def add(addition: Addition) -> int:
         raise CommandError(f"{root} is not an array behind no link, expected one; choose an array with one --key NAME")
     with reading(name, _what):
         text = {}
-        for file in files[:1] if files[0].name == "zarr.json" else files:
+        zarr_format = 3 if files[0].name == "zarr.json" else 2
+        for file in files[:1] if zarr_format == 3 else files:
             with open_regular(str(file)) as stream:
-                text[file.name] = stream.read(_largest_metadata_bytes)
+                text[file.name] = stream.read(_largest_metadata_bytes + 1)
+            if len(text[file.name]) > _largest_metadata_bytes:
+                raise ValueError(f"{file.name} has more than {_largest_metadata_bytes} bytes")
         metadata = json.loads(text[files[0].name])
         if "shape" not in metadata:
             raise CommandError(f"{name} is a group, expected an array; choose one of its arrays with --key NAME")
-        shape, unit, dtype = _checked(metadata, addition)
+        shape, unit, dtype = _checked(metadata, zarr_format, addition)
         unit_bytes, byte_count = math.prod(unit) * dtype.itemsize, math.prod(shape) * dtype.itemsize
         _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
         source = _opened(root, metadata)
@@ -106,15 +116,23 @@ def _require_plain_files(root: Path, largest: int) -> None:
                 )
 
 
-def _checked(metadata: dict[str, Any], addition: Addition) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
+def _checked(
+    metadata: dict[str, Any], zarr_format: int, addition: Addition
+) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
     """Shape, shape of chunks, and dtype. Codecs that run code are refused, and chunks of odd sizes or in odd places."""
-    _require_codecs([metadata.get(key) for key in ("compressor", "filters", "codecs")], addition.source)
-    found = np.dtype(str(metadata.get("dtype", metadata.get("data_type"))))
+    inner = _checked_codecs([metadata.get(key) for key in ("compressor", "filters", "codecs")], addition.source)
+    unknown = [*metadata.keys() - set(_fields[zarr_format].split())]
+    if unknown or metadata.get("zarr_format") != zarr_format or metadata.get("storage_transformers"):
+        raise ValueError(f"its metadata of format {zarr_format} have the fields {short(', '.join(sorted(metadata)))}")
+    found = np.dtype(str(metadata["dtype" if zarr_format == 2 else "data_type"]))
     dtype = addition.result_dtype(found)
     if dtype != found.newbyteorder("="):
         raise CommandError(f"--dtype is {dtype}, and {addition.source} has {found}, which is kept; leave --dtype out")
-    grid = metadata.get("chunk_grid") or {"name": "regular", "configuration": {"chunk_shape": metadata["chunks"]}}
-    keys = metadata.get("chunk_key_encoding") or {"separator": metadata.get("dimension_separator")}
+    if zarr_format == 2:
+        grid: Any = {"name": "regular", "configuration": {"chunk_shape": metadata["chunks"]}}
+        keys: Any = {"separator": metadata.get("dimension_separator")}
+    else:
+        grid, keys = metadata["chunk_grid"], metadata["chunk_key_encoding"]
     separators = {keys.get("separator"), (keys.get("configuration") or {}).get("separator")}
     # Some versions of zarr take any separator, which becomes a part of the names of files.
     if keys.get("name") not in (None, "default", "v2") or separators - {None, ".", "/"} or grid["name"] != "regular":
@@ -125,13 +143,15 @@ def _checked(metadata: dict[str, Any], addition: Addition) -> tuple[tuple[int, .
         or len(unit) > 32
         or any(type(each) is not int or not 0 <= each <= 2**53 for each in [*shape, *unit])
         or not 0 < math.prod(unit) * dtype.itemsize <= _largest_chunk_bytes
+        or math.prod(unit) > inner * _most_inner_chunks
     ):
         raise ValueError(f"its shape is {shape}, and that of its chunks {unit}")
     return tuple(shape), tuple(unit), dtype
 
 
-def _require_codecs(parts: list[Any], name: str) -> None:
-    """Look at all codecs, those in shards and in other codecs too."""
+def _checked_codecs(parts: list[Any], name: str) -> int:
+    """Look at all codecs, also those in shards and in other codecs; the elements of the smallest chunk of a shard."""
+    fewest = _largest_chunk_bytes
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
@@ -140,10 +160,12 @@ def _require_codecs(parts: list[Any], name: str) -> None:
             ):
                 raise ValueError("a codec has a dtype that is not of numbers")
             if not all(type(size) is int and size > 0 for size in part.get("chunk_shape", ())):
-                raise ValueError(f"its shards have chunks of shape {part['chunk_shape']}")
+                raise ValueError(f"its shards have chunks of shape {short(part['chunk_shape'])}")
+            fewest = min(fewest, math.prod(part.get("chunk_shape") or [fewest]))
             parts += [value for key, value in part.items() if key in ("id", "name") or not isinstance(value, str)]
         elif isinstance(part, list):
             parts += part
         elif isinstance(part, str) and part not in _codecs:
             found = f"{name} has the codec {short(part, 60)}, expected one that only decodes numbers, such as zstd"
             raise CommandError(f"{found}: others can run code that a chunk holds; write the array anew")
+    return fewest
