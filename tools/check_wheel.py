@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 
 ALLOWED = re.compile(
-    r"_fastpe_command/__init__\.py|fastpe/(\w+/)*\w+\.(py|pyi)|fastpe/py\.typed|fastpe/_rotary/models\.json|fastpe/_core\.[\w.-]+\.(so|pyd)"
+    r"_fastpe_command/__init__\.py|fastpe/(\w+/)*\w+\.(py|pyi)|fastpe/py\.typed|fastpe/_rotary/(keys|models)\.json|fastpe/_core\.[\w.-]+\.(so|pyd)"
     r"|fastpe-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|DELVEWHEEL|entry_points\.txt|sboms/[\w.-]+\.json)"
     r"|fastpe-[^/]+\.dist-info/licenses/(LICENSE|csrc/licenses/[\w.-]+\.txt)|(fastpe\.libs|fastpe/\.dylibs)/.*"
 )
@@ -84,7 +84,7 @@ def complaints_about(path: str) -> list[str]:
     ]
     if not any(re.match(r"fastpe/_core\.", name) for name in names):
         complaints.append("there is no compiled core")
-    if "fastpe/_rotary/models.json" not in names:
+    if not {"fastpe/_rotary/keys.json", "fastpe/_rotary/models.json"} <= {*names}:
         complaints.append("there is no table of model types")
     if "-linux_" in path:
         complaints.append("it fits this machine only; repair it with auditwheel")
