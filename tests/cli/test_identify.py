@@ -78,8 +78,7 @@ def test_identify_readsfile_of_arrays(suffix: str, capsys: Capture) -> None:
 
 
 def test_identify_reads_what_other_libraries_wrote(capsys: Capture) -> None:
-    from safetensors.numpy import save_file
-
+    save_file = pytest.importorskip("safetensors.numpy").save_file
     table = fastpe.encode(100, 64, convention="concat")
     save_file({"pe": table, "scalar": np.array(1.0)}, Path("x.safetensors"), metadata={"format": "np"})
     assert main(["identify", str(Path("x.safetensors")), "--key", "pe"]) == 0
