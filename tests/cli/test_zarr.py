@@ -388,6 +388,19 @@ def test_fields_of_another_format_are_refused(name: str, metadata: dict[str, Any
     refused("add x.zarr -o out/y.zarr", capsys, "x.zarr")
 
 
+@formats
+def test_a_long_dtype_is_refused(zarr_format: int, capsys: Capture) -> None:
+    write_array(zarr_format, **{"dtype" if zarr_format == 2 else "data_type": "f4," * 10**6})
+    refused("add x.zarr -o y.zarr", capsys, "x.zarr")
+
+
+def test_room_is_asked_for_whole_chunks(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    usage = shutil.disk_usage(".")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10**6))
+    write_store({".zarray": float_array(2, shape=[8, 4], chunks=[1, 2**18])}, chunk=None)
+    refused("add x.zarr -o y.zarr", capsys)
+
+
 def test_large_attributes_are_not_cut(capsys: Capture) -> None:
     write_store({".zarray": float_array(2), ".zattrs": {"a": "x" * 2**24}}, chunk=None)
     refused("add x.zarr -o y.zarr", capsys, "x.zarr")

@@ -136,3 +136,6 @@ def test_long_texts_are_shown_in_part() -> None:
             fastpe.RotaryEmbedding.from_config(config)
         assert len(str(caught.value)) < 5000
     fastpe.RotaryEmbedding.from_config({"model_type": "llama", "head_dim": 8, "rope_theta": 1e4, "rope" * 10**5: None})
+    fastpe.RotaryEmbedding.from_config(
+        {"model_type": "llama", "head_dim": 8, "rope_theta": 1e4, "lora" * 10**5 + "\n": {}}
+    )

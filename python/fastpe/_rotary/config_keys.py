@@ -136,10 +136,12 @@ def _speaking(config: Json, read: AbstractSet[str], path: tuple[str, ...] = ()) 
     """The keys of `config`, and of the mappings in it that are not other parts, that are not read."""
     for name, value in config.items():
         here = (*path, str(name))
-        if ".".join(here) in read or (isinstance(value, Mapping) and is_other_part(str(name), value)):
+        if ".".join(here) in read:
             continue
         if role := role_of(str(name)[:_longest_name]):
             yield Key(here, value, role)
+        elif isinstance(value, Mapping) and is_other_part(str(name)[:_longest_name], value):
+            continue
         elif isinstance(value, Mapping):
             yield from _speaking(value, read, here)
 

@@ -495,5 +495,5 @@ def _key_hint(key: Any, value: Any, rope_type: str) -> str:
 def _close(word: Any, known: tuple[str, ...]) -> str:
     import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
-    close = difflib.get_close_matches(str(word).lower(), known, n=1)
+    close = difflib.get_close_matches(shown(word).lower(), known, n=1)
     return f'did you mean "{close[0]}"?' if close else ""

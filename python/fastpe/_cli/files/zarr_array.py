@@ -32,7 +32,8 @@ _fields = {
     3: "zarr_format node_type shape data_type chunk_grid chunk_key_encoding fill_value codecs attributes dimension_names "
     "storage_transformers",
 }
-_most_inner_chunks = 10_000  # of a shard
+_most_chunks = 10_000  # that are read at once, and that one shard has
+_file_bytes = 4096  # what a file takes beyond its contents
 _codecs = {*_numcodecs, *(f"numcodecs.{name}" for name in _numcodecs), "bytes", "sharding_indexed", "transpose"}
 
 
@@ -59,17 +60,19 @@ def add(addition: Addition) -> int:
         metadata = json.loads(text[files[0].name])
         if "shape" not in metadata:
             raise CommandError(f"{name} is a group, expected an array; choose one of its arrays with --key NAME")
-        shape, unit, dtype = _checked(metadata, zarr_format, addition)
+        shape, unit, dtype, inner_chunks = _checked(metadata, zarr_format, addition)
         unit_bytes, byte_count = math.prod(unit) * dtype.itemsize, math.prod(shape) * dtype.itemsize
         _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
         source = _opened(root, metadata)
     add_to = addition.adder(shape, dtype)
     grid = tuple(-(-extent // size) for extent, size in zip(shape, unit, strict=True))
-    with new_directory(output, byte_count) as directory, progress(byte_count, quiet=addition.quiet) as advance:
+    room = math.prod(grid) * (unit_bytes + _file_bytes)
+    at_once = max(1, min(arrays.block_bytes // unit_bytes, _most_chunks // inner_chunks))
+    with new_directory(output, room) as directory, progress(byte_count, quiet=addition.quiet) as advance:
         for file_name, content in text.items():
             (directory / file_name).write_bytes(content)
         target = _opened(directory, metadata)
-        for block in arrays.blocks(grid, max(1, arrays.block_bytes // unit_bytes)):
+        for block in arrays.blocks(grid, at_once):
             sides = zip(block, unit, shape, strict=True)
             ranges = tuple((start * size, min(stop * size, extent)) for (start, stop), size, extent in sides)
             place = tuple(slice(*span) for span in ranges)
@@ -118,13 +121,13 @@ def _require_plain_files(root: Path, largest: int) -> None:
 
 def _checked(
     metadata: dict[str, Any], zarr_format: int, addition: Addition
-) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
-    """Shape, shape of chunks, and dtype. Codecs that run code are refused, and chunks of odd sizes or in odd places."""
+) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], int]:
+    """Shape, shape of chunks, dtype, chunks in a shard. Refuses codecs that run code, and chunks of odd sizes or places."""
     inner = _checked_codecs([metadata.get(key) for key in ("compressor", "filters", "codecs")], addition.source)
     unknown = [*metadata.keys() - set(_fields[zarr_format].split())]
     if unknown or metadata.get("zarr_format") != zarr_format or metadata.get("storage_transformers"):
         raise ValueError(f"its metadata of format {zarr_format} have the fields {short(', '.join(sorted(metadata)))}")
-    found = np.dtype(str(metadata["dtype" if zarr_format == 2 else "data_type"]))
+    found = _dtype(metadata["dtype" if zarr_format == 2 else "data_type"])
     dtype = addition.result_dtype(found)
     if dtype != found.newbyteorder("="):
         raise CommandError(f"--dtype is {dtype}, and {addition.source} has {found}, which is kept; leave --dtype out")
@@ -143,10 +146,17 @@ def _checked(
         or len(unit) > 32
         or any(type(each) is not int or not 0 <= each <= 2**53 for each in [*shape, *unit])
         or not 0 < math.prod(unit) * dtype.itemsize <= _largest_chunk_bytes
-        or math.prod(unit) > inner * _most_inner_chunks
+        or math.prod(unit) > inner * _most_chunks
     ):
         raise ValueError(f"its shape is {shape}, and that of its chunks {unit}")
-    return tuple(shape), tuple(unit), dtype
+    return tuple(shape), tuple(unit), dtype, max(1, math.prod(unit) // inner)
+
+
+def _dtype(text: Any) -> np.dtype[Any]:
+    """A dtype by its name: NumPy takes long lists of them, and long for them."""
+    if len(str(text)) > 100:
+        raise ValueError(f"its dtype is {short(text, 60)}")
+    return np.dtype(str(text))
 
 
 def _checked_codecs(parts: list[Any], name: str) -> int:
@@ -156,7 +166,7 @@ def _checked_codecs(parts: list[Any], name: str) -> int:
         part = parts.pop()
         if isinstance(part, dict):
             if any(
-                np.dtype(value).kind not in "iufb" for key, value in part.items() if key.endswith(("dtype", "astype"))
+                _dtype(value).kind not in "iufb" for key, value in part.items() if key.endswith(("dtype", "astype"))
             ):
                 raise ValueError("a codec has a dtype that is not of numbers")
             if not all(type(size) is int and size > 0 for size in part.get("chunk_shape", ())):
