@@ -34,7 +34,7 @@ class Made {
 // What nearly every call passes, told in no time.
 inline bool is_ndarray(PyObject* object) { return Py_TYPE(object) == ndarray_type; }
 
-// By its type alone: its __class__ may be Python code.
+// By its type only: its __class__ may be Python code.
 bool is_numpy_scalar(PyObject* object);
 bool is_numpy_bool(PyObject* object);
 

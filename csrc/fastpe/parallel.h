@@ -55,7 +55,8 @@ int threads_for(std::int64_t bytes, int max_threads);
 
 // Does body(context, begin, end, thread) over [0, count) in steps of at most `step`, with 0 <= thread < threads and one
 // step at a time for each thread; returns false if interrupted. There are as many contiguous shares as `threads` says,
-// done by at most as many threads as there are processors; those who have done theirs help the others. Neither throws.
+// done by at most as many threads as there are processors; those who have done theirs help the others. It throws
+// nothing, and bodies must not throw.
 bool parallel_for(std::int64_t count, std::int64_t step, int threads, Interruption* interruption,
                   void (*body)(void* context, std::int64_t begin, std::int64_t end, int thread), void* context);
 

@@ -250,7 +250,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
             raise refused(
                 ValueError,
                 "d_model",
-                f"is {self.d_model}: the last sine has no cosine, so its shift is no function of pe alone",
+                f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe",
                 "",
                 "use an even width, or encode the positions",
             )
