@@ -11,7 +11,6 @@
 #include "call.h"
 #include "fastpe/checks/rotation.h"
 #include "fastpe/operations/write.h"
-#include "fastpe/operations/write_tables.h"
 #include "fastpe/rotary_embedding.h"
 #include "fastpe/sources/rotary_tables.h"
 #include "fastpe/sources/sinusoid/angles.h"
@@ -171,7 +170,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   if (form.is_angles) {
     finish(call, AngleRows(self.core, self.axes), Write(written[0], given[0] == nullptr));
   } else {
-    const WriteTables write(written, form.table, self.pairs, given[0] == nullptr);
+    const Write write(written, form.table, self.pairs, given[0] == nullptr);
     self.with_rows(self.factor, [&](const Source& source) { finish(call, source, write); });
   }
   if (form.arrays() == 1) return out[0].returned(a.out);

@@ -12,7 +12,6 @@
 #include "call.h"
 #include "fastpe/checks/rotation.h"
 #include "fastpe/operations/write.h"
-#include "fastpe/operations/write_tables.h"
 #include "fastpe/rotary_embedding.h"
 #include "fastpe/sources/sinusoid/angles.h"
 #include "fastpe/sources/sinusoid/rotary_frequencies.h"
@@ -244,7 +243,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
       if (dtype != row_dtype(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
       run_call(AngleRows(self.core, self.axes), Write(written[0], false), placement, threads);
     } else {
-      const WriteTables write(written, table_form, self.pairs, false);
+      const Write write(written, table_form, self.pairs, false);
       self.with_rows(self.factor, [&](const Source& source) { run_call(source, write, placement, threads); });
     }
   });

@@ -16,7 +16,7 @@
 #include "fastpe/kernels/kernels.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/rotate.h"
-#include "fastpe/operations/write_tables.h"
+#include "fastpe/operations/write.h"
 
 namespace fastpe::testing {
 Stores stores;
@@ -163,8 +163,8 @@ void every_call(std::int64_t lanes) {
     const RotatedArray rotated[] = {{read_only(from), to}, {read_only(to), to}};
     check_fences(Rotate({&rotated[0], 1}, 1, all), false, rotary_encoder);
     check_fences(Rotate({&rotated[1], 1}, 1, all), false, rotary_encoder);
-    check_fences(WriteTables({to, sines}, TableForm::cos_sin, columns / 2, false), true, rotary_encoder);
-    check_fences(WriteTables({to, sines}, TableForm::cos_sin, columns / 2, true), false, rotary_encoder);
+    check_fences(Write({to, sines}, TableForm::cos_sin, columns / 2, false), true, rotary_encoder);
+    check_fences(Write({to, sines}, TableForm::cos_sin, columns / 2, true), false, rotary_encoder);
   }
 }
 

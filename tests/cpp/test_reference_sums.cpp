@@ -16,7 +16,7 @@
 #include "fastpe/dispatch.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/rotate.h"
-#include "fastpe/operations/write_tables.h"
+#include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/angles.h"
 #include "sha256.h"
 
@@ -79,7 +79,7 @@ void write_tables(const testing::KeepingEncoder& encoder, const std::string& for
   const std::int64_t columns = columns_per_pair(found) * pairs;
   const Rows first = testing::rows_view(all.data, all.dtype, all.seq_len, columns);
   const Rows second = testing::rows_view(all.data + first.bytes(), all.dtype, all.seq_len, columns);
-  testing::run_at(encoder, WriteTables({first, second}, found, pairs, false), positions, threads);
+  testing::run_at(encoder, Write({first, second}, found, pairs, false), positions, threads);
 }
 
 std::string sum_of(const Line& line, int threads) {

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "operation.h"
 
-#include "copy.h"
+#include <algorithm>
+#include <cstdlib>
 
 namespace fastpe {
+
+std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, std::int64_t element_bytes) {
+  constexpr std::int64_t span_bytes = 8 * 1024 * 1024;
+  constexpr std::int64_t least_columns = 2048;
+  const std::int64_t stride = std::abs(stride_bytes);
+  if (stride == element_bytes || columns <= least_columns) return columns;
+  return std::min(columns, std::max(span_bytes / std::max<std::int64_t>(stride, 1), least_columns));
+}
 
 OperationShape shape_of_writing(const Rows& out, std::int64_t rows) {
   OperationShape shape;

@@ -31,6 +31,10 @@ struct OperationShape {
   std::int64_t items() const { return rows * items_per_row; }
 };
 
+// Rows of elements that lie far apart are done in parts of this many columns: a part's cache lines serve the next rows
+// too, and a call can be interrupted between two parts.
+std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, std::int64_t element_bytes);
+
 // The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
 OperationShape shape_of_writing(const Rows& out, std::int64_t rows);
 

@@ -1,50 +1,111 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "write.h"
 
+#include <algorithm>
+
 #include "copy.h"
 
 namespace fastpe {
-namespace {
 
-OperationShape shape_of(const Rows& out, bool is_new) {
-  // Each item is its own row of arguments: to copy rows that are only written takes as long as to make them again.
-  OperationShape shape = shape_of_writing(out, out.item_count);
-  shape.tile_dtype = out.dtype;
-  shape.may_be_non_temporal = !is_new;
-  shape.targets = shape.has_contiguous_rows ? 1 : 0;
-  return shape;
+// Each item is its own row of arguments: to copy rows that are only written takes as long as to make them again.
+Write::Write(const Rows& out, bool is_new) : Operation(shape_of_writing(out, out.item_count)), out_{out, {}} {
+  add_part(0, 0, out.columns, 0, 1);
+  finish_shape(out.columns, is_new);
 }
 
-}  // namespace
+Write::Write(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs, bool is_new)
+    : Operation(shape_of_writing(out[0], out[0].item_count)), out_(out) {
+  const std::int64_t cosines = 0, sines = pairs;
+  switch (form) {
+    case TableForm::halves:
+      add_part(0, cosines, pairs, 0, 1);
+      add_part(1, sines, pairs, 0, 1);
+      break;
+    case TableForm::tile:
+    case TableForm::repeat:
+      for (const int copy : {0, 1}) {
+        const bool is_tile = form == TableForm::tile;
+        const std::int64_t to = is_tile ? copy * pairs : copy, step = is_tile ? 1 : 2;
+        add_part(0, cosines, pairs, to, step);
+        add_part(1, sines, pairs, to, step);
+      }
+      break;
+    case TableForm::cos_sin: add_part(0, cosines, 2 * pairs, 0, 1); break;
+    case TableForm::sin_cos:
+      add_part(0, sines, pairs, 0, 1);
+      add_part(0, cosines, pairs, pairs, 1);
+      break;
+    case TableForm::pairs:
+      add_part(0, cosines, pairs, 0, 2);
+      add_part(0, sines, pairs, 1, 2);
+      break;
+  }
+  shape_.columns_at_once = 2 * pairs;
+  finish_shape(2 * pairs, is_new);
+}
 
-Write::Write(const Rows& out, bool is_new) : Operation(shape_of(out, is_new)), out_(out) {}
+void Write::add_part(int array, std::int64_t from, std::int64_t count, std::int64_t to, std::int64_t step) {
+  parts_[part_count_++] = {array, from, count, to, step};
+}
+
+void Write::finish_shape(std::int64_t columns, bool is_new) {
+  shape_.columns = columns;
+  shape_.tile_dtype = shape_.dtype;
+  shape_.may_be_non_temporal = !is_new;
+  bool is_made_in_place = true;
+  std::int64_t written = 0;
+  shape_.bytes_written = out_[0].bytes() + out_[1].bytes();
+  for (const Part& part : parts()) {
+    written += part.count;
+    shape_.has_contiguous_rows = shape_.has_contiguous_rows && out_of(part).has_contiguous_rows();
+    is_made_in_place = is_made_in_place && part.step == 1;
+  }
+  // A column that stands in several places is made once and copied.
+  if (is_made_in_place && written == columns && shape_.has_contiguous_rows) {
+    shape_.targets = static_cast<int>(part_count_);
+  }
+}
+
+Write::Part Write::part_within(const Part& part, const Columns& columns) {
+  const std::int64_t from = std::max(part.from, columns.first);
+  const std::int64_t end = std::min(part.from + part.count, columns.first + columns.count);
+  return {part.array, from, std::max<std::int64_t>(end - from, 0), part.to + (from - part.from) * part.step, part.step};
+}
 
 void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& /*workspace*/) const {
-  const std::int64_t bytes = element_bytes(out_.dtype), row_bytes = tile.columns.count * bytes;
-  const bool has_gaps =
-      out_.column_stride_bytes != bytes || out_.seq_stride_bytes != row_bytes || tile.row_stride_bytes != row_bytes;
-  for (std::int64_t item = items.begin; item < items.end; ++item) {
-    if (!has_gaps) {
-      copy_row(out_.row(item, tile.l), bytes, tile.data, bytes, tile.count * tile.columns.count, bytes);
-      continue;
-    }
-    for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-      copy_row(out_.row(item, l, tile.columns.first), out_.column_stride_bytes, tile.row(l), bytes, tile.columns.count,
-               bytes);
+  const std::int64_t bytes = element_bytes(shape_.dtype);
+  for (const Part& whole_part : parts()) {
+    const Part part = part_within(whole_part, tile.columns);
+    const Rows& out = out_of(part);
+    const char* const from = tile.data + (part.from - tile.columns.first) * bytes;
+    const std::int64_t row_bytes = part.count * bytes, to_stride_bytes = part.step * out.column_stride_bytes;
+    const bool has_gaps =
+        to_stride_bytes != bytes || out.seq_stride_bytes != row_bytes || tile.row_stride_bytes != row_bytes;
+    const std::int64_t rows_at_once = has_gaps ? 1 : tile.count;
+    for (std::int64_t item = items.begin; item < items.end; ++item) {
+      for (std::int64_t row = 0; row < tile.count; row += rows_at_once) {
+        copy_row(out.row(item, tile.l + row, part.to), to_stride_bytes, from + row * tile.row_stride_bytes, bytes,
+                 rows_at_once * part.count, bytes);
+      }
     }
   }
 }
 
-Target Write::target(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
-  return {out_.dtype, columns, out_.row(item, l, columns.first), out_.seq_stride_bytes};
+Target Write::target(int number, std::int64_t item, std::int64_t l, Columns columns) const {
+  const Part part = part_within(parts_[static_cast<std::size_t>(number)], columns);
+  const Rows& out = out_of(part);
+  return {shape_.dtype, {part.from, part.count}, out.row(item, l, part.to), out.seq_stride_bytes};
 }
 
 void Write::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
-  const std::int64_t bytes = element_bytes(out_.dtype);
-  for (std::int64_t i = 0; i < count; ++i) {
-    char* const row = out_.row(item, l + i);
-    for (std::int64_t column = columns.first; column < columns.first + columns.count; ++column) {
-      std::memset(row + column * out_.column_stride_bytes, 0, static_cast<std::size_t>(bytes));
+  const std::int64_t bytes = element_bytes(shape_.dtype);
+  for (const Part& whole_part : parts()) {
+    const Part part = part_within(whole_part, columns);
+    const Rows& out = out_of(part);
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t column = 0; column < part.count; ++column) {
+        std::memset(out.row(item, l + i, part.to + column * part.step), 0, static_cast<std::size_t>(bytes));
+      }
     }
   }
 }
