@@ -148,14 +148,14 @@ void load_numpy() {
 bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, scalar_type) != 0; }
 bool is_numpy_bool(PyObject* object) { return Py_TYPE(object) == bool_type; }
 
-PyObject* array_behind(PyObject* object, const char* name, Made& made) {
+PyObject* array_behind(PyObject* object, const char* name, Owned& owned) {
   if (is_array(object)) {
     if (!is_masked_array(object)) return object;
     refuse_type(name, {"is a masked array"}, {"a plain numpy.ndarray"},
                 {"pass ", name, ".data, and the rows to leave alone as mask="});
   }
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) {
-    return made.keep(converted(object));
+    return owned.add(converted(object));
   }
   refuse_type(
       name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"a numpy.ndarray"},
@@ -163,12 +163,12 @@ PyObject* array_behind(PyObject* object, const char* name, Made& made) {
        has_attribute(object, "numpy") ? joined({name, ".numpy()"}) : joined({"np.asarray(", name, ", np.float32)"})});
 }
 
-PyObject* array_from(PyObject* object, const char* name, Made& made) {
-  if (is_array(object)) return array_of(object, name, made);
+PyObject* array_to_read(PyObject* object, const char* name, Owned& owned) {
+  if (is_array(object)) return array_to_write(object, name, owned);
   const bool has_only_dlpack = has_attribute(object, "__dlpack__") && PyObject_CheckBuffer(object) == 0 &&
                                !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
   try {
-    PyObject* const array = made.keep(has_only_dlpack ? array_by_dlpack(object, name) : converted(object));
+    PyObject* const array = owned.add(has_only_dlpack ? array_by_dlpack(object, name) : converted(object));
     if (axes_of(array) > 0 || facts_of(borrowed_dtype(array)).kind != 'O') return array;
   } catch (const PythonError&) {
     explain_conversion(object, name);
@@ -177,14 +177,14 @@ PyObject* array_from(PyObject* object, const char* name, Made& made) {
   refuse_type(name, {"is a ", type_name(object)}, {"an array, or what np.asarray makes an array of numbers"});
 }
 
-PyObject* mask_from(PyObject* object, const char* name, Made& made) {
-  PyObject* array = array_from(object, name, made);
+PyObject* mask_from(PyObject* object, const char* name, Owned& owned) {
+  PyObject* array = array_to_read(object, name, owned);
   const char kind = facts_of(borrowed_dtype(array)).kind;
   if (kind != 'i' && kind != 'u') return array;
-  array = numbers_from(array, name, Numbers::integers, made, Order::contiguous);
+  array = numbers_from(array, name, Numbers::integers, owned, Order::contiguous);
   const ArrayView view = view_of(array, name);
   const std::int64_t bytes = element_bytes(view.element);
-  const NumbersView numbers{view.data, number_type_of(view, Numbers::integers), 0, bytes};
+  const NumbersView numbers{view.data, view.element, 0, bytes};
   std::int64_t count = 1;
   for (int axis = 0; axis < view.axes; ++axis) count *= view.shape[axis];
   for (std::int64_t i = 0; i < count; ++i) {
@@ -193,27 +193,27 @@ PyObject* mask_from(PyObject* object, const char* name, Made& made) {
                    {"pass a condition, such as ", name, " != 0"});
     }
   }
-  return made.keep(cast(array, Element::boolean));
+  return owned.add(cast(array, Element::boolean));
 }
 
-PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Made& made, Order order) {
-  PyObject* array = array_from(object, name, made);
+PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owned& owned, Order order) {
+  PyObject* array = array_to_read(object, name, owned);
   const auto is_empty = [&] {
     const ssize_t* const shape = parts_of(array).dimensions;
     return std::find(shape, shape + axes_of(array), 0) != shape + axes_of(array);
   };
   if (numbers == Numbers::integers && !is_array(object) && is_empty()) {  // of an empty list, for example
-    array = made.keep(cast(array, Element::int64));
+    array = owned.add(cast(array, Element::int64));
   }
   const char kind = facts_of(borrowed_dtype(array)).kind;
   if (kind == 'O') refuse_long_integers(array, name);
   if ((kind == 'i' || kind == 'u' || kind == 'f') && !has_native_order(borrowed_dtype(array))) {
     Object native = checked(api.PyArray_DescrFromType_(facts_of(borrowed_dtype(array)).type_num));
-    array = made.keep(converted(array, 0, std::move(native)));
+    array = owned.add(converted(array, 0, std::move(native)));
   }
   const bool is_contiguous = axes_of(array) <= 1 || (parts_of(array).flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0;
   if (order == Order::any || is_contiguous) return array;
-  return made.keep(converted(array, Numpy::NPY_ARRAY_C_CONTIGUOUS_));
+  return owned.add(converted(array, Numpy::NPY_ARRAY_C_CONTIGUOUS_));
 }
 
 Object dtype_argument(PyObject* object) {

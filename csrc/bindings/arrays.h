@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fastpe/checks/array_view.h"
-#include "fastpe/checks/rows.h"
+#include "fastpe/checks/placement.h"
 #include "interpreter.h"
 
 namespace fastpe::bindings {
@@ -18,9 +18,9 @@ void load_numpy();
 extern PyTypeObject* ndarray_type;
 
 // Objects that a call made, and owns until it ends.
-class Made {
+class Owned {
  public:
-  PyObject* keep(Object object) {
+  PyObject* add(Object object) {
     objects_.push_back(std::move(object));
     return objects_.back().get();
   }
@@ -29,9 +29,9 @@ class Made {
   std::vector<Object> objects_;
 };
 
-// ---- Phase 1: these may run Python code. The arrays that they return belong to the caller or to `made`.
+// ---- Phase 1: these may run Python code. The arrays that they return belong to the caller or to `owned`.
 
-// What nearly every call passes, told in no time.
+// What nearly every call passes.
 inline bool is_ndarray(PyObject* object) { return Py_TYPE(object) == ndarray_type; }
 
 // By its type only: its __class__ may be Python code.
@@ -40,27 +40,27 @@ bool is_numpy_bool(PyObject* object);
 
 // The array behind an object that may be written to, never a copy: an ndarray, or anything with the buffer protocol or
 // __array_interface__.
-PyObject* array_behind(PyObject* object, const char* name, Made& made);
-inline PyObject* array_of(PyObject* object, const char* name, Made& made) {
-  return is_ndarray(object) ? object : array_behind(object, name, made);
+PyObject* array_behind(PyObject* object, const char* name, Owned& owned);
+inline PyObject* array_to_write(PyObject* object, const char* name, Owned& owned) {
+  return is_ndarray(object) ? object : array_behind(object, name, owned);
 }
 
 // The same for what is only read, which may be a new array: of whatever numpy.asarray takes, or of an object that has
 // only DLPack.
-PyObject* array_from(PyObject* object, const char* name, Made& made);
+PyObject* array_to_read(PyObject* object, const char* name, Owned& owned);
 
 // The same for a mask: integers 0 and 1, as tokenizers have them, become bool.
-PyObject* mask_from(PyObject* object, const char* name, Made& made);
+PyObject* mask_from(PyObject* object, const char* name, Owned& owned);
 
 // An array of numbers, from any array-like: such inputs are only read, so a conversion changes nothing for the caller.
 // Of native byte order and, if asked for, contiguous where it has several axes.
 enum class Order { any, contiguous };
-PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Made& made, Order order = Order::any);
+PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owned& owned, Order order = Order::any);
 
 // An argument `dtype`; a TypeError for those that fastpe does not write.
 Object dtype_argument(PyObject* object);
 
-// ---- Phase 2: these run none, but for the words of an error
+// ---- Phase 2: these run no Python code, except for the text of an error
 
 // A TypeError for a dtype that no argument has.
 ArrayView view_of(PyObject* array, const char* name);

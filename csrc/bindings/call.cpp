@@ -10,40 +10,61 @@ constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 
 }  // namespace
 
-RowInputs::RowInputs(const GivenRows& rows, Made& made) {
-  if (is_given(rows.cu_seqlens)) {
-    refuse_together(rows.cu_seqlens, "cu_seqlens", rows.positions, "positions");
-    refuse_together(rows.cu_seqlens, "cu_seqlens", rows.mask, "mask");
-    refuse_together(rows.cu_seqlens, "cu_seqlens", rows.lengths, "lengths");
-    cu_seqlens = numbers_from(rows.cu_seqlens, "cu_seqlens", Numbers::integers, made);
+PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned) {
+  if (is_given(objects.cu_seqlens)) {
+    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.positions, "positions");
+    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.mask, "mask");
+    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.lengths, "lengths");
+    cu_seqlens = numbers_from(objects.cu_seqlens, "cu_seqlens", Numbers::integers, owned);
   }
-  if (is_given(rows.offset)) {
-    refuse_together(rows.positions, "positions", rows.offset, "offset");
-    offset = position_argument(rows.offset, "offset");
+  if (is_given(objects.offset)) {
+    refuse_together(objects.positions, "positions", objects.offset, "offset");
+    offset = position_argument(objects.offset, "offset");
     if (!offset) {
-      if (PyFloat_Check(rows.offset) || PyBool_Check(rows.offset)) {
-        refuse_type("offset", {"is ", repr_of(rows.offset)}, {"an int or an int array"},
+      if (PyFloat_Check(objects.offset) || PyBool_Check(objects.offset)) {
+        refuse_type("offset", {"is ", repr_of(objects.offset)}, {"an int or an int array"},
                     {"pass fractional positions as positions="});
       }
-      offsets = numbers_from(rows.offset, "offset", Numbers::integers, made);
+      offsets = numbers_from(objects.offset, "offset", Numbers::integers, owned);
     }
   }
-  if (is_given(rows.positions)) {
-    positions = numbers_from(rows.positions, "positions", Numbers::integers_or_floats, made);
+  if (is_given(objects.positions)) {
+    positions = numbers_from(objects.positions, "positions", Numbers::integers_or_floats, owned);
   }
-  refuse_together(rows.mask, "mask", rows.lengths, "lengths");
-  if (is_given(rows.mask)) mask = mask_from(rows.mask, "mask", made);
-  if (is_given(rows.lengths)) lengths = numbers_from(rows.lengths, "lengths", Numbers::integers, made);
+  refuse_together(objects.mask, "mask", objects.lengths, "lengths");
+  if (is_given(objects.mask)) mask = mask_from(objects.mask, "mask", owned);
+  if (is_given(objects.lengths)) lengths = numbers_from(objects.lengths, "lengths", Numbers::integers, owned);
 }
 
-RowArguments RowInputs::views() const {
-  RowArguments views;
+PlacementArguments PlacementArrays::views() const {
+  PlacementArguments views;
   views.offset = offset;
   if (offsets != nullptr) views.offsets = view_of(offsets, "offset");
   if (positions != nullptr) views.positions = view_of(positions, "positions");
   if (mask != nullptr) views.mask = view_of(mask, "mask");
   if (lengths != nullptr) views.lengths = view_of(lengths, "lengths");
   if (cu_seqlens != nullptr) views.cu_seqlens = view_of(cu_seqlens, "cu_seqlens");
+  return views;
+}
+
+WrittenPositions::WrittenPositions(PyObject* positions, PyObject* offset, Owned& owned)
+    : count_(position_count(positions)) {
+  if (count_) return;
+  refuse_together(positions, "positions", offset, "offset");
+  array_ = numbers_from(positions, "positions", Numbers::integers_or_floats, owned, Order::contiguous);
+}
+
+WrittenPositions::Views WrittenPositions::views(const PlacementArguments& given, std::int64_t first,
+                                                int coordinate_count) const {
+  Views views;
+  views.positions = view_if_given(array_, "positions");
+  views.shape = count_ ? counted_shape(given, *count_) : Shape(views.positions);
+  if (!count_ && coordinate_count > 0 && views.shape.axes() > 0) views.shape.drop_last_axis();
+  const Shape& shape = views.shape;
+  const bool has_batch = shape.axes() > 1;
+  const Extent extent{has_batch ? *shape.begin() : 1, shape.axes() > 0 ? shape.end()[-1] : 1, has_batch};
+  views.placement =
+      count_ ? placement_of(given, extent, first) : placement_at(views.positions, given, extent, coordinate_count);
   return views;
 }
 
@@ -65,16 +86,15 @@ Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* 
   return {Object::shared(given), view};
 }
 
-void finish(const PendingCall& pending, const Source& source, const Operation& operation) {
-  const Call call{source, operation, pending.rows.positions, pending.rows.validity, pending.max_threads};
-  const OperationShape& shape = operation.shape();
+void run_call(const Call& call) {
+  const OperationShape& shape = call.operation.shape();
   const bool is_small = shape.bytes_written < bytes_worth_releasing_the_gil;
   // A small call may have to make the encoder's tables. It is interruptible then, but keeps the interpreter's lock, so
   // that not every thread makes them.
-  if (is_small && source.is_prepared(shape.tile_dtype)) return run(call, nullptr);
+  if (is_small && call.source.is_prepared(shape.tile_dtype)) return run(call, nullptr);
   // The arrays are alive meanwhile: the caller and the call hold them.
   run_interruptibly(!is_small,
-                    pending.is_in_place
+                    shape.is_in_place
                         ? "interrupted: each array that was given to be changed may be partly changed; restore it from "
                           "a copy: a second call would change that part again"
                         : "interrupted: the output array was partly written; compute it again before using it",

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "arrays.h"
-#include "fastpe/call/run.h"
-#include "fastpe/checks/rows.h"
+#include "fastpe/call/call.h"
+#include "fastpe/checks/placement.h"
 #include "fastpe/sources/sinusoid/row_cache.h"
 #include "interpreter.h"
 #include "scalars.h"
@@ -24,8 +24,8 @@ namespace fastpe::bindings {
 // ---- Phase 1
 
 // Which rows there are and where, of every method that takes an array of them.
-#define FASTPE_ROWS "offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None"
-struct GivenRows {
+#define FASTPE_PLACEMENT "offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None"
+struct PlacementObjects {
   PyObject *offset = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
 };
 
@@ -33,23 +33,36 @@ inline void refuse_together(PyObject* a, const char* a_name, PyObject* b, const 
   if (is_given(a) && is_given(b)) refuse_both(a_name, b_name);
 }
 
-struct RowInputs {
-  RowInputs(const GivenRows& rows, Made& made);
+struct PlacementArrays {
+  PlacementArrays(const PlacementObjects& objects, Owned& owned);
   // Phase 2
-  RowArguments views() const;
+  PlacementArguments views() const;
 
   std::optional<std::int64_t> offset;
   PyObject *offsets = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
 };
 
-// ---- Phase 2
+// Of calls that only write rows: how many positions, or an array of them of any shape.
+class WrittenPositions {
+ public:
+  WrittenPositions(PyObject* positions, PyObject* offset, Owned& owned);
 
-// What a call is made of besides its source and its operation.
-struct PendingCall {
-  Placement rows;
-  int max_threads = 1;
-  bool is_in_place = false;  // The output holds the input, which a second call would change once more.
+  // Phase 2
+  struct Views {
+    ArrayView positions;
+    Shape shape;  // of the result, without its columns
+    Placement placement;
+  };
+  Views views(const PlacementArguments& given, std::int64_t first, int coordinate_count) const;
+
+  bool is_count() const { return count_.has_value(); }
+
+ private:
+  std::optional<std::int64_t> count_;
+  PyObject* array_ = nullptr;
 };
+
+// ---- Phase 2
 
 struct Output {
   Object array;
@@ -63,8 +76,8 @@ Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* 
 
 // ---- The run
 
-// Runs the call; a signal's exception where it was interrupted.
-void finish(const PendingCall& call, const Source& source, const Operation& operation);
+// A signal's exception where it was interrupted.
+void run_call(const Call& call);
 
 // Asks Python for signals. The exception of one that came stays set in this thread, and is raised when it is over.
 class SignalCheck final : public Interruption {
@@ -93,7 +106,7 @@ void run_interruptibly(bool releases_interpreter, const char* what_to_know, cons
   }
 }
 
-// The method warm_up() of both classes. The rows of `rows` are those of `encoder`.
+// The method warm_up() of both classes.
 #define FASTPE_WARM_UP "*, dtype=None, num_threads=None"
 struct WarmUpArguments {
   PyObject *dtype, *num_threads;

@@ -27,10 +27,10 @@ struct BoundEncoder {
 // ---- add_, add
 
 #define FASTPE_ADD \
-  "x, *, " FASTPE_ROWS ", scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None"
+  "x, *, " FASTPE_PLACEMENT ", scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None"
 struct AddArguments {
   PyObject* x;
-  GivenRows rows;
+  PlacementObjects placement;
   PyObject *scale, *alpha, *seq_axis, *channels, *table, *num_threads;
 };
 struct AddApartArguments {
@@ -51,57 +51,48 @@ void with_source(const BoundEncoder& self, const std::optional<TableView>& learn
   }
 }
 
-PyObject* add_to(BoundEncoder& self, const AddArguments& a, bool in_place, PyObject* given_out) {
+PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_place, PyObject* given_out) {
   // Phase 1
-  Made made;
-  PyObject* const x_array = in_place ? array_of(a.x, "x", made) : array_from(a.x, "x", made);
-  PyObject* const out_array = is_given(given_out) ? array_of(given_out, "out", made) : nullptr;
-  PyObject* const table_array = is_given(a.table) ? array_from(a.table, "table", made) : nullptr;
+  Owned owned;
+  PyObject* const x_array = in_place ? array_to_write(a.x, "x", owned) : array_to_read(a.x, "x", owned);
+  PyObject* const out_array = is_given(given_out) ? array_to_write(given_out, "out", owned) : nullptr;
+  PyObject* const table_array = is_given(a.table) ? array_to_read(a.table, "table", owned) : nullptr;
   refuse_together(a.table, "table", a.channels, "channels");
-  const std::optional<Channels> channels = channels_argument(a.channels, self.core.spec().d_model);
+  const std::optional<Columns> channels = channels_argument(a.channels, self.core.spec().d_model);
   const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a.seq_axis);
-  const RowInputs inputs(a.rows, made);
+  const PlacementArrays placement_arrays(a.placement, owned);
   const Factors factors{number_argument(a.scale, "scale", 1.0), number_argument(a.alpha, "alpha", 1.0)};
-  PendingCall call;
-  call.max_threads = threads_argument(a.num_threads);
+  const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
   const ArrayView x = view_of(x_array, "x"), table = view_if_given(table_array, "table");
-  const RowArguments rows = inputs.views();
+  const PlacementArguments given = placement_arrays.views();
   const DType dtype = dtype_of(x);
-  const int seq_axis = seq_axis_of(x, seq_axis_given ? &*seq_axis_given : nullptr, "d_model");
+  const int seq_axis = seq_axis_of(x, seq_axis_given, "d_model");
   in_place ? require_writable(x, "add(.., out=)") : require_readable(x);
   std::optional<TableView> learned;
   if (table.is_given()) learned = position_table_of(table, x);
   const std::int64_t first_column = learned ? 0 : first_column_of(x, channels, self.core.spec().d_model);
-  Extent extent = extent_of(x, seq_axis);
-  extent.remedy = name_seq_axis;
-  call.rows.positions.first = self.first_position;
-  set_rows(call.rows, rows, extent);
-  const auto add = [&](const Add& operation) {
-    with_source(self, learned, first_column, [&](const Source& source) { finish(call, source, operation); });
-  };
-  if (in_place) {
-    require_disjoint(x, rows);
-    require_disjoint(x, table);
-    call.is_in_place = true;
-    add(Add(writable_rows_of(x, dtype, seq_axis), extent.rows, factors));
-    return Object::shared(a.x).release();
+  const Extent extent = extent_of(x, seq_axis, name_seq_axis);
+  const Placement placement = placement_of(given, extent, self.first_position);
+  Output out;
+  if (!in_place) out = output(out_array, borrowed_dtype(x_array), Shape(x));
+  const ArrayView& written = in_place ? x : out.view;
+  if (in_place || out_array != nullptr) {
+    if (!is_same_memory(written, x)) require_disjoint(written, x, " (out may be x itself)");
+    require_disjoint(written, given);
+    require_disjoint(written, table);
   }
-  Output out = output(out_array, borrowed_dtype(x_array), Shape(x));
-  if (out_array != nullptr) {
-    call.is_in_place = is_same_memory(out.view, x);
-    if (!call.is_in_place) require_disjoint(out.view, x, " (out may be x itself)");
-    require_disjoint(out.view, rows);
-    require_disjoint(out.view, table);
-  }
-  add(Add(rows_of(x, dtype, seq_axis), writable_rows_of(out.view, dtype, seq_axis), extent.rows, factors,
-          out_array == nullptr));
-  return out.returned(given_out);
+  const bool is_new = !in_place && out_array == nullptr;
+  const Add add(rows_of(x, dtype, seq_axis), writable_rows_of(written, dtype, seq_axis), extent.batch_rows, factors,
+                is_new);
+  with_source(self, learned, first_column,
+              [&](const Source& source) { run_call({source, add, placement, max_threads}); });
+  return in_place ? Object::shared(a.x).release() : out.returned(given_out);
 }
 
-PyObject* add_in_place(BoundEncoder& self, const AddArguments& a) { return add_to(self, a, true, nullptr); }
-PyObject* add(BoundEncoder& self, const AddApartArguments& a) { return add_to(self, a.common, false, a.out); }
+PyObject* add_in_place(BoundEncoder& self, const AddArguments& a) { return add_either_way(self, a, true, nullptr); }
+PyObject* add(BoundEncoder& self, const AddApartArguments& a) { return add_either_way(self, a.common, false, a.out); }
 
 // ---- encode
 
@@ -114,42 +105,29 @@ Signature encode_signature("encode",
 
 PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   // Phase 1
-  Made made;
+  Owned owned;
   const std::int64_t d_model = self.core.spec().d_model;
-  const std::optional<Channels> channels = channels_argument(a.channels, d_model);
-  PyObject* const out_array = is_given(a.out) ? array_of(a.out, "out", made) : nullptr;
+  const Columns channels = channels_argument(a.channels, d_model).value_or(Columns{0, d_model});
+  PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
-  const std::optional<std::int64_t> count = position_count(a.positions);
-  if (!count) refuse_together(a.positions, "positions", a.offset, "offset");
-  PyObject* const positions_array =
-      count ? nullptr : numbers_from(a.positions, "positions", Numbers::integers_or_floats, made, Order::contiguous);
-  const RowInputs inputs({a.offset, nullptr, a.mask, a.lengths}, made);
-  PendingCall call;
-  call.max_threads = threads_argument(a.num_threads);
+  const WrittenPositions positions(a.positions, a.offset, owned);
+  PlacementObjects objects;
+  objects.offset = a.offset;
+  objects.mask = a.mask;
+  objects.lengths = a.lengths;
+  const PlacementArrays placement_arrays(objects, owned);
+  const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
-  const ArrayView positions = view_if_given(positions_array, "positions");
-  const RowArguments rows = inputs.views();
-  call.rows.positions.first = self.first_position;
-  if (!count) set_any_positions(call.rows.positions, positions);
-  Shape shape = count ? counted_shape(rows, *count) : Shape(positions);
-  const int seq_axis = shape.axes() - 1;
-  shape.add_axis(channels ? channels->end - channels->first : d_model);
+  const PlacementArguments given = placement_arrays.views();
+  const WrittenPositions::Views rows = positions.views(given, self.first_position, 0);
+  Shape shape = rows.shape;
+  shape.add_axis(channels.count);
   Output out = output(out_array, dtype_given.get(), shape);
-  const Extent extent = extent_of(out.view, seq_axis);
-  if (count) {
-    set_rows(call.rows, rows, extent);
-  } else {
-    if (positions.axes > 2 && (rows.mask.is_given() || rows.lengths.is_given())) {
-      refuse_value("positions", {"has ", positions.axes, " axes"}, {"[L] or [B, L] with mask= and lengths="},
-                   {"reshape it"});
-    }
-    set_validity(call.rows, rows, extent);
-  }
-  require_disjoint(out.view, rows);
-  require_disjoint(out.view, positions);
-  const Sinusoids source(self.core, &self.rows, channels ? channels->first : 0);
-  finish(call, source, Write(writable_rows_of(out.view, dtype_of(out.view), seq_axis), out_array == nullptr));
+  require_disjoint(out.view, given);
+  require_disjoint(out.view, rows.positions);
+  const Write write(writable_rows_of(out.view, dtype_of(out.view), shape.axes() - 2), out_array == nullptr);
+  run_call({Sinusoids(self.core, &self.rows, channels.first), write, rows.placement, max_threads});
   return out.returned(a.out);
 }
 
@@ -157,29 +135,28 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
 
 struct EmbedArguments {
   PyObject *ids, *table;
-  GivenRows rows;
+  PlacementObjects placement;
   PyObject *scale, *alpha, *position_table, *num_threads, *out;
 };
-Signature embed_signature("embed", "ids, table, *, " FASTPE_ROWS
+Signature embed_signature("embed", "ids, table, *, " FASTPE_PLACEMENT
                                    ", scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None");
 
 PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   // Phase 1
-  Made made;
-  PyObject* const table_array = array_from(a.table, "table", made);
-  PyObject* const ids_array = numbers_from(a.ids, "ids", Numbers::integers, made, Order::contiguous);
+  Owned owned;
+  PyObject* const table_array = array_to_read(a.table, "table", owned);
+  PyObject* const ids_array = numbers_from(a.ids, "ids", Numbers::integers, owned, Order::contiguous);
   PyObject* const learned_array =
-      is_given(a.position_table) ? array_from(a.position_table, "position_table", made) : nullptr;
-  PyObject* const out_array = is_given(a.out) ? array_of(a.out, "out", made) : nullptr;
-  const RowInputs inputs(a.rows, made);
+      is_given(a.position_table) ? array_to_read(a.position_table, "position_table", owned) : nullptr;
+  PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
+  const PlacementArrays placement_arrays(a.placement, owned);
   const Factors factors{number_argument(a.scale, "scale", 1.0), number_argument(a.alpha, "alpha", 1.0)};
-  PendingCall call;
-  call.max_threads = threads_argument(a.num_threads);
+  const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
   const ArrayView table = view_of(table_array, "table"), ids = view_of(ids_array, "ids");
   const ArrayView position_table = view_if_given(learned_array, "position_table");
-  const RowArguments rows = inputs.views();
+  const PlacementArguments given = placement_arrays.views();
   const NumbersView ids_view = numbers_view(ids, Numbers::integers);
   const TableView vocabulary = table_of(table);
   std::optional<TableView> learned;
@@ -193,14 +170,13 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   shape.add_axis(table.last());
   Output out = output(out_array, borrowed_dtype(table_array), shape);
   const Extent extent = extent_of(out.view, seq_axis);
-  call.rows.positions.first = self.first_position;
-  set_rows(call.rows, rows, extent);
-  require_disjoint(out.view, rows);
+  const Placement placement = placement_of(given, extent, self.first_position);
+  require_disjoint(out.view, given);
   for (const ArrayView* each : {&ids, &table, &position_table}) require_disjoint(out.view, *each);
   const Gather gather(vocabulary, ids_view, item_axes_of(out.view, seq_axis),
-                      writable_rows_of(out.view, vocabulary.dtype, seq_axis), extent.rows, factors,
+                      writable_rows_of(out.view, vocabulary.dtype, seq_axis), extent.batch_rows, factors,
                       out_array == nullptr);
-  with_source(self, learned, 0, [&](const Source& source) { finish(call, source, gather); });
+  with_source(self, learned, 0, [&](const Source& source) { run_call({source, gather, placement, max_threads}); });
   return out.returned(a.out);
 }
 

@@ -63,10 +63,11 @@ struct ArrayArguments {
 };
 Signature array_signature("array", "input, name, *, in_place=False");
 PyObject* array(PyObject&, const ArrayArguments& a) {
-  Made made;
+  Owned owned;
   const std::string name = utf8_of(a.name);
   const bool in_place = bool_argument(a.in_place, "in_place", false);
-  return Object::shared(in_place ? array_of(a.input, name.c_str(), made) : array_from(a.input, name.c_str(), made))
+  return Object::shared(in_place ? array_to_write(a.input, name.c_str(), owned)
+                                 : array_to_read(a.input, name.c_str(), owned))
       .release();
 }
 
@@ -75,8 +76,8 @@ struct MaskArguments {
 };
 Signature mask_signature("mask", "input, name");
 PyObject* mask(PyObject&, const MaskArguments& a) {
-  Made made;
-  return Object::shared(mask_from(a.input, utf8_of(a.name).c_str(), made)).release();
+  Owned owned;
+  return Object::shared(mask_from(a.input, utf8_of(a.name).c_str(), owned)).release();
 }
 
 // The array behind `out`, checked, or a new one. It shares no memory with the inputs.
@@ -87,15 +88,16 @@ struct OutputArguments {
 Signature output_signature("output", "out, dtype, shape, *inputs");
 PyObject* checked_output(PyObject&, const OutputArguments& a) {
   // Phase 1
-  Made made;
-  PyObject* const out = is_given(a.out) ? array_of(a.out, "out", made) : nullptr;
+  Owned owned;
+  PyObject* const out = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const Object lengths = checked(PySequence_Tuple(a.shape));
   if (PyTuple_GET_SIZE(lengths.get()) > max_axes) {
     refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most ", max_axes});
   }
   std::vector<PyObject*> inputs;
-  for (Py_ssize_t i = 0; i < a.inputs.count; ++i) inputs.push_back(array_of(a.inputs.items[i], "an input", made));
+  for (Py_ssize_t i = 0; i < a.inputs.count; ++i)
+    inputs.push_back(array_to_write(a.inputs.items[i], "an input", owned));
   Shape shape;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lengths.get()); ++i) {
     shape.add_axis(integer_argument(PyTuple_GET_ITEM(lengths.get(), i)).value_or(0));

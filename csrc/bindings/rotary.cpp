@@ -81,16 +81,16 @@ struct TablesArguments {
 Signature tables_signature("tables", "positions, *, form=None, dtype=None, offset=None, out=None, num_threads=None");
 
 // The arrays to write into, where they are given.
-std::array<PyObject*, 2> given_outputs(PyObject* out, const Form& form, Made& made) {
+std::array<PyObject*, 2> given_outputs(PyObject* out, const Form& form, Owned& owned) {
   if (!is_given(out)) return {};
-  if (form.arrays() == 1) return {array_of(out, "out", made), nullptr};
+  if (form.arrays() == 1) return {array_to_write(out, "out", owned), nullptr};
   const bool is_sequence = PyTuple_Check(out) || PyList_Check(out);
   if (!is_sequence || PySequence_Fast_GET_SIZE(out) != 2) {
     refuse_type("out", {"is a ", type_name(out)}, {"a tuple of two arrays, (cos, sin), for form='", form.name, "'"});
   }
-  PyObject* const cos = made.keep(Object::shared(PySequence_Fast_GET_ITEM(out, 0)));
-  PyObject* const sin = made.keep(Object::shared(PySequence_Fast_GET_ITEM(out, 1)));
-  return {array_of(cos, "out[0]", made), array_of(sin, "out[1]", made)};
+  PyObject* const cos = owned.add(Object::shared(PySequence_Fast_GET_ITEM(out, 0)));
+  PyObject* const sin = owned.add(Object::shared(PySequence_Fast_GET_ITEM(out, 1)));
+  return {array_to_write(cos, "out[0]", owned), array_to_write(sin, "out[1]", owned)};
 }
 
 // The dtype of the parts of what is returned: the one asked for, or else that of the array that is given, or float32.
@@ -119,59 +119,49 @@ Shape shape_of(const Shape& rows, const Form& form, std::int64_t pairs) {
 
 PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   // Phase 1
-  Made made;
+  Owned owned;
   const Form& form = is_given(a.form) ? form_named(a.form) : self.form;
-  const std::array<PyObject*, 2> given = given_outputs(a.out, form, made);
+  const std::array<PyObject*, 2> given_out = given_outputs(a.out, form, owned);
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
-  const std::optional<std::int64_t> count = position_count(a.positions);
+  const WrittenPositions positions(a.positions, a.offset, owned);
   refuse_counting(self, a.offset, "offset");
-  if (count) refuse_counting(self, a.positions, "positions");
-  if (!count) refuse_together(a.positions, "positions", a.offset, "offset");
-  PyObject* const positions_array =
-      count ? nullptr : numbers_from(a.positions, "positions", Numbers::integers_or_floats, made, Order::contiguous);
-  const RowInputs inputs({a.offset}, made);
-  PendingCall call;
-  call.max_threads = threads_argument(a.num_threads);
+  if (positions.is_count()) refuse_counting(self, a.positions, "positions");
+  PlacementObjects objects;
+  objects.offset = a.offset;
+  const PlacementArrays placement_arrays(objects, owned);
+  const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
-  const DType dtype = dtype_of_parts(form, dtype_given.get(), given[0]);
+  const DType dtype = dtype_of_parts(form, dtype_given.get(), given_out[0]);
   const Object complex_dtype =
       form.arrangement == Arrangement::complex
           ? dtype_of_element(dtype == DType::float64 ? Element::complex128 : Element::complex64)
           : Object();
   PyObject* const dtype_of_array = complex_dtype ? complex_dtype.get() : dtype_given.get();
-  const RowArguments rows = inputs.views();
-  const ArrayView positions = view_if_given(positions_array, "positions");
-  Shape shape;
-  if (count) {
-    shape = counted_shape(rows, *count);
-    const bool has_batch = shape.axes() > 1;
-    set_rows(call.rows, rows, {has_batch ? *shape.begin() : 1, shape.end()[-1], has_batch});
-  } else {
-    set_any_positions(call.rows.positions, positions, self.axes.count);
-    shape = Shape(positions);
-    if (self.axes.count > 0) shape.drop_last_axis();
-  }
+  const PlacementArguments given = placement_arrays.views();
+  const WrittenPositions::Views rows = positions.views(given, 0, self.axes.count);
+  const int row_axes = rows.shape.axes();
   constexpr const char* names[] = {"out[0]", "out[1]"};
   std::array<Output, 2> out;
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.arrays(); ++i) {
     const char* const name = form.arrays() == 1 ? "out" : names[i];
-    out[i] = output(given[i], dtype_of_array, shape_of(shape, form, self.pairs), name);
-    require_disjoint(out[i].view, rows);
-    require_disjoint(out[i].view, positions);
-    written[i] = form.arrangement == Arrangement::columns ? writable_rows_of(out[i].view, dtype, shape.axes() - 1)
-                                                          : writable_rows_of_pairs(out[i].view, dtype, shape.axes());
+    out[i] = output(given_out[i], dtype_of_array, shape_of(rows.shape, form, self.pairs), name);
+    require_disjoint(out[i].view, given);
+    require_disjoint(out[i].view, rows.positions);
+    written[i] = form.arrangement == Arrangement::columns ? writable_rows_of(out[i].view, dtype, row_axes - 1)
+                                                          : writable_rows_of_pairs(out[i].view, dtype, row_axes);
   }
   if (form.arrays() == 2) {
     require_same_dtype(out[1].view, out[0].view);
     require_disjoint(out[0].view, out[1].view);
   }
+  const bool is_new = given_out[0] == nullptr;
   if (form.is_angles) {
-    finish(call, AngleRows(self.core, self.axes), Write(written[0], given[0] == nullptr));
+    run_call({AngleRows(self.core, self.axes), Write(written[0], is_new), rows.placement, max_threads});
   } else {
-    const Write write(written, form.table, self.pairs, given[0] == nullptr);
-    self.with_rows(self.factor, [&](const Source& source) { finish(call, source, write); });
+    const Write write(written, form.table, self.pairs, is_new);
+    self.with_rows(self.factor, [&](const Source& source) { run_call({source, write, rows.placement, max_threads}); });
   }
   if (form.arrays() == 1) return out[0].returned(a.out);
   if (is_given(a.out)) return Object::shared(a.out).release();
@@ -180,43 +170,57 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
 
 // ---- rotate_, rotate, shift_
 
-// The arrays to rotate, x first.
-std::vector<PyObject*> rotated_arrays(PyObject* x, const Others& others, Made& made) {
-  std::vector<PyObject*> arrays{array_of(x, "x", made)};
-  arrays.reserve(1 + static_cast<std::size_t>(others.count));
-  for (Py_ssize_t i = 0; i < others.count; ++i) {
-    arrays.push_back(array_of(others.items[i], rotated_name(arrays.size()), made));
-  }
-  return arrays;
-}
-
 template <class T>
 Slice<T> slice_of(const std::vector<T>& items) {
   return {items.data(), items.size()};
 }
 
-std::vector<ArrayView> views_of(const std::vector<PyObject*>& arrays) {
-  std::vector<ArrayView> views;
-  views.reserve(arrays.size());
-  for (PyObject* const array : arrays) views.push_back(view_of(array, rotated_name(views.size())));
-  return views;
+// What all rotations in place are given besides the angles: the arrays, x first, and their sequence's axis.
+struct HeadArrays {
+  HeadArrays(PyObject* x, const Others& others, PyObject* seq_axis_given, Owned& owned)
+      : arrays{array_to_write(x, "x", owned)}, seq_axis(seq_axis_argument(seq_axis_given)) {
+    arrays.reserve(1 + static_cast<std::size_t>(others.count));
+    for (Py_ssize_t i = 0; i < others.count; ++i) {
+      arrays.push_back(array_to_write(others.items[i], rotated_name(arrays.size()), owned));
+    }
+  }
+  // Phase 2
+  std::vector<ArrayView> views() const {
+    std::vector<ArrayView> views;
+    views.reserve(arrays.size());
+    for (PyObject* const array : arrays) views.push_back(view_of(array, rotated_name(views.size())));
+    return views;
+  }
+
+  std::vector<PyObject*> arrays;
+  std::optional<std::int64_t> seq_axis;
+};
+
+RotatedArrays::Rules rules_of(const BoundRotary& self, const std::optional<std::int64_t>& seq_axis, bool in_place) {
+  return {2 * self.pairs, seq_axis, in_place, self.axes.count, "make the embedding with a smaller rotary_dim",
+          self.head_dim};
 }
 
-// The arrays as they were given: one, or a tuple of several.
-PyObject* as_given(PyObject* x, const Others& others) {
+// Calls use(operation), which rotates the arrays in place, and returns them as they were given: one, or a tuple.
+template <class Use>
+PyObject* with_rotation(const RotatedArrays& checked_arrays, const PlacementArguments& given, const Pairing& pairing,
+                        PyObject* x, const Others& others, const Use& use) {
+  std::vector<RotatedArray> rotated(1 + static_cast<std::size_t>(others.count));
+  checked_arrays.set_in_place(given, rotated.data());
+  use(Rotate(slice_of(rotated), checked_arrays.extent().batch_rows, pairing));
   if (others.count == 0) return Object::shared(x).release();
-  const Object arrays = checked(PyTuple_New(1 + others.count));
+  Object arrays = checked(PyTuple_New(1 + others.count));
   PyTuple_SET_ITEM(arrays.get(), 0, Object::shared(x).release());
   for (Py_ssize_t i = 0; i < others.count; ++i) {
     PyTuple_SET_ITEM(arrays.get(), 1 + i, Object::shared(others.items[i]).release());
   }
-  return Object::shared(arrays.get()).release();
+  return arrays.release();
 }
 
-#define FASTPE_ROTATE FASTPE_ROWS ", seq_axis=-2, inverse=False, num_threads=None"
+#define FASTPE_ROTATE FASTPE_PLACEMENT ", seq_axis=-2, inverse=False, num_threads=None"
 struct RotateArguments {
   PyObject* x;
-  GivenRows rows;
+  PlacementObjects placement;
   PyObject *seq_axis, *inverse, *num_threads;
 };
 struct RotateInPlaceArguments {
@@ -230,64 +234,59 @@ struct RotateApartArguments {
 };
 Signature rotate_signature("rotate", "x, *, " FASTPE_ROTATE ", out=None");
 
-constexpr const char* smaller_rotary_dim = "make the embedding with a smaller rotary_dim";
+PlacementArrays placement_arrays_of(const BoundRotary& self, const PlacementObjects& objects, Owned& owned) {
+  refuse_counting(self, objects.offset, "offset");
+  refuse_counting(self, objects.cu_seqlens, "cu_seqlens");
+  return {objects, owned};
+}
 
-PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* others, PyObject* given_out) {
+PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& arguments) {
   // Phase 1
-  const bool in_place = others != nullptr;
-  Made made;
-  const std::vector<PyObject*> arrays =
-      in_place ? rotated_arrays(a.x, *others, made) : std::vector{array_from(a.x, "x", made)};
-  PyObject* const out_array = is_given(given_out) ? array_of(given_out, "out", made) : nullptr;
-  const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
+  const RotateArguments& a = arguments.common;
+  Owned owned;
+  const HeadArrays heads(a.x, arguments.others, a.seq_axis, owned);
   const bool is_inverse = bool_argument(a.inverse, "inverse", false);
-  refuse_counting(self, a.rows.offset, "offset");
-  refuse_counting(self, a.rows.cu_seqlens, "cu_seqlens");
-  const RowInputs inputs(a.rows, made);
-  PendingCall call;
-  call.max_threads = threads_argument(a.num_threads);
+  const PlacementArrays placement_arrays = placement_arrays_of(self, a.placement, owned);
+  const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
-  const RowArguments rows = inputs.views();
-  const std::vector<ArrayView> views = views_of(arrays);
-  const RotatedArrays checked_arrays(
-      slice_of(views), rows,
-      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, in_place, self.axes.count, smaller_rotary_dim, self.head_dim});
-  const Extent& extent = checked_arrays.extent();
-  if (self.axes.count == 0) {
-    set_rows(call.rows, rows, extent);
-  } else {
-    if (!rows.positions.is_given()) {
-      refuse_value("positions", {"is missing"}, {"an array [.., ", self.axes.count, "], the coordinates of each row"});
-    }
-    set_explicit_positions(call.rows.positions, rows.positions, extent, self.axes.count);
-    set_validity(call.rows, rows, extent);
-  }
-  Output out;
-  std::vector<RotatedArray> rotated(views.size());
-  if (in_place) {
-    checked_arrays.set_in_place(rows, rotated.data());
-    call.is_in_place = true;
-  } else {
-    const ArrayView& x = checked_arrays.x();
-    out = output(out_array, borrowed_dtype(arrays.front()), Shape(x));
-    call.is_in_place = is_same_memory(out.view, x);
-    if (!call.is_in_place) require_disjoint(out.view, x, " (out may be x itself)");
-    require_disjoint(out.view, rows);
-    rotated.front() = {rows_of(x, checked_arrays.dtype(), checked_arrays.seq_axis()),
-                       writable_rows_of(out.view, checked_arrays.dtype(), checked_arrays.seq_axis())};
-  }
+  const PlacementArguments given = placement_arrays.views();
+  const std::vector<ArrayView> views = heads.views();
+  const RotatedArrays checked_arrays(slice_of(views), given, rules_of(self, heads.seq_axis, true));
+  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.axes.count);
   const double row_factor = self.row_factor(is_inverse);
-  const Rotate operation(slice_of(rotated), extent.rows, self.pairing(row_factor, is_inverse != self.conjugate));
-  self.with_rows(row_factor, [&](const Source& source) { finish(call, source, operation); });
-  return in_place ? as_given(a.x, *others) : out.returned(given_out);
+  const Pairing& pairing = self.pairing(row_factor, is_inverse != self.conjugate);
+  return with_rotation(checked_arrays, given, pairing, a.x, arguments.others, [&](const Rotate& rotate) {
+    self.with_rows(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+  });
 }
 
-PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& a) {
-  return rotate(self, a.common, &a.others, nullptr);
-}
-PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& a) {
-  return rotate(self, a.common, nullptr, a.out);
+PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& arguments) {
+  // Phase 1
+  const RotateArguments& a = arguments.common;
+  Owned owned;
+  PyObject* const x_array = array_to_read(a.x, "x", owned);
+  PyObject* const out_array = is_given(arguments.out) ? array_to_write(arguments.out, "out", owned) : nullptr;
+  const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
+  const bool is_inverse = bool_argument(a.inverse, "inverse", false);
+  const PlacementArrays placement_arrays = placement_arrays_of(self, a.placement, owned);
+  const int max_threads = threads_argument(a.num_threads);
+
+  // Phase 2
+  const PlacementArguments given = placement_arrays.views();
+  const ArrayView x = view_of(x_array, "x");
+  const RotatedArrays checked_arrays({&x, 1}, given, rules_of(self, seq_axis, false));
+  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.axes.count);
+  Output out = output(out_array, borrowed_dtype(x_array), Shape(x));
+  if (!is_same_memory(out.view, x)) require_disjoint(out.view, x, " (out may be x itself)");
+  require_disjoint(out.view, given);
+  const RotatedArray rotated{rows_of(x, checked_arrays.dtype(), checked_arrays.seq_axis()),
+                             writable_rows_of(out.view, checked_arrays.dtype(), checked_arrays.seq_axis())};
+  const double row_factor = self.row_factor(is_inverse);
+  const Rotate rotate({&rotated, 1}, checked_arrays.extent().batch_rows,
+                      self.pairing(row_factor, is_inverse != self.conjugate));
+  self.with_rows(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+  return out.returned(arguments.out);
 }
 
 struct ShiftArguments {
@@ -298,87 +297,71 @@ Signature shift_signature("shift_", "x, *others, by, mask=None, lengths=None, se
 
 PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   // Phase 1
-  Made made;
-  const std::vector<PyObject*> arrays = rotated_arrays(a.x, a.others, made);
-  const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
+  Owned owned;
+  const HeadArrays heads(a.x, a.others, a.seq_axis, owned);
   const std::optional<std::int64_t> one = position_argument(a.by, "by");
   if (one && self.axes.count > 0) {
     refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.axes.count, " coordinates"});
   }
-  PyObject* const by_array = one ? nullptr : numbers_from(a.by, "by", Numbers::integers_or_floats, made);
-  const RowInputs inputs({nullptr, nullptr, a.mask, a.lengths}, made);
-  PendingCall call;
-  call.max_threads = threads_argument(a.num_threads);
+  PyObject* const by_array = one ? nullptr : numbers_from(a.by, "by", Numbers::integers_or_floats, owned);
+  PlacementObjects objects;
+  objects.mask = a.mask;
+  objects.lengths = a.lengths;
+  const PlacementArrays placement_arrays(objects, owned);
+  const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
   std::int64_t same_for_all = one.value_or(0);
-  RowArguments rows = inputs.views();
-  if (one) {
-    rows.positions.data = reinterpret_cast<char*>(&same_for_all);
-    rows.positions.element = Element::int64;
-    rows.positions.name = "by";
-  } else {
-    rows.positions = view_of(by_array, "by");
-  }
-  const std::vector<ArrayView> views = views_of(arrays);
-  const RotatedArrays checked_arrays(
-      slice_of(views), rows,
-      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, true, self.axes.count, smaller_rotary_dim, self.head_dim});
-  const Extent& extent = checked_arrays.extent();
-  set_moves(call.rows.positions, rows.positions, extent, self.axes.count);
-  set_validity(call.rows, rows, extent);
-  call.is_in_place = true;
-  std::vector<RotatedArray> rotated(views.size());
-  checked_arrays.set_in_place(rows, rotated.data());
-  const Rotate operation(slice_of(rotated), extent.rows, self.pairing(1.0, self.conjugate));
-  self.with_rows(1.0, [&](const Source& source) { finish(call, source, operation); });
-  return as_given(a.x, a.others);
+  PlacementArguments given = placement_arrays.views();
+  given.positions = one ? view_of_number(same_for_all, "by") : view_of(by_array, "by");
+  const std::vector<ArrayView> views = heads.views();
+  const RotatedArrays checked_arrays(slice_of(views), given, rules_of(self, heads.seq_axis, true));
+  const Placement placement = placement_of_moves(given, checked_arrays.extent(), self.axes.count);
+  return with_rotation(
+      checked_arrays, given, self.pairing(1.0, self.conjugate), a.x, a.others, [&](const Rotate& rotate) {
+        self.with_rows(1.0, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+      });
 }
 
 // ---- Rotation by tables that are given
 
 struct RotateByTablesArguments {
   PyObject *x, *cos, *sin, *interleaved, *conjugate;
-  GivenRows rows;
+  PlacementObjects placement;
   PyObject *seq_axis, *num_threads;
   Others others;
 };
 Signature rotate_by_tables_signature("rotate_by_tables",
-                                     "x, *others, cos, sin, interleaved, conjugate=False, " FASTPE_ROWS
+                                     "x, *others, cos, sin, interleaved, conjugate=False, " FASTPE_PLACEMENT
                                      ", seq_axis=-2, num_threads=None");
 
 PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   // Phase 1
-  Made made;
-  const std::vector<PyObject*> arrays = rotated_arrays(a.x, a.others, made);
-  PyObject* const cos_array = array_from(a.cos, "cos", made);
-  PyObject* const sin_array = array_from(a.sin, "sin", made);
-  const bool interleaved = bool_from(a.interleaved, "interleaved");
+  Owned owned;
+  const HeadArrays heads(a.x, a.others, a.seq_axis, owned);
+  PyObject* const cos_array = array_to_read(a.cos, "cos", owned);
+  PyObject* const sin_array = array_to_read(a.sin, "sin", owned);
+  const bool interleaved = bool_argument(a.interleaved, "interleaved", false);
   const bool conjugate = bool_argument(a.conjugate, "conjugate", false);
-  const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
-  const RowInputs inputs(a.rows, made);
-  PendingCall call;
-  call.max_threads = threads_argument(a.num_threads);
+  const PlacementArrays placement_arrays(a.placement, owned);
+  const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
   const ArrayView cos = view_of(cos_array, "cos"), sin = view_of(sin_array, "sin");
-  const RowArguments rows = inputs.views();
+  const PlacementArguments given = placement_arrays.views();
   const GivenTables tables = given_tables(cos, sin);
-  const std::vector<ArrayView> views = views_of(arrays);
+  const std::vector<ArrayView> views = heads.views();
   const RotatedArrays checked_arrays(
-      slice_of(views), rows,
-      {2 * tables.pairs, seq_axis ? &*seq_axis : nullptr, true, 0, "tables of fewer columns, such as cos[:, :d // 2]"});
+      slice_of(views), given,
+      {2 * tables.pairs, heads.seq_axis, true, 0, "tables of fewer columns, such as cos[:, :d // 2]"});
   require_table_dtype(cos, checked_arrays.x());
-  set_rows(call.rows, rows, checked_arrays.extent());
-  checked_arrays.require_disjoint(cos);
-  checked_arrays.require_disjoint(sin);
-  call.is_in_place = true;
+  const Placement placement = placement_of(given, checked_arrays.extent());
+  checked_arrays.require_disjoint_from(cos);
+  checked_arrays.require_disjoint_from(sin);
   const Pairing pairing{tables.pairs, interleaved, conjugate, {{0, tables.pairs}}};
-  std::vector<RotatedArray> rotated(views.size());
-  checked_arrays.set_in_place(rows, rotated.data());
-  const Rotate operation(slice_of(rotated), checked_arrays.extent().rows, pairing);
-  finish(call, RotaryTables(tables.cosines, tables.sines, tables.pairs), operation);
-  return as_given(a.x, a.others);
+  return with_rotation(checked_arrays, given, pairing, a.x, a.others, [&](const Rotate& rotate) {
+    run_call({RotaryTables(tables.cosines, tables.sines, tables.pairs), rotate, placement, max_threads});
+  });
 }
 
 // ---- The class

@@ -6,6 +6,8 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "fastpe/parallel.h"
+#include "fastpe/positions.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -71,13 +73,19 @@ double number_from(PyObject* object, const char* name) {
   return value;
 }
 
-bool bool_from(PyObject* object, const char* name) {
+double number_argument(PyObject* object, const char* name, double otherwise) {
+  return object != nullptr ? number_from(object, name) : otherwise;
+}
+
+bool bool_argument(PyObject* object, const char* name, bool otherwise) {
+  if (object == nullptr) return otherwise;
   if (object == Py_True || object == Py_False) return object == Py_True;
   if (!is_numpy_bool(object)) refuse_type(name, {"is ", repr_of(object)}, {"True or False"});
   return parked_at_exit([&] { return PyObject_IsTrue(object); }) == 1;
 }
 
-int threads_from(PyObject* object) {
+int threads_argument(PyObject* object) {
+  if (!is_given(object)) return default_thread_count();
   const std::optional<std::int64_t> value = integer_argument(object);
   if (!value || *value < 1) {
     refuse(value ? ErrorKind::value : ErrorKind::type, "num_threads", {"is ", repr_of(object)},
@@ -86,16 +94,18 @@ int threads_from(PyObject* object) {
   return static_cast<int>(std::min<std::int64_t>(*value, 1 << 16));
 }
 
-std::int64_t seq_axis_from(PyObject* object) {
+std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
+  if (object == nullptr) return std::nullopt;
   const std::optional<std::int64_t> axis = integer_argument(object);
   if (!axis || *axis < -max_axes || *axis > max_axes) {
     refuse(axis ? ErrorKind::value : ErrorKind::type, "seq_axis", {"is ", repr_of(object)},
            {"an int, an axis of x other than the last"}, {});
   }
-  return *axis;
+  return axis;
 }
 
-Channels channels_from(PyObject* channels, std::int64_t d_model) {
+std::optional<Columns> channels_argument(PyObject* channels, std::int64_t d_model) {
+  if (!is_given(channels)) return std::nullopt;
   std::optional<std::int64_t> first, end;
   if (PyTuple_Check(channels) && PyTuple_GET_SIZE(channels) == 2) {
     first = integer_argument(PyTuple_GET_ITEM(channels, 0));
@@ -106,7 +116,7 @@ Channels channels_from(PyObject* channels, std::int64_t d_model) {
     refuse_value("channels", {"is ", repr_of(channels)}, {"0 <= first <= end <= d_model, ", d_model},
                  {*end > d_model ? "give d_model, the width of the whole encoding" : ""});
   }
-  return {*first, *end};
+  return Columns{*first, *end - *first};
 }
 
 std::vector<double> doubles_from(PyObject* sequence) {

@@ -8,8 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "fastpe/checks/rows.h"
-#include "fastpe/parallel.h"
+#include "fastpe/arrays.h"
 
 namespace fastpe::bindings {
 
@@ -25,32 +24,13 @@ std::optional<std::int64_t> position_argument(PyObject* object, const char* name
 std::optional<std::int64_t> position_count(PyObject* object);
 
 double number_from(PyObject* object, const char* name);
-inline double number_argument(PyObject* object, const char* name, double otherwise) {
-  return object != nullptr ? number_from(object, name) : otherwise;
-}
 
-// A bool, Python's or NumPy's.
-bool bool_from(PyObject* object, const char* name);
-inline bool bool_argument(PyObject* object, const char* name, bool otherwise) {
-  return object != nullptr ? bool_from(object, name) : otherwise;
-}
-
-int threads_from(PyObject* object);
-inline int threads_argument(PyObject* object) {
-  return is_given(object) ? threads_from(object) : default_thread_count();
-}
-
-// Nothing where they were not given.
-std::int64_t seq_axis_from(PyObject* object);
-inline std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
-  if (object == nullptr) return std::nullopt;
-  return seq_axis_from(object);
-}
-Channels channels_from(PyObject* channels, std::int64_t d_model);
-inline std::optional<Channels> channels_argument(PyObject* channels, std::int64_t d_model) {
-  if (!is_given(channels)) return std::nullopt;
-  return channels_from(channels, d_model);
-}
+// The value of what may be missing, a null pointer or, where it says so, None.
+double number_argument(PyObject* object, const char* name, double otherwise);
+bool bool_argument(PyObject* object, const char* name, bool otherwise);  // Python's or NumPy's
+int threads_argument(PyObject* object);                                  // None: the default
+std::optional<std::int64_t> seq_axis_argument(PyObject* object);
+std::optional<Columns> channels_argument(PyObject* channels, std::int64_t d_model);  // None: not given
 
 // What the package's own Python code passes: a sequence of floats, and an int or None.
 std::vector<double> doubles_from(PyObject* sequence);

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <optional>
 
-#include "fastpe/call/run.h"
+#include "fastpe/call/call.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
 #include "fastpe/parallel.h"
@@ -73,7 +73,7 @@ const ArrayView& View::set(const fastpe_array* array, const char* name) {
 
 RowsView::RowsView(const fastpe_rows* rows) {
   if (rows == nullptr) return;
-  RowArguments& a = arguments_;
+  PlacementArguments& a = arguments_;
   a.offsets = offsets_.set(rows->offsets, "offsets");
   a.positions = positions_.set(rows->positions, "positions");
   a.mask = mask_.set(rows->mask, "mask");
@@ -98,7 +98,7 @@ void refuse_given(std::initializer_list<const ArrayView*> arrays, const char* ex
   }
 }
 
-Extent written_extent(const ArrayView& out, const Shape& columns, const RowArguments& rows) {
+Extent written_extent(const ArrayView& out, const Shape& columns, const PlacementArguments& rows) {
   dtype_of(out);
   const int seq_axis = out.axes - columns.axes() - 1;
   if (seq_axis < 0 || seq_axis > 1 || !std::equal(columns.begin(), columns.end(), out.shape + seq_axis + 1)) {
@@ -110,7 +110,7 @@ Extent written_extent(const ArrayView& out, const Shape& columns, const RowArgum
 }
 
 void run_call(const Source& source, const Operation& operation, const Placement& placement, int32_t threads) {
-  run({source, operation, placement.positions, placement.validity, max_threads_of(threads)}, nullptr);
+  run({source, operation, placement, max_threads_of(threads)}, nullptr);
 }
 
 void check_environment() {

@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "fastpe/checks/rows.h"
+#include "fastpe/checks/placement.h"
 #include "fastpe/error.h"
 #include "fastpe/fastpe.h"
 #include "fastpe/operations/operation.h"
@@ -76,19 +76,19 @@ class RowsView {
   RowsView(const RowsView&) = delete;
   RowsView& operator=(const RowsView&) = delete;
 
-  const RowArguments* operator->() const { return &arguments_; }
-  const RowArguments& operator*() const { return arguments_; }
+  const PlacementArguments* operator->() const { return &arguments_; }
+  const PlacementArguments& operator*() const { return arguments_; }
 
  private:
   View offsets_, positions_, mask_, lengths_, cu_seqlens_;
-  RowArguments arguments_;
+  PlacementArguments arguments_;
 };
 
 // A ValueError where one of these was given.
 void refuse_given(std::initializer_list<const ArrayView*> arrays, const char* expected);
 
 // Of a writable array whose axes are [L] or [B, L] and these columns, and which is apart from the arguments.
-Extent written_extent(const ArrayView& out, const Shape& columns, const RowArguments& rows);
+Extent written_extent(const ArrayView& out, const Shape& columns, const PlacementArguments& rows);
 
 void run_call(const Source& source, const Operation& operation, const Placement& placement, int32_t threads);
 

@@ -122,11 +122,9 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
     const fastpe_encoding& self = required(encoding, "encoding");
     const View written(&required(out, "out"), "out");
     const RowsView given(rows);
-    Placement placement;
-    placement.positions.first = self.first_position;
     Shape columns;
     columns.add_axis(self.core.spec().d_model);
-    set_rows(placement, *given, written_extent(*written, columns, *given));
+    const Placement placement = placement_of(*given, written_extent(*written, columns, *given), self.first_position);
     run_call(Sinusoids(self.core, &self.rows, 0),
              Write(writable_rows_of(*written, dtype_of(*written), written->axes - 2), false), placement, threads);
   });
@@ -141,8 +139,7 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
     if (std::isnan(scale)) refuse_value("scale", {"is nan"}, {"a number"});
     if (std::isnan(alpha)) refuse_value("alpha", {"is nan"}, {"a number"});
     const DType dtype = dtype_of(*read);
-    const std::int64_t wanted_axis = seq_axis;
-    const int axis = seq_axis_of(*read, &wanted_axis, "d_model");
+    const int axis = seq_axis_of(*read, seq_axis, "d_model");
     require_readable(*read);
     require_same_dtype(*written, *read);
     require_shape(*written, Shape(*read));
@@ -151,12 +148,10 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
     if (!is_same_memory(*written, *read)) require_disjoint(*written, *read, " (out may be x itself)");
     first_column_of(*read, std::nullopt, self.core.spec().d_model);
     const Extent extent = extent_of(*read, axis);
-    Placement placement;
-    placement.positions.first = self.first_position;
-    set_rows(placement, *given, extent);
-    run_call(
-        Sinusoids(self.core, &self.rows, 0),
-        Add(rows_of(*read, dtype, axis), writable_rows_of(*written, dtype, axis), extent.rows, {scale, alpha}, false),
-        placement, threads);
+    const Placement placement = placement_of(*given, extent, self.first_position);
+    run_call(Sinusoids(self.core, &self.rows, 0),
+             Add(rows_of(*read, dtype, axis), writable_rows_of(*written, dtype, axis), extent.batch_rows,
+                 {scale, alpha}, false),
+             placement, threads);
   });
 }

@@ -144,12 +144,10 @@ FrequencyAxes axes_of(const fastpe_rotary_options& options) {
 }
 
 // Positions of several coordinates cannot be counted.
-void set_rotary_rows(Placement& placement, const RowArguments& rows, const Extent& extent, int coordinate_count) {
-  if (coordinate_count == 0) return set_rows(placement, rows, extent);
-  refuse_given({&rows.offsets, &rows.cu_seqlens}, "NULL: several coordinates have no order");
-  if (!rows.positions.is_given()) refuse_value("positions", {"is NULL"}, {"[.., ", coordinate_count, "]"});
-  set_explicit_positions(placement.positions, rows.positions, extent, coordinate_count);
-  set_validity(placement, rows, extent);
+Placement rotary_placement(const PlacementArguments& given, const Extent& extent, int coordinate_count) {
+  if (coordinate_count > 0)
+    refuse_given({&given.offsets, &given.cu_seqlens}, "NULL: several coordinates have no order");
+  return placement_of(given, extent, 0, coordinate_count);
 }
 
 // ---- Tables
@@ -230,7 +228,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     for (std::size_t i = 0; i < arrays; ++i) {
       const ArrayView& view = *views[i];
       const Extent extent = written_extent(view, columns, *given);
-      if (i == 0) set_rotary_rows(placement, *given, extent, self.axes.count);
+      if (i == 0) placement = rotary_placement(*given, extent, self.axes.count);
       require_shape(view, Shape(*views[0]));
       require_same_dtype(view, *views[0]);
       const int row_axes = view.axes - columns.axes();
@@ -264,15 +262,13 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     const auto arrays = static_cast<std::size_t>(count);
     for (std::size_t i = 0; i < arrays; ++i) views[i] = storage[i].set(&x[i], names[i]);
     const RowsView given(rows);
-    const std::int64_t wanted_axis = seq_axis;
     const RotatedArrays checked({views, arrays}, *given,
-                                {2 * self.pairs, &wanted_axis, true, self.axes.count, "", self.head_dim});
-    Placement placement;
-    set_rotary_rows(placement, *given, checked.extent(), self.axes.count);
+                                {2 * self.pairs, seq_axis, true, self.axes.count, "", self.head_dim});
+    const Placement placement = rotary_placement(*given, checked.extent(), self.axes.count);
     RotatedArray rotated[FASTPE_MAX_ROTATED];
     checked.set_in_place(*given, rotated);
     const double row_factor = self.row_factor(inverse != 0);
-    const Rotate rotate({rotated, arrays}, checked.extent().rows, self.pairing(row_factor, inverse != 0));
+    const Rotate rotate({rotated, arrays}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
     self.with_rows(row_factor, [&](const Source& source) { run_call(source, rotate, placement, threads); });
   });
 }

@@ -24,22 +24,22 @@ Number of_double(double value) {
 
 Number NumbersView::at(std::int64_t row, std::int64_t l) const {
   const char* p = data + row * row_stride_bytes + l * seq_stride_bytes;
-  switch (type) {
-    case NumberType::int8: return number_of(load<std::int8_t>(p));
-    case NumberType::int16: return number_of(load<std::int16_t>(p));
-    case NumberType::int32: return number_of(load<std::int32_t>(p));
-    case NumberType::int64: return number_of(load<std::int64_t>(p));
-    case NumberType::uint8: return number_of(load<std::uint8_t>(p));
-    case NumberType::uint16: return number_of(load<std::uint16_t>(p));
-    case NumberType::uint32: return number_of(load<std::uint32_t>(p));
-    case NumberType::uint64: {
+  switch (element) {
+    case Element::int8: return number_of(load<std::int8_t>(p));
+    case Element::int16: return number_of(load<std::int16_t>(p));
+    case Element::int32: return number_of(load<std::int32_t>(p));
+    case Element::int64: return number_of(load<std::int64_t>(p));
+    case Element::uint8: return number_of(load<std::uint8_t>(p));
+    case Element::uint16: return number_of(load<std::uint16_t>(p));
+    case Element::uint32: return number_of(load<std::uint32_t>(p));
+    case Element::uint64: {
       const auto value = load<std::uint64_t>(p);
       return {true, value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value), static_cast<double>(value)};
     }
-    case NumberType::float32: return of_double(static_cast<double>(load<float>(p)));
-    case NumberType::float64: return of_double(load<double>(p));
+    case Element::float32: return of_double(static_cast<double>(load<float>(p)));
+    case Element::float64: return of_double(load<double>(p));
+    default: return number_of(0);
   }
-  return number_of(0);
 }
 
 void RowsLayout::add_items(std::int64_t length, std::int64_t stride_bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which rows of a call are valid, and at which positions they are. `row` is a row of arguments here: one index of the
-// first axis of a batch, or of all axes but the last of positions of any shape. `l` counts rows along the sequence.
+// Which rows of a call are valid, and at which positions they are. `row` is a batch row: one index of the first axis
+// of a batch, or of all axes but the last of positions of any shape. `l` counts rows along the sequence.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Positions {
 
   // Whether all rows have the same positions.
   bool are_shared() const { return !values_per_row && !offsets.is_given() && !count_valid_only; }
-  // Whether each row of arguments counts from an offset of its own.
+  // Whether each batch row counts from an offset of its own.
   bool count_from_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
   // Whether positions may come in any order, so that earlier ones may come again.
   bool are_in_any_order() const { return values.is_given() || offsets.is_given(); }
@@ -51,6 +51,11 @@ struct Validity {
   bool has(std::int64_t row, std::int64_t l) const {
     return mask == nullptr || mask[row * mask_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
   }
+};
+
+struct Placement {
+  Positions positions;
+  Validity validity;
 };
 
 // Calls on_valid(l, count) and on_invalid(l, count) over [begin, end) of one row.
@@ -76,7 +81,7 @@ void for_each_validity(const Validity& validity, std::int64_t row, std::int64_t 
   }
 }
 
-inline std::int64_t valid_before(const Validity& validity, std::int64_t row, std::int64_t l) {
+inline std::int64_t valid_rows_before(const Validity& validity, std::int64_t row, std::int64_t l) {
   std::int64_t count = 0;
   for_each_validity(
       validity, row, 0, l, [&count](std::int64_t, std::int64_t n) { count += n; }, [](std::int64_t, std::int64_t) {});
@@ -175,7 +180,7 @@ void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::in
 struct PositionBounds {
   std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
   bool are_all_integers = true;
-  std::int64_t rows = 0, spans = 0;  // of all rows of arguments, or of one, whose positions the others share
+  std::int64_t rows = 0, spans = 0;  // of all batch rows, or of one, whose positions the others share
 
   void add(const Number& position) {
     are_all_integers = are_all_integers && position.is_integer;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "fastpe/call/run.h"
+#include "fastpe/call/call.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 
@@ -51,8 +51,7 @@ inline Positions positions_from(std::int64_t first) {
 inline void run_at(const KeepingEncoder& encoder, const Operation& operation, const Positions& positions,
                    int threads = 1) {
   const Sinusoids source(encoder.core, &encoder.rows, 0);
-  const Validity all_valid;
-  run({source, operation, positions, all_valid, threads}, nullptr);
+  run({source, operation, Placement{positions, {}}, threads}, nullptr);
 }
 
 template <class T>

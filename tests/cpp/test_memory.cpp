@@ -158,7 +158,7 @@ void every_call(std::int64_t lanes) {
     check_fences(Write(narrow, false), true, narrow_encoder);
     check_fences(Add(read_only(from), to, 1, {}, false), true, wide_encoder);
     check_fences(Add(read_only(from), to, 1, {}, true), false, wide_encoder);
-    check_fences(Add(to, 1, {}), false, wide_encoder);
+    check_fences(Add(read_only(to), to, 1, {}, false), false, wide_encoder);
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}};
     const RotatedArray rotated[] = {{read_only(from), to}, {read_only(to), to}};
     check_fences(Rotate({&rotated[0], 1}, 1, all), false, rotary_encoder);

@@ -101,17 +101,17 @@ std::string sum_of(const Line& line, int threads) {
     for (std::size_t i = 0; i < fractions.size(); ++i) {
       fractions[i] = static_cast<double>(line.first) + 0.375 * static_cast<double>(i);
     }
-    positions.values = {reinterpret_cast<const char*>(fractions.data()), NumberType::float64, 0, sizeof(double)};
+    positions.values = {reinterpret_cast<const char*>(fractions.data()), Element::float64, 0, sizeof(double)};
   }
   if (operation == "add" || operation == "rotation") store_embeddings(out, dtype);
   if (operation == "add") {
-    testing::run_at(encoder, Add(view, 1, {1.25, 0.75}), positions, threads);
+    testing::run_at(encoder, Add(read_only(view), view, 1, {1.25, 0.75}, false), positions, threads);
   } else if (operation == "rotation") {
     const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
     const RotatedArray array{read_only(view), view};
     testing::run_at(encoder, Rotate({&array, 1}, 1, pairing), positions, threads);
   } else if (is_angles) {
-    run({AngleRows(encoder.core, FrequencyAxes{}), Write(view, false), positions, Validity{}, threads}, nullptr);
+    run({AngleRows(encoder.core, FrequencyAxes{}), Write(view, false), Placement{positions, {}}, threads}, nullptr);
   } else if (is_rotary) {
     write_tables(encoder, line.convention, view, positions, threads);
   } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The description of one call: an operation, the source of the rows that it uses, and the positions of these rows.
+// One call: an operation, the source of the rows that it uses, and where these rows are.
 #pragma once
 
 #include "fastpe/operations/operation.h"
@@ -11,9 +11,12 @@ namespace fastpe {
 struct Call {
   const Source& source;
   const Operation& operation;
-  const Positions& positions;
-  const Validity& validity;
+  const Placement& placement;
   int max_threads = 1;
 };
+
+// The entry of the core: every call goes through it. Throws an Error or std::bad_alloc before anything is written, and
+// Interrupted with an output that is partly written, or, if the interruption came while rows were kept, whole.
+void run(const Call& call, Interruption* interruption);
 
 }  // namespace fastpe

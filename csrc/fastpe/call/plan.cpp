@@ -61,7 +61,7 @@ ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64
 
 RowCuts cuts_of(const Call& call, int threads) {
   const std::int64_t seq_len = call.operation.shape().seq_len;
-  const Positions& p = call.positions;
+  const Positions& p = call.placement.positions;
   RowCuts cuts;
   cuts.rows = call.source.blocks.rows;
   const bool is_range = !p.values.is_given() && !p.sequence_starts.is_given();
@@ -86,8 +86,8 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
   }
   std::int64_t cut_rows = 1;  // of all items of a slice
   if (!plan.all_items_share_positions) {
-    work.slice_items = shape.items_per_row;
-    work.slices = shape.rows;
+    work.slice_items = shape.items_per_batch_row;
+    work.slices = shape.batch_rows;
     if (shape.items() == 1 && shape.has_contiguous_rows) {
       work.cuts = cuts_of(call, plan.threads);
     } else {
@@ -119,13 +119,13 @@ std::int64_t RowCuts::row(std::int64_t cut, std::int64_t seq_len) const {
 Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const OperationShape& shape = call.operation.shape();
   Plan plan;
-  plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.positions.are_shared();
-  plan.in_any_order = call.positions.are_in_any_order();
+  plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.positions.are_shared();
+  plan.in_any_order = call.placement.positions.are_in_any_order();
   plan.columns_at_once = shape.columns_at_once;
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
   plan.access = access_of(shape);
 
-  const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_row == 1;
+  const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_batch_row == 1;
   const bool has_short_spans = bounds.rows < rows_worth_expanding * bounds.spans;
   // Rows that are in L2, as the output is, are read faster than they are made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
@@ -133,11 +133,11 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
       shape.targets > 0 && has_one_item_per_tile ? Strategy::expand_into_target : Strategy::expand_into_tile;
   plan.wants_rows =
       !call.source.expands() || plan.strategy == Strategy::expand_into_tile || has_short_spans || fits_in_l2;
-  if (plan.wants_rows) plan.rows = call.source.find(shape.tile_dtype, bounds);
-  if (plan.rows.data != nullptr) {
+  if (plan.wants_rows) plan.kept_rows = call.source.find(shape.tile_dtype, bounds);
+  if (plan.kept_rows.data != nullptr) {
     plan.strategy = Strategy::read_rows;
-    const Positions& p = call.positions;
-    plan.reads_at_offsets = has_one_item_per_tile && p.count_from_offsets() && call.validity.are_all_valid();
+    const Positions& p = call.placement.positions;
+    plan.reads_at_offsets = has_one_item_per_tile && p.count_from_offsets() && call.placement.validity.are_all_valid();
   }
 
   if (plan.strategy == Strategy::expand_into_tile || shape.items() > 1 || plan.access.prefetch) {

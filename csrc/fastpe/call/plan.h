@@ -50,7 +50,7 @@ struct WorkUnits {
 
 struct Plan {
   Strategy strategy = Strategy::expand_into_tile;
-  TableView rows;                          // of read_rows
+  TableView kept_rows;                     // of read_rows
   bool wants_rows = false;                 // would have read rows, if the source had them
   bool all_items_share_positions = false;  // and read the encoding
   bool in_any_order = false;               // positions may come again

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "run.h"
-
 #include <algorithm>
 #include <cstdint>
 
-#include "check.h"
+#include "call.h"
 #include "fastpe/buffer.h"
 #include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/parallel.h"
 #include "plan.h"
+#include "position_bounds.h"
 
 namespace fastpe {
 namespace {
 
-// What is done of a work unit at once: some items, and the same rows of each.
-struct Work {
+// Some items, and the same rows of each.
+struct Region {
   Items items;
   std::int64_t l_begin, l_end;
 };
@@ -37,71 +36,71 @@ class Executor {
     }
   }
 
-  void execute(const Work& work) {
+  void execute(const Region& region) {
     if (plan_.all_items_share_positions) {
       // Which rows are valid differs from item to item: see apply().
-      each_span(0, work.items, work.l_begin, work.l_end - work.l_begin, 0);
+      execute_valid_rows(0, region.items, region.l_begin, region.l_end - region.l_begin, 0);
       return;
     }
-    if (plan_.reads_at_offsets) return read_at_offsets(work);
-    const std::int64_t items_per_row = operation_.shape().items_per_row;
-    std::int64_t row = work.items.begin / items_per_row;
-    for (std::int64_t begin = work.items.begin; begin < work.items.end; ++row) {
-      const Items items{begin, std::min(work.items.end, (row + 1) * items_per_row)};
-      execute_row(row, items, work.l_begin, work.l_end);
+    if (plan_.reads_at_offsets) return read_at_offsets(region);
+    const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
+    std::int64_t row = region.items.begin / items_per_batch_row;
+    for (std::int64_t begin = region.items.begin; begin < region.items.end; ++row) {
+      const Items items{begin, std::min(region.items.end, (row + 1) * items_per_batch_row)};
+      execute_batch_row(row, items, region.l_begin, region.l_end);
       begin = items.end;
     }
   }
 
  private:
-  // Does what execute_row() does, in fewer steps, for rows that have an offset and nothing else.
-  void read_at_offsets(const Work& work) {
+  // Does what execute_batch_row() does, in fewer steps, for rows that have an offset and nothing else.
+  void read_at_offsets(const Region& region) {
     constexpr std::int64_t most_items = 64;
-    const TableView& rows = plan_.rows;
-    const std::int64_t count = work.l_end - work.l_begin;
-    const Tile tile{rows.data + columns_.first * element_bytes(rows.dtype),
-                    rows.row_stride_bytes,
-                    rows.dtype,
-                    work.l_begin,
+    const TableView& kept = plan_.kept_rows;
+    const std::int64_t count = region.l_end - region.l_begin;
+    const Tile tile{kept.data + columns_.first * element_bytes(kept.dtype),
+                    kept.row_stride_bytes,
+                    kept.dtype,
+                    region.l_begin,
                     count,
                     columns_};
-    for (std::int64_t begin = work.items.begin; begin < work.items.end;) {
-      const std::int64_t end = std::min(work.items.end, begin + most_items);
+    for (std::int64_t begin = region.items.begin; begin < region.items.end;) {
+      const std::int64_t end = std::min(region.items.end, begin + most_items);
       std::int64_t tile_offsets_bytes[most_items];
       std::int64_t found = 0;
       for (; begin + found < end; ++found) {
-        const std::int64_t position = first_position(call_.positions, begin + found) + work.l_begin;
+        const std::int64_t position = first_position(call_.placement.positions, begin + found) + region.l_begin;
         // See rows_that_exist().
-        if (position < 0 || position > rows.rows - count) break;
-        tile_offsets_bytes[found] = position * rows.row_stride_bytes;
+        if (position < 0 || position > kept.rows - count) break;
+        tile_offsets_bytes[found] = position * kept.row_stride_bytes;
       }
-      const Place next{begin, work.l_begin + plan_.tile.segment_rows};
+      const Place next{begin, region.l_begin + plan_.tile.segment_rows};
       operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, next, workspace_);
       begin += found;
       if (begin < end) {
-        skip({begin, begin + 1}, work.l_begin, count);
+        write_invalid({begin, begin + 1}, region.l_begin, count);
         ++begin;
       }
     }
   }
 
-  void execute_row(std::int64_t row, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
-    const Validity& validity = call_.validity;
-    std::int64_t before = call_.positions.count_valid_only ? valid_before(validity, row, l_begin) : 0;
+  void execute_batch_row(std::int64_t row, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
+    const Validity& validity = call_.placement.validity;
+    std::int64_t before = call_.placement.positions.count_valid_only ? valid_rows_before(validity, row, l_begin) : 0;
     for_each_validity(
         validity, row, l_begin, l_end,
         [&](std::int64_t l, std::int64_t count) {
-          each_span(row, items, l, count, before);
+          execute_valid_rows(row, items, l, count, before);
           before += count;
         },
-        [&](std::int64_t l, std::int64_t count) { skip(items, l, count); });
+        [&](std::int64_t l, std::int64_t count) { write_invalid(items, l, count); });
   }
 
   // Rows that are valid in no item may have positions that were not checked. And another thread may have changed
   // positions, offsets or lengths meanwhile: results are then undefined, but nothing outside the arrays is read.
   std::int64_t rows_that_exist(const Span& span) const {
     if (span.coordinates != nullptr) {
-      for (int i = 0; i < call_.positions.coordinate_count; ++i) {
+      for (int i = 0; i < call_.placement.positions.coordinate_count; ++i) {
         if (!call_.source.range.has(span.coordinates[i])) return 0;
       }
       return span.count;
@@ -109,17 +108,18 @@ class Executor {
     const bool reads_rows = plan_.strategy == Strategy::read_rows;
     if (!span.position.is_integer) return !reads_rows && call_.source.range.has(span.position) ? span.count : 0;
     const std::int64_t lowest = reads_rows ? 0 : call_.source.range.lowest;
-    const std::int64_t highest = reads_rows ? plan_.rows.rows - 1 : call_.source.range.highest;
+    const std::int64_t highest = reads_rows ? plan_.kept_rows.rows - 1 : call_.source.range.highest;
     if (span.lowest() < lowest || span.position.integer > highest) return 0;
     return span.step == Span::Step::ascending ? std::min(span.count, highest - span.position.integer + 1) : span.count;
   }
 
-  void each_span(std::int64_t row, const Items& items, std::int64_t l, std::int64_t count, std::int64_t before) {
-    for_each_span(call_.positions, row, l, count, before, [&](const Span& span) {
+  void execute_valid_rows(std::int64_t row, const Items& items, std::int64_t l, std::int64_t count,
+                          std::int64_t valid_before) {
+    for_each_span(call_.placement.positions, row, l, count, valid_before, [&](const Span& span) {
       const std::int64_t existing = rows_that_exist(span);
       if (existing == span.count) return execute_span(items, span);
       if (existing > 0) execute_span(items, {span.l, existing, span.position, span.step, span.coordinates});
-      skip(items, span.l + existing, span.count - existing);
+      write_invalid(items, span.l + existing, span.count - existing);
     });
   }
 
@@ -134,10 +134,10 @@ class Executor {
   }
 
   void read_span(const Items& items, const Span& span) {
-    const TableView& rows = plan_.rows;
+    const TableView& kept = plan_.kept_rows;
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
-    apply({rows.row(span.position.integer) + columns_.first * element_bytes(rows.dtype), step * rows.row_stride_bytes,
-           rows.dtype, span.l, span.count, columns_},
+    apply({kept.row(span.position.integer) + columns_.first * element_bytes(kept.dtype), step * kept.row_stride_bytes,
+           kept.dtype, span.l, span.count, columns_},
           items);
   }
 
@@ -164,15 +164,14 @@ class Executor {
   }
 
   void expand_into_targets(std::int64_t item, const Span& span) {
-    if (span.is_one_position() && span.count > 1) {
-      for (std::int64_t i = 0; i < span.count; ++i)
-        expand_into_targets(item, {span.l + i, 1, span.position, span.step});
-      return;
-    }
-    for (int number = 0; number < operation_.shape().targets; ++number) {
-      Target target = operation_.target(number, item, span.l, columns_);
-      target.access = plan_.access;
-      expand(span, target);
+    const std::int64_t at_once = span.is_one_position() ? 1 : span.count;
+    for (std::int64_t done = 0; done < span.count; done += at_once) {
+      const Span rows{span.l + done, at_once, span.position, span.step, span.coordinates};
+      for (int number = 0; number < operation_.shape().targets; ++number) {
+        Target target = operation_.target(number, item, rows.l, columns_);
+        target.access = plan_.access;
+        expand(rows, target);
+      }
     }
   }
 
@@ -191,7 +190,7 @@ class Executor {
 
   void apply(const Tile& tile, const Items& items) {
     // Where rows have different positions, only valid rows come here.
-    const bool are_all_valid = !plan_.all_items_share_positions || call_.validity.are_all_valid();
+    const bool are_all_valid = !plan_.all_items_share_positions || call_.placement.validity.are_all_valid();
     if (items.count() == 1 && are_all_valid) {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.tile.segment_rows}, workspace_);
       return;
@@ -210,23 +209,23 @@ class Executor {
   }
 
   void apply_where_valid(const Tile& tile, const Items& items, std::int64_t first, std::int64_t end) {
-    const std::int64_t items_per_row = operation_.shape().items_per_row;
+    const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
     for (std::int64_t item = items.begin; item < items.end; ++item) {
       const bool is_last = item + 1 == items.end;
       const std::int64_t next_item = is_last ? items.begin : item + 1;
       const std::int64_t rows_on = is_last ? end - first : 0;
       const Items one{item, item + 1};
       for_each_validity(
-          call_.validity, item / items_per_row, first, end,
+          call_.placement.validity, item / items_per_batch_row, first, end,
           [&](std::int64_t l, std::int64_t count) {
             operation_.apply(tile.rows_between(l, l + count), one, {next_item, l + rows_on}, workspace_);
           },
-          [&](std::int64_t l, std::int64_t count) { skip(one, l, count); });
+          [&](std::int64_t l, std::int64_t count) { write_invalid(one, l, count); });
     }
   }
 
-  void skip(const Items& items, std::int64_t l, std::int64_t count) {
-    for (std::int64_t item = items.begin; item < items.end; ++item) operation_.skip(item, l, count, columns_);
+  void write_invalid(const Items& items, std::int64_t l, std::int64_t count) {
+    for (std::int64_t item = items.begin; item < items.end; ++item) operation_.write_invalid(item, l, count, columns_);
   }
 
   const Call& call_;
@@ -251,10 +250,10 @@ class Scratch {
   AlignedBuffer<char> large_;
 };
 
-// Calls on_work over the plan's cuts [begin, end), which count through the rows of one slice after the other.
-template <class OnWork>
-void for_each_work(const WorkUnits& units, const OperationShape& shape, std::int64_t begin, std::int64_t end,
-                   const OnWork& on_work) {
+// Calls on_region over the plan's cuts [begin, end), which count through the rows of one slice after the other.
+template <class OnRegion>
+void for_each_region(const WorkUnits& units, const OperationShape& shape, std::int64_t begin, std::int64_t end,
+                     const OnRegion& on_region) {
   const std::int64_t cuts = units.cuts.count;
   while (begin < end) {
     const std::int64_t slice = begin / cuts;
@@ -262,9 +261,9 @@ void for_each_work(const WorkUnits& units, const OperationShape& shape, std::int
     const std::int64_t stop = cuts == 1 ? end : std::min(end, (slice + 1) * cuts);
     const std::int64_t slices = cuts == 1 ? end - begin : 1;
     const std::int64_t first_item = slice * units.slice_items;
-    on_work(Work{{first_item, std::min(shape.items(), first_item + slices * units.slice_items)},
-                 units.cuts.row(begin - slice * cuts, shape.seq_len),
-                 cuts == 1 ? shape.seq_len : units.cuts.row(stop - slice * cuts, shape.seq_len)});
+    on_region(Region{{first_item, std::min(shape.items(), first_item + slices * units.slice_items)},
+                     units.cuts.row(begin - slice * cuts, shape.seq_len),
+                     cuts == 1 ? shape.seq_len : units.cuts.row(stop - slice * cuts, shape.seq_len)});
     begin = stop;
   }
 }
@@ -273,7 +272,7 @@ void for_each_work(const WorkUnits& units, const OperationShape& shape, std::int
 
 void run(const Call& call, Interruption* interruption) {
   const OperationShape& shape = call.operation.shape();
-  const PositionBounds bounds = check(call, interruption);
+  const PositionBounds bounds = checked_bounds(call, interruption);
   if (shape.items() == 0 || shape.seq_len == 0 || shape.columns == 0) return;
   const Plan plan = make_plan(call, bounds);
   if (plan.strategy != Strategy::read_rows) {
@@ -282,13 +281,14 @@ void run(const Call& call, Interruption* interruption) {
   Scratch scratch(plan.threads * plan.scratch.bytes);
   for (std::int64_t first = 0; first < shape.columns; first += plan.columns_at_once) {
     const Columns columns{first, std::min(plan.columns_at_once, shape.columns - first)};
-    const bool completed = parallel_for(
-        plan.work.cut_count(), plan.work.unit, plan.threads, interruption,
-        [&](std::int64_t begin, std::int64_t end, int thread) {
-          Executor executor(call, plan, columns, scratch.data() + thread * plan.scratch.bytes);
-          for_each_work(plan.work, shape, begin, end, [&executor](const Work& work) { executor.execute(work); });
-          if (plan.access.non_temporal) active_kernels().store_fence();
-        });
+    const bool completed =
+        parallel_for(plan.work.cut_count(), plan.work.unit, plan.threads, interruption,
+                     [&](std::int64_t begin, std::int64_t end, int thread) {
+                       Executor executor(call, plan, columns, scratch.data() + thread * plan.scratch.bytes);
+                       for_each_region(plan.work, shape, begin, end,
+                                       [&executor](const Region& region) { executor.execute(region); });
+                       if (plan.access.non_temporal) active_kernels().store_fence();
+                     });
     if (!completed) throw Interrupted{};
   }
   if (plan.wants_rows && plan.strategy != Strategy::read_rows) {

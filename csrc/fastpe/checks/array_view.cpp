@@ -4,7 +4,7 @@
 #include <new>
 
 #include "fastpe/error.h"
-#include "fastpe/overlap.h"
+#include "overlap.h"
 
 namespace fastpe {
 namespace {
@@ -17,11 +17,6 @@ constexpr ElementFacts facts[] = {{"int8", 1},    {"int16", 2},     {"int32", 4}
                                   {"uint8", 1},   {"uint16", 2},    {"uint32", 4},     {"uint64", 8},
                                   {"bool", 1},    {"float16", 2},   {"bfloat16", 2},   {"float32", 4},
                                   {"float64", 8}, {"complex64", 8}, {"complex128", 16}};
-
-StridedArray strided(const ArrayView& array) {
-  return {array.data, static_cast<std::size_t>(element_bytes(array.element)), array.axes, array.shape,
-          array.strides_bytes};
-}
 
 // The rows that the first `axes` axes count.
 void lay_out_rows(RowsLayout& rows, const ArrayView& array, int axes, int seq_axis) {
@@ -58,6 +53,14 @@ TableView table_along(const ArrayView& array, int row_axis) {
 
 const char* name_of(Element element) { return facts[static_cast<int>(element)].name; }
 std::int64_t element_bytes(Element element) { return facts[static_cast<int>(element)].bytes; }
+
+ArrayView view_of_number(std::int64_t& number, const char* name) {
+  ArrayView view;
+  view.data = reinterpret_cast<char*>(&number);
+  view.name = name;
+  view.element = Element::int64;
+  return view;
+}
 
 void Shape::add_axis(std::int64_t length) {
   lengths_[axes_] = static_cast<std::ptrdiff_t>(length);
@@ -142,7 +145,7 @@ void require_writable(const ArrayView& array, const char* instead) {
                  {instead == nullptr ? "" : joined({"use ", instead, " with an array of your own, or "}), "pass ",
                   array.name, ".copy() and keep that array (np.load: mmap_mode='r+')"});
   }
-  if (array.is_contiguous || is_nested(strided(array))) return;
+  if (array.is_contiguous || is_nested(array)) return;
   refuse_value(array.name, {"has elements that share memory (a broadcast or overlapping view)"},
                {"every element to be its own"}, {"pass ", array.name, ".copy() and keep that array"});
 }
@@ -153,7 +156,7 @@ bool is_same_memory(const ArrayView& a, const ArrayView& b) {
 }
 
 void require_apart(const ArrayView& a, const ArrayView& b, const char* unless) {
-  const Overlap overlap = overlap_of(strided(a), strided(b));
+  const Overlap overlap = overlap_of(a, b);
   if (overlap == Overlap::none) return;
   const bool is_known = overlap == Overlap::some;
   refuse_value(a.name,
@@ -167,7 +170,7 @@ void require_shape(const ArrayView& array, const Shape& shape) {
   refuse_value(array.name, {"has shape ", shape_text(array)}, {"exactly ", shape_text(shape)});
 }
 
-int seq_axis_of(const ArrayView& array, const std::int64_t* seq_axis, const char* last_axis) {
+int seq_axis_of(const ArrayView& array, const std::optional<std::int64_t>& seq_axis, const char* last_axis) {
   if (array.axes < 2) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
                  {"at least two axes, [L, ", last_axis, "] or [B, .., L, ", last_axis, "]"},
@@ -175,7 +178,7 @@ int seq_axis_of(const ArrayView& array, const std::int64_t* seq_axis, const char
   }
   if (array.axes - 2 > max_item_axes)
     refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes + 2});
-  if (seq_axis == nullptr) return array.axes - 2;
+  if (!seq_axis) return array.axes - 2;
   const std::int64_t axis = *seq_axis < 0 ? *seq_axis + array.axes : *seq_axis;
   if (axis < 0 || axis >= array.axes - 1) {
     refuse_value("seq_axis", {"is ", *seq_axis},

@@ -13,24 +13,6 @@
 
 namespace fastpe {
 
-// int8 to uint64 are in the order of NumberType.
-enum class Element : unsigned char {
-  int8,
-  int16,
-  int32,
-  int64,
-  uint8,
-  uint16,
-  uint32,
-  uint64,
-  boolean,
-  float16,
-  bfloat16,
-  float32,
-  float64,
-  complex64,
-  complex128
-};
 const char* name_of(Element element);
 std::int64_t element_bytes(Element element);
 constexpr bool is_integer(Element element) { return element <= Element::uint64; }
@@ -52,6 +34,9 @@ struct ArrayView {
   std::ptrdiff_t last_stride_bytes() const { return strides_bytes[axes - 1]; }
   bool is_empty() const { return std::find(shape, shape + axes, 0) != shape + axes; }
 };
+
+// A view without axes.
+ArrayView view_of_number(std::int64_t& number, const char* name);
 
 // The lengths of an array that is to be made: of as many axes as an array of positions has, and columns and pairs.
 class Shape {
@@ -111,7 +96,7 @@ inline void require_disjoint(const ArrayView& a, const ArrayView& b, const char*
 void require_shape(const ArrayView& array, const Shape& shape);
 
 // Which axis is the sequence: seq_axis, or else the last but one.
-int seq_axis_of(const ArrayView& array, const std::int64_t* seq_axis, const char* last_axis);
+int seq_axis_of(const ArrayView& array, const std::optional<std::int64_t>& seq_axis, const char* last_axis);
 
 // The axes of an array but its last one and seq_axis.
 Axes item_axes_of(const ArrayView& array, int seq_axis);

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "fastpe/error.h"
-#include "fastpe/sources/rotary_tables.h"
 
 namespace fastpe {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 constexpr const char* in_a_call_of_its_own = "rotate it in a call of its own";
 
 // The argument that differs from row to row of a batch.
-const char* per_row_argument(const RowArguments& arguments, int coordinate_count) {
+const char* per_row_argument(const PlacementArguments& arguments, int coordinate_count) {
   if (arguments.cu_seqlens.is_given()) return nullptr;
   const auto differs = [](const ArrayView& array, int axes) {
     return array.is_given() && array.axes >= axes && array.shape[0] != 1;
@@ -86,8 +85,7 @@ bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
   const auto last_row = [](const ArrayView& array) {
     const char* data = array.data;
     for (int axis = 0; axis + 1 < array.axes; ++axis) data += (array.shape[axis] - 1) * array.strides_bytes[axis];
-    const bool is_float32 = array.element == Element::float32;
-    return NumbersView{data, is_float32 ? NumberType::float32 : NumberType::float64, 0, array.last_stride_bytes()};
+    return NumbersView{data, array.element, 0, array.last_stride_bytes()};
   };
   return are_on_circle(last_row(cos), last_row(sin), cos.last());
 }
@@ -99,7 +97,7 @@ const char* rotated_name(std::size_t index) {
   return index < std::size(names) ? names[index] : "one of the others";
 }
 
-RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const RowArguments& arguments, const Rules& rules)
+RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules)
     : arrays_(arrays), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()), dtype_(dtype_of(x())) {
   refuse_tables();
   const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
@@ -109,7 +107,7 @@ RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const RowArguments& argume
                   {"give positions=, offset=, by= and the like by their names"});
     }
     require_same_dtype(array, x());
-    seq_axis_of(array, rules.seq_axis, "head_dim");
+    seq_axis_of(array);
     rules.in_place ? require_writable(array, "rotate(.., out=)") : require_readable(array);
     if (array.last() < rules.rotary_dim) {
       refuse_value(array.name, {"has ", array.last(), " columns"},
@@ -129,13 +127,13 @@ RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const RowArguments& argume
     }
   }
   for (const ArrayView& array : arrays_) {
-    for (const ArrayView* other = arrays_.items; other != &array; ++other) fastpe::require_disjoint(*other, array);
+    for (const ArrayView* other = arrays_.items; other != &array; ++other) require_disjoint(*other, array);
   }
 }
 
 // Heads are all axes but the batch's, the sequence's and the last.
 Extent RotatedArrays::extent_of_array(const ArrayView& array) const {
-  const int seq_axis = seq_axis_of_array(array);
+  const int seq_axis = seq_axis_of(array);
   const bool has_batch = !is_packed_ && array.axes > 2 && !(array.axes == 3 && seq_axis == 0);
   return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, array.shape[seq_axis], has_batch, name_seq_axis};
 }
@@ -151,7 +149,7 @@ void RotatedArrays::refuse_tables() const {
 }
 
 void RotatedArrays::check_like_x(const ArrayView& array, const char* per_row) {
-  const bool counts_from_end = rules_.seq_axis == nullptr || *rules_.seq_axis == -2;
+  const bool counts_from_end = rules_.seq_axis.value_or(-2) == -2;
   if (array.axes != x().axes && !counts_from_end) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
                  {"as many axes as x, ", shape_text(x()), ", with seq_axis=", *rules_.seq_axis},
@@ -162,28 +160,28 @@ void RotatedArrays::check_like_x(const ArrayView& array, const char* per_row) {
     refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence"}, {extent_.seq_len, " as x has"},
                  {in_a_call_of_its_own});
   }
-  if (extent.rows == extent_.rows && extent.has_batch == extent_.has_batch) return;
+  if (extent.batch_rows == extent_.batch_rows && extent.has_batch == extent_.has_batch) return;
   if (per_row != nullptr) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"a batch of ", extent_.rows, " as x has, since ", per_row, " is given for each row"},
+                 {"a batch of ", extent_.batch_rows, " as x has, since ", per_row, " is given for each row"},
                  {in_a_call_of_its_own});
   }
   // All rows have the same positions: there is no batch then.
-  extent_.rows = 1;
+  extent_.batch_rows = 1;
   extent_.has_batch = extent_.has_batch && extent.has_batch;
 }
 
-void RotatedArrays::set_in_place(const RowArguments& arguments, RotatedArray* rotated) const {
+void RotatedArrays::set_in_place(const PlacementArguments& arguments, RotatedArray* rotated) const {
   for (const ArrayView& array : arrays_) {
-    fastpe::require_disjoint(array, arguments);
-    rotated->out = writable_rows_of(array, dtype_, seq_axis_of_array(array));
+    require_disjoint(array, arguments);
+    rotated->out = writable_rows_of(array, dtype_, seq_axis_of(array));
     rotated->x = read_only(rotated->out);
     ++rotated;
   }
 }
 
-void RotatedArrays::require_disjoint(const ArrayView& table) const {
-  for (const ArrayView& array : arrays_) fastpe::require_disjoint(array, table);
+void RotatedArrays::require_disjoint_from(const ArrayView& table) const {
+  for (const ArrayView& array : arrays_) require_disjoint(array, table);
 }
 
 GivenTables given_tables(const ArrayView& cos, const ArrayView& sin) {

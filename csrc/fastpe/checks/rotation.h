@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "fastpe/operations/rotate.h"
-#include "rows.h"
+#include "placement.h"
 
 namespace fastpe {
 
@@ -16,29 +17,26 @@ class RotatedArrays {
  public:
   struct Rules {
     std::int64_t rotary_dim;
-    const std::int64_t* seq_axis;  // null where it was not given
+    std::optional<std::int64_t> seq_axis;
     bool in_place;
     int coordinate_count;       // of each position; 0: it is one number
     const char* narrower;       // what to do about heads that are narrower
     std::int64_t head_dim = 0;  // columns of a head; 0: not known
   };
   // Checks everything that does not depend on positions. The first array is x. The caller owns the views.
-  RotatedArrays(Slice<ArrayView> arrays, const RowArguments& arguments, const Rules& rules);
+  RotatedArrays(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules);
 
   const ArrayView& x() const { return arrays_[0]; }
   DType dtype() const { return dtype_; }
-  int seq_axis() const { return seq_axis_of_array(x()); }
+  int seq_axis() const { return seq_axis_of(x()); }
   const Extent& extent() const { return extent_; }
 
   // Fills in one entry for each array, to be written in place. It shares no memory with the arguments.
-  void set_in_place(const RowArguments& arguments, RotatedArray* rotated) const;
-  void require_disjoint(const ArrayView& table) const;
+  void set_in_place(const PlacementArguments& arguments, RotatedArray* rotated) const;
+  void require_disjoint_from(const ArrayView& table) const;
 
  private:
-  int seq_axis_of_array(const ArrayView& array) const {
-    if (rules_.seq_axis == nullptr) return array.axes - 2;
-    return static_cast<int>(*rules_.seq_axis < 0 ? *rules_.seq_axis + array.axes : *rules_.seq_axis);
-  }
+  int seq_axis_of(const ArrayView& array) const { return fastpe::seq_axis_of(array, rules_.seq_axis, "head_dim"); }
   Extent extent_of_array(const ArrayView& array) const;
   void refuse_tables() const;
   void check_like_x(const ArrayView& array, const char* per_row);

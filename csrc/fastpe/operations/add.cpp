@@ -9,8 +9,8 @@
 namespace fastpe {
 namespace {
 
-OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t rows, bool is_new) {
-  OperationShape shape = shape_of_writing(out, rows);
+OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t batch_rows, bool is_new) {
+  OperationShape shape = shape_of_writing(out, batch_rows);
   const std::int64_t bytes = element_bytes(out.dtype);
   shape.columns_at_once = std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, bytes));
   shape.reads_items = true;
@@ -44,8 +44,8 @@ void combine(const Combination& combination, DType dtype, DType addend_dtype) {
   of_dtypes[index_of(dtype)](combination);
 }
 
-Add::Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors, bool is_new)
-    : Operation(shape_of(x, out, rows, is_new)), x_(x), out_(out), factors_(factors) {}
+Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new)
+    : Operation(shape_of(x, out, batch_rows, is_new)), x_(x), out_(out), factors_(factors) {}
 
 const char* Add::next_x_at(const Place& place, const Columns& columns) const {
   if (place.l >= x_.seq_len || place.item >= x_.item_count) return nullptr;
@@ -151,7 +151,7 @@ Target Add::target(int /*number*/, std::int64_t item, std::int64_t l, Columns co
           factors_.alpha};
 }
 
-void Add::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Add::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   if (shape_.is_in_place) return;
   for (std::int64_t i = 0; i < count; ++i) {
     copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes, x_.row(item, l + i, columns.first),

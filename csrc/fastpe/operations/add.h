@@ -18,17 +18,15 @@ void combine(const Combination& combination, DType dtype, DType addend_dtype);
 
 class Add final : public Operation {
  public:
-  // x and out have the same shape; `rows` of arguments divide their items evenly.
+  // x and out have the same shape; batch rows divide their items evenly.
   // `is_new`: the call made the array `out`.
-  Add(const ConstRows& x, const Rows& out, std::int64_t rows, const Factors& factors, bool is_new);
-  // This one adds in place.
-  Add(const Rows& x, std::int64_t rows, const Factors& factors) : Add(read_only(x), x, rows, factors, false) {}
+  Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   void apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,
                      const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
-  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
   const char* next_x_at(const Place& place, const Columns& columns) const;

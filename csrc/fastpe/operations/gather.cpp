@@ -9,8 +9,8 @@
 namespace fastpe {
 namespace {
 
-OperationShape shape_of(const Rows& out, std::int64_t rows, bool is_new) {
-  OperationShape shape = shape_of_writing(out, rows);
+OperationShape shape_of(const Rows& out, std::int64_t batch_rows, bool is_new) {
+  OperationShape shape = shape_of_writing(out, batch_rows);
   shape.reads_items = true;
   shape.may_be_non_temporal = !is_new;
   if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
@@ -20,8 +20,8 @@ OperationShape shape_of(const Rows& out, std::int64_t rows, bool is_new) {
 }  // namespace
 
 Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
-               std::int64_t rows, const Factors& factors, bool is_new)
-    : Operation(shape_of(out, rows, is_new)),
+               std::int64_t batch_rows, const Factors& factors, bool is_new)
+    : Operation(shape_of(out, batch_rows, is_new)),
       vocabulary_(vocabulary),
       ids_(ids),
       id_axes_(id_axes),
@@ -79,7 +79,7 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
   }
 }
 
-void Gather::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Gather::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
   for (std::int64_t i = 0; i < count; ++i) {
     copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes,

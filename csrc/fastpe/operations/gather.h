@@ -10,12 +10,12 @@ class Gather final : public Operation {
  public:
   // ids are counted by (item, l); `id_axes` are theirs before the last one, for messages. `is_new`: the call made the
   // array `out`.
-  Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out, std::int64_t rows,
-         const Factors& factors, bool is_new);
+  Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
+         std::int64_t batch_rows, const Factors& factors, bool is_new);
 
   void check(Poller& poller) const override;
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
   // It lies in the vocabulary even if the id has changed since it was checked.

@@ -14,10 +14,10 @@ std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, st
   return std::min(columns, std::max(span_bytes / std::max<std::int64_t>(stride, 1), least_columns));
 }
 
-OperationShape shape_of_writing(const Rows& out, std::int64_t rows) {
+OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   OperationShape shape;
-  shape.rows = rows;
-  shape.items_per_row = rows > 0 ? out.item_count / rows : 0;
+  shape.batch_rows = batch_rows;
+  shape.items_per_batch_row = batch_rows > 0 ? out.item_count / batch_rows : 0;
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
   shape.columns_at_once = columns_at_once(out.columns, out.column_stride_bytes, element_bytes(out.dtype));

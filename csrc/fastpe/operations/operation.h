@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An operation does something with the rows of an encoding: it writes them, adds them to rows, or rotates by them.
 //
-// It acts on items. An item is one sequence of rows; the items of one row of arguments (an offset, a mask ..) share its
-// positions, and so their rows of the encoding.
+// It acts on items. An item is one sequence of rows; the items of one batch row (which has an offset, a mask .. of its
+// own) share its positions, and so their rows of the encoding.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace fastpe {
 
 struct OperationShape {
-  std::int64_t rows = 1;  // of arguments
-  std::int64_t items_per_row = 1;
+  std::int64_t batch_rows = 1;
+  std::int64_t items_per_batch_row = 1;
   std::int64_t seq_len = 0;
   std::int64_t columns = 0;          // of the encoding, which may be fewer than an item's
   std::int64_t columns_at_once = 0;  // that one pass over the rows takes
@@ -28,7 +28,7 @@ struct OperationShape {
   int targets = 0;                 // of an item's rows, if they may be written where they are made; else 0
   std::int64_t scratch_bytes = 0;  // of one thread
 
-  std::int64_t items() const { return rows * items_per_row; }
+  std::int64_t items() const { return batch_rows * items_per_batch_row; }
 };
 
 // Rows of elements that lie far apart are done in parts of this many columns: a part's cache lines serve the next rows
@@ -36,7 +36,7 @@ struct OperationShape {
 std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, std::int64_t element_bytes);
 
 // The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
-OperationShape shape_of_writing(const Rows& out, std::int64_t rows);
+OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows);
 
 // Items and places are passed by reference. By value, GCC stores their members one by one and loads both at once, which
 // waits for the stores.
@@ -76,7 +76,7 @@ class Operation {
   }
 
   // Gives rows that are not valid their values.
-  virtual void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;
+  virtual void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const = 0;
 
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;

@@ -15,13 +15,13 @@ bool has_contiguous_rows(const RotatedArray& array) {
 
 bool is_in_place(const RotatedArray& array) { return array.x.data == array.out.data; }
 
-OperationShape shape_of(const Slice<RotatedArray>& arrays, std::int64_t rows, const Pairing& pairing) {
-  OperationShape shape = shape_of_writing(arrays[0].out, rows);
+OperationShape shape_of(const Slice<RotatedArray>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
+  OperationShape shape = shape_of_writing(arrays[0].out, batch_rows);
   shape.columns = shape.columns_at_once = 2 * pairing.pairs;
-  shape.items_per_row = shape.bytes_written = 0;
+  shape.items_per_batch_row = shape.bytes_written = 0;
   shape.reads_items = shape.is_in_place = true;
   for (const RotatedArray& array : arrays) {
-    shape.items_per_row += rows > 0 ? array.out.item_count / rows : 0;
+    shape.items_per_batch_row += batch_rows > 0 ? array.out.item_count / batch_rows : 0;
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
     shape.is_in_place = shape.is_in_place && is_in_place(array);
     shape.has_contiguous_rows = shape.has_contiguous_rows && has_contiguous_rows(array);
@@ -32,18 +32,18 @@ OperationShape shape_of(const Slice<RotatedArray>& arrays, std::int64_t rows, co
 
 }  // namespace
 
-Rotate::Rotate(Slice<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing)
-    : Operation(shape_of(arrays, rows, pairing)), arrays_(arrays), pairing_(pairing) {}
+Rotate::Rotate(Slice<RotatedArray> arrays, std::int64_t batch_rows, const Pairing& pairing)
+    : Operation(shape_of(arrays, batch_rows, pairing)), arrays_(arrays), pairing_(pairing) {}
 
 Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
-  const std::int64_t row = item / shape_.items_per_row;
-  std::int64_t head = item % shape_.items_per_row;
+  const std::int64_t row = item / shape_.items_per_batch_row;
+  std::int64_t head = item % shape_.items_per_batch_row;
   const RotatedArray* array = arrays_.items;
-  std::int64_t heads_per_row = array->out.item_count / shape_.rows;
+  std::int64_t heads_per_row = array->out.item_count / shape_.batch_rows;
   while (head >= heads_per_row) {
     head -= heads_per_row;
     ++array;
-    heads_per_row = array->out.item_count / shape_.rows;
+    heads_per_row = array->out.item_count / shape_.batch_rows;
   }
   return {*array, row * heads_per_row + head, std::min(most, heads_per_row - head)};
 }
@@ -163,7 +163,7 @@ void Rotate::copy_rest(const RotatedArray& array, std::int64_t item, std::int64_
   }
 }
 
-void Rotate::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
+void Rotate::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
   const Heads heads = heads_at(item, 1);
   if (is_in_place(heads.array)) return;
   const RotatedArray& array = heads.array;

@@ -27,15 +27,15 @@ struct RotatedArray {
 
 class Rotate final : public Operation {
  public:
-  // Each array has the same seq_len and dtype, and items that `rows` of arguments divide evenly. The caller owns the
+  // Each array has the same seq_len and dtype, and items that batch rows divide evenly. The caller owns the
   // arrays and the pairing.
-  Rotate(Slice<RotatedArray> arrays, std::int64_t rows, const Pairing& pairing);
+  Rotate(Slice<RotatedArray> arrays, std::int64_t batch_rows, const Pairing& pairing);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
-  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
-  // Items of one array that one row of arguments belongs to.
+  // Items of one array that one batch row belongs to.
   struct Heads {
     const RotatedArray& array;
     std::int64_t first, count;

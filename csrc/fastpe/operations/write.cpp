@@ -7,7 +7,7 @@
 
 namespace fastpe {
 
-// Each item is its own row of arguments: to copy rows that are only written takes as long as to make them again.
+// Each item is its own batch row: to copy rows that are only written takes as long as to make them again.
 Write::Write(const Rows& out, bool is_new) : Operation(shape_of_writing(out, out.item_count)), out_{out, {}} {
   add_part(0, 0, out.columns, 0, 1);
   finish_shape(out.columns, is_new);
@@ -97,7 +97,7 @@ Target Write::target(int number, std::int64_t item, std::int64_t l, Columns colu
   return {shape_.dtype, {part.from, part.count}, out.row(item, l, part.to), out.seq_stride_bytes};
 }
 
-void Write::skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+void Write::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
   for (const Part& whole_part : parts()) {
     const Part part = part_within(whole_part, columns);

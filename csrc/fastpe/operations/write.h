@@ -33,7 +33,7 @@ class Write final : public Operation {
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
-  void skip(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
   // Columns from, from + 1 .. of the encoding at columns to, to + step .. of one of the arrays.

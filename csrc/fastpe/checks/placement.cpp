@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rows.h"
+#include "placement.h"
 
 #include "fastpe/error.h"
 
@@ -9,31 +9,31 @@ namespace {
 // One integer for all rows, or one per row: [rows] or [rows, 1]. An array of one is none for all of several rows: it
 // may as well be a list that misses the others, and an int says the same.
 NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const char* each) {
-  const NumberType type = number_type_of(array, Numbers::integers);
+  require_numbers(array, Numbers::integers);
   const bool is_one = array.axes == 0;
   if (!is_one && (array.shape[0] != rows || array.axes > 2 || (array.axes == 2 && array.shape[1] != 1))) {
     refuse_value(array.name, {"has shape ", shape_text(array)}, {"an int, or shape [", rows, "]: one per ", each});
   }
-  return {array.data, type, is_one ? 0 : array.strides_bytes[0], 0};
+  return {array.data, array.element, is_one ? 0 : array.strides_bytes[0], 0};
 }
 
 // Of an array of one entry per row: whether entries differ from one sequence of the batch to the next. An axis of
 // length 1 is the same for all.
 bool differs_in_batch(const ArrayView& array, const Extent& extent, int coordinate_count = 0) {
   const int axes = array.axes - (coordinate_count > 0 ? 1 : 0);
-  const bool fits = (axes == 1 || (axes == 2 && (array.shape[0] == 1 || array.shape[0] == extent.rows))) &&
+  const bool fits = (axes == 1 || (axes == 2 && (array.shape[0] == 1 || array.shape[0] == extent.batch_rows))) &&
                     array.shape[axes - 1] == extent.seq_len &&
                     (coordinate_count == 0 || array.last() == coordinate_count);
   if (fits) return axes == 2 && array.shape[0] != 1;
   const std::string columns = coordinate_count > 0 ? joined({", ", coordinate_count}) : "";
   refuse_value(array.name, {"has shape ", shape_text(array)},
                {"[", extent.seq_len, columns, "]",
-                extent.has_batch ? joined({" or [", extent.rows, ", ", extent.seq_len, columns, "]"}) : "",
+                extent.has_batch ? joined({" or [", extent.batch_rows, ", ", extent.seq_len, columns, "]"}) : "",
                 coordinate_count > 0 ? ": the coordinates of each row" : ": one per row"},
                {array.axes == 0 && coordinate_count == 0 ? "to count from one position, pass offset=" : extent.remedy});
 }
 
-void set_offset(Positions& positions, const RowArguments& arguments, std::int64_t rows, const char* each) {
+void set_offset(Positions& positions, const PlacementArguments& arguments, std::int64_t rows, const char* each) {
   positions.first += arguments.offset.value_or(0);
   positions.is_offset_given = arguments.offset || arguments.offsets.is_given();
   if (arguments.offsets.is_given()) positions.offsets = per_row_integers(arguments.offsets, rows, each);
@@ -44,12 +44,12 @@ void set_sequences(Positions& positions, const ArrayView& array, const Extent& e
     refuse_value(array.name, {"was given for a batch"}, {"packed rows: one axis of rows, and none before it"},
                  {extent.remedy});
   }
-  const NumberType type = number_type_of(array, Numbers::integers);
+  require_numbers(array, Numbers::integers);
   if (array.axes != 1 || array.shape[0] < 1) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
                  {"[number of sequences + 1]: 0, the running sum of lengths"});
   }
-  positions.sequence_starts = {array.data, type, 0, array.strides_bytes[0]};
+  positions.sequence_starts = {array.data, array.element, 0, array.strides_bytes[0]};
   positions.sequence_count = array.shape[0] - 1;
 }
 
@@ -61,12 +61,35 @@ void require_coordinates(const ArrayView& array, int coordinate_count) {
 
 // Positions along seq_axis (-1: the same for a whole sequence), of each sequence where values_per_row says so.
 void set_values(Positions& p, const ArrayView& array, int seq_axis, int coordinate_count) {
+  require_numbers(array, Numbers::integers_or_floats);
   p.values_name = array.name;
-  p.values = {array.data, number_type_of(array, Numbers::integers_or_floats),
-              p.values_per_row ? array.strides_bytes[0] : 0, seq_axis < 0 ? 0 : array.strides_bytes[seq_axis]};
+  p.values = {array.data, array.element, p.values_per_row ? array.strides_bytes[0] : 0,
+              seq_axis < 0 ? 0 : array.strides_bytes[seq_axis]};
   if (array.axes - (coordinate_count > 0 ? 1 : 0) == 2) p.value_axes.add(array.shape[0], array.strides_bytes[0]);
   p.coordinate_count = coordinate_count;
   if (coordinate_count > 0) p.coordinate_stride_bytes = array.last_stride_bytes();
+}
+
+// One position for each row.
+void set_explicit_positions(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count) {
+  p.values_per_row = differs_in_batch(array, extent, coordinate_count);
+  set_values(p, array, array.axes - (coordinate_count > 0 ? 2 : 1), coordinate_count);
+}
+
+// Comes after the positions.
+void set_validity(Placement& placement, const PlacementArguments& arguments, const Extent& extent) {
+  Validity& validity = placement.validity;
+  if (const ArrayView& mask = arguments.mask; mask.is_given()) {
+    // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
+    require_element(mask, Element::boolean, "pass mask != 0, or mask == 0 of one that is added to scores");
+    validity.mask = mask.data;
+    validity.mask_row_stride_bytes = differs_in_batch(mask, extent) ? mask.strides_bytes[0] : 0;
+    validity.mask_seq_stride_bytes = mask.last_stride_bytes();
+    placement.positions.count_valid_only = !placement.positions.values.is_given();
+  }
+  if (arguments.lengths.is_given()) {
+    validity.lengths = per_row_integers(arguments.lengths, extent.batch_rows, "batch row");
+  }
 }
 
 }  // namespace
@@ -75,12 +98,13 @@ void refuse_both(const char* a_name, const char* b_name) {
   refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
 }
 
-Extent extent_of(const ArrayView& array, int seq_axis) {
+Extent extent_of(const ArrayView& array, int seq_axis, const char* remedy) {
   const bool has_batch = array.axes > (seq_axis < 0 ? 1 : 2);
-  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, seq_axis < 0 ? 1 : array.shape[seq_axis], has_batch};
+  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, seq_axis < 0 ? 1 : array.shape[seq_axis], has_batch,
+          remedy};
 }
 
-Shape counted_shape(const RowArguments& arguments, std::int64_t count) {
+Shape counted_shape(const PlacementArguments& arguments, std::int64_t count) {
   Shape shape;
   if (arguments.offsets.is_given() && arguments.offsets.axes > 0) {
     shape.add_axis(arguments.offsets.shape[0]);
@@ -93,7 +117,7 @@ Shape counted_shape(const RowArguments& arguments, std::int64_t count) {
   return shape;
 }
 
-NumberType number_type_of(const ArrayView& array, Numbers numbers) {
+void require_numbers(const ArrayView& array, Numbers numbers) {
   const bool is_float = array.element == Element::float32 || array.element == Element::float64;
   if (!is_integer(array.element) && !(is_float && numbers == Numbers::integers_or_floats)) {
     const bool is_integer_only = numbers == Numbers::integers;
@@ -102,22 +126,58 @@ NumberType number_type_of(const ArrayView& array, Numbers numbers) {
                 {conversion(array, is_integer_only ? "int64" : "float64")});
   }
   require_native_order(array);
-  if (is_float) return array.element == Element::float32 ? NumberType::float32 : NumberType::float64;
-  return static_cast<NumberType>(array.element);
 }
 
 NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
-  const NumberType type = number_type_of(array, numbers);
+  require_numbers(array, numbers);
   if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes});
   if (array.axes > 1 && !array.is_contiguous) {
     refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
                  {"pass ", array.name, ".copy()"});
   }
-  return {array.data, type, array.axes > 1 ? array.last() * element_bytes(array.element) : 0,
+  return {array.data, array.element, array.axes > 1 ? array.last() * element_bytes(array.element) : 0,
           array.axes > 0 ? array.last_stride_bytes() : 0};
 }
 
-void set_any_positions(Positions& p, const ArrayView& array, int coordinate_count) {
+Placement placement_of(const PlacementArguments& arguments, const Extent& extent, std::int64_t first,
+                       int coordinate_count) {
+  Placement placement;
+  Positions& positions = placement.positions;
+  positions.first = first;
+  if (arguments.cu_seqlens.is_given()) {
+    set_sequences(positions, arguments.cu_seqlens, extent);
+    set_offset(positions, arguments, positions.sequence_count, "sequence");
+    return placement;
+  }
+  if (coordinate_count > 0 && !arguments.positions.is_given()) {
+    refuse_value("positions", {"is missing"}, {"an array [.., ", coordinate_count, "], the coordinates of each row"});
+  }
+  set_offset(positions, arguments, extent.batch_rows, "batch row");
+  if (arguments.positions.is_given()) set_explicit_positions(positions, arguments.positions, extent, coordinate_count);
+  set_validity(placement, arguments, extent);
+  return placement;
+}
+
+Placement placement_of_moves(const PlacementArguments& arguments, const Extent& extent, int coordinate_count) {
+  Placement placement;
+  Positions& p = placement.positions;
+  const ArrayView& by = arguments.positions;
+  const int axes = by.axes - (coordinate_count > 0 ? 1 : 0);
+  p.values_per_row = axes == 2 && by.shape[1] == 1 && extent.seq_len != 1 && by.shape[0] == extent.batch_rows;
+  if (axes == 0 || p.values_per_row) {
+    if (coordinate_count > 0) require_coordinates(by, coordinate_count);
+    set_values(p, by, -1, coordinate_count);
+  } else {
+    set_explicit_positions(p, by, extent, coordinate_count);
+  }
+  set_validity(placement, arguments, extent);
+  return placement;
+}
+
+Placement placement_at(const ArrayView& array, const PlacementArguments& arguments, const Extent& extent,
+                       int coordinate_count) {
+  Placement placement;
+  Positions& p = placement.positions;
   p.values_name = array.name;
   p.values = numbers_view(array, Numbers::integers_or_floats);
   int axes = array.axes;
@@ -131,48 +191,15 @@ void set_any_positions(Positions& p, const ArrayView& array, int coordinate_coun
   }
   p.values_per_row = axes > 1;
   for (int axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape[axis], array.strides_bytes[axis]);
-}
-
-void set_explicit_positions(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count) {
-  p.values_per_row = differs_in_batch(array, extent, coordinate_count);
-  set_values(p, array, array.axes - (coordinate_count > 0 ? 2 : 1), coordinate_count);
-}
-
-void set_moves(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count) {
-  const int axes = array.axes - (coordinate_count > 0 ? 1 : 0);
-  p.values_per_row = axes == 2 && array.shape[1] == 1 && extent.seq_len != 1 && array.shape[0] == extent.rows;
-  if (axes != 0 && !p.values_per_row) return set_explicit_positions(p, array, extent, coordinate_count);
-  if (coordinate_count > 0) require_coordinates(array, coordinate_count);
-  set_values(p, array, -1, coordinate_count);
-}
-
-void set_validity(Placement& placement, const RowArguments& arguments, const Extent& extent) {
-  Validity& validity = placement.validity;
-  if (const ArrayView& mask = arguments.mask; mask.is_given()) {
-    // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
-    require_element(mask, Element::boolean, "pass mask != 0, or mask == 0 of one that is added to scores");
-    validity.mask = mask.data;
-    validity.mask_row_stride_bytes = differs_in_batch(mask, extent) ? mask.strides_bytes[0] : 0;
-    validity.mask_seq_stride_bytes = mask.last_stride_bytes();
-    placement.positions.count_valid_only = !placement.positions.values.is_given();
+  const bool has_validity = arguments.mask.is_given() || arguments.lengths.is_given();
+  if (has_validity && axes > 2) {
+    refuse_value("positions", {"has ", axes, " axes"}, {"[L] or [B, L] with mask= and lengths="}, {"reshape it"});
   }
-  if (arguments.lengths.is_given()) {
-    validity.lengths = per_row_integers(arguments.lengths, extent.rows, "batch row");
-  }
-}
-
-void set_rows(Placement& placement, const RowArguments& arguments, const Extent& extent) {
-  Positions& positions = placement.positions;
-  if (arguments.cu_seqlens.is_given()) {
-    set_sequences(positions, arguments.cu_seqlens, extent);
-    return set_offset(positions, arguments, positions.sequence_count, "sequence");
-  }
-  set_offset(positions, arguments, extent.rows, "batch row");
-  if (arguments.positions.is_given()) set_explicit_positions(positions, arguments.positions, extent);
   set_validity(placement, arguments, extent);
+  return placement;
 }
 
-std::int64_t checked_first_column(const ArrayView& array, const std::optional<Channels>& channels,
+std::int64_t checked_first_column(const ArrayView& array, const std::optional<Columns>& channels,
                                   std::int64_t d_model) {
   const std::int64_t columns = array.last();
   if (!channels) {
@@ -180,9 +207,9 @@ std::int64_t checked_first_column(const ArrayView& array, const std::optional<Ch
     refuse_value(array.name, {"has ", columns, " columns"}, {"d_model, ", d_model},
                  {"make the encoding for this width, or pass channels=(first, end)"});
   }
-  if (channels->end - channels->first == columns) return channels->first;
+  if (channels->count == columns) return channels->first;
   refuse_value(array.name, {"has ", columns, " columns"},
-               {channels->end - channels->first, " for channels=(", channels->first, ", ", channels->end, ")"});
+               {channels->count, " for channels=(", channels->first, ", ", channels->first + channels->count, ")"});
 }
 
 }  // namespace fastpe

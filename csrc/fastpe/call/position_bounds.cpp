@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "check.h"
+#include "position_bounds.h"
 
 #include <algorithm>
 #include <optional>
@@ -38,18 +38,18 @@ void require_position(const Source& source, const Number& position, const Origin
 // The bounds of rows that all count from offsets, if all are in the source's range. In decoding, there are many such
 // rows with one position each.
 std::optional<PositionBounds> bounds_of_counted_rows(const Call& call, Poller& poller) {
-  const Positions& p = call.positions;
+  const Positions& p = call.placement.positions;
   const OperationShape& shape = call.operation.shape();
-  if (!p.count_from_offsets() || !call.validity.are_all_valid() || shape.seq_len == 0) return std::nullopt;
+  if (!p.count_from_offsets() || !call.placement.validity.are_all_valid() || shape.seq_len == 0) return std::nullopt;
   PositionBounds bounds;
-  for (std::int64_t row = 0; row < shape.rows; ++row) {
+  for (std::int64_t row = 0; row < shape.batch_rows; ++row) {
     const std::int64_t first = first_position(p, row);
     bounds.lowest = std::min(bounds.lowest, first);
     bounds.highest = std::max(bounds.highest, first + shape.seq_len - 1);
     poller.pass(1);
   }
-  bounds.spans = shape.rows;
-  bounds.rows = shape.rows * shape.seq_len;
+  bounds.spans = shape.batch_rows;
+  bounds.rows = shape.batch_rows * shape.seq_len;
   const PositionRange& range = call.source.range;
   if (bounds.lowest < range.lowest || bounds.highest > range.highest) return std::nullopt;
   return bounds;
@@ -58,11 +58,11 @@ std::optional<PositionBounds> bounds_of_counted_rows(const Call& call, Poller& p
 PositionBounds check_positions(const Call& call, Poller& poller) {
   if (const auto counted = bounds_of_counted_rows(call, poller)) return *counted;
   PositionBounds bounds;
-  const Positions& p = call.positions;
+  const Positions& p = call.placement.positions;
   const Source& source = call.source;
   const OperationShape& shape = call.operation.shape();
-  const bool varies = !p.are_shared() || !call.validity.are_all_valid();
-  const std::int64_t rows = varies ? shape.rows : 1;
+  const bool varies = !p.are_shared() || !call.placement.validity.are_all_valid();
+  const std::int64_t rows = varies ? shape.batch_rows : 1;
   for (std::int64_t row = 0; row < rows; ++row) {
     std::int64_t valid_before = 0;
     const auto on_span = [&](const Span& span) {
@@ -96,7 +96,7 @@ PositionBounds check_positions(const Call& call, Poller& poller) {
     for (std::int64_t begin = 0; begin < shape.seq_len; begin += Poller::elements_at_once) {
       const std::int64_t end = std::min(begin + Poller::elements_at_once, shape.seq_len);
       for_each_validity(
-          call.validity, row, begin, end,
+          call.placement.validity, row, begin, end,
           [&](std::int64_t l, std::int64_t count) {
             bounds.rows += count;
             for_each_span(p, row, l, count, valid_before, on_span);
@@ -110,7 +110,7 @@ PositionBounds check_positions(const Call& call, Poller& poller) {
 }
 
 void check_sequences(const Call& call, Poller& poller) {
-  const Positions& p = call.positions;
+  const Positions& p = call.placement.positions;
   if (!p.sequence_starts.is_given()) return;
   const std::int64_t seq_len = call.operation.shape().seq_len;
   std::int64_t previous = 0;
@@ -127,10 +127,10 @@ void check_sequences(const Call& call, Poller& poller) {
 }
 
 void check_lengths(const Call& call, Poller& poller) {
-  const NumbersView& lengths = call.validity.lengths;
+  const NumbersView& lengths = call.placement.validity.lengths;
   if (!lengths.is_given()) return;
   const OperationShape& shape = call.operation.shape();
-  for (std::int64_t row = 0; row < shape.rows; ++row) {
+  for (std::int64_t row = 0; row < shape.batch_rows; ++row) {
     const std::int64_t length = lengths.integer_at(row, 0);
     if (length < 0 || length > shape.seq_len) {
       const std::string place = lengths.row_stride_bytes == 0 ? "" : place_of({}, 0, row) + " ";
@@ -142,7 +142,7 @@ void check_lengths(const Call& call, Poller& poller) {
 
 }  // namespace
 
-PositionBounds check(const Call& call, Interruption* interruption) {
+PositionBounds checked_bounds(const Call& call, Interruption* interruption) {
   Poller poller(interruption);
   check_sequences(call, poller);
   check_lengths(call, poller);

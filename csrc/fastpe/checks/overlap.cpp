@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <numeric>
 
-#include "arrays.h"
-
 namespace fastpe {
 namespace {
 
@@ -27,14 +25,21 @@ struct Term {
   }
 };
 
+// Inserts a term into `used` terms in the order of their strides.
+void insert(const Term& term, Term* terms, std::size_t& used) {
+  std::size_t at = used++;
+  for (; at > 0 && terms[at - 1].stride > term.stride; --at) terms[at] = terms[at - 1];
+  terms[at] = term;
+}
+
 std::uint64_t magnitude(std::ptrdiff_t stride) {
   const auto bits = static_cast<std::uint64_t>(stride);
   return stride < 0 ? 0 - bits : bits;
 }
 
 template <class Use>
-void for_each_term(const StridedArray& array, const Use& use) {
-  for (std::ptrdiff_t axis = 0; axis < array.axes; ++axis) {
+void for_each_term(const ArrayView& array, const Use& use) {
+  for (int axis = 0; axis < array.axes; ++axis) {
     // The stride of an axis of length 1 may be any number.
     if (array.shape[axis] <= 1 || array.strides_bytes[axis] == 0) continue;
     use(Term{magnitude(array.strides_bytes[axis]), static_cast<std::uint64_t>(array.shape[axis]) - 1},
@@ -42,16 +47,14 @@ void for_each_term(const StridedArray& array, const Use& use) {
   }
 }
 
-bool is_empty(const StridedArray& array) {
-  return array.item_bytes == 0 || std::any_of(array.shape, array.shape + array.axes, [](auto n) { return n == 0; });
-}
+std::uint64_t bytes_of(const ArrayView& array) { return static_cast<std::uint64_t>(element_bytes(array.element)); }
 
 struct Bounds {
   std::uint64_t first;  // the address of the lowest byte
   std::uint64_t reach;  // the distance from it to the highest byte
 
-  explicit Bounds(const StridedArray& array)
-      : first(reinterpret_cast<std::uintptr_t>(array.data)), reach(array.item_bytes - 1) {
+  explicit Bounds(const ArrayView& array)
+      : first(reinterpret_cast<std::uintptr_t>(array.data)), reach(bytes_of(array) - 1) {
     for_each_term(array, [&](const Term& term, bool is_descending) {
       const std::uint64_t distance = term.reach();
       if (is_descending) first -= distance;
@@ -65,12 +68,8 @@ class Sum {
  public:
   explicit Sum(std::uint64_t slack) : slack_(slack) {}
 
-  void add(const StridedArray& array) {
-    for_each_term(array, [&](const Term& term, bool) {
-      std::size_t at = used_++;
-      for (; at > 0 && terms_[at - 1].stride > term.stride; --at) terms_[at] = terms_[at - 1];
-      terms_[at] = term;
-    });
+  void add(const ArrayView& array) {
+    for_each_term(array, [&](const Term& term, bool) { insert(term, terms_.data(), used_); });
   }
 
   Overlap reaches(std::uint64_t target) {
@@ -127,18 +126,16 @@ class Sum {
 
 }  // namespace
 
-bool is_nested(const StridedArray& array) {
-  if (is_empty(array)) return true;
+bool is_nested(const ArrayView& array) {
+  if (array.is_empty()) return true;
   std::array<Term, max_axes> terms;
   std::size_t used = 0;
-  for (std::ptrdiff_t axis = 0; axis < array.axes; ++axis) {
+  for (int axis = 0; axis < array.axes; ++axis) {
     if (array.shape[axis] == 1) continue;
-    const Term term{magnitude(array.strides_bytes[axis]), static_cast<std::uint64_t>(array.shape[axis]) - 1};
-    std::size_t at = used++;
-    for (; at > 0 && terms[at - 1].stride > term.stride; --at) terms[at] = terms[at - 1];
-    terms[at] = term;
+    insert({magnitude(array.strides_bytes[axis]), static_cast<std::uint64_t>(array.shape[axis]) - 1}, terms.data(),
+           used);
   }
-  std::uint64_t covered = array.item_bytes;
+  std::uint64_t covered = bytes_of(array);
   for (std::size_t i = 0; i < used; ++i) {
     if (terms[i].stride < covered) return false;
     covered = std::min(covered + terms[i].reach(), most_bytes);
@@ -146,14 +143,14 @@ bool is_nested(const StridedArray& array) {
   return true;
 }
 
-Overlap overlap_of(const StridedArray& a, const StridedArray& b) {
-  if (is_empty(a) || is_empty(b)) return Overlap::none;
+Overlap overlap_of(const ArrayView& a, const ArrayView& b) {
+  if (a.is_empty() || b.is_empty()) return Overlap::none;
   const Bounds of_a(a), of_b(b);
   if (of_a.reach >= most_bytes || of_b.reach >= most_bytes) return Overlap::unknown;
   if (of_a.first + of_a.reach < of_b.first || of_b.first + of_b.reach < of_a.first) return Overlap::none;
   // The address of a byte of a is a's first plus a sum of a's terms, and that of a byte of b is b's last less a sum of
   // b's terms. Both are one byte if the two sums together are the distance from a's first to b's last.
-  Sum sum(a.item_bytes - 1 + b.item_bytes - 1);
+  Sum sum(bytes_of(a) - 1 + bytes_of(b) - 1);
   sum.add(a);
   sum.add(b);
   return sum.reaches(of_b.first + of_b.reach - of_a.first);

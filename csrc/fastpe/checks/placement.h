@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What places a call's rows and says which of them are valid: offsets, positions, masks, lengths, packed sequences.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "array_view.h"
+#include "fastpe/positions.h"
+
+namespace fastpe {
+
+// Each may be missing.
+struct PlacementArguments {
+  std::optional<std::int64_t> offset;  // one for all rows
+  ArrayView offsets, positions, mask, lengths, cu_seqlens;
+};
+
+// Of two that exclude each other.
+[[noreturn]] void refuse_both(const char* a_name, const char* b_name);
+
+// What these arguments are given for: the first axis of a batch, or 1 without one, and the sequence.
+struct Extent {
+  std::int64_t batch_rows = 1;
+  std::int64_t seq_len = 1;
+  bool has_batch = false;
+  const char* remedy = "";  // for shapes that do not fit
+};
+inline constexpr const char* name_seq_axis = "give seq_axis= if the sequence is another axis";
+
+Extent extent_of(const ArrayView& array, int seq_axis, const char* remedy = "");
+// The shape of counted rows: a batch axis comes from the arguments that have one.
+Shape counted_shape(const PlacementArguments& arguments, std::int64_t count);
+
+// ---- Numbers
+
+enum class Numbers { integers, integers_or_floats };
+// A TypeError for other elements, or another byte order.
+void require_numbers(const ArrayView& array, Numbers numbers);
+// Of any shape with up to 8 axes, in C order.
+NumbersView numbers_view(const ArrayView& array, Numbers numbers);
+
+// ---- Placements. Positions have several coordinates, on one more axis at the end, where coordinate_count is not 0.
+
+// Rows that are counted from `first` and the offset, or have explicit positions, one for each row. Rows of several
+// coordinates are not counted.
+Placement placement_of(const PlacementArguments& arguments, const Extent& extent, std::int64_t first = 0,
+                       int coordinate_count = 0);
+// The positions are distances to move by: also one for all rows, or one for each sequence.
+Placement placement_of_moves(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
+// Positions of any shape, which is also that of the result, but for its columns.
+Placement placement_at(const ArrayView& positions, const PlacementArguments& arguments, const Extent& extent,
+                       int coordinate_count = 0);
+
+// A ValueError where `out` shares memory with one of the arguments.
+inline void require_disjoint(const ArrayView& out, const PlacementArguments& arguments) {
+  require_disjoint(out, arguments.offsets);
+  require_disjoint(out, arguments.positions);
+  require_disjoint(out, arguments.mask);
+  require_disjoint(out, arguments.lengths);
+  require_disjoint(out, arguments.cu_seqlens);
+}
+
+// ---- Columns
+
+// The first of the encoding's columns that the array holds: `channels` are all that it may hold, else all d_model.
+std::int64_t checked_first_column(const ArrayView& array, const std::optional<Columns>& channels, std::int64_t d_model);
+inline std::int64_t first_column_of(const ArrayView& array, const std::optional<Columns>& channels,
+                                    std::int64_t d_model) {
+  return !channels && array.last() == d_model ? 0 : checked_first_column(array, channels, d_model);
+}
+
+}  // namespace fastpe
