@@ -33,22 +33,20 @@ Access access_of(const OperationShape& shape) {
   return access;
 }
 
-TileShape tile_of(const OperationShape& shape, const Plan& plan, const BlockShape& blocks) {
+// Sets the tile and its segments, and where the next segment is prefetched to: to L1 if a segment of the tile, those of
+// x and out, and the next ones have room there.
+void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
+  const std::int64_t tile_row_bytes = whole_cache_lines(plan.columns_at_once * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
-  TileShape tile;
-  tile.row_stride_bytes = whole_cache_lines(plan.columns_at_once * element_bytes(shape.tile_dtype));
-  tile.segment_rows = std::max<std::int64_t>(1, segment_bytes / tile.row_stride_bytes);
+  plan.segment_rows = std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
   if (plan.strategy == Strategy::expand_into_tile) {
-    tile.rows = std::clamp<std::int64_t>(most_tile_bytes / tile.row_stride_bytes, 1, blocks.at_once * blocks.rows);
+    plan.tile.row_stride_bytes = tile_row_bytes;
+    plan.tile.rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, blocks.at_once * blocks.rows);
   }
-  return tile;
-}
-
-// Whether a segment of the tile, that of an item, and the one that is prefetched have room in L1.
-bool has_room_in_l1(const OperationShape& shape, const Plan& plan) {
   const std::int64_t item_row_bytes = plan.columns_at_once * element_bytes(shape.dtype);
   const std::int64_t item_rows = shape.is_in_place ? 2 : 4;
-  return plan.tile.segment_rows * (plan.tile.row_stride_bytes + item_rows * item_row_bytes) <= l1_cache_bytes();
+  plan.access.prefetch_to_l1 =
+      plan.access.prefetch && plan.segment_rows * (tile_row_bytes + item_rows * item_row_bytes) <= l1_cache_bytes();
 }
 
 ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64_t operation_bytes) {
@@ -106,7 +104,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
     work.cuts = cuts_of(call, is_sliced ? 1 : plan.threads);
     cut_rows = work.slice_items * work.cuts.rows;
   }
-  work.unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, cut_rows));
+  work.cuts_per_unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, cut_rows));
   return work;
 }
 
@@ -141,8 +139,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   }
 
   if (plan.strategy == Strategy::expand_into_tile || shape.items() > 1 || plan.access.prefetch) {
-    plan.tile = tile_of(shape, plan, call.source.blocks);
-    plan.access.prefetch_to_l1 = plan.access.prefetch && has_room_in_l1(shape, plan);
+    plan_segments(shape, call.source.blocks, plan);
   }
   const bool reads_rows = plan.strategy == Strategy::read_rows;
   plan.scratch = scratch_of(reads_rows ? 0 : call.source.scratch_bytes(shape.tile_dtype, plan.in_any_order), plan,

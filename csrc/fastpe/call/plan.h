@@ -15,11 +15,10 @@ enum class Strategy {
   expand_into_tile,    // each tile serves all items that share its positions
 };
 
-// One tile of an encoding, and the segments of it that are combined with one item after the other.
+// One tile that rows are expanded into.
 struct TileShape {
   std::int64_t rows = 0;
   std::int64_t row_stride_bytes = 0;
-  std::int64_t segment_rows = 1;
 };
 
 // The memory that one thread works in. Each part begins on a cache line's boundary.
@@ -38,12 +37,12 @@ struct RowCuts {
 };
 
 // How the work is divided: into slices of `slice_items` items, and each slice into the cuts of its rows. A work unit is
-// up to `unit` of them.
+// up to `cuts_per_unit` of them.
 struct WorkUnits {
   std::int64_t slice_items = 1;
   std::int64_t slices = 1;
   RowCuts cuts;
-  std::int64_t unit = 1;
+  std::int64_t cuts_per_unit = 1;
 
   std::int64_t cut_count() const { return slices * cuts.count; }
 };
@@ -58,7 +57,8 @@ struct Plan {
   std::int64_t columns_at_once = 0;
   int threads = 1;
   Access access;
-  TileShape tile;
+  TileShape tile;                 // of expand_into_tile
+  std::int64_t segment_rows = 1;  // of a tile: they are combined with one item after the other
   ScratchLayout scratch;
   WorkUnits work;
 };

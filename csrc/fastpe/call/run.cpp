@@ -74,7 +74,7 @@ class Executor {
         if (position < 0 || position > kept.rows - count) break;
         tile_offsets_bytes[found] = position * kept.row_stride_bytes;
       }
-      const Place next{begin, region.l_begin + plan_.tile.segment_rows};
+      const Place next{begin, region.l_begin + plan_.segment_rows};
       operation_.apply_to_each(tile, tile_offsets_bytes, {begin, begin + found}, next, workspace_);
       begin += found;
       if (begin < end) {
@@ -192,11 +192,11 @@ class Executor {
     // Where rows have different positions, only valid rows come here.
     const bool are_all_valid = !plan_.all_items_share_positions || call_.placement.validity.are_all_valid();
     if (items.count() == 1 && are_all_valid) {
-      operation_.apply(tile, items, {items.begin, tile.l + plan_.tile.segment_rows}, workspace_);
+      operation_.apply(tile, items, {items.begin, tile.l + plan_.segment_rows}, workspace_);
       return;
     }
     // Segments have one size: a short one would end before the next one is prefetched.
-    const std::int64_t segments = (tile.count + plan_.tile.segment_rows - 1) / plan_.tile.segment_rows;
+    const std::int64_t segments = (tile.count + plan_.segment_rows - 1) / plan_.segment_rows;
     for (std::int64_t segment = 0; segment < segments; ++segment) {
       const std::int64_t first = tile.l + tile.count * segment / segments;
       const std::int64_t end = tile.l + tile.count * (segment + 1) / segments;
@@ -282,7 +282,7 @@ void run(const Call& call, Interruption* interruption) {
   for (std::int64_t first = 0; first < shape.columns; first += plan.columns_at_once) {
     const Columns columns{first, std::min(plan.columns_at_once, shape.columns - first)};
     const bool completed =
-        parallel_for(plan.work.cut_count(), plan.work.unit, plan.threads, interruption,
+        parallel_for(plan.work.cut_count(), plan.work.cuts_per_unit, plan.threads, interruption,
                      [&](std::int64_t begin, std::int64_t end, int thread) {
                        Executor executor(call, plan, columns, scratch.data() + thread * plan.scratch.bytes);
                        for_each_region(plan.work, shape, begin, end,
