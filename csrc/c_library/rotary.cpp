@@ -48,7 +48,7 @@ void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
       {"low_freq_factor", s.low_freq_factor, llama3, 0},
       {"high_freq_factor", s.high_freq_factor, llama3, 0},
       {"rotated_count", number(s.rotated_count), proportional, 0},
-      {"no_truncate", number(s.no_truncate), 0, yarn},
+      {"no_truncate", number(s.no_truncate != 0), 0, yarn},
   };
   const unsigned type = bit_of(s.type);
   for (const auto& field : fields) {

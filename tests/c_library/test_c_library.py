@@ -104,7 +104,7 @@ SCALINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"type": "dynamic", "factor": 2.0, "original_length": 2048, "length": 5000}, {}),
     ({"type": "dynamic", "factor": 2.0, "original_length": 2048, "length": 100}, {}),
     (YARN, {}),
-    ({**YARN, "beta_fast": 16.0, "beta_slow": 2.0, "no_truncate": 1}, {"truncate": False}),
+    ({**YARN, "beta_fast": 16.0, "beta_slow": 2.0, "no_truncate": -1}, {"truncate": False}),
     ({**YARN, "mscale": 0.5, "mscale_all_dim": 1.0}, {}),
     (
         {"type": "longrope", "factor": 4.0, "original_length": 4096, "divisors": LONG},
