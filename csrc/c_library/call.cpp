@@ -2,7 +2,10 @@
 #include "call.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <iterator>
+#include <new>
 #include <optional>
 
 #include "fastpe/call/call.h"
@@ -13,8 +16,6 @@
 namespace fastpe::c_library {
 namespace {
 
-constexpr int most_threads = 1 << 16;
-
 // In the order of the header's numbers, from 1 on.
 constexpr Element elements[] = {Element::float32, Element::float64, Element::float16, Element::bfloat16,
                                 Element::int8,    Element::int16,   Element::int32,   Element::int64,
@@ -22,98 +23,47 @@ constexpr Element elements[] = {Element::float32, Element::float64, Element::flo
                                 Element::boolean};
 static_assert(FASTPE_FLOAT32 == 1 && FASTPE_BOOL == std::size(elements));
 
-std::ptrdiff_t countable(const char* name, std::int64_t length_or_stride) {
-  const auto result = static_cast<std::ptrdiff_t>(length_or_stride);
-  if (result != length_or_stride) refuse_value(name, {"has an axis of ", length_or_stride}, {"less"});
-  return result;
-}
-
 int max_threads_of(int32_t threads) {
+  constexpr int most_threads = 1 << 16;
   if (threads < 0) refuse_value("threads", {"is ", threads}, {"1 or more, or 0 for the default"});
   return threads == 0 ? default_thread_count() : std::min<int>(threads, most_threads);
 }
 
+// Of a fixed size: that there is no memory must be told without any.
+struct LastError {
+  char argument[64];
+  char message[960];
+};
+thread_local LastError last_error{};
+
+fastpe_status record(fastpe_status status, const char* argument, const char* message) {
+  std::snprintf(last_error.argument, sizeof last_error.argument, "%s", argument);
+  std::snprintf(last_error.message, sizeof last_error.message, "%s", message);
+  return status;
+}
+
 }  // namespace
 
-const ArrayView& View::set(const fastpe_array* array, const char* name) {
-  if (array == nullptr) return view_;
-  if (array->axes < 0 || array->axes > FASTPE_MAX_AXES || (array->axes > 0 && array->shape == nullptr)) {
-    refuse_value(name, {"has ", array->axes, " axes"}, {"0 to ", FASTPE_MAX_AXES, ", and a shape"});
-  }
-  if (array->dtype < 1 || array->dtype > FASTPE_BOOL) {
-    refuse_type(name, {"has the dtype ", array->dtype}, {"FASTPE_FLOAT32 or another of the header's"});
-  }
-  view_.data = static_cast<char*>(array->data);
-  view_.shape = shape_;
-  view_.strides_bytes = strides_bytes_;
-  view_.name = name;
-  view_.axes = array->axes;
-  view_.element = elements[array->dtype - 1];
-  view_.is_writable = true;
-  const std::ptrdiff_t bytes = element_bytes(view_.element);
-  std::ptrdiff_t contiguous = bytes;
-  view_.is_contiguous = true;
-  view_.is_aligned = reinterpret_cast<std::uintptr_t>(array->data) % static_cast<std::uintptr_t>(bytes) == 0;
-  for (int axis = array->axes - 1; axis >= 0; --axis) {
-    shape_[axis] = countable(name, array->shape[axis]);
-    if (shape_[axis] < 0) refuse_value(name, {"has an axis of length ", array->shape[axis]}, {"0 or more"});
-    strides_bytes_[axis] = array->strides_bytes == nullptr ? contiguous : countable(name, array->strides_bytes[axis]);
-    if (shape_[axis] > 1) {
-      view_.is_contiguous = view_.is_contiguous && strides_bytes_[axis] == contiguous;
-      view_.is_aligned = view_.is_aligned && strides_bytes_[axis] % bytes == 0;
+fastpe_status status_of_exception() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const Error& error) {
+      // The remedies are calls of Python's.
+      const Error without_remedy(error.kind, error.argument, error.found, error.expected, "");
+      return record(error.kind == ErrorKind::type ? FASTPE_INVALID_TYPE : FASTPE_INVALID_VALUE, error.argument.c_str(),
+                    without_remedy.what());
+    } catch (const std::bad_alloc&) {
+      return record(FASTPE_OUT_OF_MEMORY, "", "there is not enough memory");
+    } catch (const std::exception& error) {
+      return record(FASTPE_INTERNAL_ERROR, "", error.what());
     }
-    if (shape_[axis] > PTRDIFF_MAX / contiguous) {
-      refuse_value(name, {"has more elements than can be counted"}, {"less than 2**63 bytes"});
-    }
-    contiguous *= std::max<std::ptrdiff_t>(shape_[axis], 1);
-  }
-  if (array->data == nullptr && !view_.is_empty()) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
-  return view_;
-}
-
-RowsView::RowsView(const fastpe_rows* rows) {
-  if (rows == nullptr) return;
-  PlacementArguments& a = arguments_;
-  a.offsets = offsets_.set(rows->offsets, "offsets");
-  a.positions = positions_.set(rows->positions, "positions");
-  a.mask = mask_.set(rows->mask, "mask");
-  a.lengths = lengths_.set(rows->lengths, "lengths");
-  a.cu_seqlens = cu_seqlens_.set(rows->cu_seqlens, "cu_seqlens");
-  if (rows->offset != 0) {
-    if (rows->offset > max_position || rows->offset < -max_position) {
-      refuse_value("offset", {"is ", rows->offset}, {"a number of magnitude at most 2**53"});
-    }
-    if (a.offsets.is_given()) refuse_both("offset", "offsets");
-    if (a.positions.is_given()) refuse_both("positions", "offset");
-    a.offset = rows->offset;
-  }
-  if (a.cu_seqlens.is_given()) refuse_given({&a.positions, &a.mask, &a.lengths}, "NULL, with cu_seqlens");
-  if (a.positions.is_given() && a.offsets.is_given()) refuse_both("positions", "offsets");
-  if (a.mask.is_given() && a.lengths.is_given()) refuse_both("mask", "lengths");
-}
-
-void refuse_given(std::initializer_list<const ArrayView*> arrays, const char* expected) {
-  for (const ArrayView* const array : arrays) {
-    if (array->is_given()) refuse_value(array->name, {"was given"}, {expected});
+  } catch (...) {
+    return record(FASTPE_OUT_OF_MEMORY, "", "there is not enough memory to say what is wrong");
   }
 }
 
-Extent written_extent(const ArrayView& out, const Shape& columns, const PlacementArguments& rows) {
-  dtype_of(out);
-  const int seq_axis = out.axes - columns.axes() - 1;
-  if (seq_axis < 0 || seq_axis > 1 || !std::equal(columns.begin(), columns.end(), out.shape + seq_axis + 1)) {
-    refuse_value(out.name, {"has shape ", shape_text(out)}, {"[L] or [B, L] and columns ", shape_text(columns)});
-  }
-  require_writable(out, nullptr);
-  require_disjoint(out, rows);
-  return {seq_axis == 1 ? out.shape[0] : 1, out.shape[seq_axis], seq_axis == 1};
-}
-
-void run_call(const Source& source, const Operation& operation, const Placement& placement, int32_t threads) {
-  run({source, operation, placement, max_threads_of(threads)}, nullptr);
-}
-
-void check_environment() {
+void read_environment() {
   active_kernels();
   default_thread_count();
   streaming_threshold_bytes();
@@ -130,4 +80,107 @@ void warm_up(const Encoder& encoder, const RowCache& rows, int32_t dtype, int32_
   rows.fill_promised(row_dtype(*written), max_threads, nullptr);
 }
 
+std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name) {
+  if (numbers == nullptr && count != 0) refuse_value(count_name, {"is ", count}, {"0, because the pointer is NULL"});
+  if (numbers != nullptr && count != wanted) refuse_value(count_name, {"is ", count}, {wanted});
+  return {numbers, numbers + count};
+}
+
+ArrayView Views::of(const fastpe_array* array, const char* name) {
+  if (array == nullptr) return {};
+  if (array->axes < 0 || array->axes > FASTPE_MAX_AXES) {
+    refuse_value(name, {"has ", array->axes, " axes"}, {"0 to ", FASTPE_MAX_AXES});
+  }
+  if (array->axes > 0 && array->shape == nullptr) refuse_value(name, {"has no shape"}, {"the lengths of its axes"});
+  if (array->dtype < 1 || array->dtype > FASTPE_BOOL) {
+    refuse_type(name, {"has the dtype ", array->dtype}, {"FASTPE_FLOAT32 or another of the header's"});
+  }
+  std::ptrdiff_t *const shape = shapes_[count_], *const strides_bytes = strides_bytes_[count_];
+  ++count_;
+  const Element element = elements[array->dtype - 1];
+  const std::ptrdiff_t bytes = element_bytes(element);
+  std::ptrdiff_t contiguous = bytes;
+  const bool is_contiguous = array->strides_bytes == nullptr;
+  bool is_aligned = reinterpret_cast<std::uintptr_t>(array->data) % static_cast<std::uintptr_t>(bytes) == 0;
+  for (int axis = array->axes - 1; axis >= 0; --axis) {
+    const std::int64_t length = array->shape[axis];
+    if (length < 0) refuse_value(name, {"has an axis of length ", length}, {"0 or more"});
+    if (length > PTRDIFF_MAX / contiguous) refuse_value(name, {"has more bytes than can be counted"}, {"fewer"});
+    shape[axis] = static_cast<std::ptrdiff_t>(length);
+    strides_bytes[axis] = is_contiguous ? contiguous : static_cast<std::ptrdiff_t>(array->strides_bytes[axis]);
+    is_aligned = is_aligned && (shape[axis] <= 1 || strides_bytes[axis] % bytes == 0);
+    contiguous *= std::max<std::ptrdiff_t>(shape[axis], 1);
+  }
+  ArrayView view;
+  view.data = static_cast<char*>(array->data);
+  view.shape = shape;
+  view.strides_bytes = strides_bytes;
+  view.name = name;
+  view.axes = array->axes;
+  view.element = element;
+  view.is_writable = true;
+  view.is_aligned = is_aligned;
+  view.is_contiguous = is_contiguous;
+  if (view.data == nullptr && !view.is_empty()) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
+  return view;
+}
+
+PlacementArguments Views::rows(const fastpe_rows* rows) {
+  if (rows == nullptr) return {};
+  PlacementArguments a;
+  a.offsets = of(rows->offsets, "offsets");
+  a.positions = of(rows->positions, "positions");
+  a.mask = of(rows->mask, "mask");
+  a.lengths = of(rows->lengths, "lengths");
+  a.cu_seqlens = of(rows->cu_seqlens, "cu_seqlens");
+  if (rows->offset != 0) {
+    if (rows->offset > max_position || rows->offset < -max_position) {
+      refuse_value("offset", {"is ", rows->offset}, {"a number of magnitude at most 2**53"});
+    }
+    if (a.offsets.is_given()) refuse_both("offset", "offsets");
+    if (a.positions.is_given()) refuse_both("positions", "offset");
+    a.offset = rows->offset;
+  }
+  if (a.cu_seqlens.is_given()) refuse_given({&a.positions, &a.mask, &a.lengths}, "NULL, with cu_seqlens");
+  if (a.positions.is_given() && a.offsets.is_given()) refuse_both("positions", "offsets");
+  if (a.mask.is_given() && a.lengths.is_given()) refuse_both("mask", "lengths");
+  return a;
+}
+
+void refuse_given(std::initializer_list<const ArrayView*> arrays, const char* expected) {
+  for (const ArrayView* const array : arrays) {
+    if (array->is_given()) refuse_value(array->name, {"was given"}, {expected});
+  }
+}
+
+Written::Written(const ArrayView& out, std::int64_t columns, bool are_pairs, const PlacementArguments& arguments) {
+  const DType dtype = dtype_of(out);
+  const int row_axes = out.axes - (are_pairs ? 2 : 1);
+  const bool has_batch = row_axes == 2;
+  if ((row_axes != 1 && !has_batch) || out.shape[row_axes] != columns || (are_pairs && out.last() != 2)) {
+    const std::string row = joined({"L, ", columns, are_pairs ? ", 2]" : "]"});
+    refuse_value(out.name, {"has shape ", shape_text(out)}, {"[", row, " or [B, ", row});
+  }
+  require_writable(out, nullptr);
+  require_disjoint(out, arguments);
+  extent = {has_batch ? out.shape[0] : 1, out.shape[row_axes - 1], has_batch};
+  rows = are_pairs ? writable_rows_of_pairs(out, dtype, row_axes) : writable_rows_of(out, dtype, row_axes - 1);
+}
+
+void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t threads) {
+  const Placement placement = placement_of(rows.arguments, rows.extent, rows.first_position);
+  run({source, operation, placement, max_threads_of(threads)}, nullptr);
+}
+
 }  // namespace fastpe::c_library
+
+int32_t fastpe_version(void) { return FASTPE_VERSION; }
+
+const char* fastpe_instruction_set(void) {
+  const char* name = "";
+  fastpe::c_library::status_of([&] { name = fastpe::active_instruction_set(); });
+  return name;
+}
+
+const char* fastpe_error_message(void) { return fastpe::c_library::last_error.message; }
+const char* fastpe_error_argument(void) { return fastpe::c_library::last_error.argument; }

@@ -16,8 +16,6 @@
 
 namespace fastpe::c_library {
 
-// ---- Statuses
-
 // The status of the exception that is being handled. Its message becomes that of this thread.
 fastpe_status status_of_exception() noexcept;
 
@@ -31,78 +29,73 @@ fastpe_status status_of(const Body& body) noexcept {
   }
 }
 
-// Sets `*made` to what `make` returns, or to null where it throws.
-template <class Handle, class Make>
-fastpe_status make_handle(Handle** made, const char* name, const Make& make) noexcept {
-  if (made != nullptr) *made = nullptr;
-  return status_of([&] {
-    if (made == nullptr) refuse_value(name, {"is NULL"}, {"where to put the handle"});
-    *made = make().release();
-  });
-}
-
 template <class T>
 const T& required(const T* pointer, const char* name) {
-  if (pointer == nullptr) refuse_value(name, {"is NULL"}, {"what the header asks for"});
+  if (pointer == nullptr) refuse_value(name, {"is NULL"}, {"a pointer"});
   return *pointer;
 }
 
-// ---- Arguments
+// ---- Handles
 
-// A view, and its lengths and strides. Given no array, the view is not given.
-class View {
- public:
-  View() = default;
-  View(const fastpe_array* array, const char* name) { set(array, name); }
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
+// Reads what is read once. Throws an Error for a variable of the environment that is wrong, so that no call has to.
+void read_environment();
 
-  // Refuses what describes no memory.
-  const ArrayView& set(const fastpe_array* array, const char* name);
-  const ArrayView& operator*() const { return view_; }
-  const ArrayView* operator->() const { return &view_; }
+// Sets `*handle` to null if it throws.
+template <class Handle, class Options>
+fastpe_status create(const Options* options, Handle** handle, const char* name) noexcept {
+  return status_of([&] {
+    required(handle, name);
+    *handle = nullptr;
+    read_environment();
+    *handle = new Handle(required(options, "options"));
+  });
+}
 
- private:
-  ArrayView view_;
-  std::ptrdiff_t shape_[FASTPE_MAX_AXES], strides_bytes_[FASTPE_MAX_AXES];
-};
+void warm_up(const Encoder& encoder, const RowCache& rows, int32_t dtype, int32_t threads);
 
 inline double or_else(double value, double if_zero) { return value != 0.0 ? value : if_zero; }
 
-// Refuses arguments that exclude each other.
-class RowsView {
- public:
-  explicit RowsView(const fastpe_rows* rows);
-  RowsView(const RowsView&) = delete;
-  RowsView& operator=(const RowsView&) = delete;
+// A copy of `wanted` numbers; of none if `numbers` is null.
+std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name);
 
-  const PlacementArguments* operator->() const { return &arguments_; }
-  const PlacementArguments& operator*() const { return arguments_; }
+// ---- Arguments
+
+// The arrays of a call as the core sees them. Their lengths and strides are kept here.
+class Views {
+ public:
+  Views() = default;
+  Views(const Views&) = delete;
+  Views& operator=(const Views&) = delete;
+
+  // Refuses what describes no memory. If `array` is null, the view is not given.
+  ArrayView of(const fastpe_array* array, const char* name);
+  // Refuses arguments that exclude each other.
+  PlacementArguments rows(const fastpe_rows* rows);
 
  private:
-  View offsets_, positions_, mask_, lengths_, cu_seqlens_;
-  PlacementArguments arguments_;
+  static constexpr int most_arrays = FASTPE_MAX_ROTATED + 5;  // a rotation's, and those of fastpe_rows
+
+  std::ptrdiff_t shapes_[most_arrays][FASTPE_MAX_AXES], strides_bytes_[most_arrays][FASTPE_MAX_AXES];
+  int count_ = 0;
 };
 
-// A ValueError where one of these was given.
 void refuse_given(std::initializer_list<const ArrayView*> arrays, const char* expected);
 
-// Of a writable array whose axes are [L] or [B, L] and these columns, and which is apart from the arguments.
-Extent written_extent(const ArrayView& out, const Shape& columns, const PlacementArguments& rows);
+// ---- Calls
 
-void run_call(const Source& source, const Operation& operation, const Placement& placement, int32_t threads);
+// An array [L] or [B, L] of `columns` columns, or of pairs of them: [.., columns, 2].
+struct Written {
+  Written(const ArrayView& out, std::int64_t columns, bool are_pairs, const PlacementArguments& arguments);
 
-// ---- Handles
+  Extent extent;
+  Rows rows;
+};
 
-// Throws an Error for a variable of the environment that is wrong, so that no later call has to.
-void check_environment();
-// A copy of `wanted` numbers; of none where there is no array.
-template <class To, class From>
-std::vector<To> copy_of(const From* numbers, std::int64_t count, std::int64_t wanted, const char* name_of_count) {
-  const std::int64_t expected = numbers == nullptr ? 0 : wanted;
-  if (count != expected) refuse_value(name_of_count, {"is ", count}, {expected});
-  return {numbers, numbers + count};
-}
-void warm_up(const Encoder& encoder, const RowCache& rows, int32_t dtype, int32_t threads);
+struct CallRows {
+  const PlacementArguments& arguments;
+  const Extent& extent;
+  std::int64_t first_position = 0;  // of an offset of 0
+};
+void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t threads);
 
 }  // namespace fastpe::c_library

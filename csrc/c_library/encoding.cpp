@@ -2,9 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
-#include <utility>
 
 #include "call.h"
 #include "fastpe/operations/add.h"
@@ -53,7 +51,8 @@ const Convention& convention_of(int32_t number) {
   refuse_value("convention", {"is ", number}, {"FASTPE_VASWANI or another of the header's"});
 }
 
-Spec spec_of(const fastpe_encoding_options& options, const Convention& convention) {
+Spec spec_of(const fastpe_encoding_options& options) {
+  const Convention& convention = convention_of(options.convention);
   const std::int64_t d = options.d_model;
   if (d < 1) refuse_value("d_model", {"is ", d}, {"1 to 2**20"});
   if (d % 2 != 0 && convention.odd == Odd::refused) {
@@ -65,30 +64,28 @@ Spec spec_of(const fastpe_encoding_options& options, const Convention& conventio
   const auto width = static_cast<double>(d);
   const std::int64_t count = d / 2 + (convention.odd == Odd::pad ? 0 : d % 2);
   const double n = convention.odd == Odd::natural ? width / 2 : static_cast<double>(count);
-  Spec spec;
-  spec.d_model = d;
-  spec.interleaved = convention.interleaved;
-  spec.cosine_first = convention.cosine_first;
-  spec.output_scale = convention.scale == Scale::one             ? 1.0
-                      : convention.scale == Scale::one_over_root ? 1.0 / std::sqrt(width)
-                                                                 : std::sqrt(2.0 / width);
-  FrequencySpec& f = spec.frequencies;
-  f.frequency_count = count;
-  f.base = or_else(options.base, convention.base);
-  f.frequency_scale = or_else(options.freq_scale, convention.freq_scale);
   // A single frequency has exponent 0, whatever it is divided by.
-  f.exponent_denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.shift);
-  f.given = copy_of<double>(options.frequencies, options.frequency_count, count, "frequency_count");
-  f.arguments = "d_model, base, freq_scale and frequencies";
-  return spec;
+  const double denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.shift);
+  const FrequencySpec frequencies{count,
+                                  or_else(options.base, convention.base),
+                                  denominator,
+                                  or_else(options.freq_scale, convention.freq_scale),
+                                  copy_of(options.frequencies, options.frequency_count, count, "frequency_count"),
+                                  "d_model, base, freq_scale and frequencies"};
+  const double output_scale = convention.scale == Scale::one             ? 1.0
+                              : convention.scale == Scale::one_over_root ? 1.0 / std::sqrt(width)
+                                                                         : std::sqrt(2.0 / width);
+  return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale};
 }
 
 }  // namespace
 }  // namespace fastpe::c_library
 
 struct fastpe_encoding {
-  fastpe_encoding(fastpe::Spec spec, std::int64_t max_len, std::int64_t first)
-      : core(std::move(spec)), rows(core, max_len), first_position(first) {}
+  explicit fastpe_encoding(const fastpe_encoding_options& options)
+      : core(fastpe::c_library::spec_of(options)),
+        rows(core, options.max_len),
+        first_position(fastpe::c_library::convention_of(options.convention).first_position) {}
 
   fastpe::Encoder core;
   fastpe::RowCache rows;
@@ -99,12 +96,7 @@ using namespace fastpe;
 using namespace fastpe::c_library;
 
 fastpe_status fastpe_encoding_create(const fastpe_encoding_options* options, fastpe_encoding** encoding) {
-  return make_handle(encoding, "encoding", [&] {
-    const fastpe_encoding_options& given = required(options, "options");
-    check_environment();
-    const Convention& convention = convention_of(given.convention);
-    return std::make_unique<fastpe_encoding>(spec_of(given, convention), given.max_len, convention.first_position);
-  });
+  return create(options, encoding, "encoding");
 }
 
 void fastpe_encoding_destroy(fastpe_encoding* encoding) { delete encoding; }
@@ -120,13 +112,12 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
                             int32_t threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
-    const View written(&required(out, "out"), "out");
-    const RowsView given(rows);
-    Shape columns;
-    columns.add_axis(self.core.spec().d_model);
-    const Placement placement = placement_of(*given, written_extent(*written, columns, *given), self.first_position);
-    run_call(Sinusoids(self.core, &self.rows, 0),
-             Write(writable_rows_of(*written, dtype_of(*written), written->axes - 2), false), placement, threads);
+    Views views;
+    const ArrayView view = views.of(&required(out, "out"), "out");
+    const PlacementArguments arguments = views.rows(rows);
+    const Written written(view, self.core.spec().d_model, false, arguments);
+    run_call(Sinusoids(self.core, &self.rows, 0), Write(written.rows, false),
+             {arguments, written.extent, self.first_position}, threads);
   });
 }
 
@@ -134,24 +125,24 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
                          int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha, int32_t threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
-    const View read(&required(x, "x"), "x"), written(out == nullptr ? x : out, out == nullptr ? "x" : "out");
-    const RowsView given(rows);
+    Views views;
+    const ArrayView read = views.of(&required(x, "x"), "x");
+    const ArrayView written = out == nullptr ? read : views.of(out, "out");
+    const PlacementArguments arguments = views.rows(rows);
     if (std::isnan(scale)) refuse_value("scale", {"is nan"}, {"a number"});
     if (std::isnan(alpha)) refuse_value("alpha", {"is nan"}, {"a number"});
-    const DType dtype = dtype_of(*read);
-    const int axis = seq_axis_of(*read, seq_axis, "d_model");
-    require_readable(*read);
-    require_same_dtype(*written, *read);
-    require_shape(*written, Shape(*read));
-    require_writable(*written, nullptr);
-    require_disjoint(*written, *given);
-    if (!is_same_memory(*written, *read)) require_disjoint(*written, *read, " (out may be x itself)");
-    first_column_of(*read, std::nullopt, self.core.spec().d_model);
-    const Extent extent = extent_of(*read, axis);
-    const Placement placement = placement_of(*given, extent, self.first_position);
-    run_call(Sinusoids(self.core, &self.rows, 0),
-             Add(rows_of(*read, dtype, axis), writable_rows_of(*written, dtype, axis), extent.batch_rows,
-                 {scale, alpha}, false),
-             placement, threads);
+    const DType dtype = dtype_of(read);
+    const int axis = seq_axis_of(read, seq_axis, "d_model");
+    require_readable(read);
+    require_same_dtype(written, read);
+    require_shape(written, Shape(read));
+    require_writable(written, nullptr);
+    require_disjoint(written, arguments);
+    if (!is_same_memory(written, read)) require_disjoint(written, read, " (out may be x itself)");
+    first_column_of(read, std::nullopt, self.core.spec().d_model);
+    const Extent extent = extent_of(read, axis);
+    const Add add(rows_of(read, dtype, axis), writable_rows_of(written, dtype, axis), extent.batch_rows, {scale, alpha},
+                  false);
+    run_call(Sinusoids(self.core, &self.rows, 0), add, {arguments, extent, self.first_position}, threads);
   });
 }

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,31 +18,26 @@
 namespace fastpe::c_library {
 namespace {
 
-// ---- Scalings
-
-struct Field {
-  const char* name;
-  double value;
-  unsigned required_by, optional_for;  // a bit for each type
-};
-
 constexpr unsigned bit_of(int32_t type) { return 1u << type; }
 
 void require_in_range(const char* name, double value) {
   if (1.0 / largest_scaling_number <= value && value <= largest_scaling_number) return;
-  refuse_value(name, {"is ", value}, {"a number from 2**-31 to 2**31"});
+  refuse_value(name, {"is ", value}, {"a positive number from 2**-31 to 2**31"});
 }
 
 // The fields that a type has are in range, and the others 0: they would belong to another type.
 void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
-  constexpr unsigned all = (bit_of(FASTPE_SCALING_PROPORTIONAL) << 1) - bit_of(FASTPE_SCALING_LINEAR);
   constexpr unsigned dynamic = bit_of(FASTPE_SCALING_DYNAMIC), yarn = bit_of(FASTPE_SCALING_YARN),
                      longrope = bit_of(FASTPE_SCALING_LONGROPE), llama3 = bit_of(FASTPE_SCALING_LLAMA3),
                      proportional = bit_of(FASTPE_SCALING_PROPORTIONAL);
   const unsigned factor_optional = proportional | (has_attention_factor ? longrope : 0u);
   const auto number = [](std::int64_t integer) { return static_cast<double>(integer); };
-  const Field fields[] = {
-      {"factor", s.factor, all & ~factor_optional, factor_optional},
+  const struct {
+    const char* name;
+    double value;
+    unsigned required_by, optional_for;
+  } fields[] = {
+      {"factor", s.factor, ~factor_optional, factor_optional},
       {"original_length", number(s.original_length), dynamic | yarn | longrope | llama3, 0},
       {"length", number(s.length), dynamic, 0},
       {"beta_fast", s.beta_fast, 0, yarn},
@@ -52,31 +46,27 @@ void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
       {"mscale_all_dim", s.mscale_all_dim, 0, yarn},
       {"low_freq_factor", s.low_freq_factor, llama3, 0},
       {"high_freq_factor", s.high_freq_factor, llama3, 0},
-      {"divisor_count", number(s.divisor_count), longrope, 0},
-      {"rotated_count", number(s.rotated_count), 0, proportional},
-      {"no_truncate", number(s.no_truncate), 0, yarn},
+      {"rotated_count", number(s.rotated_count), proportional, 0},
+      {"no_truncate", number(s.no_truncate != 0), 0, yarn},
   };
   const unsigned type = bit_of(s.type);
-  for (const Field& field : fields) {
-    if (field.value == 0.0 && (field.required_by & type) == 0) continue;
+  for (const auto& field : fields) {
     if (((field.required_by | field.optional_for) & type) == 0) {
+      if (field.value == 0.0) continue;
       refuse_value(field.name, {"is ", field.value}, {"0: this type of scaling does not use it"});
     }
-    require_in_range(field.name, field.value);
+    if (field.value != 0.0 || (field.required_by & type) != 0) require_in_range(field.name, field.value);
   }
 }
 
-std::vector<double> divisors_of(const fastpe_scaling& s, std::int64_t count) {
-  const std::vector<double> divisors = copy_of<double>(s.divisors, s.divisor_count, count, "divisor_count");
-  for (const double divisor : divisors) require_in_range("divisors", divisor);
-  return divisors;
-}
-
-RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t rotary_dim, double base, bool has_attention_factor) {
+RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double base, bool has_attention_factor) {
   if (s.type < FASTPE_SCALING_LINEAR || s.type > FASTPE_SCALING_PROPORTIONAL) {
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
   check_fields(s, has_attention_factor);
+  if (s.type != FASTPE_SCALING_LONGROPE && (s.divisors != nullptr || s.divisor_count != 0)) {
+    refuse_value("divisors", {"was given"}, {"NULL: this type of scaling does not use it"});
+  }
   const auto trained = static_cast<double>(s.original_length);
   switch (s.type) {
     case FASTPE_SCALING_LINEAR: return LinearScaling{s.factor};
@@ -89,9 +79,13 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t rotary_dim, doubl
       if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
       return YarnScaling{s.factor, trained, fast, slow, s.no_truncate == 0, s.mscale, s.mscale_all_dim};
     }
-    case FASTPE_SCALING_LONGROPE:
+    case FASTPE_SCALING_LONGROPE: {
       if (trained < 2.0) refuse_value("original_length", {"is ", trained}, {"at least 2"});
-      return LongRopeScaling{divisors_of(s, rotary_dim / 2), or_else(s.factor, 1.0), trained};
+      required(s.divisors, "divisors");
+      std::vector<double> divisors = copy_of(s.divisors, s.divisor_count, pairs, "divisor_count");
+      for (const double divisor : divisors) require_in_range("divisors", divisor);
+      return LongRopeScaling{std::move(divisors), or_else(s.factor, 1.0), trained};
+    }
     case FASTPE_SCALING_LLAMA3:
       if (s.low_freq_factor <= s.high_freq_factor) {
         return Llama3Scaling{s.factor, trained, s.low_freq_factor, s.high_freq_factor};
@@ -101,104 +95,67 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t rotary_dim, doubl
   }
 }
 
-// ---- Options
-
-constexpr std::int64_t largest_dim = std::int64_t{1} << 20;
-
-// `factor` becomes what a scaling says.
-FrequencySpec frequencies_of(const fastpe_rotary_options& options, double& factor) {
+RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
+  constexpr std::int64_t largest_dim = 1 << 20;
+  const std::int64_t rotary_dim = options.rotary_dim, pairs = rotary_dim / 2;
+  if (rotary_dim < 2 || rotary_dim > largest_dim || rotary_dim % 2 != 0) {
+    refuse_value("rotary_dim", {"is ", rotary_dim}, {"an even number from 2 to 2**20"});
+  }
+  if (options.pairing != FASTPE_PAIRING_HALVES && options.pairing != FASTPE_PAIRING_INTERLEAVED) {
+    refuse_value("pairing", {"is ", options.pairing}, {"FASTPE_PAIRING_HALVES or FASTPE_PAIRING_INTERLEAVED"});
+  }
+  if (options.head_dim != 0 && options.head_dim < rotary_dim) {
+    refuse_value("head_dim", {"is ", options.head_dim}, {"at least rotary_dim, ", rotary_dim, ", or 0"});
+  }
+  const double wanted_factor = options.attention_factor;
+  if (!std::isfinite(wanted_factor) || wanted_factor < 0.0) {
+    refuse_value("attention_factor", {"is ", wanted_factor}, {"a finite number above 0, or 0 for the scaling's"});
+  }
   FrequencySpec spec;
-  spec.frequency_count = options.rotary_dim / 2;
-  spec.exponent_denominator = static_cast<double>(options.rotary_dim / 2);
+  spec.frequency_count = pairs;
+  spec.exponent_denominator = static_cast<double>(pairs);
   spec.arguments = "base, scaling and frequencies";
-  spec.given = copy_of<double>(options.frequencies, options.frequency_count, spec.frequency_count, "frequency_count");
+  spec.given = copy_of(options.frequencies, options.frequency_count, pairs, "frequency_count");
+  double factor = 1.0;
   if (options.frequencies != nullptr) {
     if (options.base != 0.0) refuse_both("frequencies", "base");
     if (options.scaling != nullptr) refuse_both("frequencies", "scaling");
-    return spec;
-  }
-  if (!(std::isfinite(options.base) && options.base >= 1.0)) {
+  } else if (!std::isfinite(options.base) || options.base < 1.0) {
     refuse_value("base", {"is ", options.base}, {"the model's rope_theta, a finite number of at least 1"});
+  } else if (options.scaling != nullptr) {
+    const RotaryScaling scaling = scaling_of(*options.scaling, pairs, options.base, wanted_factor != 0.0);
+    RotaryFrequencies scaled = rotary_frequencies(rotary_dim, options.base, scaling);
+    spec.given = std::move(scaled.radians);
+    factor = scaled.attention_factor;
+  } else {
+    spec.base = options.base;
   }
-  spec.base = options.base;
-  if (options.scaling == nullptr) return spec;
-  const RotaryScaling scaling =
-      scaling_of(*options.scaling, options.rotary_dim, options.base, options.attention_factor != 0.0);
-  RotaryFrequencies scaled = rotary_frequencies(options.rotary_dim, options.base, scaling);
-  spec.given = std::move(scaled.radians);
-  factor = scaled.attention_factor;
-  return spec;
+  return {spec, options.pairing == FASTPE_PAIRING_INTERLEAVED, or_else(wanted_factor, factor), {}, options.max_len};
 }
-
-FrequencyAxes axes_of(const fastpe_rotary_options& options) {
-  FrequencyAxes axes;
-  axes.of_frequency =
-      copy_of<int>(options.coordinates, options.coordinates_count, options.rotary_dim / 2, "coordinates_count");
-  for (const int axis : axes.of_frequency) {
-    if (axis < 0 || axis >= max_coordinates) {
-      refuse_value("coordinates", {"has ", axis}, {"0 to ", max_coordinates - 1});
-    }
-    axes.count = std::max(axes.count, axis + 1);
-  }
-  return axes;
-}
-
-// Positions of several coordinates cannot be counted.
-Placement rotary_placement(const PlacementArguments& given, const Extent& extent, int coordinate_count) {
-  if (coordinate_count > 0)
-    refuse_given({&given.offsets, &given.cu_seqlens}, "NULL: several coordinates have no order");
-  return placement_of(given, extent, 0, coordinate_count);
-}
-
-// ---- Tables
-
-// In the order of the header's numbers, from 1 on; without the angles.
-constexpr TableForm forms[] = {TableForm::halves,  TableForm::tile,    TableForm::repeat,
-                               TableForm::cos_sin, TableForm::sin_cos, TableForm::pairs};
-static_assert(FASTPE_TABLES_HALVES == 1 && FASTPE_TABLES_PAIRS == std::size(forms));
 
 }  // namespace
 }  // namespace fastpe::c_library
 
-struct fastpe_rotary : fastpe::RotaryEmbedding {
-  using RotaryEmbedding::RotaryEmbedding;
-  std::int64_t head_dim = 0;
+struct fastpe_rotary {
+  explicit fastpe_rotary(const fastpe_rotary_options& options)
+      : embedding(fastpe::c_library::embedding_of(options)), head_dim(options.head_dim) {}
+
+  fastpe::RotaryEmbedding embedding;
+  std::int64_t head_dim;
 };
 
 using namespace fastpe;
 using namespace fastpe::c_library;
 
 fastpe_status fastpe_rotary_create(const fastpe_rotary_options* options, fastpe_rotary** rotary) {
-  return make_handle(rotary, "rotary", [&] {
-    const fastpe_rotary_options& given = required(options, "options");
-    check_environment();
-    if (given.rotary_dim < 2 || given.rotary_dim > largest_dim || given.rotary_dim % 2 != 0) {
-      refuse_value("rotary_dim", {"is ", given.rotary_dim}, {"an even number from 2 to 2**20"});
-    }
-    if (given.pairing != FASTPE_PAIRING_HALVES && given.pairing != FASTPE_PAIRING_INTERLEAVED) {
-      refuse_value("pairing", {"is ", given.pairing}, {"FASTPE_PAIRING_HALVES or FASTPE_PAIRING_INTERLEAVED"});
-    }
-    if (given.head_dim != 0 && given.head_dim < given.rotary_dim) {
-      refuse_value("head_dim", {"is ", given.head_dim}, {"at least rotary_dim, ", given.rotary_dim, ", or 0"});
-    }
-    const double wanted_factor = given.attention_factor;
-    if (!std::isfinite(wanted_factor) || wanted_factor < 0.0) {
-      refuse_value("attention_factor", {"is ", wanted_factor}, {"a finite number above 0, or 0 for the scaling's"});
-    }
-    double factor = 1.0;
-    const FrequencySpec frequencies = frequencies_of(given, factor);
-    auto made = std::make_unique<fastpe_rotary>(frequencies, given.pairing == FASTPE_PAIRING_INTERLEAVED,
-                                                or_else(wanted_factor, factor), axes_of(given), given.max_len);
-    made->head_dim = given.head_dim;
-    return made;
-  });
+  return create(options, rotary, "rotary");
 }
 
 void fastpe_rotary_destroy(fastpe_rotary* rotary) { delete rotary; }
 
 fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t threads) {
   return status_of([&] {
-    const fastpe_rotary& self = required(rotary, "rotary");
+    const RotaryEmbedding& self = required(rotary, "rotary").embedding;
     warm_up(self.core, self.rows, dtype, threads);
   });
 }
@@ -206,43 +163,40 @@ fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, 
 fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fastpe_array* first,
                             const fastpe_array* second, const fastpe_rows* rows, int32_t threads) {
   return status_of([&] {
-    const fastpe_rotary& self = required(rotary, "rotary");
+    const RotaryEmbedding& self = required(rotary, "rotary").embedding;
     if (form < FASTPE_TABLES_HALVES || form > FASTPE_TABLES_ANGLES) {
       refuse_value("form", {"is ", form}, {"FASTPE_TABLES_HALVES or another of the header's"});
     }
     const bool is_angles = form == FASTPE_TABLES_ANGLES, is_pairs = form == FASTPE_TABLES_PAIRS;
-    const TableForm table_form = is_angles ? TableForm::cos_sin : forms[form - 1];
-    const std::size_t arrays = is_angles ? 1 : static_cast<std::size_t>(arrays_of(table_form));
-    if ((second != nullptr) != (arrays == 2)) {
-      refuse_value("second", {second == nullptr ? "is NULL" : "was given"},
-                   {arrays == 2 ? "an array: this form has two" : "NULL: this form has one array"});
+    // Both have the same order. Angles are in one array, as pairs are.
+    static_assert(FASTPE_TABLES_PAIRS - 1 == static_cast<int32_t>(TableForm::pairs));
+    const TableForm table_form = is_angles ? TableForm::pairs : static_cast<TableForm>(form - 1);
+    const bool has_two = arrays_of(table_form) == 2;
+    if ((second != nullptr) != has_two) {
+      refuse_value("second", {has_two ? "is NULL" : "was given"},
+                   {has_two ? "an array: this form has two" : "NULL: this form has one array"});
     }
-    const View views[] = {{&required(first, "first"), "first"}, {second, "second"}};
-    const RowsView given(rows);
-    refuse_given({&given->mask, &given->lengths}, "NULL: tables have no padding");
-    Shape columns;
-    columns.add_axis(is_angles || is_pairs ? self.pairs : columns_per_pair(table_form) * self.pairs);
-    if (is_pairs) columns.add_axis(2);
-    Placement placement;
-    std::array<Rows, 2> written;
-    for (std::size_t i = 0; i < arrays; ++i) {
-      const ArrayView& view = *views[i];
-      const Extent extent = written_extent(view, columns, *given);
-      if (i == 0) placement = rotary_placement(*given, extent, self.axes.count);
-      require_shape(view, Shape(*views[0]));
-      require_same_dtype(view, *views[0]);
-      const int row_axes = view.axes - columns.axes();
-      written[i] = is_pairs ? writable_rows_of_pairs(view, dtype_of(view), row_axes)
-                            : writable_rows_of(view, dtype_of(view), row_axes - 1);
+    Views views;
+    const ArrayView one = views.of(&required(first, "first"), "first"), two = views.of(second, "second");
+    const PlacementArguments arguments = views.rows(rows);
+    refuse_given({&arguments.mask, &arguments.lengths}, "NULL: tables have no padding");
+    const std::int64_t columns = is_angles || is_pairs ? self.pairs : columns_per_pair(table_form) * self.pairs;
+    const Written written(one, columns, is_pairs, arguments);
+    std::array<Rows, 2> out{written.rows};
+    if (has_two) {
+      require_shape(two, Shape(one));
+      require_same_dtype(two, one);
+      require_disjoint(one, two);
+      out[1] = Written(two, columns, is_pairs, arguments).rows;
     }
-    require_disjoint(*views[0], *views[1]);
     if (is_angles) {
-      const DType dtype = dtype_of(*views[0]);
+      const DType dtype = written.rows.dtype;
       if (dtype != row_dtype(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
-      run_call(AngleRows(self.core, self.axes), Write(written[0], false), placement, threads);
+      run_call(AngleRows(self.core, self.axes), Write(written.rows, false), {arguments, written.extent}, threads);
     } else {
-      const Write write(written, table_form, self.pairs, false);
-      self.with_rows(self.factor, [&](const Source& source) { run_call(source, write, placement, threads); });
+      const Write write(out, table_form, self.pairs, false);
+      self.with_rows(self.factor,
+                     [&](const Source& source) { run_call(source, write, {arguments, written.extent}, threads); });
     }
   });
 }
@@ -252,23 +206,22 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
   constexpr const char* names[] = {"x[0]", "x[1]", "x[2]", "x[3]", "x[4]", "x[5]", "x[6]", "x[7]"};
   static_assert(std::size(names) == FASTPE_MAX_ROTATED);
   return status_of([&] {
-    const fastpe_rotary& self = required(rotary, "rotary");
+    const RotaryEmbedding& self = required(rotary, "rotary").embedding;
     required(x, "x");
     if (count < 1 || count > FASTPE_MAX_ROTATED) {
       refuse_value("count", {"is ", count}, {"1 to ", FASTPE_MAX_ROTATED, " arrays"});
     }
-    View storage[FASTPE_MAX_ROTATED];
-    ArrayView views[FASTPE_MAX_ROTATED];
-    const auto arrays = static_cast<std::size_t>(count);
-    for (std::size_t i = 0; i < arrays; ++i) views[i] = storage[i].set(&x[i], names[i]);
-    const RowsView given(rows);
-    const RotatedArrays checked({views, arrays}, *given,
-                                {2 * self.pairs, seq_axis, true, self.axes.count, "", self.head_dim});
-    const Placement placement = rotary_placement(*given, checked.extent(), self.axes.count);
+    Views views;
+    ArrayView arrays[FASTPE_MAX_ROTATED];
+    for (int i = 0; i < count; ++i) arrays[i] = views.of(&x[i], names[i]);
+    const Slice<ArrayView> given{arrays, static_cast<std::size_t>(count)};
+    const PlacementArguments arguments = views.rows(rows);
+    const RotatedArrays checked(given, arguments, {2 * self.pairs, seq_axis, true, 0, "", rotary->head_dim});
     RotatedArray rotated[FASTPE_MAX_ROTATED];
-    checked.set_in_place(*given, rotated);
+    checked.set_in_place(arguments, rotated);
     const double row_factor = self.row_factor(inverse != 0);
-    const Rotate rotate({rotated, arrays}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
-    self.with_rows(row_factor, [&](const Source& source) { run_call(source, rotate, placement, threads); });
+    const Rotate rotate({rotated, given.count}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
+    self.with_rows(row_factor,
+                   [&](const Source& source) { run_call(source, rotate, {arguments, checked.extent()}, threads); });
   });
 }

@@ -136,13 +136,12 @@ struct RandomRows {
   fastpe_rows c{};
   Arrays arrays;
 
-  RandomRows(std::int64_t batch, std::int64_t length, int coordinates) {
+  RandomRows(std::int64_t batch, std::int64_t length) {
     if (one_in(3)) c.offset = one_of<std::int64_t>({1, -5, 1000000, std::int64_t{1} << 53, INT64_MIN, INT64_MAX});
     if (one_in(5)) c.offsets = filled({batch}, integer_dtype(), [] { return double(from_to(-9, 99)); });
-    if (coordinates > 0 ? !one_in(10) : one_in(4)) {
+    if (one_in(4)) {
       std::vector<std::int64_t> shape{length};
       if (one_in(2)) shape.insert(shape.begin(), one_in(4) ? 1 : batch);
-      if (coordinates > 0) shape.push_back(coordinates);
       const bool is_wild = one_in(10);
       c.positions = filled(shape, one_in(2) ? integer_dtype() : one_of<std::int32_t>({FASTPE_FLOAT32, FASTPE_FLOAT64}),
                            [&] { return is_wild ? any_number() : double(from_to(0, 40)) / one_of({1.0, 1.0, 4.0}); });
@@ -231,7 +230,7 @@ bool try_encoding() {
   bool clean = true;
   for (int i = 0; i < 12 && clean; ++i) {
     const std::int64_t batch = from_to(1, 4), length = from_to(0, 40);
-    RandomRows rows(batch, length, 0);
+    RandomRows rows(batch, length);
     Arrays outputs;
     std::vector<std::int64_t> shape{length, options.d_model};
     if (one_in(2)) shape.insert(shape.begin(), batch);
@@ -281,14 +280,6 @@ bool try_rotary() {
       scaling.divisor_count = std::clamp<std::int64_t>(options.rotary_dim / 2, 0, 20);
     }
   }
-  std::vector<std::int32_t> coordinates(static_cast<std::size_t>(std::max<std::int64_t>(options.rotary_dim / 2, 1)));
-  int coordinate_count = 0;
-  if (one_in(4)) {
-    for (std::int32_t& coordinate : coordinates) coordinate = static_cast<std::int32_t>(from_to(0, 2));
-    coordinate_count = 1 + *std::max_element(coordinates.begin(), coordinates.end());
-    options.coordinates = coordinates.data();
-    options.coordinates_count = static_cast<std::int64_t>(coordinates.size());
-  }
   fastpe_rotary* rotary = nullptr;
   if (fastpe_rotary_create(&options, &rotary) != FASTPE_OK) return rotary == nullptr;
   if (one_in(4)) fastpe_rotary_warm_up(rotary, any_dtype(), any_threads());
@@ -296,7 +287,7 @@ bool try_rotary() {
   const std::int64_t pairs = options.rotary_dim / 2;
   for (int i = 0; i < 12 && clean; ++i) {
     const std::int64_t batch = from_to(1, 4), length = from_to(0, 40);
-    RandomRows rows(batch, length, coordinate_count);
+    RandomRows rows(batch, length);
     Arrays outputs;
     const std::int32_t dtype = any_dtype();
     if (one_in(2)) {

@@ -25,7 +25,7 @@ static void structs_have_their_layouts(void) {
   CHECK(sizeof(fastpe_rows) == 48 && offsetof(fastpe_rows, cu_seqlens) == 40);
   CHECK(sizeof(fastpe_encoding_options) == 56 && offsetof(fastpe_encoding_options, convention) == 48);
   CHECK(sizeof(fastpe_scaling) == 104 && offsetof(fastpe_scaling, no_truncate) == 100);
-  CHECK(sizeof(fastpe_rotary_options) == 88 && offsetof(fastpe_rotary_options, pairing) == 80);
+  CHECK(sizeof(fastpe_rotary_options) == 72 && offsetof(fastpe_rotary_options, pairing) == 64);
 }
 
 static fastpe_encoding* new_encoding(void) {

@@ -76,8 +76,6 @@ class RotaryOptions(ctypes.Structure):
         ("frequencies", POINTER(c_double)),
         ("frequency_count", c_int64),
         ("attention_factor", c_double),
-        ("coordinates", POINTER(c_int32)),
-        ("coordinates_count", c_int64),
         ("head_dim", c_int64),
         ("pairing", c_int32),
     )
@@ -188,7 +186,6 @@ class Rotary(_Handle):
         pairing: str = "HALVES",
         *,
         frequencies: Any = None,
-        coordinates: Any = None,
         scaling: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -196,11 +193,6 @@ class Rotary(_Handle):
             options |= {"frequencies": doubles(frequencies), "frequency_count": len(frequencies)}
         elif "base" not in options:
             options["base"] = 10000.0
-        if coordinates is not None:
-            options |= {
-                "coordinates": (c_int32 * len(coordinates))(*coordinates),
-                "coordinates_count": len(coordinates),
-            }
         if scaling is not None:
             numbers = dict(scaling)
             if "divisors" in numbers:

@@ -104,7 +104,7 @@ SCALINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"type": "dynamic", "factor": 2.0, "original_length": 2048, "length": 5000}, {}),
     ({"type": "dynamic", "factor": 2.0, "original_length": 2048, "length": 100}, {}),
     (YARN, {}),
-    ({**YARN, "beta_fast": 16.0, "beta_slow": 2.0, "no_truncate": 1}, {"truncate": False}),
+    ({**YARN, "beta_fast": 16.0, "beta_slow": 2.0, "no_truncate": -1}, {"truncate": False}),
     ({**YARN, "mscale": 0.5, "mscale_all_dim": 1.0}, {}),
     (
         {"type": "longrope", "factor": 4.0, "original_length": 4096, "divisors": LONG},
@@ -151,8 +151,11 @@ def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any],
         ("low_freq_factor", {**LLAMA3, "low_freq_factor": 0.0}),
         ("beta_fast", {**YARN, "beta_fast": 0.5}),
         ("divisor_count", {"type": "longrope", "factor": 4.0, "original_length": 64, "divisors": [1.0]}),
+        ("divisors", {"type": "longrope", "factor": 4.0, "original_length": 64}),
+        ("divisors", {"type": "linear", "factor": 4.0, "divisors": [1.0, 1.0, 1.0, 1.0]}),
         ("divisors", {"type": "longrope", "factor": 4.0, "original_length": 64, "divisors": [1.0, 1.0, 0.0, 1.0]}),
         ("rotated_count", {"type": "proportional", "rotated_count": 5}),
+        ("rotated_count", {"type": "proportional", "factor": 2.0}),
     ],
 )
 def test_wrong_scalings_are_refused(library: Library, argument: str, scaling: dict[str, Any]) -> None:
@@ -174,8 +177,7 @@ def test_wrong_scalings_are_refused(library: Library, argument: str, scaling: di
         ("frequencies", lambda library: Rotary(library, 4, base=2.0, frequencies=[1.0, 0.5])),
         ("attention_factor", lambda library: Rotary(library, 4, attention_factor=-1.0)),
         ("head_dim", lambda library: Rotary(library, 8, head_dim=6)),
-        ("coordinates", lambda library: Rotary(library, 4, coordinates=[0, 16])),
-        ("coordinates_count", lambda library: Rotary(library, 4, coordinates=[0, 1, 2])),
+        ("frequency_count", lambda library: Rotary(library, 4, base=0.0, frequency_count=2)),
     ],
 )
 def test_wrong_options_are_refused(library: Library, argument: str, make: Callable[[Library], Any]) -> None:
@@ -248,25 +250,6 @@ def test_packed_sequences_have_the_bits_of_python(library: Library) -> None:
     rotated = rope.rotate(q, seq_axis=0, **rows)
     Rotary(library, HEAD, "interleaved").rotate(q, seq_axis=0, **in_c(rows))
     assert_same_bits(q, rotated)
-
-
-def test_coordinates_have_the_bits_of_python(library: Library) -> None:
-    axes = [0, 1, 0, 2]
-    positions = np.random.default_rng(0).integers(-50, 50, (3, LENGTH, 3))
-    rope, rotary = fastpe.RotaryEmbedding(8, interleaved=False, axes=axes), Rotary(library, 8, coordinates=axes)
-    x = values((3, 2, LENGTH, 8), FLOAT32)
-    expected = rope.rotate(x, positions=positions)
-    rotary.rotate(x, positions=positions)
-    assert_same_bits(x, expected)
-    for found, wanted in zip(
-        rotary.tables("halves", *np.empty((2, 3, LENGTH, 4), np.float32), positions=positions),
-        rope.tables(positions),
-        strict=True,
-    ):
-        assert_same_bits(found, wanted)
-    for rows in ({}, {"offset": 3}):
-        with pytest.raises(CError):
-            rotary.rotate(x, **rows)
 
 
 @pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "angles"])

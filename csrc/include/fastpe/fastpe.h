@@ -12,14 +12,15 @@
  * output arrays of its own. Calls need no lock. A handle may be used after fork().
  *
  * Memory. The library keeps no pointer to anything that is passed to it. Handles keep the rows of max_len, and tables
- * of some kilobytes per column. On a warm handle (see fastpe_encoding_warm_up), calls with one thread whose positions
+ * of about a kilobyte per column. On a warm handle (see fastpe_encoding_warm_up), calls with one thread whose positions
  * are integers from 0 to max_len - 1 allocate nothing: rotations of any size, and other calls that write at most
  * 256 KiB. All other calls, and those that write encodings or tables of 16 bits, need scratch memory for each thread:
  * on the stack up to 32 KiB in all, and else on the heap until the call returns.
  *
  * Values. A float32, float16 or bfloat16 value is the exact one, rounded once; a float64 value is within 1 ulp + 2e-16.
- * It depends on its position, frequency and dtype only, and has the same bits as in Python, on every machine. Positions
- * are integers or fractional numbers of magnitude up to 2^53.
+ * It depends on its position, frequency and dtype only, and has the same bits as in Python, on every machine. Sums and
+ * rotations round each operation. For 16-bit arrays they compute in float32, and round the result once. Positions are
+ * integers or fractional numbers of magnitude up to 2^53.
  *
  * FASTPE_NUM_THREADS and FASTPE_ISA (avx512, avx2, neon, baseline) are read from the environment, once.
  */
@@ -90,7 +91,7 @@ enum {
   FASTPE_UINT16 = 10,
   FASTPE_UINT32 = 11,
   FASTPE_UINT64 = 12,
-  FASTPE_BOOL = 13 /* one byte, 0 or 1 */
+  FASTPE_BOOL = 13 /* one byte; what is not 0 is true */
 };
 
 #define FASTPE_MAX_AXES 10
@@ -99,7 +100,7 @@ enum {
  * written must have no two elements in the same place, and share no memory with other arrays of the call. Axes of
  * length 0 are fine everywhere. */
 typedef struct fastpe_array {
-  void* data;                   /* the element whose indices are all 0 */
+  void* data;                   /* the element whose indices are all 0; only outputs are written */
   const int64_t* shape;         /* [axes] */
   const int64_t* strides_bytes; /* [axes], or NULL: contiguous, the last axis fastest */
   int32_t axes;
@@ -112,7 +113,7 @@ typedef struct fastpe_rows {
   int64_t offset;                 /* row l is at position offset + l; a convention may count from 1 or 2 */
   const fastpe_array* offsets;    /* integers [B]: an offset for each sequence */
   const fastpe_array* positions;  /* [L] or [B, L], integers, float32 or float64: explicit positions */
-  const fastpe_array* mask;       /* FASTPE_BOOL [L] or [B, L]: 1 where valid. Only valid rows are counted */
+  const fastpe_array* mask;       /* FASTPE_BOOL [L] or [B, L]: true where valid. Only valid rows are counted */
   const fastpe_array* lengths;    /* integers [B]: how many rows of each sequence are valid, from the first one on */
   const fastpe_array* cu_seqlens; /* integers [N + 1]: where each of N packed sequences starts, and the end. There is no
                                      batch then, and `offsets` is [N] */
@@ -167,9 +168,9 @@ FASTPE_API fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding
 FASTPE_API fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array* out,
                                        const fastpe_rows* rows, int32_t threads);
 
-/* out = x * scale + alpha * PE, each operation rounded (16-bit arrays: as float32, and the result once). `out` has the
- * shape and dtype of x; NULL changes x in place. Columns are the last axis, d_model of them; `seq_axis` is the
- * sequence, usually -2, the last axis but one. Rows that are not valid stay, or are copied. Thread-safe. */
+/* out = x * scale + alpha * PE. `out` has the shape and dtype of x; NULL, or x itself, changes x in place. Columns are
+ * the last axis, d_model of them; `seq_axis` is the sequence, usually -2, the last axis but one. Rows that are not
+ * valid stay, or are copied. Thread-safe. */
 FASTPE_API fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
                                     int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
                                     int32_t threads);
@@ -182,7 +183,7 @@ enum {
   FASTPE_PAIRING_INTERLEAVED = 2 /* 2k and 2k + 1: Meta's Llama, GPT-J, Flux */
 };
 
-/* The types of a config.json, with its numbers. A field that the type does not use must be 0. */
+/* The types of a config.json, with its numbers; "default" scales nothing. Fields that a type does not use must be 0. */
 enum {
   FASTPE_SCALING_LINEAR = 1,   /* factor */
   FASTPE_SCALING_NTK = 2,      /* factor: of the base, factor^(d / (d - 2)) */
@@ -195,7 +196,7 @@ enum {
 
 typedef struct fastpe_scaling {
   double factor;
-  int64_t original_length; /* original_max_position_embeddings */
+  int64_t original_length; /* original_max_position_embeddings; without it, "dynamic" means max_position_embeddings */
   int64_t length;          /* of the sequences; at most original_length: not scaled */
   double beta_fast;        /* 0: 32 */
   double beta_slow;        /* 0: 1 */
@@ -205,7 +206,7 @@ typedef struct fastpe_scaling {
   double high_freq_factor;
   const double* divisors; /* [rotary_dim / 2]: long_factor for sequences beyond original_length, else short_factor */
   int64_t divisor_count;
-  int64_t rotated_count; /* the first of the frequencies that are not 0 */
+  int64_t rotated_count; /* how many frequencies are not 0: the first ones */
   int32_t type;
   int32_t no_truncate; /* not 0: "truncate": false */
 } fastpe_scaling;
@@ -217,10 +218,7 @@ typedef struct fastpe_rotary_options {
   const fastpe_scaling* scaling; /* or NULL */
   const double* frequencies;     /* [rotary_dim / 2], radians per position, instead of base and scaling; or NULL */
   int64_t frequency_count;
-  double attention_factor;    /* of cosines and sines; 0: the scaling's, or else 1 */
-  const int32_t* coordinates; /* [rotary_dim / 2]: which coordinate of a position each frequency belongs to (images,
-                                 videos), or NULL. Positions are [.., n] then, with n coordinates for each row */
-  int64_t coordinates_count;
+  double attention_factor; /* of cosines and sines; 0: the scaling's, or else 1 */
   int64_t head_dim; /* columns of a head: rotations refuse arrays of other widths, but for rotary_dim; 0: not known */
   int32_t pairing;
 } fastpe_rotary_options;
