@@ -11,7 +11,6 @@
 #include "call.h"
 #include "fastpe/checks/rotation.h"
 #include "fastpe/operations/write.h"
-#include "fastpe/rotary_embedding.h"
 #include "fastpe/sources/sinusoid/angles.h"
 #include "fastpe/sources/sinusoid/rotary_frequencies.h"
 
