@@ -50,20 +50,6 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(a.v), _mm256_castpd_si256(b.v)))};
 }
-struct NearTies {
-  __m256i distances;  // 0 where one is near
-
-  bool any() const {
-    const __m256i are_near = _mm256_cmpeq_epi32(distances, _mm256_setzero_si256());
-    return _mm256_testz_si256(are_near, are_near) == 0;
-  }
-};
-inline NearTies near_ties(Doubles a, Doubles b) {
-  const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castpd_ps(a.v), _mm256_castpd_ps(b.v), 0x88));
-  const __m256i from_tie = _mm256_add_epi32(low, _mm256_set1_epi32(4 - 0x10000000));
-  return {_mm256_and_si256(from_tie, _mm256_set1_epi32(0x1ffffff8))};
-}
-inline NearTies operator|(NearTies a, NearTies b) { return {_mm256_min_epu32(a.distances, b.distances)}; }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m256d even = _mm256_unpacklo_pd(a.v, b.v);
   const __m256d odd = _mm256_unpackhi_pd(a.v, b.v);

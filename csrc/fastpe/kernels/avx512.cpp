@@ -50,17 +50,6 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
 }
-struct NearTies {
-  __mmask16 are_near;
-
-  bool any() const { return _kortestz_mask16_u8(are_near, are_near) == 0; }
-};
-inline NearTies near_ties(Doubles a, Doubles b) {
-  const __m512i low = _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castpd_ps(a.v), _mm512_castpd_ps(b.v), 0x88));
-  const __m512i from_tie = _mm512_add_epi32(low, _mm512_set1_epi32(4 - 0x10000000));
-  return {_mm512_testn_epi32_mask(from_tie, _mm512_set1_epi32(0x1ffffff8))};
-}
-inline NearTies operator|(NearTies a, NearTies b) { return {_kor_mask16(a.are_near, b.are_near)}; }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
   const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);

@@ -32,9 +32,6 @@ inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.fi
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;
 //   in_pair_order(v):  one element for each pair, brought into that order.
-// And where vectors are wide, for Doubles:
-//   near_ties(a, b): where they may be within 3 units in the last place of a tie between two floats; it may name some
-//                    that are 4 away. `|` joins what two calls found, and any() says whether that is any.
 inline void split_pairs(DoublePair& a, DoublePair& b) {
   split_pairs(a.first, a.second);
   split_pairs(b.first, b.second);

@@ -118,23 +118,12 @@ struct Rotation {
   bool prefetch_to_l1;  // else to L2
 };
 
-// out[row][k] = (position + row) * radians[k], rounded once.
-struct Angles {
-  char* out;
-  std::int64_t out_row_stride_bytes;
-  double position;             // of the first row; an integer where there are several
-  const double* radians_high;  // column_padding more than `columns` may be read
-  const double* radians_low;
-  std::int64_t rows, columns;
-};
-
 struct Kernels {
   void (*phasors)(const Phasors&) = nullptr;
   void (*expand[dtype_count])(const Expansion&) = {};
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype
   void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
   void (*rotate[dtype_count])(const Rotation&) = {};
-  void (*angles[dtype_count])(const Angles&) = {};  // only float32 and float64
   bool has_non_temporal_stores = false;  // of float32 and float64; else Expansion and Combination ignore that wish
   // Kernels do not wait for their non-temporal stores. Call this before another thread is told that they are done.
   void (*store_fence)() = nullptr;

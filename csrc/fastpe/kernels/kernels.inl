@@ -2,9 +2,7 @@
 // The kernels, written once over the vector types Doubles, Floats and WideFloats that each instruction set's file
 // defines before it includes this one. Nothing of the standard library is instantiated here and nothing has external
 // linkage: the linker could otherwise hand this file's copy of a shared function to a processor that cannot run it. FMA
-// computes only the errors of products, which are exact, and products plus 0. So every instruction set gives the same
-// bits.
-#include "angles.inl"
+// computes only the errors of products, which are exact, so that every instruction set gives the same bits.
 #include "combine.inl"
 #include "elements.inl"
 #include "expand.inl"
@@ -16,7 +14,7 @@
 namespace fastpe {
 namespace {
 
-// T has a dtype's elements for `expand` and `angles`, Wide those for the other kernels, WideRow those of their tables.
+// T has a dtype's elements for `expand`, Wide those for the other kernels, WideRow those of their tables.
 template <class T, class Wide, class WideRow>
 constexpr void add_dtype(Kernels& kernels) {
   constexpr int dtype = index_of(T::dtype);
@@ -25,7 +23,6 @@ constexpr void add_dtype(Kernels& kernels) {
   kernels.combine[dtype] = combine<Wide, WideRow>;
   kernels.combine_same_dtype[dtype] = combine<Wide, Wide>;
   kernels.rotate[dtype] = rotate<Wide, WideRow>;
-  if constexpr (dtype == index_of(row_dtype(T::dtype))) kernels.angles[dtype] = angles<T>;
 }
 
 constexpr Kernels make_kernels() {
