@@ -86,21 +86,20 @@ inline void join_pairs(Floats& a, Floats& b) {
   a.v = first;
 }
 inline Floats in_pair_order(Floats a) { return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a.v), 0xd8))}; }
-using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) {
   return {_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(first.v)), _mm256_cvtpd_ps(second.v), 1)};
 }
 
-inline void load_float16(const std::uint16_t* p, Floats& f) {
-  f.v = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+inline Floats load_float16(const std::uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
 inline void store_float16(std::uint16_t* p, Floats f) {
   const __m128i halves = _mm256_cvtps_ph(f.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), halves);
 }
-inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
+inline Floats load_bfloat16(const std::uint16_t* p) {
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  f.v = _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
 }
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const __m256i bits = _mm256_castps_si256(f.v);

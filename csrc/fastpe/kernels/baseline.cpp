@@ -27,7 +27,6 @@ struct Doubles {
   static Doubles load(const double* p) { return {*p}; }
   static Doubles broadcast(double value) { return {value}; }
   void store(double* p) const { *p = v; }
-  void stream(double* p) const { *p = v; }
   Doubles clamped(Doubles bound) const {
     const double least = 0.0 - bound.v, not_above = v < bound.v ? v : bound.v;
     return {not_above > least ? not_above : least};
@@ -59,7 +58,6 @@ struct Floats {
   static Floats load(const float* p) { return {p[0], p[1]}; }
   static Floats broadcast(float value) { return {value, value}; }
   void store(float* p) const { p[0] = first, p[1] = second; }
-  void stream(float* p) const { store(p); }
 };
 inline Floats operator+(Floats a, Floats b) { return {a.first + b.first, a.second + b.second}; }
 inline Floats operator-(Floats a, Floats b) { return {a.first - b.first, a.second - b.second}; }
@@ -75,8 +73,6 @@ inline Floats narrow(Doubles first, Doubles second) {
   return {static_cast<float>(first.v), static_cast<float>(second.v)};
 }
 
-using WideFloats = Floats;
-
 // Dekker's exact product: halves of 26 bits.
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   const Doubles splitter = Doubles::broadcast(134217729.0);
@@ -89,16 +85,12 @@ inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
 }
 
-inline void load_float16(const std::uint16_t* p, Floats& f) {
-  f = {float32_of_float16(p[0]), float32_of_float16(p[1])};
-}
+inline Floats load_float16(const std::uint16_t* p) { return {float32_of_float16(p[0]), float32_of_float16(p[1])}; }
 inline void store_float16(std::uint16_t* p, Floats f) {
   p[0] = float16_of_float32(f.first);
   p[1] = float16_of_float32(f.second);
 }
-inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
-  f = {float32_of_bfloat16(p[0]), float32_of_bfloat16(p[1])};
-}
+inline Floats load_bfloat16(const std::uint16_t* p) { return {float32_of_bfloat16(p[0]), float32_of_bfloat16(p[1])}; }
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   p[0] = bfloat16_of_float32(f.first);
   p[1] = bfloat16_of_float32(f.second);
