@@ -241,7 +241,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     require_disjoint(*views[0], *views[1]);
     if (is_angles) {
       const DType dtype = dtype_of(*views[0]);
-      if (dtype != row_dtype(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
+      if (is_16_bit(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
       run_call(AngleRows(self.core, self.axes), Write(written[0], false), placement, threads);
     } else {
       const WriteTables write(written, table_form, self.pairs, false);

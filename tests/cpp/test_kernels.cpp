@@ -376,7 +376,7 @@ enum class Prefetch { none, to_l1, to_l2 };
 struct RotationCase {
   DType dtype;
   std::int64_t pairs, shift;
-  bool interleaved, inverse, in_place, shares_table;
+  bool interleaved, conjugate, in_place, shares_row;
   Prefetch prefetch;
 };
 
@@ -416,24 +416,24 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
   rotation.prefetch_to_l1 = r.prefetch == Prefetch::to_l1;
   rotation.cosines = cosines.data();
   rotation.sines = sines.data();
-  rotation.table_row_stride_bytes = r.shares_table ? 0 : cosines.row_stride_bytes;
+  rotation.tile_row_stride_bytes = r.shares_row ? 0 : cosines.row_stride_bytes;
   rotation.rows = rows;
   rotation.pairs = r.pairs;
   rotation.half = half;
   rotation.interleaved = r.interleaved;
-  rotation.inverse = r.inverse;
+  rotation.conjugate = r.conjugate;
   kernels.rotate[index_of(r.dtype)](rotation);
   bool holds = out.guards_are_whole();
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t table_row = r.shares_table ? 0 : row;
+    const std::int64_t tile_row = r.shares_row ? 0 : row;
     std::vector<double> expected(static_cast<std::size_t>(columns));
     for (std::int64_t column = 0; column < columns; ++column) {
       expected[static_cast<std::size_t>(column)] = r.in_place ? before.at(row, column) : 7.0;
     }
     for (std::int64_t pair = 0; pair < r.pairs; ++pair) {
       const std::int64_t first = r.interleaved ? 2 * pair : pair, second = r.interleaved ? first + 1 : half + pair;
-      const double cosine = cosines.at(table_row, pair), sine = sines.at(table_row, pair);
-      const double x1 = before.at(row, first), x2 = before.at(row, second), sign = r.inverse ? -1.0 : 1.0;
+      const double cosine = cosines.at(tile_row, pair), sine = sines.at(tile_row, pair);
+      const double x1 = before.at(row, first), x2 = before.at(row, second), sign = r.conjugate ? -1.0 : 1.0;
       expected[static_cast<std::size_t>(first)] = rotated(r, x1, x2, cosine, -sign * sine);
       expected[static_cast<std::size_t>(second)] = rotated(r, x2, x1, cosine, sign * sine);
     }
@@ -442,8 +442,8 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
     }
   }
   report(holds,
-         described(std::string("rotate") + (r.interleaved ? " interleaved" : "") + (r.inverse ? " inverse" : "") +
-                       (r.in_place ? " in place" : "") + (r.shares_table ? ", one table row" : "") + ", prefetch " +
+         described(std::string("rotate") + (r.interleaved ? " interleaved" : "") + (r.conjugate ? " conjugate" : "") +
+                       (r.in_place ? " in place" : "") + (r.shares_row ? ", one row of factors" : "") + ", prefetch " +
                        std::to_string(static_cast<int>(r.prefetch)),
                    r.dtype, columns, r.shift));
 }

@@ -57,7 +57,10 @@ struct Floats {
 
   static Floats load(const float* p) { return {p[0], p[1]}; }
   static Floats broadcast(float value) { return {value, value}; }
-  void store(float* p) const { p[0] = first, p[1] = second; }
+  void store(float* p) const {
+    p[0] = first;
+    p[1] = second;
+  }
 };
 inline Floats operator+(Floats a, Floats b) { return {a.first + b.first, a.second + b.second}; }
 inline Floats operator-(Floats a, Floats b) { return {a.first - b.first, a.second - b.second}; }

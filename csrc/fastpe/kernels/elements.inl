@@ -26,8 +26,14 @@ struct Pair {
 
   static Pair load(const double* p) { return {V::load(p), V::load(p + V::lanes)}; }
   static Pair broadcast(double value) { return {V::broadcast(value), V::broadcast(value)}; }
-  void store(double* p) const { first.store(p), second.store(p + V::lanes); }
-  void stream(double* p) const { first.stream(p), second.stream(p + V::lanes); }
+  void store(double* p) const {
+    first.store(p);
+    second.store(p + V::lanes);
+  }
+  void stream(double* p) const {
+    first.stream(p);
+    second.stream(p + V::lanes);
+  }
 };
 using DoublePair = Pair<Doubles>;
 inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.first, a.second + b.second}; }

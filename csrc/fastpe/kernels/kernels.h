@@ -110,11 +110,11 @@ struct Rotation {
   const char* next_out;  // the same of out, with next_x; null: none
   const char* cosines;   // of row_dtype
   const char* sines;
-  std::int64_t out_row_stride_bytes, x_row_stride_bytes, table_row_stride_bytes;
+  std::int64_t out_row_stride_bytes, x_row_stride_bytes, tile_row_stride_bytes;
   std::int64_t rows, pairs;
   std::int64_t half;
   bool interleaved;
-  bool inverse;         // by the negative angles
+  bool conjugate;       // by the negative angles
   bool prefetch_to_l1;  // else to L2
 };
 
