@@ -103,7 +103,7 @@ DType dtype_of_parts(const Form& form, PyObject* asked, PyObject* given) {
     const bool is_wide = element == Element::complex128 && form.arrangement == Arrangement::complex;
     dtype = is_wide ? DType::float64 : float_dtype(element.value_or(Element::boolean)).value_or(dtype);
   }
-  if ((form.arrangement == Arrangement::complex || form.is_angles) && dtype != row_dtype(dtype)) {
+  if ((form.arrangement == Arrangement::complex || form.is_angles) && is_16_bit(dtype)) {
     refuse_type(asked != nullptr ? "dtype" : "out", {"has 16 bits"}, {"float32 or float64 for form='", form.name, "'"});
   }
   return dtype;

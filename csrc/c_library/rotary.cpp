@@ -190,7 +190,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     }
     if (is_angles) {
       const DType dtype = written.rows.dtype;
-      if (dtype != row_dtype(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
+      if (is_16_bit(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
       run_call(AngleRows(self.core, self.axes), Write(written.rows, false), {arguments, written.extent}, threads);
     } else {
       const Write write(out, table_form, self.pairs, false);

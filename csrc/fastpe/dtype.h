@@ -17,7 +17,9 @@ constexpr std::int64_t element_bytes(DType dtype) {
 // The dtype that encodings are held in before they are added to embeddings of this dtype.
 constexpr DType row_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
-// Whether kernels have non-temporal stores of this dtype.
-constexpr bool has_non_temporal_form(DType dtype) { return dtype == row_dtype(dtype); }
+constexpr bool is_16_bit(DType dtype) { return element_bytes(dtype) == 2; }
+
+// Whether encodings are made with what rounding takes from each factor: errors near half a unit in the last place.
+constexpr bool is_compensated(DType dtype) { return dtype == DType::float64; }
 
 }  // namespace fastpe

@@ -5,8 +5,6 @@
 
 #include <immintrin.h>
 
-#define _mm_stream_ps(...) (fastpe::testing::count_store(), _mm_stream_ps(__VA_ARGS__))
-#define _mm_stream_pd(...) (fastpe::testing::count_store(), _mm_stream_pd(__VA_ARGS__))
 #define _mm256_stream_ps(...) (fastpe::testing::count_store(), _mm256_stream_ps(__VA_ARGS__))
 #define _mm256_stream_pd(...) (fastpe::testing::count_store(), _mm256_stream_pd(__VA_ARGS__))
 #define _mm512_stream_ps(...) (fastpe::testing::count_store(), _mm512_stream_ps(__VA_ARGS__))

@@ -376,7 +376,7 @@ enum class Prefetch { none, to_l1, to_l2 };
 struct RotationCase {
   DType dtype;
   std::int64_t pairs, shift;
-  bool interleaved, inverse, in_place, shares_table;
+  bool interleaved, conjugate, in_place, shares_row;
   Prefetch prefetch;
 };
 
@@ -416,24 +416,24 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
   rotation.prefetch_to_l1 = r.prefetch == Prefetch::to_l1;
   rotation.cosines = cosines.data();
   rotation.sines = sines.data();
-  rotation.table_row_stride_bytes = r.shares_table ? 0 : cosines.row_stride_bytes;
+  rotation.tile_row_stride_bytes = r.shares_row ? 0 : cosines.row_stride_bytes;
   rotation.rows = rows;
   rotation.pairs = r.pairs;
   rotation.half = half;
   rotation.interleaved = r.interleaved;
-  rotation.inverse = r.inverse;
+  rotation.conjugate = r.conjugate;
   kernels.rotate[index_of(r.dtype)](rotation);
   bool holds = out.guards_are_whole();
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t table_row = r.shares_table ? 0 : row;
+    const std::int64_t tile_row = r.shares_row ? 0 : row;
     std::vector<double> expected(static_cast<std::size_t>(columns));
     for (std::int64_t column = 0; column < columns; ++column) {
       expected[static_cast<std::size_t>(column)] = r.in_place ? before.at(row, column) : 7.0;
     }
     for (std::int64_t pair = 0; pair < r.pairs; ++pair) {
       const std::int64_t first = r.interleaved ? 2 * pair : pair, second = r.interleaved ? first + 1 : half + pair;
-      const double cosine = cosines.at(table_row, pair), sine = sines.at(table_row, pair);
-      const double x1 = before.at(row, first), x2 = before.at(row, second), sign = r.inverse ? -1.0 : 1.0;
+      const double cosine = cosines.at(tile_row, pair), sine = sines.at(tile_row, pair);
+      const double x1 = before.at(row, first), x2 = before.at(row, second), sign = r.conjugate ? -1.0 : 1.0;
       expected[static_cast<std::size_t>(first)] = rotated(r, x1, x2, cosine, -sign * sine);
       expected[static_cast<std::size_t>(second)] = rotated(r, x2, x1, cosine, sign * sine);
     }
@@ -442,8 +442,8 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
     }
   }
   report(holds,
-         described(std::string("rotate") + (r.interleaved ? " interleaved" : "") + (r.inverse ? " inverse" : "") +
-                       (r.in_place ? " in place" : "") + (r.shares_table ? ", one table row" : "") + ", prefetch " +
+         described(std::string("rotate") + (r.interleaved ? " interleaved" : "") + (r.conjugate ? " conjugate" : "") +
+                       (r.in_place ? " in place" : "") + (r.shares_row ? ", one row of factors" : "") + ", prefetch " +
                        std::to_string(static_cast<int>(r.prefetch)),
                    r.dtype, columns, r.shift));
 }
@@ -462,61 +462,6 @@ void every_rotation_of(const Kernels& kernels, DType dtype, std::int64_t pairs) 
 void every_rotation(const Kernels& kernels, DType dtype) {
   for (std::int64_t pairs = 1; pairs <= most_pairs; ++pairs) every_rotation_of(kernels, dtype, pairs);
   every_rotation_of(kernels, dtype, 64);
-}
-
-// ---- angles
-
-// Up to 6 units in the last place from a tie between two floats, or from a third of one.
-double near_tie(std::int64_t k) {
-  const double tie = 1.0 + static_cast<double>(k * 7919 % 8192) * 0x1p-13 + 0x1p-24;
-  const double sign = k % 3 == 0 ? -1.0 : 1.0;
-  return sign * ((k % 2 == 0 ? tie : tie / 3.0) + static_cast<double>(k % 13 - 6) * (k % 2 == 0 ? 0x1p-52 : 0x1p-54));
-}
-
-enum class Radians { any, near_ties, few_ties };
-
-void angles_are_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std::int64_t columns, std::int64_t shift,
-                                      double position, std::int64_t rows, std::int64_t gap,
-                                      Radians radians = Radians::any) {
-  const std::int64_t padded = columns + column_padding;
-  std::vector<double> high = numbers(padded, 17), low = numbers(padded, 23);
-  for (std::int64_t k = 0; k < padded; ++k) {
-    const auto at = static_cast<std::size_t>(k);
-    const bool is_zero = k >= columns || k % 7 == 3;
-    if (radians == Radians::near_ties) {
-      high[at] = near_tie(k + 16 * shift);
-    } else if (radians == Radians::few_ties) {
-      // A tie itself, in at most one of two adjacent vectors of any instruction set.
-      high[at] = k % 32 == 2 * shift + 1 ? near_tie(26 * k + 6) : 1.5;
-    } else {
-      high[at] = is_zero ? 0.0 : std::ldexp(high[at], static_cast<int>(k * 11 % 130 - 85));
-    }
-    low[at] = high[at] * low[at] * 0x1p-53;
-  }
-  GuardedRows out(dtype, rows, columns, shift, gap);
-  Angles a{};
-  a.out = out.data();
-  a.out_row_stride_bytes = out.row_stride_bytes;
-  a.position = position;
-  a.radians_high = high.data();
-  a.radians_low = low.data();
-  a.rows = rows;
-  a.columns = columns;
-  kernels.angles[index_of(dtype)](a);
-  bool holds = out.guards_are_whole();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const double at_row = position + static_cast<double>(row);
-    const bool is_tiny = std::fabs(at_row) < 0x1p-700;  // the product's error may underflow
-    const double larger = std::ldexp(at_row, is_tiny ? 600 : 0);
-    for (std::int64_t k = 0; k < columns; ++k) {
-      const auto at = static_cast<std::size_t>(k);
-      const double product = larger * high[at];
-      const double rest = std::fma(larger, high[at], -product) + larger * low[at];
-      const double expected = rounded_to(dtype, std::ldexp(product + rest, is_tiny ? -600 : 0));
-      holds = holds && out.at(row, k) == expected && std::signbit(out.at(row, k)) == std::signbit(expected);
-    }
-  }
-  report(holds, described("angles at " + std::to_string(position), dtype, columns, shift));
 }
 
 void every_kernel(const Kernels& kernels) {
@@ -578,26 +523,6 @@ void every_kernel(const Kernels& kernels) {
                                                  {gap, x_gap, true});
             }
           }
-        }
-      }
-    }
-    if (dtype != row_dtype(dtype)) continue;
-    for (std::int64_t columns = 1; columns <= most_pairs; ++columns) {
-      for (const std::int64_t shift : {0, 1, 3}) {
-        for (const double position : {0.0, -1.0, 7.0, 0.1, 123456.789, 0x1p53, -0x1p53 + 1.0, 1e-240, 1e-300, 5e-324}) {
-          angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position, 1, 0);
-        }
-        for (const double position : {0.0, -1.0, 7.0, -0x1p53 + 1.0}) {
-          for (const std::int64_t gap : {0, 16}) {
-            angles_are_the_scalar_arithmetic(kernels, dtype, columns, shift, position, 3, gap);
-          }
-        }
-      }
-    }
-    for (std::int64_t shift = 0; shift < 16; ++shift) {
-      for (const double position : {-4.0, 1.0}) {
-        for (const Radians radians : {Radians::near_ties, Radians::few_ties}) {
-          angles_are_the_scalar_arithmetic(kernels, dtype, 96, shift, position, 4, 1, radians);
         }
       }
     }

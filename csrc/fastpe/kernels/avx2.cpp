@@ -50,20 +50,6 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(a.v), _mm256_castpd_si256(b.v)))};
 }
-struct NearTies {
-  __m256i distances;  // 0 where one is near
-
-  bool any() const {
-    const __m256i are_near = _mm256_cmpeq_epi32(distances, _mm256_setzero_si256());
-    return _mm256_testz_si256(are_near, are_near) == 0;
-  }
-};
-inline NearTies near_ties(Doubles a, Doubles b) {
-  const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castpd_ps(a.v), _mm256_castpd_ps(b.v), 0x88));
-  const __m256i from_tie = _mm256_add_epi32(low, _mm256_set1_epi32(4 - 0x10000000));
-  return {_mm256_and_si256(from_tie, _mm256_set1_epi32(0x1ffffff8))};
-}
-inline NearTies operator|(NearTies a, NearTies b) { return {_mm256_min_epu32(a.distances, b.distances)}; }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m256d even = _mm256_unpacklo_pd(a.v, b.v);
   const __m256d odd = _mm256_unpackhi_pd(a.v, b.v);
@@ -100,21 +86,20 @@ inline void join_pairs(Floats& a, Floats& b) {
   a.v = first;
 }
 inline Floats in_pair_order(Floats a) { return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(a.v), 0xd8))}; }
-using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) {
   return {_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(first.v)), _mm256_cvtpd_ps(second.v), 1)};
 }
 
-inline void load_float16(const std::uint16_t* p, Floats& f) {
-  f.v = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+inline Floats load_float16(const std::uint16_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
 inline void store_float16(std::uint16_t* p, Floats f) {
   const __m128i halves = _mm256_cvtps_ph(f.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), halves);
 }
-inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
+inline Floats load_bfloat16(const std::uint16_t* p) {
   const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  f.v = _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
 }
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const __m256i bits = _mm256_castps_si256(f.v);

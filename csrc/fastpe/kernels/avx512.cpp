@@ -50,17 +50,6 @@ inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
 inline Doubles add_bits(Doubles a, Doubles b) {
   return {_mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(a.v), _mm512_castpd_si512(b.v)))};
 }
-struct NearTies {
-  __mmask16 are_near;
-
-  bool any() const { return _kortestz_mask16_u8(are_near, are_near) == 0; }
-};
-inline NearTies near_ties(Doubles a, Doubles b) {
-  const __m512i low = _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castpd_ps(a.v), _mm512_castpd_ps(b.v), 0x88));
-  const __m512i from_tie = _mm512_add_epi32(low, _mm512_set1_epi32(4 - 0x10000000));
-  return {_mm512_testn_epi32_mask(from_tie, _mm512_set1_epi32(0x1ffffff8))};
-}
-inline NearTies operator|(NearTies a, NearTies b) { return {_kor_mask16(a.are_near, b.are_near)}; }
 inline void interleave(Doubles& a, Doubles& b) {
   const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
   const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
@@ -77,111 +66,55 @@ inline void split_pairs(Doubles& a, Doubles& b) {
 inline void join_pairs(Doubles& a, Doubles& b) { split_pairs(a, b); }
 inline Doubles in_pair_order(Doubles a) { return {_mm512_permutexvar_pd(pair_order(), a.v)}; }
 
-// Two halves, as the conversion from Doubles makes them: encodings and what is added to them.
 struct Floats {
-  __m256 first, second;
-
-  static Floats load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-  static Floats broadcast(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
-  void store(float* p) const {
-    _mm256_storeu_ps(p, first);
-    _mm256_storeu_ps(p + 8, second);
-  }
-  void stream(float* p) const { _mm512_stream_ps(p, _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1)); }
-};
-inline Floats operator+(Floats a, Floats b) {
-  return {_mm256_add_ps(a.first, b.first), _mm256_add_ps(a.second, b.second)};
-}
-inline Floats operator*(Floats a, Floats b) {
-  return {_mm256_mul_ps(a.first, b.first), _mm256_mul_ps(a.second, b.second)};
-}
-// One whole vector: sums and rotations.
-struct WideFloats {
   __m512 v;
 
-  static WideFloats load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  static WideFloats broadcast(float value) { return {_mm512_set1_ps(value)}; }
+  static Floats load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static Floats broadcast(float value) { return {_mm512_set1_ps(value)}; }
   void store(float* p) const { _mm512_storeu_ps(p, v); }
   void stream(float* p) const { _mm512_stream_ps(p, v); }
 };
-inline WideFloats operator+(WideFloats a, WideFloats b) { return {_mm512_add_ps(a.v, b.v)}; }
-inline WideFloats operator-(WideFloats a, WideFloats b) { return {_mm512_sub_ps(a.v, b.v)}; }
-inline WideFloats operator*(WideFloats a, WideFloats b) { return {_mm512_mul_ps(a.v, b.v)}; }
-inline void split_pairs(WideFloats& a, WideFloats& b) {
+inline Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; }
+inline Floats operator-(Floats a, Floats b) { return {_mm512_sub_ps(a.v, b.v)}; }
+inline Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
+inline void split_pairs(Floats& a, Floats& b) {
   const __m512 firsts = _mm512_shuffle_ps(a.v, b.v, 0x88);
   b.v = _mm512_shuffle_ps(a.v, b.v, 0xdd);
   a.v = firsts;
 }
-inline void join_pairs(WideFloats& a, WideFloats& b) {
+inline void join_pairs(Floats& a, Floats& b) {
   const __m512 first = _mm512_unpacklo_ps(a.v, b.v);
   b.v = _mm512_unpackhi_ps(a.v, b.v);
   a.v = first;
 }
-inline WideFloats in_pair_order(WideFloats a) {
+inline Floats in_pair_order(Floats a) {
   return {_mm512_castpd_ps(_mm512_permutexvar_pd(pair_order(), _mm512_castps_pd(a.v)))};
 }
 
-inline Floats narrow(Doubles first, Doubles second) { return {_mm512_cvtpd_ps(first.v), _mm512_cvtpd_ps(second.v)}; }
-
-inline void load_float16(const std::uint16_t* p, Floats& f) {
-  const auto* halves = reinterpret_cast<const __m128i*>(p);
-  f = {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+inline Floats narrow(Doubles first, Doubles second) {
+  return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(first.v)), _mm512_cvtpd_ps(second.v), 1)};
 }
-inline void load_float16(const std::uint16_t* p, WideFloats& f) {
-  f.v = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+
+inline Floats load_float16(const std::uint16_t* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
 inline void store_float16(std::uint16_t* p, Floats f) {
-  constexpr int rounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-  auto* halves = reinterpret_cast<__m128i*>(p);
-  _mm_storeu_si128(halves, _mm256_cvtps_ph(f.first, rounding));
-  _mm_storeu_si128(halves + 1, _mm256_cvtps_ph(f.second, rounding));
+  const __m256i halves = _mm512_cvtps_ph(f.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves);
 }
-inline void store_float16(std::uint16_t* p, WideFloats f) {
-  constexpr int rounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(f.v, rounding));
+inline Floats load_bfloat16(const std::uint16_t* p) {
+  const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
 }
-
-inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
-  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  const __m256i first = _mm256_set_epi16(7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0, 0, 0);
-  const __m256i second = _mm256_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0);
-  constexpr __mmask16 upper_words = 0xaaaa;
-  f = {_mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, first, words)),
-       _mm256_castsi256_ps(_mm256_maskz_permutexvar_epi16(upper_words, second, words))};
-}
-inline void load_bfloat16(const std::uint16_t* p, WideFloats& f) {
-  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  const __m512i spread = _mm512_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0,  //
-                                          7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0, 0, 0);
-  constexpr __mmask32 upper_words = 0xaaaaaaaa;
-  f.v = _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(upper_words, spread, _mm512_castsi256_si512(words)));
-}
-
-// The upper word is the result. AVX512_BF16's conversion is not used, since it flushes subnormals to zero. A NaN keeps
-// its payload and is quiet, as every result of arithmetic is.
-inline __m256i rounded_to_upper_words(__m256 v) {
-  const __m256i bits = _mm256_castps_si256(v);
-  const __mmask8 odd = _mm256_test_epi32_mask(bits, _mm256_set1_epi32(0x10000));
-  const __mmask8 is_number = _mm256_cmp_ps_mask(v, v, _CMP_ORD_Q);
-  const __m256i half = _mm256_mask_blend_epi32(odd, _mm256_set1_epi32(0x7fff), _mm256_set1_epi32(0x8000));
-  return _mm256_mask_add_epi32(bits, is_number, bits, half);
-}
-inline __m512i rounded_to_upper_words(__m512 v) {
-  const __m512i bits = _mm512_castps_si512(v);
-  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
-  const __mmask16 is_number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
-  const __m512i half = _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000));
-  return _mm512_mask_add_epi32(bits, is_number, bits, half);
-}
+// AVX512_BF16's conversion is not used, since it flushes subnormals to zero.
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
-  const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permutex2var_epi16(rounded_to_upper_words(f.first), upper,
-                                                                               rounded_to_upper_words(f.second)));
-}
-inline void store_bfloat16(std::uint16_t* p, WideFloats f) {
-  const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-  const __m512i packed = _mm512_permutexvar_epi16(_mm512_castsi256_si512(upper), rounded_to_upper_words(f.v));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(packed));
+  const __m512i bits = _mm512_castps_si512(f.v);
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i half = _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000));
+  // A NaN keeps its payload and is quiet, as every result of arithmetic is.
+  const __mmask16 is_number = _mm512_cmp_ps_mask(f.v, f.v, _CMP_ORD_Q);
+  const __m512i rounded = _mm512_mask_add_epi32(bits, is_number, bits, half);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
 }
 
 inline void store_fence() { _mm_sfence(); }

@@ -2,9 +2,10 @@
 // combine: adds the rows of an addend to rows, out[row] = x[row] * scale + addend[row] * alpha.
 //
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Regular stores start on a
-// vector's boundary, and the vectors at both ends of a row overlap those between. It reads and writes exactly the rows'
-// columns, with any alignment; out may be x. If the addend's row stride is 0, one row is added to all rows. Rows of x
-// or of the addend may have offsets of their own, if they are gathered. Error: only the rounding of each operation.
+// vector's boundary, and the vectors at both ends of a row overlap those between.
+// Range: any numbers. It reads and writes exactly the rows' columns, with any alignment; out may be x. If the addend's
+// row stride is 0, one row is added to all rows. Rows of x or of the addend may have offsets of their own, if they are
+// gathered. Error: only the rounding of each operation.
 #pragma once
 
 #include "elements.inl"
@@ -148,7 +149,7 @@ void combine_scaled(const Combination& c) {
                           c.x_row_stride_bytes == c.columns * element_size &&
                           c.addend_row_stride_bytes == c.columns * addend_size;
   const std::int64_t rows = is_one_row ? 1 : c.rows, columns = is_one_row ? c.rows * c.columns : c.columns;
-  if constexpr (has_non_temporal_stores<T>) {
+  if constexpr (can_stream<T>) {
     if (c.non_temporal) return combine_non_temporal<T, Addend, scaled>(c, rows, columns);
   }
   combine_rows<T, Addend, scaled>(c, rows, columns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Elements of each dtype: a vector of them in memory, and the type in which arithmetic on them is done. The vector
-// types Doubles, Floats and WideFloats are those of the file that includes this one.
+// types Doubles and Floats are those of the file that includes this one.
 #pragma once
 
 #include <cstring>
@@ -19,22 +19,33 @@ namespace {
 constexpr int double_lanes = Doubles::lanes;
 constexpr int float_lanes = 2 * Doubles::lanes;
 
-struct DoublePair {
-  Doubles first, second;
+// A class template, so that Doubles need stream() only where it is called.
+template <class V>
+struct Pair {
+  V first, second;
+
+  static Pair load(const double* p) { return {V::load(p), V::load(p + V::lanes)}; }
+  static Pair broadcast(double value) { return {V::broadcast(value), V::broadcast(value)}; }
+  void store(double* p) const {
+    first.store(p);
+    second.store(p + V::lanes);
+  }
+  void stream(double* p) const {
+    first.stream(p);
+    second.stream(p + V::lanes);
+  }
 };
+using DoublePair = Pair<Doubles>;
 inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.first, a.second + b.second}; }
 inline DoublePair operator-(DoublePair a, DoublePair b) { return {a.first - b.first, a.second - b.second}; }
 inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.first, a.second * b.second}; }
 
 // Each instruction set's file defines Doubles::clamped(bound), from 0 - bound to bound. Of equal numbers, it takes the
-// bound: 0 then has the same sign everywhere. And for Doubles, Floats and WideFloats:
+// bound: 0 then has the same sign everywhere. And for Doubles and Floats:
 //   split_pairs(a, b): of a[0], a[1] .. b[0], b[1] .., pair after pair, a becomes the pairs' first elements and b their
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;
 //   in_pair_order(v):  one element for each pair, brought into that order.
-// And where vectors are wide, for Doubles:
-//   near_ties(a, b): where they may be within 3 units in the last place of a tie between two floats; it may name some
-//                    that are 4 away. `|` joins what two calls found, and any() says whether that is any.
 inline void split_pairs(DoublePair& a, DoublePair& b) {
   split_pairs(a.first, a.second);
   split_pairs(b.first, b.second);
@@ -57,75 +68,41 @@ inline Doubles two_sum_error(Doubles a, Doubles b, Doubles sum) {
   return (a - (sum - b_rounded)) + (b - b_rounded);
 }
 
-// float_lanes elements in memory of type T; `Vector` is the type in which arithmetic on them is done.
-template <class V>
-struct Float32Of {
-  using Element = float;
-  using Vector = V;
-  static constexpr DType dtype = DType::float32;
-  static Vector load(const float* p) { return V::load(p); }
-  static void store(float* p, Vector v) { v.store(p); }
-  static void stream(float* p, Vector v) { v.stream(p); }
-  static Vector broadcast(double v) { return V::broadcast(static_cast<float>(v)); }
+// float_lanes elements in memory of a dtype; `Vector` is the type in which arithmetic on them is done.
+template <class ElementType, class VectorType, DType type>
+struct Elements {
+  using Element = ElementType;
+  using Vector = VectorType;
+  static constexpr DType dtype = type;
+  static Vector load(const Element* p) { return Vector::load(p); }
+  static void store(Element* p, Vector v) { v.store(p); }
+  static void stream(Element* p, Vector v) { v.stream(p); }
+  static Vector broadcast(double v) { return Vector::broadcast(static_cast<Element>(v)); }
+};
+struct Float32 : Elements<float, Floats, DType::float32> {
+  static Floats addend(Doubles first, Doubles second) { return narrow(first, second); }
+  static Floats once(Doubles first, Doubles second) { return narrow(first, second); }
+};
+struct Float64 : Elements<double, DoublePair, DType::float64> {
+  static DoublePair addend(Doubles first, Doubles second) { return {first, second}; }
+  static DoublePair once(Doubles first, Doubles second) { return {first, second}; }
 };
 
-struct Float32 : Float32Of<Floats> {
-  static Vector addend(Doubles first, Doubles second) { return narrow(first, second); }
-  static Vector once(Doubles first, Doubles second) { return narrow(first, second); }
-};
-
-struct Float64 {
-  using Element = double;
-  using Vector = DoublePair;
-  static constexpr DType dtype = DType::float64;
-  static Vector load(const double* p) { return {Doubles::load(p), Doubles::load(p + double_lanes)}; }
-  static void store(double* p, Vector v) { v.first.store(p), v.second.store(p + double_lanes); }
-  static void stream(double* p, Vector v) { v.first.stream(p), v.second.stream(p + double_lanes); }
-  static Vector broadcast(double v) { return {Doubles::broadcast(v), Doubles::broadcast(v)}; }
-  static Vector addend(Doubles first, Doubles second) { return {first, second}; }
-  static Vector once(Doubles first, Doubles second) { return {first, second}; }
-};
-
-template <class V>
-struct Float16Of {
+// Float32's vectors, in 16 bits in memory.
+template <DType type>
+struct SixteenBits {
   using Element = std::uint16_t;
-  using Vector = V;
-  static constexpr DType dtype = DType::float16;
-  static Vector load(const std::uint16_t* p) {
-    Vector v;
-    load_float16(p, v);
-    return v;
-  }
-  static void store(std::uint16_t* p, Vector v) { store_float16(p, v); }
-  static Vector broadcast(double v) { return V::broadcast(static_cast<float>(v)); }
-};
-
-template <class V>
-struct BFloat16Of {
-  using Element = std::uint16_t;
-  using Vector = V;
-  static constexpr DType dtype = DType::bfloat16;
-  static Vector load(const std::uint16_t* p) {
-    Vector v;
-    load_bfloat16(p, v);
-    return v;
-  }
-  static void store(std::uint16_t* p, Vector v) { store_bfloat16(p, v); }
-  static Vector broadcast(double v) { return V::broadcast(static_cast<float>(v)); }
-};
-
-// Encodings of 16 bits.
-struct RoundedTwice {
+  using Vector = Floats;
+  static constexpr DType dtype = type;
+  static Floats load(const Element* p) { return type == DType::float16 ? load_float16(p) : load_bfloat16(p); }
+  static void store(Element* p, Floats v) { type == DType::float16 ? store_float16(p, v) : store_bfloat16(p, v); }
+  static Floats broadcast(double v) { return Float32::broadcast(v); }
   static Floats addend(Doubles first, Doubles second) { return narrow(first, second); }
   // This rounds to odd first, so that the second rounding, to 11 or 8 bits, gives what one rounding would.
   static Floats once(Doubles first, Doubles second) { return narrow(first.to_odd(), second.to_odd()); }
 };
-struct Float16 : Float16Of<Floats>, RoundedTwice {};
-struct BFloat16 : BFloat16Of<Floats>, RoundedTwice {};
-
-using WideFloat32 = Float32Of<WideFloats>;
-using WideFloat16 = Float16Of<WideFloats>;
-using WideBFloat16 = BFloat16Of<WideFloats>;
+using Float16 = SixteenBits<DType::float16>;
+using BFloat16 = SixteenBits<DType::bfloat16>;
 
 template <class Element>
 inline void copy_elements(Element* to, const Element* from, std::int64_t count) {

@@ -4,8 +4,8 @@
 // Method: the angle addition theorem gives first the anchor from its group's centre, then the rows around it. The rows
 // at +distance and -distance come from the same two products. The arithmetic is plain multiplication and addition in
 // one fixed order, whichever rows are made together.
-// It reads the fine tables and anchors, which are padded, and x. It writes exactly the rows' columns, with any
-// alignment. Rows may have any stride, and out may be x.
+// Range: rows -block_radius to block_rows + block_radius. It reads the fine tables and anchors, which are padded, and
+// x. It writes exactly the rows' columns, with any alignment. Rows may have any stride, and out may be x.
 // Error: docs/accuracy.md has the bounds, and the largest errors that tests/oracles/weak_spots.py finds.
 #pragma once
 
@@ -39,12 +39,12 @@ FASTPE_ALWAYS_INLINE void rotate_phasors(V& value, V& slope, V cosine, V sine) {
 // Some columns of an expansion, and its anchors' phasors for them, unless is_row_from_centre().
 template <class T, std::int64_t most_columns>
 struct Panel {
-  static constexpr bool compensated = sizeof(typename T::Element) == sizeof(double);
+  static constexpr bool compensated = is_compensated(T::dtype);
 
   Panel(const Expansion& expansion, std::int64_t first_column, std::int64_t column_count)
       : e(expansion), begin(first_column), columns(column_count) {
-    const int anchors = e.last_row > block_radius ? 2 : 1;
-    for (int i = 0; i < anchors; ++i) {
+    const int anchor_count = e.last_row > block_radius ? 2 : 1;
+    for (int i = 0; i < anchor_count; ++i) {
       const Anchor at = e.anchors[i];
       values[i] = at.values + begin;
       slopes[i] = at.slopes + begin;
@@ -74,16 +74,17 @@ struct Panel {
     slopes[i] = rotated_[i][1];
   }
 
-  alignas(64) double rotated_[compensated ? 1 : blocks_at_once][2][compensated ? 1 : most_columns + column_padding];
+  alignas(cache_line_bytes) double rotated_[compensated ? 1 : blocks_at_once][2]
+                                           [compensated ? 1 : most_columns + column_padding];
 };
 
-// The rows of a panel that are made together: those at one distance from `anchors` anchors, on both sides of each, or
+// The rows of a panel that are made together: those at one distance from one or two anchors, on both sides of each, or
 // on one. `from_centre`: their phasors are the centre's. All is in locals, since stores could alias an Expansion.
-template <class T, int anchors, int sides, bool from_centre = false>
+template <class T, int anchor_count, int sides, bool from_centre = false>
 struct RowSet {
   using Element = typename T::Element;
   using Vector = typename T::Vector;
-  static constexpr bool compensated = sizeof(Element) == sizeof(double);
+  static constexpr bool compensated = is_compensated(T::dtype);
 
   // With one side, the distance has its sign.
   template <class AnyPanel>
@@ -105,7 +106,7 @@ struct RowSet {
       sine_lows = p.e.fine.sine_lows + table;
     }
     constexpr auto element_size = static_cast<std::int64_t>(sizeof(Element));
-    for (int a = 0; a < anchors; ++a) {
+    for (int a = 0; a < anchor_count; ++a) {
       values[a] = p.values[first_anchor + a];
       slopes[a] = p.slopes[first_anchor + a];
       for (int side = 0; side < sides; ++side) {
@@ -123,7 +124,7 @@ struct RowSet {
     const DoublePair cosine = Float64::load(cosines + column);
     DoublePair sine = Float64::load(sines + column);
     if constexpr (sides == 1) sine = sine * DoublePair{angle_sign, angle_sign};
-    for (int a = 0; a < anchors; ++a) {
+    for (int a = 0; a < anchor_count; ++a) {
       DoublePair value = Float64::load(values[a] + column), slope = Float64::load(slopes[a] + column);
       if constexpr (from_centre) {
         rotate_phasors(value, slope, Float64::load(centre_cosines + column),
@@ -155,11 +156,11 @@ struct RowSet {
     }
   }
 
-  const double* values[anchors];
-  const double* slopes[anchors];
+  const double* values[anchor_count];
+  const double* slopes[anchor_count];
   const double *cosines, *sines, *cosine_lows = nullptr, *sine_lows = nullptr;
-  Element* out[anchors][sides];
-  const char* x[anchors][sides] = {};
+  Element* out[anchor_count][sides];
+  const char* x[anchor_count][sides] = {};
   Doubles angle_sign;
   Vector scale, alpha;
   Doubles bound;
@@ -168,12 +169,12 @@ struct RowSet {
 };
 
 // Fewer columns than a vector has.
-template <class T, Mode mode, int anchors, int sides, bool from_centre>
-FASTPE_NEVER_INLINE void expand_partial(RowSet<T, anchors, sides, from_centre> rows, std::int64_t columns) {
+template <class T, Mode mode, int anchor_count, int sides, bool from_centre>
+FASTPE_NEVER_INLINE void expand_partial(RowSet<T, anchor_count, sides, from_centre> rows, std::int64_t columns) {
   using Element = typename T::Element;
-  Element embeddings[anchors][sides][float_lanes] = {};
+  Element embeddings[anchor_count][sides][float_lanes] = {};
   if constexpr (mode != Mode::write) {
-    for (int a = 0; a < anchors; ++a) {
+    for (int a = 0; a < anchor_count; ++a) {
       for (int side = 0; side < sides; ++side) {
         copy_elements(embeddings[a][side], reinterpret_cast<const Element*>(rows.x[a][side]), columns);
         rows.x[a][side] = reinterpret_cast<const char*>(embeddings[a][side]);
@@ -198,11 +199,11 @@ inline std::int64_t lead_columns_of(const Expansion& e) {
 }
 
 // The vectors at both ends of a row overlap those between. The last one is made before x can be overwritten.
-template <class T, Mode mode, int anchors, int sides, bool from_centre = false, class AnyPanel>
+template <class T, Mode mode, int anchor_count, int sides, bool from_centre = false, class AnyPanel>
 FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, std::int64_t distance,
                                          std::int64_t lead_columns) {
   using Vector = typename T::Vector;
-  const RowSet<T, anchors, sides, from_centre> rows(p, first_anchor, distance);
+  const RowSet<T, anchor_count, sides, from_centre> rows(p, first_anchor, distance);
   const std::int64_t columns = p.columns, last_column = columns - float_lanes;
   if (last_column < 0) return expand_partial<T, mode>(rows, columns);
   const std::int64_t prefetch_bytes = p.prefetch_bytes;
@@ -217,7 +218,7 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
       T::store(rows.out[a][side] + column, result);
     });
   };
-  Vector last[anchors][sides] = {};
+  Vector last[anchor_count][sides] = {};
   const bool has_rest = (columns - lead_columns) % float_lanes != 0;
   if (has_rest) {
     rows.template each_row<mode>(last_column, [&](int a, int side, const Vector& result) { last[a][side] = result; });
@@ -225,7 +226,7 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
   if (lead_columns != 0) put(0);
   for (std::int64_t column = lead_columns; column <= last_column; column += float_lanes) put(column);
   if (has_rest) {
-    for (int a = 0; a < anchors; ++a) {
+    for (int a = 0; a < anchor_count; ++a) {
       for (int side = 0; side < sides; ++side) T::store(rows.out[a][side] + last_column, last[a][side]);
     }
   }
@@ -233,7 +234,7 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
 
 template <class T, Mode mode, class AnyPanel>
 void expand_panel(const AnyPanel& p, std::int64_t lead_columns) {
-  if constexpr (sizeof(typename T::Element) < sizeof(double)) {
+  if constexpr (!is_compensated(T::dtype)) {
     if (is_row_from_centre(p.e)) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
   }
   if (is_whole_pair(p.e)) {
@@ -286,7 +287,7 @@ namespace {
 
 template <class T, Mode mode>
 void expand_in_mode(const Expansion& e) {
-  if constexpr (has_non_temporal_stores<T>) {
+  if constexpr (can_stream<T>) {
     if (e.non_temporal && expand_non_temporal<T, mode>(e)) return;
   }
   expand_panels<T, mode>(e);

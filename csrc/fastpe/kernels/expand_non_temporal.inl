@@ -5,6 +5,7 @@
 // line's boundary share the lines at their ends: the ends of both rows are stored next to each other in L1, and the
 // line is loaded from there and stored two distances later, when both stores have reached the cache. The two lines at
 // the ends of the pair are stored in part, by regular stores.
+// Range: rows of whole lines that are aligned alike; out is not x. Error: that of expand, whose bits these are.
 #pragma once
 
 #include "expand.inl"
@@ -26,9 +27,9 @@ class SharedLines {
   }
 
   // Makes the ends of rows that expand_row_set would make.
-  template <Mode mode, int anchors, int sides>
+  template <Mode mode, int anchor_count, int sides>
   FASTPE_ALWAYS_INLINE void make(int first_anchor, std::int64_t distance) {
-    const RowSet<T, anchors, sides> heads(heads_, first_anchor, distance), tails(tails_, first_anchor, distance);
+    const RowSet<T, anchor_count, sides> heads(heads_, first_anchor, distance), tails(tails_, first_anchor, distance);
     const auto line_before = [&](int a, int side) {
       return (first_anchor + a) * block_rows + block_radius + (sides == 2 && side == 0 ? -distance : distance);
     };
@@ -71,23 +72,23 @@ class SharedLines {
   const std::int64_t lead_columns_;
   const Panel<T, line> heads_, tails_;
   // The last line of the row before, then the first line of the row behind: the shared line is in the middle.
-  alignas(64) Element lines_[pair_rows + 1][2 * line];
+  alignas(cache_line_bytes) Element lines_[pair_rows + 1][2 * line];
 };
 
 // Stores the panel's columns, whole lines, of the rows that expand_row_set would make.
-template <class T, Mode mode, int anchors, int sides, class AnyPanel>
+template <class T, Mode mode, int anchor_count, int sides, class AnyPanel>
 FASTPE_ALWAYS_INLINE void store_lines(const AnyPanel& p, int first_anchor, std::int64_t distance) {
   constexpr int vectors = static_cast<int>(line_columns<T> / float_lanes);
-  const RowSet<T, anchors, sides> rows(p, first_anchor, distance);
+  const RowSet<T, anchor_count, sides> rows(p, first_anchor, distance);
   for (std::int64_t column = 0; column < p.columns; column += line_columns<T>) {
     // A line's vectors are stored one right after the other: else its parts would leave the processor apart.
-    typename T::Vector made[anchors][sides][vectors];
+    typename T::Vector made[anchor_count][sides][vectors];
     for (int i = 0; i < vectors; ++i) {
       rows.template each_row<mode>(column + i * float_lanes, [&](int a, int side, const typename T::Vector& result) {
         made[a][side][i] = result;
       });
     }
-    for (int a = 0; a < anchors; ++a) {
+    for (int a = 0; a < anchor_count; ++a) {
       for (int side = 0; side < sides; ++side) {
         for (int i = 0; i < vectors; ++i) T::stream(rows.out[a][side] + column + i * float_lanes, made[a][side][i]);
       }

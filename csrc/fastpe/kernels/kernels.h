@@ -110,22 +110,12 @@ struct Rotation {
   const char* next_out;  // the same of out, with next_x; null: none
   const char* cosines;   // of row_dtype
   const char* sines;
-  std::int64_t out_row_stride_bytes, x_row_stride_bytes, table_row_stride_bytes;
+  std::int64_t out_row_stride_bytes, x_row_stride_bytes, tile_row_stride_bytes;
   std::int64_t rows, pairs;
   std::int64_t half;
   bool interleaved;
-  bool inverse;         // by the negative angles
+  bool conjugate;       // by the negative angles
   bool prefetch_to_l1;  // else to L2
-};
-
-// out[row][k] = (position + row) * radians[k], rounded once.
-struct Angles {
-  char* out;
-  std::int64_t out_row_stride_bytes;
-  double position;             // of the first row; an integer where there are several
-  const double* radians_high;  // column_padding more than `columns` may be read
-  const double* radians_low;
-  std::int64_t rows, columns;
 };
 
 struct Kernels {
@@ -134,7 +124,6 @@ struct Kernels {
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype
   void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
   void (*rotate[dtype_count])(const Rotation&) = {};
-  void (*angles[dtype_count])(const Angles&) = {};  // only float32 and float64
   bool has_non_temporal_stores = false;  // of float32 and float64; else Expansion and Combination ignore that wish
   // Kernels do not wait for their non-temporal stores. Call this before another thread is told that they are done.
   void (*store_fence)() = nullptr;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels, written once over the vector types Doubles, Floats and WideFloats that each instruction set's file
+// The kernels, written once over the vector types Doubles and Floats that each instruction set's file
 // defines before it includes this one. Nothing of the standard library is instantiated here and nothing has external
 // linkage: the linker could otherwise hand this file's copy of a shared function to a processor that cannot run it. FMA
-// computes only the errors of products, which are exact, and products plus 0. So every instruction set gives the same
-// bits.
-#include "angles.inl"
+// computes only the errors of products, which are exact, so that every instruction set gives the same bits.
 #include "combine.inl"
 #include "elements.inl"
 #include "expand.inl"
@@ -16,16 +14,15 @@
 namespace fastpe {
 namespace {
 
-// T has a dtype's elements for `expand` and `angles`, Wide those for the other kernels, WideRow those of their tables.
-template <class T, class Wide, class WideRow>
+// T has a dtype's elements, Row those of the rows that are combined with them.
+template <class T, class Row>
 constexpr void add_dtype(Kernels& kernels) {
   constexpr int dtype = index_of(T::dtype);
-  static_assert(Wide::dtype == T::dtype && WideRow::dtype == row_dtype(T::dtype));
+  static_assert(Row::dtype == row_dtype(T::dtype));
   kernels.expand[dtype] = expand<T>;
-  kernels.combine[dtype] = combine<Wide, WideRow>;
-  kernels.combine_same_dtype[dtype] = combine<Wide, Wide>;
-  kernels.rotate[dtype] = rotate<Wide, WideRow>;
-  if constexpr (dtype == index_of(row_dtype(T::dtype))) kernels.angles[dtype] = angles<T>;
+  kernels.combine[dtype] = combine<T, Row>;
+  kernels.combine_same_dtype[dtype] = combine<T, T>;
+  kernels.rotate[dtype] = rotate<T, Row>;
 }
 
 constexpr Kernels make_kernels() {
@@ -33,10 +30,10 @@ constexpr Kernels make_kernels() {
   kernels.phasors = phasors;
   kernels.has_non_temporal_stores = has_wide_vectors;
   kernels.store_fence = store_fence;
-  add_dtype<Float32, WideFloat32, WideFloat32>(kernels);
-  add_dtype<Float64, Float64, Float64>(kernels);
-  add_dtype<Float16, WideFloat16, WideFloat32>(kernels);
-  add_dtype<BFloat16, WideBFloat16, WideFloat32>(kernels);
+  add_dtype<Float32, Float32>(kernels);
+  add_dtype<Float64, Float64>(kernels);
+  add_dtype<Float16, Float32>(kernels);
+  add_dtype<BFloat16, Float32>(kernels);
   return kernels;
 }
 

@@ -40,7 +40,7 @@ constexpr std::int64_t line_bytes = vector_bytes<T> < cache_line_bytes ? cache_l
 template <class T>
 constexpr std::int64_t line_columns = line_bytes<T> / static_cast<std::int64_t>(sizeof(typename T::Element));
 template <class T>
-constexpr bool has_non_temporal_stores = has_wide_vectors && has_non_temporal_form(T::dtype);
+constexpr bool can_stream = has_wide_vectors && !is_16_bit(T::dtype);
 
 // How many elements lie between p and the next multiple of `alignment_bytes`.
 template <class T>

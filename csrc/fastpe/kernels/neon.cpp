@@ -16,7 +16,6 @@ struct Doubles {
   static Doubles load(const double* p) { return {vld1q_f64(p)}; }
   static Doubles broadcast(double value) { return {vdupq_n_f64(value)}; }
   void store(double* p) const { vst1q_f64(p, v); }
-  void stream(double* p) const { vst1q_f64(p, v); }
   Doubles clamped(Doubles bound) const {
     const float64x2_t least = vsubq_f64(vdupq_n_f64(0.0), bound.v);
     const float64x2_t not_above = vbslq_f64(vcltq_f64(v, bound.v), v, bound.v);
@@ -66,7 +65,6 @@ struct Floats {
   static Floats load(const float* p) { return {vld1q_f32(p)}; }
   static Floats broadcast(float value) { return {vdupq_n_f32(value)}; }
   void store(float* p) const { vst1q_f32(p, v); }
-  void stream(float* p) const { vst1q_f32(p, v); }
 };
 inline Floats operator+(Floats a, Floats b) { return {vaddq_f32(a.v, b.v)}; }
 inline Floats operator-(Floats a, Floats b) { return {vsubq_f32(a.v, b.v)}; }
@@ -82,14 +80,11 @@ inline void join_pairs(Floats& a, Floats& b) {
   a.v = first;
 }
 inline Floats in_pair_order(Floats a) { return a; }
-using WideFloats = Floats;
 inline Floats narrow(Doubles first, Doubles second) { return {vcvt_high_f32_f64(vcvt_f32_f64(first.v), second.v)}; }
 
-inline void load_float16(const std::uint16_t* p, Floats& f) { f.v = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+inline Floats load_float16(const std::uint16_t* p) { return {vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))}; }
 inline void store_float16(std::uint16_t* p, Floats f) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(f.v))); }
-inline void load_bfloat16(const std::uint16_t* p, Floats& f) {
-  f.v = vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
-}
+inline Floats load_bfloat16(const std::uint16_t* p) { return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))}; }
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
   const uint32x4_t bits = vreinterpretq_u32_f32(f.v);
   const uint32x4_t high = vshrq_n_u32(bits, 16);

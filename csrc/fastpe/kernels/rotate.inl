@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rotate: rotates pairs of columns, (out1, out2) = (x1 * cosine - x2 * sine, x2 * cosine + x1 * sine); the inverse has
-// the sines' signs changed.
+// rotate: rotates pairs of columns, (out1, out2) = (x1 * cosine - x2 * sine, x2 * cosine + x1 * sine); the conjugate
+// has the sines' signs changed.
 //
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes; the vectors at a row's end
 // overlap those before, and are rotated before x can be overwritten. Pairs that lie side by side are split in the order
 // of pairs that takes the fewest shuffles, into which the cosines and sines are brought instead. Where pairs are
-// (k, k + half), the inverse of (x1, x2) is the rotation of (x2, x1), and no sign is changed.
-// It reads and writes exactly the pairs' columns, with any alignment; out may be x. If the tables' row stride is 0, one
-// row of cosines and sines rotates all rows.
-// Error: only the rounding of each operation.
+// (k, k + half), the conjugate of (x1, x2) is the rotation of (x2, x1), and no sign is changed.
+// Range: any numbers. It reads and writes exactly the pairs' columns, with any alignment; out may be x. If the tile's
+// row stride is 0, one row of cosines and sines rotates all rows. Error: only the rounding of each operation.
 #pragma once
 
 #include "elements.inl"
@@ -63,28 +62,28 @@ struct PairColumns {
   }
 };
 
-template <class T, class Table, bool interleaved>
-void rotate_rows(const Rotation& rotation) {
+template <class T, class Factors, bool interleaved>
+void rotate_pairs(const Rotation& rotation) {
   using Element = typename T::Element;
   using Loaded = PairColumns<T, interleaved>;
   const Rotation r = rotation;  // stores could alias it
   // Exact, so that x - (-1 * sine) * y is x + sine * y to the bit.
-  const auto sign = Table::broadcast(r.inverse ? -1.0 : 1.0);
+  const auto sign = Factors::broadcast(r.conjugate ? -1.0 : 1.0);
   const auto in_order = [](auto v) {
     if constexpr (interleaved) v = in_pair_order(v);
     return v;
   };
-  const auto signed_sine = [&](typename Table::Vector sine) { return in_order(interleaved ? sine * sign : sine); };
+  const auto signed_sine = [&](typename Factors::Vector sine) { return in_order(interleaved ? sine * sign : sine); };
   for (std::int64_t row = 0; row < r.rows; ++row) {
     auto* const out = reinterpret_cast<Element*>(r.out + row * r.out_row_stride_bytes);
     const auto* const x = reinterpret_cast<const Element*>(r.x + row * r.x_row_stride_bytes);
     const auto* const cosines =
-        reinterpret_cast<const typename Table::Element*>(r.cosines + row * r.table_row_stride_bytes);
+        reinterpret_cast<const typename Factors::Element*>(r.cosines + row * r.tile_row_stride_bytes);
     const auto* const sines =
-        reinterpret_cast<const typename Table::Element*>(r.sines + row * r.table_row_stride_bytes);
+        reinterpret_cast<const typename Factors::Element*>(r.sines + row * r.tile_row_stride_bytes);
     if (r.pairs < float_lanes) {
-      const auto cosine = in_order(load_partial<Table>(cosines, r.pairs));
-      const auto sine = signed_sine(load_partial<Table>(sines, r.pairs));
+      const auto cosine = in_order(load_partial<Factors>(cosines, r.pairs));
+      const auto sine = signed_sine(load_partial<Factors>(sines, r.pairs));
       Loaded::load_partial(x, r.pairs, r.half).rotated(cosine, sine).store_partial(out, r.pairs, r.half);
       continue;
     }
@@ -105,8 +104,8 @@ void rotate_rows(const Rotation& rotation) {
       prefetch_column(interleaved ? first + float_lanes : first + r.half);
     };
     const auto rotated_at = [&](std::int64_t pair) {
-      const auto cosine = in_order(Table::load(cosines + pair));
-      return Loaded::load(x, pair, r.half).rotated(cosine, signed_sine(Table::load(sines + pair)));
+      const auto cosine = in_order(Factors::load(cosines + pair));
+      return Loaded::load(x, pair, r.half).rotated(cosine, signed_sine(Factors::load(sines + pair)));
     };
     const std::int64_t last_pair = r.pairs - float_lanes;
     const Loaded last = rotated_at(last_pair);
@@ -119,10 +118,10 @@ void rotate_rows(const Rotation& rotation) {
   }
 }
 
-template <class T, class Table>
+template <class T, class Factors>
 void rotate(const Rotation& rotation) {
-  if (rotation.interleaved) return rotate_rows<T, Table, true>(rotation);
-  if (!rotation.inverse) return rotate_rows<T, Table, false>(rotation);
+  if (rotation.interleaved) return rotate_pairs<T, Factors, true>(rotation);
+  if (!rotation.conjugate) return rotate_pairs<T, Factors, false>(rotation);
   Rotation swapped = rotation;
   const std::int64_t half_bytes = rotation.half * static_cast<std::int64_t>(sizeof(typename T::Element));
   swapped.out += half_bytes;
@@ -130,7 +129,7 @@ void rotate(const Rotation& rotation) {
   if (swapped.next_x != nullptr) swapped.next_x += half_bytes;
   if (swapped.next_out != nullptr) swapped.next_out += half_bytes;
   swapped.half = -rotation.half;
-  rotate_rows<T, Table, false>(swapped);
+  rotate_pairs<T, Factors, false>(swapped);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const 
     part.pairs = rotated.count;
     part.half = pairing_.pairs;
     part.interleaved = pairing_.interleaved;
-    part.inverse = pairing_.inverse;
+    part.conjugate = pairing_.inverse;
     part.out += first_bytes;
     part.x += first_bytes;
     if (part.next_x != nullptr) part.next_x += first_bytes;
@@ -115,7 +115,7 @@ void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64
   rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
   rotation.x = array.x.row(item, tile.l);
   rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
-  rotation.table_row_stride_bytes = tile.row_stride_bytes;
+  rotation.tile_row_stride_bytes = tile.row_stride_bytes;
   rotation.rows = tile.count;
   set_prefetch(next, workspace.access, rotation);
   rotate_rows(rotation, tile.row(tile.l));

@@ -42,9 +42,6 @@ Spec checked(Spec spec) {
 
 constexpr std::int64_t most_slots = 8;
 
-// An angle more costs accuracy, so every anchor has phasors of its own in float64.
-bool is_compensated(DType dtype) { return dtype == DType::float64; }
-
 // Positions in any order need the groups of a sequence again; consecutive positions do not.
 std::int64_t slots_for(DType dtype, bool in_any_order) {
   return in_any_order && !is_compensated(dtype) ? most_slots : blocks_at_once;
@@ -192,7 +189,7 @@ std::int64_t Encoder::cached_phasors(AnchorCache& cache, std::int64_t anchor, st
 }
 
 Anchor Encoder::anchor_at(AnchorCache& cache, std::int64_t number, std::int64_t first_column) const {
-  if (cache.compensated) {
+  if (cache.compensated) {  // an angle more would cost accuracy
     const std::int64_t slot = cached_phasors(cache, number, number);
     return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, nullptr, nullptr, 1.0};
   }

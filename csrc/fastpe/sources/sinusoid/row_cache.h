@@ -55,8 +55,8 @@ class RowCache {
   };
   // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
   bool can_keep(DType dtype, const PositionBounds& bounds) const {
-    return dtype == row_dtype(dtype) && bounds.are_all_integers && 0 <= bounds.lowest &&
-           bounds.lowest <= bounds.highest && bounds.highest < row_limit(dtype);
+    return !is_16_bit(dtype) && bounds.are_all_integers && 0 <= bounds.lowest && bounds.lowest <= bounds.highest &&
+           bounds.highest < row_limit(dtype);
   }
   std::int64_t row_limit(DType dtype) const { return dtype == DType::float64 ? float64_rows_ : float32_rows_; }
   const Lazy<Memory>& lazy_memory(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
