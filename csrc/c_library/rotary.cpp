@@ -78,28 +78,34 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t rotary_dim, doubl
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
   check_fields(s, has_attention_factor);
-  const auto trained = static_cast<double>(s.original_length);
-  switch (s.type) {
-    case FASTPE_SCALING_LINEAR: return LinearScaling{s.factor};
-    case FASTPE_SCALING_NTK: return BaseScaling{s.factor};
-    case FASTPE_SCALING_DYNAMIC:
-      return DynamicScaling{s.factor, std::max(static_cast<double>(s.length), trained), trained};
-    case FASTPE_SCALING_YARN: {
-      const double fast = or_else(s.beta_fast, 32.0), slow = or_else(s.beta_slow, 1.0);
-      if (fast < slow) refuse_value("beta_fast", {"is ", fast}, {"at least beta_slow, ", slow});
-      if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
-      return YarnScaling{s.factor, trained, fast, slow, s.no_truncate == 0, s.mscale, s.mscale_all_dim};
+  static_assert(static_cast<int>(RotaryScaling::Type::proportional) == FASTPE_SCALING_PROPORTIONAL);
+  RotaryScaling scaling;
+  scaling.type = static_cast<RotaryScaling::Type>(s.type);
+  scaling.factor = or_else(s.factor, 1.0);
+  scaling.trained_length = static_cast<double>(s.original_length);
+  scaling.length = std::max(static_cast<double>(s.length), scaling.trained_length);
+  scaling.beta_fast = or_else(s.beta_fast, 32.0);
+  scaling.beta_slow = or_else(s.beta_slow, 1.0);
+  scaling.mscale = s.mscale;
+  scaling.mscale_all_dim = s.mscale_all_dim;
+  scaling.low_turns = s.low_freq_factor;
+  scaling.high_turns = s.high_freq_factor;
+  scaling.truncate = s.no_truncate == 0;
+  scaling.rotated_count = s.rotated_count;
+  if (s.type == FASTPE_SCALING_YARN) {
+    if (scaling.beta_fast < scaling.beta_slow) {
+      refuse_value("beta_fast", {"is ", scaling.beta_fast}, {"at least beta_slow, ", scaling.beta_slow});
     }
-    case FASTPE_SCALING_LONGROPE:
-      if (trained < 2.0) refuse_value("original_length", {"is ", trained}, {"at least 2"});
-      return LongRopeScaling{divisors_of(s, rotary_dim / 2), or_else(s.factor, 1.0), trained};
-    case FASTPE_SCALING_LLAMA3:
-      if (s.low_freq_factor <= s.high_freq_factor) {
-        return Llama3Scaling{s.factor, trained, s.low_freq_factor, s.high_freq_factor};
-      }
-      refuse_value("low_freq_factor", {"is ", s.low_freq_factor}, {"at most high_freq_factor, ", s.high_freq_factor});
-    default: return ProportionalScaling{or_else(s.factor, 1.0), s.rotated_count};
+    if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
   }
+  if (s.type == FASTPE_SCALING_LONGROPE) {
+    if (s.original_length < 2) refuse_value("original_length", {"is ", scaling.trained_length}, {"at least 2"});
+    scaling.divisors = divisors_of(s, rotary_dim / 2);
+  }
+  if (s.low_freq_factor > s.high_freq_factor) {
+    refuse_value("low_freq_factor", {"is ", s.low_freq_factor}, {"at most high_freq_factor, ", s.high_freq_factor});
+  }
+  return scaling;
 }
 
 // ---- Options

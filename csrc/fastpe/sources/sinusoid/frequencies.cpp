@@ -13,16 +13,10 @@ namespace {
 // The factor from one frequency to the next, base^(-1 / denominator).
 ScaledWide ratio_of(double base, double denominator) {
   const SignedWide log2_of_base = log2_of(base);
-  // The denominator as integer * 2^-shift.
-  int denominator_exponent = 0;
-  auto integer = static_cast<std::uint64_t>(std::ldexp(std::frexp(denominator, &denominator_exponent), 53));
-  int shift = 53 - denominator_exponent;
-  while (integer % 2 == 0 && shift > 0) {
-    integer /= 2;
-    --shift;
-  }
+  const ScaledWide divisor = ScaledWide::of_double(denominator);
   // The step is below 2^8, since the first and the last frequency are representable.
-  const Wide step = (log2_of_base.magnitude.scaled(std::max(shift, 0)) / integer).scaled(std::min(shift, 0));
+  const Wide step = (log2_of_base.magnitude.scaled(std::max(-divisor.exponent, 0)) / divisor.mantissa)
+                        .scaled(std::min(-divisor.exponent, 0));
   return exp2_of({step, !log2_of_base.negative});
 }
 
