@@ -93,11 +93,11 @@ void run_interruptibly(bool releases_interpreter, const char* what_to_know, cons
   }
 }
 
-// The method warm_up() of both classes. The rows of `rows` are those of `encoder`.
+// The method warm_up() of both classes.
 #define FASTPE_WARM_UP "*, dtype=None, num_threads=None"
 struct WarmUpArguments {
   PyObject *dtype, *num_threads;
 };
-PyObject* warm_up(const Encoder& encoder, const RowCache& rows, const WarmUpArguments& arguments);
+PyObject* warm_up(const RowCache& rows, const WarmUpArguments& arguments);
 
 }  // namespace fastpe::bindings

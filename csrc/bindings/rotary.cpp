@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The class Rotary, and rotation by tables that are given.
-#include <algorithm>
 #include <array>
 #include <iterator>
 #include <memory>
@@ -10,11 +9,11 @@
 
 #include "call.h"
 #include "fastpe/checks/rotation.h"
+#include "fastpe/embeddings/rotary_embedding.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/operations/write_tables.h"
-#include "fastpe/rotary_embedding.h"
-#include "fastpe/sources/rotary_tables.h"
 #include "fastpe/sources/sinusoid/angles.h"
+#include "fastpe/sources/tables.h"
 #include "method.h"
 
 namespace fastpe::bindings {
@@ -57,9 +56,9 @@ const Form& form_named(PyObject* name) {
 // ---- The embedding
 
 struct BoundRotary : RotaryEmbedding {
-  BoundRotary(const FrequencySpec& frequencies, bool interleaved, bool is_conjugate, double attention_factor,
-              FrequencyAxes frequency_axes, const Form& default_form, std::optional<std::int64_t> max_len)
-      : RotaryEmbedding(frequencies, interleaved, attention_factor, std::move(frequency_axes), max_len),
+  BoundRotary(const WantedFrequencies& frequencies, bool interleaved, bool is_conjugate, double attention_factor,
+              FrequencyCoordinates frequency_coordinates, const Form& default_form, std::optional<std::int64_t> max_len)
+      : RotaryEmbedding(frequencies, interleaved, attention_factor, std::move(frequency_coordinates), max_len),
         conjugate(is_conjugate),
         form(default_form) {}
 
@@ -69,9 +68,9 @@ struct BoundRotary : RotaryEmbedding {
 };
 
 void refuse_counting(const BoundRotary& self, PyObject* argument, const char* name) {
-  if (self.axes.count == 0 || !is_given(argument)) return;
+  if (self.coordinates.count == 0 || !is_given(argument)) return;
   refuse_value(name, {"was given"}, {"no counting: rows of several coordinates have no order"},
-               {"pass positions=, an array [.., ", self.axes.count, "]"});
+               {"pass positions=, an array [.., ", self.coordinates.count, "]"});
 }
 
 // ---- tables
@@ -149,16 +148,16 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     const bool has_batch = shape.axes() > 1;
     set_rows(call.rows, rows, {has_batch ? *shape.begin() : 1, shape.end()[-1], has_batch});
   } else {
-    set_any_positions(call.rows.positions, positions, self.axes.count);
+    set_any_positions(call.rows.positions, positions, self.coordinates.count);
     shape = Shape(positions);
-    if (self.axes.count > 0) shape.drop_last_axis();
+    if (self.coordinates.count > 0) shape.drop_last_axis();
   }
   constexpr const char* names[] = {"out[0]", "out[1]"};
   std::array<Output, 2> out;
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.arrays(); ++i) {
     const char* const name = form.arrays() == 1 ? "out" : names[i];
-    out[i] = output(given[i], dtype_of_array, shape_of(shape, form, self.pairs), name);
+    out[i] = output(given[i], dtype_of_array, shape_of(shape, form, self.pairs()), name);
     require_disjoint(out[i].view, rows);
     require_disjoint(out[i].view, positions);
     written[i] = form.arrangement == Arrangement::columns ? writable_rows_of(out[i].view, dtype, shape.axes() - 1)
@@ -169,10 +168,10 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     require_disjoint(out[0].view, out[1].view);
   }
   if (form.is_angles) {
-    finish(call, AngleRows(self.core, self.axes), Write(written[0], given[0] == nullptr));
+    finish(call, AngleRows(self.encoder, self.coordinates), Write(written[0], given[0] == nullptr));
   } else {
-    const WriteTables write(written, form.table, self.pairs, given[0] == nullptr);
-    self.with_rows(self.factor, [&](const Source& source) { finish(call, source, write); });
+    const WriteTables write(written, form.table, self.pairs(), given[0] == nullptr);
+    self.with_source(self.row_factor(false), [&](const Source& source) { finish(call, source, write); });
   }
   if (form.arrays() == 1) return out[0].returned(a.out);
   if (is_given(a.out)) return Object::shared(a.out).release();
@@ -251,17 +250,18 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* othe
   // Phase 2
   const RowArguments rows = inputs.views();
   const std::vector<ArrayView> views = views_of(arrays);
-  const RotatedArrays checked_arrays(
-      slice_of(views), rows,
-      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, in_place, self.axes.count, smaller_rotary_dim, self.head_dim});
+  const RotatedArrays checked_arrays(slice_of(views), rows,
+                                     {2 * self.pairs(), seq_axis ? &*seq_axis : nullptr, in_place,
+                                      self.coordinates.count, smaller_rotary_dim, self.head_dim});
   const Extent& extent = checked_arrays.extent();
-  if (self.axes.count == 0) {
+  if (self.coordinates.count == 0) {
     set_rows(call.rows, rows, extent);
   } else {
     if (!rows.positions.is_given()) {
-      refuse_value("positions", {"is missing"}, {"an array [.., ", self.axes.count, "], the coordinates of each row"});
+      refuse_value("positions", {"is missing"},
+                   {"an array [.., ", self.coordinates.count, "], the coordinates of each row"});
     }
-    set_explicit_positions(call.rows.positions, rows.positions, extent, self.axes.count);
+    set_explicit_positions(call.rows.positions, rows.positions, extent, self.coordinates.count);
     set_validity(call.rows, rows, extent);
   }
   Output out;
@@ -280,7 +280,7 @@ PyObject* rotate(BoundRotary& self, const RotateArguments& a, const Others* othe
   }
   const double row_factor = self.row_factor(is_inverse);
   const Rotate operation(slice_of(rotated), extent.rows, self.pairing(row_factor, is_inverse != self.conjugate));
-  self.with_rows(row_factor, [&](const Source& source) { finish(call, source, operation); });
+  self.with_source(row_factor, [&](const Source& source) { finish(call, source, operation); });
   return in_place ? as_given(a.x, *others) : out.returned(given_out);
 }
 
@@ -303,8 +303,8 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   const std::vector<PyObject*> arrays = rotated_arrays(a.x, a.others, made);
   const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
   const std::optional<std::int64_t> one = position_argument(a.by, "by");
-  if (one && self.axes.count > 0) {
-    refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.axes.count, " coordinates"});
+  if (one && self.coordinates.count > 0) {
+    refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.coordinates.count, " coordinates"});
   }
   PyObject* const by_array = one ? nullptr : numbers_from(a.by, "by", Numbers::integers_or_floats, made);
   const RowInputs inputs({nullptr, nullptr, a.mask, a.lengths}, made);
@@ -322,17 +322,17 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
     rows.positions = view_of(by_array, "by");
   }
   const std::vector<ArrayView> views = views_of(arrays);
-  const RotatedArrays checked_arrays(
-      slice_of(views), rows,
-      {2 * self.pairs, seq_axis ? &*seq_axis : nullptr, true, self.axes.count, smaller_rotary_dim, self.head_dim});
+  const RotatedArrays checked_arrays(slice_of(views), rows,
+                                     {2 * self.pairs(), seq_axis ? &*seq_axis : nullptr, true, self.coordinates.count,
+                                      smaller_rotary_dim, self.head_dim});
   const Extent& extent = checked_arrays.extent();
-  set_moves(call.rows.positions, rows.positions, extent, self.axes.count);
+  set_moves(call.rows.positions, rows.positions, extent, self.coordinates.count);
   set_validity(call.rows, rows, extent);
   call.is_in_place = true;
   std::vector<RotatedArray> rotated(views.size());
   checked_arrays.set_in_place(rows, rotated.data());
   const Rotate operation(slice_of(rotated), extent.rows, self.pairing(1.0, self.conjugate));
-  self.with_rows(1.0, [&](const Source& source) { finish(call, source, operation); });
+  self.with_source(1.0, [&](const Source& source) { finish(call, source, operation); });
   return as_given(a.x, a.others);
 }
 
@@ -384,30 +384,14 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
 
 // ---- The class
 
-PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.core, self.rows, a); }
+PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.row_cache, a); }
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
 PyObject* frequencies(PyObject* self, PyObject*) {
   return returned_or<PyObject*>(nullptr, [&] {
     const BoundRotary& rotary = bound_of<BoundRotary>(self);
-    return new_array(rotary.core.frequencies().radians.high.data(), rotary.pairs).release();
+    return new_array(rotary.encoder.frequencies().radians.high.data(), rotary.pairs()).release();
   });
-}
-
-FrequencyAxes axes_from(PyObject* sequence, std::int64_t frequency_count) {
-  FrequencyAxes axes;
-  for (const double axis : doubles_from(sequence)) {
-    if (!(0 <= axis && axis < max_coordinates)) {
-      refuse_value("axes", {"has a coordinate that is not known"}, {"0 to ", max_coordinates - 1});
-    }
-    axes.of_frequency.push_back(static_cast<int>(axis));
-    axes.count = std::max(axes.count, axes.of_frequency.back() + 1);
-  }
-  const auto given = static_cast<std::int64_t>(axes.of_frequency.size());
-  if (given != 0 && given != frequency_count) {
-    refuse_value("axes", {"has ", given, " coordinates"}, {frequency_count, ", one for each frequency"});
-  }
-  return axes;
 }
 
 std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords) {
@@ -423,14 +407,15 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
                                   &head_dim) == 0) {
     throw PythonError{};
   }
-  FrequencySpec frequencies;
+  WantedFrequencies frequencies;
   frequencies.frequency_count = rotary_dim / 2;
   frequencies.base = base;
   frequencies.exponent_denominator = static_cast<double>(rotary_dim / 2);
   frequencies.given = doubles_from(freqs);
   frequencies.arguments = "base and scaling";
   auto made = std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
-                                            axes_from(axes, rotary_dim / 2), form_named(form), max_len_from(max_len));
+                                            FrequencyCoordinates(doubles_from(axes), rotary_dim / 2, "axes"),
+                                            form_named(form), max_len_from(max_len));
   made->head_dim = head_dim;
   return made;
 }

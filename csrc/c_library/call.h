@@ -103,6 +103,6 @@ std::vector<To> copy_of(const From* numbers, std::int64_t count, std::int64_t wa
   if (count != expected) refuse_value(name_of_count, {"is ", count}, {expected});
   return {numbers, numbers + count};
 }
-void warm_up(const Encoder& encoder, const RowCache& rows, int32_t dtype, int32_t threads);
+void warm_up(const RowCache& rows, int32_t dtype, int32_t threads);
 
 }  // namespace fastpe::c_library

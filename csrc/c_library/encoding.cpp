@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "call.h"
+#include "fastpe/embeddings/sinusoidal_embedding.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
@@ -72,7 +73,7 @@ Spec spec_of(const fastpe_encoding_options& options, const Convention& conventio
   spec.output_scale = convention.scale == Scale::one             ? 1.0
                       : convention.scale == Scale::one_over_root ? 1.0 / std::sqrt(width)
                                                                  : std::sqrt(2.0 / width);
-  FrequencySpec& f = spec.frequencies;
+  WantedFrequencies& f = spec.wanted_frequencies;
   f.frequency_count = count;
   f.base = or_else(options.base, convention.base);
   f.frequency_scale = or_else(options.freq_scale, convention.freq_scale);
@@ -86,13 +87,8 @@ Spec spec_of(const fastpe_encoding_options& options, const Convention& conventio
 }  // namespace
 }  // namespace fastpe::c_library
 
-struct fastpe_encoding {
-  fastpe_encoding(fastpe::Spec spec, std::int64_t max_len, std::int64_t first)
-      : core(std::move(spec)), rows(core, max_len), first_position(first) {}
-
-  fastpe::Encoder core;
-  fastpe::RowCache rows;
-  std::int64_t first_position;
+struct fastpe_encoding : fastpe::SinusoidalEmbedding {
+  using SinusoidalEmbedding::SinusoidalEmbedding;
 };
 
 using namespace fastpe;
@@ -112,7 +108,7 @@ void fastpe_encoding_destroy(fastpe_encoding* encoding) { delete encoding; }
 fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
-    warm_up(self.core, self.rows, dtype, threads);
+    warm_up(self.row_cache, dtype, threads);
   });
 }
 
@@ -125,9 +121,9 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
     Placement placement;
     placement.positions.first = self.first_position;
     Shape columns;
-    columns.add_axis(self.core.spec().d_model);
+    columns.add_axis(self.encoder.spec().d_model);
     set_rows(placement, *given, written_extent(*written, columns, *given));
-    run_call(Sinusoids(self.core, &self.rows, 0),
+    run_call(Sinusoids(self.row_cache, 0),
              Write(writable_rows_of(*written, dtype_of(*written), written->axes - 2), false), placement, threads);
   });
 }
@@ -149,13 +145,13 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
     require_writable(*written, nullptr);
     require_disjoint(*written, *given);
     if (!is_same_memory(*written, *read)) require_disjoint(*written, *read, " (out may be x itself)");
-    first_column_of(*read, std::nullopt, self.core.spec().d_model);
+    first_column_of(*read, std::nullopt, self.encoder.spec().d_model);
     const Extent extent = extent_of(*read, axis);
     Placement placement;
     placement.positions.first = self.first_position;
     set_rows(placement, *given, extent);
     run_call(
-        Sinusoids(self.core, &self.rows, 0),
+        Sinusoids(self.row_cache, 0),
         Add(rows_of(*read, dtype, axis), writable_rows_of(*written, dtype, axis), extent.rows, {scale, alpha}, false),
         placement, threads);
   });

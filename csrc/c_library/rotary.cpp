@@ -11,9 +11,9 @@
 
 #include "call.h"
 #include "fastpe/checks/rotation.h"
+#include "fastpe/embeddings/rotary_embedding.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/operations/write_tables.h"
-#include "fastpe/rotary_embedding.h"
 #include "fastpe/sources/sinusoid/angles.h"
 #include "fastpe/sources/sinusoid/rotary_frequencies.h"
 
@@ -113,8 +113,8 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t rotary_dim, doubl
 constexpr std::int64_t largest_dim = std::int64_t{1} << 20;
 
 // `factor` becomes what a scaling says.
-FrequencySpec frequencies_of(const fastpe_rotary_options& options, double& factor) {
-  FrequencySpec spec;
+WantedFrequencies frequencies_of(const fastpe_rotary_options& options, double& factor) {
+  WantedFrequencies spec;
   spec.frequency_count = options.rotary_dim / 2;
   spec.exponent_denominator = static_cast<double>(options.rotary_dim / 2);
   spec.arguments = "base, scaling and frequencies";
@@ -135,19 +135,6 @@ FrequencySpec frequencies_of(const fastpe_rotary_options& options, double& facto
   spec.given = std::move(scaled.radians);
   factor = scaled.attention_factor;
   return spec;
-}
-
-FrequencyAxes axes_of(const fastpe_rotary_options& options) {
-  FrequencyAxes axes;
-  axes.of_frequency =
-      copy_of<int>(options.coordinates, options.coordinates_count, options.rotary_dim / 2, "coordinates_count");
-  for (const int axis : axes.of_frequency) {
-    if (axis < 0 || axis >= max_coordinates) {
-      refuse_value("coordinates", {"has ", axis}, {"0 to ", max_coordinates - 1});
-    }
-    axes.count = std::max(axes.count, axis + 1);
-  }
-  return axes;
 }
 
 // Positions of several coordinates cannot be counted.
@@ -195,9 +182,12 @@ fastpe_status fastpe_rotary_create(const fastpe_rotary_options* options, fastpe_
       refuse_value("attention_factor", {"is ", wanted_factor}, {"a finite number above 0, or 0 for the scaling's"});
     }
     double factor = 1.0;
-    const FrequencySpec frequencies = frequencies_of(given, factor);
-    auto made = std::make_unique<fastpe_rotary>(frequencies, given.pairing == FASTPE_PAIRING_INTERLEAVED,
-                                                or_else(wanted_factor, factor), axes_of(given), given.max_len);
+    const WantedFrequencies frequencies = frequencies_of(given, factor);
+    const std::vector<int> coordinates =
+        copy_of<int>(given.coordinates, given.coordinates_count, given.rotary_dim / 2, "coordinates_count");
+    auto made = std::make_unique<fastpe_rotary>(
+        frequencies, given.pairing == FASTPE_PAIRING_INTERLEAVED, or_else(wanted_factor, factor),
+        FrequencyCoordinates(coordinates, given.rotary_dim / 2, "coordinates"), given.max_len);
     made->head_dim = given.head_dim;
     return made;
   });
@@ -208,7 +198,7 @@ void fastpe_rotary_destroy(fastpe_rotary* rotary) { delete rotary; }
 fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t threads) {
   return status_of([&] {
     const fastpe_rotary& self = required(rotary, "rotary");
-    warm_up(self.core, self.rows, dtype, threads);
+    warm_up(self.row_cache, dtype, threads);
   });
 }
 
@@ -230,14 +220,14 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     const RowsView given(rows);
     refuse_given({&given->mask, &given->lengths}, "NULL: tables have no padding");
     Shape columns;
-    columns.add_axis(is_angles || is_pairs ? self.pairs : columns_per_pair(table_form) * self.pairs);
+    columns.add_axis(is_angles || is_pairs ? self.pairs() : columns_per_pair(table_form) * self.pairs());
     if (is_pairs) columns.add_axis(2);
     Placement placement;
     std::array<Rows, 2> written;
     for (std::size_t i = 0; i < arrays; ++i) {
       const ArrayView& view = *views[i];
       const Extent extent = written_extent(view, columns, *given);
-      if (i == 0) set_rotary_rows(placement, *given, extent, self.axes.count);
+      if (i == 0) set_rotary_rows(placement, *given, extent, self.coordinates.count);
       require_shape(view, Shape(*views[0]));
       require_same_dtype(view, *views[0]);
       const int row_axes = view.axes - columns.axes();
@@ -248,10 +238,11 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     if (is_angles) {
       const DType dtype = dtype_of(*views[0]);
       if (dtype != row_dtype(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
-      run_call(AngleRows(self.core, self.axes), Write(written[0], false), placement, threads);
+      run_call(AngleRows(self.encoder, self.coordinates), Write(written[0], false), placement, threads);
     } else {
-      const WriteTables write(written, table_form, self.pairs, false);
-      self.with_rows(self.factor, [&](const Source& source) { run_call(source, write, placement, threads); });
+      const WriteTables write(written, table_form, self.pairs(), false);
+      self.with_source(self.row_factor(false),
+                       [&](const Source& source) { run_call(source, write, placement, threads); });
     }
   });
 }
@@ -273,13 +264,13 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     const RowsView given(rows);
     const std::int64_t wanted_axis = seq_axis;
     const RotatedArrays checked({views, arrays}, *given,
-                                {2 * self.pairs, &wanted_axis, true, self.axes.count, "", self.head_dim});
+                                {2 * self.pairs(), &wanted_axis, true, self.coordinates.count, "", self.head_dim});
     Placement placement;
-    set_rotary_rows(placement, *given, checked.extent(), self.axes.count);
+    set_rotary_rows(placement, *given, checked.extent(), self.coordinates.count);
     RotatedArray rotated[FASTPE_MAX_ROTATED];
     checked.set_in_place(*given, rotated);
     const double row_factor = self.row_factor(inverse != 0);
     const Rotate rotate({rotated, arrays}, checked.extent().rows, self.pairing(row_factor, inverse != 0));
-    self.with_rows(row_factor, [&](const Source& source) { run_call(source, rotate, placement, threads); });
+    self.with_source(row_factor, [&](const Source& source) { run_call(source, rotate, placement, threads); });
   });
 }

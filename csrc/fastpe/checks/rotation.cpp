@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "fastpe/error.h"
-#include "fastpe/sources/rotary_tables.h"
+#include "fastpe/sources/tables.h"
 
 namespace fastpe {
 namespace {

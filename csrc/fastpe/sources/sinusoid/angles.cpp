@@ -5,7 +5,7 @@
 
 namespace fastpe {
 
-void AngleRows::expand(const Span& span, const Target& target, char* /*scratch*/) const {
+void AngleRows::write_rows(const Span& span, const Target& target, char* /*scratch*/) const {
   const DoubleDoubles& radians = encoder_.frequencies().radians;
   Angles angles{};
   angles.radians_high = radians.high.data() + target.columns.first;
@@ -13,7 +13,7 @@ void AngleRows::expand(const Span& span, const Target& target, char* /*scratch*/
   angles.columns = target.columns.count;
   angles.out_row_stride_bytes = target.out_row_stride_bytes;
   angles.rows = span.count;
-  const std::vector<int>& axes = axes_.of_frequency;
+  const std::vector<int>& of_frequency = coordinates_.of_frequency;
   const auto kernel = active_kernels().angles[index_of(target.dtype)];
   if (span.coordinates == nullptr) {
     angles.out = target.out;
@@ -23,15 +23,17 @@ void AngleRows::expand(const Span& span, const Target& target, char* /*scratch*/
   }
   // Adjacent columns of one coordinate are made together.
   for (std::int64_t begin = 0; begin < target.columns.count;) {
-    const int axis = axes[static_cast<std::size_t>(target.columns.first + begin)];
+    const int coordinate = of_frequency[static_cast<std::size_t>(target.columns.first + begin)];
     std::int64_t end = begin + 1;
-    while (end < target.columns.count && axes[static_cast<std::size_t>(target.columns.first + end)] == axis) ++end;
+    while (end < target.columns.count &&
+           of_frequency[static_cast<std::size_t>(target.columns.first + end)] == coordinate)
+      ++end;
     Angles part = angles;
     part.out = target.out + begin * element_bytes(target.dtype);
     part.radians_high += begin;
     part.radians_low += begin;
     part.columns = end - begin;
-    part.position = span.coordinates[axis].value;
+    part.position = span.coordinates[coordinate].value;
     kernel(part);
     begin = end;
   }
