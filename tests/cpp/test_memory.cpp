@@ -70,7 +70,7 @@ struct ExpandedRows {
         x(dtype, 2 * rows * (columns + gap), shift, 128),
         out(dtype, 2 * rows * (columns + gap), shift, 128) {
     const double* const table = zeros.data();
-    for (Anchor& anchor : e.anchors) anchor = {table, table, nullptr, nullptr, 1.0};
+    for (AnchorPhasors& anchor : e.anchors) anchor = {table, table, nullptr, nullptr, 1.0};
     e.fine = {table, table, table, table, padded};
     e.first_row = -block_radius;
     e.last_row = e.first_row + rows - 1;

@@ -32,15 +32,15 @@ RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, bool inte
     : SinusoidalEmbedding(spec_of(frequencies, attention_factor), max_len),
       coordinates(std::move(frequency_coordinates)) {
   const std::vector<Columns> all{{0, pairs()}}, turning = turning_pairs(encoder);
-  pairings = {{{pairs(), interleaved, false, all},
-               {pairs(), interleaved, true, all},
-               {pairs(), interleaved, false, turning},
-               {pairs(), interleaved, true, turning}}};
+  pairings_ = {{{pairs(), interleaved, false, all},
+                {pairs(), interleaved, true, all},
+                {pairs(), interleaved, false, turning},
+                {pairs(), interleaved, true, turning}}};
 }
 
 const SinusoidalEmbedding& RotaryEmbedding::embedding_of(double row_factor) const {
   if (row_factor == encoder.spec().output_scale) return *this;
-  return *(row_factor == 1.0 ? with_factor_one : with_inverse_factor).get([&] {
+  return *(row_factor == 1.0 ? with_factor_one_ : with_inverse_factor_).get([&] {
     return std::make_unique<SinusoidalEmbedding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
   });
 }

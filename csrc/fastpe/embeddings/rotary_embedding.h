@@ -24,7 +24,7 @@ struct RotaryEmbedding : SinusoidalEmbedding {
   // What rows of this factor rotate, by the angles or by the negative ones. Pairs of frequency 0 keep their bits where
   // the factor is 1.
   const Pairing& pairing(double row_factor, bool by_negative_angles) const {
-    return pairings[(row_factor == 1.0 ? 2 : 0) + (by_negative_angles ? 1 : 0)];
+    return pairings_[(row_factor == 1.0 ? 2 : 0) + (by_negative_angles ? 1 : 0)];
   }
   // Calls use(source) with rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are
   // kept.
@@ -43,8 +43,8 @@ struct RotaryEmbedding : SinusoidalEmbedding {
  private:
   const SinusoidalEmbedding& embedding_of(double row_factor) const;
 
-  std::array<Pairing, 4> pairings;  // all pairs, then those that turn; each also by the negative angles
-  Lazy<std::unique_ptr<SinusoidalEmbedding>> with_factor_one, with_inverse_factor;
+  std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also by the negative angles
+  Lazy<std::unique_ptr<SinusoidalEmbedding>> with_factor_one_, with_inverse_factor_;
 };
 
 }  // namespace fastpe

@@ -8,45 +8,35 @@
 #include "fastpe/cache_line.h"
 
 namespace fastpe {
-namespace {
-
-// A row takes whole cache lines, in the widest dtype.
-std::int64_t row_bytes_of(const Encoder& encoder) {
-  return whole_cache_lines(encoder.spec().d_model * element_bytes(DType::float64));
-}
-
-}  // namespace
-
-// At the head of a thread's scratch memory: the last row of each coordinate. Neighbours on a grid share most of theirs.
+// At the head of a thread's scratch memory: whether the last row of each coordinate is there, and of which position.
+// Neighbours on a grid share most of theirs. The rows follow, and the encoder's own memory.
 struct alignas(cache_line_bytes) CoordinateSinusoids::LastRows {
   bool are_made[max_coordinates];
   double positions[max_coordinates];
-  std::int64_t row_bytes;
-  std::int64_t count;
-
-  char* row(int coordinate) { return reinterpret_cast<char*>(this + 1) + coordinate * row_bytes; }
-  char* of_encoder() { return row(static_cast<int>(count)); }
 };
 
+std::int64_t CoordinateSinusoids::row_offset(int coordinate) const {
+  // A row takes whole cache lines, in the widest dtype.
+  const std::int64_t row_bytes = whole_cache_lines(encoder_.spec().d_model * element_bytes(DType::float64));
+  return static_cast<std::int64_t>(sizeof(LastRows)) + coordinate * row_bytes;
+}
+
 std::int64_t CoordinateSinusoids::scratch_bytes(DType dtype, bool may_revisit) const {
-  return static_cast<std::int64_t>(sizeof(LastRows)) + coordinates_.count * row_bytes_of(encoder_) +
-         encoder_.scratch_bytes(dtype, may_revisit);
+  return row_offset(coordinates_.count) + encoder_.scratch_bytes(dtype, may_revisit);
 }
 
 void CoordinateSinusoids::start(char* scratch, DType dtype, bool may_revisit) const {
-  LastRows& last = *new (scratch) LastRows;
-  std::fill(std::begin(last.are_made), std::end(last.are_made), false);
-  last.row_bytes = row_bytes_of(encoder_);
-  last.count = coordinates_.count;
-  encoder_.start(last.of_encoder(), dtype, may_revisit);
+  new (scratch) LastRows{};
+  encoder_.start(scratch + row_offset(coordinates_.count), dtype, may_revisit);
 }
 
 const char* CoordinateSinusoids::row_at(const Number& position, int coordinate, DType dtype, char* scratch) const {
   if (const char* const kept = cache_.find_row(dtype, position)) return kept;
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
-  char* const row = last.row(coordinate);
+  char* const row = scratch + row_offset(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {
-    encoder_.expand({0, 1, position}, {dtype, {0, encoder_.spec().d_model}, row, last.row_bytes}, 0, last.of_encoder());
+    encoder_.expand({0, 1, position}, {dtype, {0, encoder_.spec().d_model}, row, 0}, 0,
+                    scratch + row_offset(coordinates_.count));
     last.are_made[coordinate] = true;
     last.positions[coordinate] = position.value;
   }

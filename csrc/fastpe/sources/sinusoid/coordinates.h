@@ -47,6 +47,7 @@ class CoordinateSinusoids final : public CachedSinusoids {
 
  private:
   struct LastRows;
+  std::int64_t row_offset(int coordinate) const;
   const char* row_at(const Number& position, int coordinate, DType dtype, char* scratch) const;
 
   const FrequencyCoordinates& coordinates_;

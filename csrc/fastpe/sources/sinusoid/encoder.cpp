@@ -198,7 +198,7 @@ std::int64_t Encoder::phasor_slot(AnchorCache& cache, std::int64_t anchor, std::
   return slot;
 }
 
-Anchor Encoder::anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const {
+AnchorPhasors Encoder::anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const {
   if (cache.compensated) {
     const std::int64_t slot = phasor_slot(cache, anchor, anchor);
     return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, nullptr, nullptr, 1.0};
@@ -212,7 +212,7 @@ Anchor Encoder::anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t 
 }
 
 // A position that is not an integer is an anchor of its own.
-Anchor Encoder::anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const {
+AnchorPhasors Encoder::anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const {
   if (cache.anchors[0] != AnchorCache::at_fraction || cache.fraction != position) {
     const double anchor = std::nearbyint(position / static_cast<double>(block_rows));
     const double residual = position - anchor * static_cast<double>(block_rows);

@@ -61,8 +61,8 @@ class Encoder {
   void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
   // The slot of an anchor's phasors. Two anchors whose keys differ by one can both be in the cache.
   std::int64_t phasor_slot(AnchorCache& cache, std::int64_t anchor, std::int64_t slot_key) const;
-  Anchor anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const;
-  Anchor anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const;
+  AnchorPhasors anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const;
+  AnchorPhasors anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const;
 
   Spec spec_;
   Frequencies frequencies_;
