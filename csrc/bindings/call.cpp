@@ -122,13 +122,13 @@ void SignalCheck::raise(const char* what_to_know) {
   throw PythonError{};
 }
 
-PyObject* warm_up(const Encoder& encoder, const RowCache& rows, const WarmUpArguments& a) {
+PyObject* warm_up(const RowCache& rows, const WarmUpArguments& a) {
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const DType dtype = dtype_given ? requested_dtype(dtype_given.get()) : DType::float32;
   const int max_threads = threads_argument(a.num_threads);
   run_interruptibly(true, "interrupted: some rows are not made yet; later calls make them",
                     [&](Interruption* interruption) {
-                      encoder.prepare(dtype, interruption);
+                      rows.encoder().prepare(dtype, interruption);
                       rows.fill_promised(row_dtype(dtype), max_threads, interruption);
                     });
   Py_RETURN_NONE;

@@ -111,6 +111,6 @@ void run_interruptibly(bool releases_interpreter, const char* what_to_know, cons
 struct WarmUpArguments {
   PyObject *dtype, *num_threads;
 };
-PyObject* warm_up(const Encoder& encoder, const RowCache& rows, const WarmUpArguments& arguments);
+PyObject* warm_up(const RowCache& rows, const WarmUpArguments& arguments);
 
 }  // namespace fastpe::bindings

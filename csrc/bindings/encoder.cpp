@@ -5,24 +5,16 @@
 #include <utility>
 
 #include "call.h"
+#include "fastpe/embeddings/sinusoidal_embedding.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/gather.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
-#include "fastpe/sources/table.h"
+#include "fastpe/sources/tables.h"
 #include "method.h"
 
 namespace fastpe::bindings {
 namespace {
-
-struct BoundEncoder {
-  BoundEncoder(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first)
-      : core(std::move(spec)), rows(core, max_len), first_position(first) {}
-
-  Encoder core;
-  RowCache rows;
-  std::int64_t first_position;
-};
 
 // ---- add_, add
 
@@ -42,23 +34,23 @@ Signature add_signature("add", FASTPE_ADD ", out=None");
 
 // Calls use(source) with the learned table where one is given, else with the encoder's columns from first_column on.
 template <class Use>
-void with_source(const BoundEncoder& self, const std::optional<TableView>& learned, std::int64_t first_column,
+void with_source(const SinusoidalEmbedding& self, const std::optional<TableView>& learned, std::int64_t first_column,
                  const Use& use) {
   if (learned) {
     use(LearnedTable(*learned));
   } else {
-    use(Sinusoids(self.core, &self.rows, first_column));
+    use(Sinusoids(self.row_cache, first_column));
   }
 }
 
-PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_place, PyObject* given_out) {
+PyObject* add_either_way(SinusoidalEmbedding& self, const AddArguments& a, bool in_place, PyObject* given_out) {
   // Phase 1
   Owned owned;
   PyObject* const x_array = in_place ? array_to_write(a.x, "x", owned) : array_to_read(a.x, "x", owned);
   PyObject* const out_array = is_given(given_out) ? array_to_write(given_out, "out", owned) : nullptr;
   PyObject* const table_array = is_given(a.table) ? array_to_read(a.table, "table", owned) : nullptr;
   refuse_together(a.table, "table", a.channels, "channels");
-  const std::optional<Columns> channels = channels_argument(a.channels, self.core.spec().d_model);
+  const std::optional<Columns> channels = channels_argument(a.channels, self.encoder.spec().d_model);
   const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a.seq_axis);
   const PlacementArrays placement_arrays(a.placement, owned);
   const Factors factors{number_argument(a.scale, "scale", 1.0), number_argument(a.alpha, "alpha", 1.0)};
@@ -72,7 +64,7 @@ PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_plac
   in_place ? require_writable(x, "add(.., out=)") : require_readable(x);
   std::optional<TableView> learned;
   if (table.is_given()) learned = position_table_of(table, x);
-  const std::int64_t first_column = learned ? 0 : first_column_of(x, channels, self.core.spec().d_model);
+  const std::int64_t first_column = learned ? 0 : first_column_of(x, channels, self.encoder.spec().d_model);
   const Extent extent = extent_of(x, seq_axis, name_seq_axis);
   const Placement placement = placement_of(given, extent, self.first_position);
   Output out;
@@ -91,8 +83,8 @@ PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_plac
   return in_place ? Object::shared(a.x).release() : out.returned(given_out);
 }
 
-PyObject* add_in_place(BoundEncoder& self, const AddArguments& a) { return add_either_way(self, a, true, nullptr); }
-PyObject* add(BoundEncoder& self, const AddApartArguments& a) { return add_either_way(self, a.common, false, a.out); }
+PyObject* add_in_place(SinusoidalEmbedding& self, const AddArguments& a) { return add_either_way(self, a, true, nullptr); }
+PyObject* add(SinusoidalEmbedding& self, const AddApartArguments& a) { return add_either_way(self, a.common, false, a.out); }
 
 // ---- encode
 
@@ -103,10 +95,10 @@ Signature encode_signature("encode",
                            "positions, *, dtype=None, offset=None, mask=None, lengths=None, channels=None, "
                            "num_threads=None, out=None");
 
-PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
+PyObject* encode(SinusoidalEmbedding& self, const EncodeArguments& a) {
   // Phase 1
   Owned owned;
-  const std::int64_t d_model = self.core.spec().d_model;
+  const std::int64_t d_model = self.encoder.spec().d_model;
   const Columns channels = channels_argument(a.channels, d_model).value_or(Columns{0, d_model});
   PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
@@ -127,7 +119,7 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   require_disjoint(out.view, given);
   require_disjoint(out.view, rows.positions);
   const Write write(writable_rows_of(out.view, dtype_of(out.view), shape.axes() - 2), out_array == nullptr);
-  run_call({Sinusoids(self.core, &self.rows, channels.first), write, rows.placement, max_threads});
+  run_call({Sinusoids(self.row_cache, channels.first), write, rows.placement, max_threads});
   return out.returned(a.out);
 }
 
@@ -141,7 +133,7 @@ struct EmbedArguments {
 Signature embed_signature("embed", "ids, table, *, " FASTPE_PLACEMENT
                                    ", scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None");
 
-PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
+PyObject* embed(SinusoidalEmbedding& self, const EmbedArguments& a) {
   // Phase 1
   Owned owned;
   PyObject* const table_array = array_to_read(a.table, "table", owned);
@@ -163,7 +155,7 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   if (position_table.is_given()) {
     learned = position_table_of(position_table, table);
   } else {
-    first_column_of(table, std::nullopt, self.core.spec().d_model);
+    first_column_of(table, std::nullopt, self.encoder.spec().d_model);
   }
   Shape shape(ids);
   const int seq_axis = shape.axes() - 1;
@@ -182,17 +174,17 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
 
 // ---- The class
 
-PyObject* warm_up_encoder(BoundEncoder& self, const WarmUpArguments& a) { return warm_up(self.core, self.rows, a); }
+PyObject* warm_up_encoder(SinusoidalEmbedding& self, const WarmUpArguments& a) { return warm_up(self.row_cache, a); }
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
 PyObject* frequencies(PyObject* self, PyObject*) {
   return returned_or<PyObject*>(nullptr, [&] {
-    const Encoder& encoder = bound_of<BoundEncoder>(self).core;
-    return new_array(encoder.frequencies().radians.high.data(), encoder.spec().frequencies.frequency_count).release();
+    const Encoder& encoder = bound_of<SinusoidalEmbedding>(self).encoder;
+    return new_array(encoder.frequencies().radians.high.data(), encoder.frequency_count()).release();
   });
 }
 
-std::unique_ptr<BoundEncoder> make_encoder(PyObject* arguments, PyObject* keywords) {
+std::unique_ptr<SinusoidalEmbedding> make_encoder(PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"d_model",      "frequency_count", "base",           "exponent_denominator",
                                       "freq_scale",   "freqs",           "interleaved",    "cosine_first",
                                       "output_scale", "max_len",         "first_position", nullptr};
@@ -207,12 +199,12 @@ std::unique_ptr<BoundEncoder> make_encoder(PyObject* arguments, PyObject* keywor
   }
   Spec spec;
   spec.d_model = d_model;
-  spec.frequencies = {frequency_count, base, exponent_denominator, freq_scale, doubles_from(freqs)};
-  spec.frequencies.arguments = "d_model, base and freq_scale";
+  spec.wanted_frequencies = {
+      frequency_count, base, exponent_denominator, freq_scale, doubles_from(freqs), "d_model, base and freq_scale"};
   spec.interleaved = interleaved != 0;
   spec.cosine_first = cosine_first != 0;
   spec.output_scale = output_scale;
-  return std::make_unique<BoundEncoder>(std::move(spec), max_len_from(max_len), first_position);
+  return std::make_unique<SinusoidalEmbedding>(std::move(spec), max_len_from(max_len), first_position);
 }
 
 }  // namespace
@@ -225,7 +217,7 @@ void add_encoder(PyObject* module) {
                                   method<warm_up_encoder, warm_up_signature>(),
                                   {"_frequencies", frequencies, METH_NOARGS, nullptr},
                                   {}};
-  const Object type = holder_type<BoundEncoder, make_encoder>("fastpe._core.Encoder", methods);
+  const Object type = holder_type<SinusoidalEmbedding, make_encoder>("fastpe._core.Encoder", methods);
   if (PyModule_AddObjectRef(module, "Encoder", type.get()) < 0) throw PythonError{};
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The class Rotary, and rotation by tables that are given.
-#include <algorithm>
 #include <array>
 #include <iterator>
 #include <memory>
@@ -10,10 +9,10 @@
 
 #include "call.h"
 #include "fastpe/checks/rotation.h"
+#include "fastpe/embeddings/rotary_embedding.h"
 #include "fastpe/operations/write.h"
-#include "fastpe/rotary_embedding.h"
-#include "fastpe/sources/rotary_tables.h"
 #include "fastpe/sources/sinusoid/angles.h"
+#include "fastpe/sources/tables.h"
 #include "method.h"
 
 namespace fastpe::bindings {
@@ -56,9 +55,9 @@ const Form& form_named(PyObject* name) {
 // ---- The embedding
 
 struct BoundRotary : RotaryEmbedding {
-  BoundRotary(const FrequencySpec& frequencies, bool interleaved, bool is_conjugate, double attention_factor,
-              FrequencyAxes frequency_axes, const Form& default_form, std::optional<std::int64_t> max_len)
-      : RotaryEmbedding(frequencies, interleaved, attention_factor, std::move(frequency_axes), max_len),
+  BoundRotary(const WantedFrequencies& frequencies, bool interleaved, bool is_conjugate, double attention_factor,
+              FrequencyCoordinates frequency_coordinates, const Form& default_form, std::optional<std::int64_t> max_len)
+      : RotaryEmbedding(frequencies, interleaved, attention_factor, std::move(frequency_coordinates), max_len),
         conjugate(is_conjugate),
         form(default_form) {}
 
@@ -68,9 +67,9 @@ struct BoundRotary : RotaryEmbedding {
 };
 
 void refuse_counting(const BoundRotary& self, PyObject* argument, const char* name) {
-  if (self.axes.count == 0 || !is_given(argument)) return;
+  if (self.coordinates.count == 0 || !is_given(argument)) return;
   refuse_value(name, {"was given"}, {"no counting: rows of several coordinates have no order"},
-               {"pass positions=, an array [.., ", self.axes.count, "]"});
+               {"pass positions=, an array [.., ", self.coordinates.count, "]"});
 }
 
 // ---- tables
@@ -139,14 +138,14 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
           : Object();
   PyObject* const dtype_of_array = complex_dtype ? complex_dtype.get() : dtype_given.get();
   const PlacementArguments given = placement_arrays.views();
-  const WrittenPositions::Views rows = positions.views(given, 0, self.axes.count);
+  const WrittenPositions::Views rows = positions.views(given, 0, self.coordinates.count);
   const int row_axes = rows.shape.axes();
   constexpr const char* names[] = {"out[0]", "out[1]"};
   std::array<Output, 2> out;
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.arrays(); ++i) {
     const char* const name = form.arrays() == 1 ? "out" : names[i];
-    out[i] = output(given_out[i], dtype_of_array, shape_of(rows.shape, form, self.pairs), name);
+    out[i] = output(given_out[i], dtype_of_array, shape_of(rows.shape, form, self.pairs()), name);
     require_disjoint(out[i].view, given);
     require_disjoint(out[i].view, rows.positions);
     written[i] = form.arrangement == Arrangement::columns ? writable_rows_of(out[i].view, dtype, row_axes - 1)
@@ -158,10 +157,10 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   }
   const bool is_new = given_out[0] == nullptr;
   if (form.is_angles) {
-    run_call({AngleRows(self.core, self.axes), Write(written[0], is_new), rows.placement, max_threads});
+    run_call({AngleRows(self.encoder, self.coordinates), Write(written[0], is_new), rows.placement, max_threads});
   } else {
-    const Write write(written, form.table, self.pairs, is_new);
-    self.with_rows(self.factor, [&](const Source& source) { run_call({source, write, rows.placement, max_threads}); });
+    const Write write(written, form.table, self.pairs(), is_new);
+    self.with_source(self.row_factor(false), [&](const Source& source) { run_call({source, write, rows.placement, max_threads}); });
   }
   if (form.arrays() == 1) return out[0].returned(a.out);
   if (is_given(a.out)) return Object::shared(a.out).release();
@@ -197,7 +196,7 @@ struct HeadArrays {
 };
 
 RotatedArrays::Rules rules_of(const BoundRotary& self, const std::optional<std::int64_t>& seq_axis, bool in_place) {
-  return {2 * self.pairs, seq_axis, in_place, self.axes.count, "make the embedding with a smaller rotary_dim",
+  return {2 * self.pairs(), seq_axis, in_place, self.coordinates.count, "make the embedding with a smaller rotary_dim",
           self.head_dim};
 }
 
@@ -253,11 +252,11 @@ PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& argum
   const PlacementArguments given = placement_arrays.views();
   const std::vector<ArrayView> views = heads.views();
   const RotatedArrays checked_arrays(slice_of(views), given, rules_of(self, heads.seq_axis, true));
-  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.axes.count);
+  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.coordinates.count);
   const double row_factor = self.row_factor(is_inverse);
   const Pairing& pairing = self.pairing(row_factor, is_inverse != self.conjugate);
   return with_rotation(checked_arrays, given, pairing, a.x, arguments.others, [&](const Rotate& rotate) {
-    self.with_rows(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+    self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
   });
 }
 
@@ -276,7 +275,7 @@ PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& arguments)
   const PlacementArguments given = placement_arrays.views();
   const ArrayView x = view_of(x_array, "x");
   const RotatedArrays checked_arrays({&x, 1}, given, rules_of(self, seq_axis, false));
-  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.axes.count);
+  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.coordinates.count);
   Output out = output(out_array, borrowed_dtype(x_array), Shape(x));
   if (!is_same_memory(out.view, x)) require_disjoint(out.view, x, " (out may be x itself)");
   require_disjoint(out.view, given);
@@ -285,7 +284,7 @@ PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& arguments)
   const double row_factor = self.row_factor(is_inverse);
   const Rotate rotate({&rotated, 1}, checked_arrays.extent().batch_rows,
                       self.pairing(row_factor, is_inverse != self.conjugate));
-  self.with_rows(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+  self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
   return out.returned(arguments.out);
 }
 
@@ -300,8 +299,8 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   Owned owned;
   const HeadArrays heads(a.x, a.others, a.seq_axis, owned);
   const std::optional<std::int64_t> one = position_argument(a.by, "by");
-  if (one && self.axes.count > 0) {
-    refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.axes.count, " coordinates"});
+  if (one && self.coordinates.count > 0) {
+    refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.coordinates.count, " coordinates"});
   }
   PyObject* const by_array = one ? nullptr : numbers_from(a.by, "by", Numbers::integers_or_floats, owned);
   PlacementObjects objects;
@@ -316,10 +315,10 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   given.positions = one ? view_of_number(same_for_all, "by") : view_of(by_array, "by");
   const std::vector<ArrayView> views = heads.views();
   const RotatedArrays checked_arrays(slice_of(views), given, rules_of(self, heads.seq_axis, true));
-  const Placement placement = placement_of_moves(given, checked_arrays.extent(), self.axes.count);
+  const Placement placement = placement_of_moves(given, checked_arrays.extent(), self.coordinates.count);
   return with_rotation(
       checked_arrays, given, self.pairing(1.0, self.conjugate), a.x, a.others, [&](const Rotate& rotate) {
-        self.with_rows(1.0, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+        self.with_source(1.0, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
       });
 }
 
@@ -366,30 +365,14 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
 
 // ---- The class
 
-PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.core, self.rows, a); }
+PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.row_cache, a); }
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
 PyObject* frequencies(PyObject* self, PyObject*) {
   return returned_or<PyObject*>(nullptr, [&] {
     const BoundRotary& rotary = bound_of<BoundRotary>(self);
-    return new_array(rotary.core.frequencies().radians.high.data(), rotary.pairs).release();
+    return new_array(rotary.encoder.frequencies().radians.high.data(), rotary.pairs()).release();
   });
-}
-
-FrequencyAxes axes_from(PyObject* sequence, std::int64_t frequency_count) {
-  FrequencyAxes axes;
-  for (const double axis : doubles_from(sequence)) {
-    if (!(0 <= axis && axis < max_coordinates)) {
-      refuse_value("axes", {"has a coordinate that is not known"}, {"0 to ", max_coordinates - 1});
-    }
-    axes.of_frequency.push_back(static_cast<int>(axis));
-    axes.count = std::max(axes.count, axes.of_frequency.back() + 1);
-  }
-  const auto given = static_cast<std::int64_t>(axes.of_frequency.size());
-  if (given != 0 && given != frequency_count) {
-    refuse_value("axes", {"has ", given, " coordinates"}, {frequency_count, ", one for each frequency"});
-  }
-  return axes;
 }
 
 std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords) {
@@ -405,14 +388,15 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
                                   &head_dim) == 0) {
     throw PythonError{};
   }
-  FrequencySpec frequencies;
+  WantedFrequencies frequencies;
   frequencies.frequency_count = rotary_dim / 2;
   frequencies.base = base;
   frequencies.exponent_denominator = static_cast<double>(rotary_dim / 2);
   frequencies.given = doubles_from(freqs);
   frequencies.arguments = "base and scaling";
   auto made = std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
-                                            axes_from(axes, rotary_dim / 2), form_named(form), max_len_from(max_len));
+                                            FrequencyCoordinates(doubles_from(axes), rotary_dim / 2, "axes"),
+                                            form_named(form), max_len_from(max_len));
   made->head_dim = head_dim;
   return made;
 }

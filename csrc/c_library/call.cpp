@@ -71,12 +71,12 @@ void read_environment() {
   l2_cache_bytes();
 }
 
-void warm_up(const Encoder& encoder, const RowCache& rows, int32_t dtype, int32_t threads) {
+void warm_up(const RowCache& rows, int32_t dtype, int32_t threads) {
   const int max_threads = max_threads_of(threads);
   const bool is_known = 1 <= dtype && dtype <= FASTPE_BOOL;
   const std::optional<DType> written = is_known ? float_dtype(elements[dtype - 1]) : std::nullopt;
   if (!written) refuse_type("dtype", {"is ", dtype}, {"FASTPE_FLOAT32, _FLOAT64, _FLOAT16 or _BFLOAT16"});
-  encoder.prepare(*written, nullptr);
+  rows.encoder().prepare(*written, nullptr);
   rows.fill_promised(row_dtype(*written), max_threads, nullptr);
 }
 

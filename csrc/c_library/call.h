@@ -51,7 +51,7 @@ fastpe_status create(const Options* options, Handle** handle, const char* name) 
   });
 }
 
-void warm_up(const Encoder& encoder, const RowCache& rows, int32_t dtype, int32_t threads);
+void warm_up(const RowCache& rows, int32_t dtype, int32_t threads);
 
 inline double or_else(double value, double if_zero) { return value != 0.0 ? value : if_zero; }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "call.h"
+#include "fastpe/embeddings/sinusoidal_embedding.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
@@ -66,7 +67,7 @@ Spec spec_of(const fastpe_encoding_options& options) {
   const double n = convention.odd == Odd::natural ? width / 2 : static_cast<double>(count);
   // A single frequency has exponent 0, whatever it is divided by.
   const double denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.shift);
-  const FrequencySpec frequencies{count,
+  const WantedFrequencies frequencies{count,
                                   or_else(options.base, convention.base),
                                   denominator,
                                   or_else(options.freq_scale, convention.freq_scale),
@@ -81,15 +82,10 @@ Spec spec_of(const fastpe_encoding_options& options) {
 }  // namespace
 }  // namespace fastpe::c_library
 
-struct fastpe_encoding {
+struct fastpe_encoding : fastpe::SinusoidalEmbedding {
   explicit fastpe_encoding(const fastpe_encoding_options& options)
-      : core(fastpe::c_library::spec_of(options)),
-        rows(core, options.max_len),
-        first_position(fastpe::c_library::convention_of(options.convention).first_position) {}
-
-  fastpe::Encoder core;
-  fastpe::RowCache rows;
-  std::int64_t first_position;
+      : SinusoidalEmbedding(fastpe::c_library::spec_of(options), options.max_len,
+                            fastpe::c_library::convention_of(options.convention).first_position) {}
 };
 
 using namespace fastpe;
@@ -104,7 +100,7 @@ void fastpe_encoding_destroy(fastpe_encoding* encoding) { delete encoding; }
 fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
-    warm_up(self.core, self.rows, dtype, threads);
+    warm_up(self.row_cache, dtype, threads);
   });
 }
 
@@ -115,8 +111,8 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
     Views views;
     const ArrayView view = views.of(&required(out, "out"), "out");
     const PlacementArguments arguments = views.rows(rows);
-    const Written written(view, self.core.spec().d_model, false, arguments);
-    run_call(Sinusoids(self.core, &self.rows, 0), Write(written.rows, false),
+    const Written written(view, self.encoder.spec().d_model, false, arguments);
+    run_call(Sinusoids(self.row_cache, 0), Write(written.rows, false),
              {arguments, written.extent, self.first_position}, threads);
   });
 }
@@ -139,10 +135,10 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
     require_writable(written, nullptr);
     require_disjoint(written, arguments);
     if (!is_same_memory(written, read)) require_disjoint(written, read, " (out may be x itself)");
-    first_column_of(read, std::nullopt, self.core.spec().d_model);
+    first_column_of(read, std::nullopt, self.encoder.spec().d_model);
     const Extent extent = extent_of(read, axis);
     const Add add(rows_of(read, dtype, axis), writable_rows_of(written, dtype, axis), extent.batch_rows, {scale, alpha},
                   false);
-    run_call(Sinusoids(self.core, &self.rows, 0), add, {arguments, extent, self.first_position}, threads);
+    run_call(Sinusoids(self.row_cache, 0), add, {arguments, extent, self.first_position}, threads);
   });
 }

@@ -10,6 +10,7 @@
 
 #include "call.h"
 #include "fastpe/checks/rotation.h"
+#include "fastpe/embeddings/rotary_embedding.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/angles.h"
 #include "fastpe/sources/sinusoid/rotary_frequencies.h"
@@ -66,32 +67,36 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
   if (s.type != FASTPE_SCALING_LONGROPE && (s.divisors != nullptr || s.divisor_count != 0)) {
     refuse_value("divisors", {"was given"}, {"NULL: this type of scaling does not use it"});
   }
-  const auto trained = static_cast<double>(s.original_length);
-  switch (s.type) {
-    case FASTPE_SCALING_LINEAR: return LinearScaling{s.factor};
-    case FASTPE_SCALING_NTK: return BaseScaling{s.factor};
-    case FASTPE_SCALING_DYNAMIC:
-      return DynamicScaling{s.factor, std::max(static_cast<double>(s.length), trained), trained};
-    case FASTPE_SCALING_YARN: {
-      const double fast = or_else(s.beta_fast, 32.0), slow = or_else(s.beta_slow, 1.0);
-      if (fast < slow) refuse_value("beta_fast", {"is ", fast}, {"at least beta_slow, ", slow});
-      if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
-      return YarnScaling{s.factor, trained, fast, slow, s.no_truncate == 0, s.mscale, s.mscale_all_dim};
+  static_assert(static_cast<int>(RotaryScaling::Type::proportional) == FASTPE_SCALING_PROPORTIONAL);
+  RotaryScaling scaling;
+  scaling.type = static_cast<RotaryScaling::Type>(s.type);
+  scaling.factor = or_else(s.factor, 1.0);
+  scaling.trained_length = static_cast<double>(s.original_length);
+  scaling.length = std::max(static_cast<double>(s.length), scaling.trained_length);
+  scaling.beta_fast = or_else(s.beta_fast, 32.0);
+  scaling.beta_slow = or_else(s.beta_slow, 1.0);
+  scaling.mscale = s.mscale;
+  scaling.mscale_all_dim = s.mscale_all_dim;
+  scaling.low_turns = s.low_freq_factor;
+  scaling.high_turns = s.high_freq_factor;
+  scaling.truncate = s.no_truncate == 0;
+  scaling.rotated_count = s.rotated_count;
+  if (s.type == FASTPE_SCALING_YARN) {
+    if (scaling.beta_fast < scaling.beta_slow) {
+      refuse_value("beta_fast", {"is ", scaling.beta_fast}, {"at least beta_slow, ", scaling.beta_slow});
     }
-    case FASTPE_SCALING_LONGROPE: {
-      if (trained < 2.0) refuse_value("original_length", {"is ", trained}, {"at least 2"});
-      required(s.divisors, "divisors");
-      std::vector<double> divisors = copy_of(s.divisors, s.divisor_count, pairs, "divisor_count");
-      for (const double divisor : divisors) require_in_range("divisors", divisor);
-      return LongRopeScaling{std::move(divisors), or_else(s.factor, 1.0), trained};
-    }
-    case FASTPE_SCALING_LLAMA3:
-      if (s.low_freq_factor <= s.high_freq_factor) {
-        return Llama3Scaling{s.factor, trained, s.low_freq_factor, s.high_freq_factor};
-      }
-      refuse_value("low_freq_factor", {"is ", s.low_freq_factor}, {"at most high_freq_factor, ", s.high_freq_factor});
-    default: return ProportionalScaling{or_else(s.factor, 1.0), s.rotated_count};
+    if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
   }
+  if (s.type == FASTPE_SCALING_LONGROPE) {
+    if (s.original_length < 2) refuse_value("original_length", {"is ", s.original_length}, {"at least 2"});
+    required(s.divisors, "divisors");
+    scaling.divisors = copy_of(s.divisors, s.divisor_count, pairs, "divisor_count");
+    for (const double divisor : scaling.divisors) require_in_range("divisors", divisor);
+  }
+  if (s.low_freq_factor > s.high_freq_factor) {
+    refuse_value("low_freq_factor", {"is ", s.low_freq_factor}, {"at most high_freq_factor, ", s.high_freq_factor});
+  }
+  return scaling;
 }
 
 RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
@@ -110,7 +115,7 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   if (!std::isfinite(wanted_factor) || wanted_factor < 0.0) {
     refuse_value("attention_factor", {"is ", wanted_factor}, {"a finite number above 0, or 0 for the scaling's"});
   }
-  FrequencySpec spec;
+  WantedFrequencies spec;
   spec.frequency_count = pairs;
   spec.exponent_denominator = static_cast<double>(pairs);
   spec.arguments = "base, scaling and frequencies";
@@ -155,7 +160,7 @@ void fastpe_rotary_destroy(fastpe_rotary* rotary) { delete rotary; }
 fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t threads) {
   return status_of([&] {
     const RotaryEmbedding& self = required(rotary, "rotary").embedding;
-    warm_up(self.core, self.rows, dtype, threads);
+    warm_up(self.row_cache, dtype, threads);
   });
 }
 
@@ -179,7 +184,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     const ArrayView one = views.of(&required(first, "first"), "first"), two = views.of(second, "second");
     const PlacementArguments arguments = views.rows(rows);
     refuse_given({&arguments.mask, &arguments.lengths}, "NULL: tables have no padding");
-    const std::int64_t columns = is_angles || is_pairs ? self.pairs : columns_per_pair(table_form) * self.pairs;
+    const std::int64_t columns = is_angles || is_pairs ? self.pairs() : columns_per_pair(table_form) * self.pairs();
     const Written written(one, columns, is_pairs, arguments);
     std::array<Rows, 2> out{written.rows};
     if (has_two) {
@@ -191,10 +196,10 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     if (is_angles) {
       const DType dtype = written.rows.dtype;
       if (is_16_bit(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
-      run_call(AngleRows(self.core, self.axes), Write(written.rows, false), {arguments, written.extent}, threads);
+      run_call(AngleRows(self.encoder, self.coordinates), Write(written.rows, false), {arguments, written.extent}, threads);
     } else {
-      const Write write(out, table_form, self.pairs, false);
-      self.with_rows(self.factor,
+      const Write write(out, table_form, self.pairs(), false);
+      self.with_source(self.row_factor(false),
                      [&](const Source& source) { run_call(source, write, {arguments, written.extent}, threads); });
     }
   });
@@ -215,12 +220,12 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     for (int i = 0; i < count; ++i) arrays[i] = views.of(&x[i], names[i]);
     const Slice<ArrayView> given{arrays, static_cast<std::size_t>(count)};
     const PlacementArguments arguments = views.rows(rows);
-    const RotatedArrays checked(given, arguments, {2 * self.pairs, seq_axis, true, 0, "", rotary->head_dim});
+    const RotatedArrays checked(given, arguments, {2 * self.pairs(), seq_axis, true, 0, "", rotary->head_dim});
     RotatedArray rotated[FASTPE_MAX_ROTATED];
     checked.set_in_place(arguments, rotated);
     const double row_factor = self.row_factor(inverse != 0);
     const Rotate rotate({rotated, given.count}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
-    self.with_rows(row_factor,
+    self.with_source(row_factor,
                    [&](const Source& source) { run_call(source, rotate, {arguments, checked.extent()}, threads); });
   });
 }

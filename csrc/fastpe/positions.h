@@ -37,8 +37,8 @@ struct Positions {
   bool are_shared() const { return !values_per_row && !offsets.is_given() && !count_valid_only; }
   // Whether each batch row counts from an offset of its own.
   bool count_from_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
-  // Whether positions may come in any order, so that earlier ones may come again.
-  bool are_in_any_order() const { return values.is_given() || offsets.is_given(); }
+  // Whether earlier positions may come again, so that a source had better remember what it made for them.
+  bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
 
 // Which rows are valid. An operation skips the others.

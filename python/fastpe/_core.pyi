@@ -53,7 +53,6 @@ def rotary_frequencies(
     rope_type: str,
     *,
     factor: _ScalingValue = None,
-    stretch: _ScalingValue = None,
     length: _ScalingValue = None,
     trained_length: _ScalingValue = None,
     beta_fast: _ScalingValue = None,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fastpe/call/call.h"
+#include "fastpe/embeddings/sinusoidal_embedding.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 
@@ -16,20 +17,13 @@ namespace fastpe::testing {
 inline Spec spec_of(std::int64_t d_model, const std::string& convention = "vaswani") {
   Spec spec;
   spec.d_model = d_model;
-  spec.frequencies.frequency_count = d_model / 2;
+  spec.wanted_frequencies.frequency_count = d_model / 2;
   const double pairs = static_cast<double>(d_model) / 2;
-  spec.frequencies.exponent_denominator = convention == "tensor2tensor" ? pairs - 1 : pairs;
+  spec.wanted_frequencies.exponent_denominator = convention == "tensor2tensor" ? pairs - 1 : pairs;
   spec.interleaved = convention == "vaswani";
   spec.cosine_first = convention == "timestep";
   return spec;
 }
-
-// An encoder and the rows that it keeps.
-struct KeepingEncoder {
-  explicit KeepingEncoder(const Spec& spec, std::int64_t max_len = 0) : core(spec), rows(core, {max_len}) {}
-  Encoder core;
-  RowCache rows;
-};
 
 inline Rows rows_view(void* data, DType dtype, std::int64_t seq_len, std::int64_t columns) {
   Rows view;
@@ -48,18 +42,18 @@ inline Positions positions_from(std::int64_t first) {
   return positions;
 }
 
-inline void run_at(const KeepingEncoder& encoder, const Operation& operation, const Positions& positions,
+inline void run_at(const SinusoidalEmbedding& embedding, const Operation& operation, const Positions& positions,
                    int threads = 1) {
-  const Sinusoids source(encoder.core, &encoder.rows, 0);
+  const Sinusoids source(embedding.row_cache, 0);
   run({source, operation, Placement{positions, {}}, threads}, nullptr);
 }
 
 template <class T>
-std::vector<T> encode(const KeepingEncoder& encoder, DType dtype, std::int64_t first_position, std::int64_t seq_len,
-                      int threads = 1) {
-  const std::int64_t columns = encoder.core.spec().d_model;
+std::vector<T> encode(const SinusoidalEmbedding& embedding, DType dtype, std::int64_t first_position,
+                      std::int64_t seq_len, int threads = 1) {
+  const std::int64_t columns = embedding.encoder.spec().d_model;
   std::vector<T> out(static_cast<std::size_t>(seq_len * columns));
-  run_at(encoder, Write(rows_view(out.data(), dtype, seq_len, columns), false), positions_from(first_position),
+  run_at(embedding, Write(rows_view(out.data(), dtype, seq_len, columns), false), positions_from(first_position),
          threads);
   return out;
 }

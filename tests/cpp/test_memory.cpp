@@ -70,7 +70,7 @@ struct ExpandedRows {
         x(dtype, 2 * rows * (columns + gap), shift, 128),
         out(dtype, 2 * rows * (columns + gap), shift, 128) {
     const double* const table = zeros.data();
-    for (Anchor& anchor : e.anchors) anchor = {table, table, nullptr, nullptr, 1.0};
+    for (AnchorPhasors& anchor : e.anchors) anchor = {table, table, nullptr, nullptr, 1.0};
     e.fine = {table, table, table, table, padded};
     e.first_row = -block_radius;
     e.last_row = e.first_row + rows - 1;
@@ -138,12 +138,12 @@ void combining(const Kernels& kernels, DType dtype, bool is_wide, std::int64_t s
 void every_call(std::int64_t lanes) {
   using namespace fastpe::testing;
   constexpr std::int64_t rows = 2000, columns = 384, narrow_columns = 32;
-  const KeepingEncoder wide_encoder(spec_of(columns)), narrow_encoder(spec_of(narrow_columns));
-  const KeepingEncoder rotary_encoder(spec_of(columns, "timestep"));
-  const auto check_fences = [&](const Operation& operation, bool bypasses_cache, const KeepingEncoder& encoder) {
+  const SinusoidalEmbedding wide_embedding(spec_of(columns), 0), narrow_embedding(spec_of(narrow_columns), 0);
+  const SinusoidalEmbedding rotary_embedding(spec_of(columns, "timestep"), 0);
+  const auto check_fences = [&](const Operation& operation, bool bypasses_cache, const SinusoidalEmbedding& embedding) {
     for (const int threads : {1, 2}) {
       stores.all = 0;
-      run_at(encoder, operation, positions_from(5), threads);
+      run_at(embedding, operation, positions_from(5), threads);
       CHECK_EQUAL(stores.all > 0, bypasses_cache && lanes >= 8);
       CHECK_EQUAL(stores.unfenced_threads, 0);
     }
@@ -153,18 +153,18 @@ void every_call(std::int64_t lanes) {
     const Rows from = rows_view(x.data, dtype, rows, columns), to = rows_view(first.data, dtype, rows, columns);
     const Rows sines = rows_view(second.data, dtype, rows, columns);
     const Rows narrow = rows_view(first.data, dtype, rows, narrow_columns);
-    check_fences(Write(to, false), true, wide_encoder);
-    check_fences(Write(to, true), false, wide_encoder);
-    check_fences(Write(narrow, false), true, narrow_encoder);
-    check_fences(Add(read_only(from), to, 1, {}, false), true, wide_encoder);
-    check_fences(Add(read_only(from), to, 1, {}, true), false, wide_encoder);
-    check_fences(Add(read_only(to), to, 1, {}, false), false, wide_encoder);
+    check_fences(Write(to, false), true, wide_embedding);
+    check_fences(Write(to, true), false, wide_embedding);
+    check_fences(Write(narrow, false), true, narrow_embedding);
+    check_fences(Add(read_only(from), to, 1, {}, false), true, wide_embedding);
+    check_fences(Add(read_only(from), to, 1, {}, true), false, wide_embedding);
+    check_fences(Add(read_only(to), to, 1, {}, false), false, wide_embedding);
     const Pairing all{columns / 2, false, false, {{0, columns / 2}}};
     const RotatedArray rotated[] = {{read_only(from), to}, {read_only(to), to}};
-    check_fences(Rotate({&rotated[0], 1}, 1, all), false, rotary_encoder);
-    check_fences(Rotate({&rotated[1], 1}, 1, all), false, rotary_encoder);
-    check_fences(Write({to, sines}, TableForm::cos_sin, columns / 2, false), true, rotary_encoder);
-    check_fences(Write({to, sines}, TableForm::cos_sin, columns / 2, true), false, rotary_encoder);
+    check_fences(Rotate({&rotated[0], 1}, 1, all), false, rotary_embedding);
+    check_fences(Rotate({&rotated[1], 1}, 1, all), false, rotary_embedding);
+    check_fences(Write({to, sines}, TableForm::cos_sin, columns / 2, false), true, rotary_embedding);
+    check_fences(Write({to, sines}, TableForm::cos_sin, columns / 2, true), false, rotary_embedding);
   }
 }
 

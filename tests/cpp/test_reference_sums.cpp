@@ -71,15 +71,15 @@ void store_embeddings(std::vector<char>& out, DType dtype) {
   }
 }
 
-void write_tables(const testing::KeepingEncoder& encoder, const std::string& form, const Rows& all,
+void write_tables(const SinusoidalEmbedding& embedding, const std::string& form, const Rows& all,
                   const Positions& positions, int threads) {
   const char* const names[] = {"halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs"};
   const auto found = static_cast<TableForm>(std::find(std::begin(names), std::end(names), form) - std::begin(names));
-  const std::int64_t pairs = encoder.core.spec().frequencies.frequency_count;
+  const std::int64_t pairs = embedding.encoder.frequency_count();
   const std::int64_t columns = columns_per_pair(found) * pairs;
   const Rows first = testing::rows_view(all.data, all.dtype, all.seq_len, columns);
   const Rows second = testing::rows_view(all.data + first.bytes(), all.dtype, all.seq_len, columns);
-  testing::run_at(encoder, Write({first, second}, found, pairs, false), positions, threads);
+  testing::run_at(embedding, Write({first, second}, found, pairs, false), positions, threads);
 }
 
 std::string sum_of(const Line& line, int threads) {
@@ -88,7 +88,7 @@ std::string sum_of(const Line& line, int threads) {
   const bool is_rotary = line.operation.rfind(prefix, 0) == 0;
   const std::string operation = is_rotary ? line.operation.substr(prefix.size()) : line.operation;
   // A row of a rotary embedding's encoding has cosines, then sines.
-  const testing::KeepingEncoder encoder(testing::spec_of(line.d_model, is_rotary ? "timestep" : line.convention));
+  const SinusoidalEmbedding embedding(testing::spec_of(line.d_model, is_rotary ? "timestep" : line.convention), 0);
   const std::int64_t pairs = line.d_model / 2;
   const bool is_angles = is_rotary && line.convention == "angles";
   const bool is_doubled = is_rotary && (line.convention == "tile" || line.convention == "repeat");
@@ -105,17 +105,17 @@ std::string sum_of(const Line& line, int threads) {
   }
   if (operation == "add" || operation == "rotation") store_embeddings(out, dtype);
   if (operation == "add") {
-    testing::run_at(encoder, Add(read_only(view), view, 1, {1.25, 0.75}, false), positions, threads);
+    testing::run_at(embedding, Add(read_only(view), view, 1, {1.25, 0.75}, false), positions, threads);
   } else if (operation == "rotation") {
     const Pairing pairing{pairs, line.convention == "interleaved", false, {{0, pairs}}};
     const RotatedArray array{read_only(view), view};
-    testing::run_at(encoder, Rotate({&array, 1}, 1, pairing), positions, threads);
+    testing::run_at(embedding, Rotate({&array, 1}, 1, pairing), positions, threads);
   } else if (is_angles) {
-    run({AngleRows(encoder.core, FrequencyAxes{}), Write(view, false), Placement{positions, {}}, threads}, nullptr);
+    run({AngleRows(embedding.encoder, FrequencyCoordinates{}), Write(view, false), Placement{positions, {}}, threads}, nullptr);
   } else if (is_rotary) {
-    write_tables(encoder, line.convention, view, positions, threads);
+    write_tables(embedding, line.convention, view, positions, threads);
   } else {
-    testing::run_at(encoder, Write(view, false), positions, threads);
+    testing::run_at(embedding, Write(view, false), positions, threads);
   }
   return sum_of_elements(std::move(out), dtype);
 }

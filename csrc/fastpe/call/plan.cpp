@@ -63,7 +63,7 @@ RowCuts cuts_of(const Call& call, int threads) {
   RowCuts cuts;
   cuts.rows = call.source.blocks.rows;
   const bool is_range = !p.values.is_given() && !p.sequence_starts.is_given();
-  const std::int64_t to_end = is_range ? call.source.rows_to_block_end(first_position(p, 0)) : cuts.rows;
+  const std::int64_t to_end = is_range ? call.source.blocks.rows_to_end(first_position(p, 0)) : cuts.rows;
   cuts.rows_of_first = std::min(seq_len, to_end);
   const auto count = [&] { return 1 + (seq_len - cuts.rows_of_first + cuts.rows - 1) / cuts.rows; };
   if (threads > 1 && count() < least_blocks_per_thread * threads) cuts.rows = cuts.rows_of_first = 1;
@@ -118,7 +118,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const OperationShape& shape = call.operation.shape();
   Plan plan;
   plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.positions.are_shared();
-  plan.in_any_order = call.placement.positions.are_in_any_order();
+  plan.may_revisit = call.placement.positions.may_revisit();
   plan.columns_at_once = shape.columns_at_once;
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
   plan.access = access_of(shape);
@@ -129,8 +129,8 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
   plan.strategy =
       shape.targets > 0 && has_one_item_per_tile ? Strategy::expand_into_target : Strategy::expand_into_tile;
-  plan.wants_rows =
-      !call.source.expands() || plan.strategy == Strategy::expand_into_tile || has_short_spans || fits_in_l2;
+  const bool shares_no_work = call.source.blocks.rows == 1;
+  plan.wants_rows = shares_no_work || plan.strategy == Strategy::expand_into_tile || has_short_spans || fits_in_l2;
   if (plan.wants_rows) plan.kept_rows = call.source.find(shape.tile_dtype, bounds);
   if (plan.kept_rows.data != nullptr) {
     plan.strategy = Strategy::read_rows;
@@ -142,7 +142,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
     plan_segments(shape, call.source.blocks, plan);
   }
   const bool reads_rows = plan.strategy == Strategy::read_rows;
-  plan.scratch = scratch_of(reads_rows ? 0 : call.source.scratch_bytes(shape.tile_dtype, plan.in_any_order), plan,
+  plan.scratch = scratch_of(reads_rows ? 0 : call.source.scratch_bytes(shape.tile_dtype, plan.may_revisit), plan,
                             shape.scratch_bytes);
   plan.work = work_of(call, plan);
   return plan;

@@ -52,7 +52,7 @@ struct Plan {
   TableView kept_rows;                     // of read_rows
   bool wants_rows = false;                 // would have read rows, if the source had them
   bool all_items_share_positions = false;  // and read the encoding
-  bool in_any_order = false;               // positions may come again
+  bool may_revisit = false;                // see Positions
   bool reads_at_offsets = false;           // each item reads rows at an offset of its own
   std::int64_t columns_at_once = 0;
   int threads = 1;

@@ -32,7 +32,7 @@ class Executor {
         tile_(scratch + plan.scratch.tile),
         workspace_{plan.access, scratch + plan.scratch.operation} {
     if (plan.strategy != Strategy::read_rows) {
-      call.source.start(source_scratch_, operation_.shape().tile_dtype, plan.in_any_order);
+      call.source.start(source_scratch_, operation_.shape().tile_dtype, plan.may_revisit);
     }
   }
 
@@ -147,7 +147,7 @@ class Executor {
     const BlockShape& blocks = call_.source.blocks;
     const std::int64_t lowest = span.lowest();
     for (std::int64_t done = 0; done < span.count;) {
-      const std::int64_t to_block_end = call_.source.rows_to_block_end(lowest + done);
+      const std::int64_t to_block_end = blocks.rows_to_end(lowest + done);
       const std::int64_t at_once = to_block_end == blocks.rows ? blocks.at_once * blocks.rows : to_block_end;
       const std::int64_t count = std::min({span.count - done, plan_.tile.rows, at_once});
       const bool is_descending = span.step == Span::Step::descending;
@@ -158,9 +158,9 @@ class Executor {
   }
 
   void expand(const Span& span, const Target& target) {
-    if (span.step != Span::Step::descending) return call_.source.expand(span, target, source_scratch_);
-    call_.source.expand({span.l, span.count, number_of(span.lowest()), Span::Step::ascending, nullptr},
-                        target.reversed(span.count), source_scratch_);
+    if (span.step != Span::Step::descending) return call_.source.write_rows(span, target, source_scratch_);
+    call_.source.write_rows({span.l, span.count, number_of(span.lowest()), Span::Step::ascending, nullptr},
+                            target.reversed(span.count), source_scratch_);
   }
 
   void expand_into_targets(std::int64_t item, const Span& span) {
@@ -293,7 +293,6 @@ void run(const Call& call, Interruption* interruption) {
   }
   if (plan.wants_rows && plan.strategy != Strategy::read_rows) {
     call.source.keep(shape.tile_dtype, bounds, call.max_threads, interruption);
-    if (interruption != nullptr && interruption->is_seen()) throw Interrupted{};
   }
 }
 

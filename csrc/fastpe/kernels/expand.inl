@@ -45,7 +45,7 @@ struct Panel {
       : e(expansion), begin(first_column), columns(column_count) {
     const int anchor_count = e.last_row > block_radius ? 2 : 1;
     for (int i = 0; i < anchor_count; ++i) {
-      const Anchor at = e.anchors[i];
+      const AnchorPhasors at = e.anchors[i];
       values[i] = at.values + begin;
       slopes[i] = at.slopes + begin;
       if (!compensated && at.cosines != nullptr && !is_row_from_centre(e)) rotate_from_centre(at, i);
@@ -60,7 +60,7 @@ struct Panel {
   const double* slopes[blocks_at_once] = {};
 
  private:
-  void rotate_from_centre(const Anchor& centre, int i) {
+  void rotate_from_centre(const AnchorPhasors& centre, int i) {
     const Doubles sign = Doubles::broadcast(centre.angle_sign);
     const std::int64_t padded_columns = (columns + float_lanes - 1) / float_lanes * float_lanes;
     for (std::int64_t column = 0; column < padded_columns; column += double_lanes) {

@@ -48,7 +48,7 @@ struct Phasors {
 
 // An anchor's values and slopes, from the first wanted column on; or those of its group's centre, with the cosines and
 // sines of the angle between the two. The latter never for float64.
-struct Anchor {
+struct AnchorPhasors {
   const double* values;
   const double* slopes;
   const double* cosines;  // null: values and slopes are the anchor's own
@@ -68,7 +68,7 @@ struct FineTables {
 // expand makes the rows first_row .. last_row around an anchor, which may reach into the next block:
 //   out[row] = value * cos(row) + slope * sin(row), rounded once, or x[row] * scale + alpha * that.
 struct Expansion {
-  Anchor anchors[blocks_at_once];  // the second counts only if last_row is in its block
+  AnchorPhasors anchors[blocks_at_once];  // the second counts only if last_row is in its block
   FineTables fine;
   std::int64_t first_row, last_row;  // -block_radius .. block_radius + block_rows
   std::int64_t columns;

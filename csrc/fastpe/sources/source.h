@@ -24,8 +24,15 @@ struct PositionRange {
 
 // Blocks of positions whose rows share work: they are made together, `at_once` blocks from a block's start on.
 struct BlockShape {
-  std::int64_t rows;
-  std::int64_t at_once;
+  std::int64_t rows = 1;
+  std::int64_t at_once = 1;
+  std::int64_t first = 0;  // where one of them begins
+
+  // How many positions there are from this one to the end of its block.
+  std::int64_t rows_to_end(std::int64_t position) const {
+    const std::int64_t row = (position - first) % rows;
+    return row < 0 ? -row : rows - row;
+  }
 };
 
 class Source {
@@ -36,24 +43,23 @@ class Source {
   // The rows from position 0 on, of which those within the bounds are there, in this dtype or in the operation's own;
   // or no data.
   virtual TableView find(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
-  // After a call that would have used them: keeps rows within the bounds for later calls, or does not. No call notices.
+  // After a call that would have used them: keeps rows within the bounds for later calls, or does not. No result
+  // depends on it. Throws Interrupted.
   virtual void keep(DType /*dtype*/, const PositionBounds& /*bounds*/, int /*max_threads*/,
-                    Interruption* /*interruption*/) const noexcept {}
+                    Interruption* /*interruption*/) const {}
 
-  // Whether rows are made; if not, find() has them all.
-  virtual bool expands() const { return true; }
-  // How many positions there are from this one to the end of its block.
-  virtual std::int64_t rows_to_block_end(std::int64_t /*position*/) const { return 1; }
-  // Makes what expand() needs for positions within the bounds, and keep() if it will be called. Throws Interrupted, or
-  // std::bad_alloc.
+  // Makes what write_rows() needs for positions within the bounds, and keep() if it will be called. Throws Interrupted,
+  // or std::bad_alloc.
   virtual void prepare(DType /*dtype*/, const PositionBounds& /*bounds*/, bool /*will_keep*/,
                        Interruption* /*interruption*/) const {}
   virtual bool is_prepared(DType /*dtype*/) const { return true; }
-  // Of one thread, on a cache line's boundary: what it has from one expansion to the next.
-  virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*in_any_order*/) const { return 0; }
-  virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*in_any_order*/) const {}
-  // Writes the rows of a span that is not descending. Only sinusoids of one coordinate add to the target's x.
-  virtual void expand(const Span& /*span*/, const Target& /*target*/, char* /*scratch*/) const {}
+  // Of one thread, on a cache line's boundary: what it has from one span to the next. start() comes first. For
+  // `may_revisit` see Positions.
+  virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*may_revisit*/) const { return 0; }
+  virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*may_revisit*/) const {}
+  // Writes the rows of a span that is not descending. It is not called where find() has them. Only sinusoids of one
+  // coordinate add to the target's x.
+  virtual void write_rows(const Span& /*span*/, const Target& /*target*/, char* /*scratch*/) const {}
 
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;

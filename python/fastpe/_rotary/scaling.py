@@ -272,7 +272,7 @@ def _linear(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> S
 
 def _ntk(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
     """Source: jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py @eac10bd7."""
-    return Scaling("ntk", base, (("stretch", keys.number("factor")),))
+    return Scaling("ntk", base, (("factor", keys.number("factor")),))
 
 
 def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
@@ -285,7 +285,7 @@ def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> 
             found = f'is {shown(keys.take("alpha"))} and scaling["factor"] is {shown(keys.take("factor"))}'
             remedy = "where there is an alpha, HunYuan's models do not use the factor: leave it out"
             raise refused(ValueError, 'scaling["alpha"]', found, "one of them", remedy)
-        return Scaling("ntk", base, (("stretch", keys.number("alpha")),))
+        return Scaling("ntk", base, (("factor", keys.number("alpha")),))
     if keys.take("factor") is None:
         raise keys.missing("factor and no alpha")
     factor = keys.number("factor")

@@ -11,14 +11,14 @@ namespace fastpe {
 // Column k belongs to frequency k, and where positions have several coordinates, to one of them.
 class AngleRows final : public Source {
  public:
-  AngleRows(const Encoder& encoder, const FrequencyAxes& axes)
-      : Source({-max_position, max_position, true}, {1, 1}), encoder_(encoder), axes_(axes) {}
+  AngleRows(const Encoder& encoder, const FrequencyCoordinates& coordinates)
+      : Source({-max_position, max_position, true}, {1, 1}), encoder_(encoder), coordinates_(coordinates) {}
 
-  void expand(const Span& span, const Target& target, char* scratch) const override;
+  void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
  private:
   const Encoder& encoder_;
-  const FrequencyAxes& axes_;
+  const FrequencyCoordinates& coordinates_;
 };
 
 }  // namespace fastpe

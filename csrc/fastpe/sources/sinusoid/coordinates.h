@@ -3,45 +3,54 @@
 // of them. A row is put together from the rows of its coordinates, and has their bits.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
-#include "encoder.h"
-#include "fastpe/sources/source.h"
-#include "row_cache.h"
+#include "fastpe/error.h"
 #include "sinusoids.h"
 
 namespace fastpe {
 
-// Which coordinate each frequency belongs to. Rows are cosines, then sines.
-struct FrequencyAxes {
+// Which coordinate each frequency belongs to; none where positions are single numbers.
+struct FrequencyCoordinates {
+  FrequencyCoordinates() = default;
+  // Throws an Error about the argument of this name.
+  template <class T>
+  FrequencyCoordinates(const std::vector<T>& given, std::int64_t frequency_count, const char* name) {
+    const auto size = static_cast<std::int64_t>(given.size());
+    if (size != 0 && size != frequency_count) {
+      refuse_value(name, {"has ", size, " coordinates"}, {frequency_count, ", one for each frequency"});
+    }
+    for (const T coordinate : given) {
+      if (!(0 <= coordinate && coordinate < max_coordinates)) {
+        refuse_value(name, {"has ", coordinate}, {"0 to ", max_coordinates - 1});
+      }
+      of_frequency.push_back(static_cast<int>(coordinate));
+      count = std::max(count, of_frequency.back() + 1);
+    }
+  }
+
   std::vector<int> of_frequency;
-  int count = 0;  // of coordinates; 0: positions are single numbers
+  int count = 0;
 };
 
-class CoordinateSinusoids final : public Source {
+// A row is not kept as a whole, so find() is not overridden.
+class CoordinateSinusoids final : public CachedSinusoids {
  public:
-  // If `cache` is null, no rows are kept.
-  CoordinateSinusoids(const Encoder& encoder, const RowCache* cache, const FrequencyAxes& axes)
-      : Source({-max_position, max_position, true}, {1, 1}), encoder_(encoder), cache_(cache), axes_(axes) {}
+  // Rows are cosines, then sines.
+  CoordinateSinusoids(const RowCache& cache, const FrequencyCoordinates& coordinates)
+      : CachedSinusoids(cache, {}), coordinates_(coordinates) {}
 
-  // A row consists of several kept rows, so none is there as a whole: find() is not overridden.
-  void keep(DType dtype, const PositionBounds& bounds, int max_threads,
-            Interruption* interruption) const noexcept override {
-    if (cache_ != nullptr) cache_->keep(dtype, bounds, max_threads, interruption);
-  }
-  void prepare(DType dtype, const PositionBounds& bounds, bool will_keep, Interruption* interruption) const override;
-  bool is_prepared(DType dtype) const override { return encoder_.is_prepared(dtype); }
-  std::int64_t scratch_bytes(DType dtype, bool in_any_order) const override;
-  void start(char* scratch, DType dtype, bool in_any_order) const override;
-  void expand(const Span& span, const Target& target, char* scratch) const override;
+  std::int64_t scratch_bytes(DType dtype, bool may_revisit) const override;
+  void start(char* scratch, DType dtype, bool may_revisit) const override;
+  void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
  private:
   struct LastRows;
-  const char* row_at(const Number& coordinate, int axis, DType dtype, char* scratch) const;
+  std::int64_t row_offset(int coordinate) const;
+  const char* row_at(const Number& position, int coordinate, DType dtype, char* scratch) const;
 
-  const Encoder& encoder_;
-  const RowCache* cache_;
-  const FrequencyAxes& axes_;
+  const FrequencyCoordinates& coordinates_;
 };
 
 }  // namespace fastpe

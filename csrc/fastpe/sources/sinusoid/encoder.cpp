@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "blocks.h"
 #include "fastpe/cache_line.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/error.h"
@@ -17,16 +16,12 @@ namespace {
 // The tables of such an encoder stay below a gigabyte, and are made in less than a second.
 constexpr std::int64_t max_d_model = std::int64_t{1} << 20;
 
-std::int64_t padded(std::int64_t columns) {
-  return (columns + column_padding - 1) / column_padding * column_padding + column_padding;
-}
-
 void require(bool condition, const char* argument, TextPart found, const char* expected) {
   if (!condition) refuse_value(argument, {"is ", found}, {expected});
 }
 
 Spec checked(Spec spec) {
-  const FrequencySpec& f = spec.frequencies;
+  const WantedFrequencies& f = spec.wanted_frequencies;
   const auto given = static_cast<std::int64_t>(f.given.size());
   require(1 <= spec.d_model && spec.d_model <= max_d_model, "d_model", spec.d_model, "1 to 2**20");
   require(0 <= f.frequency_count && f.frequency_count <= spec.d_model, "frequency_count", f.frequency_count,
@@ -40,11 +35,25 @@ Spec checked(Spec spec) {
   return spec;
 }
 
+// value = index * (2 * radius + 1) + distance, |distance| <= radius: of a position, its anchor and the row around it;
+// of an anchor, its group and the distance from the group's centre. Both belong to positions, not to calls, so the bits
+// of a row do not depend on how it was asked for.
+struct Nearest {
+  std::int64_t index, distance;
+};
+
+inline Nearest nearest(std::int64_t value, std::int64_t radius) {
+  const std::int64_t width = 2 * radius + 1;
+  const std::int64_t shifted = value + radius;
+  const std::int64_t index = shifted / width - (shifted % width < 0 ? 1 : 0);
+  return {index, value - index * width};
+}
+
 constexpr std::int64_t most_slots = 8;
 
-// Positions in any order need the groups of a sequence again; consecutive positions do not.
-std::int64_t slots_for(DType dtype, bool in_any_order) {
-  return in_any_order && !is_compensated(dtype) ? most_slots : blocks_at_once;
+// Consecutive positions need no group again.
+std::int64_t slots_for(DType dtype, bool may_revisit) {
+  return may_revisit && !is_compensated(dtype) ? most_slots : blocks_at_once;
 }
 
 }  // namespace
@@ -66,13 +75,12 @@ struct alignas(cache_line_bytes) Encoder::AnchorCache {
 
 Encoder::Encoder(Spec spec)
     : spec_(checked(std::move(spec))),
-      frequencies_(make_frequencies(spec_.frequencies, block_rows, column_padding)),
-      frequency_count_(spec_.frequencies.frequency_count),
-      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count_))) {}
+      frequencies_(make_frequencies(spec_.wanted_frequencies)),
+      table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count()))) {}
 
 Phasors Encoder::phasors_of_frequencies() const {
   Phasors p{};
-  p.frequency_count = frequency_count_;
+  p.frequency_count = frequency_count();
   p.anchor_quarters_high = frequencies_.anchor_quarters.high.data();
   p.anchor_quarters_low = frequencies_.anchor_quarters.low.data();
   p.quarters_high = frequencies_.quarters.high.data();
@@ -89,13 +97,13 @@ void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensat
   p.values = values;
   p.slopes = slopes;
   p.interleaved = spec_.interleaved;
-  const std::int64_t second = spec_.interleaved ? 1 : frequency_count_;
+  const std::int64_t second = spec_.interleaved ? 1 : frequency_count();
   p.sine_column = spec_.cosine_first ? second : 0;
   p.cosine_column = spec_.cosine_first ? 0 : second;
   p.compensated = compensated;
   active_kernels().phasors(p);
-  std::fill(values + 2 * frequency_count_, values + table_stride_, 0.0);
-  std::fill(slopes + 2 * frequency_count_, slopes + table_stride_, 0.0);
+  std::fill(values + 2 * frequency_count(), values + table_stride_, 0.0);
+  std::fill(slopes + 2 * frequency_count(), slopes + table_stride_, 0.0);
 }
 
 // Column c has the cos and sin of the steps times frequency(c). They come from the kernel that writes columns: a sine
@@ -122,7 +130,7 @@ Encoder::AngleTables Encoder::make_tables(Step step, std::int64_t steps, double 
     p.slope_lows = slope_lows.data();
     p.interleaved = false;
     p.sine_column = 0;
-    p.cosine_column = frequency_count_;
+    p.cosine_column = frequency_count();
     p.compensated = true;
     active_kernels().phasors(p);
     const auto scaled = [&](double high, double low, const AlignedBuffer<double>& highs,
@@ -132,9 +140,9 @@ Encoder::AngleTables Encoder::make_tables(Step step, std::int64_t steps, double 
       if (!with_lows) return;
       lows.data()[row * table_stride_ + column] = std::fma(high, scale, -product) + low * scale;
     };
-    for (std::int64_t k = 0; k < frequency_count_; ++k) {
+    for (std::int64_t k = 0; k < frequency_count(); ++k) {
       const std::int64_t first = spec_.interleaved ? 2 * k : k;
-      const std::int64_t second = spec_.interleaved ? first + 1 : first + frequency_count_;
+      const std::int64_t second = spec_.interleaved ? first + 1 : first + frequency_count();
       for (const std::int64_t column : {first, second}) {
         scaled(slopes.data()[k], slope_lows.data()[k], tables.cosines, tables.cosine_lows, column);
         scaled(values.data()[k], value_lows.data()[k], tables.sines, tables.sine_lows, column);
@@ -164,23 +172,22 @@ bool Encoder::is_prepared(DType dtype) const {
   return is_compensated(dtype) ? fine_tables_with_lows_.is_made() : fine_tables_.is_made() && anchor_tables_.is_made();
 }
 
-std::int64_t Encoder::scratch_bytes(DType dtype, bool in_any_order) const {
+std::int64_t Encoder::scratch_bytes(DType dtype, bool may_revisit) const {
   return static_cast<std::int64_t>(sizeof(AnchorCache)) +
-         2 * slots_for(dtype, in_any_order) * table_stride_ * static_cast<std::int64_t>(sizeof(double));
+         2 * slots_for(dtype, may_revisit) * table_stride_ * static_cast<std::int64_t>(sizeof(double));
 }
 
-void Encoder::start(char* scratch, DType dtype, bool in_any_order) const {
+void Encoder::start(char* scratch, DType dtype, bool may_revisit) const {
   AnchorCache& cache = *new (scratch) AnchorCache;
   cache.compensated = is_compensated(dtype);
-  cache.slots = slots_for(dtype, in_any_order);
+  cache.slots = slots_for(dtype, may_revisit);
   cache.stride = table_stride_;
   std::fill(std::begin(cache.anchors), std::end(cache.anchors), AnchorCache::no_anchor);
 }
 
-// The slot of an anchor's phasors. Two anchors (or groups) whose numbers differ by one can both be in the cache.
-std::int64_t Encoder::cached_phasors(AnchorCache& cache, std::int64_t anchor, std::int64_t number) const {
+std::int64_t Encoder::phasor_slot(AnchorCache& cache, std::int64_t anchor, std::int64_t slot_key) const {
   const auto slot =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(number) % static_cast<std::uint64_t>(cache.slots));
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(slot_key) % static_cast<std::uint64_t>(cache.slots));
   if (cache.anchors[slot] != anchor) {
     write_phasors(anchor, 0.0, cache.compensated, cache.values(slot), cache.slopes(slot));
     cache.anchors[slot] = anchor;
@@ -188,21 +195,21 @@ std::int64_t Encoder::cached_phasors(AnchorCache& cache, std::int64_t anchor, st
   return slot;
 }
 
-Anchor Encoder::anchor_at(AnchorCache& cache, std::int64_t number, std::int64_t first_column) const {
+AnchorPhasors Encoder::anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const {
   if (cache.compensated) {  // an angle more would cost accuracy
-    const std::int64_t slot = cached_phasors(cache, number, number);
+    const std::int64_t slot = phasor_slot(cache, anchor, anchor);
     return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, nullptr, nullptr, 1.0};
   }
-  const GroupPosition at = group_position(number);
-  const std::int64_t slot = cached_phasors(cache, at.centre * group_anchors, at.centre);
+  const Nearest group = nearest(anchor, group_radius);
+  const std::int64_t slot = phasor_slot(cache, group.index * group_anchors, group.index);
   const AngleTables& tables = anchor_tables();
-  const std::int64_t table = std::abs(at.distance) * table_stride_ + first_column;
+  const std::int64_t table = std::abs(group.distance) * table_stride_ + first_column;
   return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, tables.cosines.data() + table,
-          tables.sines.data() + table, at.distance < 0 ? -1.0 : 1.0};
+          tables.sines.data() + table, group.distance < 0 ? -1.0 : 1.0};
 }
 
 // A position that is not an integer is an anchor of its own.
-Anchor Encoder::anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const {
+AnchorPhasors Encoder::anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const {
   if (cache.anchors[0] != AnchorCache::at_fraction || cache.fraction != position) {
     const double anchor = std::nearbyint(position / static_cast<double>(block_rows));
     const double residual = position - anchor * static_cast<double>(block_rows);
@@ -237,12 +244,12 @@ void Encoder::expand(const Span& span, const Target& target, std::int64_t first_
   for (std::int64_t done = 0; done < span.count;) {
     std::int64_t count = 1;
     if (span.position.is_integer) {
-      const BlockPosition at = block_position(span.position.integer + done);
-      const bool is_pair = at.row == -block_radius && span.count - done > block_rows;
-      count = std::min(span.count - done, is_pair ? pair_rows : at.rows_to_end());
-      e.anchors[0] = anchor_at(cache, at.anchor, column);
-      if (is_pair) e.anchors[1] = anchor_at(cache, at.anchor + 1, column);
-      e.first_row = at.row;
+      const auto [anchor, row] = nearest(span.position.integer + done, block_radius);
+      const bool is_pair = row == -block_radius && span.count - done > block_rows;
+      count = std::min(span.count - done, is_pair ? pair_rows : block_radius - row + 1);
+      e.anchors[0] = anchor_at(cache, anchor, column);
+      if (is_pair) e.anchors[1] = anchor_at(cache, anchor + 1, column);
+      e.first_row = row;
     } else {
       e.anchors[0] = anchor_of_fraction(cache, span.position.value, column);
       e.first_row = 0;

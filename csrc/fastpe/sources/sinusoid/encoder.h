@@ -12,9 +12,17 @@
 #include "fastpe/positions.h"
 #include "fastpe/rows.h"
 #include "frequencies.h"
-#include "spec.h"
 
 namespace fastpe {
+
+// Which column holds what. Columns beyond both sines and cosines are zero; sines or cosines beyond d_model are dropped.
+struct Spec {
+  std::int64_t d_model = 0;
+  WantedFrequencies wanted_frequencies;
+  bool interleaved = true;  // sin, cos, sin, cos ..; else all of one, then all of the other
+  bool cosine_first = false;
+  double output_scale = 1.0;
+};
 
 class Encoder {
  public:
@@ -23,20 +31,15 @@ class Encoder {
 
   const Spec& spec() const { return spec_; }
   const Frequencies& frequencies() const { return frequencies_; }
+  std::int64_t frequency_count() const { return spec_.wanted_frequencies.frequency_count; }
 
-  // Makes the tables for this dtype, so that expand() allocates nothing. Throws Interrupted.
+  // Makes the tables for this dtype, which may take long, so that expand() allocates nothing. Throws Interrupted.
   void prepare(DType dtype, Interruption* interruption) const;
-  // Whether prepare() has made the tables for this dtype, which may take long.
   bool is_prepared(DType dtype) const;
 
-  // Scratch memory of one thread, which begins on a cache line's boundary. start() comes before expand().
-  std::int64_t scratch_bytes(DType dtype, bool in_any_order) const;
-  void start(char* scratch, DType dtype, bool in_any_order) const;
-
-  // The number of doubles in one row of a table: all columns, and padding.
-  std::int64_t table_stride() const { return table_stride_; }
-  // Values and slopes of one anchor (and a fractional residual), table_stride() doubles each; 0 where no frequency is.
-  void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
+  // Scratch memory of one thread, as Source has it.
+  std::int64_t scratch_bytes(DType dtype, bool may_revisit) const;
+  void start(char* scratch, DType dtype, bool may_revisit) const;
 
   // Writes the rows of a span that is not descending. The target's columns are counted from first_column on.
   void expand(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const;
@@ -54,14 +57,16 @@ class Encoder {
                           Interruption* interruption) const;
   const AngleTables& fine_tables(DType dtype, Interruption* interruption = nullptr) const;
   const AngleTables& anchor_tables(Interruption* interruption = nullptr) const;
-  std::int64_t cached_phasors(AnchorCache& cache, std::int64_t anchor, std::int64_t number) const;
-  Anchor anchor_at(AnchorCache& cache, std::int64_t number, std::int64_t first_column) const;
-  Anchor anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const;
+  // Values and slopes of one anchor (and a fractional residual), table_stride_ doubles each; 0 where no frequency is.
+  void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
+  // The slot of an anchor's phasors. Two anchors whose keys differ by one can both be in the cache.
+  std::int64_t phasor_slot(AnchorCache& cache, std::int64_t anchor, std::int64_t slot_key) const;
+  AnchorPhasors anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const;
+  AnchorPhasors anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const;
 
   Spec spec_;
   Frequencies frequencies_;
-  std::int64_t frequency_count_;
-  std::int64_t table_stride_;
+  std::int64_t table_stride_;  // the doubles in one row of a table: all columns, and padding
   Lazy<AngleTables> fine_tables_, fine_tables_with_lows_, anchor_tables_;
 };
 

@@ -13,16 +13,10 @@ namespace {
 // The factor from one frequency to the next, base^(-1 / denominator).
 ScaledWide ratio_of(double base, double denominator) {
   const SignedWide log2_of_base = log2_of(base);
-  // The denominator as integer * 2^-shift.
-  int denominator_exponent = 0;
-  auto integer = static_cast<std::uint64_t>(std::ldexp(std::frexp(denominator, &denominator_exponent), 53));
-  int shift = 53 - denominator_exponent;
-  while (integer % 2 == 0 && shift > 0) {
-    integer /= 2;
-    --shift;
-  }
+  const ScaledWide divisor = ScaledWide::of_double(denominator);
   // The step is below 2^8, since the first and the last frequency are representable.
-  const Wide step = (log2_of_base.magnitude.scaled(std::max(shift, 0)) / integer).scaled(std::min(shift, 0));
+  const Wide step = (log2_of_base.magnitude.scaled(std::max(-divisor.exponent, 0)) / divisor.mantissa)
+                        .scaled(std::min(-divisor.exponent, 0));
   return exp2_of({step, !log2_of_base.negative});
 }
 
@@ -33,7 +27,7 @@ void push(DoubleDoubles& to, Wide value, double factor) {  // a power of 2, eith
 }
 
 // One frequency, given in radians per position.
-void push_frequency(Frequencies& to, const Wide& radians, double sign, std::int64_t block_rows) {
+void push_frequency(Frequencies& to, const Wide& radians, double sign) {
   const double nearest = radians.nearest_double();
   const Wide rounded = Wide::of_double(nearest);
   const bool is_above = radians < rounded;
@@ -56,9 +50,8 @@ void require_divisor(double exponent_denominator) {
                {"check the convention's shift and denominator"});
 }
 
-void pad(DoubleDoubles& values, std::size_t padding) {
-  // A load may begin at any frequency.
-  const std::size_t size = (values.high.size() + padding - 1) / padding * padding + padding;
+void pad(DoubleDoubles& values) {
+  const auto size = static_cast<std::size_t>(padded(static_cast<std::int64_t>(values.high.size())));
   values.high.resize(size, 0.0);
   values.low.resize(size, 0.0);
 }
@@ -73,32 +66,33 @@ void require_representable(double frequency, std::int64_t k, const char* argumen
   }
 }
 
-Frequencies make_frequencies(const FrequencySpec& spec, std::int64_t block_rows, std::int64_t padding) {
-  const char* const arguments = spec.arguments;
+Frequencies make_frequencies(const WantedFrequencies& wanted) {
   Frequencies result;
-  if (!spec.given.empty()) {
+  if (!wanted.given.empty()) {
     std::int64_t k = 0;
-    for (const double frequency : spec.given) {
+    for (const double frequency : wanted.given) {
       require_representable(frequency, k++, "freqs");
-      push_frequency(result, Wide::of_double(std::fabs(frequency)), frequency < 0 ? -1.0 : 1.0, block_rows);
+      push_frequency(result, Wide::of_double(std::fabs(frequency)), frequency < 0 ? -1.0 : 1.0);
     }
-  } else if (spec.frequency_count > 0) {
-    require_representable(spec.frequency_scale, 0, arguments);
-    const bool varies = spec.frequency_count > 1 && spec.frequency_scale != 0.0;
-    const double exponent = varies ? static_cast<double>(spec.frequency_count - 1) / spec.exponent_denominator : 0.0;
-    if (varies) require_divisor(spec.exponent_denominator);
-    require_representable(spec.frequency_scale * std::pow(spec.base, -exponent), spec.frequency_count - 1, arguments);
-    const ScaledWide ratio = varies ? ratio_of(spec.base, spec.exponent_denominator) : ScaledWide::of_double(1.0);
-    const double sign = spec.frequency_scale < 0 ? -1.0 : 1.0;
-    ScaledWide radians = ScaledWide::of_double(std::fabs(spec.frequency_scale));
-    for (std::int64_t k = 0; k < spec.frequency_count; ++k) {
-      push_frequency(result, radians.value(), sign, block_rows);
+  } else if (wanted.frequency_count > 0) {
+    require_representable(wanted.frequency_scale, 0, wanted.arguments);
+    const bool varies = wanted.frequency_count > 1 && wanted.frequency_scale != 0.0;
+    const double exponent =
+        varies ? static_cast<double>(wanted.frequency_count - 1) / wanted.exponent_denominator : 0.0;
+    if (varies) require_divisor(wanted.exponent_denominator);
+    require_representable(wanted.frequency_scale * std::pow(wanted.base, -exponent), wanted.frequency_count - 1,
+                          wanted.arguments);
+    const ScaledWide ratio = varies ? ratio_of(wanted.base, wanted.exponent_denominator) : ScaledWide::of_double(1.0);
+    const double sign = wanted.frequency_scale < 0 ? -1.0 : 1.0;
+    ScaledWide radians = ScaledWide::of_double(std::fabs(wanted.frequency_scale));
+    for (std::int64_t k = 0; k < wanted.frequency_count; ++k) {
+      push_frequency(result, radians.value(), sign);
       radians = radians * ratio;
     }
   }
-  pad(result.radians, static_cast<std::size_t>(padding));
-  pad(result.quarters, static_cast<std::size_t>(padding));
-  pad(result.anchor_quarters, static_cast<std::size_t>(padding));
+  pad(result.radians);
+  pad(result.quarters);
+  pad(result.anchor_quarters);
   return result;
 }
 

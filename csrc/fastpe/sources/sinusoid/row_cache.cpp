@@ -64,9 +64,11 @@ std::int64_t kept_row_bytes() { return all_kept_bytes.load(std::memory_order_rel
 RowCache::RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len)
     : encoder_(encoder),
       is_automatic_(!max_len),
-      float32_rows_(row_limit_for(encoder, max_len, DType::float32)),
-      float64_rows_(row_limit_for(encoder, max_len, DType::float64)),
-      chunk_shift_(chunk_shift_for(row_bytes_of(encoder, DType::float64))) {}
+      float32_{
+          DType::float32, row_limit_for(encoder, max_len, DType::float32), row_bytes_of(encoder, DType::float32), {}},
+      float64_{
+          DType::float64, row_limit_for(encoder, max_len, DType::float64), row_bytes_of(encoder, DType::float64), {}},
+      chunk_shift_(chunk_shift_for(float64_.row_bytes)) {}
 
 RowCache::~RowCache() {
   const std::int64_t bytes = filled_bytes_.load(std::memory_order_relaxed);
@@ -74,113 +76,95 @@ RowCache::~RowCache() {
   if (is_automatic_) automatically_kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-const RowCache::Memory& RowCache::memory(DType dtype) const {
-  return lazy_memory(dtype).get([&] {
-    const auto chunks = static_cast<std::size_t>(((row_limit(dtype) - 1) >> chunk_shift_) + 1);
+const RowCache::Memory& RowCache::memory(const KeptRows& rows) const {
+  return rows.memory.get([&] {
+    const auto chunks = static_cast<std::size_t>(((rows.limit - 1) >> chunk_shift_) + 1);
     Memory memory;
-    memory.bytes = AlignedBuffer<char>::uninitialized(row_limit(dtype) * row_bytes_of(encoder_, dtype));
+    memory.bytes = AlignedBuffer<char>::uninitialized(rows.limit * rows.row_bytes);
     memory.states = std::make_unique<std::atomic<State>[]>(chunks);  // fewer than the bytes, which were counted
     return memory;
   });
 }
 
 TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
-  if (!can_keep(dtype, bounds) || !lazy_memory(dtype).is_made()) return {};
-  const Memory& kept = memory(dtype);
+  const KeptRows& kept = kept_rows(dtype);
+  if (!can_keep(dtype, bounds) || !kept.memory.is_made()) return {};
+  const Memory& memory = this->memory(kept);
   const Chunks chunks = chunks_of(bounds);
   for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
-    if (kept.states[static_cast<std::size_t>(chunk)].load(std::memory_order_acquire) != State::full) return {};
+    if (memory.states[static_cast<std::size_t>(chunk)].load(std::memory_order_acquire) != State::full) return {};
   }
-  return {kept.bytes.data(), dtype, row_limit(dtype), row_bytes_of(encoder_, dtype)};
+  return {memory.bytes.data(), dtype, kept.limit, kept.row_bytes};
 }
 
 const char* RowCache::find_row(DType dtype, const Number& position) const {
   PositionBounds bounds;
   bounds.add(position);
-  const TableView rows = find(dtype, bounds);
-  return rows.data == nullptr ? nullptr : rows.row(position.integer);
+  const TableView found = find(dtype, bounds);
+  return found.data == nullptr ? nullptr : found.row(position.integer);
 }
 
 void RowCache::reserve(DType dtype, const PositionBounds& bounds) const {
-  if (!is_automatic_ && can_keep(dtype, bounds)) memory(dtype);
+  if (!is_automatic_ && can_keep(dtype, bounds)) memory(kept_rows(dtype));
 }
 
-void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads,
-                    Interruption* interruption) const noexcept {
+void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const {
   if (!can_keep(dtype, bounds)) return;
-  // An encoder that is used once needs no memory for rows.
   if (is_automatic_ && !was_used_.exchange(true, std::memory_order_relaxed)) return;
   try {
-    const Memory& kept = memory(dtype);
+    Chunks chunks = chunks_of(bounds);
     if (is_automatic_) {
-      fill_one_used_again(kept, dtype, chunks_of(bounds));
-    } else {
-      fill_all(kept, dtype, chunks_of(bounds), max_threads, interruption);
+      std::atomic<State>* const states = memory(kept_rows(dtype)).states.get();
+      std::int64_t again = -1;
+      for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
+        State state = State::empty;
+        const bool is_first_use = states[chunk].compare_exchange_strong(state, State::used_once);
+        if (!is_first_use && state == State::used_once && again < 0) again = chunk;
+      }
+      if (again < 0) return;
+      chunks = {again, again};
     }
+    fill(kept_rows(dtype), chunks, is_automatic_ ? 1 : max_threads, interruption);
   } catch (const std::bad_alloc&) {  // the rows are made again
-  } catch (const Interrupted&) {     // which the caller also finds out
   }
 }
 
 void RowCache::fill_promised(DType dtype, int max_threads, Interruption* interruption) const {
-  if (is_automatic_ || row_limit(dtype) == 0) return;
-  fill_all(memory(dtype), dtype, {0, (row_limit(dtype) - 1) >> chunk_shift_}, max_threads, interruption);
+  const std::int64_t limit = kept_rows(dtype).limit;
+  if (!is_automatic_ && limit > 0) fill(kept_rows(dtype), {0, (limit - 1) >> chunk_shift_}, max_threads, interruption);
 }
 
-void RowCache::fill_all(const Memory& memory, DType dtype, const Chunks& chunks, int max_threads,
-                        Interruption* interruption) const {
+void RowCache::fill(const KeptRows& rows, const Chunks& chunks, int max_threads, Interruption* interruption) const {
+  const Memory& memory = this->memory(rows);
   const std::int64_t count = chunks.last - chunks.first + 1;
-  const int threads = threads_for((count << chunk_shift_) * row_bytes_of(encoder_, dtype), max_threads);
-  const std::int64_t scratch_bytes = whole_cache_lines(encoder_.scratch_bytes(dtype, false));
+  const int threads = threads_for((count << chunk_shift_) * rows.row_bytes, max_threads);
+  const std::int64_t scratch_bytes = whole_cache_lines(encoder_.scratch_bytes(rows.dtype, false));
   const auto scratch = AlignedBuffer<char>::uninitialized(threads * scratch_bytes);
   const bool completed =
       parallel_for(count, 1, threads, interruption, [&](std::int64_t begin, std::int64_t end, int thread) {
         for (std::int64_t i = begin; i < end; ++i) {
-          State expected = State::empty;
-          std::atomic<State>& state = memory.states[static_cast<std::size_t>(chunks.first + i)];
-          if (!state.compare_exchange_strong(expected, State::filling, std::memory_order_relaxed)) continue;
-          fill(memory, dtype, chunks.first + i, scratch.data() + thread * scratch_bytes);
-          state.store(State::full, std::memory_order_release);
+          fill_chunk(rows, memory, chunks.first + i, scratch.data() + thread * scratch_bytes);
         }
       });
   if (!completed) throw Interrupted{};
 }
 
-void RowCache::fill_one_used_again(const Memory& memory, DType dtype, const Chunks& chunks) const {
-  std::int64_t again = -1;
-  for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
-    State state = State::empty;
-    std::atomic<State>& current = memory.states[static_cast<std::size_t>(chunk)];
-    if (current.compare_exchange_strong(state, State::used_once, std::memory_order_relaxed)) continue;
-    if (state == State::used_once && again < 0) again = chunk;
-  }
-  if (again < 0) return;
-  const auto scratch = AlignedBuffer<char>::uninitialized(encoder_.scratch_bytes(dtype, false));
-  if (!take_from_budget(chunk_bytes(dtype, again))) return;
-  State expected = State::used_once;
-  std::atomic<State>& state = memory.states[static_cast<std::size_t>(again)];
-  if (state.compare_exchange_strong(expected, State::filling, std::memory_order_relaxed)) {
-    fill(memory, dtype, again, scratch.data());
-    state.store(State::full, std::memory_order_release);
-  } else {
-    automatically_kept_bytes.fetch_sub(chunk_bytes(dtype, again), std::memory_order_relaxed);
-  }
-}
-
-std::int64_t RowCache::chunk_bytes(DType dtype, std::int64_t chunk) const {
-  const std::int64_t begin = chunk << chunk_shift_, end = (chunk + 1) << chunk_shift_;
-  return (std::min(row_limit(dtype), end) - begin) * row_bytes_of(encoder_, dtype);
-}
-
-void RowCache::fill(const Memory& memory, DType dtype, std::int64_t chunk, char* scratch) const {
-  const std::int64_t row_bytes = row_bytes_of(encoder_, dtype);
+void RowCache::fill_chunk(const KeptRows& rows, const Memory& memory, std::int64_t chunk, char* scratch) const {
+  std::atomic<State>& state = memory.states[static_cast<std::size_t>(chunk)];
+  const State before = is_automatic_ ? State::used_once : State::empty;
+  State expected = before;
+  if (!state.compare_exchange_strong(expected, State::filling, std::memory_order_relaxed)) return;
   const std::int64_t begin = chunk << chunk_shift_;
-  const std::int64_t rows = chunk_bytes(dtype, chunk) / row_bytes;
-  const Target target{dtype, {0, encoder_.spec().d_model}, memory.bytes.data() + begin * row_bytes, row_bytes};
-  encoder_.start(scratch, dtype, false);
-  encoder_.expand({0, rows, number_of(begin)}, target, 0, scratch);
-  filled_bytes_.fetch_add(rows * row_bytes, std::memory_order_relaxed);
-  all_kept_bytes.fetch_add(rows * row_bytes, std::memory_order_relaxed);
+  const std::int64_t count = std::min(rows.limit - begin, std::int64_t{1} << chunk_shift_);
+  const std::int64_t bytes = count * rows.row_bytes;
+  if (is_automatic_ && !take_from_budget(bytes)) return state.store(before, std::memory_order_relaxed);
+  const Columns all{0, encoder_.spec().d_model};
+  encoder_.start(scratch, rows.dtype, false);
+  encoder_.expand({0, count, number_of(begin)},
+                  {rows.dtype, all, memory.bytes.data() + begin * rows.row_bytes, rows.row_bytes}, 0, scratch);
+  filled_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  all_kept_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  state.store(State::full, std::memory_order_release);
 }
 
 }  // namespace fastpe

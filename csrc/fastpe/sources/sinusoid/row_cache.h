@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finished rows that later calls read: made after a call that used them, or by warm_up.
+// Finished rows that later calls read.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,11 @@ namespace fastpe {
 // The bytes of all rows that this process keeps now.
 std::int64_t kept_row_bytes();
 
-// With max_len, the rows of positions 0 .. max_len - 1 that calls use are kept. Without, a chunk of rows is kept when
-// it is used again, as long as the budgets of the encoder and of the process allow; each call fills one chunk at most.
+// With max_len, rows of positions 0 .. max_len - 1 are kept: a call that uses some of them fills the chunks in which
+// they are, and fill_promised() fills all. Without max_len, an encoder's first call notes only that the encoder was
+// used; later ones mark chunks of their rows, and each fills one chunk that was marked before, as long as the budgets
+// of the encoder and of the process allow. So a small call stays a small call, and rows that are used once take no
+// room.
 //
 // No thread waits for another: while one fills a chunk, the others make its rows themselves. A child that is forked
 // meanwhile never finds the chunk filled, and makes rows itself.
@@ -30,7 +33,7 @@ class RowCache {
   RowCache(const RowCache&) = delete;
   RowCache& operator=(const RowCache&) = delete;
 
-  // Whether max_len promises rows.
+  const Encoder& encoder() const { return encoder_; }
 
   // Rows from position 0 on, if those within the bounds are filled. It allocates nothing.
   TableView find(DType dtype, const PositionBounds& bounds) const;
@@ -39,8 +42,9 @@ class RowCache {
 
   // Takes the memory for the rows that max_len promises. Throws std::bad_alloc.
   void reserve(DType dtype, const PositionBounds& bounds) const;
-  // Fills rows within the bounds, or does not. The encoder is prepared.
-  void keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const noexcept;
+  // Fills chunks of rows within the bounds, or does not where there is no memory. The encoder is prepared. Throws
+  // Interrupted.
+  void keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const;
   // Fills all rows that max_len promises. Throws Interrupted or std::bad_alloc.
   void fill_promised(DType dtype, int max_threads, Interruption* interruption) const;
 
@@ -50,31 +54,33 @@ class RowCache {
     AlignedBuffer<char> bytes;
     std::unique_ptr<std::atomic<State>[]> states;  // of each chunk
   };
+  // Rows of one dtype.
+  struct KeptRows {
+    const DType dtype;
+    const std::int64_t limit;  // how many may be kept
+    const std::int64_t row_bytes;
+    Lazy<Memory> memory;
+  };
   struct Chunks {
     std::int64_t first, last;
   };
   // Rows are kept in float32 and float64; a 16-bit encoding is rounded once, from the exact value.
   bool can_keep(DType dtype, const PositionBounds& bounds) const {
     return !is_16_bit(dtype) && bounds.are_all_integers && 0 <= bounds.lowest && bounds.lowest <= bounds.highest &&
-           bounds.highest < row_limit(dtype);
+           bounds.highest < kept_rows(dtype).limit;
   }
-  std::int64_t row_limit(DType dtype) const { return dtype == DType::float64 ? float64_rows_ : float32_rows_; }
-  const Lazy<Memory>& lazy_memory(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
-  const Memory& memory(DType dtype) const;
+  const KeptRows& kept_rows(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
+  const Memory& memory(const KeptRows& rows) const;
   Chunks chunks_of(const PositionBounds& bounds) const {
     return {bounds.lowest >> chunk_shift_, bounds.highest >> chunk_shift_};
   }
-  void fill_all(const Memory& memory, DType dtype, const Chunks& chunks, int max_threads,
-                Interruption* interruption) const;
-  void fill_one_used_again(const Memory& memory, DType dtype, const Chunks& chunks) const;
-  std::int64_t chunk_bytes(DType dtype, std::int64_t chunk) const;
-  void fill(const Memory& memory, DType dtype, std::int64_t chunk, char* scratch) const;
+  void fill(const KeptRows& rows, const Chunks& chunks, int max_threads, Interruption* interruption) const;
+  void fill_chunk(const KeptRows& rows, const Memory& memory, std::int64_t chunk, char* scratch) const;
 
   const Encoder& encoder_;
   const bool is_automatic_;
-  const std::int64_t float32_rows_, float64_rows_;
+  const KeptRows float32_, float64_;
   const int chunk_shift_;  // a chunk has 2^chunk_shift_ rows
-  Lazy<Memory> float32_, float64_;
   mutable std::atomic<bool> was_used_{false};
   mutable std::atomic<std::int64_t> filled_bytes_{0};
 };

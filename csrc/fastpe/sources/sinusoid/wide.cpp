@@ -25,7 +25,7 @@ Wide exp2_of_fraction(const Wide& x) {
   Wide term = Wide::of_integer(1);
   Wide sum = term;
   for (std::uint32_t n = 1; n <= 13; ++n) {
-    term = term * t / n;
+    term = term * t / Wide::of_integer(n);
     sum = sum + term;
   }
   for (int i = 0; i < halvings; ++i) sum = sum * sum;

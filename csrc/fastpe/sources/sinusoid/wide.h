@@ -177,19 +177,6 @@ class Wide {
     return result;
   }
 
-  friend Wide operator/(const Wide& a, std::uint64_t divisor) {  // divisor < 2^63
-    Wide result;
-    std::uint64_t remainder = 0;
-    for (int position = 63; position >= -32 * fraction_limbs; --position) {
-      remainder = 2 * remainder + (a.bit(position) ? 1 : 0);
-      if (remainder >= divisor) {
-        remainder -= divisor;
-        result.set_bit(position);
-      }
-    }
-    return result;
-  }
-
  private:
   std::array<std::uint32_t, limb_count> limbs_{};
 };
@@ -209,7 +196,6 @@ struct SignedWide {
   friend SignedWide operator-(const SignedWide& a, const SignedWide& b) { return a + -b; }
   friend SignedWide operator*(const SignedWide& a, const Wide& b) { return {a.magnitude * b, a.negative}; }
   friend SignedWide operator/(const SignedWide& a, const Wide& b) { return {a.magnitude / b, a.negative}; }
-  friend SignedWide operator/(const SignedWide& a, std::uint64_t b) { return {a.magnitude / b, a.negative}; }
 };
 
 // mantissa * 2^exponent, the mantissa in [1, 2) or 0. Products keep their relative error however small they are: it is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rotary_tables.h"
+#include "tables.h"
 
 #include <cstring>
 
@@ -33,7 +33,7 @@ void convert_row(const char* from, DType from_dtype, char* to, DType to_dtype, s
 
 }  // namespace
 
-void RotaryTables::expand(const Span& span, const Target& target, char* /*scratch*/) const {
+void RotaryTables::write_rows(const Span& span, const Target& target, char* /*scratch*/) const {
   for (std::int64_t i = 0; i < span.count; ++i) {
     char* const row = target.out + i * target.out_row_stride_bytes;
     const std::int64_t position = span.position.integer + i;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rotary_embedding.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "fastpe/error.h"
+
+namespace fastpe {
+namespace {
+
+Spec spec_of(const WantedFrequencies& frequencies, double factor) {
+  return {2 * frequencies.frequency_count, frequencies, false, true, factor};
+}
+
+std::vector<Columns> turning_pairs(const Encoder& encoder) {
+  std::vector<Columns> turning;
+  const std::vector<double>& radians = encoder.frequencies().radians.high;
+  for (std::int64_t k = 0; k < encoder.frequency_count(); ++k) {
+    if (radians[static_cast<std::size_t>(k)] == 0.0) continue;
+    if (turning.empty() || turning.back().first + turning.back().count < k) turning.push_back({k, 0});
+    ++turning.back().count;
+  }
+  return turning;
+}
+
+}  // namespace
+
+RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, bool interleaved, double attention_factor,
+                                 FrequencyCoordinates frequency_coordinates, std::optional<std::int64_t> max_len)
+    : SinusoidalEmbedding(spec_of(frequencies, attention_factor), max_len),
+      coordinates(std::move(frequency_coordinates)) {
+  const std::vector<Columns> all{{0, pairs()}}, turning = turning_pairs(encoder);
+  pairings_ = {{{pairs(), interleaved, false, all},
+                {pairs(), interleaved, true, all},
+                {pairs(), interleaved, false, turning},
+                {pairs(), interleaved, true, turning}}};
+}
+
+const SinusoidalEmbedding& RotaryEmbedding::embedding_of(double row_factor) const {
+  if (row_factor == encoder.spec().output_scale) return *this;
+  return *(row_factor == 1.0 ? with_factor_one_ : with_inverse_factor_).get([&] {
+    return std::make_unique<SinusoidalEmbedding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
+  });
+}
+
+double RotaryEmbedding::row_factor(bool is_inverse) const {
+  const double factor = encoder.spec().output_scale;
+  if (!is_inverse) return factor;
+  const double inverse_factor = 1.0 / factor;
+  if (std::isfinite(inverse_factor)) return inverse_factor;
+  refuse_value("inverse", {"is True"}, {"an attention_factor that has a finite inverse, not ", factor});
+}
+
+}  // namespace fastpe

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rotary embedding: sinusoids whose rows are cosines, then sines, times a factor; and the pairs that they rotate.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "fastpe/lazy.h"
+#include "fastpe/operations/rotate.h"
+#include "fastpe/sources/sinusoid/coordinates.h"
+#include "sinusoidal_embedding.h"
+
+namespace fastpe {
+
+struct RotaryEmbedding : SinusoidalEmbedding {
+  RotaryEmbedding(const WantedFrequencies& frequencies, bool interleaved, double attention_factor,
+                  FrequencyCoordinates frequency_coordinates, std::optional<std::int64_t> max_len);
+
+  std::int64_t pairs() const { return encoder.frequency_count(); }
+  // The factor of the rows by which arrays are rotated, or rotated back. A ValueError where it is not finite.
+  double row_factor(bool inverse) const;
+  // What rows of this factor rotate, by the angles or by the negative ones. Pairs of frequency 0 keep their bits where
+  // the factor is 1.
+  const Pairing& pairing(double row_factor, bool by_negative_angles) const {
+    return pairings_[(row_factor == 1.0 ? 2 : 0) + (by_negative_angles ? 1 : 0)];
+  }
+  // Calls use(source) with rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are
+  // kept.
+  template <class Use>
+  void with_source(double row_factor, const Use& use) const {
+    const RowCache& cache = embedding_of(row_factor).row_cache;
+    if (coordinates.count > 0) {
+      use(CoordinateSinusoids(cache, coordinates));
+    } else {
+      use(Sinusoids(cache, 0));
+    }
+  }
+
+  const FrequencyCoordinates coordinates;
+
+ private:
+  const SinusoidalEmbedding& embedding_of(double row_factor) const;
+
+  std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also by the negative angles
+  Lazy<std::unique_ptr<SinusoidalEmbedding>> with_factor_one_, with_inverse_factor_;
+};
+
+}  // namespace fastpe

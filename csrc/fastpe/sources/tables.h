@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tables that are given, as sources: row p belongs to position p, and other positions have no rows.
+#pragma once
+
+#include "source.h"
+
+namespace fastpe {
+
+class LearnedTable final : public Source {
+ public:
+  explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {}), table_(table) {}
+
+  TableView find(DType, const PositionBounds&) const override { return table_; }
+
+ private:
+  TableView table_;
+};
+
+// Rows are cosines, then sines, in the dtype of the arithmetic.
+class RotaryTables final : public Source {
+ public:
+  // Both have the same shape and dtype, and `pairs` columns.
+  RotaryTables(const TableView& cosines, const TableView& sines, std::int64_t pairs)
+      : Source({0, cosines.rows - 1, false}, {32}), cosines_(cosines), sines_(sines), pairs_(pairs) {}
+
+  void write_rows(const Span& span, const Target& target, char* scratch) const override;
+
+ private:
+  TableView cosines_, sines_;
+  std::int64_t pairs_;
+};
+
+}  // namespace fastpe
