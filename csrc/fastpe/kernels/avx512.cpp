@@ -103,8 +103,11 @@ inline void store_float16(std::uint16_t* p, Floats f) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), halves);
 }
 inline Floats load_bfloat16(const std::uint16_t* p) {
-  const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
+  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m512i spread = _mm512_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0,  //
+                                          7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0, 0, 0);
+  constexpr __mmask32 upper_words = 0xaaaaaaaa;
+  return {_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(upper_words, spread, _mm512_castsi256_si512(words)))};
 }
 // AVX512_BF16's conversion is not used, since it flushes subnormals to zero.
 inline void store_bfloat16(std::uint16_t* p, Floats f) {
@@ -114,7 +117,9 @@ inline void store_bfloat16(std::uint16_t* p, Floats f) {
   // A NaN keeps its payload and is quiet, as every result of arithmetic is.
   const __mmask16 is_number = _mm512_cmp_ps_mask(f.v, f.v, _CMP_ORD_Q);
   const __m512i rounded = _mm512_mask_add_epi32(bits, is_number, bits, half);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+  const __m256i upper = _mm256_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  const __m512i packed = _mm512_permutexvar_epi16(_mm512_castsi256_si512(upper), rounded);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(packed));
 }
 
 inline void store_fence() { _mm_sfence(); }
