@@ -208,7 +208,7 @@ PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owne
   const char kind = facts_of(borrowed_dtype(array)).kind;
   if (kind == 'O') refuse_long_integers(array, name);
   if ((kind == 'i' || kind == 'u' || kind == 'f') && !has_native_order(borrowed_dtype(array))) {
-    Object native = checked(api.PyArray_DescrFromType_(facts_of(borrowed_dtype(array)).type_num));
+    Object native = not_null(api.PyArray_DescrFromType_(facts_of(borrowed_dtype(array)).type_num));
     array = owned.add(converted(array, 0, std::move(native)));
   }
   const bool is_contiguous = axes_of(array) <= 1 || (parts_of(array).flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0;
@@ -220,7 +220,12 @@ Object dtype_argument(PyObject* object) {
   PyObject* dtype = nullptr;
   // NumPy knows the name only once ml_dtypes was imported.
   if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
-    run_python([] { return PyImport_ImportModule("ml_dtypes"); });
+    const Object module(parked_at_exit([] { return PyImport_ImportModule("ml_dtypes"); }));
+    if (!module) {
+      if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) throw PythonError{};
+      PyErr_Clear();
+      refuse_value("dtype", {"is 'bfloat16'"}, {"the package ml_dtypes, which has it"}, {"pip install ml_dtypes"});
+    }
   }
   if (parked_at_exit([&] { return api.PyArray_DescrConverter_(object, &dtype); }) != 0) {
     Object result(dtype);
@@ -290,7 +295,7 @@ Object dtype_of_element(Element element) {
                      : element == Element::float64   ? Numpy::NPY_DOUBLE_
                      : element == Element::complex64 ? Numpy::NPY_CFLOAT_
                                                      : Numpy::NPY_CDOUBLE_;
-  return checked(api.PyArray_DescrFromType_(number));
+  return not_null(api.PyArray_DescrFromType_(number));
 }
 
 Object new_array(PyObject* dtype, const Shape& shape) {

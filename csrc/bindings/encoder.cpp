@@ -83,8 +83,12 @@ PyObject* add_either_way(SinusoidalEmbedding& self, const AddArguments& a, bool 
   return in_place ? Object::shared(a.x).release() : out.returned(given_out);
 }
 
-PyObject* add_in_place(SinusoidalEmbedding& self, const AddArguments& a) { return add_either_way(self, a, true, nullptr); }
-PyObject* add(SinusoidalEmbedding& self, const AddApartArguments& a) { return add_either_way(self, a.common, false, a.out); }
+PyObject* add_in_place(SinusoidalEmbedding& self, const AddArguments& a) {
+  return add_either_way(self, a, true, nullptr);
+}
+PyObject* add(SinusoidalEmbedding& self, const AddApartArguments& a) {
+  return add_either_way(self, a.common, false, a.out);
+}
 
 // ---- encode
 

@@ -75,7 +75,7 @@ class Object {
 };
 
 // What a function of Python's C API returned as a new reference.
-inline Object checked(PyObject* result) {
+inline Object not_null(PyObject* result) {
   if (result == nullptr) throw PythonError{};
   return Object(result);
 }
@@ -83,7 +83,7 @@ inline Object checked(PyObject* result) {
 // The same of `call`, which may run Python code.
 template <class Call>
 Object run_python(const Call& call) {
-  return checked(parked_at_exit(call));
+  return not_null(parked_at_exit(call));
 }
 
 // Errors other than an AttributeError are passed on.

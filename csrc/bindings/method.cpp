@@ -10,7 +10,7 @@ namespace fastpe::bindings {
 namespace {
 
 // Alive as long as the process: CPython keeps pointers to docstrings.
-const char* kept(const std::string& text) {
+const char* leaked_copy(const std::string& text) {
   char* const copy = new char[text.size() + 1];
   std::memcpy(copy, text.c_str(), text.size() + 1);
   return copy;
@@ -36,7 +36,7 @@ PyMethodDef Signature::load(Function function, std::size_t struct_bytes) {
     } else {
       const std::string name(parameter.substr(0, parameter.find('=')));
       if (name == parameter) required_ |= 1U << count_;
-      names_[count_++] = checked(PyUnicode_InternFromString(name.c_str())).release();
+      names_[count_++] = not_null(PyUnicode_InternFromString(name.c_str())).release();
       if (!has_star) by_place_ = count_;
     }
   }
@@ -44,7 +44,7 @@ PyMethodDef Signature::load(Function function, std::size_t struct_bytes) {
     Py_FatalError(name_);
   }
   return {name_, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS,
-          kept(joined({name_, "($self, /, ", parameters_, ")", std::string(end_of_signature)}))};
+          leaked_copy(joined({name_, "($self, /, ", parameters_, ")", std::string(end_of_signature)}))};
 }
 
 void Signature::parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords, void* arguments) const {
@@ -82,7 +82,7 @@ int Signature::index_of(PyObject* keyword) const {
   }
   if (PyErr_Occurred() != nullptr) throw PythonError{};
   const std::string message = joined({name_, "() got an unexpected keyword argument ", repr_of(keyword)});
-  const Object known = checked(PyTuple_New(count_));
+  const Object known = not_null(PyTuple_New(count_));
   for (int i = 0; i < count_; ++i) PyTuple_SET_ITEM(known.get(), i, Object::shared(names_[i]).release());
   const Object difflib = run_python([] { return PyImport_ImportModule("difflib"); });
   const Object near = run_python(
@@ -104,7 +104,7 @@ PyObject* document(PyObject* /*module*/, PyObject* arguments) {
     PyMethodDef& definition = *reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method;
     const std::string_view old = definition.ml_doc;
     const std::string signature(old.substr(0, old.find(end_of_signature) + end_of_signature.size()));
-    definition.ml_doc = kept(signature + prose);
+    definition.ml_doc = leaked_copy(signature + prose);
     return Py_NewRef(Py_None);
   });
 }

@@ -118,7 +118,7 @@ Object holder_type(const char* name, PyMethodDef* methods) {
                          {Py_tp_methods, methods},
                          {0, nullptr}};
   PyType_Spec spec{name, sizeof(Holder<Bound>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  return checked(PyType_FromSpec(&spec));
+  return not_null(PyType_FromSpec(&spec));
 }
 
 // The function document(method, text): gives a method of this module the prose of its docstring.

@@ -29,9 +29,9 @@ constexpr const char* compiler = "unknown";
 
 PyObject* available(PyObject*, PyObject*) {
   return returned_or<PyObject*>(nullptr, [] {
-    Object names = checked(PyList_New(0));
+    Object names = not_null(PyList_New(0));
     for (const std::string& name : available_instruction_sets()) {
-      const Object text = checked(PyUnicode_FromString(name.c_str()));
+      const Object text = not_null(PyUnicode_FromString(name.c_str()));
       if (PyList_Append(names.get(), text.get()) < 0) throw PythonError{};
     }
     return names.release();
@@ -91,7 +91,7 @@ PyObject* checked_output(PyObject&, const OutputArguments& a) {
   Owned owned;
   PyObject* const out = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
-  const Object lengths = checked(PySequence_Tuple(a.shape));
+  const Object lengths = not_null(PySequence_Tuple(a.shape));
   if (PyTuple_GET_SIZE(lengths.get()) > max_axes) {
     refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most ", max_axes});
   }

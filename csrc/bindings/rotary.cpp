@@ -160,11 +160,12 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     run_call({AngleRows(self.encoder, self.coordinates), Write(written[0], is_new), rows.placement, max_threads});
   } else {
     const Write write(written, form.table, self.pairs(), is_new);
-    self.with_source(self.row_factor(false), [&](const Source& source) { run_call({source, write, rows.placement, max_threads}); });
+    self.with_source(self.row_factor(false),
+                     [&](const Source& source) { run_call({source, write, rows.placement, max_threads}); });
   }
   if (form.arrays() == 1) return out[0].returned(a.out);
   if (is_given(a.out)) return Object::shared(a.out).release();
-  return checked(PyTuple_Pack(2, out[0].array.get(), out[1].array.get())).release();
+  return not_null(PyTuple_Pack(2, out[0].array.get(), out[1].array.get())).release();
 }
 
 // ---- rotate_, rotate, shift_
@@ -195,20 +196,20 @@ struct HeadArrays {
   std::optional<std::int64_t> seq_axis;
 };
 
-RotatedArrays::Rules rules_of(const BoundRotary& self, const std::optional<std::int64_t>& seq_axis, bool in_place) {
+RotationChecks::Rules rules_of(const BoundRotary& self, const std::optional<std::int64_t>& seq_axis, bool in_place) {
   return {2 * self.pairs(), seq_axis, in_place, self.coordinates.count, "make the embedding with a smaller rotary_dim",
           self.head_dim};
 }
 
 // Calls use(operation), which rotates the arrays in place, and returns them as they were given: one, or a tuple.
 template <class Use>
-PyObject* with_rotation(const RotatedArrays& checked_arrays, const PlacementArguments& given, const Pairing& pairing,
+PyObject* with_rotation(const RotationChecks& checks, const PlacementArguments& given, const Pairing& pairing,
                         PyObject* x, const Others& others, const Use& use) {
-  std::vector<RotatedArray> rotated(1 + static_cast<std::size_t>(others.count));
-  checked_arrays.set_in_place(given, rotated.data());
-  use(Rotate(slice_of(rotated), checked_arrays.extent().batch_rows, pairing));
+  std::vector<HeadArray> rotated(1 + static_cast<std::size_t>(others.count));
+  checks.set_in_place(given, rotated.data());
+  use(Rotate(slice_of(rotated), checks.extent().batch_rows, pairing));
   if (others.count == 0) return Object::shared(x).release();
-  Object arrays = checked(PyTuple_New(1 + others.count));
+  Object arrays = not_null(PyTuple_New(1 + others.count));
   PyTuple_SET_ITEM(arrays.get(), 0, Object::shared(x).release());
   for (Py_ssize_t i = 0; i < others.count; ++i) {
     PyTuple_SET_ITEM(arrays.get(), 1 + i, Object::shared(others.items[i]).release());
@@ -251,11 +252,11 @@ PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& argum
   // Phase 2
   const PlacementArguments given = placement_arrays.views();
   const std::vector<ArrayView> views = heads.views();
-  const RotatedArrays checked_arrays(slice_of(views), given, rules_of(self, heads.seq_axis, true));
-  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.coordinates.count);
+  const RotationChecks checks(slice_of(views), given, rules_of(self, heads.seq_axis, true));
+  const Placement placement = placement_of(given, checks.extent(), 0, self.coordinates.count);
   const double row_factor = self.row_factor(is_inverse);
   const Pairing& pairing = self.pairing(row_factor, is_inverse != self.conjugate);
-  return with_rotation(checked_arrays, given, pairing, a.x, arguments.others, [&](const Rotate& rotate) {
+  return with_rotation(checks, given, pairing, a.x, arguments.others, [&](const Rotate& rotate) {
     self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
   });
 }
@@ -274,15 +275,15 @@ PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& arguments)
   // Phase 2
   const PlacementArguments given = placement_arrays.views();
   const ArrayView x = view_of(x_array, "x");
-  const RotatedArrays checked_arrays({&x, 1}, given, rules_of(self, seq_axis, false));
-  const Placement placement = placement_of(given, checked_arrays.extent(), 0, self.coordinates.count);
+  const RotationChecks checks({&x, 1}, given, rules_of(self, seq_axis, false));
+  const Placement placement = placement_of(given, checks.extent(), 0, self.coordinates.count);
   Output out = output(out_array, borrowed_dtype(x_array), Shape(x));
   if (!is_same_memory(out.view, x)) require_disjoint(out.view, x, " (out may be x itself)");
   require_disjoint(out.view, given);
-  const RotatedArray rotated{rows_of(x, checked_arrays.dtype(), checked_arrays.seq_axis()),
-                             writable_rows_of(out.view, checked_arrays.dtype(), checked_arrays.seq_axis())};
+  const HeadArray rotated{rows_of(x, checks.dtype(), checks.seq_axis()),
+                          writable_rows_of(out.view, checks.dtype(), checks.seq_axis())};
   const double row_factor = self.row_factor(is_inverse);
-  const Rotate rotate({&rotated, 1}, checked_arrays.extent().batch_rows,
+  const Rotate rotate({&rotated, 1}, checks.extent().batch_rows,
                       self.pairing(row_factor, is_inverse != self.conjugate));
   self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
   return out.returned(arguments.out);
@@ -314,12 +315,11 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   PlacementArguments given = placement_arrays.views();
   given.positions = one ? view_of_number(same_for_all, "by") : view_of(by_array, "by");
   const std::vector<ArrayView> views = heads.views();
-  const RotatedArrays checked_arrays(slice_of(views), given, rules_of(self, heads.seq_axis, true));
-  const Placement placement = placement_of_moves(given, checked_arrays.extent(), self.coordinates.count);
-  return with_rotation(
-      checked_arrays, given, self.pairing(1.0, self.conjugate), a.x, a.others, [&](const Rotate& rotate) {
-        self.with_source(1.0, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
-      });
+  const RotationChecks checks(slice_of(views), given, rules_of(self, heads.seq_axis, true));
+  const Placement placement = placement_of_moves(given, checks.extent(), self.coordinates.count);
+  return with_rotation(checks, given, self.pairing(1.0, self.conjugate), a.x, a.others, [&](const Rotate& rotate) {
+    self.with_source(1.0, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+  });
 }
 
 // ---- Rotation by tables that are given
@@ -350,15 +350,15 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   const PlacementArguments given = placement_arrays.views();
   const GivenTables tables = given_tables(cos, sin);
   const std::vector<ArrayView> views = heads.views();
-  const RotatedArrays checked_arrays(
+  const RotationChecks checks(
       slice_of(views), given,
       {2 * tables.pairs, heads.seq_axis, true, 0, "tables of fewer columns, such as cos[:, :d // 2]"});
-  require_table_dtype(cos, checked_arrays.x());
-  const Placement placement = placement_of(given, checked_arrays.extent());
-  checked_arrays.require_disjoint_from(cos);
-  checked_arrays.require_disjoint_from(sin);
+  require_table_dtype(cos, checks.x());
+  const Placement placement = placement_of(given, checks.extent());
+  checks.require_disjoint_from(cos);
+  checks.require_disjoint_from(sin);
   const Pairing pairing{tables.pairs, interleaved, conjugate, {{0, tables.pairs}}};
-  return with_rotation(checked_arrays, given, pairing, a.x, a.others, [&](const Rotate& rotate) {
+  return with_rotation(checks, given, pairing, a.x, a.others, [&](const Rotate& rotate) {
     run_call({RotaryTables(tables.cosines, tables.sines, tables.pairs), rotate, placement, max_threads});
   });
 }
@@ -413,9 +413,9 @@ void add_rotary(PyObject* module) {
                                   {}};
   static PyMethodDef functions[] = {method<rotate_by_tables, rotate_by_tables_signature>(), {}};
   const Object type = holder_type<BoundRotary, make_rotary>("fastpe._core.Rotary", methods);
-  const Object names = checked(PyTuple_New(std::size(forms)));
+  const Object names = not_null(PyTuple_New(std::size(forms)));
   for (std::size_t i = 0; i < std::size(forms); ++i) {
-    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), checked(PyUnicode_FromString(forms[i].name)).release());
+    PyTuple_SET_ITEM(names.get(), static_cast<Py_ssize_t>(i), not_null(PyUnicode_FromString(forms[i].name)).release());
   }
   if (PyModule_AddObjectRef(module, "Rotary", type.get()) < 0 ||
       PyModule_AddObjectRef(module, "table_forms", names.get()) < 0 ||

@@ -68,14 +68,14 @@ PyObject* frequencies(PyObject&, const Arguments& a) {
     return rotary_frequencies(rotary_dim, base, scaling);
   }();
   const Object radians = new_array(result.radians.data(), static_cast<std::int64_t>(result.radians.size()));
-  return checked(Py_BuildValue("(Od)", radians.get(), result.attention_factor)).release();
+  return not_null(Py_BuildValue("(Od)", radians.get(), result.attention_factor)).release();
 }
 
 }  // namespace
 
 void add_rotary_frequencies(PyObject* module) {
   static PyMethodDef functions[] = {method<frequencies, rotary_frequencies_signature>(), {}};
-  const Object largest = checked(PyFloat_FromDouble(largest_scaling_number));
+  const Object largest = not_null(PyFloat_FromDouble(largest_scaling_number));
   if (PyModule_AddFunctions(module, functions) < 0 ||
       PyModule_AddObjectRef(module, "largest_scaling_number", largest.get()) < 0) {
     throw PythonError{};

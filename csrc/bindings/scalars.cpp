@@ -120,7 +120,7 @@ std::optional<Columns> channels_argument(PyObject* channels, std::int64_t d_mode
 }
 
 std::vector<double> doubles_from(PyObject* sequence) {
-  const Object items = checked(PySequence_Tuple(sequence));
+  const Object items = not_null(PySequence_Tuple(sequence));
   std::vector<double> result;
   result.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {

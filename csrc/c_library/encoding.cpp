@@ -68,11 +68,11 @@ Spec spec_of(const fastpe_encoding_options& options) {
   // A single frequency has exponent 0, whatever it is divided by.
   const double denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.shift);
   const WantedFrequencies frequencies{count,
-                                  or_else(options.base, convention.base),
-                                  denominator,
-                                  or_else(options.freq_scale, convention.freq_scale),
-                                  copy_of(options.frequencies, options.frequency_count, count, "frequency_count"),
-                                  "d_model, base, freq_scale and frequencies"};
+                                      or_else(options.base, convention.base),
+                                      denominator,
+                                      or_else(options.freq_scale, convention.freq_scale),
+                                      copy_of(options.frequencies, options.frequency_count, count, "frequency_count"),
+                                      "d_model, base, freq_scale and frequencies"};
   const double output_scale = convention.scale == Scale::one             ? 1.0
                               : convention.scale == Scale::one_over_root ? 1.0 / std::sqrt(width)
                                                                          : std::sqrt(2.0 / width);
@@ -112,8 +112,8 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
     const ArrayView view = views.of(&required(out, "out"), "out");
     const PlacementArguments arguments = views.rows(rows);
     const Written written(view, self.encoder.spec().d_model, false, arguments);
-    run_call(Sinusoids(self.row_cache, 0), Write(written.rows, false),
-             {arguments, written.extent, self.first_position}, threads);
+    run_call(Sinusoids(self.row_cache, 0), Write(written.rows, false), {arguments, written.extent, self.first_position},
+             threads);
   });
 }
 

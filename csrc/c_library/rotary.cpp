@@ -196,11 +196,12 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     if (is_angles) {
       const DType dtype = written.rows.dtype;
       if (is_16_bit(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
-      run_call(AngleRows(self.encoder, self.coordinates), Write(written.rows, false), {arguments, written.extent}, threads);
+      run_call(AngleRows(self.encoder, self.coordinates), Write(written.rows, false), {arguments, written.extent},
+               threads);
     } else {
       const Write write(out, table_form, self.pairs(), false);
       self.with_source(self.row_factor(false),
-                     [&](const Source& source) { run_call(source, write, {arguments, written.extent}, threads); });
+                       [&](const Source& source) { run_call(source, write, {arguments, written.extent}, threads); });
     }
   });
 }
@@ -220,12 +221,12 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     for (int i = 0; i < count; ++i) arrays[i] = views.of(&x[i], names[i]);
     const Slice<ArrayView> given{arrays, static_cast<std::size_t>(count)};
     const PlacementArguments arguments = views.rows(rows);
-    const RotatedArrays checked(given, arguments, {2 * self.pairs(), seq_axis, true, 0, "", rotary->head_dim});
-    RotatedArray rotated[FASTPE_MAX_ROTATED];
+    const RotationChecks checked(given, arguments, {2 * self.pairs(), seq_axis, true, 0, "", rotary->head_dim});
+    HeadArray rotated[FASTPE_MAX_ROTATED];
     checked.set_in_place(arguments, rotated);
     const double row_factor = self.row_factor(inverse != 0);
     const Rotate rotate({rotated, given.count}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
     self.with_source(row_factor,
-                   [&](const Source& source) { run_call(source, rotate, {arguments, checked.extent()}, threads); });
+                     [&](const Source& source) { run_call(source, rotate, {arguments, checked.extent()}, threads); });
   });
 }

@@ -69,7 +69,7 @@ std::string conversion(const ArrayView& array, const char* dtype);
 // ---- dtypes
 
 // Those that fastpe writes.
-inline constexpr const char* known_dtypes = "float32, float64, float16 or ml_dtypes.bfloat16";
+inline constexpr const char* known_dtypes = "float32, float64, float16 or bfloat16";
 std::optional<DType> float_dtype(Element element);
 // A TypeError for any other.
 DType dtype_of(const ArrayView& array);

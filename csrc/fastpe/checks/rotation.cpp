@@ -97,7 +97,7 @@ const char* rotated_name(std::size_t index) {
   return index < std::size(names) ? names[index] : "one of the others";
 }
 
-RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules)
+RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules)
     : arrays_(arrays), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()), dtype_(dtype_of(x())) {
   refuse_tables();
   const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
@@ -132,14 +132,14 @@ RotatedArrays::RotatedArrays(Slice<ArrayView> arrays, const PlacementArguments& 
 }
 
 // Heads are all axes but the batch's, the sequence's and the last.
-Extent RotatedArrays::extent_of_array(const ArrayView& array) const {
+Extent RotationChecks::extent_of_array(const ArrayView& array) const {
   const int seq_axis = seq_axis_of(array);
   const bool has_batch = !is_packed_ && array.axes > 2 && !(array.axes == 3 && seq_axis == 0);
   return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, array.shape[seq_axis], has_batch, name_seq_axis};
 }
 
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
-void RotatedArrays::refuse_tables() const {
+void RotationChecks::refuse_tables() const {
   for (std::size_t i = 1; i + 1 < arrays_.count; ++i) {
     if (arrays_[i].axes >= x().axes || !are_cosines_and_sines(arrays_[i], arrays_[i + 1])) continue;
     refuse_value(arrays_[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
@@ -148,7 +148,7 @@ void RotatedArrays::refuse_tables() const {
   }
 }
 
-void RotatedArrays::check_like_x(const ArrayView& array, const char* per_row) {
+void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   const bool counts_from_end = rules_.seq_axis.value_or(-2) == -2;
   if (array.axes != x().axes && !counts_from_end) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
@@ -171,7 +171,7 @@ void RotatedArrays::check_like_x(const ArrayView& array, const char* per_row) {
   extent_.has_batch = extent_.has_batch && extent.has_batch;
 }
 
-void RotatedArrays::set_in_place(const PlacementArguments& arguments, RotatedArray* rotated) const {
+void RotationChecks::set_in_place(const PlacementArguments& arguments, HeadArray* rotated) const {
   for (const ArrayView& array : arrays_) {
     require_disjoint(array, arguments);
     rotated->out = writable_rows_of(array, dtype_, seq_axis_of(array));
@@ -180,7 +180,7 @@ void RotatedArrays::set_in_place(const PlacementArguments& arguments, RotatedArr
   }
 }
 
-void RotatedArrays::require_disjoint_from(const ArrayView& table) const {
+void RotationChecks::require_disjoint_from(const ArrayView& table) const {
   for (const ArrayView& array : arrays_) require_disjoint(array, table);
 }
 

@@ -13,7 +13,7 @@ namespace fastpe {
 // Names of the arrays in the order in which they are given: "x", "others[0]" ..
 const char* rotated_name(std::size_t index);
 
-class RotatedArrays {
+class RotationChecks {
  public:
   struct Rules {
     std::int64_t rotary_dim;
@@ -24,7 +24,7 @@ class RotatedArrays {
     std::int64_t head_dim = 0;  // columns of a head; 0: not known
   };
   // Checks everything that does not depend on positions. The first array is x. The caller owns the views.
-  RotatedArrays(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules);
+  RotationChecks(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules);
 
   const ArrayView& x() const { return arrays_[0]; }
   DType dtype() const { return dtype_; }
@@ -32,7 +32,7 @@ class RotatedArrays {
   const Extent& extent() const { return extent_; }
 
   // Fills in one entry for each array, to be written in place. It shares no memory with the arguments.
-  void set_in_place(const PlacementArguments& arguments, RotatedArray* rotated) const;
+  void set_in_place(const PlacementArguments& arguments, HeadArray* rotated) const;
   void require_disjoint_from(const ArrayView& table) const;
 
  private:

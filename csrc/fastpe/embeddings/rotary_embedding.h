@@ -23,8 +23,8 @@ struct RotaryEmbedding : SinusoidalEmbedding {
   double row_factor(bool inverse) const;
   // What rows of this factor rotate, by the angles or by the negative ones. Pairs of frequency 0 keep their bits where
   // the factor is 1.
-  const Pairing& pairing(double row_factor, bool by_negative_angles) const {
-    return pairings_[(row_factor == 1.0 ? 2 : 0) + (by_negative_angles ? 1 : 0)];
+  const Pairing& pairing(double row_factor, bool conjugate) const {
+    return pairings_[(row_factor == 1.0 ? 2 : 0) + (conjugate ? 1 : 0)];
   }
   // Calls use(source) with rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are
   // kept.

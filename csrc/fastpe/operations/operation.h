@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "fastpe/interruption.h"
-#include "fastpe/rows.h"
+#include "fastpe/tile.h"
 
 namespace fastpe {
 

@@ -9,18 +9,18 @@
 namespace fastpe {
 namespace {
 
-bool has_contiguous_rows(const RotatedArray& array) {
+bool has_contiguous_rows(const HeadArray& array) {
   return array.x.has_contiguous_rows() && array.out.has_contiguous_rows();
 }
 
-bool is_in_place(const RotatedArray& array) { return array.x.data == array.out.data; }
+bool is_in_place(const HeadArray& array) { return array.x.data == array.out.data; }
 
-OperationShape shape_of(const Slice<RotatedArray>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
+OperationShape shape_of(const Slice<HeadArray>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
   OperationShape shape = shape_of_writing(arrays[0].out, batch_rows);
   shape.columns = shape.columns_at_once = 2 * pairing.pairs;
   shape.items_per_batch_row = shape.bytes_written = 0;
   shape.reads_items = shape.is_in_place = true;
-  for (const RotatedArray& array : arrays) {
+  for (const HeadArray& array : arrays) {
     shape.items_per_batch_row += batch_rows > 0 ? array.out.item_count / batch_rows : 0;
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
     shape.is_in_place = shape.is_in_place && is_in_place(array);
@@ -32,13 +32,13 @@ OperationShape shape_of(const Slice<RotatedArray>& arrays, std::int64_t batch_ro
 
 }  // namespace
 
-Rotate::Rotate(Slice<RotatedArray> arrays, std::int64_t batch_rows, const Pairing& pairing)
+Rotate::Rotate(Slice<HeadArray> arrays, std::int64_t batch_rows, const Pairing& pairing)
     : Operation(shape_of(arrays, batch_rows, pairing)), arrays_(arrays), pairing_(pairing) {}
 
 Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
   const std::int64_t row = item / shape_.items_per_batch_row;
   std::int64_t head = item % shape_.items_per_batch_row;
-  const RotatedArray* array = arrays_.items;
+  const HeadArray* array = arrays_.items;
   std::int64_t heads_per_row = array->out.item_count / shape_.batch_rows;
   while (head >= heads_per_row) {
     head -= heads_per_row;
@@ -65,7 +65,7 @@ void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const 
     part.pairs = rotated.count;
     part.half = pairing_.pairs;
     part.interleaved = pairing_.interleaved;
-    part.conjugate = pairing_.inverse;
+    part.conjugate = pairing_.conjugate;
     part.out += first_bytes;
     part.x += first_bytes;
     if (part.next_x != nullptr) part.next_x += first_bytes;
@@ -78,7 +78,7 @@ void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const 
 
 // Whether the heads are one inner axis, in both arrays: a work unit may begin within one and end within the next.
 bool Rotate::are_inner_heads(const Heads& heads) {
-  const RotatedArray& array = heads.array;
+  const HeadArray& array = heads.array;
   return heads.count > 1 && heads.count == array.out.inner_count && heads.count == array.x.inner_count &&
          heads.first % heads.count == 0;
 }
@@ -107,7 +107,7 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
   }
 }
 
-void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, const Place& next,
+void Rotate::rotate_head(const Tile& tile, const HeadArray& array, std::int64_t item, const Place& next,
                          const Workspace& workspace) const {
   copy_rest(array, item, tile.l, tile.count);
   Rotation rotation{};
@@ -123,7 +123,7 @@ void Rotate::rotate_head(const Tile& tile, const RotatedArray& array, std::int64
 
 void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
                                 const Workspace& workspace) const {
-  const RotatedArray& array = heads.array;
+  const HeadArray& array = heads.array;
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
     for (std::int64_t i = 0; i < heads.count; ++i) copy_rest(array, heads.first + i, l, 1);
     Rotation rotation{};
@@ -137,7 +137,7 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
   }
 }
 
-void Rotate::rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,
+void Rotate::rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t item, std::int64_t l,
                                 char* scratch) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
   const std::int64_t columns = is_in_place(array) ? shape_.columns : array.out.columns;
@@ -152,7 +152,7 @@ void Rotate::rotate_strided_row(const Tile& tile, const RotatedArray& array, std
 
 bool Rotate::rotates_all() const { return pairing_.rotated.size() == 1 && pairing_.rotated[0].count == pairing_.pairs; }
 
-void Rotate::copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const {
+void Rotate::copy_rest(const HeadArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const {
   if (is_in_place(array)) return;
   const std::int64_t bytes = element_bytes(shape_.dtype);
   const std::int64_t first = rotates_all() ? shape_.columns : 0;
@@ -166,7 +166,7 @@ void Rotate::copy_rest(const RotatedArray& array, std::int64_t item, std::int64_
 void Rotate::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
   const Heads heads = heads_at(item, 1);
   if (is_in_place(heads.array)) return;
-  const RotatedArray& array = heads.array;
+  const HeadArray& array = heads.array;
   const std::int64_t bytes = element_bytes(shape_.dtype);
   for (std::int64_t i = l; i < l + count; ++i) {
     copy_row(array.out.row(heads.first, i), array.out.column_stride_bytes, array.x.row(heads.first, i),

@@ -16,11 +16,11 @@ struct Rotation;  // what the kernel takes
 struct Pairing {
   std::int64_t pairs = 0;
   bool interleaved = false;      // (2k, 2k + 1), else (k, k + pairs)
-  bool inverse = false;          // by the negative angles
+  bool conjugate = false;        // by the negative angles
   std::vector<Columns> rotated;  // ranges of pairs
 };
 
-struct RotatedArray {
+struct HeadArray {
   ConstRows x;
   Rows out;  // may be x
 };
@@ -29,7 +29,7 @@ class Rotate final : public Operation {
  public:
   // Each array has the same seq_len and dtype, and items that batch rows divide evenly. The caller owns the
   // arrays and the pairing.
-  Rotate(Slice<RotatedArray> arrays, std::int64_t batch_rows, const Pairing& pairing);
+  Rotate(Slice<HeadArray> arrays, std::int64_t batch_rows, const Pairing& pairing);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
@@ -37,26 +37,26 @@ class Rotate final : public Operation {
  private:
   // Items of one array that one batch row belongs to.
   struct Heads {
-    const RotatedArray& array;
+    const HeadArray& array;
     std::int64_t first, count;
   };
   // The heads from `item` on that belong to the same array and row, at most `most` of them.
   Heads heads_at(std::int64_t item, std::int64_t most) const;
   static bool are_inner_heads(const Heads& heads);
   void set_prefetch(const Place& next, const Access& access, Rotation& rotation) const;
-  void rotate_head(const Tile& tile, const RotatedArray& array, std::int64_t item, const Place& next,
+  void rotate_head(const Tile& tile, const HeadArray& array, std::int64_t item, const Place& next,
                    const Workspace& workspace) const;
   // `first_item` is the first of the heads, counted over all arrays.
   void rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
                           const Workspace& workspace) const;
-  void rotate_strided_row(const Tile& tile, const RotatedArray& array, std::int64_t item, std::int64_t l,
+  void rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t item, std::int64_t l,
                           char* scratch) const;
   void rotate_rows(const Rotation& rotation, const char* table_row) const;
   // Copies the columns that are not rotated, if out is not x.
-  void copy_rest(const RotatedArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
+  void copy_rest(const HeadArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
   bool rotates_all() const;
 
-  Slice<RotatedArray> arrays_;
+  Slice<HeadArray> arrays_;
   const Pairing& pairing_;  // outlives the operation
 };
 

@@ -7,7 +7,7 @@
 
 #include "fastpe/interruption.h"
 #include "fastpe/positions.h"
-#include "fastpe/rows.h"
+#include "fastpe/tile.h"
 
 namespace fastpe {
 

@@ -26,7 +26,8 @@ void AngleRows::write_rows(const Span& span, const Target& target, char* /*scrat
     char* out = target.out + row * target.out_row_stride_bytes;
     for (std::int64_t i = 0; i < target.columns.count; ++i, out += element_bytes(target.dtype)) {
       const auto k = static_cast<std::size_t>(target.columns.first + i);
-      const Number& position = span.coordinates == nullptr ? span.position : span.coordinates[coordinates_.of_frequency[k]];
+      const Number& position =
+          span.coordinates == nullptr ? span.position : span.coordinates[coordinates_.of_frequency[k]];
       const double angle = angle_at(position.value + static_cast<double>(row), radians.high[k], radians.low[k]);
       const auto narrow = static_cast<float>(angle);
       is_float64 ? std::memcpy(out, &angle, sizeof angle) : std::memcpy(out, &narrow, sizeof narrow);

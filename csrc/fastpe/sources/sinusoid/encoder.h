@@ -10,7 +10,7 @@
 #include "fastpe/kernels/kernels.h"
 #include "fastpe/lazy.h"
 #include "fastpe/positions.h"
-#include "fastpe/rows.h"
+#include "fastpe/tile.h"
 #include "frequencies.h"
 
 namespace fastpe {
