@@ -219,13 +219,13 @@ def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
     x = embeddings(40_000, 64)
     table = pa.table({"e": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 64)})
     write(f"x.{form}", table)
-    like = columns._like
+    replaced = columns._with_floats
 
     def truncate_first(*arguments: Any) -> Any:
         os.truncate(f"x.{form}", 100_000)
-        return like(*arguments)
+        return replaced(*arguments)
 
-    monkeypatch.setattr(columns, "_like", truncate_first)
+    monkeypatch.setattr(columns, "_with_floats", truncate_first)
     assert run(f"add x.{form} -o y.{form}") == 1
     error = capsys.readouterr().err
     assert error.startswith(f"fastpe: error: x.{form} ")
