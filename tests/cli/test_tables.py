@@ -48,9 +48,13 @@ def added(column: pa.Array, options: str = "", form: str = "arrow") -> Any:
     """The column after `fastpe add`, as lists; its type, and how its rows are batched, must not change."""
     before = pa.table({"e": column})
     write(f"x.{form}", before)
+    try:
+        schema = read(f"x.{form}").schema
+    except pa.ArrowInvalid:
+        pytest.skip("this pyarrow does not read null lists of a fixed size from Parquet")
     assert run(f"add x.{form} -o y.{form} -q {options}") == 0
     after = read(f"y.{form}")
-    assert after.schema == read(f"x.{form}").schema
+    assert after.schema == schema
     if form != "parquet":
         assert [len(batch) for batch in after.to_batches()] == [len(batch) for batch in before.to_batches(4)]
     after.validate(full=True)
@@ -58,7 +62,7 @@ def added(column: pa.Array, options: str = "", form: str = "arrow") -> Any:
 
 
 def lists(x: Array, kind: pa.DataType) -> pa.Array:
-    return pa.array(x.tolist(), kind)
+    return pa.array(list(x) if x.ndim == 2 else x.tolist(), kind)
 
 
 VECTORS = {"fixed": pa.list_(pa.float32(), WIDTH), "list": pa.list_(pa.float32()), "large": pa.large_list(pa.float32())}

@@ -128,7 +128,7 @@ class _Column:
             found = f"{self.addition.source} has nulls inside of rows, or vectors of {width} floats and of others"
             raise CommandError(f"{found}, expected vectors of one length; fill or drop them first")
         # Other vectors are hidden by nulls.
-        kind = np.dtype(floats.type.to_pandas_dtype())
+        kind = np.dtype(f"f{floats.type.bit_width // 8}")
         x = np.frombuffer(floats.buffers()[1], kind, len(floats), floats.offset * kind.itemsize).reshape(-1, width)
         encoder = self.addition.encoder(width, int(rows.max()) + 1)
         positions, mask = np.zeros(len(x), np.int64), np.zeros(len(x), bool)
