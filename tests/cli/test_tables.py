@@ -47,11 +47,11 @@ def read(name: str) -> pa.Table:
 def added(column: pa.Array, options: str = "", form: str = "arrow") -> Any:
     """The column after `fastpe add`, as lists; its type, and how its rows are batched, must not change."""
     before = pa.table({"e": column})
-    write(f"x.{form}", before)
     try:
+        write(f"x.{form}", before)
         schema = read(f"x.{form}").schema
-    except pa.ArrowInvalid:
-        pytest.skip("this pyarrow does not read null lists of a fixed size from Parquet")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        pytest.skip("this pyarrow has no null lists of a fixed size in Parquet")
     assert run(f"add x.{form} -o y.{form} -q {options}") == 0
     after = read(f"y.{form}")
     assert after.schema == schema
