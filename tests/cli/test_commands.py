@@ -63,7 +63,8 @@ def test_conventions(capsys: Capture) -> None:
     assert all(f"{name}:" in out for name in (*fastpe.conventions, *fastpe.grid_conventions))
     assert run("conventions mlx") == 0
     assert capsys.readouterr().out.startswith("mlx:")
-    refused("conventions mlxx", capsys, "NAME")
+    refused("conventions mlxx", capsys, "mlx")
+    refused("conventions whisper", capsys, "tensor2tensor")
 
 
 def test_no_command_shows_help(capsys: Capture) -> None:

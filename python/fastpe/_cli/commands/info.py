@@ -10,7 +10,6 @@ import typer
 
 import fastpe
 from fastpe._cli import options
-from fastpe._cli.messages import CommandError
 
 
 def info(as_json: Annotated[bool, options.option("Print JSON for other programs.", None, "--json")] = False) -> None:
@@ -33,6 +32,5 @@ def conventions(
     found = [str(preset) for preset in fastpe.conventions.values() if name in (None, preset.name)]
     found += [f"grid {preset}" for preset in fastpe.grid_conventions.values() if name in (None, preset.name)]
     if not found:
-        known = ", ".join([*fastpe.conventions, *fastpe.grid_conventions])
-        raise CommandError(f"NAME is {name}, expected one of {known}")
+        fastpe.conventions.find(name)  # which says what is probably meant
     print("\n\n".join(found))
