@@ -38,7 +38,8 @@ def loaders(stream: IO[bytes], name: str) -> Loaders:
         with reading(name, "a safetensors file"):
             # Others may truncate a file that is mapped.
             file: Any = safetensors.safe_open(name, "numpy", backend="pread")
-            return {each: functools.partial(_loaded, file.get_tensor, each, name) for each in file.keys()}
+            keys = file.keys()
+            return {each: functools.partial(_loaded, file.get_tensor, each, name) for each in keys}
     raise CommandError(
         f"{name} is not a .npy, .npz or .safetensors file, expected one; write the table with numpy.save"
     )
