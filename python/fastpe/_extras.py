@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def needed(what: str, library: str, requirement: str) -> Iterator[None]:
+def needed(what: str, library: str, requirement: str = "") -> Iterator[None]:
     """Turn a failed import of a library into what to install."""
     try:
         yield
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f"{what} needs {library}; install it with: pip install {requirement}", name=library
-        ) from None
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != library:
+            raise
+        message = f"{what} needs {library}; install it with: pip install {requirement or library}"
+        raise ModuleNotFoundError(message, name=library) from None

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("typer")
 
+import errno
 import os
 import subprocess
 import sys
@@ -183,7 +184,8 @@ def test_in_place_says_that_a_file_is_partly_changed(
 
     monkeypatch.setattr(npy, "bytes_of", fail_in_the_third_block)
     assert run("add x.npy --in-place") == code
-    note, _ = capsys.readouterr().err.splitlines()
+    note, line = capsys.readouterr().err.splitlines()
+    assert line == ("fastpe: error: x.npy: Input/output error" if code == 1 else "fastpe: interrupted")
     rows = 2 * (100 // 24)
     assert note.startswith(f"fastpe: x.npy may be partly changed: the first {rows * 24} bytes")
     np.testing.assert_array_equal(np.load("x.npy")[:rows], fastpe.add(x)[:rows])
@@ -350,6 +352,17 @@ def test_pipes_and_devices_are_not_read(command: str, capsys: Capture) -> None:
     np.save("v.npy", np.zeros((3, 4), int))
     refused(command, capsys, "not a regular file") if "stdin" not in command else run(command)
     assert "y.npy" not in contents()
+
+
+@pytest.mark.parametrize("command", ["add x.npy -o y.npy", "identify x.npy", "embed i.npy x.npy -o y.npy"])
+def test_errors_of_the_system_name_the_file(command: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def fail(*_: Any) -> Array:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    np.save("x.npy", embeddings(3, 4))
+    np.save("i.npy", np.zeros(4, int))
+    monkeypatch.setattr(np, "fromfile", fail)
+    refused(command, capsys, f"x.npy: {os.strerror(errno.EIO)}")
 
 
 _with_little_memory = """

@@ -124,5 +124,5 @@ def test_types_of_columns_are_not_unpickled(
     code = run(f"add {name} -o {target} -q")
     assert set(os.listdir()) == ({name, target} if code == 0 else {name})
     # A pyarrow that would unpickle them reads no file.
-    monkeypatch.setattr(pa, "__version__", "14.0.0")
-    refused(f"add {name} -o {target}", capsys, "pyarrow 14.0.0", "pyarrow>=14.0.1", code=2)
+    monkeypatch.setattr(pa, "__version__", "14.0.2")
+    refused(f"add {name} -o {target}", capsys, "pyarrow is 14.0.2", "pyarrow>=15", code=2)

@@ -124,7 +124,7 @@ def test_the_same_tables_are_the_same_file_at_any_time(
         ("--config missing.json --seq-len 3 -o a.npz", "missing.json"),
         ("--config organisation/model --seq-len 3 -o a.npz", "organisation/model"),
         ("--config . --seq-len 3 -o a.npz", "directory"),
-        ("--config gemma.json --seq-len 3 -o a.npz", "--layer-type"),
+        ("--config gemma.json --seq-len 3 -o a.npz", "layer_type"),
         ("--config unknown.json --seq-len 3 -o a.npz", "interleaved"),
         ("--dim 8 --seq-len 10000000000000 -o a.npz", ""),
     ],

@@ -47,10 +47,14 @@ def read(name: str) -> pa.Table:
 def added(column: pa.Array, options: str = "", form: str = "arrow") -> Any:
     """The column after `fastpe add`, as lists; its type, and how its rows are batched, must not change."""
     before = pa.table({"e": column})
-    write(f"x.{form}", before)
+    try:
+        write(f"x.{form}", before)
+        schema = read(f"x.{form}").schema
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        pytest.skip("this pyarrow has no null lists of a fixed size in Parquet")
     assert run(f"add x.{form} -o y.{form} -q {options}") == 0
     after = read(f"y.{form}")
-    assert after.schema == read(f"x.{form}").schema
+    assert after.schema == schema
     if form != "parquet":
         assert [len(batch) for batch in after.to_batches()] == [len(batch) for batch in before.to_batches(4)]
     after.validate(full=True)
@@ -58,7 +62,7 @@ def added(column: pa.Array, options: str = "", form: str = "arrow") -> Any:
 
 
 def lists(x: Array, kind: pa.DataType) -> pa.Array:
-    return pa.array(x.tolist(), kind)
+    return pa.array(list(x) if x.ndim == 2 else x.tolist(), kind)
 
 
 VECTORS = {"fixed": pa.list_(pa.float32(), WIDTH), "list": pa.list_(pa.float32()), "large": pa.large_list(pa.float32())}
@@ -219,13 +223,13 @@ def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
     x = embeddings(40_000, 64)
     table = pa.table({"e": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 64)})
     write(f"x.{form}", table)
-    like = columns._like
+    replaced = columns._with_floats
 
     def truncate_first(*arguments: Any) -> Any:
         os.truncate(f"x.{form}", 100_000)
-        return like(*arguments)
+        return replaced(*arguments)
 
-    monkeypatch.setattr(columns, "_like", truncate_first)
+    monkeypatch.setattr(columns, "_with_floats", truncate_first)
     assert run(f"add x.{form} -o y.{form}") == 1
     error = capsys.readouterr().err
     assert error.startswith(f"fastpe: error: x.{form} ")

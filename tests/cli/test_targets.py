@@ -111,7 +111,7 @@ def test_no_clobber_keeps_a_file_that_appears_meanwhile(
 @writers
 def test_names_that_cannot_be_written(command: str, output: str, capsys: Capture) -> None:
     os.mkdir(f"d{output}")
-    for wrong in ("none/" + output, "d" + output, "y", "y.txt", "-", ""):
+    for wrong in ("none/" + output, "d" + output, output + "/", "y", "y.txt", "-", ""):
         refused(f"{command} -o '{wrong}'", capsys, wrong)
 
 
@@ -138,7 +138,8 @@ def test_special_files_are_refused(command: str, output: str, target: str) -> No
 def test_an_input_is_not_a_target(target: str, capsys: Capture) -> None:
     os.link("x.npy", "link.npy")
     refused(f"add x.npy -o {target}", capsys, target)
-    refused("add x.zarr -o x.zarr", capsys, "x.zarr")
+    for inside in ("x.zarr", "x.zarr/", "x.zarr/y.zarr", "./x.zarr/../x.zarr/y.zarr"):
+        refused(f"add x.zarr -o {inside}", capsys, inside)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet", ".arrow", ".zarr"])

@@ -18,14 +18,6 @@ Advance = Callable[[int], None]
 class CommandError(Exception):
     """One line for the user: what was found, what was expected, and the remedy."""
 
-    exit_code = 1
-
-
-class UsageError(CommandError):
-    """The command line is wrong, or a library is missing, whatever the files are."""
-
-    exit_code = 2
-
 
 def say(message: str) -> None:
     """Print one line, with escapes for what would move a terminal's cursor, colour it or turn its text around."""
@@ -37,17 +29,6 @@ def short(value: object, limit: int = 200) -> str:
     """A text out of a file, which may be of any length."""
     text = str(value)
     return text if len(text) <= limit else f"{text[:limit]}.."
-
-
-@contextlib.contextmanager
-def needs(library: str, what: str) -> Iterator[None]:
-    """Turn a failed import of a library into what to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != library:
-            raise
-        raise UsageError(f"{what} needs {library}; install it with: pip install {library}") from None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,8 @@ import numpy as np
 import typer
 
 import fastpe
-from fastpe._cli.messages import CommandError, needs
+from fastpe._cli.messages import CommandError
+from fastpe._extras import needed
 
 
 def option(help: str, metavar: str | None, *names: str, **more: Any) -> Any:
@@ -49,7 +50,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     if name not in ("float16", "bfloat16", "float32", "float64"):
         raise CommandError(f"--dtype is {name}, expected float16, bfloat16, float32 or float64")
     if name == "bfloat16":
-        with needs("ml_dtypes", "--dtype bfloat16"):
+        with needed("--dtype bfloat16", "ml_dtypes"):
             importlib.import_module("ml_dtypes")  # which registers the name
     return np.dtype(name)
 

@@ -19,21 +19,18 @@ from fastpe._cli.messages import CommandError, say
 
 # Typer shows no public name of this class.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-# Arguments of the library whose options have other names.
-_renamed = {"rotary_dim": "dim", "num_threads": "threads"}
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run the application; every expected failure becomes one line and an exit code."""
     if sys.stderr is None:  # if it is closed, print() would write to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    words = sys.argv[1:] if arguments is None else list(arguments)
     message, code = "", 1
     ended: list[int] = []
     try:
         with _termination_as_interruption(ended), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
-            result = app(args=words, prog_name="fastpe", standalone_mode=False)
+            result = app(args=arguments, prog_name="fastpe", standalone_mode=False)
             if sys.stdout is not None:  # a failure to write the rest would have no exit code of ours later
                 sys.stdout.flush()
         if result == 130:  # typer's own answer to Ctrl-C
@@ -50,29 +47,19 @@ def run(arguments: Sequence[str] | None) -> int:
         context = getattr(error, "ctx", None)
         text = error.format_message().rstrip(".")  # type: ignore[attr-defined]
         message, code = f"error: {text}; see {context.command_path if context else 'fastpe'} --help", 2
-    except CommandError as error:
-        message, code = f"error: {error}", error.exit_code
+    except ImportError as error:
+        message, code = f"error: {error}", 2
     except MemoryError as error:
         message = f"error: not enough memory; {str(error) or 'use less'}"
     except OSError as error:
-        reason = error.strerror or _with_option(error, words)
-        message = f"error: {error.filename}: {reason}" if error.filename else f"error: {reason}"
-    except (ValueError, TypeError, ArithmeticError) as error:
-        message = f"error: {_with_option(error, words)}"
+        message = f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
+    except (CommandError, ValueError, TypeError, ArithmeticError) as error:
+        message = f"error: {error}"
     if code:
         _discard_output()
     if message:
         say(message)
     return code
-
-
-def _with_option(error: Exception, words: Sequence[str]) -> str:
-    """What the library says, with the option of this command in place of the argument that it sets."""
-    sentence, argument = str(error), getattr(error, "_fields", {}).get("argument") or ""
-    option = f"--{_renamed.get(argument, argument).replace('_', '-')}"
-    command = typer.main.get_group(app).commands.get(words[0]) if words else None
-    has_option = command and any(option in parameter.opts for parameter in command.params)
-    return option + sentence.removeprefix(argument) if has_option and sentence.startswith(argument) else sentence
 
 
 def _discard_output() -> None:
@@ -91,8 +78,7 @@ def _termination_as_interruption(ended: list[int]) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         ended.append(number)
-        handler = signal.getsignal(signal.SIGINT)  # asyncio has one of its own, which ends its tasks first
-        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
+        raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if is_main and hasattr(signal, name)]

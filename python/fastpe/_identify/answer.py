@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,41 +23,27 @@ _sample_rows = 48
 _block_values = 1 << 20
 
 
-@dataclasses.dataclass(frozen=True)
-class Call:
-    """A function or method of the package, its arguments, and the methods that are called on its result."""
+def call_text(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> str:
+    """A call of the package as its reader writes it, who has imported fastpe."""
 
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    keywords: Mapping[str, Any]
-    then: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    def shown(value: Any) -> str:
+        return f"fastpe.{value!r}" if isinstance(value, Preset | RotaryEmbedding) else repr(value)
 
-    def __str__(self) -> str:
-        """The call as its reader writes it, who has imported fastpe."""
-        owner = getattr(self.function, "__self__", None)
-        given = [*map(_shown, self.arguments), *(f"{name}={_shown(value)}" for name, value in self.keywords.items())]
-        text = f"fastpe.{owner!r}." if isinstance(owner, RotaryEmbedding) else "fastpe."
-        text += f"{self.function.__name__}({', '.join(given)})"
-        for method, arguments in self.then:
-            shown = ", ".join(map(repr, arguments)).replace("slice(None, None, -1)", "::-1")
-            text += f"[{shown}]" if method == "__getitem__" else f".{method}({shown})"
-        return text
-
-
-def _shown(value: Any) -> str:
-    return f"fastpe.{value!r}" if isinstance(value, Preset) else repr(value)
+    owner = getattr(function, "__self__", None)
+    given = [*map(shown, arguments), *(f"{name}={shown(value)}" for name, value in keywords.items())]
+    return f"{'fastpe' if owner is None else shown(owner)}.{function.__name__}({', '.join(given)})"
 
 
 @dataclasses.dataclass(frozen=True)
 class Match:
     """A call that may make the arrays that were given.
 
-    `expected` calls its function for some rows of them, and says how far each value may be off. `made_by` is what the call
-    calls with, and the rest is as in `Identification`.
+    `expected` makes some rows of them, and says how far each value may be off. `made_by` is what the call calls with, and
+    the rest is as in `Identification`.
     """
 
     title: str
-    call: Call
+    call: str
     made_by: Convention | GridConvention | RotaryEmbedding
     given: Sequence[Array]
     expected: Callable[[Rows], Sequence[tuple[Array, Array]]]

@@ -15,7 +15,7 @@ from fastpe._grid.columns import AxisShare, SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.encode import axis_coordinates, encode_coordinates, encode_grid
 from fastpe._grid.presets import grid_conventions
-from fastpe._identify.answer import Array, Call, Match, Rows, nonzero
+from fastpe._identify.answer import Array, Match, Rows, call_text, nonzero
 from fastpe._identify.numbers import call_dtype, digits, measured
 from fastpe._identify.sequences import column_tolerance, frequencies
 
@@ -29,7 +29,7 @@ class _Reading(NamedTuple):
     shape: tuple[int, ...]
     cells: Array
     keywords: dict[str, Any]
-    then: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    then: str = ""
 
 
 def find(array: Array, tokens: int, rounding: float) -> Match | None:
@@ -74,7 +74,7 @@ def _readings(array: Array, tokens: int, rounding: float) -> Iterator[_Reading]:
         if tokens:
             yield _Reading(grid, cells, {"class_tokens": tokens})
         elif list(grid) != shape:
-            yield _Reading(grid, cells, {}, (("reshape", (-1, *shape[1:], d_model)),))
+            yield _Reading(grid, cells, {}, f".reshape{(-1, *shape[1:], d_model)}")
 
 
 def _shares(preset: GridConvention, reading: _Reading) -> list[AxisShare]:
@@ -149,5 +149,5 @@ def _match(
         coordinates = np.stack([line[place] for line, place in zip(lines, places, strict=True)], axis=-1)
         return [(encode_coordinates(coordinates, d_model, convention=chosen, dtype=call_dtype(cells)), allowed)]
 
-    call = Call(encode_grid, (shape, d_model), {**keywords, **reading.keywords}, reading.then)
+    call = call_text(encode_grid, shape, d_model, **keywords, **reading.keywords) + reading.then
     return Match(f"grid {preset.name}", call, chosen, (cells,), expected)

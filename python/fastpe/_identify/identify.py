@@ -144,11 +144,10 @@ def _matches(array: Array, given: Sequence[Array], zero: tuple[int, ...], *, alo
     if given[0].any() and (match := rotary.find(given)):
         yield match
     if flat:
-        views: list[tuple[str, tuple[Any, ...], Array]] = [("__getitem__", (np.s_[::-1],), array[::-1])]
-        views += [("transpose", (), array.T)] if len(array) <= _widest else []
-        for method, arguments, view in views:
+        views = {"[::-1]": array[::-1]} | ({".transpose()": array.T} if len(array) <= _widest else {})
+        for then, view in views.items():
             for match in _sequences(view, tuple(np.flatnonzero(~view.any(axis=1)).tolist())):
-                yield dataclasses.replace(match, call=dataclasses.replace(match.call, then=((method, arguments),)))
+                yield dataclasses.replace(match, call=match.call + then)
 
 
 def _sequences(array: Array, zero: tuple[int, ...]) -> Iterator[Match]:
@@ -180,7 +179,7 @@ def _identification(match: Match, difference: tuple[float, float], dtype: str, s
     return Identification(
         True,
         match.title,
-        str(match.call),
+        match.call,
         largest_difference=difference[0],
         tolerance=difference[1],
         equivalents=match.equivalents,

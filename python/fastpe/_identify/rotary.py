@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpe._identify.answer import Array, Call, Match, Rows, nonzero
+from fastpe._identify.answer import Array, Match, Rows, call_text, nonzero
 from fastpe._identify.numbers import Floats, Phases, call_dtype, few_digits, measured, nearby, stored_as, tolerance
 from fastpe._rotary.embedding import RotaryEmbedding
 
@@ -128,8 +128,8 @@ def _match(reading: _Reading, given: Sequence[Array], rope: RotaryEmbedding, sta
         arrays = made if isinstance(made, tuple) else (made,)
         return [(each, bounds) for each in (arrays if which is None else arrays[which : which + 1])]
 
-    then = () if which is None else (("__getitem__", (which,)),)
-    call = Call(rope.tables, (length,), {"offset": start} if start else {}, then)
+    call = call_text(rope.tables, length, **({"offset": start} if start else {}))
+    call += "" if which is None else f"[{which}]"
     title = ("" if which is None else ("cosines of a ", "sines of a ")[which]) + f"rotary embedding in form {form!r}"
     notes = (*[_quotients] * ("llama3" in repr(rope)), _pairing)
     return Match(title, call, rope, given, expected, (), notes)

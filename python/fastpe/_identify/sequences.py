@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpe._identify.answer import Array, Call, Match, Rows, nonzero
+from fastpe._identify.answer import Array, Match, Rows, call_text, nonzero
 from fastpe._identify.numbers import call_dtype, digits, few_digits, measured, tolerance
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._sinusoid.convention import Convention
@@ -93,13 +93,13 @@ def _title(convention: Convention, *also: str) -> str:
     return convention.name + (f" with {', '.join(shown)}" if shown else "")
 
 
-def _call(convention: Convention, length: int, d_model: int, past: int = 0) -> Call:
+def _call(convention: Convention, length: int, d_model: int, past: int = 0) -> str:
     """The call that makes rows from the first position on, or from `past` rows after it."""
     changes, preset = _changes(convention), conventions[convention.name]
     keywords: dict[str, Any] = {name: changes.pop(name) for name in ("base", "freq_scale") if name in changes}
     past += changes.pop("first_position", preset.first_position) - preset.first_position
     chosen = dataclasses.replace(preset, **changes) if changes else preset.name
-    return Call(encode, (length, d_model), {"convention": chosen, **keywords, **({"offset": past} if past else {})})
+    return call_text(encode, length, d_model, convention=chosen, **keywords, **({"offset": past} if past else {}))
 
 
 def _match(convention: Convention, table: Array, start: int, rounding: float) -> Match:
@@ -122,7 +122,7 @@ def _notes(best: Convention, length: int, d_model: int) -> Iterator[str]:
         form = "cos_sin" if best.cosine_first else "sin_cos"
         rope = RotaryEmbedding(d_model, interleaved=False, base=best.base, scaling=scaling, form=form)
         offset = {"offset": best.first_position} if best.first_position else {}
-        yield f"as the cache of a rotary embedding, it is {Call(rope.tables, (length,), offset)}"
+        yield f"as the cache of a rotary embedding, it is {call_text(rope.tables, length, **offset)}"
 
 
 def column_tolerance(convention: Convention, d_model: int, furthest: float, rounding: float) -> Array:

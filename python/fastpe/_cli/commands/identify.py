@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -18,10 +16,6 @@ from fastpe._cli.messages import CommandError, short
 
 # Parts of names that tables of positions have in checkpoints.
 _usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
-# What exports the array NAME from other formats.
-_torch = ("torch", "torch.load({}, map_location='cpu', weights_only=True)['NAME'].float().numpy()")
-_onnx = ("onnx", "next(onnx.numpy_helper.to_array(t) for t in onnx.load({}).graph.initializer if t.name == 'NAME')")
-_exports = {".pt": _torch, ".pth": _torch, ".bin": _torch, ".ckpt": _torch, ".onnx": _onnx}
 
 
 def identify(
@@ -32,11 +26,6 @@ def identify(
 
     TABLE has an encoding, the cells of a grid, or cosines and sines. The command exits with 1 if no call that it knows makes the table.
     """
-    suffix = os.path.splitext(table)[1].lower()
-    if suffix in _exports and os.path.exists(table):
-        module, array = _exports[suffix]
-        code = f"import {module}, numpy; numpy.save('table.npy', {array.format(repr(table))})"
-        raise CommandError(f"{table} is not read here; export its array NAME with: python -c {shlex.quote(code)}")
     with open_regular(table) as stream:
         loaders = named_arrays.loaders(stream, table)
         found = fastpe.identify(*[loaders[name]() for name in _chosen(table, list(loaders), key or [])])

@@ -14,7 +14,8 @@ from fastpe import plotting
 from fastpe._cli import options
 from fastpe._cli.commands.rotary import embedding
 from fastpe._cli.files.target import new_file, require_target
-from fastpe._cli.messages import CommandError, UsageError, needs, report
+from fastpe._cli.messages import CommandError, report
+from fastpe._extras import needed
 
 _pictures = ("heatmap", "waves", "similarity", "error", "rotary")
 _suffixes = (".png", ".svg", ".pdf")
@@ -46,13 +47,13 @@ def plot(
     and "rotary" the wavelengths of the model of --config, with its scaling and without.
     """
     if picture not in _pictures:
-        raise UsageError(f"PICTURE is {picture}, expected one of {', '.join(_pictures)}")
+        raise typer.BadParameter(f"PICTURE is {picture}, expected one of {', '.join(_pictures)}")
     if (picture == "rotary") != (config is not None):
         raise CommandError("--config goes with the picture rotary, and with no other; give both or none")
     more = {"layer_type": layer_type, "interleaved": interleaved, "seq_len": seq_len}
     rope: Any = embedding(config, None, base, **more) if config else None
     require_target(output, _suffixes, no_clobber)
-    with needs("matplotlib", "fastpe plot"):
+    with needed("fastpe plot", "matplotlib"):
         from matplotlib import style
         from matplotlib.figure import Figure
     names = [None] if config else convention or ["vaswani"]

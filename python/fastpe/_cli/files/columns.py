@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -12,7 +11,8 @@ import numpy as np
 
 from fastpe._cli.files.addition import Addition, Array
 from fastpe._cli.files.target import new_file
-from fastpe._cli.messages import CommandError, UsageError, needs, progress, reading, short
+from fastpe._cli.messages import CommandError, progress, reading, short
+from fastpe._extras import needed
 
 # Larger row groups are read and written in parts.
 _group_bytes = 64 << 20
@@ -21,10 +21,10 @@ _group_bytes = 64 << 20
 def add(stream: IO[bytes], addition: Addition) -> int:
     """Add a record batch at a time; the bytes of the vectors."""
     name, output = addition.source, addition.output
-    with needs("pyarrow", name):
+    with needed(name, "pyarrow"):
         import pyarrow
-    if tuple(int(number) for number in re.findall(r"\d+", pyarrow.__version__)[:3]) < (14, 0, 1):
-        raise UsageError(f"pyarrow {pyarrow.__version__} can run code that is in a file; pip install 'pyarrow>=14.0.1'")
+    if int(pyarrow.__version__.partition(".")[0]) < 15:  # some of which run code that is in a file
+        raise ImportError(f"pyarrow is {pyarrow.__version__}, expected at least 15; pip install 'pyarrow>=15'")
     if output is None or addition.dtype is not None or addition.seq_axis != -2:
         raise CommandError(
             f"{name} is a table, which takes no --in-place, --dtype or --seq-axis; write a new one with -o"
@@ -108,35 +108,34 @@ class _Column:
         self.row = self.byte_count = self.d_model = 0
 
     def added(self, column: Any) -> Any:
-        """The next rows with the encoding added."""
-        rows = column.drop_null()
-        if self.levels == 2:
-            vectors, lengths = rows.flatten(), _lengths(rows)
-            sums = self._sums(vectors, np.arange(len(vectors)) - np.repeat(np.cumsum(lengths) - lengths, lengths))
-            return _like(column, _like(vectors, sums))
-        places = self.row + np.flatnonzero(_valid(column))
-        self.row += len(column)
-        return _like(column, self._sums(rows, places))
-
-    def _sums(self, vectors: Any, rows: Array) -> Any:
-        """The elements of vectors with the encoding of these rows added."""
+        """The next rows with the encoding added: lists keep their offsets and nulls, and get other floats."""
         import pyarrow
 
-        floats, lengths = vectors.flatten(), _lengths(vectors)
-        self.d_model = self.d_model or int(lengths[:1].sum())
-        if vectors.null_count or floats.null_count or (lengths != self.d_model).any():
-            found = (
-                f"{self.addition.source} has nulls inside of rows, or vectors of {self.d_model} floats and of others"
-            )
+        places, vectors = np.flatnonzero(_valid(column)), column
+        rows = self.row + places
+        self.row += len(column)
+        if self.levels == 2:
+            (starts, lengths), vectors = _spans(column, places), column.values
+            rows = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            places = rows + np.repeat(starts, lengths)
+        (starts, lengths), floats = _spans(vectors, places), vectors.values
+        width = self.d_model = self.d_model or int(lengths.max(initial=0))
+        if not (len(rows) and width):
+            return column
+        is_whole = (lengths == width).all() and not (starts % width).any() and len(floats) % width == 0
+        in_floats = starts // width
+        if not (is_whole and _valid(vectors)[places].all() and _valid(floats).reshape(-1, width)[in_floats].all()):
+            found = f"{self.addition.source} has nulls inside of rows, or vectors of {width} floats and of others"
             raise CommandError(f"{found}, expected vectors of one length; fill or drop them first")
-        if not len(floats):
-            return floats
-        encoder = self.addition.encoder(self.d_model, int(rows.max()) + 1)
-        positions = encoder.convention.first_position + self.addition.offset + rows
-        x = floats.to_numpy().reshape(len(vectors), self.d_model)
-        y = encoder.add(x, positions=positions, **self.addition.options)
-        self.byte_count += y.nbytes
-        return pyarrow.array(y.reshape(-1))
+        # Other vectors are hidden by nulls.
+        kind = np.dtype(f"f{floats.type.bit_width // 8}")
+        x = np.frombuffer(floats.buffers()[1], kind, len(floats), floats.offset * kind.itemsize).reshape(-1, width)
+        encoder = self.addition.encoder(width, int(rows.max()) + 1)
+        positions, mask = np.zeros(len(x), np.int64), np.zeros(len(x), bool)
+        positions[in_floats], mask[in_floats] = encoder.convention.first_position + self.addition.offset + rows, True
+        y = encoder.add(x, positions=positions, mask=mask, **self.addition.options)
+        self.byte_count += len(rows) * width * kind.itemsize
+        return _with_floats(column, pyarrow.array(y.reshape(-1)))
 
 
 def _levels(kind: Any) -> int:
@@ -155,24 +154,21 @@ def _valid(array: Any) -> Array:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
 
 
-def _lengths(lists: Any) -> Array:
-    """The lengths of lists that are not null."""
-    from pyarrow import compute
+def _spans(lists: Any, places: Array) -> tuple[Array, Array]:
+    """Where some lists begin in their values, and how long they are."""
+    size = getattr(lists.type, "list_size", None)
+    if size is not None:
+        return (lists.offset + places) * size, np.full(len(places), size)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return offsets[places], offsets[places + 1] - offsets[places]
 
-    return np.asarray(compute.list_value_length(lists.drop_null()).to_numpy(), np.int64)
 
-
-def _like(lists: Any, values: Any) -> Any:
-    """Lists with the lengths and the nulls of `lists`, and other values."""
+def _with_floats(lists: Any, floats: Any) -> Any:
+    """The same lists with all their innermost values replaced."""
     import pyarrow
 
-    kind, valid = lists.type, _valid(lists)
-    if pyarrow.types.is_fixed_size_list(kind):
-        filled = pyarrow.FixedSizeListArray.from_arrays(values, type=kind)
-    else:
-        large = pyarrow.types.is_large_list(kind)
-        starts = np.concatenate([[0], np.cumsum(_lengths(lists))]).astype(np.int64 if large else np.int32)
-        maker = pyarrow.LargeListArray if large else pyarrow.ListArray
-        filled = maker.from_arrays(pyarrow.array(starts), values, type=kind)
-    # What is taken from a null place is null.
-    return filled.take(pyarrow.array(np.cumsum(valid) - 1, mask=~valid)) if lists.null_count else filled
+    if pyarrow.types.is_floating(lists.type):
+        return floats
+    own = lists.buffers()[: lists.type.num_buffers]
+    values = _with_floats(lists.values, floats)
+    return pyarrow.Array.from_buffers(lists.type, len(lists), own, offset=lists.offset, children=[values])

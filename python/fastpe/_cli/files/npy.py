@@ -59,14 +59,10 @@ def read_header(stream: IO[bytes], name: str) -> Header:
 def read_array(stream: IO[bytes], header: Header, name: str) -> Array:
     """Read elements of the shape and type that a header says."""
     with reading(name, "an array"):
-        elements = np.empty(header.disk_shape, header.dtype)
-    unread = bytes_of(elements)
-    while len(unread):
-        with reading(name, "an array"):
-            count = stream.readinto(unread)  # type: ignore[attr-defined]
-        if not count:
+        elements = np.fromfile(stream, header.dtype, math.prod(header.shape))
+        if elements.size < math.prod(header.shape):
             raise CommandError(f"{name} is truncated: it promises more elements than follow; write it anew")
-        unread = unread[count:]
+        elements = elements.reshape(header.disk_shape)
     return elements.T if header.fortran_order else elements
 
 

@@ -17,21 +17,36 @@ from rich.filesize import decimal
 from fastpe._cli.messages import CommandError
 
 
-def open_regular(name: str, *, writable: bool = False) -> IO[bytes]:
+@contextlib.contextmanager
+def open_regular(name: str, *, writable: bool = False) -> Iterator[IO[bytes]]:
     """Open a file to read or to change it, once: what is checked is what is read. Pipes and devices are refused."""
     # Opening a pipe that nobody writes would wait for ever.
     flags = (os.O_RDWR if writable else os.O_RDONLY) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(name, flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise CommandError(f"{name} is not a regular file, expected one; write what it has into a file")
-    return os.fdopen(descriptor, "r+b" if writable else "rb")
+    with named(name):
+        descriptor = os.open(name, flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise CommandError(f"{name} is not a regular file, expected one; write what it has into a file")
+        with os.fdopen(descriptor, "r+b" if writable else "rb") as stream:
+            yield stream
+
+
+@contextlib.contextmanager
+def named(name: str) -> Iterator[None]:
+    """Give errors of the system, which some calls raise without the file's name, this name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and ".fastpe-" in os.fsdecode(error.filename or ".fastpe-"):
+            error.filename = name
+        raise
 
 
 def require_target(name: str, suffixes: Iterable[str], no_clobber: bool) -> Path:
     """Refuse what cannot be written, before anything is; the path that is written, behind links."""
     final = Path(os.path.realpath(name))
-    if Path(name).suffix.lower() not in suffixes:
+    # A name that ends in a separator has no suffix here.
+    if os.path.splitext(name)[1].lower() not in suffixes:
         raise CommandError(f"-o is {name}, expected a name that ends in {' or '.join(suffixes)}; correct the name")
     if no_clobber and os.path.lexists(name):
         raise _kept(name)
@@ -63,10 +78,9 @@ def _completed(name: str, final: Path, byte_count: int) -> Iterator[Path]:
         raise CommandError(f"-o {name} would take {byte_count:,} bytes, and {decimal(free)} are free; make room")
     partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
     try:
-        yield partial
-    except BaseException as error:
-        if isinstance(error, OSError) and error.errno and ".fastpe-" in os.fsdecode(error.filename or ".fastpe-"):
-            error.filename = name
+        with named(name):
+            yield partial
+    except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         partial.unlink(missing_ok=True)
         raise
@@ -88,24 +102,22 @@ def new_file(name: str, suffixes: Iterable[str], no_clobber: bool, byte_count: i
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        if not no_clobber:
-            os.replace(partial, final)
-            return
-        try:
-            with contextlib.suppress(PermissionError, NotImplementedError):  # of a file system without hard links
-                os.link(partial, final)
-                partial.unlink()
-                return
-            open(final, "xb").close()  # which reserves the name
-            os.replace(partial, final)
-        except FileExistsError:
-            raise _kept(name) from None
+        if no_clobber:
+            try:
+                with contextlib.suppress(PermissionError, NotImplementedError):  # of a file system without hard links
+                    os.link(partial, final)
+                    partial.unlink()
+                    return
+                open(final, "xb").close()  # which reserves the name
+            except FileExistsError:
+                raise _kept(name) from None
+        os.replace(partial, final)
 
 
 @contextlib.contextmanager
 def new_directory(name: str, byte_count: int) -> Iterator[Path]:
     """Fill a zarr store, which is closed to others until it is complete."""
-    final = require_target(name, [".zarr"], True)
+    final = require_target(name.rstrip("/"), [".zarr"], True)
     with _completed(name, final, byte_count) as partial:
         partial.mkdir(0o700)
         yield partial

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,15 @@ import numpy as np
 from fastpe._cli.files import addition as arrays
 from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.target import new_directory, open_regular
-from fastpe._cli.messages import CommandError, needs, progress, reading, short
+from fastpe._cli.messages import CommandError, progress, reading, short
+from fastpe._extras import needed
 
 _what = "a zarr array"
 _largest_chunk_bytes, _largest_metadata_bytes = 1 << 30, 1 << 24
-# Codecs that only decode numbers, in format 2 and, with a prefix, in format 3. Others, such as "pickle", can run code that
-# a chunk holds.
-_numcodecs = (
-    *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
-    *("astype", "bitround", "delta", "fixedscaleoffset", "quantize", "shuffle"),
-    *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"),
+# Codecs that only decode numbers. Others, such as "pickle", can run code that a chunk holds.
+_codecs = (
+    *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd", "shuffle", "crc32", "crc32c"),
+    *("bytes", "sharding_indexed", "transpose"),
 )
 # What the metadata of each format may say: a field that only another reader knows could say something else than was checked.
 _fields = {
@@ -34,33 +32,28 @@ _fields = {
 }
 _most_chunks = 10_000  # that are read at once, and that one shard has
 _file_bytes = 4096  # what a file takes beyond its contents
-_codecs = {*_numcodecs, *(f"numcodecs.{name}" for name in _numcodecs), "bytes", "sharding_indexed", "transpose"}
 
 
 def add(addition: Addition) -> int:
     """Write a new store with the array that --key names, or the one that the store is; the bytes of its elements."""
     name, output, store = addition.source, addition.output, Path(addition.source).resolve()
-    with needs("zarr", name):
+    with needed(name, "zarr"):
         import zarr  # noqa: F401
     if output is None:
         raise CommandError(f"{name} cannot be changed in place, as only .npy files can; write a new store with -o")
+    if Path(output).resolve().is_relative_to(store):
+        raise CommandError(f"-o is {output}, in the store that is read; name another directory")
     root = store.joinpath(*addition.keys)
     files = [root / file for file in ("zarr.json", ".zarray", ".zattrs")]
     files = [file for file in files if file.is_file() and not file.is_symlink()]
     if len(addition.keys) > 1 or root.resolve() != root or not root.is_relative_to(store) or not files:
         raise CommandError(f"{root} is not an array behind no link, expected one; choose an array with one --key NAME")
     with reading(name, _what):
-        text = {}
-        zarr_format = 3 if files[0].name == "zarr.json" else 2
-        for file in files[:1] if zarr_format == 3 else files:
-            with open_regular(str(file)) as stream:
-                text[file.name] = stream.read(_largest_metadata_bytes + 1)
-            if len(text[file.name]) > _largest_metadata_bytes:
-                raise ValueError(f"{file.name} has more than {_largest_metadata_bytes} bytes")
+        text = {file.name: _text(file) for file in (files[:1] if files[0].name == "zarr.json" else files)}
         metadata = json.loads(text[files[0].name])
         if "shape" not in metadata:
             raise CommandError(f"{name} is a group, expected an array; choose one of its arrays with --key NAME")
-        shape, unit, dtype, inner_chunks = _checked(metadata, zarr_format, addition)
+        shape, unit, dtype, inner_chunks = _checked(metadata, 3 if "zarr.json" in text else 2, addition)
         unit_bytes, byte_count = math.prod(unit) * dtype.itemsize, math.prod(shape) * dtype.itemsize
         _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
         source = _opened(root, metadata)
@@ -108,39 +101,50 @@ def _done(array: Any, method: str, *arguments: Any) -> Any:
     return asyncio.run(run())
 
 
+def _text(file: Path) -> bytes:
+    with open_regular(str(file)) as stream:
+        text = stream.read(_largest_metadata_bytes + 1)
+    if len(text) > _largest_metadata_bytes:
+        raise ValueError(f"{file.name} has more than {_largest_metadata_bytes} bytes")
+    return text
+
+
 def _require_plain_files(root: Path, largest: int) -> None:
     """Refuse links, pipes and devices below an array: some lead elsewhere, and others are never read to their end."""
-    for directory, directories, files in os.walk(root):
-        for path in (Path(directory, each) for each in (*directories, *files)):
-            is_plain = path.is_dir() or (path.is_file() and path.stat().st_size <= largest)
-            if path.is_symlink() or not is_plain:
-                raise CommandError(
-                    f"{path} is not a file of at most {largest} bytes, or a directory; write the store anew"
-                )
+    for path in root.rglob("*"):
+        is_plain = path.is_dir() or (path.is_file() and path.stat().st_size <= largest)
+        if path.is_symlink() or not is_plain:
+            raise CommandError(f"{path} is not a file of at most {largest} bytes, or a directory; write the store anew")
 
 
 def _checked(
     metadata: dict[str, Any], zarr_format: int, addition: Addition
 ) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], int]:
     """Shape, shape of chunks, dtype, chunks in a shard. Refuses codecs that run code, and chunks of odd sizes or places."""
-    inner = _checked_codecs([metadata.get(key) for key in ("compressor", "filters", "codecs")], addition.source)
-    unknown = [*metadata.keys() - set(_fields[zarr_format].split())]
+    unknown = metadata.keys() - set(_fields[zarr_format].split())
     if unknown or metadata.get("zarr_format") != zarr_format or metadata.get("storage_transformers"):
         raise ValueError(f"its metadata of format {zarr_format} have the fields {short(', '.join(sorted(metadata)))}")
-    found = _dtype(metadata["dtype" if zarr_format == 2 else "data_type"])
+    if zarr_format == 2:
+        codecs = [metadata.get("compressor") or "bytes", *(metadata.get("filters") or [])]
+        type_name, unit, keys = (
+            metadata["dtype"],
+            metadata["chunks"],
+            {"separator": metadata.get("dimension_separator")},
+        )
+        is_regular = True
+    else:
+        codecs, type_name, keys = metadata["codecs"], metadata["data_type"], metadata["chunk_key_encoding"]
+        is_regular = metadata["chunk_grid"]["name"] == "regular" and keys["name"] in ("default", "v2")
+        unit = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    inner = _smallest_chunk(codecs, "id" if zarr_format == 2 else "name", addition.source)
+    # Some versions of zarr take any separator, which becomes a part of the names of files.
+    if not is_regular or {keys.get("separator"), (keys.get("configuration") or {}).get("separator")} - {None, ".", "/"}:
+        raise ValueError(f"its chunks have the keys {short(keys)}")
+    found = np.dtype(str(type_name)[:100])  # NumPy takes long lists of them, and long for them
     dtype = addition.result_dtype(found)
     if dtype != found.newbyteorder("="):
         raise CommandError(f"--dtype is {dtype}, and {addition.source} has {found}, which is kept; leave --dtype out")
-    if zarr_format == 2:
-        grid: Any = {"name": "regular", "configuration": {"chunk_shape": metadata["chunks"]}}
-        keys: Any = {"separator": metadata.get("dimension_separator")}
-    else:
-        grid, keys = metadata["chunk_grid"], metadata["chunk_key_encoding"]
-    separators = {keys.get("separator"), (keys.get("configuration") or {}).get("separator")}
-    # Some versions of zarr take any separator, which becomes a part of the names of files.
-    if keys.get("name") not in (None, "default", "v2") or separators - {None, ".", "/"} or grid["name"] != "regular":
-        raise ValueError(f"its chunks have the grid {grid} and the keys {keys}")
-    shape, unit = metadata["shape"], grid["configuration"]["chunk_shape"]
+    shape = metadata["shape"]
     if (
         len(shape) != len(unit)
         or len(unit) > 32
@@ -152,30 +156,21 @@ def _checked(
     return tuple(shape), tuple(unit), dtype, max(1, math.prod(unit) // inner)
 
 
-def _dtype(text: Any) -> np.dtype[Any]:
-    """A dtype by its name: NumPy takes long lists of them, and long for them."""
-    if len(str(text)) > 100:
-        raise ValueError(f"its dtype is {short(text, 60)}")
-    return np.dtype(str(text))
-
-
-def _checked_codecs(parts: list[Any], name: str) -> int:
-    """Look at all codecs, also those in shards and in other codecs; the elements of the smallest chunk of a shard."""
+def _smallest_chunk(codecs: list[Any], key: str, name: str) -> int:
+    """The elements of the smallest chunk in a shard. Refuses codecs that may run code, also those in shards."""
     fewest = _largest_chunk_bytes
-    while parts:
-        part = parts.pop()
-        if isinstance(part, dict):
-            if any(
-                _dtype(value).kind not in "iufb" for key, value in part.items() if key.endswith(("dtype", "astype"))
-            ):
-                raise ValueError("a codec has a dtype that is not of numbers")
-            if not all(type(size) is int and size > 0 for size in part.get("chunk_shape", ())):
-                raise ValueError(f"its shards have chunks of shape {short(part['chunk_shape'])}")
-            fewest = min(fewest, math.prod(part.get("chunk_shape") or [fewest]))
-            parts += [value for key, value in part.items() if key in ("id", "name") or not isinstance(value, str)]
-        elif isinstance(part, list):
-            parts += part
-        elif isinstance(part, str) and part not in _codecs:
-            found = f"{name} has the codec {short(part, 60)}, expected one that only decodes numbers, such as zstd"
+    for codec in codecs:
+        codec_name = codec if isinstance(codec, str) else codec[key]
+        if codec_name not in _codecs:
+            found = (
+                f"{name} has the codec {short(codec_name, 60)}, expected one that only decodes numbers, such as zstd"
+            )
             raise CommandError(f"{found}: others can run code that a chunk holds; write the array anew")
+        if codec_name == "sharding_indexed":
+            shard = codec["configuration"]
+            sizes = shard["chunk_shape"]
+            if not all(type(size) is int and size > 0 for size in sizes):
+                raise ValueError(f"its shards have chunks of shape {short(sizes)}")
+            inner = [*shard["codecs"], *shard.get("index_codecs", [])]
+            fewest = min(math.prod(sizes), _smallest_chunk(inner, key, name))
     return fewest
