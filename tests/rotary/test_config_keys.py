@@ -138,6 +138,9 @@ READ: list[tuple[Config, Config, int, float]] = [
     ({"model_type": "ernie4_5", "freq_allocation": 20, "compression_ratio": 1.0}, {}, 63, 5e5 ** (-126 / 128)),
     ({**LLAMA, "use_partial_rope": False, "use_mla": False}, {}, 63, 1.2409e-6),
     ({"model_type": "deepseek_v2", "use_mla": True}, {}, 31, 1e4 ** (-62 / 64)),
+    ({**BARE, "use_mla": False, "qk_rope_head_dim": 0, "rope_traditional": False}, UNKNOWN, 63, 1.2409e-6),
+    ({**LLAMA, "mup_use_scaling": True, "mla_scale_q_lora": True, "hidden_scale": 4.125}, {}, 63, 1.2409e-6),
+    ({"model_type": "hunyuan_v1_moe", "use_mla": False, "qk_rope_head_dim": 64}, {}, 63, 1e4 ** (-126 / 128)),
     # The base times the factor, and frequencies by factor**(2 / d)
     *(
         (
@@ -261,6 +264,8 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({"model_type": "ernie4_5", "compression_ratio": 2.0}, {}, "compression_ratio"),
     ({"model_type": "deepseek_v2", "use_mla": False}, {}, "use_mla"),
     ({**LLAMA, "use_mla": True}, {}, "use_mla"),
+    ({**LLAMA, "rope_traditional": True}, {}, "rope_traditional"),
+    ({**BARE, "n_rot": 64}, UNKNOWN, "n_rot"),
     ({"model_type": "zamba2", "use_mem_rope": False}, {}, "use_mem_rope"),
     ({"model_type": "zamba2"}, {}, "use_mem_rope"),
     ({"model_type": "zamba2", "use_mem_rope": True, "use_long_context": True}, {}, "use_long_context"),

@@ -63,10 +63,8 @@ def read_config(
     _require_rotary(found)
     for role in ("without", "switch", "kind", "other", "base factor"):
         keys.require(role)
-    is_latent = "qk_rope_head_dim" in model.width[0] and (
-        model.source != "" or found.config.get("qk_rope_head_dim") is not None
-    )
-    keys.require("latent", is_latent)
+    is_latent = "qk_rope_head_dim" in model.width[0]
+    keys.require("latent", is_latent and bool(model.source or found.config.get("qk_rope_head_dim")))
     count = found.config.get("num_hidden_layers")
     # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
     keys.require("scaling", *([list(range(count))] if isinstance(count, int) and 0 < count < 1000 else []))
@@ -155,11 +153,7 @@ class _Layer:
             if isinstance(value, Mapping) or (value is None and name in self._names)
         }
         has_layers = bool(self._model.layers or self._model.nested)
-        if (
-            has_layers
-            and {*given} <= {"rope_type", "type"}
-            and not [kind for kind in given.values() if kind != "default"]
-        ):
+        if has_layers and given in self._model.neutral.get(key, []):
             given = {}
         self._is_nested = bool(nested)
         self._is_given = bool(given)  # by the config, not by the row
