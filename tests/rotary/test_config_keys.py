@@ -140,6 +140,7 @@ READ: list[tuple[Config, Config, int, float]] = [
     ({"model_type": "deepseek_v2", "use_mla": True}, {}, 31, 1e4 ** (-62 / 64)),
     ({**BARE, "use_mla": False, "qk_rope_head_dim": 0, "rope_traditional": False}, UNKNOWN, 63, 1.2409e-6),
     ({**LLAMA, "mup_use_scaling": True, "mla_scale_q_lora": True, "hidden_scale": 4.125}, {}, 63, 1.2409e-6),
+    ({"model_type": "glm_moe_dsa", "index_topk_freq": 4, "indexer_rope_interleave": False}, {}, 31, 1e4 ** (-62 / 64)),
     ({"model_type": "hunyuan_v1_moe", "use_mla": False, "qk_rope_head_dim": 64}, {}, 63, 1e4 ** (-126 / 128)),
     # The base times the factor, and frequencies by factor**(2 / d)
     *(

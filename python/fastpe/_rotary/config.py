@@ -90,7 +90,7 @@ def read_config(
     read = layer.scaling(seq_len)
     if read.get("rope_type") == "base_ntk":
         # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
-        factor = max(_number("factor", read.get("factor", 1.0)), 1.0)
+        factor = max(_number("factor", read.get("factor")), 1.0)
         base, read = base * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}  # type: ignore[operator]
     if width % 2:
         result["freqs"] = _odd_frequencies(width, base, read)
