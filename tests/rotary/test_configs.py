@@ -134,9 +134,10 @@ def test_two_rope_mappings_say_the_same_and_inner_keys_come_before_outer_ones() 
     for other in ({"rope_type": "linear", "factor": 2.0, "rope_theta": LLAMA["rope_theta"]}, {}, None):
         config = {**LLAMA, "rope_scaling": linear, "rope_parameters": other}
         assert from_config(config) == from_config({**LLAMA, "rope_scaling": linear})
-    for other, key in (({"rope_theta": 3e4}, "rope_theta"), ({**linear, "factor": 4.0}, "factor"), (YARN, "rope_type")):
+    different = {"rope_theta": {"rope_theta": 3e4}, "factor": {**linear, "factor": 4.0}, "rope_type": YARN}
+    for key, parameters in different.items():
         with pytest.raises(ValueError, match=naming(f"rope_parameters {key}")):
-            from_config({**LLAMA, "rope_scaling": linear, "rope_parameters": other})
+            from_config({**LLAMA, "rope_scaling": linear, "rope_parameters": parameters})
     inner = {**LLAMA, "rope_parameters": {"rope_theta": 3e4}}
     assert from_config(inner)._arguments["base"] == 3e4
     empty = {**LLAMA, "rope_scaling": {}, "rope_parameters": {"rope_theta": 3e4}}
