@@ -257,6 +257,8 @@ REFUSED: list[tuple[Config, Config, str]] = [
     # The rope word that systems read differently
     ({**LLAMA, "rope_scaling": {"factor": 2, "type": "ntk"}}, {}, "ntk"),
     ({"model_type": "gte", "rope_scaling": {"factor": 2, "type": "ntk", "mixed_b": 0.4}}, {}, "mixed_b"),
+    ({"model_type": "gte", "rope_scaling": {"factor": 2, "type": "base_ntk"}}, {}, "base_ntk"),
+    ({**LLAMA, "rope_scaling": {"factor": 2, "type": "base_ntk"}}, {}, "base_ntk"),
     ({**LLAMA, "rope_scaling": {"factor": 2.0, "type": "dynamic-yarn"}}, {}, "seq_len"),
     # Lists of mappings
     ({**LLAMA, "block_configs": [{}, {"attention": {"rope_theta": 5e5}}]}, {}, "block_configs 1 attention rope_theta"),

@@ -88,7 +88,7 @@ def read_config(
     if scaling is not None:
         return {**result, "base": base, "scaling": scaling, "seq_len": seq_len}
     read = layer.scaling(seq_len)
-    if read.get("rope_type") == "base_ntk":
+    if layer.has_base_ntk():
         # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
         factor = max(_number("factor", read.get("factor")), 1.0)
         base, read = base * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}  # type: ignore[operator]
@@ -406,6 +406,11 @@ class _Layer:
         names = {**_other_types, **self._model.types}
         return names.get(given, given) if isinstance(given, str) else given
 
+    def has_base_ntk(self) -> bool:
+        """Whether the scaling is the "ntk" of models whose base is multiplied by the factor."""
+        written = self._mapping.get("rope_type", self._mapping.get("type"))
+        return isinstance(written, str) and self._model.types.get(written) == "base_ntk"
+
     def scaling(self, seq_len: int | None) -> dict[str, Any]:
         """The rope mapping as `RotaryEmbedding` takes it, without the base."""
         if self._model.dynamic and not self._mapping:
@@ -414,10 +419,8 @@ class _Layer:
                 return {"rope_type": "default"}
             return {"rope_type": "dynamic", "factor": factor, "max_position_embeddings": trained}
         rope_type = self._rope_type()
-        if rope_type == "base_ntk":
-            return {"rope_type": rope_type} | {
-                key: self._mapping[key] for key in self._mapping if key not in _read_here
-            }
+        if self.has_base_ntk():
+            return {key: value for key, value in self._mapping.items() if key not in _read_here}
         dropped = (*_read_here, *table()["unused_keys"])
         if rope_type == "default" and "mrope_section" in self._mapping:
             dropped = (*dropped, "interleaved")  # Qwen3-Omni's files have it with the sections, and nothing reads it
