@@ -41,7 +41,7 @@ def modeling(folder: str) -> Any:
 
 
 def tensor(array: Any) -> Any:
-    return importlib.import_module("torch").from_numpy(np.ascontiguousarray(array))
+    return importlib.import_module("torch").from_numpy(np.array(array))
 
 
 def of_weight(module: Any, name: str, ids: Array) -> Any:
@@ -204,16 +204,99 @@ def test_defaults_and_scales_of_the_classes() -> None:
 # One layer is enough.
 LAYERS = (
     *("num_hidden_layers", "encoder_layers", "decoder_layers", "n_layer", "n_layers", "num_layers"),
-    *("num_encoder_layers", "num_decoder_layers"),
+    *("num_encoder_layers", "num_decoder_layers", "l_layers", "r_layers", "x_layers"),
 )
-# The first row for tokens is looked up in the part of text; these models need other inputs, or have no such part.
-NOT_RUN = {
-    *("bridgetower_vision_model", "dpr", "idefics_vision", "layoutlmv2", "lxmert", "minicpm_ocr_vision"),
-    *("minicpmv4_6_vision", "minicpmv4_7_vision", "moss_transcribe_diarize_audio", "perceiver", "siglip2_vision_model"),
-    *("smolvlm_vision", "idefics2_vision", "idefics3_vision", "vilt", "voxtral_encoder", "audioflamingo3_encoder"),
-    *("qwen2_audio_encoder", "cohere_asr", "fine_acoustics", "clvp", "ibert", "layoutxlm", "xmod"),
+
+
+def tokens() -> Any:
+    return importlib.import_module("torch").full((1, 5), 7)
+
+
+def zeros(*shape: int) -> Any:
+    return importlib.import_module("torch").zeros(*shape)
+
+
+def of_pixels(config: Any) -> dict[str, Any]:
+    return {"pixel_values": zeros(1, 3, config.image_size, config.image_size)}
+
+
+def of_patches(config: Any) -> dict[str, Any]:
+    return {"pixel_values": zeros(1, 3, config.patch_size, 16 * config.patch_size), "target_sizes": tensor([[4, 4]])}
+
+
+def of_sound(config: Any) -> dict[str, Any]:
+    return {"input_features": zeros(1, config.num_mel_bins, 2 * config.max_source_positions)}
+
+
+def of_layout(config: Any) -> dict[str, Any]:
+    # The whole model needs detectron2; its text is encoded by a method of its own.
+    return {"input_ids": tokens(), "bbox": zeros(1, 5, 4).long(), "position_ids": None, "token_type_ids": tokens() * 0}
+
+
+# Models that are not found by the names of their classes, or that take other inputs: the class, and its inputs.
+OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    "audioflamingo3_encoder": (
+        "audioflamingo3.modeling_audioflamingo3.AudioFlamingo3Encoder",
+        lambda config: {**of_sound(config), "input_features_mask": zeros(1, 2 * config.max_source_positions) + 1},
+    ),
+    "bridgetower_vision_model": (
+        "bridgetower.modeling_bridgetower.BridgeTowerVisionModel",
+        lambda config: {"image": of_pixels(config)["pixel_values"]},
+    ),
+    "clvp": (
+        "clvp.modeling_clvp.ClvpModelForConditionalGeneration",
+        lambda config: {"input_ids": tokens(), "input_features": zeros(1, 80, 20)},
+    ),
+    "cohere_asr": (
+        "cohere_asr.modeling_cohere_asr.CohereAsrDecoder",
+        lambda config: {
+            "input_ids": tokens(),
+            "encoder_hidden_states": zeros(1, 4, config.encoder_config.hidden_size),
+        },
+    ),
+    "dpr": ("dpr.modeling_dpr.DPRQuestionEncoder", lambda config: {"input_ids": tokens()}),
+    "fine_acoustics": (
+        "bark.modeling_bark.BarkFineModel",
+        lambda config: {"codebook_idx": 1, "input_ids": zeros(1, 5, 8).long()},
+    ),
+    "ibert": ("ibert.modeling_ibert.IBertModel", lambda config: {"input_ids": tokens()}),
+    "idefics_vision": ("idefics.vision.IdeficsVisionTransformer", of_pixels),
+    "idefics2_vision": ("idefics2.modeling_idefics2.Idefics2VisionTransformer", of_pixels),
+    "idefics3_vision": ("idefics3.modeling_idefics3.Idefics3VisionTransformer", of_pixels),
+    "layoutlmv2": ("layoutlmv2.modeling_layoutlmv2.LayoutLMv2Embeddings", of_layout),
+    "layoutxlm": ("layoutlmv2.modeling_layoutlmv2.LayoutLMv2Embeddings", of_layout),
+    "lxmert": (
+        "lxmert.modeling_lxmert.LxmertModel",
+        lambda config: {
+            "input_ids": tokens(),
+            "visual_feats": zeros(1, 2, config.visual_feat_dim),
+            "visual_pos": zeros(1, 2, 4),
+        },
+    ),
+    "minicpm_ocr_vision": ("minicpm_ocr.modeling_minicpm_ocr.MiniCPMOcrVisionModel", of_patches),
+    "minicpmv4_6_vision": ("minicpmv4_6.modeling_minicpmv4_6.MiniCPMV4_6VisionModel", of_patches),
+    "minicpmv4_7_vision": ("minicpmv4_7.modeling_minicpmv4_7.MiniCPMV4_7VisionModel", of_patches),
+    "moss_transcribe_diarize_audio": (
+        "moss_transcribe_diarize.modeling_moss_transcribe_diarize.MossTranscribeDiarizeAudioModel",
+        of_sound,
+    ),
+    "qwen2_audio_encoder": ("qwen2_audio.modeling_qwen2_audio.Qwen2AudioEncoder", of_sound),
+    "siglip2_vision_model": (
+        "siglip2.modeling_siglip2.Siglip2VisionModel",
+        lambda config: {
+            "pixel_values": zeros(1, 256, 3 * config.patch_size**2),
+            "pixel_attention_mask": zeros(1, 256) + 1,
+            "spatial_shapes": tensor([[16, 16]]),
+        },
+    ),
+    "smolvlm_vision": ("smolvlm.modeling_smolvlm.SmolVLMVisionTransformer", of_pixels),
+    "vilt": ("vilt.modeling_vilt.ViltModel", lambda config: {**of_pixels(config), "input_ids": tokens()}),
+    "voxtral_encoder": ("voxtral.modeling_voxtral.VoxtralEncoder", of_sound),
+    "xmod": (
+        "xmod.modeling_xmod.XmodModel",
+        lambda config: {"input_ids": tokens(), "lang_ids": zeros(1).long()},
+    ),
 }
-LEARNED = sorted({*table()["learned"]} - NOT_RUN)
 
 
 def first_row(model_type: str, **given: Any) -> int:
@@ -224,6 +307,19 @@ def first_row(model_type: str, **given: Any) -> int:
     config = kind(**{key: value for key, value in given.items() if key in kind.__dataclass_fields__})
     for key in {*LAYERS} & {*kind.__dataclass_fields__}:
         setattr(config, key, 1)
+    if model_type in OTHERS:
+        path, inputs = OTHERS[model_type]
+        place, _, name = path.rpartition(".")
+        module = importlib.import_module(f"transformers.models.{place}")
+        model = getattr(module, name)(config).eval()
+        if name == "LayoutLMv2Embeddings":
+            run = functools.partial(
+                module.LayoutLMv2Model._calc_text_embeddings, types.SimpleNamespace(embeddings=model)
+            )
+        else:
+            run = model
+        rows = looked_up(torch, model, lambda: run(**inputs(config)))
+        return rows[0] if rows else added(torch, model, lambda: run(**inputs(config)))
     for source in sorted(folder.glob("modeling_*.py")):
         module = importlib.import_module(f"transformers.models.{folder.name}.{source.stem}")
         for name, model in sorted(vars(module).items(), key=lambda item: len(item[0])):
@@ -233,20 +329,37 @@ def first_row(model_type: str, **given: Any) -> int:
                 and "PreTrained" not in name
             )
             if is_model and getattr(model, "config_class", None) is kind:
-                rows = looked_up(torch, model(config).eval(), config)
+                made = model(config).eval()
+                rows = looked_up(torch, made, functools.partial(made, **usual_inputs(made, config)))
                 if rows:
                     return rows[0]
     raise ValueError(f"no model of {model_type} was run")
 
 
-def looked_up(torch: Any, model: Any, config: Any) -> list[int]:
-    """The rows of its table of positions, in the order in which they are looked up."""
-    tables = {
-        id(module.weight)
+def usual_inputs(model: Any, config: Any) -> dict[str, Any]:
+    """Tokens, or else an image."""
+    takes = inspect.signature(model.forward).parameters
+    size = getattr(config, "image_size", 224)
+    size = size if isinstance(size, int) else size[0]
+    image = {"pixel_values": zeros(1, getattr(config, "num_channels", 3), size, size)}
+    inputs = {"input_ids": tokens()} if "input_ids" in takes else image
+    return {**inputs, **({"decoder_input_ids": tokens()} if "decoder_input_ids" in takes else {})}
+
+
+def tables_of(model: Any) -> list[Any]:
+    """Its tables of positions."""
+    return [
+        module.weight
         for name, module in model.named_modules()
-        if isinstance(module, torch.nn.Embedding)
+        if "Embedding" in type(module).__name__
+        and hasattr(module, "weight")
         and re.search("po?s|wpe", f"{type(module).__name__}{name.rsplit('.')[-1]}", re.IGNORECASE)
-    }
+    ]
+
+
+def looked_up(torch: Any, model: Any, run: Callable[[], Any]) -> list[int]:
+    """The rows of its tables of positions, in the order in which they are looked up."""
+    tables = {id(weight) for weight in tables_of(model)}
     seen: list[int] = []
     real = torch.nn.functional.embedding
 
@@ -255,24 +368,34 @@ def looked_up(torch: Any, model: Any, config: Any) -> list[int]:
             seen.extend(ids.flatten().tolist())
         return real(ids, weight, *arguments, **options)
 
-    takes = inspect.signature(model.forward).parameters
-    tokens = torch.full((1, 5), 7)
-    size = getattr(config, "image_size", 224)
-    size = size if isinstance(size, int) else size[0]
-    image = {"pixel_values": torch.zeros(1, getattr(config, "num_channels", 3), size, size)}
-    inputs = {"input_ids": tokens} if "input_ids" in takes else image
-    if "decoder_input_ids" in takes:
-        inputs["decoder_input_ids"] = tokens
     torch.nn.functional.embedding = spy
     try:
         with torch.no_grad(), contextlib.suppress(Exception):  # what follows the table may need more
-            model(**inputs)
+            run()
     finally:
         torch.nn.functional.embedding = real
     return seen
 
 
-@pytest.mark.parametrize("model_type", LEARNED)
+def added(torch: Any, model: Any, run: Callable[[], Any]) -> int:
+    """The row that is added to the first frame or patch where the table is not looked up: its rows have their numbers."""
+    seen: list[float] = []
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        for weight in tables_of(model):
+            weight.copy_(torch.arange(float(len(weight)))[:, None].expand_as(weight))
+        layers = next(module for module in model.modules() if isinstance(module, torch.nn.ModuleList))
+        layers[0].register_forward_pre_hook(
+            lambda _, given, named: seen.extend((given[0] if given else named["hidden_states"])[0, :2, 0].tolist()),
+            with_kwargs=True,
+        )
+        run()
+    assert seen[1] == seen[0] + 1
+    return int(seen[0])
+
+
+@pytest.mark.parametrize("model_type", sorted(table()["learned"]))
 def test_first_rows_of_learned_tables(model_type: str) -> None:
     modeling("bert")
     offset = table()["learned"][model_type]

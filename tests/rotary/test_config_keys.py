@@ -104,7 +104,70 @@ READ: list[tuple[Config, Config, int, float]] = [
         1.2409e-6,
     ),
     ({**BARE, "vision_config": {"rope_theta": 1e4, "hidden_size": 8}}, UNKNOWN, 63, 1.2409e-6),
+    # Lists of mappings, and a mapping that only says that there is no scaling
+    (
+        {**LLAMA, "block_configs": [{"attention": {"rope_theta": 1e6, "n_heads_in_group": 8}, "ffn": {}}]},
+        {},
+        63,
+        1.2409e-6,
+    ),
+    (
+        {"model_type": "mimo_v2_flash", "rope_scaling": {"type": "default", "rope_type": "default"}},
+        {"layer_type": "sliding_attention"},
+        31,
+        1e4 ** (-62 / 64),
+    ),
+    # Keys that change nothing in this model, with this value
+    ({"model_type": "modernbert", "position_embedding_type": "absolute"}, {**SWA}, 31, 1e4 ** (-62 / 64)),
+    (
+        {"model_type": "step3p5", "yarn_only_types": ["full_attention"], "use_rope_layers": []},
+        SWA,
+        63,
+        1e4 ** (-126 / 128),
+    ),
+    ({"model_type": "falcon", "alibi": False, "alibi_bias_max": 8}, {}, 31, 1e4 ** (-62 / 64)),
+    ({"model_type": "falcon", "n_embed": 2048, "num_attention_heads": 32}, {}, 31, 1e4 ** (-62 / 64)),
+    ({"model_type": "bamba", "attn_rotary_emb": 64}, {}, 31, 1e4 ** (-62 / 64)),
+    (
+        {"model_type": "openelm", "rope_freq_constant": 10000, "rope_max_length": 4096, "head_dim": 64},
+        UNKNOWN,
+        31,
+        1e4 ** (-62 / 64),
+    ),
+    ({"model_type": "cohere2", "position_embedding_type": "rope_gptj"}, {}, 63, 1e4 ** (-126 / 128)),
+    ({"model_type": "ernie4_5", "freq_allocation": 20, "compression_ratio": 1.0}, {}, 63, 5e5 ** (-126 / 128)),
+    ({**LLAMA, "use_partial_rope": False, "use_mla": False}, {}, 63, 1.2409e-6),
+    ({"model_type": "deepseek_v2", "use_mla": True}, {}, 31, 1e4 ** (-62 / 64)),
+    ({**BARE, "use_mla": False, "qk_rope_head_dim": 0, "rope_traditional": False}, UNKNOWN, 63, 1.2409e-6),
+    ({**LLAMA, "mup_use_scaling": True, "mla_scale_q_lora": True, "hidden_scale": 4.125}, {}, 63, 1.2409e-6),
+    ({"model_type": "glm_moe_dsa", "index_topk_freq": 4, "indexer_rope_interleave": False}, {}, 31, 1e4 ** (-62 / 64)),
+    ({"model_type": "hunyuan_v1_moe", "use_mla": False, "qk_rope_head_dim": 64}, {}, 63, 1e4 ** (-126 / 128)),
+    # The base times the factor, and frequencies by factor**(2 / d)
+    *(
+        (
+            {"model_type": name, "position_embedding_type": "rope", "rope_theta": 160000, "rope_scaling": scaling},
+            {},
+            1,
+            0.65850,
+        )
+        for name in ("gte", "new")
+        for scaling in ({"factor": 2, "type": "ntk"},)
+    ),
     # Arguments count, and not the keys.
+    ({**LLAMA, "use_partial_rope": True}, {"rotary_dim": 64}, 31, 1e6 ** (-62 / 64)),
+    ({**LLAMA, "compression_ratio": 2.0}, {"scaling": {"rope_type": "default"}}, 63, 1.2409e-6),
+    (
+        {"model_type": "deepseek_v2", "use_mla": False},
+        {"interleaved": False, "rotary_dim": 128},
+        63,
+        1e4 ** (-126 / 128),
+    ),
+    (
+        {"model_type": "gemma3_text", "rope_parameters": {"rope_type": "linear", "factor": 8.0}},
+        {"layer_type": "full_attention", "base": 1e6, "scaling": {"rope_type": "default"}},
+        127,
+        1e6 ** (-254 / 256),
+    ),
     ({**BARE, "swa_rope_theta": 1e4}, {**SWA, "base": 1e4}, 63, 1e4 ** (-126 / 128)),
     ({**LLAMA, "rotary_pct": 0.25}, {"rotary_dim": 32}, 15, 1e6 ** (-30 / 32)),
     (
@@ -192,7 +255,35 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({**LLAMA, "attention": {"rotary": {"base": 5e5}}}, {}, "rotary"),
     ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 2.0, "facter": 3.0}}, {}, "facter"),
     # The rope word that systems read differently
-    ({"model_type": "gte", "rope_theta": 160000, "rope_scaling": {"factor": 2, "type": "ntk"}}, {}, "ntk"),
+    ({**LLAMA, "rope_scaling": {"factor": 2, "type": "ntk"}}, {}, "ntk"),
+    ({"model_type": "gte", "rope_scaling": {"factor": 2, "type": "ntk", "mixed_b": 0.4}}, {}, "mixed_b"),
+    ({"model_type": "gte", "rope_scaling": {"factor": 2, "type": "base_ntk"}}, {}, "base_ntk"),
+    ({**LLAMA, "rope_scaling": {"factor": 2, "type": "base_ntk"}}, {}, "base_ntk"),
+    ({**LLAMA, "rope_scaling": {"factor": 2.0, "type": "dynamic-yarn"}}, {}, "seq_len"),
+    # Lists of mappings
+    ({**LLAMA, "block_configs": [{}, {"attention": {"rope_theta": 5e5}}]}, {}, "block_configs 1 attention rope_theta"),
+    ({**LLAMA, "layer_configs": [[{"hidden_size": 8, "rope_pct": 0.5}]]}, {}, "layer_configs 0 0 rope_pct"),
+    # Keys of models' own code, which transformers does not read
+    ({"model_type": "ernie4_5", "compression_ratio": 2.0}, {}, "compression_ratio"),
+    ({"model_type": "deepseek_v2", "use_mla": False}, {}, "use_mla"),
+    ({**LLAMA, "use_mla": True}, {}, "use_mla"),
+    ({**LLAMA, "rope_traditional": True}, {}, "rope_traditional"),
+    ({**BARE, "n_rot": 64}, UNKNOWN, "n_rot"),
+    ({"model_type": "zamba2", "use_mem_rope": False}, {}, "use_mem_rope"),
+    ({"model_type": "zamba2"}, {}, "use_mem_rope"),
+    ({"model_type": "zamba2", "use_mem_rope": True, "use_long_context": True}, {}, "use_long_context"),
+    ({"model_type": "moshi", "max_period": 1e5}, {}, "max_period"),
+    ({"model_type": "modernbert", "rope_theta": 5e5}, SWA, "rope_theta"),
+    ({"model_type": "step3p5", "yarn_only_types": ["sliding_attention"]}, SWA, "yarn_only_types"),
+    ({**LLAMA, "position_embedding_type": "rope_gptj"}, {}, "position_embedding_type"),
+    ({**LLAMA, "freq_allocation": 20}, {}, "freq_allocation"),
+    ({**LLAMA, "use_partial_rope": True}, {}, "use_partial_rope"),
+    # A width and a share that disagree
+    ({**BARE, "rotary_dim": 128, "partial_rotary_factor": 0.5}, UNKNOWN, "rotary_dim"),
+    ({"model_type": "minimax_m2", "rotary_dim": 64, "partial_rotary_factor": 0.25}, {}, "rotary_dim"),
+    # Sizes under names that are not read
+    ({"model_type": "falcon", "n_head": 64}, {}, "n_head"),
+    ({"model_type": "llama", "n_embd": 512, "n_head": 8}, {}, "n_embd"),
     # Whether, and which columns
     *(({**BARE, key: True}, UNKNOWN, key) for key in ("alibi", "no_rope", "use_alibi")),
     *(({**BARE, key: False}, UNKNOWN, key) for key in ("use_rope", "use_rotary_embeddings", "rotary")),
@@ -226,7 +317,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
 @pytest.mark.parametrize(("config", "arguments", "index", "expected"), READ, ids=[str(row[0])[:80] for row in READ])
 def test_read(config: Config, arguments: Config, index: int, expected: float) -> None:
     rope = from_config(config, **arguments)
-    assert len(rope.frequencies) - 1 == index
+    assert index in (1, len(rope.frequencies) - 1)
     assert rope.frequencies[index] == pytest.approx(expected, rel=5e-5)
 
 
@@ -257,6 +348,10 @@ def test_a_base_in_the_given_scaling_counts() -> None:
     assert np.array_equal(rope.frequencies, fastpe.RotaryEmbedding(128, interleaved=False, base=1e4).frequencies / 2)
 
 
+# They count where no key has the width of a head itself, and are compared with those that are read.
+SIZES = {"hidden_size", "num_attention_heads", "n_head"}
+
+
 def keys_of(config: Config, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The keys of `config`, and of the mappings in it that are read or looked at."""
     for name, value in config.items():
@@ -272,7 +367,7 @@ def test_every_key_of_a_published_file_is_read_or_harmless(model: Config) -> Non
     config = model["config"].get("text_config", model["config"])
     model_type = table()["other_names"].get(config["model_type"], config["model_type"])
     model_type = table()["parts"].get(model_type, (None, model_type))[1]
-    read = ModelType(**table()["models"][model_type]).read_keys()
+    read = ModelType(**table()["models"][model_type]).read_keys() | SIZES
     assert not [key for key in keys_of(config) if ".".join(key) not in read and role_of(key[-1])]
 
 

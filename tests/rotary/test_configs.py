@@ -21,6 +21,8 @@ import fastpe
 from fastpe._rotary.config_models import ModelType
 from fastpe._rotary.config_models import table as _table
 
+from ..oracles.refusals import naming
+
 DATA = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))["models"]
 CLASSES = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_classes.json").read_text("utf-8"))["classes"]
 
@@ -81,7 +83,7 @@ def test_every_model_type_makes_an_embedding_of_its_defaults(model_type: str) ->
         assert rope.conjugate == row.get("conjugate", False)
         assert 16 <= rope.rotary_dim <= 512
         assert len(rope.tables([3])) == (1 if rope.form == "complex" else 2) or rope.form == "sin_cos"
-    assert row["source"].startswith("models/")
+    assert row["source"].startswith(("models/", "Alibaba-NLP/new-impl:"))
 
 
 def test_rows_have_known_fields_only() -> None:
@@ -127,9 +129,15 @@ def test_old_new_and_nested_forms_mean_the_same() -> None:
     assert from_config({**gemma, "rope_parameters": nested}, layer_type="sliding_attention") == local
 
 
-def test_scaling_comes_before_parameters_and_inner_keys_before_outer_ones() -> None:
-    config = {**LLAMA, "rope_scaling": {"rope_type": "linear", "factor": 2.0}, "rope_parameters": YARN}
-    assert from_config(config)._arguments["scaling"] == {"rope_type": "linear", "factor": 2.0, "rope_theta": 500000.0}
+def test_two_rope_mappings_say_the_same_and_inner_keys_come_before_outer_ones() -> None:
+    linear = {"type": "linear", "factor": 2.0}
+    for other in ({"rope_type": "linear", "factor": 2.0, "rope_theta": LLAMA["rope_theta"]}, {}, None):
+        config = {**LLAMA, "rope_scaling": linear, "rope_parameters": other}
+        assert from_config(config) == from_config({**LLAMA, "rope_scaling": linear})
+    different = {"rope_theta": {"rope_theta": 3e4}, "factor": {**linear, "factor": 4.0}, "rope_type": YARN}
+    for key, parameters in different.items():
+        with pytest.raises(ValueError, match=naming(f"rope_parameters {key}")):
+            from_config({**LLAMA, "rope_scaling": linear, "rope_parameters": parameters})
     inner = {**LLAMA, "rope_parameters": {"rope_theta": 3e4}}
     assert from_config(inner)._arguments["base"] == 3e4
     empty = {**LLAMA, "rope_scaling": {}, "rope_parameters": {"rope_theta": 3e4}}

@@ -8,6 +8,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fastpe
@@ -110,6 +111,17 @@ def test_hostile_files_are_refused(written: str, tmp_path: Path) -> None:
     path.write_text(written)
     with pytest.raises((TypeError, ValueError), match=r"\bconfig\b"):
         fastpe.RotaryEmbedding.from_config(path)
+
+
+@pytest.mark.parametrize("value", [np.array([1e4, 2e4]), np.float32(1e4), np.int64(8), np.array("a"), np.array([])])
+def test_arrays_and_numbers_of_numpy_are_refused_by_their_key(value: Any) -> None:
+    llama = {"model_type": "llama", "head_dim": 8}
+    for key in ("rope_theta", "rope_parameters", "rope_scaling", "alibi", "layer_types", "head_dim", "x"):
+        for config in ({**llama, key: value}, {**llama, "text_config": [{key: value}]}):
+            with pytest.raises(TypeError, match=rf"\b{key}\b.*tolist"):
+                fastpe.RotaryEmbedding.from_config(config)
+    with pytest.raises(TypeError, match=r"\bd_model\b.*tolist"):
+        fastpe.PositionalEncoding.from_config({"model_type": "marian", "d_model": value})
 
 
 @pytest.mark.parametrize("digits", [401, 4000])

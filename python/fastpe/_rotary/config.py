@@ -19,8 +19,8 @@ import numpy as np
 
 from fastpe._arguments import flag, integer, shown, text
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, load
-from fastpe._rotary.config_keys import Keys, path_text
+from fastpe._rotary.config_file import Json, Path, load, path_text
+from fastpe._rotary.config_keys import Keys
 from fastpe._rotary.config_models import Found, find_model, table
 from fastpe._rotary.scaling import is_known_type, read_rotary_dim, rotary_frequencies
 
@@ -54,53 +54,50 @@ def read_config(
     """The arguments of the `RotaryEmbedding` that `config` means. Arguments that are given count, not the keys."""
     pairing = None if interleaved is None else flag("interleaved", interleaved)
     found = find_model(load(config), pairing)
+    arguments = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
+    given = {name for name, value in arguments.items() if value is not None}
+    if {"base", "scaling"} <= given:
+        found = found._replace(config=_without_mapping(found.config, "rotary_dim" in given))
+    model = found.model
+    keys = Keys(found.config, found.outer, read=_read_keys(found), given=given, neutral=model.neutral)
     _require_rotary(found)
-    given = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-    keys = Keys(
-        found.config,
-        found.outer,
-        read=_read_keys(found),
-        given={name for name, value in given.items() if value is not None},
-    )
     for role in ("without", "switch", "kind", "other", "base factor"):
         keys.require(role)
+    is_latent = "qk_rope_head_dim" in model.width[0]
+    keys.require("latent", is_latent and bool(model.source or found.config.get("qk_rope_head_dim")))
     count = found.config.get("num_hidden_layers")
     # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
     keys.require("scaling", *([list(range(count))] if isinstance(count, int) and 0 < count < 1000 else []))
-    layer = _Layer(found, layer_type)
+    layer = _Layer(found, layer_type, keys)
     if pairing is None:
         pairing = layer.pairing()
     keys.require("pairing", pairing)
     keys.require("opposite pairing", not pairing)
-    result: dict[str, Any] = {"interleaved": pairing, "form": found.model.form}
-    if found.model.conjugate:
+    head, width = layer.width() if rotary_dim is None else (layer.head(), read_rotary_dim(rotary_dim))
+    if base is None and (not isinstance(scaling, Mapping) or scaling.get("rope_theta") is None):
+        base = layer.base()
+        keys.require("base", base)
+    layer.require_layer_type(is_chosen="base" in given)
+    result: dict[str, Any] = {"rotary_dim": width + width % 2, "interleaved": pairing, "form": model.form}
+    if model.conjugate:
         result["conjugate"] = True
-    if rotary_dim is None:
-        head, width = layer.width(keys)
-    else:
-        head, width = layer.head(), read_rotary_dim(rotary_dim)
-    own_base = None
-    has_base = base is not None or (isinstance(scaling, Mapping) and scaling.get("rope_theta") is not None)
-    if not has_base:
-        own_base = layer.base()
-        keys.require("base", own_base)
-    if base is None:
-        layer.require_layer_type()
-    result = {"rotary_dim": width + width % 2, **result}
     if head is not None and head >= result["rotary_dim"]:
         result["head_dim"] = head
     if flag("axes", axes):
         result["axes"] = layer.axes(width)
-    chosen_base = own_base if base is None else base
     if scaling is not None:
-        return {**result, "base": chosen_base, "scaling": scaling, "seq_len": seq_len}
+        return {**result, "base": base, "scaling": scaling, "seq_len": seq_len}
     read = layer.scaling(seq_len)
+    if layer.has_base_ntk():
+        # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
+        factor = max(_number("factor", read.get("factor")), 1.0)
+        base, read = base * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}  # type: ignore[operator]
     if width % 2:
-        result["freqs"] = _odd_frequencies(width, chosen_base, read)
+        result["freqs"] = _odd_frequencies(width, base, read)
     elif read == {"rope_type": "default"}:
-        result["base"] = chosen_base
+        result["base"] = base
     else:
-        result["scaling"] = {**read, "rope_theta": chosen_base}
+        result["scaling"] = {**read, "rope_theta": base}
         result["seq_len"] = seq_len
     return result
 
@@ -108,35 +105,46 @@ def read_config(
 def _read_keys(found: Found) -> set[str]:
     """The keys that count. Where the type is not known, each name is compared with what the others say."""
     if found.model.source:
-        return found.model.read_keys()
+        return found.model.read_keys() - {found.model.rotary_dim}
     has_tail = found.config.get("qk_rope_head_dim") is not None
     return {"rope_scaling", "rope_parameters", *(["head_dim"] if has_tail else [])}
+
+
+def _without_mapping(config: Json, has_width: bool) -> Json:
+    """The config where only the rotated part of its rope mapping counts; one for each type of layers may have several."""
+    given = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if not isinstance(given, Mapping) or (not has_width and any(isinstance(each, Mapping) for each in given.values())):
+        return config
+    share = given.get("partial_rotary_factor", config.get("partial_rotary_factor"))
+    return {**config, "rope_scaling": None, "rope_parameters": None, "partial_rotary_factor": share}
+
+
+def _wrong(
+    key: str | Path, found: str, expected: str = "", remedy: str = "", kind: type[Exception] = ValueError
+) -> Exception:
+    """An error to raise about one key of the config."""
+    return refused(kind, path_text((key,) if isinstance(key, str) else key), found, expected, remedy)
 
 
 def _require_rotary(found: Found) -> None:
     """Refuse a config that says that the model is not rotated."""
     for key, allowed in found.model.requires.items():
         if found.config.get(key, found.model.defaults.get(key)) not in allowed:
-            raise refused(
-                ValueError,
-                path_text((key,)),
-                f"is {shown(found.config.get(key))}: this model has no rotary embedding",
-                remedy=f"leave its queries and keys as they are, or write {json.dumps({key: allowed[0]})} if yours has one",
-            )
+            what = f"is {shown(found.config.get(key))}: this model has no rotary embedding"
+            this = json.dumps({key: allowed[0]})
+            raise _wrong(key, what, remedy=f"leave its queries and keys as they are, or write {this} if yours has one")
 
 
 class _Layer:
     """The keys that count for one type of layers: the rope mapping's, then the config's, then the row's."""
 
-    def __init__(self, found: Found, layer_type: str | None) -> None:
+    def __init__(self, found: Found, layer_type: str | None, keys: Keys) -> None:
         self._config = found.config
         self._model = found.model
+        self._keys = keys
         self._usual_width = found.model.width
         self._layer_type = None if layer_type is None else text("layer_type", layer_type)
-        key = "rope_scaling" if self._config.get("rope_scaling") else "rope_parameters"
-        given = self._config.get(key) or {}
-        if not isinstance(given, Mapping):
-            raise refused(TypeError, path_text((key,)), f"is {shown(given)}", "a mapping")
+        key, given = self._rope_mapping()
         self._layer_types = self._texts("layer_types")
         self._names = (*self._model.layers, *self._layer_types)
         nested = {
@@ -144,12 +152,15 @@ class _Layer:
             for name, value in given.items()
             if isinstance(value, Mapping) or (value is None and name in self._names)
         }
+        has_layers = bool(self._model.layers or self._model.nested)
+        if has_layers and given in self._model.neutral.get(key, []):
+            given = {}
         self._is_nested = bool(nested)
         self._is_given = bool(given)  # by the config, not by the row
         if nested:
             self._names = (*self._names, *nested)
             mapping = self._of_nested(key, given, nested)
-        elif self._model.layers or self._model.nested:
+        elif has_layers:
             mapping = self._of_known_layers(key, given)
         else:
             mapping = given or self._model.rope
@@ -157,9 +168,25 @@ class _Layer:
         self._mapping = {name: value for name, value in mapping.items() if value is not None}
         self._own = self._own_values()
 
-    def require_layer_type(self) -> None:
+    def _rope_mapping(self) -> tuple[str, Json]:
+        """The rope mapping that transformers reads, and its key; two must say the same."""
+        for key in ("rope_scaling", "rope_parameters"):
+            given = self._config.get(key) or {}
+            if not isinstance(given, Mapping):
+                raise _wrong(key, f"is {shown(given)}", "a mapping", kind=TypeError)
+        given = self._config.get("rope_scaling")
+        if not given:
+            return "rope_parameters", self._config.get("rope_parameters") or {}
+        first = {"type": given.get("rope_type"), "rope_type": given.get("type"), **self._config, **given}
+        for name, value in (self._config.get("rope_parameters") or {}).items():
+            if first.get(name) != value:
+                found = f"is {shown(value)}, and the rope_scaling, which counts, has {shown(first.get(name))}"
+                raise _wrong(("rope_parameters", name), found, "the same", "leave one of the two mappings out")
+        return "rope_scaling", given
+
+    def require_layer_type(self, *, is_chosen: bool) -> None:
         """Refuse a type of layers that no key knows; keys that are not read have been refused by now."""
-        if self._layer_type not in (None, *self._names):
+        if not is_chosen and self._layer_type not in (None, *self._names):
             found = f"is {self._layer_type!r}, but nothing in the config distinguishes layers"
             raise refused(ValueError, "layer_type", found, remedy="leave it out")
 
@@ -168,13 +195,8 @@ class _Layer:
         layer_type = self._chosen({**self._model.layers, **nested})
         for name, value in given.items():
             if name not in nested and name not in _read_here:
-                raise refused(
-                    ValueError,
-                    path_text((key, name)),
-                    f"is {shown(value)}, next to {', '.join(nested)}",
-                    "only types of layers",
-                    "move it into the types that it is for",
-                )
+                found = f"is {shown(value)}, next to {', '.join(nested)}"
+                raise _wrong((key, name), found, "only types of layers", "move it into the types that it is for")
         self._model = self._model.of_layer(layer_type)
         return nested.get(layer_type, {})  # type: ignore[no-any-return]
 
@@ -183,28 +205,20 @@ class _Layer:
         known = self._model.layers
         if not known:
             expected = '{"full_attention": {..}, ..}, a mapping for each type of layers'
-            raise refused(ValueError, path_text(("rope_parameters",)), f"is {shown(dict(given) or None)}", expected)
+            raise _wrong("rope_parameters", f"is {shown(dict(given) or None)}", expected)
         layer_type = self._chosen(known)
         if given and (key == "rope_parameters" or self._model.nested):
-            raise refused(
-                ValueError,
-                path_text((key,)),
-                f"is {shown(dict(given))}",
-                f"a mapping for each type of layers: {', '.join(known)}",
-                f'write {{"{layer_type}": {{..}}, ..}}, or give scaling= and base=',
-            )
+            expected = f"a mapping for each type of layers: {', '.join(known)}"
+            remedy = f'write {{"{layer_type}": {{..}}, ..}}, or give scaling= and base='
+            raise _wrong(key, f"is {shown(dict(given))}", expected, remedy)
         self._model = self._model.of_layer(layer_type)
         if not (given and self._model.scaled):
             self._is_given = False
             return self._model.rope
         if self._model.scaled == "rope_type" and "rope_type" not in given:
-            raise refused(
-                ValueError,
-                path_text((key,)),
-                f"is {shown(dict(given))} without a rope_type, which is not a scaling in models of this type in "
-                f"transformers, and is one in other systems",
-                remedy="write rope_type, or give scaling=",
-            )
+            found = "without a rope_type, which is not a scaling in models of this type in transformers"
+            remedy = "write rope_type, or give scaling= and base="
+            raise _wrong(key, f"is {shown(dict(given))} {found}, and is one in other systems", remedy=remedy)
         return {name: value for name, value in given.items() if name != "rope_theta" or not self._model.own_theta}
 
     def _chosen(self, layers: Json) -> str:
@@ -224,7 +238,7 @@ class _Layer:
         """A list of names in the config, empty where it is missing."""
         found = self._config.get(key) or []
         if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
-            raise refused(TypeError, path_text((key,)), f"is {shown(found)}", "a list of names")
+            raise _wrong(key, f"is {shown(found)}", "a list of names", kind=TypeError)
         return list(found)
 
     def _own_values(self) -> Json:
@@ -234,9 +248,7 @@ class _Layer:
             str(index).isdecimal() and len(str(index)) < 10 and isinstance(values, Mapping)
             for index, values in layers.items()
         ):
-            raise refused(
-                TypeError, path_text(("per_layer_config",)), f"is {shown(layers)}", "mappings by the layer's number"
-            )
+            raise _wrong("per_layer_config", f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
         if self._layer_type not in self._layer_types:
             return {}
         first = self._layer_types.index(self._layer_type)
@@ -281,55 +293,42 @@ class _Layer:
         if values and not different:
             return 0
         if len(different) != 1:
-            raise refused(
-                ValueError,
-                path_text((name,)),
-                f"has {different}",
-                "one number for the layers that are meant",
-                "write this number in place of the list, or give it as an argument: base= or rotary_dim=",
-            )
+            remedy = "write this number in place of the list, or give it as an argument: base= or rotary_dim="
+            raise _wrong(name, f"has {different}", "one number for the layers that are meant", remedy)
         return different[0]
 
     def base(self) -> float:
         """The base of the frequencies."""
-        name = self._null_name("rope_theta")
-        if name is not None:
-            raise refused(
-                ValueError,
-                name,
-                "is null, which transformers keeps and cannot compute with",
-                remedy="give base=, or leave the key out for the default of the model_type",
-            )
+        path = self._null_path("rope_theta")
+        if path is not None:
+            remedy = "give base=, or leave the key out for the default of the model_type"
+            raise _wrong(path, "is null, which transformers keeps and cannot compute with", remedy=remedy)
         found = self._number("rope_theta")
         if found is None:
-            raise refused(
-                ValueError,
-                path_text((self._model.names_of("rope_theta")[0],)),
-                "is missing, and the default of this model_type is not known",
-                remedy="give base=",
-            )
+            what = "is missing, and the default of this model_type is not known"
+            raise _wrong(self._model.names_of("rope_theta")[0], what, remedy="give base=")
         if found == 0.0:
-            place = path_text((self._written_name("rope_theta"),))
             remedy = "leave their queries and keys as they are"
-            raise refused(ValueError, place, "is 0: the layers that are meant are not rotated", remedy=remedy)
+            raise _wrong(
+                self._written_name("rope_theta"), "is 0: the layers that are meant are not rotated", remedy=remedy
+            )
         return found
 
-    def _null_name(self, key: str) -> str | None:
+    def _null_path(self, key: str) -> Path | None:
         """Where null stands, if it stands where transformers reads this key: in the rope mapping, or else in the config."""
         if key in self._written:
-            return path_text(("rope_parameters", key)) if self._written[key] is None else None
+            return ("rope_parameters", key) if self._written[key] is None else None
         # The first of several names is optional in transformers, and it reads no key of an inner mapping.
         names = [name for name in self._model.names_of(key) if "." not in name][-1:]
         is_read = not self._model.nested or key in self._model.names
         written = is_read and [name for name in names if name in self._config]
-        return path_text((names[0],)) if written and self.value(key, null_counts=True) is None else None
+        return (names[0],) if written and self.value(key, null_counts=True) is None else None
 
     def _share(self) -> float:
         """The part of the head that is rotated."""
         found = self._number("partial_rotary_factor")
         if found is not None and not 0.0 < found <= 1.0:
-            place = path_text((self._written_name("partial_rotary_factor"),))
-            raise refused(ValueError, place, f"is {found!r}", "a number above 0, at most 1")
+            raise _wrong(self._written_name("partial_rotary_factor"), f"is {found!r}", "a number above 0, at most 1")
         return 1.0 if found is None else found
 
     def _number(self, key: str) -> float | None:
@@ -341,17 +340,10 @@ class _Layer:
         if self._is_given and inner is not None:
             return _number(key, inner)
         chosen = next((each for each in (inner, outer, default) if each is not None), None)
-        # The key itself, where models of this type have another name for it.
-        has_other_name = self._layer_type is None and key not in self._model.names_of(key)
-        unread = self._config.get(key) if has_other_name else None
-        for written in (outer, unread):
-            if written is not None and written != chosen:
-                raise refused(
-                    ValueError,
-                    path_text((key,)),
-                    f"is {shown(written)}, which transformers does not read here: it takes {chosen!r}",
-                    remedy=f'write {chosen!r}, or {{"rope_parameters": {{"{key}": {shown(written)}, ..}}}}',
-                )
+        if outer is not None and outer != chosen:
+            found = f"is {shown(outer)}, which transformers does not read here: it takes {chosen!r}"
+            remedy = f'write {chosen!r}, or {{"rope_parameters": {{"{key}": {shown(outer)}, ..}}}}'
+            raise _wrong(key, found, remedy=remedy)
         return None if chosen is None else _number(key, chosen)
 
     def head(self) -> int | None:
@@ -359,44 +351,31 @@ class _Layer:
         usual = [self._own[term] for term in self._usual_width if term in self._own]
         return next((size for size in itertools.chain(usual, map(self._term, self._model.width)) if size), None)
 
-    def width(self, keys: Keys) -> tuple[int | None, int]:
+    def width(self) -> tuple[int | None, int]:
         """Columns of a head, and those that are rotated; odd ones have as many frequencies as the next even number."""
-        exact = self._model.rotary_dim
-        if (
-            exact
-            and self._config.get(exact, self._model.defaults.get(exact)) is not None
-            and "partial_rotary_factor" not in {**self._mapping, **self._config}
-        ):
-            width = _size(exact, self._config.get(exact, self._model.defaults.get(exact)))
-            head = self.head()
-            keys.require("width", width, head)
-            keys.require("share", width / (head or width))
-            return head, width
-        # Files write another width of one type of layers under a key of its own, or under the usual key of these.
         head = self.head()
-        if head is None:
+        exact = self._model.rotary_dim
+        exact_width = self._config.get(exact, self._model.defaults.get(exact)) if exact else None
+        has_share = {**self._config, **self._mapping}.get("partial_rotary_factor") is not None
+        share = 1.0
+        if exact_width is not None and not has_share:
+            width = _size(exact, exact_width)
+            share = width / (head or width)
+        elif head is None:
             terms = [f"{' or '.join(self._model.names_of(term))}" for term in self._model.width]
-            raise refused(
-                ValueError,
-                path_text((self._model.width[0],)),
-                f"is missing, the width of a head, and so are {', '.join(terms[1:]) or 'its other names'}",
-                remedy="give rotary_dim=, the number of columns that are rotated",
-            )
-        share = self._share()
-        if self._rope_type() == "proportional" or self._model.partial == "ignored" or share == 1.0:
-            keys.require("width", head)
-            keys.require("share", share)
-            return _size("head_dim", head), head
-        if not self._model.partial:
-            raise refused(
-                ValueError,
-                path_text(("partial_rotary_factor",)),
-                f"is {share!r}, but models of this type rotate whole heads in transformers",
-                remedy=f"leave it out to do the same, or give rotary_dim={int(head * share)}",
-            )
-        width = _size("partial_rotary_factor", int(head * share))
-        keys.require("width", head, width)
-        keys.require("share", share)
+            found = f"is missing, the width of a head, and so are {', '.join(terms[1:]) or 'its other names'}"
+            raise _wrong(self._model.width[0], found, remedy="give rotary_dim=, the number of columns that are rotated")
+        else:
+            width, share = _size("head_dim", head), self._share()
+            if self._rope_type() != "proportional" and self._model.partial != "ignored" and share != 1.0:
+                if not self._model.partial:
+                    found = f"is {share!r}, but models of this type rotate whole heads in transformers"
+                    remedy = f"leave it out to do the same, or give rotary_dim={int(head * share)}"
+                    raise _wrong("partial_rotary_factor", found, remedy=remedy)
+                width = _size("partial_rotary_factor", int(head * share))
+        self._keys.require("width", head, width)
+        self._keys.require("rotated", width)
+        self._keys.require("share", share)
         return head, width
 
     def _term(self, term: str) -> int | None:
@@ -408,16 +387,13 @@ class _Layer:
         known = [factor for factor in factors if factor]
         if not below or len(known) != len(words):
             return None
+        if divisor:
+            self._keys.require("size", known[-1], below)
         above, defaults = math.prod(known), self._model.defaults
         if above % below and [known[-1], below] != [defaults.get(key) for key in (words[-1], divisor)]:
             key, heads = map(self._written_name, (words[-1], divisor))
-            raise refused(
-                ValueError,
-                path_text((key,)),
-                f"is {known[-1]}, and {heads} is {below}",
-                "a multiple of the number of heads",
-                "correct them, or give rotary_dim=",
-            )
+            found, remedy = f"is {known[-1]}, and {heads} is {below}", "correct them, or give rotary_dim="
+            raise _wrong(key, found, "a multiple of the number of heads", remedy)
         return above // below
 
     def _count(self, key: str, *, null_counts: bool) -> int | None:
@@ -430,6 +406,11 @@ class _Layer:
         names = {**_other_types, **self._model.types}
         return names.get(given, given) if isinstance(given, str) else given
 
+    def has_base_ntk(self) -> bool:
+        """Whether the scaling is the "ntk" of models whose base is multiplied by the factor."""
+        written = self._mapping.get("rope_type", self._mapping.get("type"))
+        return isinstance(written, str) and self._model.types.get(written) == "base_ntk"
+
     def scaling(self, seq_len: int | None) -> dict[str, Any]:
         """The rope mapping as `RotaryEmbedding` takes it, without the base."""
         if self._model.dynamic and not self._mapping:
@@ -438,6 +419,8 @@ class _Layer:
                 return {"rope_type": "default"}
             return {"rope_type": "dynamic", "factor": factor, "max_position_embeddings": trained}
         rope_type = self._rope_type()
+        if self.has_base_ntk():
+            return {key: value for key, value in self._mapping.items() if key not in _read_here}
         dropped = (*_read_here, *table()["unused_keys"])
         if rope_type == "default" and "mrope_section" in self._mapping:
             dropped = (*dropped, "interleaved")  # Qwen3-Omni's files have it with the sections, and nothing reads it
@@ -469,44 +452,29 @@ class _Layer:
 
     def _require_factors(self, rope_type: Any) -> None:
         """Refuse types that models of this type do not have, those that systems read differently, and missing factors."""
-        written = self._written.get("rope_type", self._written.get("type"))
-        place = path_text(("rope_scaling", "rope_type" if "rope_type" in self._written else "type"))
+        key = "rope_type" if "rope_type" in self._written else "type"
+        written = self._written.get(key)
+        place = ("rope_scaling", key)
         allowed = self._model.rope_types
         if allowed and rope_type not in allowed:
-            raise refused(
-                ValueError,
-                place,
-                f"is {shown(written)}, which models of this type do not have",
-                " or ".join(map(repr, allowed)),
-                "correct it, or give scaling=",
-            )
+            found, expected = f"is {shown(written)}, which models of this type do not have", " or ".join(allowed)
+            raise _wrong(place, found, expected, "correct it, or give scaling=")
         if rope_type == "ntk":
-            raise refused(
-                ValueError,
-                place,
-                "is 'ntk', which systems read differently: base * factor**(d / (d - 2)), or base * factor and then "
-                "frequencies / factor**(2 / d), as in vLLM and GTE; transformers does not have it",
-                remedy='give scaling={"rope_type": "ntk", "factor": ..} for the first one, or base= or '
-                "RotaryEmbedding(.., freqs=..)",
-            )
+            found = "is 'ntk', which systems read differently: base * factor**(d / (d - 2)), or base * factor and then "
+            found += "frequencies / factor**(2 / d), as in vLLM; transformers does not have it"
+            remedy = 'give scaling={"rope_type": "ntk", "factor": ..} for the first one, or base= * factor and '
+            remedy += 'scaling={"rope_type": "linear", "factor": factor**(2 / d)} for the other one'
+            raise _wrong(place, found, remedy=remedy)
         mscales = ("short_mscale", "long_mscale")
         if rope_type == "longrope" and self._model.longrope == "mscale" and not {*mscales} <= {*self._mapping}:
             found = f"is {written!r} without {' and '.join(mscales)}, which transformers refuses in models of this type"
-            raise refused(ValueError, place, found, remedy="write both")
+            raise _wrong(place, found, remedy="write both")
         if rope_type == "yarn" and "factor" not in self._written:
-            found = "is 'yarn' without a factor, which transformers refuses"
-            remedy = (
-                'write the factor, or "factor": null for max_position_embeddings / original_max_position_embeddings'
-            )
-            raise refused(ValueError, place, found, remedy=remedy)
+            remedy = 'write it, or "factor": null for max_position_embeddings / original_max_position_embeddings'
+            raise _wrong(place, "is 'yarn' without a factor, which transformers refuses", remedy=remedy)
         if rope_type == "longrope" and written != rope_type and not {"short_factor", "long_factor"} <= {*self._mapping}:
-            raise refused(
-                ValueError,
-                place,
-                f"is {written!r}, which means 'longrope' here, as in the files of early Phi 3 models, without "
-                f"short_factor and long_factor",
-                remedy="write both, or correct the type",
-            )
+            found = f"is {written!r}, which means 'longrope' here, as in the files of early Phi 3 models, without "
+            raise _wrong(place, f"{found}short_factor and long_factor", remedy="write both, or correct the type")
 
     def _longest_length(self) -> Any:
         found = self.value("max_position_embeddings")
@@ -521,24 +489,19 @@ class _Layer:
     def axes(self, width: int) -> Any:
         """Which coordinate turns each frequency: time 0, height 1, width 2."""
         if self._model.mrope is None:
-            raise refused(
-                ValueError, "axes", "is True, but models of this type have one coordinate", remedy="leave it out"
-            )
+            found = "is True, but models of this type have one coordinate"
+            raise refused(ValueError, "axes", found, remedy="leave it out")
         kind, default = self._model.mrope
         if kind == "doubled":
-            raise refused(
-                ValueError,
-                "axes",
-                "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
-                "different angles, which is not a rotation",
-                remedy="leave it out for text",
-            )
+            found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
+            found += "different angles, which is not a rotation"
+            raise refused(ValueError, "axes", found, remedy="leave it out for text")
         sections = self._mapping.get("mrope_section", default)
-        place = path_text(("rope_scaling", "mrope_section"))
+        place = ("rope_scaling", "mrope_section")
         if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:
-            raise refused(TypeError, place, f"is {shown(sections)}", "a list of 3 ints")
+            raise _wrong(place, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
         if sum(sections) != width // 2 or min(sections) < 0:
-            raise refused(ValueError, place, f"is {shown(sections)}", f"3 numbers whose sum is {width // 2}")
+            raise _wrong(place, f"is {shown(sections)}", f"3 numbers whose sum is {width // 2}")
         if kind == "sections":
             return np.repeat([0, 1, 2], sections)
         result = np.zeros(width // 2, np.int64)
@@ -548,7 +511,7 @@ class _Layer:
         else:
             # Ernie 4.5 VL: height and width take turns; its sections are for height, width and time.
             if sections[0] != sections[1]:
-                raise refused(ValueError, place, f"is {shown(sections)}", "that the first two are equal")
+                raise _wrong(place, f"is {shown(sections)}", "that the first two are equal")
             result[: 2 * sections[0]] = np.tile([1, 2], sections[0])
         return result
 
@@ -557,14 +520,8 @@ def _odd_frequencies(width: int, base: Any, scaling: dict[str, Any]) -> Any:
     """base**(-2k / width) for an odd width: every second frequency of the double width."""
     rope_type = scaling.get("rope_type", "default")
     if rope_type not in ("default", "linear"):
-        found = f"gives a rotated part of {width} columns"
-        raise refused(
-            ValueError,
-            path_text(("partial_rotary_factor",)),
-            found,
-            f"an even number for {rope_type!r}",
-            "give rotary_dim=",
-        )
+        found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
+        raise _wrong("partial_rotary_factor", found, expected, "give rotary_dim=")
     return rotary_frequencies(2 * width, base=base, scaling=scaling)[0][::2]
 
 
@@ -582,16 +539,16 @@ def _with_mscale(scaling: dict[str, Any], seq_len: int | None) -> dict[str, Any]
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         remedy = "write it without quotes" if isinstance(value, str) else ""
-        raise refused(TypeError, path_text((name,)), f"is {shown(value)}", "a number", remedy)
+        raise _wrong(name, f"is {shown(value)}", "a number", remedy, TypeError)
     if not abs(value) <= sys.float_info.max:
-        raise refused(ValueError, path_text((name,)), f"is {shown(value)}", "a finite number")
+        raise _wrong(name, f"is {shown(value)}", "a finite number")
     return float(value)
 
 
 def _size(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         remedy = "write it without quotes" if isinstance(value, str) else ""
-        raise refused(TypeError, path_text((name,)), f"is {shown(value)}", "an int", remedy)
+        raise _wrong(name, f"is {shown(value)}", "an int", remedy, TypeError)
     if not 1 <= value <= _largest_size:
-        raise refused(ValueError, path_text((name,)), f"is {shown(value)}", f"1 to {_largest_size}")
+        raise _wrong(name, f"is {shown(value)}", f"1 to {_largest_size}")
     return value

@@ -13,16 +13,22 @@ from typing import Any
 from fastpe._errors import refused
 
 Json = Mapping[str, Any]
+Path = tuple[str | int, ...]
 
 _what = "a mapping or the path of a config.json"
 # Files have 5.
 _most_levels, _most_containers = 16, 100_000
 
 
+def path_text(path: Path) -> str:
+    """As Python writes the value at this place of a config."""
+    return "config" + "".join(f"[{name}]" if isinstance(name, int) else f'["{name}"]' for name in path)
+
+
 def load(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
     if isinstance(config, Mapping):
-        _require_shallow(config)
+        _require_json(config)
         return config
     if not isinstance(config, (str, os.PathLike)):
         raise refused(TypeError, "config", f"is a {type(config).__name__}", _what, _hint(config))
@@ -52,7 +58,7 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
     if not isinstance(loaded, dict):
         found = f"is {os.fspath(config)!r}, which has a {type(loaded).__name__}"
         raise refused(TypeError, "config", found, "a JSON object")
-    _require_shallow(loaded)
+    _require_json(loaded)
     return loaded
 
 
@@ -61,14 +67,18 @@ def may_be_on_a_hub(name: str) -> bool:
     return re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) is not None and not name.endswith(".json")
 
 
-def _require_shallow(config: Json) -> None:
-    """Refuse a mapping that contains itself, or is nested so deeply that it cannot be a model's."""
-    inside: list[Any] = [config]
+def _require_json(config: Json) -> None:
+    """Refuse arrays, and a mapping that contains itself, or is nested so deeply that it cannot be a model's."""
+    inside: list[tuple[Path, Any]] = [((), config)]
     for _ in range(_most_levels):
-        containers = [each.values() if isinstance(each, Mapping) else each for each in inside]
-        found = (each for values in containers for each in values if isinstance(each, (Mapping, list, tuple)))
+        items = ((path, value.items() if isinstance(value, Mapping) else enumerate(value)) for path, value in inside)
+        found = (((*path, name), value) for path, each in items for name, value in each if _is_container(value))
         # One that stands in several places counts in each, since it is read in each.
         inside = [*itertools.islice(found, _most_containers + 1)]
+        for path, value in inside:
+            if hasattr(value, "__array__"):
+                what = "what a config.json has: numbers, texts, lists and mappings"
+                raise refused(TypeError, path_text(path), f"is a {type(value).__name__}", what, "give its .tolist()")
         if not inside:
             return
         if len(inside) > _most_containers:
@@ -79,6 +89,12 @@ def _require_shallow(config: Json) -> None:
         f"has mappings and lists inside of each other on more than {_most_levels} levels, more than {_most_containers} on one, or contains itself",
         "what a config.json has",
     )
+
+
+def _is_container(value: Any) -> bool:
+    """Whether it has values, or is none of JSON's: a number of NumPy, an array."""
+    is_array = hasattr(value, "__array__") and not isinstance(value, (float, str))
+    return is_array or isinstance(value, (Mapping, list, tuple))
 
 
 def _hint(config: Any) -> str:

@@ -17,27 +17,16 @@ from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json
+from fastpe._rotary.config_file import Json, Path, path_text
 
 _longest_name = 200  # of a key that speaks of rotation
 _rotary_word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|mscale|alibi")
 
 
 class Role(NamedTuple):
-    """What keys of some names are about.
+    """What keys of some names are about, and what to do about them.
 
-    Attributes
-    ----------
-    name : str
-        What `Keys.require` calls it.
-    pattern : str
-        Names of such keys.
-    neutral : list
-        Values that change nothing.
-    arguments : list of str
-        The arguments of `from_config` that count instead: with all of them, such a key is not looked at.
-    remedy : str
-        What to do about a key of this role.
+    `neutral` values change nothing. With all of `arguments` given to `from_config`, such a key is not looked at.
     """
 
     name: str
@@ -50,14 +39,9 @@ class Role(NamedTuple):
 class Key(NamedTuple):
     """A key that is not read, with its place and its value."""
 
-    path: tuple[str, ...]
+    path: Path
     value: Any
     role: Role
-
-    @property
-    def shown(self) -> str:
-        """As Python writes it."""
-        return path_text(self.path)
 
 
 class _Table(NamedTuple):
@@ -67,6 +51,7 @@ class _Table(NamedTuple):
     parts: re.Pattern[str]
     sizes: set[str]
     hints: dict[str, str]
+    outer: set[str]
 
 
 @functools.cache
@@ -80,12 +65,8 @@ def _table() -> _Table:
         re.compile("|".join(name.replace("*", ".*") for name in data["parts"])),
         {*data["sizes"]},
         data["hints"],
+        {*data["outer"]},
     )
-
-
-def path_text(path: tuple[str, ...]) -> str:
-    """As Python writes the value at this place of a config."""
-    return "config" + "".join(f'["{name}"]' for name in path)
 
 
 def role_of(name: str) -> Role | None:
@@ -102,48 +83,56 @@ def is_other_part(name: str, value: Json) -> bool:
 
 
 class Keys:
-    """The keys of a config that speak of rotation and are not read, without those whose arguments are given."""
+    """The keys of a config that speak of rotation and are not read, without those whose arguments are given.
+
+    `neutral` has values that change nothing in models of this type.
+    """
 
     def __init__(
-        self, config: Json, outer: tuple[Json, ...], *, read: AbstractSet[str], given: AbstractSet[str]
+        self,
+        config: Json,
+        outer: tuple[Json, ...],
+        *,
+        read: AbstractSet[str],
+        given: AbstractSet[str],
+        neutral: Mapping[str, list[Any]],
     ) -> None:
-        self._given = given
+        self._given, self._neutral = given, neutral
         self._found = [*_speaking(config, read)]
         for level in outer:
             # What a part of the config says again is that part's.
             also = {name: value for name, value in level.items() if config.get(name) != value}
-            self._found += _speaking(also, frozenset())
+            self._found += _speaking(also, _table().outer)
 
     def require(self, role: str, *same: Any) -> None:
         """Refuse the first key of this role whose value is none of these, and that does not leave things as they are."""
         for key in self._found:
+            name = str(key.path[-1])
             wanted = [argument for argument in key.role.arguments if argument not in self._given]
-            harmless = [None, *key.role.neutral, *same]
+            harmless = [None, *key.role.neutral, *self._neutral.get(name, []), *same]
             if key.role.name == role and wanted and not any(_is_same(key.value, each) for each in harmless):
-                hint = _table().hints.get(key.path[-1], "")
                 raise refused(
                     ValueError,
-                    key.shown,
-                    f"is {shown(key.value)}, and this key is not read in models of this type",
-                    expected=f"{' or '.join(dict.fromkeys(map(shown, same)))}, which the other keys say"
-                    if same
-                    else "",
-                    remedy=f"{hint or key.role.remedy}, or leave the key out if it changes nothing",
+                    path_text(key.path),
+                    f"is {shown(key.value)}{'' if same else ', and this key is not read in models of this type'}",
+                    f"{' or '.join(dict.fromkeys(map(shown, same)))}, which the other keys say" if same else "",
+                    f"{_table().hints.get(name, key.role.remedy)}, or leave the key out if it changes nothing",
                 )
 
 
-def _speaking(config: Json, read: AbstractSet[str], path: tuple[str, ...] = ()) -> Iterator[Key]:
-    """The keys of `config`, and of the mappings in it that are not other parts, that are not read."""
+def _speaking(config: Mapping[Any, Any], read: AbstractSet[str], path: Path = ()) -> Iterator[Key]:
+    """The keys of `config`, and of the mappings and lists in it that are not other parts, that are not read."""
     for name, value in config.items():
-        here = (*path, str(name))
-        if ".".join(here) in read:
+        here, word = (*path, name), str(name)[:_longest_name]
+        if ".".join(map(str, here)) in read:
             continue
-        if role := role_of(str(name)[:_longest_name]):
+        if isinstance(name, str) and (role := role_of(word)):
             yield Key(here, value, role)
-        elif isinstance(value, Mapping) and is_other_part(str(name)[:_longest_name], value):
-            continue
-        elif isinstance(value, Mapping):
+        elif isinstance(value, Mapping) and not (isinstance(name, str) and is_other_part(word, value)):
             yield from _speaking(value, read, here)
+        elif isinstance(value, (list, tuple)) and not is_other_part(word, {}):
+            nested = {at: each for at, each in enumerate(value) if isinstance(each, (Mapping, list, tuple))}
+            yield from _speaking(nested, read, here)
 
 
 def _is_same(value: Any, other: Any) -> bool:

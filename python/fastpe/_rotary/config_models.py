@@ -16,71 +16,32 @@ from fastpe._rotary.config_file import Json
 
 # Parts lie inside of each other; files have 2.
 _most_parts = 8
-# Where files keep the model of text, if not where their model_type says.
-_text_parts = ("text_config", "thinker_config", "llm_config", "language_config", "text_model_config", "lm_config")
-# Keys of the JSON files that lie next to a config.json.
-_other_files = {
-    "weight_map": "the index of a checkpoint's files",
-    "added_tokens": "a tokenizer.json",
-    "added_tokens_decoder": "a tokenizer_config.json",
-}
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelType:
     """A row of models.json: what a config.json of this `model_type` does not say, and how its keys are read.
 
-    Attributes
-    ----------
-    interleaved, conjugate, form
-        As in `RotaryEmbedding`.
-    pairing_key : str
-        A key of the config that decides the pairing.
-    reorders : bool
-        Whether transformers leaves pairs of neighbours half of the width apart. Tests and documentation read it.
-    width : tuple of str
-        Keys of the config, or quotients of them. The first one that is there is the width of the head, or, for
-        models that rotate the tail of a head, the width of the tail.
-    rotary_dim : str
-        A key of the config that is the width of the rotated part itself.
-    partial : bool or "ignored"
-        Whether partial_rotary_factor is read. With "ignored", the width is already that of the part.
-    rope_theta, partial_rotary_factor : float, optional
-        Defaults.
-    rope : mapping
-        The rope mapping that counts if the config has none. It has no base where the config's own counts.
-    nested : bool
-        Whether each type of layers has a rope mapping of its own, and no old form of the config is read.
-    layers : mapping
-        What differs for each type of layers: a mapping with fields of this class, or None if they are not rotated.
-    scaled : bool or "rope_type"
-        Of a type of layers: whether one mapping for all layers counts for it; "rope_type": only if it has this key.
-    own_theta : bool
-        Of a type of layers: whether a base in such a mapping does not count.
-    yarn : mapping
-        Of a type of layers: defaults of this scaling.
-    types : mapping
-        Other names of scalings.
-    rope_types : tuple of str
-        The scalings that models of this type have, if not all.
-    longrope : str
-        "mscale" if the attention factor follows from the length.
-    dynamic : tuple of str, optional
-        The keys of the factor and of the trained length of a "dynamic" scaling that is not in a rope mapping.
-    mrope : tuple, optional
-        How sections divide the frequencies, and the default sections.
-    requires : mapping
-        Values of a key without which the model is not rotated.
-    names : mapping
-        What a key is called, in the order in which names count.
-    harmless : tuple of str
-        Keys that speak of rotation, and that the model's module does not read, by the source of the row.
-    defaults : mapping
-        Defaults of its class.
-    hand : tuple of str
-        Fields that the tool cannot measure.
-    source : str
-        The folder in transformers, or the file of another project.
+    * interleaved, conjugate, form: as in `RotaryEmbedding`. pairing_key: a key of the config that decides the pairing.
+    * reorders: whether transformers leaves pairs of neighbours half of the width apart. Tests and documentation read it.
+    * width: keys of the config, or quotients of them; the first one that is there is the width of the head, or, for models
+      that rotate the tail of a head, the width of the tail. rotary_dim: a key that is the width of the rotated part itself.
+    * partial: whether partial_rotary_factor is read. With "ignored", the width is already that of the part.
+    * rope_theta, partial_rotary_factor, defaults: of the model's class.
+    * rope: the rope mapping that counts if the config has none. It has no base where the config's own counts.
+    * nested: whether each type of layers has a rope mapping of its own, and no old form of the config is read.
+    * layers: what differs for each type of layers: fields of this class, or None if they are not rotated. There, scaled says
+      whether one mapping for all layers counts ("rope_type": only if it has this key), own_theta, whether a base in it does
+      not, and yarn has defaults of this scaling.
+    * types: other names of scalings. rope_types: the scalings that models of this type have, if not all.
+    * longrope: "mscale" if the attention factor follows from the length.
+    * dynamic: the keys of the factor and of the trained length of a "dynamic" scaling that is not in a rope mapping.
+    * mrope: how sections divide the frequencies, and the default sections.
+    * requires: values of a key without which the model is not rotated.
+    * names: what a key is called, in the order in which names count.
+    * harmless: keys that speak of rotation, and that the model's module does not read, by the source of the row. neutral:
+      values of such keys that change nothing, where others would.
+    * hand: fields that the tool cannot measure. source: the folder in transformers, or the file of another project.
     """
 
     interleaved: bool
@@ -107,6 +68,7 @@ class ModelType:
     requires: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
     names: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
     harmless: tuple[str, ...] = ()
+    neutral: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
     defaults: Json = dataclasses.field(default_factory=dict)
     hand: tuple[str, ...] = ()
     source: str = ""
@@ -121,12 +83,12 @@ class ModelType:
 
     def read_keys(self) -> set[str]:
         """The names of all keys that are read, whatever the type of the layers."""
-        rows = [self, *(self.of_layer(name) for name in self.layers)]
+        rows = [self.of_layer(name) for name in self.layers] or [self]
         words = [word for row in rows for term in row.width for word in term.replace(" // ", " * ").split(" * ")]
         keys = {*words, "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
         named = {name for row in rows for key in keys for name in row.names_of(key)}
         others = {self.rotary_dim, self.pairing_key, *self.requires, *(self.dynamic or ()), *self.harmless}
-        return named | others | {"rope_scaling", "rope_parameters", "rope_theta", "partial_rotary_factor"}
+        return named | others | {"rope_scaling", "rope_parameters"}
 
 
 class Found(NamedTuple):
@@ -169,7 +131,8 @@ def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str
         key, expected = parts.get(model_type or "", ("text_config", expected))
         part = config.get(key)
         if not isinstance(part, Mapping) and (model_type in parts or model_type not in table()["models"]):
-            part = next((config[other] for other in _text_parts if isinstance(config.get(other), Mapping)), None)
+            names = table()["text_parts"]
+            part = next((config[name] for name in names if isinstance(config.get(name), Mapping)), None)
         if isinstance(part, Mapping):
             config = part
         elif model_type in parts and "hidden_size" in config:
@@ -191,7 +154,7 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
     outer = tuple(level for level, _ in levels[:-1] if level.keys() - {"model_type"} - part.keys())
     if model_type in table()["models"]:
         return Found(part, _row(model_type), outer)
-    for key, what in _other_files.items():
+    for key, what in table()["other_files"].items():
         if model_type is None and key in part:
             remedy = "give the config.json of the same model"
             found = f'has no model_type but a "{key}", as {what} has'
@@ -221,7 +184,9 @@ def refuse_known(model_type: str, config: Json) -> None:
         found = f"is {model_type!r}, whose positions have several coordinates"
         raise refused(ValueError, "model_type", found, remedy=remedy)
     if model_type in told:
-        raise refused(ValueError, "model_type", f"is {model_type!r}", remedy=told[model_type])
+        # The first of its sentences whose key the config has.
+        remedy = next(sentence for key, sentence in told[model_type].items() if not key or config.get(key))
+        raise refused(ValueError, "model_type", f"is {model_type!r}", remedy=remedy)
     use = use_of(model_type)
     kind = config.get("position_embedding_type")
     if use and kind in ("alibi", "rope", "rotary"):

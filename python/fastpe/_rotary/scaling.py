@@ -30,6 +30,7 @@ _common_keys = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 # Names that other systems give a type or a key, and the name to write here.
 _other_types = {
     "su": 'early Phi-3 files mean "longrope"',
+    "dynamic-yarn": 'write "yarn", whose factor is then seq_len / original_max_position_embeddings',
     "deepseek_yarn": 'it is vLLM\'s name for "yarn" as DeepSeek uses it',
     "mrope": 'it scales nothing: write "default" and leave mrope_section out',
 }

@@ -21,8 +21,7 @@ from typing import Any
 
 from fastpe._arguments import integer, model_guess, number, shown
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, load
-from fastpe._rotary.config_keys import path_text
+from fastpe._rotary.config_file import Json, load, path_text
 from fastpe._rotary.config_models import parts_of, table, use_of
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.presets import conventions
