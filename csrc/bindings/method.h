@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Methods and functions on CPython's vectorcall protocol: a call is parsed in tens of nanoseconds.
 //
-// The arguments of each are one struct of PyObject*, null where nothing was given, and one text that inspect reads too,
-// such as "x, *others, by, mask=None": those before the star may be given by place, and those without a default must be
-// given. Both have the same names in the same order; where there is "*others", an Others ends the struct.
+// The arguments of each are one struct of PyObject*, null where nothing was given, and one text, which inspect also
+// reads, such as "x, *others, by, mask=None": those before the star may be given by place, and those without a default
+// must be given. Both must have the same names in the same order, of which only the number is checked; where there is
+// "*others", an Others ends the struct.
 #pragma once
 
 #include <atomic>
@@ -62,7 +63,8 @@ Bound& bound_of(PyObject* self) {
               {"make a new one"});
 }
 
-// What a method or function is: PyObject* body(Bound&, const Arguments&), where a function has a PyObject& of no use.
+// What a method is: PyObject* body(Bound&, const Arguments&). A function has the module, a PyObject&, in place of
+// Bound.
 template <class Body>
 struct BodyTypes;
 template <class Bound_, class Arguments_>

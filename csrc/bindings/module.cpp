@@ -145,7 +145,7 @@ void fill(PyObject* module) {
 }  // namespace
 }  // namespace fastpe::bindings
 
-// Encoders are immutable and calls share nothing but the arrays that their callers pass: no GIL is needed.
+// Encoders are immutable and what calls share, tables and kept rows, is thread-safe: no GIL is needed.
 PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   using namespace fastpe::bindings;
   module.doc() = "The compiled core of fastpe; private.";

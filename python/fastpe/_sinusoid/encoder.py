@@ -20,6 +20,8 @@ from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, wi
 from fastpe._sinusoid.presets import conventions
 
 
+# The methods that write arrays are inherited. encode, add_, add, embed and warm_up: csrc/bindings/encoder.cpp;
+# their docstrings: _docs.py.
 class PositionalEncoding(Immutable, _core.Encoder):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
