@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the site has beside the pages of docs/: other files of the repository as pages, and wide tables as cards."""
+"""What the site has in addition to the pages of docs/: other files as pages, wide tables as cards, and pictures."""
 
 from __future__ import annotations
 
 import ast
+import logging
 import os
 import re
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import reference
 from mkdocs.structure.files import File
 
 from fastpe.__main__ import main
@@ -22,6 +24,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = {
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
+    "RELEASING.md": "releasing.md",
     "SECURITY.md": "security.md",
     "examples": "examples/index.md",
     **{f"docs/{path.name}": path.name for path in (ROOT / "docs").glob("*.md")},
@@ -34,7 +37,11 @@ WIDE = {"Call", "Serves", "Result", "How to get the other meaning"}
 
 
 def on_config(config: Any) -> Any:
-    """List the examples in the navigation."""
+    """List the examples in the navigation, and warn of pages that do not match the docstrings."""
+    for name in reference.stale():
+        logging.getLogger("mkdocs").warning(
+            "docs/%s does not match the docstrings: run python tools/reference.py", name
+        )
     for entry in config.nav:
         if "Examples" in entry:
             entry["Examples"] = [PAGES["examples"], *(f"examples/{path.stem}.md" for path in EXAMPLES)]
