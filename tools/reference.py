@@ -93,7 +93,7 @@ def signature(name: str, thing: griffe.Object) -> str:
         star = stars.get(parameter.kind, "")
         default = "" if star or parameter.default is None else f"={parameter.default}"
         words.append(star + parameter.name + default)
-    call = textwrap.fill(f"{name}({', '.join(words)})", 96, subsequent_indent="    ")
+    call = textwrap.fill(f"{name}({', '.join(words)})", 72, subsequent_indent="    ")
     return f"```py\n{call}\n```\n\n"
 
 
