@@ -108,7 +108,7 @@ def items(section: Any) -> Iterator[str]:
         if kind.startswith("(") and kind.endswith(")"):
             kind = kind[1:-1]
         head = f"{names} ({kind})" if names and kind else names or kind
-        yield f"{head}: {prose(description, '  ')}" if head else prose(description)
+        yield f"{head}: {prose(description, '    ')}" if head else prose(description)
 
 
 def body(docstring: griffe.Docstring | None) -> str:
