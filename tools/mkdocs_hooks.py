@@ -1,40 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the site has beside the pages of docs/: other files of the repository as pages, and wide tables as cards."""
+"""What the site has in addition to the pages of docs/: other files as pages, and wide tables as cards."""
 
 from __future__ import annotations
 
 import ast
-import os
+import logging
 import re
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import reference
 from mkdocs.structure.files import File
-
-from fastpe.__main__ import main
 
 ROOT = Path(__file__).parents[1]
 REPOSITORY = "https://github.com/fastpe/fastpe"
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# Pages of the site, and pictures on them, by their paths in the repository.
+# Pages of the site, by their paths in the repository.
 PAGES = {
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
+    "RELEASING.md": "releasing.md",
     "SECURITY.md": "security.md",
     "examples": "examples/index.md",
     **{f"docs/{path.name}": path.name for path in (ROOT / "docs").glob("*.md")},
 }
 TABLE = re.compile(r"^\|(?P<head>.*)\|\n\|[-:| ]+\|\n(?P<rows>(?:\|.*\|\n)+)", re.MULTILINE)
-FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```\n", re.MULTILINE | re.DOTALL)
-PLOT = re.compile(r"^fastpe (plot .* -o (\S+)\.svg)$", re.MULTILINE)
 # A table with one of these columns is too wide for a phone.
 WIDE = {"Call", "Serves", "Result", "How to get the other meaning"}
 
 
 def on_config(config: Any) -> Any:
-    """List the examples in the navigation."""
+    """List the examples in the navigation, and warn of pages that do not match the docstrings."""
+    for name in reference.stale():
+        logging.getLogger("mkdocs").warning(
+            "docs/%s does not match the docstrings: run python tools/reference.py", name
+        )
     for entry in config.nav:
         if "Examples" in entry:
             entry["Examples"] = [PAGES["examples"], *(f"examples/{path.stem}.md" for path in EXAMPLES)]
@@ -46,49 +46,17 @@ def on_files(files: Any, config: Any) -> Any:
     for source, page in PAGES.items():
         if (ROOT / source).is_file() and not source.startswith("docs/"):
             files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    for name, picture in pictures():
-        files.append(File.generated(config, name, content=picture))
     files.append(File.generated(config, PAGES["examples"], content=examples_index()))
     for path in EXAMPLES:
         files.append(File.generated(config, f"examples/{path.stem}.md", content=example_page(path)))
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Link to the site where a page links to the repository, make cards of wide tables, and show pictures."""
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Link to the site where a page links to the repository, and make cards of wide tables."""
     link = rf"\]\({REPOSITORY}/(?:blob|raw|tree)/main/([^)#]*)"
     linked = re.sub(link, lambda match: f"]({PAGES[match[1]]}" if match[1] in PAGES else match[0], markdown)
-    if page.file.src_uri == "pictures.md":
-        linked = FENCE.sub(shown, linked)
     return TABLE.sub(cards, linked)
-
-
-def pictures() -> Iterator[tuple[str, bytes]]:
-    """What the commands of docs/pictures.md draw, in light and in dark colours."""
-    page = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as directory:
-        os.chdir(directory)
-        try:
-            for fence in FENCE.finditer(page):
-                if fence["language"] == "python":
-                    exec(fence["code"], {})  # noqa: S102
-                for command, name in PLOT.findall(fence["code"]):
-                    for scheme, option in (("light", []), ("dark", ["--dark"])):
-                        assert main([*command.split(), *option]) == 0, command
-                        yield f"assets/{name}-{scheme}.svg", Path(f"{name}.svg").read_bytes()
-        finally:
-            os.chdir(before)
-
-
-def shown(fence: re.Match[str]) -> str:
-    """A block of code, and what its commands draw."""
-    images = [
-        f"![What this command draws](assets/{name}-{scheme}.svg#only-{scheme})\n"
-        for _, name in PLOT.findall(fence["code"])
-        for scheme in ("light", "dark")
-    ]
-    return "\n".join([fence[0], *images])
 
 
 def cards(table: re.Match[str]) -> str:

@@ -258,7 +258,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Notes
         -----
         Keys mean what they mean in transformers 5.24 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
-        the defaults of missing keys are those of the model's configuration class there. The page about rotary embeddings
+        the defaults of missing keys are those of the model's configuration class there. The page "Read a config.json"
         says which keys other systems read in another way. No key whose name speaks of rotation is passed over: it is
         read, or known to change nothing, or refused with the argument that takes its place.
 

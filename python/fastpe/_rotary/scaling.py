@@ -125,7 +125,7 @@ def rotary_frequencies(
       where they are missing. All other types ignore the share: `rotary_dim` says how many
       columns are rotated.
 
-    Other systems use some of these words for other numbers. The page about rotary embeddings lists them.
+    Other systems use some of these words for other numbers. The page "Scale for long contexts" lists them.
 
     Examples
     --------

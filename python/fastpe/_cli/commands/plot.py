@@ -57,8 +57,9 @@ def plot(
         from matplotlib import style
         from matplotlib.figure import Figure
     names = [None] if config else convention or ["vaswani"]
+    width, height = (5.0, 4.2) if picture == "similarity" else (6.0, 3.6)  # a square with its bar of colours
     with style.context("dark_background" if dark else "default"):
-        figure = Figure(figsize=(6.0 * len(names), 3.6), layout="constrained")
+        figure = Figure(figsize=(width * len(names), height), layout="constrained")
         for ax, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
             if name is None:
                 plotting.rotary_wavelengths(rope, ax=ax)

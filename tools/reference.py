@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write the pages docs/reference*.md from the docstrings: python tools/reference.py
+
+The site's build warns if the pages do not match the docstrings. Needs pip install -e '.[docs]'.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import griffe
+
+import fastpe
+from fastpe import _core
+
+ROOT = Path(__file__).parents[1]
+# The members that a page describes besides the class itself.
+METHODS = {
+    "PositionalEncoding": ("from_config", "shift", "warm_up", "frequencies", "wavelengths"),
+    "RotaryEmbedding": (
+        "from_config",
+        "rotate_",
+        "rotate",
+        "tables",
+        "shift_",
+        "warm_up",
+        "frequencies",
+        "wavelengths",
+    ),
+    "RotaryLayout": ("positions", "rotate_", "rotate", "tables", "parts"),
+}
+PICTURES = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
+PAGES = {
+    "encodings": (
+        "Sinusoidal encodings",
+        "encode add_ add embed timestep_embedding encode_grid encode_coordinates PositionalEncoding",
+    ),
+    "rotary": ("Rotary embeddings", "RotaryEmbedding rotate_ rotary_frequencies RotaryLayout"),
+    "presets": ("Presets", "Convention GridConvention"),
+    "other": (
+        "Other calls",
+        "identify Identification show_config dask.add " + " ".join(f"plotting.{name}" for name in PICTURES),
+    ),
+}
+REGISTRIES = ("conventions", "grid_conventions", "rotary_layouts")
+LITERAL = re.compile(r"``([^`]*)``")
+
+
+class CompiledDocstrings(griffe.Extension):
+    """The stub of the compiled module has the signatures, and the module itself has the docstrings."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Complete the classes of ``fastpe._core``."""
+        for stub in pkg["_core"].classes.values():
+            # A stub has overloads apart from members. The last one of each takes the most.
+            for name, overloads in stub.overloads.items():
+                if overloads:
+                    stub.set_member(name, overloads[-1])
+            for name, method in stub.functions.items():
+                text = inspect.getdoc(getattr(getattr(_core, stub.name), name))
+                if text:
+                    method.docstring = griffe.Docstring(text, parent=method, parser="numpy")
+
+
+def prose(text: str, indent: str = "") -> str:
+    """Paragraphs and lists of a docstring, each on one line."""
+    lines: list[str] = []
+    for line in LITERAL.sub(r"`\1`", text).splitlines():
+        new = not line.strip() or line.lstrip().startswith(("- ", "* ", "|"))
+        if new or not lines or not lines[-1] or line.startswith("    "):
+            lines.append(line.rstrip() if line.startswith("    ") else line.strip())
+        else:
+            lines[-1] += " " + line.strip()
+    return f"\n{indent}".join(lines).replace(f"\n{indent}\n", "\n\n").strip()
+
+
+def signature(name: str, thing: griffe.Object) -> str:
+    """The call, with the defaults and without the types, which the text has."""
+    if thing.is_class and "dataclass" in thing.labels:
+        return ""
+    words, stars = [], {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}
+    for parameter in (thing.all_members["__init__"] if thing.is_class else thing).parameters:
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind is griffe.ParameterKind.keyword_only and not any(word.startswith("*") for word in words):
+            words.append("*")
+        star = stars.get(parameter.kind, "")
+        default = "" if star or parameter.default is None else f"={parameter.default}"
+        words.append(star + parameter.name + default)
+    call = textwrap.fill(f"{name}({', '.join(words)})", 72, subsequent_indent="    ")
+    return f"```py\n{call}\n```\n\n"
+
+
+def items(section: Any) -> Iterator[str]:
+    """What a section lists: arguments, attributes, results or errors. Those with one text are together."""
+    for description, group in itertools.groupby(section.value, key=lambda item: item.description):
+        together = list(group)
+        names = ", ".join(f"`{item.name}`" for item in together if getattr(item, "name", None))
+        kinds = {str(item.annotation or "") for item in together}
+        # Of several arguments, griffe takes types that are not in the docstring from the signature.
+        kind = prose(kinds.pop()) if len(kinds) == 1 and len(together) < 5 else ""
+        if kind.startswith("(") and kind.endswith(")"):
+            kind = kind[1:-1]
+        head = f"{names} ({kind})" if names and kind else names or kind
+        yield f"{head}: {prose(description, '    ')}" if head else prose(description)
+
+
+def body(docstring: griffe.Docstring | None) -> str:
+    """A docstring as Markdown."""
+    if docstring is None:
+        return ""
+    parts = []
+    for section in docstring.parse("numpy"):
+        kind = section.kind.value
+        if kind == "text":
+            parts.append(prose(section.value))
+        elif kind == "examples":
+            for example, text in section.value:
+                code = example is griffe.DocstringSectionKind.examples
+                parts.append(f"```pycon\n{text}\n```" if code else prose(text))
+        elif kind == "admonition":
+            parts.append(prose(section.value.description))
+        elif kind in ("returns", "raises"):
+            parts.append(f"**{kind.capitalize()}** " + " ".join(items(section)))
+        else:
+            parts.append("\n".join(f"* {item}" for item in items(section)))
+    return "\n\n".join(parts)
+
+
+def summary(thing: griffe.Object) -> str:
+    """The first paragraph of a docstring."""
+    return prose(thing.docstring.value.split("\n\n")[0]) if thing.docstring else ""
+
+
+def entry(package: griffe.Module, name: str) -> str:
+    """One function or class with its methods."""
+    thing = package[name]
+    if thing.is_alias:
+        thing = thing.final_target
+    text = [f"## `fastpe.{name}`\n\n{signature(f'fastpe.{name}', thing)}{body(thing.docstring)}"]
+    for method in METHODS.get(name, ()):
+        member = thing.all_members[method]
+        if member.is_alias:
+            member = member.final_target
+        call = signature(f"{name}.{method}", member) if member.is_function else ""
+        text.append(f"### `{name}.{method}`\n\n{call}{body(member.docstring)}")
+    return "\n\n".join(text)
+
+
+def presets() -> str:
+    """What each registry has."""
+    text = []
+    for name in REGISTRIES:
+        lines = [f"* `{preset}`: `{value.formula}`" for preset, value in getattr(fastpe, name).items()]
+        text.append(f"## `fastpe.{name}`\n\n" + "\n".join(lines))
+    return "\n\n".join(text)
+
+
+def written() -> Iterator[tuple[str, str]]:
+    """The name and the text of each page."""
+    package = griffe.load(
+        "fastpe",
+        search_paths=[ROOT / "python"],
+        extensions=griffe.Extensions(CompiledDocstrings()),
+        docstring_parser=griffe.Parser.numpy,
+    )
+    note = "<!-- written by python tools/reference.py -->\n"
+    index = []
+    for page, (title, names) in PAGES.items():
+        file = f"reference-{page}.md"
+        rows = []
+        for name in names.split():
+            anchor = f"fastpe{name}".replace(".", "").lower()
+            rows.append(f"| [`fastpe.{name}`]({file}#{anchor}) | {summary(package[name])} |")
+            for method in METHODS.get(name, ()):
+                link = f"{file}#{name.lower()}{method}"
+                rows.append(f"| [`{name}.{method}`]({link}) | {summary(package[name].all_members[method])} |")
+        more = ""
+        if page == "presets":
+            more = "\n" + presets() + "\n"
+            for name in REGISTRIES:
+                rows.append(f"| [`fastpe.{name}`]({file}#fastpe{name}) | {', '.join(getattr(fastpe, name))} |")
+        index.append(f"## {title}\n\n| name | what it is |\n|---|---|\n" + "\n".join(rows))
+        entries = "\n\n".join(entry(package, name) for name in names.split())
+        yield file, f"{note}\n# {title}\n\n{entries}\n{more}"
+    yield "reference.md", f"{note}\n# Reference\n\n" + "\n\n".join(index) + "\n"
+
+
+def stale() -> list[str]:
+    """The pages that do not match the docstrings."""
+    pages = ((ROOT / "docs" / name, text) for name, text in written())
+    return [path.name for path, text in pages if not path.is_file() or path.read_text(encoding="utf-8") != text]
+
+
+if __name__ == "__main__":
+    for name, text in written():
+        (ROOT / "docs" / name).write_text(text, encoding="utf-8")
