@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NumPy's arrays: of what callers pass, as views, and new ones.
+// NumPy arrays: views of those that callers pass, and new ones.
 #pragma once
 
 #include <optional>

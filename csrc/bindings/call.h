@@ -23,7 +23,7 @@ namespace fastpe::bindings {
 
 // ---- Phase 1
 
-// Which rows there are and where, of every method that takes an array of them.
+// The arguments that say where rows are and which are valid, of every method that takes an array.
 #define FASTPE_PLACEMENT "offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None"
 struct PlacementObjects {
   PyObject *offset = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
@@ -76,7 +76,7 @@ Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* 
 
 // ---- The run
 
-// A signal's exception where it was interrupted.
+// Runs the call. If a signal interrupts it, the signal's exception is raised.
 void run_call(const Call& call);
 
 // Asks Python for signals. The exception of one that came stays set in this thread, and is raised when it is over.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The class Encoder.
+// The class Encoder of Python, which holds a SinusoidalEncoding; the core's Encoder is a part of that.
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "call.h"
-#include "fastpe/embeddings/sinusoidal_embedding.h"
+#include "fastpe/embeddings/sinusoidal_encoding.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/gather.h"
 #include "fastpe/operations/write.h"
@@ -34,7 +34,7 @@ Signature add_signature("add", FASTPE_ADD ", out=None");
 
 // Calls use(source) with the learned table where one is given, else with the encoder's columns from first_column on.
 template <class Use>
-void with_source(const SinusoidalEmbedding& self, const std::optional<TableView>& learned, std::int64_t first_column,
+void with_source(const SinusoidalEncoding& self, const std::optional<TableView>& learned, std::int64_t first_column,
                  const Use& use) {
   if (learned) {
     use(LearnedTable(*learned));
@@ -43,7 +43,7 @@ void with_source(const SinusoidalEmbedding& self, const std::optional<TableView>
   }
 }
 
-PyObject* add_either_way(SinusoidalEmbedding& self, const AddArguments& a, bool in_place, PyObject* given_out) {
+PyObject* add_either_way(SinusoidalEncoding& self, const AddArguments& a, bool in_place, PyObject* given_out) {
   // Phase 1
   Owned owned;
   PyObject* const x_array = in_place ? array_to_write(a.x, "x", owned) : array_to_read(a.x, "x", owned);
@@ -65,7 +65,7 @@ PyObject* add_either_way(SinusoidalEmbedding& self, const AddArguments& a, bool 
   std::optional<TableView> learned;
   if (table.is_given()) learned = position_table_of(table, x);
   const std::int64_t first_column = learned ? 0 : first_column_of(x, channels, self.encoder.spec().d_model);
-  const Extent extent = extent_of(x, seq_axis, name_seq_axis);
+  const Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
   const Placement placement = placement_of(given, extent, self.first_position);
   Output out;
   if (!in_place) out = output(out_array, borrowed_dtype(x_array), Shape(x));
@@ -83,10 +83,10 @@ PyObject* add_either_way(SinusoidalEmbedding& self, const AddArguments& a, bool 
   return in_place ? Object::shared(a.x).release() : out.returned(given_out);
 }
 
-PyObject* add_in_place(SinusoidalEmbedding& self, const AddArguments& a) {
+PyObject* add_in_place(SinusoidalEncoding& self, const AddArguments& a) {
   return add_either_way(self, a, true, nullptr);
 }
-PyObject* add(SinusoidalEmbedding& self, const AddApartArguments& a) {
+PyObject* add(SinusoidalEncoding& self, const AddApartArguments& a) {
   return add_either_way(self, a.common, false, a.out);
 }
 
@@ -99,7 +99,7 @@ Signature encode_signature("encode",
                            "positions, *, dtype=None, offset=None, mask=None, lengths=None, channels=None, "
                            "num_threads=None, out=None");
 
-PyObject* encode(SinusoidalEmbedding& self, const EncodeArguments& a) {
+PyObject* encode(SinusoidalEncoding& self, const EncodeArguments& a) {
   // Phase 1
   Owned owned;
   const std::int64_t d_model = self.encoder.spec().d_model;
@@ -137,7 +137,7 @@ struct EmbedArguments {
 Signature embed_signature("embed", "ids, table, *, " FASTPE_PLACEMENT
                                    ", scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None");
 
-PyObject* embed(SinusoidalEmbedding& self, const EmbedArguments& a) {
+PyObject* embed(SinusoidalEncoding& self, const EmbedArguments& a) {
   // Phase 1
   Owned owned;
   PyObject* const table_array = array_to_read(a.table, "table", owned);
@@ -178,17 +178,17 @@ PyObject* embed(SinusoidalEmbedding& self, const EmbedArguments& a) {
 
 // ---- The class
 
-PyObject* warm_up_encoder(SinusoidalEmbedding& self, const WarmUpArguments& a) { return warm_up(self.row_cache, a); }
+PyObject* warm_up_encoder(SinusoidalEncoding& self, const WarmUpArguments& a) { return warm_up(self.row_cache, a); }
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
 PyObject* frequencies(PyObject* self, PyObject*) {
   return returned_or<PyObject*>(nullptr, [&] {
-    const Encoder& encoder = bound_of<SinusoidalEmbedding>(self).encoder;
+    const Encoder& encoder = bound_of<SinusoidalEncoding>(self).encoder;
     return new_array(encoder.frequencies().radians.high.data(), encoder.frequency_count()).release();
   });
 }
 
-std::unique_ptr<SinusoidalEmbedding> make_encoder(PyObject* arguments, PyObject* keywords) {
+std::unique_ptr<SinusoidalEncoding> make_encoder(PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"d_model",      "frequency_count", "base",           "exponent_denominator",
                                       "freq_scale",   "freqs",           "interleaved",    "cosine_first",
                                       "output_scale", "max_len",         "first_position", nullptr};
@@ -208,7 +208,7 @@ std::unique_ptr<SinusoidalEmbedding> make_encoder(PyObject* arguments, PyObject*
   spec.interleaved = interleaved != 0;
   spec.cosine_first = cosine_first != 0;
   spec.output_scale = output_scale;
-  return std::make_unique<SinusoidalEmbedding>(std::move(spec), max_len_from(max_len), first_position);
+  return std::make_unique<SinusoidalEncoding>(std::move(spec), max_len_from(max_len), first_position);
 }
 
 }  // namespace
@@ -221,7 +221,7 @@ void add_encoder(PyObject* module) {
                                   method<warm_up_encoder, warm_up_signature>(),
                                   {"_frequencies", frequencies, METH_NOARGS, nullptr},
                                   {}};
-  const Object type = holder_type<SinusoidalEmbedding, make_encoder>("fastpe._core.Encoder", methods);
+  const Object type = holder_type<SinusoidalEncoding, make_encoder>("fastpe._core.Encoder", methods);
   if (PyModule_AddObjectRef(module, "Encoder", type.get()) < 0) throw PythonError{};
 }
 

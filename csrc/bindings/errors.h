@@ -12,7 +12,7 @@ namespace fastpe::bindings {
 // Sets Python's error of the exception that is being handled. One from an Error has the attribute `_fields`, a dict.
 void set_error();
 
-// What `body` returns, an object or -1 .. ; or `failed`, and Python's error is set.
+// What `body` returns; or, where it throws, `failed`, with Python's error set.
 template <class Result, class Body>
 Result returned_or(Result failed, const Body& body) {
   try {

@@ -28,7 +28,7 @@ struct Form {
   Arrangement arrangement;
   bool is_angles;
 
-  std::size_t arrays() const { return is_angles ? 1 : static_cast<std::size_t>(arrays_of(table)); }
+  std::size_t arrays() const { return static_cast<std::size_t>(arrays_of(table)); }
 };
 
 constexpr Form forms[] = {
@@ -39,7 +39,7 @@ constexpr Form forms[] = {
     {"sin_cos", TableForm::sin_cos, Arrangement::columns, false},
     {"pairs", TableForm::pairs, Arrangement::pairs, false},
     {"complex", TableForm::pairs, Arrangement::complex, false},
-    {"angles", TableForm::cos_sin, Arrangement::columns, true},
+    {"angles", TableForm::cos_sin, Arrangement::columns, true},  // its TableForm says only that there is one array
 };
 
 const Form& form_named(PyObject* name) {
@@ -176,8 +176,8 @@ Slice<T> slice_of(const std::vector<T>& items) {
 }
 
 // What all rotations in place are given besides the angles: the arrays, x first, and their sequence's axis.
-struct HeadArrays {
-  HeadArrays(PyObject* x, const Others& others, PyObject* seq_axis_given, Owned& owned)
+struct RotatedObjects {
+  RotatedObjects(PyObject* x, const Others& others, PyObject* seq_axis_given, Owned& owned)
       : arrays{array_to_write(x, "x", owned)}, seq_axis(seq_axis_argument(seq_axis_given)) {
     arrays.reserve(1 + static_cast<std::size_t>(others.count));
     for (Py_ssize_t i = 0; i < others.count; ++i) {
@@ -206,7 +206,7 @@ template <class Use>
 PyObject* with_rotation(const RotationChecks& checks, const PlacementArguments& given, const Pairing& pairing,
                         PyObject* x, const Others& others, const Use& use) {
   std::vector<HeadArray> rotated(1 + static_cast<std::size_t>(others.count));
-  checks.set_in_place(given, rotated.data());
+  checks.fill_head_arrays(given, rotated.data());
   use(Rotate(slice_of(rotated), checks.extent().batch_rows, pairing));
   if (others.count == 0) return Object::shared(x).release();
   Object arrays = not_null(PyTuple_New(1 + others.count));
@@ -244,7 +244,7 @@ PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& argum
   // Phase 1
   const RotateArguments& a = arguments.common;
   Owned owned;
-  const HeadArrays heads(a.x, arguments.others, a.seq_axis, owned);
+  const RotatedObjects heads(a.x, arguments.others, a.seq_axis, owned);
   const bool is_inverse = bool_argument(a.inverse, "inverse", false);
   const PlacementArrays placement_arrays = placement_arrays_of(self, a.placement, owned);
   const int max_threads = threads_argument(a.num_threads);
@@ -298,7 +298,7 @@ Signature shift_signature("shift_", "x, *others, by, mask=None, lengths=None, se
 PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   // Phase 1
   Owned owned;
-  const HeadArrays heads(a.x, a.others, a.seq_axis, owned);
+  const RotatedObjects heads(a.x, a.others, a.seq_axis, owned);
   const std::optional<std::int64_t> one = position_argument(a.by, "by");
   if (one && self.coordinates.count > 0) {
     refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.coordinates.count, " coordinates"});
@@ -337,7 +337,7 @@ Signature rotate_by_tables_signature("rotate_by_tables",
 PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   // Phase 1
   Owned owned;
-  const HeadArrays heads(a.x, a.others, a.seq_axis, owned);
+  const RotatedObjects heads(a.x, a.others, a.seq_axis, owned);
   PyObject* const cos_array = array_to_read(a.cos, "cos", owned);
   PyObject* const sin_array = array_to_read(a.sin, "sin", owned);
   const bool interleaved = bool_argument(a.interleaved, "interleaved", false);

@@ -25,7 +25,7 @@ std::optional<std::int64_t> position_count(PyObject* object);
 
 double number_from(PyObject* object, const char* name);
 
-// The value of what may be missing, a null pointer or, where it says so, None.
+// Arguments that may be missing: null, or, where it says so, None.
 double number_argument(PyObject* object, const char* name, double otherwise);
 bool bool_argument(PyObject* object, const char* name, bool otherwise);  // Python's or NumPy's
 int threads_argument(PyObject* object);                                  // None: the default

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "call.h"
-#include "fastpe/embeddings/sinusoidal_embedding.h"
+#include "fastpe/embeddings/sinusoidal_encoding.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
@@ -82,10 +82,10 @@ Spec spec_of(const fastpe_encoding_options& options) {
 }  // namespace
 }  // namespace fastpe::c_library
 
-struct fastpe_encoding : fastpe::SinusoidalEmbedding {
+struct fastpe_encoding : fastpe::SinusoidalEncoding {
   explicit fastpe_encoding(const fastpe_encoding_options& options)
-      : SinusoidalEmbedding(fastpe::c_library::spec_of(options), options.max_len,
-                            fastpe::c_library::convention_of(options.convention).first_position) {}
+      : SinusoidalEncoding(fastpe::c_library::spec_of(options), options.max_len,
+                           fastpe::c_library::convention_of(options.convention).first_position) {}
 };
 
 using namespace fastpe;

@@ -223,7 +223,7 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     const PlacementArguments arguments = views.rows(rows);
     const RotationChecks checked(given, arguments, {2 * self.pairs(), seq_axis, true, 0, "", rotary->head_dim});
     HeadArray rotated[FASTPE_MAX_ROTATED];
-    checked.set_in_place(arguments, rotated);
+    checked.fill_head_arrays(arguments, rotated);
     const double row_factor = self.row_factor(inverse != 0);
     const Rotate rotate({rotated, given.count}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
     self.with_source(row_factor,

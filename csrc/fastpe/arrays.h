@@ -77,7 +77,7 @@ struct RowsLayout {
   void walk_inside();
 
   std::int64_t row_bytes() const { return columns * element_bytes(dtype); }
-  bool has_contiguous_rows() const { return column_stride_bytes == element_bytes(dtype) || columns <= 1; }
+  bool has_contiguous_columns() const { return column_stride_bytes == element_bytes(dtype) || columns <= 1; }
   std::int64_t bytes() const { return item_count * seq_len * row_bytes(); }
 };
 

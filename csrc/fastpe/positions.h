@@ -25,7 +25,7 @@ struct Positions {
   bool is_offset_given = false;
   NumbersView values;  // explicit
   const char* values_name = "positions";
-  bool values_per_row = false;
+  bool values_per_batch_row = false;
   int coordinate_count = 0;  // of each explicit position; 0: it is one number
   std::int64_t coordinate_stride_bytes = 0;
   Axes value_axes;              // of `values` before its last axis, for messages
@@ -34,7 +34,7 @@ struct Positions {
   bool count_valid_only = false;
 
   // Whether all rows have the same positions.
-  bool are_shared() const { return !values_per_row && !offsets.is_given() && !count_valid_only; }
+  bool are_shared() const { return !values_per_batch_row && !offsets.is_given() && !count_valid_only; }
   // Whether each batch row counts from an offset of its own.
   bool count_from_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
   // Whether earlier positions may come again, so that a source had better remember what it made for them.
@@ -44,12 +44,12 @@ struct Positions {
 // Which rows are valid. An operation skips the others.
 struct Validity {
   const char* mask = nullptr;  // NumPy booleans; true: valid
-  std::int64_t mask_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
+  std::int64_t mask_batch_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
   NumbersView lengths;  // per row: how many are valid
 
   bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
   bool has(std::int64_t row, std::int64_t l) const {
-    return mask == nullptr || mask[row * mask_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
+    return mask == nullptr || mask[row * mask_batch_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
   }
 };
 
@@ -125,7 +125,7 @@ template <class OnSpan>
 void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count, std::int64_t valid_before,
                    const OnSpan& on_span) {
   if (p.values.is_given()) {
-    const std::int64_t value_row = p.values_per_row ? row : 0;
+    const std::int64_t value_row = p.values_per_batch_row ? row : 0;
     const std::int64_t end = l + count;
     if (p.coordinate_count > 0) {
       for (; l < end; ++l) {

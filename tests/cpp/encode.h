@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fastpe/call/call.h"
-#include "fastpe/embeddings/sinusoidal_embedding.h"
+#include "fastpe/embeddings/sinusoidal_encoding.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 
@@ -42,14 +42,14 @@ inline Positions positions_from(std::int64_t first) {
   return positions;
 }
 
-inline void run_at(const SinusoidalEmbedding& embedding, const Operation& operation, const Positions& positions,
+inline void run_at(const SinusoidalEncoding& embedding, const Operation& operation, const Positions& positions,
                    int threads = 1) {
   const Sinusoids source(embedding.row_cache, 0);
   run({source, operation, Placement{positions, {}}, threads}, nullptr);
 }
 
 template <class T>
-std::vector<T> encode(const SinusoidalEmbedding& embedding, DType dtype, std::int64_t first_position,
+std::vector<T> encode(const SinusoidalEncoding& embedding, DType dtype, std::int64_t first_position,
                       std::int64_t seq_len, int threads = 1) {
   const std::int64_t columns = embedding.encoder.spec().d_model;
   std::vector<T> out(static_cast<std::size_t>(seq_len * columns));

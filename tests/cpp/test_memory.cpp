@@ -104,16 +104,17 @@ void every_line_is_stored_once(const Kernels& kernels, std::int64_t lanes) {
       for (const std::int64_t columns : {32, 64, 256, 272, 1040}) {  // rows of whole lines
         for (const std::int64_t shift : {0, 2, 4, 8, 13}) {
           const bool has_shared_lines = shift * bytes % line != 0;
-          const std::int64_t stored = pair_rows * columns * bytes - (has_shared_lines ? line : 0);
-          CHECK_EQUAL(expanding(kernels, dtype, pair_rows, columns, shift, 0, adds) * lanes * 4, is_wide ? stored : 0);
+          const std::int64_t stored = rows_of_two_blocks * columns * bytes - (has_shared_lines ? line : 0);
+          CHECK_EQUAL(expanding(kernels, dtype, rows_of_two_blocks, columns, shift, 0, adds) * lanes * 4,
+                      is_wide ? stored : 0);
           // Rows with gaps share no line, so those that do not begin on a line's boundary are stored through the
           // caches.
-          CHECK_EQUAL(expanding(kernels, dtype, pair_rows, columns, shift, 64, adds) * lanes * 4,
+          CHECK_EQUAL(expanding(kernels, dtype, rows_of_two_blocks, columns, shift, 64, adds) * lanes * 4,
                       is_wide && !has_shared_lines ? stored : 0);
         }
       }
-      CHECK_EQUAL(expanding(kernels, dtype, pair_rows - 1, 256, 0, 0, adds), 0);
-      CHECK_EQUAL(expanding(kernels, dtype, pair_rows, 100, 0, 1, adds), 0);
+      CHECK_EQUAL(expanding(kernels, dtype, rows_of_two_blocks - 1, 256, 0, 0, adds), 0);
+      CHECK_EQUAL(expanding(kernels, dtype, rows_of_two_blocks, 100, 0, 1, adds), 0);
     }
   }
 }
@@ -138,9 +139,9 @@ void combining(const Kernels& kernels, DType dtype, bool is_wide, std::int64_t s
 void every_call(std::int64_t lanes) {
   using namespace fastpe::testing;
   constexpr std::int64_t rows = 2000, columns = 384, narrow_columns = 32;
-  const SinusoidalEmbedding wide_embedding(spec_of(columns), 0), narrow_embedding(spec_of(narrow_columns), 0);
-  const SinusoidalEmbedding rotary_embedding(spec_of(columns, "timestep"), 0);
-  const auto check_fences = [&](const Operation& operation, bool bypasses_cache, const SinusoidalEmbedding& embedding) {
+  const SinusoidalEncoding wide_embedding(spec_of(columns), 0), narrow_embedding(spec_of(narrow_columns), 0);
+  const SinusoidalEncoding rotary_embedding(spec_of(columns, "timestep"), 0);
+  const auto check_fences = [&](const Operation& operation, bool bypasses_cache, const SinusoidalEncoding& embedding) {
     for (const int threads : {1, 2}) {
       stores.all = 0;
       run_at(embedding, operation, positions_from(5), threads);

@@ -71,7 +71,7 @@ void store_embeddings(std::vector<char>& out, DType dtype) {
   }
 }
 
-void write_tables(const SinusoidalEmbedding& embedding, const std::string& form, const Rows& all,
+void write_tables(const SinusoidalEncoding& embedding, const std::string& form, const Rows& all,
                   const Positions& positions, int threads) {
   const char* const names[] = {"halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs"};
   const auto found = static_cast<TableForm>(std::find(std::begin(names), std::end(names), form) - std::begin(names));
@@ -88,7 +88,7 @@ std::string sum_of(const Line& line, int threads) {
   const bool is_rotary = line.operation.rfind(prefix, 0) == 0;
   const std::string operation = is_rotary ? line.operation.substr(prefix.size()) : line.operation;
   // A row of a rotary embedding's encoding has cosines, then sines.
-  const SinusoidalEmbedding embedding(testing::spec_of(line.d_model, is_rotary ? "timestep" : line.convention), 0);
+  const SinusoidalEncoding embedding(testing::spec_of(line.d_model, is_rotary ? "timestep" : line.convention), 0);
   const std::int64_t pairs = line.d_model / 2;
   const bool is_angles = is_rotary && line.convention == "angles";
   const bool is_doubled = is_rotary && (line.convention == "tile" || line.convention == "repeat");

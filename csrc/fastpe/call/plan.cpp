@@ -26,7 +26,7 @@ constexpr std::int64_t least_blocks_per_thread = 4;
 
 Access access_of(const OperationShape& shape) {
   Access access;
-  access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_rows &&
+  access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_columns &&
                         shape.bytes_written > streaming_threshold_bytes() && !is_16_bit(shape.dtype) &&
                         active_kernels().has_non_temporal_stores;
   access.prefetch = shape.reads_items && shape.bytes_written > streaming_threshold_bytes() / 2;
@@ -36,14 +36,14 @@ Access access_of(const OperationShape& shape) {
 // Sets the tile and its segments, and where the next segment is prefetched to: to L1 if a segment of the tile, those of
 // x and out, and the next ones have room there.
 void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
-  const std::int64_t tile_row_bytes = whole_cache_lines(plan.columns_at_once * element_bytes(shape.tile_dtype));
+  const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
   plan.segment_rows = std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
   if (plan.strategy == Strategy::expand_into_tile) {
     plan.tile.row_stride_bytes = tile_row_bytes;
     plan.tile.rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, blocks.at_once * blocks.rows);
   }
-  const std::int64_t item_row_bytes = plan.columns_at_once * element_bytes(shape.dtype);
+  const std::int64_t item_row_bytes = shape.columns_at_once * element_bytes(shape.dtype);
   const std::int64_t item_rows = shape.is_in_place ? 2 : 4;
   plan.access.prefetch_to_l1 =
       plan.access.prefetch && plan.segment_rows * (tile_row_bytes + item_rows * item_row_bytes) <= l1_cache_bytes();
@@ -73,8 +73,8 @@ RowCuts cuts_of(const Call& call, int threads) {
 
 WorkUnits work_of(const Call& call, const Plan& plan) {
   const OperationShape& shape = call.operation.shape();
-  const std::int64_t row_bytes = std::max<std::int64_t>(1, plan.columns_at_once * element_bytes(shape.dtype));
-  const std::int64_t unit_rows = shape.has_contiguous_rows
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.columns_at_once * element_bytes(shape.dtype));
+  const std::int64_t unit_rows = shape.has_contiguous_columns
                                      ? std::max<std::int64_t>(2 * call.source.blocks.rows, unit_bytes / row_bytes)
                                      : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
   WorkUnits work;
@@ -86,7 +86,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
   if (!plan.all_items_share_positions) {
     work.slice_items = shape.items_per_batch_row;
     work.slices = shape.batch_rows;
-    if (shape.items() == 1 && shape.has_contiguous_rows) {
+    if (shape.items() == 1 && shape.has_contiguous_columns) {
       work.cuts = cuts_of(call, plan.threads);
     } else {
       work.cuts.count = shape.seq_len;
@@ -119,7 +119,6 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   Plan plan;
   plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.positions.are_shared();
   plan.may_revisit = call.placement.positions.may_revisit();
-  plan.columns_at_once = shape.columns_at_once;
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
   plan.access = access_of(shape);
 

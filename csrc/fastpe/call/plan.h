@@ -51,10 +51,9 @@ struct Plan {
   Strategy strategy = Strategy::expand_into_tile;
   TableView kept_rows;                     // of read_rows
   bool wants_rows = false;                 // would have read rows, if the source had them
-  bool all_items_share_positions = false;  // and read the encoding
+  bool all_items_share_positions = false;  // of an operation that reads its items: never of a Write
   bool may_revisit = false;                // see Positions
   bool reads_at_offsets = false;           // each item reads rows at an offset of its own
-  std::int64_t columns_at_once = 0;
   int threads = 1;
   Access access;
   TileShape tile;                 // of expand_into_tile

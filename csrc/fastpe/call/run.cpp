@@ -8,7 +8,7 @@
 #include "fastpe/dispatch.h"
 #include "fastpe/parallel.h"
 #include "plan.h"
-#include "position_bounds.h"
+#include "value_checks.h"
 
 namespace fastpe {
 namespace {
@@ -157,7 +157,7 @@ class Executor {
     }
   }
 
-  void expand(const Span& span, const Target& target) {
+  void write_rows(const Span& span, const Target& target) {
     if (span.step != Span::Step::descending) return call_.source.write_rows(span, target, source_scratch_);
     call_.source.write_rows({span.l, span.count, number_of(span.lowest()), Span::Step::ascending, nullptr},
                             target.reversed(span.count), source_scratch_);
@@ -170,7 +170,7 @@ class Executor {
       for (int number = 0; number < operation_.shape().targets; ++number) {
         Target target = operation_.target(number, item, rows.l, columns_);
         target.access = plan_.access;
-        expand(rows, target);
+        write_rows(rows, target);
       }
     }
   }
@@ -179,11 +179,11 @@ class Executor {
     const DType dtype = operation_.shape().tile_dtype;
     const Target target{dtype, columns_, tile_, plan_.tile.row_stride_bytes};
     if (span.is_one_position()) {
-      expand({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target);
+      write_rows({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target);
       return apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
     }
     for_each_tile_span(span, [&](const Span& rows) {
-      expand(rows, target);
+      write_rows(rows, target);
       apply({tile_, target.out_row_stride_bytes, dtype, rows.l, rows.count, columns_}, items);
     });
   }
@@ -272,15 +272,15 @@ void for_each_region(const WorkUnits& units, const OperationShape& shape, std::i
 
 void run(const Call& call, Interruption* interruption) {
   const OperationShape& shape = call.operation.shape();
-  const PositionBounds bounds = checked_bounds(call, interruption);
+  const PositionBounds bounds = check_values(call, interruption);
   if (shape.items() == 0 || shape.seq_len == 0 || shape.columns == 0) return;
   const Plan plan = make_plan(call, bounds);
   if (plan.strategy != Strategy::read_rows) {
     call.source.prepare(shape.tile_dtype, bounds, plan.wants_rows, interruption);
   }
   Scratch scratch(plan.threads * plan.scratch.bytes);
-  for (std::int64_t first = 0; first < shape.columns; first += plan.columns_at_once) {
-    const Columns columns{first, std::min(plan.columns_at_once, shape.columns - first)};
+  for (std::int64_t first = 0; first < shape.columns; first += shape.columns_at_once) {
+    const Columns columns{first, std::min(shape.columns_at_once, shape.columns - first)};
     const bool completed =
         parallel_for(plan.work.cut_count(), plan.work.cuts_per_unit, plan.threads, interruption,
                      [&](std::int64_t begin, std::int64_t end, int thread) {

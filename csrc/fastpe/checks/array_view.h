@@ -38,7 +38,7 @@ struct ArrayView {
 // A view without axes.
 ArrayView view_of_number(std::int64_t& number, const char* name);
 
-// The lengths of an array that is to be made: of as many axes as an array of positions has, and columns and pairs.
+// The lengths of an array that is to be made.
 class Shape {
  public:
   Shape() = default;
@@ -56,7 +56,7 @@ class Shape {
   void require_bytes_countable(std::int64_t bytes_of_element) const;
 
  private:
-  std::ptrdiff_t lengths_[max_axes + 2];
+  std::ptrdiff_t lengths_[max_axes + 2];  // those of positions, and two more: pairs, and the two columns of one
   int axes_ = 0;
 };
 

@@ -6,20 +6,20 @@
 namespace fastpe {
 namespace {
 
-// One integer for all rows, or one per row: [rows] or [rows, 1]. An array of one is none for all of several rows: it
-// may as well be a list that misses the others, and an int says the same.
+// One integer for all rows, or one per row: [rows] or [rows, 1]. An array of one entry does not stand for several
+// rows: it may be a list that lacks the others, and an int says the same.
 NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const char* each) {
   require_numbers(array, Numbers::integers);
   const bool is_one = array.axes == 0;
   if (!is_one && (array.shape[0] != rows || array.axes > 2 || (array.axes == 2 && array.shape[1] != 1))) {
-    refuse_value(array.name, {"has shape ", shape_text(array)}, {"an int, or shape [", rows, "]: one per ", each});
+    refuse_value(array.name, {"has shape ", shape_text(array)}, {"one integer, or shape [", rows, "]: one per ", each});
   }
   return {array.data, array.element, is_one ? 0 : array.strides_bytes[0], 0};
 }
 
-// Of an array of one entry per row: whether entries differ from one sequence of the batch to the next. An axis of
-// length 1 is the same for all.
-bool differs_in_batch(const ArrayView& array, const Extent& extent, int coordinate_count = 0) {
+// Refuses other shapes than [L], [1, L] and [B, L]. Of an array of one entry per row: whether entries differ from one
+// sequence of the batch to the next. An axis of length 1 is the same for all.
+bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int coordinate_count = 0) {
   const int axes = array.axes - (coordinate_count > 0 ? 1 : 0);
   const bool fits = (axes == 1 || (axes == 2 && (array.shape[0] == 1 || array.shape[0] == extent.batch_rows))) &&
                     array.shape[axes - 1] == extent.seq_len &&
@@ -59,11 +59,11 @@ void require_coordinates(const ArrayView& array, int coordinate_count) {
                {"a last axis of ", coordinate_count, ", the coordinates that axes= counts"});
 }
 
-// Positions along seq_axis (-1: the same for a whole sequence), of each sequence where values_per_row says so.
+// Positions along seq_axis (-1: the same for a whole sequence), of each sequence where values_per_batch_row says so.
 void set_values(Positions& p, const ArrayView& array, int seq_axis, int coordinate_count) {
   require_numbers(array, Numbers::integers_or_floats);
   p.values_name = array.name;
-  p.values = {array.data, array.element, p.values_per_row ? array.strides_bytes[0] : 0,
+  p.values = {array.data, array.element, p.values_per_batch_row ? array.strides_bytes[0] : 0,
               seq_axis < 0 ? 0 : array.strides_bytes[seq_axis]};
   if (array.axes - (coordinate_count > 0 ? 1 : 0) == 2) p.value_axes.add(array.shape[0], array.strides_bytes[0]);
   p.coordinate_count = coordinate_count;
@@ -72,7 +72,7 @@ void set_values(Positions& p, const ArrayView& array, int seq_axis, int coordina
 
 // One position for each row.
 void set_explicit_positions(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count) {
-  p.values_per_row = differs_in_batch(array, extent, coordinate_count);
+  p.values_per_batch_row = checked_differs_in_batch(array, extent, coordinate_count);
   set_values(p, array, array.axes - (coordinate_count > 0 ? 2 : 1), coordinate_count);
 }
 
@@ -83,7 +83,7 @@ void set_validity(Placement& placement, const PlacementArguments& arguments, con
     // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
     require_element(mask, Element::boolean, "pass mask != 0, or mask == 0 of one that is added to scores");
     validity.mask = mask.data;
-    validity.mask_row_stride_bytes = differs_in_batch(mask, extent) ? mask.strides_bytes[0] : 0;
+    validity.mask_batch_row_stride_bytes = checked_differs_in_batch(mask, extent) ? mask.strides_bytes[0] : 0;
     validity.mask_seq_stride_bytes = mask.last_stride_bytes();
     placement.positions.count_valid_only = !placement.positions.values.is_given();
   }
@@ -163,8 +163,8 @@ Placement placement_of_moves(const PlacementArguments& arguments, const Extent& 
   Positions& p = placement.positions;
   const ArrayView& by = arguments.positions;
   const int axes = by.axes - (coordinate_count > 0 ? 1 : 0);
-  p.values_per_row = axes == 2 && by.shape[1] == 1 && extent.seq_len != 1 && by.shape[0] == extent.batch_rows;
-  if (axes == 0 || p.values_per_row) {
+  p.values_per_batch_row = axes == 2 && by.shape[1] == 1 && extent.seq_len != 1 && by.shape[0] == extent.batch_rows;
+  if (axes == 0 || p.values_per_batch_row) {
     if (coordinate_count > 0) require_coordinates(by, coordinate_count);
     set_values(p, by, -1, coordinate_count);
   } else {
@@ -189,7 +189,7 @@ Placement placement_at(const ArrayView& array, const PlacementArguments& argumen
     p.values.seq_stride_bytes = coordinate_count * element_bytes(array.element);
     p.values.row_stride_bytes = axes > 1 ? array.shape[axes - 1] * p.values.seq_stride_bytes : 0;
   }
-  p.values_per_row = axes > 1;
+  p.values_per_batch_row = axes > 1;
   for (int axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape[axis], array.strides_bytes[axis]);
   const bool has_validity = arguments.mask.is_given() || arguments.lengths.is_given();
   if (has_validity && axes > 2) {

@@ -26,7 +26,7 @@ struct Extent {
   bool has_batch = false;
   const char* remedy = "";  // for shapes that do not fit
 };
-inline constexpr const char* name_seq_axis = "give seq_axis= if the sequence is another axis";
+inline constexpr const char* seq_axis_remedy = "give seq_axis= if the sequence is another axis";
 
 Extent extent_of(const ArrayView& array, int seq_axis, const char* remedy = "");
 // The shape of counted rows: a batch axis comes from the arguments that have one.
@@ -63,7 +63,8 @@ inline void require_disjoint(const ArrayView& out, const PlacementArguments& arg
 
 // ---- Columns
 
-// The first of the encoding's columns that the array holds: `channels` are all that it may hold, else all d_model.
+// The first of the encoding's columns that the array holds: it must hold exactly `channels`, or all d_model columns if
+// they are not given.
 std::int64_t checked_first_column(const ArrayView& array, const std::optional<Columns>& channels, std::int64_t d_model);
 inline std::int64_t first_column_of(const ArrayView& array, const std::optional<Columns>& channels,
                                     std::int64_t d_model) {

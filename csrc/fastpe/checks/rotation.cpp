@@ -103,7 +103,7 @@ RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments
   const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
   for (const ArrayView& array : arrays_) {
     if (is_integer(array.element) || array.element == Element::boolean) {
-      refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(x().element), " as x has"},
+      refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(x().element), " as ", x().name, " has"},
                   {"give positions=, offset=, by= and the like by their names"});
     }
     require_same_dtype(array, x());
@@ -135,7 +135,7 @@ RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments
 Extent RotationChecks::extent_of_array(const ArrayView& array) const {
   const int seq_axis = seq_axis_of(array);
   const bool has_batch = !is_packed_ && array.axes > 2 && !(array.axes == 3 && seq_axis == 0);
-  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, array.shape[seq_axis], has_batch, name_seq_axis};
+  return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, array.shape[seq_axis], has_batch, seq_axis_remedy};
 }
 
 // Cosines and sines among the queries and keys would be rotated as well. They have no axis of heads.
@@ -157,21 +157,22 @@ void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   }
   const Extent extent = extent_of_array(array);
   if (extent.seq_len != extent_.seq_len) {
-    refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence"}, {extent_.seq_len, " as x has"},
-                 {in_a_call_of_its_own});
+    refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence"},
+                 {extent_.seq_len, " as ", x().name, " has"}, {in_a_call_of_its_own});
   }
   if (extent.batch_rows == extent_.batch_rows && extent.has_batch == extent_.has_batch) return;
   if (per_row != nullptr) {
-    refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"a batch of ", extent_.batch_rows, " as x has, since ", per_row, " is given for each row"},
-                 {in_a_call_of_its_own});
+    refuse_value(
+        array.name, {"has shape ", shape_text(array)},
+        {"a batch of ", extent_.batch_rows, " as ", x().name, " has, since ", per_row, " is given for each row"},
+        {in_a_call_of_its_own});
   }
   // All rows have the same positions: there is no batch then.
   extent_.batch_rows = 1;
   extent_.has_batch = extent_.has_batch && extent.has_batch;
 }
 
-void RotationChecks::set_in_place(const PlacementArguments& arguments, HeadArray* rotated) const {
+void RotationChecks::fill_head_arrays(const PlacementArguments& arguments, HeadArray* rotated) const {
   for (const ArrayView& array : arrays_) {
     require_disjoint(array, arguments);
     rotated->out = writable_rows_of(array, dtype_, seq_axis_of(array));
@@ -204,7 +205,7 @@ GivenTables given_tables(const ArrayView& cos, const ArrayView& sin) {
 void require_table_dtype(const ArrayView& table, const ArrayView& x) {
   if (table.element == Element::float32 || table.element == x.element) return;
   refuse_type(table.name, {"has dtype ", name_of(table.element)},
-              {x.element == Element::float32 ? "" : "float32, or ", name_of(x.element), " as x has"},
+              {x.element == Element::float32 ? "" : "float32, or ", name_of(x.element), " as ", x().name, " has"},
               {conversion(table, name_of(x.element))});
 }
 

@@ -31,8 +31,8 @@ class RotationChecks {
   int seq_axis() const { return seq_axis_of(x()); }
   const Extent& extent() const { return extent_; }
 
-  // Fills in one entry for each array, to be written in place. It shares no memory with the arguments.
-  void set_in_place(const PlacementArguments& arguments, HeadArray* rotated) const;
+  // Fills in one entry for each array, whose out is its x. A ValueError where one shares memory with the arguments.
+  void fill_head_arrays(const PlacementArguments& arguments, HeadArray* rotated) const;
   void require_disjoint_from(const ArrayView& table) const;
 
  private:

@@ -14,8 +14,8 @@ Spec spec_of(const WantedFrequencies& frequencies, double factor) {
   return {2 * frequencies.frequency_count, frequencies, false, true, factor};
 }
 
-std::vector<Columns> turning_pairs(const Encoder& encoder) {
-  std::vector<Columns> turning;
+std::vector<PairRange> turning_pairs(const Encoder& encoder) {
+  std::vector<PairRange> turning;
   const std::vector<double>& radians = encoder.frequencies().radians.high;
   for (std::int64_t k = 0; k < encoder.frequency_count(); ++k) {
     if (radians[static_cast<std::size_t>(k)] == 0.0) continue;
@@ -29,19 +29,19 @@ std::vector<Columns> turning_pairs(const Encoder& encoder) {
 
 RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, bool interleaved, double attention_factor,
                                  FrequencyCoordinates frequency_coordinates, std::optional<std::int64_t> max_len)
-    : SinusoidalEmbedding(spec_of(frequencies, attention_factor), max_len),
+    : SinusoidalEncoding(spec_of(frequencies, attention_factor), max_len),
       coordinates(std::move(frequency_coordinates)) {
-  const std::vector<Columns> all{{0, pairs()}}, turning = turning_pairs(encoder);
+  const std::vector<PairRange> all{{0, pairs()}}, turning = turning_pairs(encoder);
   pairings_ = {{{pairs(), interleaved, false, all},
                 {pairs(), interleaved, true, all},
                 {pairs(), interleaved, false, turning},
                 {pairs(), interleaved, true, turning}}};
 }
 
-const SinusoidalEmbedding& RotaryEmbedding::embedding_of(double row_factor) const {
+const SinusoidalEncoding& RotaryEmbedding::embedding_of(double row_factor) const {
   if (row_factor == encoder.spec().output_scale) return *this;
   return *(row_factor == 1.0 ? with_factor_one_ : with_inverse_factor_).get([&] {
-    return std::make_unique<SinusoidalEmbedding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
+    return std::make_unique<SinusoidalEncoding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
   });
 }
 
@@ -50,7 +50,7 @@ double RotaryEmbedding::row_factor(bool is_inverse) const {
   if (!is_inverse) return factor;
   const double inverse_factor = 1.0 / factor;
   if (std::isfinite(inverse_factor)) return inverse_factor;
-  refuse_value("inverse", {"is True"}, {"an attention_factor that has a finite inverse, not ", factor});
+  refuse_value("inverse", {"was asked for"}, {"an attention_factor that has a finite inverse, not ", factor});
 }
 
 }  // namespace fastpe

@@ -10,11 +10,11 @@
 #include "fastpe/lazy.h"
 #include "fastpe/operations/rotate.h"
 #include "fastpe/sources/sinusoid/coordinates.h"
-#include "sinusoidal_embedding.h"
+#include "sinusoidal_encoding.h"
 
 namespace fastpe {
 
-struct RotaryEmbedding : SinusoidalEmbedding {
+struct RotaryEmbedding : SinusoidalEncoding {
   RotaryEmbedding(const WantedFrequencies& frequencies, bool interleaved, double attention_factor,
                   FrequencyCoordinates frequency_coordinates, std::optional<std::int64_t> max_len);
 
@@ -41,10 +41,10 @@ struct RotaryEmbedding : SinusoidalEmbedding {
   const FrequencyCoordinates coordinates;
 
  private:
-  const SinusoidalEmbedding& embedding_of(double row_factor) const;
+  const SinusoidalEncoding& embedding_of(double row_factor) const;
 
   std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also by the negative angles
-  Lazy<std::unique_ptr<SinusoidalEmbedding>> with_factor_one_, with_inverse_factor_;
+  Lazy<std::unique_ptr<SinusoidalEncoding>> with_factor_one_, with_inverse_factor_;
 };
 
 }  // namespace fastpe

@@ -40,8 +40,8 @@ inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.fi
 inline DoublePair operator-(DoublePair a, DoublePair b) { return {a.first - b.first, a.second - b.second}; }
 inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.first, a.second * b.second}; }
 
-// Each instruction set's file defines Doubles::clamped(bound), from 0 - bound to bound. Of equal numbers, it takes the
-// bound: 0 then has the same sign everywhere. And for Doubles and Floats:
+// Each instruction set's file defines what baseline.cpp does. Doubles::clamped(bound) is from 0 - bound to bound; of
+// equal numbers, it takes the bound, so that 0 has the same sign everywhere. For Doubles and Floats:
 //   split_pairs(a, b): of a[0], a[1] .. b[0], b[1] .., pair after pair, a becomes the pairs' first elements and b their
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;
@@ -68,7 +68,8 @@ inline Doubles two_sum_error(Doubles a, Doubles b, Doubles sum) {
   return (a - (sum - b_rounded)) + (b - b_rounded);
 }
 
-// float_lanes elements in memory of a dtype; `Vector` is the type in which arithmetic on them is done.
+// float_lanes elements in memory of a dtype; `Vector` is the type in which arithmetic on them is done. addend() rounds
+// exact values to that type, and rounded_once() so that store() gives their nearest elements.
 template <class ElementType, class VectorType, DType type>
 struct Elements {
   using Element = ElementType;
@@ -81,11 +82,11 @@ struct Elements {
 };
 struct Float32 : Elements<float, Floats, DType::float32> {
   static Floats addend(Doubles first, Doubles second) { return narrow(first, second); }
-  static Floats once(Doubles first, Doubles second) { return narrow(first, second); }
+  static Floats rounded_once(Doubles first, Doubles second) { return narrow(first, second); }
 };
 struct Float64 : Elements<double, DoublePair, DType::float64> {
   static DoublePair addend(Doubles first, Doubles second) { return {first, second}; }
-  static DoublePair once(Doubles first, Doubles second) { return {first, second}; }
+  static DoublePair rounded_once(Doubles first, Doubles second) { return {first, second}; }
 };
 
 // Float32's vectors, in 16 bits in memory.
@@ -99,7 +100,7 @@ struct SixteenBits {
   static Floats broadcast(double v) { return Float32::broadcast(v); }
   static Floats addend(Doubles first, Doubles second) { return narrow(first, second); }
   // This rounds to odd first, so that the second rounding, to 11 or 8 bits, gives what one rounding would.
-  static Floats once(Doubles first, Doubles second) { return narrow(first.to_odd(), second.to_odd()); }
+  static Floats rounded_once(Doubles first, Doubles second) { return narrow(first.to_odd(), second.to_odd()); }
 };
 using Float16 = SixteenBits<DType::float16>;
 using BFloat16 = SixteenBits<DType::bfloat16>;

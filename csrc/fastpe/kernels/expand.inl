@@ -20,7 +20,7 @@ enum class Mode { write, add, scale_and_add };
 // Columns of an expansion that are made at once, so that what all rows read stays in L1.
 constexpr std::int64_t panel_columns = 256;
 
-inline bool is_whole_pair(const Expansion& e) {
+inline bool is_two_blocks(const Expansion& e) {
   return e.first_row == -block_radius && e.last_row == block_rows + block_radius;
 }
 
@@ -146,7 +146,7 @@ struct RowSet {
           sum = {sum.first.clamped(bound), sum.second.clamped(bound)};  // the last addition may leave 1 + ulp
         }
         if constexpr (mode == Mode::write) {
-          on_row(a, side, T::once(sum.first, sum.second));
+          on_row(a, side, T::rounded_once(sum.first, sum.second));
         } else {
           const Vector embedding = T::load(reinterpret_cast<const Element*>(x[a][side]) + column);
           const Vector addend = T::addend(sum.first, sum.second);
@@ -237,7 +237,7 @@ void expand_panel(const AnyPanel& p, std::int64_t lead_columns) {
   if constexpr (!is_compensated(T::dtype)) {
     if (is_row_from_centre(p.e)) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
   }
-  if (is_whole_pair(p.e)) {
+  if (is_two_blocks(p.e)) {
     for (int anchor = 0; anchor < 2; ++anchor) expand_row_set<T, mode, 1, 1>(p, anchor, 0, lead_columns);
     for (std::int64_t row = 1; row <= block_radius; ++row) expand_row_set<T, mode, 2, 2>(p, 0, row, lead_columns);
     return;

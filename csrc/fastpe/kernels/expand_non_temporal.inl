@@ -23,7 +23,7 @@ class SharedLines {
   // A row's first `lead_columns` columns end where its first whole line begins.
   SharedLines(const Expansion& e, std::int64_t lead_columns)
       : e_(e), lead_columns_(lead_columns), heads_(e, 0, line), tails_(e, e.columns - line, line) {
-    FASTPE_PREFETCH_TO_L1(begin_of(pair_rows));
+    FASTPE_PREFETCH_TO_L1(begin_of(rows_of_two_blocks));
   }
 
   // Makes the ends of rows that expand_row_set would make.
@@ -55,7 +55,7 @@ class SharedLines {
   void finish() const {
     store_line(block_rows);
     copy_elements(begin_of(0) + (line - lead_columns_), lines_[0] + line, lead_columns_);
-    copy_elements(begin_of(pair_rows), lines_[pair_rows] + lead_columns_, line - lead_columns_);
+    copy_elements(begin_of(rows_of_two_blocks), lines_[rows_of_two_blocks] + lead_columns_, line - lead_columns_);
   }
 
  private:
@@ -72,7 +72,7 @@ class SharedLines {
   const std::int64_t lead_columns_;
   const Panel<T, line> heads_, tails_;
   // The last line of the row before, then the first line of the row behind: the shared line is in the middle.
-  alignas(cache_line_bytes) Element lines_[pair_rows + 1][2 * line];
+  alignas(cache_line_bytes) Element lines_[rows_of_two_blocks + 1][2 * line];
 };
 
 // Stores the panel's columns, whole lines, of the rows that expand_row_set would make.
@@ -97,7 +97,7 @@ FASTPE_ALWAYS_INLINE void store_lines(const AnyPanel& p, int first_anchor, std::
 }
 
 template <class T, Mode mode>
-void store_pair(const Expansion& e, std::int64_t begin, std::int64_t columns, SharedLines<T>* shared) {
+void store_two_blocks(const Expansion& e, std::int64_t begin, std::int64_t columns, SharedLines<T>* shared) {
   const Panel<T, panel_columns> p(e, begin, columns);
   for (int anchor = 0; anchor < 2; ++anchor) {
     store_lines<T, mode, 1, 1>(p, anchor, 0);
@@ -122,17 +122,17 @@ bool expand_non_temporal(const Expansion& e) {
   const std::int64_t lead_columns = elements_to_alignment<T>(e.out, line_bytes<T>);
   const bool has_gaps = e.out_row_stride_bytes != e.columns * static_cast<std::int64_t>(sizeof(typename T::Element));
   const bool are_alike = e.out_row_stride_bytes % line_bytes<T> == 0 && e.columns % line == 0;
-  if (!are_alike || !is_whole_pair(e) || (lead_columns != 0 && (has_gaps || e.columns < 2 * line))) return false;
+  if (!are_alike || !is_two_blocks(e) || (lead_columns != 0 && (has_gaps || e.columns < 2 * line))) return false;
   std::int64_t begin = lead_columns, end = e.columns;
   if (lead_columns != 0) {
     end -= line - lead_columns;
     SharedLines<T> shared(e, lead_columns);
     const std::int64_t columns = end - begin < panel_columns ? end - begin : panel_columns;
-    store_pair<T, mode>(e, begin, columns, &shared);
+    store_two_blocks<T, mode>(e, begin, columns, &shared);
     begin += columns;
   }
   for (; begin < end; begin += panel_columns) {
-    store_pair<T, mode>(e, begin, end - begin < panel_columns ? end - begin : panel_columns, nullptr);
+    store_two_blocks<T, mode>(e, begin, end - begin < panel_columns ? end - begin : panel_columns, nullptr);
   }
   return true;
 }

@@ -19,7 +19,7 @@ constexpr std::int64_t group_anchors = 2 * group_radius + 1;
 
 // One expansion may make two adjacent blocks, a pair, which share each load of the fine tables.
 constexpr std::int64_t blocks_at_once = 2;
-constexpr std::int64_t pair_rows = blocks_at_once * block_rows;
+constexpr std::int64_t rows_of_two_blocks = blocks_at_once * block_rows;
 
 // Tables of doubles are padded to a multiple of this and have as many columns more, so that kernels may load (never
 // store) beyond the last column.
@@ -32,7 +32,7 @@ struct Phasors {
   double anchor;    // an integer: the position's anchor, counted in blocks
   double residual;  // 0, or what a fractional position has beyond its anchor
   std::int64_t frequency_count;
-  const double* anchor_quarters_high;  // padded with zeros to a multiple of column_padding
+  const double* anchor_quarters_high;  // padded with zeros, see column_padding
   const double* anchor_quarters_low;
   const double* quarters_high;
   const double* quarters_low;

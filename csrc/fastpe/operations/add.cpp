@@ -16,9 +16,9 @@ OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t batch_
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
   shape.may_be_non_temporal = !is_new && !shape.is_in_place;
-  shape.has_contiguous_rows = shape.has_contiguous_rows && x.has_contiguous_rows();
-  shape.targets = shape.has_contiguous_rows ? 1 : 0;
-  if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
+  shape.has_contiguous_columns = shape.has_contiguous_columns && x.has_contiguous_columns();
+  shape.targets = shape.has_contiguous_columns ? 1 : 0;
+  if (!shape.has_contiguous_columns) shape.scratch_bytes = out.row_bytes();
   return shape;
 }
 
@@ -61,21 +61,22 @@ void Add::set_prefetch(const Place& next, const Tile& tile, const Access& access
 }
 
 void Add::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
-  if (items.count() > 1 && shape_.has_contiguous_rows && out_.inner_count > 1 && out_.inner_count == x_.inner_count) {
+  if (items.count() > 1 && shape_.has_contiguous_columns && out_.inner_count > 1 &&
+      out_.inner_count == x_.inner_count) {
     return add_to_inner_items(tile, items, next, workspace);
   }
   for (std::int64_t item = items.begin; item < items.end; ++item) {
     const Place next_item{item + 1, tile.l};
     const Place& after = item + 1 < items.end ? next_item : next;
-    shape_.has_contiguous_rows ? add_to_item(tile, item, after, workspace)
-                               : add_to_item_by_rows(tile, item, after, workspace);
+    shape_.has_contiguous_columns ? add_to_item(tile, item, after, workspace)
+                                  : add_to_item_by_rows(tile, item, after, workspace);
   }
 }
 
 void Add::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items, const Place& next,
                         const Workspace& workspace) const {
   const bool is_one_axis = out_.inner_count == out_.item_count && x_.inner_count == x_.item_count;
-  if (shape_.seq_len > 1 || !is_one_axis || !shape_.has_contiguous_rows) {
+  if (shape_.seq_len > 1 || !is_one_axis || !shape_.has_contiguous_columns) {
     return Operation::apply_to_each(tile, tile_offsets_bytes, items, next, workspace);
   }
   Combination c = combination_of(tile, tile.l, items.count(), factors_, workspace.access);
@@ -126,13 +127,13 @@ void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& 
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
     Combination c = combination_of(tile, l, 1, factors_, {});
     c.x = x_.row(item, l, tile.columns.first);
-    if (!x_.has_contiguous_rows()) {
+    if (!x_.has_contiguous_columns()) {
       copy_row(whole_row, bytes, c.x, x_.column_stride_bytes, tile.columns.count, bytes);
       c.x = whole_row;
     } else if (workspace.access.prefetch) {
       c.next_x = next_x_at({next.item, next.l + (l - tile.l)}, tile.columns);
     }
-    const bool is_strided = !out_.has_contiguous_rows();
+    const bool is_strided = !out_.has_contiguous_columns();
     char* const out = out_.row(item, l, tile.columns.first);
     c.out = is_strided ? whole_row : out;
     combine(c, out_.dtype, tile.dtype);

@@ -13,7 +13,7 @@ OperationShape shape_of(const Rows& out, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, batch_rows);
   shape.reads_items = true;
   shape.may_be_non_temporal = !is_new;
-  if (!shape.has_contiguous_rows) shape.scratch_bytes = out.row_bytes();
+  if (!shape.has_contiguous_columns) shape.scratch_bytes = out.row_bytes();
   return shape;
 }
 
@@ -56,7 +56,7 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
   constexpr std::int64_t most_rows = 64;
   const std::int64_t bytes = element_bytes(out_.dtype);
   const std::int64_t end = tile.l + tile.count;
-  const bool is_strided = !out_.has_contiguous_rows();
+  const bool is_strided = !out_.has_contiguous_columns();
   const Access access = is_strided ? Access{} : workspace.access;
   for (std::int64_t l = tile.l; l < end;) {
     const std::int64_t rows = is_strided ? 1 : std::min(most_rows, end - l);

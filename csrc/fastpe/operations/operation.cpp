@@ -24,7 +24,7 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   shape.dtype = out.dtype;
   shape.tile_dtype = row_dtype(out.dtype);
   shape.bytes_written = out.bytes();
-  shape.has_contiguous_rows = out.has_contiguous_rows();
+  shape.has_contiguous_columns = out.has_contiguous_columns();
   return shape;
 }
 

@@ -24,7 +24,7 @@ struct OperationShape {
   bool reads_items = false;  // besides writing them
   bool is_in_place = false;
   bool may_be_non_temporal = false;
-  bool has_contiguous_rows = true;
+  bool has_contiguous_columns = true;
   int targets = 0;                 // of an item's rows, if they may be written where they are made; else 0
   std::int64_t scratch_bytes = 0;  // of one thread
 

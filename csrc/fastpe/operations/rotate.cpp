@@ -9,8 +9,8 @@
 namespace fastpe {
 namespace {
 
-bool has_contiguous_rows(const HeadArray& array) {
-  return array.x.has_contiguous_rows() && array.out.has_contiguous_rows();
+bool has_contiguous_columns(const HeadArray& array) {
+  return array.x.has_contiguous_columns() && array.out.has_contiguous_columns();
 }
 
 bool is_in_place(const HeadArray& array) { return array.x.data == array.out.data; }
@@ -24,8 +24,8 @@ OperationShape shape_of(const Slice<HeadArray>& arrays, std::int64_t batch_rows,
     shape.items_per_batch_row += batch_rows > 0 ? array.out.item_count / batch_rows : 0;
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
     shape.is_in_place = shape.is_in_place && is_in_place(array);
-    shape.has_contiguous_rows = shape.has_contiguous_rows && has_contiguous_rows(array);
-    if (!has_contiguous_rows(array)) shape.scratch_bytes = std::max(shape.scratch_bytes, array.out.row_bytes());
+    shape.has_contiguous_columns = shape.has_contiguous_columns && has_contiguous_columns(array);
+    if (!has_contiguous_columns(array)) shape.scratch_bytes = std::max(shape.scratch_bytes, array.out.row_bytes());
   }
   return shape;
 }
@@ -59,7 +59,7 @@ void Rotate::set_prefetch(const Place& next, const Access& access, Rotation& rot
 void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const {
   const std::int64_t bytes = element_bytes(shape_.dtype), table_bytes = element_bytes(shape_.tile_dtype);
   const auto kernel = active_kernels().rotate[index_of(shape_.dtype)];
-  for (const Columns& rotated : pairing_.rotated) {
+  for (const PairRange& rotated : pairing_.rotated) {
     const std::int64_t first_bytes = (pairing_.interleaved ? 2 : 1) * rotated.first * bytes;
     Rotation part = rotation;
     part.pairs = rotated.count;
@@ -87,7 +87,7 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
   for (std::int64_t item = items.begin; item < items.end;) {
     const Heads heads = heads_at(item, items.end - item);
     item += heads.count;
-    const bool is_contiguous = has_contiguous_rows(heads.array);
+    const bool is_contiguous = has_contiguous_columns(heads.array);
     if (is_contiguous && are_inner_heads(heads)) {
       rotate_inner_heads(tile, heads, item - heads.count, workspace);
       continue;
@@ -107,13 +107,13 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
   }
 }
 
-void Rotate::rotate_head(const Tile& tile, const HeadArray& array, std::int64_t item, const Place& next,
+void Rotate::rotate_head(const Tile& tile, const HeadArray& array, std::int64_t head, const Place& next,
                          const Workspace& workspace) const {
-  copy_rest(array, item, tile.l, tile.count);
+  copy_rest(array, head, tile.l, tile.count);
   Rotation rotation{};
-  rotation.out = array.out.row(item, tile.l);
+  rotation.out = array.out.row(head, tile.l);
   rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
-  rotation.x = array.x.row(item, tile.l);
+  rotation.x = array.x.row(head, tile.l);
   rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
   rotation.tile_row_stride_bytes = tile.row_stride_bytes;
   rotation.rows = tile.count;
@@ -137,28 +137,28 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
   }
 }
 
-void Rotate::rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t item, std::int64_t l,
+void Rotate::rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t head, std::int64_t l,
                                 char* scratch) const {
   const std::int64_t bytes = element_bytes(shape_.dtype);
   const std::int64_t columns = is_in_place(array) ? shape_.columns : array.out.columns;
-  copy_row(scratch, bytes, array.x.row(item, l), array.x.column_stride_bytes, columns, bytes);
+  copy_row(scratch, bytes, array.x.row(head, l), array.x.column_stride_bytes, columns, bytes);
   Rotation rotation{};
   rotation.out = scratch;
   rotation.x = scratch;
   rotation.rows = 1;
   rotate_rows(rotation, tile.row(l));
-  copy_row(array.out.row(item, l), array.out.column_stride_bytes, scratch, bytes, columns, bytes);
+  copy_row(array.out.row(head, l), array.out.column_stride_bytes, scratch, bytes, columns, bytes);
 }
 
 bool Rotate::rotates_all() const { return pairing_.rotated.size() == 1 && pairing_.rotated[0].count == pairing_.pairs; }
 
-void Rotate::copy_rest(const HeadArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const {
+void Rotate::copy_rest(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count) const {
   if (is_in_place(array)) return;
   const std::int64_t bytes = element_bytes(shape_.dtype);
   const std::int64_t first = rotates_all() ? shape_.columns : 0;
   if (first == array.out.columns) return;
   for (std::int64_t i = l; i < l + count; ++i) {
-    copy_row(array.out.row(item, i, first), bytes, array.x.row(item, i, first), bytes, array.out.columns - first,
+    copy_row(array.out.row(head, i, first), bytes, array.x.row(head, i, first), bytes, array.out.columns - first,
              bytes);
   }
 }

@@ -12,12 +12,16 @@ namespace fastpe {
 
 struct Rotation;  // what the kernel takes
 
+struct PairRange {
+  std::int64_t first, count;
+};
+
 // Which columns are pairs, and which of the pairs are rotated; all others keep their bits.
 struct Pairing {
   std::int64_t pairs = 0;
-  bool interleaved = false;      // (2k, 2k + 1), else (k, k + pairs)
-  bool conjugate = false;        // by the negative angles
-  std::vector<Columns> rotated;  // ranges of pairs
+  bool interleaved = false;  // (2k, 2k + 1), else (k, k + pairs)
+  bool conjugate = false;    // by the negative angles
+  std::vector<PairRange> rotated;
 };
 
 struct HeadArray {
@@ -35,25 +39,26 @@ class Rotate final : public Operation {
   void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
-  // Items of one array that one batch row belongs to.
+  // Items of one array that belong to one batch row.
   struct Heads {
     const HeadArray& array;
     std::int64_t first, count;
   };
-  // The heads from `item` on that belong to the same array and row, at most `most` of them.
+  // Items count one batch row's heads through all arrays, x first, then the next row's. This has the heads from `item`
+  // on that belong to the same array and row, at most `most` of them.
   Heads heads_at(std::int64_t item, std::int64_t most) const;
   static bool are_inner_heads(const Heads& heads);
   void set_prefetch(const Place& next, const Access& access, Rotation& rotation) const;
-  void rotate_head(const Tile& tile, const HeadArray& array, std::int64_t item, const Place& next,
+  void rotate_head(const Tile& tile, const HeadArray& array, std::int64_t head, const Place& next,
                    const Workspace& workspace) const;
   // `first_item` is the first of the heads, counted over all arrays.
   void rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
                           const Workspace& workspace) const;
-  void rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t item, std::int64_t l,
+  void rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t head, std::int64_t l,
                           char* scratch) const;
   void rotate_rows(const Rotation& rotation, const char* table_row) const;
   // Copies the columns that are not rotated, if out is not x.
-  void copy_rest(const HeadArray& array, std::int64_t item, std::int64_t l, std::int64_t count) const;
+  void copy_rest(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count) const;
   bool rotates_all() const;
 
   Slice<HeadArray> arrays_;

@@ -57,11 +57,11 @@ void Write::finish_shape(std::int64_t columns, bool is_new) {
   shape_.bytes_written = out_[0].bytes() + out_[1].bytes();
   for (const Part& part : parts()) {
     written += part.count;
-    shape_.has_contiguous_rows = shape_.has_contiguous_rows && out_of(part).has_contiguous_rows();
+    shape_.has_contiguous_columns = shape_.has_contiguous_columns && out_of(part).has_contiguous_columns();
     is_made_in_place = is_made_in_place && part.step == 1;
   }
   // A column that stands in several places is made once and copied.
-  if (is_made_in_place && written == columns && shape_.has_contiguous_rows) {
+  if (is_made_in_place && written == columns && shape_.has_contiguous_columns) {
     shape_.targets = static_cast<int>(part_count_);
   }
 }

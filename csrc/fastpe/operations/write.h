@@ -41,7 +41,7 @@ class Write final : public Operation {
     int array;
     std::int64_t from, count, to, step;
   };
-  // What these columns of the encoding have of it.
+  // The part of `part` that lies within these columns of the encoding.
   static Part part_within(const Part& part, const Columns& columns);
   void add_part(int array, std::int64_t from, std::int64_t count, std::int64_t to, std::int64_t step);
   void finish_shape(std::int64_t columns, bool is_new);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The angles themselves as a source: position times frequency, in radians, rounded once.
+// The angles themselves as a source: position times frequency, in radians, rounded to float64 and, for float32,
+// once more.
 #pragma once
 
 #include "coordinates.h"

@@ -6,8 +6,24 @@
 #include <new>
 
 #include "fastpe/cache_line.h"
+#include "fastpe/error.h"
 
 namespace fastpe {
+
+FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count,
+                                           const char* name) {
+  const auto size = static_cast<std::int64_t>(given.size());
+  if (size != 0 && size != frequency_count) {
+    refuse_value(name, {"has ", size, " coordinates"}, {frequency_count, ", one for each frequency"});
+  }
+  for (const double coordinate : given) {
+    if (!(0 <= coordinate && coordinate < max_coordinates)) {
+      refuse_value(name, {"has ", coordinate}, {"0 to ", max_coordinates - 1});
+    }
+    of_frequency.push_back(static_cast<int>(coordinate));
+    count = std::max(count, of_frequency.back() + 1);
+  }
+}
 // At the head of a thread's scratch memory: whether the last row of each coordinate is there, and of which position.
 // Neighbours on a grid share most of theirs. The rows follow, and the encoder's own memory.
 struct alignas(cache_line_bytes) CoordinateSinusoids::LastRows {
@@ -35,8 +51,8 @@ const char* CoordinateSinusoids::row_at(const Number& position, int coordinate, 
   LastRows& last = *std::launder(reinterpret_cast<LastRows*>(scratch));
   char* const row = scratch + row_offset(coordinate);
   if (!last.are_made[coordinate] || last.positions[coordinate] != position.value) {
-    encoder_.expand({0, 1, position}, {dtype, {0, encoder_.spec().d_model}, row, 0}, 0,
-                    scratch + row_offset(coordinates_.count));
+    encoder_.write_rows({0, 1, position}, {dtype, {0, encoder_.spec().d_model}, row, 0}, 0,
+                        scratch + row_offset(coordinates_.count));
     last.are_made[coordinate] = true;
     last.positions[coordinate] = position.value;
   }

@@ -3,10 +3,8 @@
 // of them. A row is put together from the rows of its coordinates, and has their bits.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
-#include "fastpe/error.h"
 #include "sinusoids.h"
 
 namespace fastpe {
@@ -15,20 +13,7 @@ namespace fastpe {
 struct FrequencyCoordinates {
   FrequencyCoordinates() = default;
   // Throws an Error about the argument of this name.
-  template <class T>
-  FrequencyCoordinates(const std::vector<T>& given, std::int64_t frequency_count, const char* name) {
-    const auto size = static_cast<std::int64_t>(given.size());
-    if (size != 0 && size != frequency_count) {
-      refuse_value(name, {"has ", size, " coordinates"}, {frequency_count, ", one for each frequency"});
-    }
-    for (const T coordinate : given) {
-      if (!(0 <= coordinate && coordinate < max_coordinates)) {
-        refuse_value(name, {"has ", coordinate}, {"0 to ", max_coordinates - 1});
-      }
-      of_frequency.push_back(static_cast<int>(coordinate));
-      count = std::max(count, of_frequency.back() + 1);
-    }
-  }
+  FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count, const char* name);
 
   std::vector<int> of_frequency;
   int count = 0;

@@ -222,7 +222,7 @@ AnchorPhasors Encoder::anchor_of_fraction(AnchorCache& cache, double position, s
   return {cache.values(0) + first_column, cache.slopes(0) + first_column, nullptr, nullptr, 1.0};
 }
 
-void Encoder::expand(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const {
+void Encoder::write_rows(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const {
   AnchorCache& cache = *std::launder(reinterpret_cast<AnchorCache*>(scratch));
   const std::int64_t column = first_column + target.columns.first;
   const AngleTables& fine = fine_tables(target.dtype);
@@ -245,10 +245,10 @@ void Encoder::expand(const Span& span, const Target& target, std::int64_t first_
     std::int64_t count = 1;
     if (span.position.is_integer) {
       const auto [anchor, row] = nearest(span.position.integer + done, block_radius);
-      const bool is_pair = row == -block_radius && span.count - done > block_rows;
-      count = std::min(span.count - done, is_pair ? pair_rows : block_radius - row + 1);
+      const bool is_two_blocks = row == -block_radius && span.count - done > block_rows;
+      count = std::min(span.count - done, is_two_blocks ? rows_of_two_blocks : block_radius - row + 1);
       e.anchors[0] = anchor_at(cache, anchor, column);
-      if (is_pair) e.anchors[1] = anchor_at(cache, anchor + 1, column);
+      if (is_two_blocks) e.anchors[1] = anchor_at(cache, anchor + 1, column);
       e.first_row = row;
     } else {
       e.anchors[0] = anchor_of_fraction(cache, span.position.value, column);

@@ -33,7 +33,7 @@ class Encoder {
   const Frequencies& frequencies() const { return frequencies_; }
   std::int64_t frequency_count() const { return spec_.wanted_frequencies.frequency_count; }
 
-  // Makes the tables for this dtype, which may take long, so that expand() allocates nothing. Throws Interrupted.
+  // Makes the tables for this dtype, which may take long, so that write_rows() allocates nothing. Throws Interrupted.
   void prepare(DType dtype, Interruption* interruption) const;
   bool is_prepared(DType dtype) const;
 
@@ -42,7 +42,7 @@ class Encoder {
   void start(char* scratch, DType dtype, bool may_revisit) const;
 
   // Writes the rows of a span that is not descending. The target's columns are counted from first_column on.
-  void expand(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const;
+  void write_rows(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const;
 
  private:
   struct AnchorCache;

@@ -160,8 +160,8 @@ void RowCache::fill_chunk(const KeptRows& rows, const Memory& memory, std::int64
   if (is_automatic_ && !take_from_budget(bytes)) return state.store(before, std::memory_order_relaxed);
   const Columns all{0, encoder_.spec().d_model};
   encoder_.start(scratch, rows.dtype, false);
-  encoder_.expand({0, count, number_of(begin)},
-                  {rows.dtype, all, memory.bytes.data() + begin * rows.row_bytes, rows.row_bytes}, 0, scratch);
+  encoder_.write_rows({0, count, number_of(begin)},
+                      {rows.dtype, all, memory.bytes.data() + begin * rows.row_bytes, rows.row_bytes}, 0, scratch);
   filled_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   all_kept_bytes.fetch_add(bytes, std::memory_order_relaxed);
   state.store(State::full, std::memory_order_release);

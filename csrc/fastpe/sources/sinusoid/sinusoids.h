@@ -46,7 +46,7 @@ class Sinusoids final : public CachedSinusoids {
     encoder_.start(scratch, dtype, may_revisit);
   }
   void write_rows(const Span& span, const Target& target, char* scratch) const override {
-    encoder_.expand(span, target, first_column_, scratch);
+    encoder_.write_rows(span, target, first_column_, scratch);
   }
 
  private:

@@ -10,8 +10,8 @@
 namespace fastpe {
 
 // An encoder, the rows of it that are kept, and the position of the first row.
-struct SinusoidalEmbedding {
-  explicit SinusoidalEmbedding(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first = 0)
+struct SinusoidalEncoding {
+  explicit SinusoidalEncoding(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first = 0)
       : encoder(std::move(spec)), row_cache(encoder, max_len), first_position(first) {}
 
   const Encoder encoder;

@@ -7,6 +7,6 @@ namespace fastpe {
 
 // Checks everything that depends on values rather than shapes, before the first write: throws an Error, naming the
 // argument, the place and the value; or Interrupted.
-PositionBounds checked_bounds(const Call& call, Interruption* interruption);
+PositionBounds check_values(const Call& call, Interruption* interruption);
 
 }  // namespace fastpe

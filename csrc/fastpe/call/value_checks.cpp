@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "position_bounds.h"
+#include "value_checks.h"
 
 #include <algorithm>
 #include <optional>
@@ -142,7 +142,7 @@ void check_lengths(const Call& call, Poller& poller) {
 
 }  // namespace
 
-PositionBounds checked_bounds(const Call& call, Interruption* interruption) {
+PositionBounds check_values(const Call& call, Interruption* interruption) {
   Poller poller(interruption);
   check_sequences(call, poller);
   check_lengths(call, poller);
