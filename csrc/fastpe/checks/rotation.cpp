@@ -152,7 +152,7 @@ void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   const bool counts_from_end = rules_.seq_axis.value_or(-2) == -2;
   if (array.axes != x().axes && !counts_from_end) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
-                 {"as many axes as x, ", shape_text(x()), ", with seq_axis=", *rules_.seq_axis},
+                 {"as many axes as ", x().name, ", ", shape_text(x()), ", with seq_axis=", *rules_.seq_axis},
                  {"pass an axis of length 1 if one head is shared"});
   }
   const Extent extent = extent_of_array(array);
@@ -205,7 +205,7 @@ GivenTables given_tables(const ArrayView& cos, const ArrayView& sin) {
 void require_table_dtype(const ArrayView& table, const ArrayView& x) {
   if (table.element == Element::float32 || table.element == x.element) return;
   refuse_type(table.name, {"has dtype ", name_of(table.element)},
-              {x.element == Element::float32 ? "" : "float32, or ", name_of(x.element), " as ", x().name, " has"},
+              {x.element == Element::float32 ? "" : "float32, or ", name_of(x.element), " as ", x.name, " has"},
               {conversion(table, name_of(x.element))});
 }
 
