@@ -291,7 +291,7 @@ class RotaryLayout(Preset):
         array([[0, 1, 1, 0]])
         """
         rule = self._token_rule()
-        return token_types(rule, part_of(rule, self.tokens, load(config)), input_ids)  # type: ignore[no-any-return]
+        return token_types(rule, part_of(rule, self.tokens, load(config)), input_ids)
 
     def position_ids(
         self,

@@ -428,7 +428,7 @@ rotary_layouts = LayoutRegistry(
         ),
         "hunyuan_vl": (
             "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
-            "pair have different angles. That is no rotation; text alone is a RotaryEmbedding"
+            "pair have different angles. That is no rotation; rotary_layouts['hunyuan_vl'] only has its position ids"
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "

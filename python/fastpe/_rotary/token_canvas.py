@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe._errors import refused
-from fastpe._rotary.token_rules import image_token, mark, padding_token, slice_mark, video_token
-
-if TYPE_CHECKING:
-    from fastpe._rotary.token_ids import Grids, Runs, Tokens
+from fastpe._rotary.token_rules import mark, padding_token, slice_mark
 
 Array = npt.NDArray[Any]
 
@@ -28,29 +25,25 @@ class Crop(NamedTuple):
     width: int
 
 
-def canvas_ids(tokens: Tokens, firsts: Array, runs: Runs, grids: Grids) -> Array:
-    """The ids [3, N] of all tokens."""
-    ids = np.zeros((3, len(tokens.types)), np.int64)
-    is_crop = (runs.types == image_token) | (runs.types == video_token)
-    columns = (runs.starts, runs.starts + runs.lengths, grids.heights, grids.widths)
-    crops = [Crop(*each) for each in zip(*(column[is_crop].tolist() for column in columns), strict=True)]
-    row_of_crop = runs.rows[is_crop]
-    length = tokens.shape[1]
-    for row, first in enumerate(firsts.tolist()):
-        types = tokens.types[row * length : (row + 1) * length]
-        counts = types != padding_token
+def canvas_ids(types: Array, firsts: Array, crops: Array) -> Array:
+    """The ids [3, B * L] of a batch; a row of `crops` is (row of the batch, start, length, height, width)."""
+    rows, starts = crops[:, 0], crops[:, 1]
+    alone = np.flatnonzero((starts == 0) | (types[rows, starts - 1] < mark))
+    if len(alone):
+        found = f"holds tokens of an image from {crops[alone[0], :2].tolist()} on, with no mark in front of them"
+        raise refused(ValueError, "token_types", found, "types 4 and 5 of marks", "make them by token_types()")
+    ids = np.zeros((3, *types.shape), np.int64)
+    ends = np.searchsorted(rows, np.arange(len(types)), side="right")
+    for row, mine in enumerate(np.split(crops, ends[:-1])):
+        counts = types[row] != padding_token
         # Where each token is among those that count.
-        place = (np.cumsum(counts) - 1).tolist()
-        mine = crops[slice(*np.searchsorted(row_of_crop, [row, row + 1]))]
-        starts = [place[crop.start - row * length] for crop in mine]
-        moved = [
-            crop._replace(start=start, stop=start + crop.stop - crop.start)
-            for crop, start in zip(mine, starts, strict=True)
-        ]
+        place = np.cumsum(counts) - 1
+        first = place[mine[:, 1]]
+        columns = np.stack([first, first + mine[:, 2], mine[:, 3], mine[:, 4]], axis=1).tolist()
         part = np.empty((3, int(counts.sum())), np.int64)
-        _number_row(part, types[counts], moved, first)
-        ids[:, row * length : (row + 1) * length][:, counts] = part
-    return ids
+        _number_row(part, types[row, counts], [Crop(*each) for each in columns], int(firsts[row]))
+        ids[:, row, counts] = part
+    return ids.reshape(3, -1)
 
 
 def _number_row(ids: Array, types: Array, crops: list[Crop], position: int) -> None:
@@ -61,9 +54,6 @@ def _number_row(ids: Array, types: Array, crops: list[Crop], position: int) -> N
     ends = np.minimum.accumulate(np.where(is_mark, length, np.arange(length))[::-1])[::-1].tolist()
     frames: list[list[Crop]] = []
     for crop in crops:
-        if crop.start == 0 or not is_mark[crop.start - 1]:
-            found = f"hold tokens of an image at {crop.start} of a row that no mark precedes"
-            raise refused(ValueError, "token_types", found, "types 4 and 5 of marks", "make them by token_types()")
         if frames and types[crop.start - 1] == slice_mark:
             frames[-1].append(crop)
         else:
@@ -98,22 +88,25 @@ def _number_frame(ids: Array, frame: list[Crop], begin: int, stop: int, origin: 
         columns = next((k + 1 for k, gap in enumerate(gaps) if gap > 2), columns)
         columns = columns if len(slices) % columns == 0 else len(slices)
         height, width = len(slices) // columns * slices[0].height, columns * slices[0].width
+    rows, across = ids[1], ids[2]
     ids[:, begin:stop] = origin
-    ids[1:, begin] = max(origin - 1, 0)
+    rows[begin] = across[begin] = max(origin - 1, 0)
     if whole.stop < stop:
-        ids[1:, whole.stop] = origin + height, origin + width
-    ids[1:, whole.start : whole.stop] = origin + _spread(whole.height, whole.width, height, width)
+        rows[whole.stop], across[whole.stop] = origin + height, origin + width
+    cells = _spread(whole.height, whole.width, height, width)
+    np.add(cells, origin, out=ids[1:, whole.start : whole.stop])
     for k, part in enumerate(slices):
-        corner = np.array([k // columns * slices[0].height, k % columns * slices[0].width]) + origin
-        ids[1:, part.start - 1] = corner
+        top, left = origin + k // columns * slices[0].height, origin + k % columns * slices[0].width
+        rows[part.start - 1], across[part.start - 1] = top, left
         if part.stop < stop:
-            ids[1:, part.stop] = corner + np.array([part.height - 1, part.width - 1])
-        cells = _spread(part.height, part.width, part.height, part.width)
-        ids[1:, part.start : part.stop] = corner[:, None] + cells
+            rows[part.stop], across[part.stop] = top + part.height - 1, left + part.width - 1
+        own_rows, own_columns = _spread(part.height, part.width, part.height, part.width)
+        np.add(own_rows, top, out=rows[part.start : part.stop])
+        np.add(own_columns, left, out=across[part.start : part.stop])
     for k, (before, after) in enumerate(itertools.pairwise(slices)):
         if after.start - before.stop > 2:
-            line_end = (k // columns + 1) * slices[0].height - 1, columns * slices[0].width
-            ids[1:, before.stop + 1 : after.start - 1] = origin + np.array(line_end)[:, None]
+            rows[before.stop + 1 : after.start - 1] = origin + (k // columns + 1) * slices[0].height - 1
+            across[before.stop + 1 : after.start - 1] = origin + columns * slices[0].width
     return height, width
 
 

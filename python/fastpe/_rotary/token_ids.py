@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import numbers, shown
+from fastpe._arguments import shown
 from fastpe._errors import refused
 from fastpe._rotary.position_ids import largest_position
 from fastpe._rotary.token_canvas import canvas_ids
@@ -17,6 +17,7 @@ from fastpe._rotary.token_rules import (
     Sizes,
     TokenRule,
     audio_token,
+    checked,
     image_token,
     padding_token,
     slice_mark,
@@ -106,40 +107,32 @@ def token_position_ids(
 
 
 def _tokens(rule: TokenRule, token_types: Any, attention_mask: Any) -> Tokens:
-    types = _core.array(token_types, "token_types")
-    if types.dtype.kind not in "iu":
-        raise refused(TypeError, "token_types", f"has dtype {types.dtype}", "integers")
-    if types.ndim != 2:
-        raise refused(ValueError, "token_types", f"has shape {list(types.shape)}", "[B, L]")
+    types = checked("token_types", token_types, (None, None), expected="[B, L]")
     most = slice_mark if rule.grid == "canvas" else audio_token if rule.audio else video_token
     if types.size and (types.min() < text_token or types.max() > most):
         found = types[(types < text_token) | (types > most)][0]
         raise refused(ValueError, "token_types", f"holds {found}", f"types from 0 to {most}", "see token_types()")
-    batch, length = types.shape
-    if attention_mask is None:
-        return Tokens(types.reshape(-1), types.shape, np.full(batch, length))
-    mask = _core.mask(attention_mask, "attention_mask")
-    if mask.shape != types.shape:
-        found, expected = f"has shape {list(mask.shape)}", f"{list(types.shape)} as token_types has"
-        raise refused(ValueError, "attention_mask", found, expected)
-    return Tokens(np.where(mask, types, padding_token).reshape(-1), types.shape, mask.sum(axis=1))
+    lengths = np.full(types.shape[0], types.shape[1])
+    if attention_mask is not None:
+        mask = _core.mask(attention_mask, "attention_mask")
+        if mask.shape != types.shape:
+            found, expected = f"has shape {list(mask.shape)}", f"{list(types.shape)} as token_types has"
+            raise refused(ValueError, "attention_mask", found, expected)
+        types, lengths = np.where(mask, types, padding_token), mask.sum(axis=1)
+    return Tokens(types.reshape(-1), types.shape, lengths)
 
 
 def _visuals(sizes: Sizes, name: str, kind: int, value: Any, seconds: Any) -> Visuals:
-    rule = sizes.rule
-    given = _core.array(np.empty((0, 3), np.int64) if value is None else value, name)
-    if given.dtype.kind not in "iu":
-        raise refused(TypeError, name, f"has dtype {given.dtype}", "integers")
-    if rule.grid == "canvas" and given.ndim == 2 and given.shape[1] == 2:
-        given = np.insert(given, 0, 1, axis=1)
-    if given.ndim != 2 or given.shape[1] != 3:
-        raise refused(ValueError, name, f"has shape {list(given.shape)}", "rows of (time, height, width), in patches")
+    rule, is_video = sizes.rule, kind == video_token
+    if value is None or (hasattr(value, "__len__") and len(value) == 0):
+        value = np.empty((0, 3), np.int64)
+    planes = [(None, 2)] if rule.grid == "canvas" else []
+    given = checked(name, value, (None, 3), *planes, expected="rows of (time, height, width), in patches")
+    given = given if given.shape[1] == 3 else np.insert(given, 0, 1, axis=1)
     wrong = np.flatnonzero(((given < 1) | (given > _longest_side)).any(axis=1))
     if len(wrong):
         found = f"is {tuple(given[wrong[0]].tolist())}"
         raise refused(ValueError, f"{name}[{wrong[0]}]", found, f"lengths from 1 to {_longest_side}")
-    given = given.astype(np.int64)
-    is_video = kind == video_token
     owners, times = np.arange(len(given)), given[:, 0] // (sizes.temporal_merge if is_video else 1)
     intervals = _intervals(sizes, seconds, len(given)) if is_video else np.ones(len(given), np.float32)
     if is_video and rule.grid == "frames":
@@ -151,16 +144,13 @@ def _visuals(sizes: Sizes, name: str, kind: int, value: Any, seconds: Any) -> Vi
 
 def _intervals(sizes: Sizes, second_per_grid: Any, count: int) -> Array:
     """In float32, as transformers computes it: the fraction that is cut off depends on the rounding."""
-    if second_per_grid is None:
-        seconds = np.ones(count)
-    elif sizes.per_second is None:
+    seconds = np.ones(count)
+    if second_per_grid is not None and sizes.per_second is None:
         found = "is given, but the ids of this model do not depend on it"
         raise refused(ValueError, "second_per_grid", found, remedy="leave it out")
-    else:
-        seconds = numbers("second_per_grid", second_per_grid, "one number for each video")
-        if seconds.shape not in ((), (count,)):
-            found, expected = f"has shape {list(seconds.shape)}", f"one number for each of {count} videos"
-            raise refused(ValueError, "second_per_grid", found, expected)
+    if second_per_grid is not None:
+        expected = f"one number for each of {count} videos"
+        seconds = checked("second_per_grid", second_per_grid, (), (count,), expected=expected, kinds="iuf")
         if not np.all((seconds >= 0.0) & (seconds < np.inf)):
             raise refused(ValueError, "second_per_grid", f"is {shown(seconds.tolist())}", "finite numbers from 0")
     with np.errstate(over="ignore"):
@@ -170,16 +160,11 @@ def _intervals(sizes: Sizes, second_per_grid: Any, count: int) -> Array:
 
 def _per_row(name: str, value: Any, rule: TokenRule, tokens: Tokens) -> Array:
     """A number for each row of the batch."""
-    if value is None:
-        return np.zeros(len(tokens.lengths), np.int64)
-    array = _core.array(value, name)
-    if array.dtype.kind not in ("iuf" if rule.fractional else "iu"):
-        raise refused(TypeError, name, f"has dtype {array.dtype}", "integers")
-    if array.shape not in ((), tokens.lengths.shape):
-        raise refused(ValueError, name, f"has shape {list(array.shape)}", f"{[len(tokens.lengths)]}: one per row")
+    kinds, count = "iuf" if rule.fractional else "iu", len(tokens.lengths)
+    array = checked(name, 0 if value is None else value, (), (count,), expected=f"[{count}], one per row", kinds=kinds)
     if not np.all(np.abs(array.astype(np.float64)) <= largest_position):
         raise refused(ValueError, name, f"is {shown(array.tolist())}", "numbers up to 2**53")
-    return np.broadcast_to(array if array.dtype.kind == "f" else array.astype(np.int64), tokens.lengths.shape)
+    return np.broadcast_to(array, count)
 
 
 def _runs(types: Array, tokens: Tokens, also: Array | None = None) -> Runs:
@@ -203,7 +188,9 @@ def _ids(sizes: Sizes, tokens: Tokens, images: Visuals, videos: Visuals, firsts:
         for of_all, each in zip(grids, visuals.grids, strict=True):
             of_all[mine] = each
     if rule.grid == "canvas":
-        return canvas_ids(tokens, firsts, runs, grids)
+        is_crop = (runs.types == image_token) | (runs.types == video_token)
+        crops = (runs.rows, runs.starts % tokens.shape[1], runs.lengths, grids.heights, grids.widths)
+        return canvas_ids(types.reshape(tokens.shape), firsts, np.stack(crops, axis=1)[is_crop])
     last = _last_times(sizes, grids)
     with_audio = np.flatnonzero(counts < runs.lengths).tolist()
     shared = _shared_marks(runs, with_audio) if rule.audio == "together" else []
@@ -324,21 +311,20 @@ def _check_fit(rule: TokenRule, visuals: Visuals, tokens: Tokens, starts: Array,
     word, index = _words[visuals.type], int(wrong[0]) if len(wrong) else both
     if index == len(cells):
         found = f"leaves tokens of type {visuals.type} without a grid"
-        expected = f"one for each {word}: the next one begins {_place(tokens, int(starts[index]))}"
+        expected = f"one for each {word}: the next tokens of one are {_place(tokens, int(starts[index]))}"
         raise refused(ValueError, visuals.name, found, expected)
     owner = int(visuals.grids.owners[index])
     frame = index - int(np.searchsorted(visuals.grids.owners, owner))
-    frames = rule.grid == "frames" and visuals.type == video_token
-    grid = f"is {tuple(visuals.given[owner].tolist())}, {cells[index]} tokens{f' for frame {frame}' if frames else ''}"
-    if index == len(lengths):
-        expected = f"tokens of type {visuals.type} for {word} {owner}, and token_types has no more of them"
-    else:
-        expected = f"the {lengths[index]} tokens of type {visuals.type} {_place(tokens, int(starts[index]))}"
-    raise refused(ValueError, f"{visuals.name}[{owner}]", found=grid, expected=expected)
+    of_frame = f" in frame {frame}" if rule.grid == "frames" and visuals.type == video_token else ""
+    found = f"is {tuple(visuals.given[owner].tolist())}, which makes {cells[index]} tokens{of_frame}"
+    expected = f"no grid, since no more tokens are of type {visuals.type}"
+    if index < len(lengths):
+        expected = f"{lengths[index]}: so many are of type {visuals.type} {_place(tokens, int(starts[index]))}"
+    raise refused(ValueError, f"{visuals.name}[{owner}]", found, expected)
 
 
 def _place(tokens: Tokens, token: int) -> str:
-    return f"at [{token // tokens.shape[1]}, {token % tokens.shape[1]}]"
+    return f"from [{token // tokens.shape[1]}, {token % tokens.shape[1]}] on"
 
 
 def _times(sizes: Sizes, times: Array, grids: Grids) -> Array:

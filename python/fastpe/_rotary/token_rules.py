@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import integer, number, shown
+from fastpe._arguments import integer, integers, number, shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json
+
+Array = npt.NDArray[Any]
 
 # Types of tokens. Marks are tokens around images: only the canvas of MiniCPM-V reads them.
 padding_token, text_token, image_token, video_token, audio_token, mark, slice_mark = range(-1, 6)
@@ -56,7 +59,7 @@ class TokenRule:
     names: tuple[str, ...] = ()
     grid: Literal["whole", "frames", "lines", "plane", "canvas"] = "whole"
     after: Literal["side", "largest", "token"] = "side"
-    merge_size: tuple[str, int] = ("vision_config.spatial_merge_size", 2)
+    merge_size: tuple[str, int | str] = ("vision_config.spatial_merge_size", 2)
     temporal_merge_size: tuple[str, int] | None = None
     per_second: tuple[str, float] | None = None
     marks: tuple[str, str] | None = None
@@ -92,7 +95,7 @@ token_rules: dict[str, TokenRule] = {
     "glm_ocr": _frames_between_marks("glm4v", ("glm_ocr_text",)),
     "hunyuan_vl": TokenRule("hunyuan_vl", ("hunyuan_vl_text",), "plane", "token"),
     "hy_v4_vl": TokenRule("hy_v4_vl", ("hy_v4_vl_text",), "lines", "largest"),
-    "minicpmv4_7": TokenRule("qwen3_5", grid="canvas", merge_size=("downsample_mode", 4)),
+    "minicpmv4_7": TokenRule("qwen3_5", grid="canvas", merge_size=("downsample_mode", "16x")),
     "paddleocr_vl": TokenRule("qwen2_vl", ("paddleocr_vl_text",)),
     "qwen2_5_omni": _omni("qwen2_vl", ("qwen2_5_omni_thinker", "qwen2_5_omni_text"), audio="together", padding=1),
     "qwen2_5_vl": TokenRule("qwen2_vl", ("qwen2_5_vl_text",), per_second=("vision_config.tokens_per_second", 4.0)),
@@ -110,6 +113,9 @@ token_rules: dict[str, TokenRule] = {
 folders: dict[str, str] = {name: folder for folder, rule in token_rules.items() for name in (folder, *rule.names)}
 
 
+_downsample_modes = {"16x": 4, "4x": 2}
+
+
 class Sizes(NamedTuple):
     """A rule with the numbers of one config."""
 
@@ -122,32 +128,26 @@ class Sizes(NamedTuple):
 
 def sizes_of(rule: TokenRule, config: Json) -> Sizes:
     """What the config says, or else the defaults of its class."""
-    key, merge_size = rule.merge_size
-    mode = _value(config, key) if rule.grid == "canvas" else None
-    if mode is not None:
-        if mode not in ("4x", "16x"):
-            raise refused(ValueError, key, f"is {shown(mode)}", "'4x' or '16x'")
-        merge_size = 2 if mode == "4x" else 4
-    elif rule.grid != "canvas" and (given := _value(config, key)) is not None:
-        merge_size = integer(key, given, 1)
+    merge_size: Any = _value(config, *rule.merge_size)
+    if rule.grid == "canvas":
+        if merge_size not in _downsample_modes:
+            raise refused(ValueError, rule.merge_size[0], f"is {shown(merge_size)}", " or ".join(_downsample_modes))
+        merge_size = _downsample_modes[merge_size]
     temporal, per_second = 1, None
     if rule.temporal_merge_size is not None:
-        key, default = rule.temporal_merge_size
-        temporal = integer(key, default if (given := _value(config, key)) is None else given, 1)
+        temporal = integer(rule.temporal_merge_size[0], _value(config, *rule.temporal_merge_size), 1)
     if rule.per_second is not None:
-        key, rate = rule.per_second
-        per_second = number(key, rate if (given := _value(config, key)) is None else given, above_zero=True)
-    return Sizes(rule, merge_size, temporal, per_second, _coordinates(config) if rule.grid == "plane" else 3)
+        per_second = number(rule.per_second[0], _value(config, *rule.per_second), above_zero=True)
+    coordinates = _coordinates(config) if rule.grid == "plane" else 3
+    return Sizes(rule, integer(rule.merge_size[0], merge_size, 1), temporal, per_second, coordinates)
 
 
 def _coordinates(config: Json) -> int:
     """How many sections HunYuan-VL divides a head into: 4 in published files."""
-    part = config.get("text_config")
-    for level in (part if isinstance(part, Mapping) else {}, config):
+    for level in (_value(config, "text_config", {}), config):
         for path in ("rope_parameters.mrope_section", "rope_scaling.mrope_section", "rope_scaling.xdrope_section"):
-            sections = _value(level, path)
-            if isinstance(sections, (list, tuple)):
-                if len(sections) < 3:
+            if (sections := _value(level, path, None)) is not None:
+                if len(integers(path, sections, "(16, 16, 16, 16)")) < 3:
                     raise refused(ValueError, path, f"is {shown(sections)}", "at least 3 sections")
                 return len(sections)
     return 4
@@ -182,20 +182,32 @@ def special_tokens(rule: TokenRule, config: Json) -> Iterator[tuple[int, list[in
         yield slice_mark, [_token(config, "slice_start_id")]
 
 
-def token_types(rule: TokenRule, config: Json, input_ids: Any) -> Any:
+def token_types(rule: TokenRule, config: Json, input_ids: Any) -> Array:
     """The type of each token, of the shape of `input_ids`."""
-    tokens = _core.array(input_ids, "input_ids")
-    if tokens.dtype.kind not in "iu":
-        raise refused(TypeError, "input_ids", f"has dtype {tokens.dtype}", "integers")
+    tokens = checked("input_ids", input_ids)
     types = np.zeros(tokens.shape, np.int64)
     for kind, ids in special_tokens(rule, config):
-        for each in ids:
-            types[tokens == each] = kind
+        types[np.isin(tokens, ids)] = kind
     if rule.marks is not None and all(config.get(key) is not None for key in rule.marks):
         start, end = (_token(config, key) for key in rule.marks)
         inside = np.cumsum(tokens == start, axis=-1) > np.cumsum(tokens == end, axis=-1)
         types[(types == image_token) & inside] = video_token
     return types
+
+
+def checked(name: str, value: Any, *shapes: tuple[int | None, ...], expected: str = "", kinds: str = "iu") -> Array:
+    """An array of one of these shapes, whose lengths are given or None, of these kinds of numbers; integers are int64."""
+    array: Array = _core.array(value, name)
+    if array.dtype.kind not in kinds:
+        raise refused(TypeError, name, f"has dtype {array.dtype}", "integers" if kinds == "iu" else "numbers")
+    same = [len(shape) == array.ndim and all(map(_fits, shape, array.shape)) for shape in shapes]
+    if shapes and not any(same):
+        raise refused(ValueError, name, f"has shape {list(array.shape)}", expected)
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
+
+
+def _fits(wanted: int | None, length: int) -> bool:
+    return wanted is None or wanted == length
 
 
 def _token(config: Json, key: str) -> int:
@@ -210,9 +222,8 @@ def _missing(key: str) -> Exception:
     )
 
 
-def _value(config: Json, path: str) -> Any:
-    """The value of a key, which may be in a part of the config; None if it is missing."""
-    found: Any = config
+def _value(config: Any, path: str, default: Any) -> Any:
+    """The value of a key, which may be in a part of the config, or else the default."""
     for key in path.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        config = config.get(key) if isinstance(config, Mapping) else None
+    return default if config is None else config

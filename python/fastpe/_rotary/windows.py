@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpe import _core
 from fastpe._errors import refused
+from fastpe._rotary.token_rules import checked
 
 Array = npt.NDArray[Any]
 
@@ -34,17 +34,13 @@ class Windows(NamedTuple):
 
 def windows(grid_thw: Any, window: int, merge_size: int) -> Windows:
     """The windows of all grids, one after the other."""
-    grids = _core.array(grid_thw, "grid_thw")
-    if grids.dtype.kind not in "iu":
-        raise refused(TypeError, "grid_thw", f"has dtype {grids.dtype}", "integers")
-    if grids.ndim != 2 or grids.shape[1] != 3 or not len(grids):
-        raise refused(ValueError, "grid_thw", f"has shape {list(grids.shape)}", "rows of (time, height, width)")
+    grids = checked("grid_thw", grid_thw, (None, 3), expected="rows of (time, height, width), in patches")
     wrong = np.flatnonzero((grids < 1).any(axis=1) | (grids[:, 1:] % merge_size).any(axis=1))
     if len(wrong):
         expected = f"lengths from 1, with heights and widths that are multiples of merge_size, {merge_size}"
         raise refused(ValueError, f"grid_thw[{wrong[0]}]", f"is {tuple(grids[wrong[0]].tolist())}", expected)
-    order, lengths, first = [], [], 0
-    for time, height, width in grids.astype(np.int64).tolist():
+    order, lengths, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for time, height, width in grids.tolist():
         rows, columns = (np.arange(length // merge_size) for length in (height, width))
         across = -(-len(columns) // window)
         # The window of each block of a frame. Sorting keeps the order of the blocks in it.
