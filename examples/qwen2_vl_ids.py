@@ -49,15 +49,13 @@ def main(config_json: str | None = None) -> None:
     print(f"vision: ids {list(patches.shape)}, tables {list(cos.shape)}")
 
     token_types = layout.token_types(input_ids, config)
-    ids, delta = layout.position_ids(
-        token_types, image_grid_thw=grids, attention_mask=attention_mask, config=config
-    )
+    ids, delta = layout.position_ids(token_types, image_grid_thw=grids, attention_mask=attention_mask, config=config)
     print(f"prompts: position_ids {list(ids.shape)}, delta {delta.tolist()}")
 
     # A graph takes ids or tables; queries and keys in NumPy are rotated in place.
     rope = fastpe.RotaryEmbedding.from_config(config, axes=True)
     positions = np.moveaxis(ids, 0, -1)
-    cos, sin = rope.tables(positions)
+    cos, _ = rope.tables(positions)
     heads, key_heads = config["num_attention_heads"], config["num_key_value_heads"]
     head_dim = config["hidden_size"] // heads
     rng = np.random.default_rng(0)

@@ -284,30 +284,6 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
         np.testing.assert_array_equal(one[..., 0], state["position_ids"][..., -1])
 
 
-@pytest.mark.parametrize("folder", ["qwen2_vl", "qwen3_vl", "qwen2_5_omni"])
-def test_a_prompt_that_continues_with_images(folder: str) -> None:
-    """The ids of a second turn are those that it has behind the first one, by a prompt of both."""
-    rng = np.random.default_rng(11)
-    first, second = (drawn(folder, rng, videos=False) for _ in range(2))
-    layout, config = fastpe.rotary_layouts[folder], peer(folder).config.to_dict()
-    turns = []
-    for prompt in (first, second):
-        row = prompt.tokens[:1, : prompt.mask[0].sum()]
-        count = 0
-        token_types = layout.token_types(row, config)
-        runs = np.flatnonzero(np.diff(np.concatenate([[0], (token_types[0] == 1).astype(int)])) == 1)
-        count = len(runs)
-        turns.append((token_types, prompt.grids.get("image_grid_thw", np.zeros((0, 3), int))[:count]))
-    (types_1, grids_1), (types_2, grids_2) = turns
-    ids_1, delta = layout.position_ids(types_1, image_grid_thw=grids_1)
-    ids_2, last = layout.position_ids(types_2, image_grid_thw=grids_2, past=types_1.shape[1], delta=delta)
-    whole, whole_delta = layout.position_ids(
-        np.concatenate([types_1, types_2], axis=1), image_grid_thw=np.concatenate([grids_1, grids_2])
-    )
-    np.testing.assert_array_equal(np.concatenate([ids_1, ids_2], axis=2), whole)
-    np.testing.assert_array_equal(last, whole_delta)
-
-
 def test_images_that_glm_image_generates() -> None:
     """The rest of a row's grids are those of images to come, the last one first, and one token follows."""
     torch, model = pytest.importorskip("torch"), peer("glm_image").model

@@ -164,7 +164,7 @@ def part_of(rule: TokenRule, folder: str, config: Json) -> Json:
 
 
 def _content(rule: TokenRule) -> TokenRule:
-    return dataclasses.replace(rule, layout="", names=(), marks=None)
+    return dataclasses.replace(rule, layout="", names=())
 
 
 def special_tokens(rule: TokenRule, config: Json) -> Iterator[tuple[int, list[int]]]:
