@@ -634,6 +634,8 @@ class RotaryLayout(Preset):
         >>> fastpe.rotary_layouts["wan"].formula
         '(1 : 1 : 1) frequencies of 10000^(-2k / d), d per coordinate; pairs (2k, 2k + 1); form "repeat"'
         """
+        if self.division == "doubled":
+            return "position ids, and no rotation"
         if self.sections is None:
             shares = self.proportions or (1,) * len(self.coordinates)
             counts = f"({' : '.join(map(str, shares))})"

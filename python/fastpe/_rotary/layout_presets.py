@@ -18,7 +18,7 @@ _volume = ("time", "height", "width")
 class LayoutRegistry(Registry[RotaryLayout]):
     """Layouts by name, which cannot be changed. `print` shows one line for each.
 
-    Folders of transformers and model types are names, also: of a layout that is listed, with the position ids of this model.
+    Model types of transformers are names as well: of the layout that the model rotates by, with its own position ids.
 
     Attributes
     ----------

@@ -63,6 +63,8 @@ def position_ids(layout: str, rule_name: str, segments: Sequence[Any], options: 
 def segments_text(rule_name: str) -> str:
     """What a sequence may consist of."""
     rule = rules[rule_name]
+    if rule_name == "tokens":
+        return "types of tokens"
     return f"{'tokens of text and ' if rule.text else ''}grids ({', '.join(rule.grid)})"
 
 

@@ -42,7 +42,7 @@ def canvas_ids(types: Array, firsts: Array, crops: Array) -> Array:
         columns = np.stack([first, first + mine[:, 2], mine[:, 3], mine[:, 4]], axis=1).tolist()
         part = np.empty((3, int(counts.sum())), np.int64)
         _number_row(part, types[row, counts], [Crop(*each) for each in columns], int(firsts[row]))
-        ids[:, row, counts] = part
+        ids[:, row][:, counts] = part
     return ids.reshape(3, -1)
 
 
@@ -51,7 +51,7 @@ def _number_row(ids: Array, types: Array, crops: list[Crop], position: int) -> N
     length = len(types)
     is_mark = types >= mark
     # Where the marks that follow each token end.
-    ends = np.minimum.accumulate(np.where(is_mark, length, np.arange(length))[::-1])[::-1].tolist()
+    ends = np.minimum.accumulate(np.where(is_mark, length, np.arange(length))[::-1])[::-1]
     frames: list[list[Crop]] = []
     for crop in crops:
         if frames and types[crop.start - 1] == slice_mark:
@@ -71,7 +71,7 @@ def _number_row(ids: Array, types: Array, crops: list[Crop], position: int) -> N
         # Frames of a clip have only marks between them, which are those of the frame before.
         if begin > cursor:
             count_to(begin)
-        stop = ends[stop] if stop < length else length
+        stop = int(ends[stop]) if stop < length else length
         height, width = _number_frame(ids, frame, begin, stop, position)
         cursor, position = stop, position + max(height, width) + 1
     count_to(length)
