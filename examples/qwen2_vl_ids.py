@@ -1,51 +1,80 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rotary inputs of Qwen2-VL for one image and text: its vision part, the prompt, and the tokens that follow.
+"""The rotary inputs of Qwen2-VL from what a host holds: a config.json, input_ids, grids and an attention mask.
 
-The host makes position ids first, and tables of them then.
+Prompts with images are rotated first, and then the tokens that follow.
 
-    python examples/qwen2_vl_ids.py
+    python examples/qwen2_vl_ids.py [CONFIG_JSON]
 """
 
 from __future__ import annotations
+
+import json
+import pathlib
+import sys
 
 import numpy as np
 
 import fastpe
 
-VISION_HEAD_DIM, TEXT_HEAD_DIM, THETA = 80, 128, 1e6  # rope_theta of config.json
-PATCH, MERGE_SIZE = 14, 2
+# What the config.json of Qwen2-VL-7B-Instruct has, as far as it is read here.
+CONFIG = """{
+  "model_type": "qwen2_vl", "hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4,
+  "rope_theta": 1000000.0, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+  "vision_start_token_id": 151652, "vision_end_token_id": 151653, "image_token_id": 151655, "video_token_id": 151656,
+  "vision_config": {"embed_dim": 1280, "num_heads": 16, "spatial_merge_size": 2}
+}"""
+PADDING = 151643
 
 
-def main() -> None:
-    """Make the tables, and check the properties that a model relies on."""
-    vision = fastpe.rotary_layouts["qwen2_vl_vision"]
-    text = fastpe.rotary_layouts["qwen2_vl"]
+def main(config_json: str | None = None) -> None:
+    """Rotate a batch of two prompts, and three tokens that follow each."""
+    config = json.loads(pathlib.Path(config_json).read_text("utf-8") if config_json else CONFIG)
+    layout = fastpe.rotary_layouts[config["model_type"]]
 
-    # An image of 336 x 504 pixels, as the processor resizes it.
-    grid = (1, 336 // PATCH, 504 // PATCH)
-    patches = vision.positions(grid, merge_size=MERGE_SIZE)
-    vision_cos, _ = vision.tables(patches, VISION_HEAD_DIM)
-    print(f"vision: ids {list(patches.shape)}, tables {list(vision_cos.shape)}")
-    # The four patches of a block, which become one token, follow each other.
-    assert patches[:4].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    # "<|vision_start|> image <|vision_end|> What is this?" with two images, and with one. The processor gives all of this.
+    grids = np.array([[1, 24, 36], [1, 12, 8], [1, 24, 36]])  # in patches
+    images = [[config["image_token_id"]] * int(grid.prod() // 4) for grid in grids]
+    start, end = config["vision_start_token_id"], config["vision_end_token_id"]
+    question = [3838, 374, 419, 30]
+    prompts = [[start, *images[0], end, start, *images[1], end, *question], [start, *images[2], end, *question]]
+    length = max(map(len, prompts))
+    input_ids = np.array([[PADDING] * (length - len(prompt)) + prompt for prompt in prompts])
+    attention_mask = (input_ids != PADDING).astype(int)
 
-    # "<|vision_start|> image <|vision_end|> What is this?" in a template: text, image, text.
-    ids = text.positions(15, grid, 12, merge_size=MERGE_SIZE)
-    cos, sin = text.tables(ids, TEXT_HEAD_DIM, theta=THETA)
-    print(f"prompt: ids {list(ids.shape)}, tables {list(cos.shape)}")
-    position_ids = np.moveaxis(ids, -1, 0)[:, None]  # [3, B, L], as a graph by Hugging Face's names takes them
-    assert position_ids.shape == (3, 1, len(ids))
+    # The vision encoder has tables of its own, in the order of patches.
+    vision = fastpe.rotary_layouts[config["model_type"] + "_vision"]
+    sizes = config["vision_config"]
+    patches = vision.positions(*map(tuple, grids), merge_size=sizes["spatial_merge_size"])
+    cos, _ = vision.tables(patches, sizes["embed_dim"] // sizes["num_heads"])
+    print(f"vision: ids {list(patches.shape)}, tables {list(cos.shape)}")
 
-    # One token per step: its three ids are equal, so an embedding of one coordinate has the same bits. It keeps rows.
-    following = int(ids.max()) + 1
-    decoder = fastpe.RotaryEmbedding(TEXT_HEAD_DIM, interleaved=False, base=THETA, form="tile", max_len=4096)
+    token_types = layout.token_types(input_ids, config)
+    ids, delta = layout.position_ids(token_types, image_grid_thw=grids, attention_mask=attention_mask, config=config)
+    print(f"prompts: position_ids {list(ids.shape)}, delta {delta.tolist()}")
+
+    # A graph takes ids or tables; queries and keys in NumPy are rotated in place.
+    rope = fastpe.RotaryEmbedding.from_config(config, axes=True)
+    positions = np.moveaxis(ids, 0, -1)
+    cos, _ = rope.tables(positions)
+    heads, key_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    head_dim = config["hidden_size"] // heads
+    rng = np.random.default_rng(0)
+    q = rng.standard_normal((2, heads, length, head_dim), dtype=np.float32)
+    k = rng.standard_normal((2, key_heads, length, head_dim), dtype=np.float32)
+    rope.rotate_(q, k, positions=positions)
+    print(f"tables {list(cos.shape)}, queries {list(q.shape)}")
+
+    # One token per step: its coordinates are equal, so the embedding of one coordinate has the same bits.
+    decoder = fastpe.RotaryEmbedding.from_config(config, max_len=4096)
+    past = attention_mask.sum(axis=1)
     for step in range(3):
-        cos, sin = text.tables(text.positions(1, start=following + step), TEXT_HEAD_DIM, theta=THETA)
-        kept_cos, kept_sin = decoder.tables(1, offset=following + step)
-        assert np.array_equal(cos, kept_cos)
-        assert np.array_equal(sin, kept_sin)
-        print(f"token {len(ids) + step} of the sequence is at position {following + step}")
+        offset = past + step + delta
+        q = rng.standard_normal((2, heads, 1, head_dim), dtype=np.float32)
+        next_ids, _ = layout.position_ids(np.zeros((2, 1), int), past=past + step, delta=delta)
+        expected = rope.rotate(q, positions=np.moveaxis(next_ids, 0, -1))
+        assert np.array_equal(decoder.rotate_(q, offset=offset), expected)
+        print(f"step {step}: the tokens are at {offset.tolist()}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

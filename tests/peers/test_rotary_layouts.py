@@ -69,7 +69,9 @@ class Peer(NamedTuple):
 def check(peer: Peer, measured: Measured, name: str) -> None:
     torch = imported("torch")
     layout = fastpe.rotary_layouts[peer.layout]
-    ids = layout.positions(*peer.segments, **peer.id_options)
+    # Ids of types of tokens are compared in test_rotary_token_ids.py.
+    counting = fastpe.rotary_layouts["qwen2_vl"] if layout.ids == "tokens" else layout
+    ids = counting.positions(*peer.segments, **peer.id_options)
     assert ids.shape[1] == len(layout.coordinates)
     if peer.ids is not None:
         theirs = np.asarray(peer.ids)
@@ -145,6 +147,9 @@ TEXT = {
     "glm_ocr": ("glm4v", "GlmOcrText", [16, 24, 24], 1.0, 128),
     "glm4v_moe": ("glm4v_moe", "Glm4vMoeText", [8, 12, 12], 0.5, 128),
     "ernie4_5_vl_moe": ("ernie4_5_vl", "Ernie4_5_VLMoeText", [22, 22, 20], 1.0, 128),
+    "glm_image": ("glm4v_moe", "GlmImageText", [8, 12, 12], 0.5, 128),
+    "hy_v4_vl": ("hy_v4_vl", "HYV4VL", [12, 10, 10], 1.0, 64),
+    "qwen4_exp": ("qwen3_5", "Qwen4ExpText", [11, 11, 10], 0.25, 256),
 }
 
 
@@ -163,7 +168,7 @@ def test_text_among_images(model: str, measured: Measured) -> None:
         },
     )
     segments = (9, (1, 8, 12), 4, (1, 12, 6), 20)
-    ids = fastpe.rotary_layouts[layout].positions(*segments)
+    ids = fastpe.rotary_layouts["qwen2_vl"].positions(*segments)
     rotary = getattr(module, f"{prefix}RotaryEmbedding")(config)
     cos, sin = rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(ids, -1, 0)[:, None]))
     check(

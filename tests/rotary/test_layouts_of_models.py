@@ -90,6 +90,7 @@ CASES = {
     "glm4v": Case(128, 1e4, runs(8, 12, 12), True, "repeat", (7, 19, 1033), 64),
     "glm4v_moe": Case(128, 1e4, runs(8, 12, 12), False, "tile", (7, 19, 1033), 64),
     "ernie4_5_vl": Case(128, 5e5, ernie, True, "repeat", (7, 19, 1033)),
+    "hy_v4_vl": Case(64, 1e7, strides(12, 10, 10), True, "tile", (7, 19, 1033)),
     "qwen2_vl_vision": Case(80, 1e4, blocks(20, 20), False, "tile", (3, 250)),
     "kimi_k25_vision": Case(72, 1e4, kimi, False, "tile", (3, 63)),
     "minimax_m3_vl_vision": Case(80, 1e4, blocks(13, 13, 13), False, "tile", (3, 5, 63), 78),

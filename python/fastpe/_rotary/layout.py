@@ -3,6 +3,7 @@
 
 # Annotations are evaluated here: libraries that build dataclasses from configurations read them.
 import dataclasses
+import os
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -13,10 +14,14 @@ from fastpe import _core
 from fastpe._arguments import asked_once, choice, flag, integer, integers, number, shown, text, texts
 from fastpe._errors import refused
 from fastpe._registry import Preset
+from fastpe._rotary.config_file import Json, load
 from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, rotate_parts, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
+from fastpe._rotary.token_ids import token_position_ids
+from fastpe._rotary.token_rules import TokenRule, part_of, sizes_of, token_rules, token_types
+from fastpe._rotary.windows import Windows, windows
 
-Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts"]
+Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts", "doubled"]
 Frequencies = Literal["geometric", "linear"]
 Remainder = Literal["error", "first", "keep"]
 
@@ -33,7 +38,7 @@ class RotaryLayout(Preset):
         Its name in `rotary_layouts`.
     coordinates : tuple of str
         The names of the coordinates of a position, in their order.
-    division : {"runs", "strides", "turns", "parity", "blocks", "mixed", "parts"}
+    division : {"runs", "strides", "turns", "parity", "blocks", "mixed", "parts", "doubled"}
         Which frequencies belong to which coordinate. Four values divide one sequence of frequencies,
         ``theta**(-2k / d)`` over all ``d`` columns. With "runs", each coordinate has a run of neighbours. With
         "strides", the second and third coordinate have every third frequency, and the first one has the others. With
@@ -41,7 +46,8 @@ class RotaryLayout(Preset):
         first coordinate has the even frequencies, and then the second one has the odd ones. With the other values, each
         coordinate has a sequence over its own columns. With "blocks", the sequences follow each other, and are paired
         across the head. With "mixed", each k has the frequencies of all coordinates, the last coordinate first. With
-        "parts", the sequences are blocks, each paired in itself.
+        "parts", the sequences are blocks, each paired in itself. With "doubled", the columns are divided, and not the
+        frequencies: that is no rotation, so there are only position ids.
     interleaved : bool
         Which columns are pairs: neighbours, or columns that are half of the width apart.
     form : str
@@ -65,6 +71,8 @@ class RotaryLayout(Preset):
         The factor of the frequencies.
     partial : bool
         Whether a head may have more columns than are rotated.
+    tokens : str
+        The folder of transformers whose numbering of tokens `position_ids` follows; empty if there is none.
     serves : tuple of str
         Systems that use it. Comparisons ignore them.
     source : str
@@ -108,6 +116,7 @@ class RotaryLayout(Preset):
     frequencies: Frequencies = "geometric"
     freq_scale: float = 1.0
     partial: bool = False
+    tokens: str = ""
     serves: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     source: str = dataclasses.field(default="", compare=False)
 
@@ -148,6 +157,7 @@ class RotaryLayout(Preset):
             "frequencies": frequencies,
             "freq_scale": freq_scale,
             "partial": flag("partial", self.partial),
+            "tokens": choice("tokens", self.tokens, ("", *token_rules)),
             "serves": texts("serves", self.serves),
             "source": text("source", self.source),
         }
@@ -251,6 +261,149 @@ class RotaryLayout(Preset):
         }
         given = {name: value for name, value in options.items() if value is not None}
         return position_ids(self.name, self.ids, segments, given)
+
+    def token_types(self, input_ids: npt.ArrayLike, config: Json | str | os.PathLike[str]) -> npt.NDArray[np.int64]:
+        """Give the type of each token, by the ids of special tokens in a config.json.
+
+        Parameters
+        ----------
+        input_ids : array_like of int [.., L]
+            The tokens of the prompt, in which each image and video has as many tokens as the model has of it.
+        config : mapping or path
+            The config.json of the model.
+
+        Returns
+        -------
+        ndarray of int64, of the shape of `input_ids`
+            0 for text, 1 for images, 2 for videos, and 3 for audio; for MiniCPM-V 4.7, 4 for marks of images and 5 for
+            those that begin a slice.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a config that does not have the ids or is of another model, and a layout without such tokens.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> config = {"image_token_id": 9, "video_token_id": 8}
+        >>> fastpe.rotary_layouts["qwen2_vl"].token_types([[5, 9, 9, 7]], config)
+        array([[0, 1, 1, 0]])
+        """
+        rule = self._token_rule()
+        return token_types(rule, part_of(rule, self.tokens, load(config)), input_ids)
+
+    def position_ids(
+        self,
+        token_types: npt.ArrayLike,
+        *,
+        image_grid_thw: npt.ArrayLike | None = None,
+        video_grid_thw: npt.ArrayLike | None = None,
+        second_per_grid: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        config: Json | str | os.PathLike[str] | None = None,
+        past: npt.ArrayLike | None = None,
+        delta: npt.ArrayLike | None = None,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Give the position ids of a batch of prompts, as `get_rope_index` in transformers does.
+
+        Parameters
+        ----------
+        token_types : array_like of int [B, L]
+            The result of `token_types`, or the ``mm_token_type_ids`` of a processor: 0 text, 1 image, 2 video, 3 audio.
+        image_grid_thw, video_grid_thw : array_like of int [images, 3], [videos, 3], optional
+            Times, heights and widths in patches, before patches are merged, in the order of the batch.
+        second_per_grid : float or array_like [videos], optional
+            The seconds between two times of a video; 1 by default.
+        attention_mask : array_like [B, L], optional
+            0 for padding, on the left or the right, which is not counted.
+        config : mapping or path, optional
+            The config.json of the model, for the sizes that numbering depends on. The defaults of its class in
+            transformers count if there is none.
+        past, delta : int or array_like of int [B], optional
+            How many tokens a row has had, without padding, and the delta that their ids came with: the ids continue
+            those of a prompt.
+
+        Returns
+        -------
+        ids : ndarray [coordinates, B, L]
+            int64, or float64 if a model does not cut off times that are fractions, as Qwen3-Omni. Its padding is what
+            transformers has there.
+        delta : ndarray [B]
+            The position of the next token of a row is its number of tokens plus this number.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a grid that does not have the tokens of its image or video, a type of token that the model does not have,
+            a position beyond 2**53, and a layout without such tokens.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> layout = fastpe.rotary_layouts["qwen2_vl"]
+        >>> ids, delta = layout.position_ids([[0, 0, 1, 1, 1, 1, 0]], image_grid_thw=[[1, 4, 4]])
+        >>> ids[:, 0]
+        array([[0, 1, 2, 2, 2, 2, 4],
+               [0, 1, 2, 2, 3, 3, 4],
+               [0, 1, 2, 3, 2, 3, 4]])
+        >>> layout.position_ids([[0]], past=7, delta=delta)[0].ravel()  # the first token that is generated
+        array([5, 5, 5])
+        """
+        rule = self._token_rule()
+        part = {} if config is None else part_of(rule, self.tokens, load(config))
+        return token_position_ids(
+            sizes_of(rule, part),
+            token_types,
+            image_grid_thw=image_grid_thw,
+            video_grid_thw=video_grid_thw,
+            second_per_grid=second_per_grid,
+            attention_mask=attention_mask,
+            past=past,
+            delta=delta,
+        )
+
+    def _token_rule(self) -> TokenRule:
+        if not self.tokens:
+            found = f"of layout {self.name!r} are not known from tokens"
+            raise refused(ValueError, "ids", found, remedy="call positions(..) with the segments of a sequence")
+        return token_rules[self.tokens]
+
+    def windows(self, grid_thw: npt.ArrayLike, *, window: int, merge_size: int = 2) -> Windows:
+        """Give the order of windows, for encoders of images that attend within windows.
+
+        Parameters
+        ----------
+        grid_thw : array_like of int [images, 3]
+            Times, heights and widths in patches.
+        window : int
+            How many blocks of patches a side of a window has: ``window_size // patch_size // spatial_merge_size`` of
+            config.json.
+        merge_size : int
+            How many patches a side of a block has.
+
+        Returns
+        -------
+        Windows, a tuple of window_index, cu_window_seqlens, cu_seqlens
+            The block of each place in this order, and where windows and frames begin, in patches.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For grids that blocks do not divide, and a layout whose patches are not in blocks.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> vision = fastpe.rotary_layouts["qwen2_vl_vision"]
+        >>> index, cu_window_seqlens, cu_seqlens = vision.windows([[1, 4, 12]], window=4)
+        >>> index, cu_window_seqlens, cu_seqlens
+        (array([ 0,  1,  2,  3,  6,  7,  8,  9,  4,  5, 10, 11]), array([ 0, 32, 48], dtype=int32), array([ 0, 48], dtype=int32))
+        """
+        if self.ids != "merge_blocks":
+            found = f"{self.name!r} has no patches in blocks"
+            raise refused(ValueError, "layout", found, remedy="use fastpe.rotary_layouts['qwen2_vl_vision']")
+        return windows(grid_thw, integer("window", window, 1), integer("merge_size", merge_size, 1))
 
     def tables(
         self,
@@ -481,6 +634,8 @@ class RotaryLayout(Preset):
         >>> fastpe.rotary_layouts["wan"].formula
         '(1 : 1 : 1) frequencies of 10000^(-2k / d), d per coordinate; pairs (2k, 2k + 1); form "repeat"'
         """
+        if self.division == "doubled":
+            return "position ids, and no rotation"
         if self.sections is None:
             shares = self.proportions or (1,) * len(self.coordinates)
             counts = f"({' : '.join(map(str, shares))})"

@@ -51,6 +51,9 @@ def planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: 
     wanted = {"theta": theta, "sections": sections}
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     layout = dataclasses.replace(preset, **given)
+    if layout.division == "doubled":
+        found = f"{layout.name!r} divides the columns of a head, and not their frequencies, among its coordinates"
+        raise refused(ValueError, "layout", found, remedy="that is no rotation: only its position ids are here")
     counts = _counts(layout, head_dim)
     if layout.theta is None:
         raise refused(

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 
 from fastpe._arguments import model_guess
 from fastpe._registry import Registry
+from fastpe._rotary.config_models import table
 from fastpe._rotary.layout import RotaryLayout
+from fastpe._rotary.token_rules import folders, token_rules
 
 _volume = ("time", "height", "width")
 
 
 class LayoutRegistry(Registry[RotaryLayout]):
     """Layouts by name, which cannot be changed. `print` shows one line for each.
+
+    Model types of transformers are names as well: of the layout that the model rotates by, with its own position ids.
 
     Attributes
     ----------
@@ -25,6 +30,8 @@ class LayoutRegistry(Registry[RotaryLayout]):
     >>> import fastpe
     >>> "flux" in fastpe.rotary_layouts
     True
+    >>> fastpe.rotary_layouts["qwen2_5_vl_text"].name
+    'qwen2_5_vl'
     >>> fastpe.rotary_layouts["fluxx"]
     Traceback (most recent call last):
     KeyError: "'fluxx' is not a layout; did you mean 'flux'?"
@@ -40,10 +47,38 @@ class LayoutRegistry(Registry[RotaryLayout]):
         )
 
     def __getitem__(self, name: str) -> RotaryLayout:
-        """Look a layout up by its exact name."""
+        """Look a layout up by its exact name, or by that of a model."""
+        if name in self._presets:
+            return self._presets[name]
+        if name in folders:
+            return self._of_folder(folders[name])
+        layout, *remarks = table()["layouts"].get(name, [None])
+        if layout and not remarks:
+            return self._presets[layout]
+        if layout:
+            raise KeyError(f"{name!r} is not a layout: use {layout!r}, {', '.join(remarks)}")
         if name in self.not_expressible:
             raise KeyError(f"{name!r} is not a layout: {self.not_expressible[name]}")
         return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a layout of this name."""
+        return name in self._presets or name in folders or len(table()["layouts"].get(name, ())) == 1
+
+    def _of_folder(self, folder: str) -> RotaryLayout:
+        """The layout that a model rotates by, with its own position ids."""
+        rule = token_rules[folder]
+        preset = _hunyuan_vl if rule.layout == "hunyuan_vl" else self._presets[rule.layout]
+        if preset.name == folder or preset.tokens == folder:
+            return preset
+        return dataclasses.replace(
+            preset,
+            name=folder,
+            ids=preset.ids if rule.has_segments else "tokens",
+            tokens=folder,
+            serves=(f"{folder} in transformers",),
+            source=_transformers(folder),
+        )
 
     def _guess(self, name: str, known: list[str]) -> str:
         return model_guess(name, known)
@@ -59,6 +94,19 @@ def _diffusers(path: str) -> str:
 
 _timm = "huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py, version 1.0.31"
 
+_hunyuan_vl = RotaryLayout(
+    "hunyuan_vl",
+    coordinates=("token", "width", "height", "image"),
+    division="doubled",
+    interleaved=False,
+    form="tile",
+    ids="tokens",
+    theta=None,
+    tokens="hunyuan_vl",
+    serves=("position ids of HunYuan-VL",),
+    source=_transformers("hunyuan_vl"),
+)
+
 rotary_layouts = LayoutRegistry(
     (
         # Text among images and videos
@@ -70,6 +118,7 @@ rotary_layouts = LayoutRegistry(
             form="tile",
             ids="mrope",
             theta=None,
+            tokens="qwen2_vl",
             sections=(16, 24, 24),
             serves=("Qwen2-VL, Qwen2.5-VL and PaddleOCR-VL, text", "tables of Qwen2.5-Omni"),
             source=_transformers("qwen2_vl", "qwen2_5_vl"),
@@ -82,6 +131,7 @@ rotary_layouts = LayoutRegistry(
             form="tile",
             ids="mrope_frames",
             theta=None,
+            tokens="qwen3_vl",
             sections=(24, 20, 20),
             serves=("Qwen3-VL and Qwen3-VL-MoE, text", "tables of Qwen3-Omni and Cosmos 3 Edge"),
             source=_transformers("qwen3_vl"),
@@ -94,6 +144,7 @@ rotary_layouts = LayoutRegistry(
             form="tile",
             ids="mrope_frames",
             theta=None,
+            tokens="qwen3_5",
             sections=(11, 11, 10),
             partial=True,
             serves=("Qwen3.5 and Qwen3.5-MoE, text",),
@@ -107,6 +158,7 @@ rotary_layouts = LayoutRegistry(
             form="repeat",
             ids="mrope_frames",
             theta=None,
+            tokens="glm4v",
             sections=(8, 12, 12),
             partial=True,
             serves=("GLM-4V (GLM-4.1V) and GLM-OCR, text",),
@@ -120,6 +172,7 @@ rotary_layouts = LayoutRegistry(
             form="tile",
             ids="mrope_frames",
             theta=None,
+            tokens="glm4v_moe",
             sections=(8, 12, 12),
             partial=True,
             serves=("GLM-4V-MoE (GLM-4.5V), text",),
@@ -133,9 +186,23 @@ rotary_layouts = LayoutRegistry(
             form="repeat",
             ids="mrope",
             theta=None,
+            tokens="ernie4_5_vl_moe",
             sections=(22, 22, 20),
             serves=("Ernie 4.5 VL, text; the time of its videos is what is left after they are merged",),
             source=_transformers("ernie4_5_vl_moe"),
+        ),
+        RotaryLayout(
+            "hy_v4_vl",
+            coordinates=_volume,
+            division="strides",
+            interleaved=True,
+            form="tile",
+            ids="tokens",
+            theta=None,
+            tokens="hy_v4_vl",
+            sections=(12, 10, 10),
+            serves=("Hy-V4-VL, text",),
+            source=_transformers("hy_v4_vl"),
         ),
         # Images
         RotaryLayout(
@@ -361,7 +428,7 @@ rotary_layouts = LayoutRegistry(
         ),
         "hunyuan_vl": (
             "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
-            "pair have different angles. That is no rotation; text alone is a RotaryEmbedding"
+            "pair have different angles. That is no rotation; rotary_layouts['hunyuan_vl'] only has its position ids"
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "

@@ -19,6 +19,7 @@ Array = npt.NDArray[Any]
 Grid = tuple[int, ...]
 Segments = Sequence[int | Grid]
 
+largest_position = 2**53
 # Z-Image fills its texts and images up to a multiple of this.
 _z_image_multiple = 32
 
@@ -62,6 +63,8 @@ def position_ids(layout: str, rule_name: str, segments: Sequence[Any], options: 
 def segments_text(rule_name: str) -> str:
     """What a sequence may consist of."""
     rule = rules[rule_name]
+    if rule_name == "tokens":
+        return "types of tokens"
     return f"{'tokens of text and ' if rule.text else ''}grids ({', '.join(rule.grid)})"
 
 
@@ -125,10 +128,27 @@ def _mrope(segments: Segments, merge_size: int = 2, start: int = 0, time_interva
             height, width = _merged_size(segment, merge_size)
             cells = _cells((segment[0], height, width))
             # In float32, as transformers computes it: the fraction that is cut off depends on the rounding.
-            cells[:, 0] = cells[:, 0].astype(np.float32) * np.float32(time_interval)
+            with np.errstate(over="ignore", invalid="ignore"):
+                times = cells[:, 0].astype(np.float32) * np.float32(time_interval)
+            if not start + float(times[-1]) <= largest_position:
+                found = f"is {time_interval}, which leads to a position beyond 2**53"
+                raise refused(ValueError, "time_interval", found, "a smaller number")
+            cells[:, 0] = times
             rows.append(cells + start)
             start += max(height, width)
+    if start > largest_position + 1:
+        raise refused(ValueError, "start", "leads to a position beyond 2**53", "a smaller number")
     return np.concatenate(rows)
+
+
+def _of_tokens(segments: Segments) -> Array:
+    raise refused(
+        ValueError,
+        "segments",
+        "do not say which of these tokens are at one position in this model",
+        "the types of its tokens",
+        "call position_ids(token_types, ..)",
+    )
 
 
 def _mrope_frames(segments: Segments, merge_size: int = 2, start: int = 0) -> Array:
@@ -281,6 +301,7 @@ _volume = ("time", "height", "width")
 rules = {
     "mrope": Rule(_mrope, _volume, text=True, options=("merge_size", "start", "time_interval")),
     "mrope_frames": Rule(_mrope_frames, _volume, text=True, options=("merge_size", "start")),
+    "tokens": Rule(_of_tokens, _volume, text=True),
     "merge_blocks": Rule(_merge_blocks, _volume, options=("merge_size",)),
     "merge_blocks_with_time": Rule(_merge_blocks_with_time, _volume, options=("merge_size",)),
     "frames": Rule(_frames, _volume),

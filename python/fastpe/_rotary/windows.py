@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The order of windows, in which some encoders of images attend to their patches."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._errors import refused
+from fastpe._rotary.token_rules import checked
+
+Array = npt.NDArray[Any]
+
+
+class Windows(NamedTuple):
+    """The order of windows, and where windows and frames begin.
+
+    Attributes
+    ----------
+    window_index : ndarray [blocks]
+        The block of each place in the order of windows, int64. A block is the patches that are merged into one token.
+    cu_window_seqlens : ndarray [windows + 1]
+        Where each window begins, in patches, int32. The last number is how many patches there are.
+    cu_seqlens : ndarray [frames + 1]
+        Where each frame begins, in patches, int32.
+    """
+
+    window_index: Array
+    cu_window_seqlens: Array
+    cu_seqlens: Array
+
+
+def windows(grid_thw: Any, window: int, merge_size: int) -> Windows:
+    """The windows of all grids, one after the other."""
+    grids = checked("grid_thw", grid_thw, (None, 3), expected="rows of (time, height, width), in patches")
+    wrong = np.flatnonzero((grids < 1).any(axis=1) | (grids[:, 1:] % merge_size).any(axis=1))
+    if len(wrong):
+        expected = f"lengths from 1, with heights and widths that are multiples of merge_size, {merge_size}"
+        raise refused(ValueError, f"grid_thw[{wrong[0]}]", f"is {tuple(grids[wrong[0]].tolist())}", expected)
+    order, lengths, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for time, height, width in grids.tolist():
+        rows, columns = (np.arange(length // merge_size) for length in (height, width))
+        across = -(-len(columns) // window)
+        # The window of each block of a frame. Sorting keeps the order of the blocks in it.
+        owners = ((rows // window)[:, None] * across + columns // window).ravel()
+        frame = np.argsort(owners, kind="stable")
+        order.append((np.arange(time)[:, None] * len(owners) + frame + first).ravel())
+        lengths.append(np.tile(np.bincount(owners) * merge_size**2, time))
+        first += time * len(owners)
+    frames = np.repeat(grids[:, 1] * grids[:, 2], grids[:, 0])
+    return Windows(np.concatenate(order), _ends(np.concatenate(lengths)), _ends(frames))
+
+
+def _ends(lengths: Array) -> Array:
+    """Where things of these lengths begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
