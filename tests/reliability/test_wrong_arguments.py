@@ -46,6 +46,9 @@ CALLS: dict[str, dict[str, str]] = {
     "layout.rotate": {"x": "heads", "positions": "points"},
     "layout.tables": {"positions": "points", "head_dim": "128"},
     "layout.parts": {"head_dim": "128"},
+    "qwen.token_types": {"input_ids": "ids", "config": "{'image_token_id': 9}"},
+    "qwen.position_ids": {"token_types": "[[0, 0]]"},
+    "vision.windows": {"grid_thw": "[[1, 2, 2]]", "window": "1"},
     "fastpe.Convention": {"name": "'mine'"},
     "fastpe.GridConvention": {"name": "'mine'", "axis": "enc.convention"},
 }
@@ -60,6 +63,8 @@ def names() -> dict[str, Any]:
         "enc": fastpe.PositionalEncoding(8),
         "rope": fastpe.RotaryEmbedding(8, interleaved=False),
         "layout": fastpe.rotary_layouts["wan"],
+        "qwen": fastpe.rotary_layouts["qwen2_vl"],
+        "vision": fastpe.rotary_layouts["qwen2_vl_vision"],
         "x": np.ones((2, 3, 8), np.float32),
         "ids": np.array([[1, 2, 0], [3, 0, 0]]),
         "table": fastpe.encode(40, 8),
@@ -87,7 +92,8 @@ def test_every_public_function_is_here() -> None:
     for name in ("enc", "rope", "layout"):
         methods = {each for each in dir(names()[name]) if not each.startswith("_")}
         methods = {f"{name}.{each}" for each in methods if callable(getattr(names()[name], each))}
-        assert methods - {"enc.from_config", "rope.from_config", "layout.positions"} <= set(CALLS)
+        of_some_layouts = {"layout.token_types", "layout.position_ids", "layout.windows"}
+        assert methods - {"enc.from_config", "rope.from_config", "layout.positions"} - of_some_layouts <= set(CALLS)
 
 
 @pytest.mark.parametrize("function", CALLS)
