@@ -87,7 +87,9 @@ def failure(path: pathlib.Path, arguments: list[str], seconds: float = 3600) -> 
 
 def installed() -> pathlib.Path:
     code = "import fastpe; print(fastpe.__path__[0])"
-    return pathlib.Path(subprocess.run([PYTHON_THERE, "-c", code], check=True, capture_output=True, text=True).stdout[:-1])
+    return pathlib.Path(
+        subprocess.run([PYTHON_THERE, "-c", code], check=True, capture_output=True, text=True).stdout[:-1]
+    )
 
 
 def install(path: pathlib.Path, package: pathlib.Path) -> bool | None:
