@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpe
-from fastpe import _core
 from fastpe._rotary.scaling import read_scaling
 
 from ..oracles.refusals import Refused, check_refused, each, naming, rows
@@ -373,9 +372,3 @@ def test_numbers_out_of_range_are_refused(scaling: dict[str, Any], key: str) -> 
         error = ValueError if type(number) in (int, float) else TypeError
         with pytest.raises(error, match=naming(key)):
             fastpe.rotary_frequencies(64, scaling={**scaling, key: number}, seq_len=5000)
-
-
-@pytest.mark.parametrize("rotated_count", [-1, 5, 2**62])
-def test_the_core_refuses_a_number_of_frequencies_that_there_is_not(rotated_count: int) -> None:
-    with pytest.raises(ValueError, match=naming("rotated_count")):
-        _core.rotary_frequencies(8, 10000.0, "proportional", factor=1.0, rotated_count=rotated_count)
