@@ -37,6 +37,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"conjugate": True},
     {"form": "sin_cos"},
     {"max_len": 512},
+    {"head_dim": 128},
     {"max_len": np.int64(512), "base": np.float64(1e6), "conjugate": np.True_},
 ]
 

@@ -17,14 +17,7 @@ import pytest
 import fastpe
 from fastpe import _core
 
-from ..oracles.reference import (
-    DTYPES,
-    FOREIGN,
-    Array,
-    assert_same_bits,
-    needs_64_bits,
-    values,
-)
+from ..oracles.reference import DTYPES, FOREIGN, Array, assert_same_bits, needs_64_bits, values
 
 CONVENTIONS = ["vaswani", "concat", "fairseq", "timestep", "musicgen"]
 
@@ -54,14 +47,12 @@ def tables(convention: str, dtype: np.dtype[Any], d_model: int) -> tuple[Array, 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("convention", CONVENTIONS)
-@pytest.mark.parametrize("d_model", [2, 30, 31, 64, 770])
-def test_every_instruction_set_gives_the_same_bits(
-    instruction_set: str, convention: str, dtype: np.dtype[Any], d_model: int
-) -> None:
-    expected = on_the_baseline(convention, dtype, d_model)
-    assert _core.instruction_set() == instruction_set
-    for result, same in zip(tables(convention, dtype, d_model), expected, strict=True):
-        assert_same_bits(result, same)
+def test_every_instruction_set_gives_the_same_bits(instruction_set: str, convention: str, dtype: np.dtype[Any]) -> None:
+    for d_model in (2, 30, 31, 64, 770):
+        expected = on_the_baseline(convention, dtype, d_model)
+        assert _core.instruction_set() == instruction_set
+        for result, same in zip(tables(convention, dtype, d_model), expected, strict=True):
+            assert_same_bits(result, same)
 
 
 # ---- threads
