@@ -10,7 +10,6 @@ import ast
 import doctest
 import graphlib
 import importlib.metadata
-import importlib.resources
 import os
 import re
 import shutil
@@ -79,12 +78,6 @@ def test_no_circle_of_imports() -> None:
     }
     assert "fastpe._rotary.config" in graph["fastpe._rotary.embedding"]  # which imports it in a function
     graphlib.TopologicalSorter(graph).prepare()  # an error shows the circle
-
-
-def test_types_are_published() -> None:
-    package = importlib.resources.files("fastpe")
-    assert package.joinpath("py.typed").is_file()
-    assert package.joinpath("_core.pyi").is_file()
 
 
 PUBLIC = [name for name in fastpe.__all__ if callable(getattr(fastpe, name))]
@@ -164,13 +157,6 @@ def test_omp_num_threads_is_honoured() -> None:
     assert run(code, OMP_NUM_THREADS="1").stdout.strip() == "1"
     assert run(code, OMP_NUM_THREADS="5").stdout.strip() == "5"
     assert run(code, OMP_NUM_THREADS="5", FASTPE_NUM_THREADS="2").stdout.strip() == "2"
-
-
-def test_an_unknown_instruction_set_is_refused() -> None:
-    before = _core.instruction_set()
-    with pytest.raises(ValueError, match="sse9"):
-        _core.use_instruction_set("sse9")
-    assert _core.instruction_set() == before
 
 
 def test_import_and_calls_leave_the_process_as_it_was() -> None:

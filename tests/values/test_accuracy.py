@@ -111,12 +111,12 @@ def test_error_is_within_the_promise(case: str, fractional: bool) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_error_of_a_wide_table(dtype: np.dtype[Any]) -> None:
     start = 123_456_789
-    check_error(fastpe.encode(33, 1024, offset=start, dtype=dtype), wide_truth(start), range(start, start + 33))
+    check_error(fastpe.encode(33, 320, offset=start, dtype=dtype), wide_truth(start), range(start, start + 33))
 
 
 @functools.cache
 def wide_truth(start: int) -> Exact:
-    return exact_table(range(start, start + 33), 1024)
+    return exact_table(range(start, start + 33), 320)
 
 
 @settings(max_examples=25)
