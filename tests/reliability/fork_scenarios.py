@@ -196,6 +196,13 @@ def work_of_torch() -> None:
     assert bool((tensor == 1.5**3).all())
 
 
+def work_of_sklearn() -> None:
+    """Parallel regions of scikit-learn, whose wheels bring an OpenMP run-time of their own."""
+    cluster = importlib.import_module("sklearn.cluster")
+    points = np.random.default_rng(0).standard_normal((5000, 16))
+    assert len(cluster.KMeans(4, n_init=1, random_state=0).fit(points).cluster_centers_) == 4
+
+
 def others(packages: str, order: str) -> None:
     """Other packages run parallel regions, maybe of the same OpenMP run-time, before fastpe's first call or after it."""
     works = [globals()[f"work_of_{package}"] for package in packages.split("+")]

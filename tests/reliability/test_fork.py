@@ -50,7 +50,7 @@ def with_others(packages: str, order: str) -> object:
         pytest.param(["threads_of_parent_stay_parallel"], marks=[needs_proc, needs_openmp, needs_processors]),
         *(
             with_others(packages, order)
-            for packages in ("torch",)
+            for packages in ("torch", "sklearn")
             for order in ("fastpe-first", "fastpe-last", "fastpe-in-child")
         ),
     ],
