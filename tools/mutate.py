@@ -25,7 +25,6 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "mutants"
-PYTHON_THERE = WORK / "build/mutant/bin/python"
 # A sign, a bound, a condition, a stride, a constant; and in Python a key.
 BOTH = {r" \+ ": " - ", r" - ": " + ", r" < ": " <= ", r" <= ": " < ", r" > ": " >= ", r" >= ": " > ", r" == ": " != "}
 BOTH |= {r"(?<![.\w])0\b(?!\.)": "1", r"(?<![.\w])1\b(?!\.)": "2", r" \* ": " + ", r"\bbegin\b": "end"}
@@ -34,23 +33,15 @@ PYTHON = {" and ": " or ", r"\bTrue\b": "False", r" is None\b": " is not None", 
 PROSE = re.compile(
     r'\s*(#|//|from |import |@|"|raise |__all__|template|using)|.*(error|Error|message|case \w+:|static_assert)'
 )
-# These tests run first for files whose path has one of the words.
-NEAREST = {
-    "cli": ("_cli",),
-    "rotary": ("rotary", "rotat"),
-    "conventions": ("_identify", "_grid", "preset", "convention"),
-    "package": ("plotting", "dask", "_docs"),
-    "arrays": ("csrc", "_sinusoid", "_arguments"),
-    "values": ("csrc",),
-    "reliability": (),
-}
-
-Mutant = tuple[pathlib.Path, int, str]  # a file, the number of a line, and what that becomes
+# Directories of tests: those come first that are here for a part of the file's path.
+NEAREST = {"cli": "_cli", "rotary": "rota", "conventions": "_identify|_grid|preset|convention", "package": "plot|dask"}
+NEAREST |= {"arrays": "csrc|_sinusoid|_arguments", "values": "csrc", "reliability": "parallel|machine"}
 
 
-def mutants() -> Iterator[Mutant]:
-    paths = [path for path in WORK.glob("csrc/*/**/*.[chi]*") if path.parts[-2] not in ("c_library", "include")]
-    for path in sorted([*paths, *WORK.glob("python/fastpe/**/*.py")]):
+def mutants() -> Iterator[tuple[pathlib.Path, int, str]]:
+    """Each a file, the number of a line, and what that becomes."""
+    core = [path for path in WORK.glob("csrc/*/**/*.[chi]*") if path.parts[-2] not in ("c_library", "include")]
+    for path in sorted([*core, *WORK.glob("python/fastpe/**/*.py")]):
         text, is_python = path.read_text(encoding="utf-8"), path.suffix == ".py"
         strings = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)] if is_python else []
         ends = {line for s in strings if s.end_lineno != s.lineno for line in range(s.lineno, (s.end_lineno or 0) + 1)}
@@ -63,46 +54,30 @@ def mutants() -> Iterator[Mutant]:
                     yield path, number, code[: match.start()] + match.expand(replacement) + line[match.end() :]
 
 
-def run(*command: str | pathlib.Path, seconds: float = 3600) -> str | None:
-    """What a command prints if it fails; it fails too if it takes longer."""
-    with subprocess.Popen(
-        command, cwd=WORK, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
+def failure(*command: str, seconds: float | None = None) -> str:
+    """What a command that fails, or takes longer, says of it; empty if it succeeds."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=WORK, text=True, start_new_session=True, **pipes) as process:  # type: ignore[call-overload]
         try:
-            said, _ = process.communicate(timeout=seconds)
+            said = process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return f"FAILED: no end in {seconds:.0f} s"
-    return said if process.returncode else None
+            return f"no end in {seconds} s"
+    found = re.search(r"^(FAILED|ERROR).*", said, re.MULTILINE)
+    return "" if process.returncode == 0 else found[0] if found else said or "failed"
 
 
-def failure(path: pathlib.Path, arguments: list[str], seconds: float = 3600) -> str | None:
-    """The first test that fails with this file changed."""
-    near = sorted(NEAREST, key=lambda name: not any(word in str(path.relative_to(WORK)) for word in NEAREST[name]))
-    command = [PYTHON_THERE, "-m", "pytest", "-x", "-q", "-n", "2", "-p", "no:cacheprovider", "--no-header", *arguments]
-    said = run(*command, *(f"tests/{name}" for name in near), "tests/test_against_numpy.py", seconds=seconds)
-    found = re.search(r"^(FAILED|ERROR).*", said or "", re.MULTILINE)
-    return found[0] if found else said
-
-
-def installed() -> pathlib.Path:
-    code = "import fastpe; print(fastpe.__path__[0])"
-    return pathlib.Path(
-        subprocess.run([PYTHON_THERE, "-c", code], check=True, capture_output=True, text=True).stdout[:-1]
-    )
-
-
-def install(path: pathlib.Path, package: pathlib.Path) -> bool | None:
-    """Bring a changed file into the environment; whether that makes another program, or None if it does not compile."""
+def install(path: pathlib.Path, package: pathlib.Path) -> str:
+    """Bring a changed file into the environment. Says why it is no mutant, if it is none."""
     if path.suffix == ".py":
         shutil.copy(path, package / path.relative_to(WORK / "python/fastpe"))
-        return True
-    if run("cmake", "--build", "build/mutant-core"):
-        return None
+        return ""
+    if failure("cmake", "--build", "build/mutant-core"):
+        return "no build"
     (module,) = (WORK / "build/mutant-core").glob("_core.*.so")
-    is_other = module.read_bytes() != (package / module.name).read_bytes()
+    is_same = module.read_bytes() == (package / module.name).read_bytes()
     shutil.copy(module, package / module.name)
-    return is_other
+    return "the same program" if is_same else ""
 
 
 def main() -> int:
@@ -113,27 +88,36 @@ def main() -> int:
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     WORK.mkdir(parents=True, exist_ok=True)
     subprocess.run(f"git archive HEAD | tar -x -C '{WORK}'", shell=True, cwd=ROOT, check=True)
+
+    def first_failing_test(path: pathlib.Path, seconds: float | None = None) -> str:
+        near = sorted(NEAREST, key=lambda name: not re.search(NEAREST[name], str(path.relative_to(WORK))))
+        tests = [*(f"tests/{name}" for name in near), "tests/test_against_numpy.py"]
+        pytest = [str(WORK / "build/mutant/bin/python"), "-m", "pytest", "-xqn2", "-p", "no:cacheprovider"]
+        return failure(*pytest, *arguments, *tests, seconds=seconds)
+
     started = time.monotonic()
-    if (said := run("tools/variant.sh", "mutant") or failure(WORK, arguments)) is not None:
+    if said := failure("tools/variant.sh", "mutant") or first_failing_test(WORK):
         sys.exit(f"the sources as they are fail: {said}")
-    package, seconds = installed(), 3 * (time.monotonic() - started)
-    chosen, noticed = [*mutants()], []
+    seconds = 3 * (time.monotonic() - started)
+    (package,) = (WORK / "build/mutant").glob("lib/*/site-packages/fastpe")
+    chosen, verdicts = [*mutants()], []
     random.Random(options.seed or int(commit[:7], 16)).shuffle(chosen)
     for path, number, line in chosen:
         text = path.read_text(encoding="utf-8")
         lines = text.split("\n")
         before, lines[number - 1] = lines[number - 1].strip(), line
         path.write_text("\n".join(lines), encoding="utf-8")
-        if is_other := install(path, package):
-            noticed.append(failure(path, arguments, seconds))
+        if not (verdict := install(path, package)):
+            verdict = first_failing_test(path, seconds) or "SURVIVED"
+            verdicts.append(verdict)
         path.write_text(text, encoding="utf-8")
         install(path, package)
-        verdict = {True: noticed and noticed[-1] or "SURVIVED", False: "the same program", None: "no build"}[is_other]
         print(f"{path.relative_to(WORK)}:{number}: {before} -> {line.strip()}\n    {verdict}", flush=True)
-        if len(noticed) == options.count:
+        if len(verdicts) == options.count:
             break
-    print(f"{len(noticed) - noticed.count(None)} of {len(noticed)} mutants noticed, of {len(chosen)} that there are")
-    return int(None in noticed)
+    survivors = verdicts.count("SURVIVED")
+    print(f"{len(verdicts) - survivors} of {len(verdicts)} mutants noticed, of {len(chosen)} that there are")
+    return int(survivors > 0)
 
 
 if __name__ == "__main__":

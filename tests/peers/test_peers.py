@@ -423,25 +423,6 @@ def test_the_documented_call_replaces_the_package(
     assert (difference <= bounds).all()
 
 
-@pytest.mark.parametrize(
-    ("reference", "d", "expected"),
-    [
-        (_marian, 256, "concat"),
-        (_created("xlm"), 256, "vaswani"),
-        (_ctrl, 256, "concat"),
-        (_musicgen, 255, "musicgen"),
-        (_whisper, 384, "tensor2tensor"),
-        (_x_transformers, 256, "x-transformers"),
-        (_diffusers_1d, 256, "vaswani"),
-        (_tatp22("PositionalEncoding"), 255, "tatp22"),
-    ],
-)
-def test_the_packages_tables_are_identified(reference: Callable[..., Any], d: int, expected: str) -> None:
-    found = fastpe.identify(np.asarray(reference(L=1500, d=d)))
-    assert found.matches
-    assert found.convention == fastpe.conventions[expected]
-
-
 def test_a_buffer_with_a_padding_row_is_identified() -> None:
     layer = _model("m2m_100").M2M100SinusoidalPositionalEmbedding(500, 64, 1)
     found = fastpe.identify(layer.weights)

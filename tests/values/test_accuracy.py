@@ -96,7 +96,7 @@ def check_error(table: Array, exact: Exact, positions: Sequence[float]) -> None:
     ulps, absolute = allowed(table.dtype)
     excess = errors(table, exact) - ulps * ulp(exact.high, table.dtype)
     worst = np.unravel_index(np.argmax(excess), excess.shape)
-    assert excess[worst] <= absolute, (table.dtype, positions[worst[0]], worst[1])
+    assert excess[worst] <= absolute, (table.dtype, positions[int(worst[0])], worst[1])
 
 
 @pytest.mark.parametrize("case", CASES)
