@@ -174,35 +174,3 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
     assert fastpe.encode_grid(shape, 8, convention="mae2d", class_tokens=1).shape == (1, 8)
     assert fastpe.encode_grid(shape, 8, convention="detr", mask=np.ones(shape, bool)).shape == (*shape, 8)
     assert fastpe.encode_coordinates(np.zeros((*shape, 2)), 8, convention="hf2d").shape == (*shape, 8)
-
-
-class Once:
-    """An int that can be asked for once."""
-
-    def __init__(self, value: int) -> None:
-        self._values = [value]
-
-    def __index__(self) -> int:
-        if not self._values:
-            raise MemoryError
-        return self._values.pop()
-
-    def __bool__(self) -> bool:
-        return self.__index__() != 0
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_arguments_are_converted_once(masked: bool) -> None:
-    given: dict[str, Any] = {"convention": "detr", "mask": np.ones((4, 5), bool)} if masked else {"convention": "mae2d"}
-    expected = fastpe.encode_grid((4, 5), 16, class_tokens=1, **given)
-    out = np.full_like(expected, 7)
-    given |= {"class_tokens": Once(1), "num_threads": Once(1)}
-    fastpe.encode_grid((4, 5), 16, out=out, **given)
-    np.testing.assert_array_equal(out, expected)
-    points = np.arange(60.0).reshape(20, 3)
-    options: dict[str, Any] = {"convention": "nerf", "include_input": True}
-    expected = fastpe.encode_coordinates(points, 24, **options)
-    out = np.full_like(expected, 7)
-    options |= {"include_input": Once(1), "num_threads": Once(1)}
-    fastpe.encode_coordinates(points, 24, out=out, **options)
-    np.testing.assert_array_equal(out, expected)

@@ -145,7 +145,7 @@ def test_callers_share_few_threads(run_script: Callable[..., str]) -> None:
 @needs_processors
 @pytest.mark.parametrize(
     "environment",
-    [{}, pytest.param({"FASTPE_NUM_THREADS": "4096"}, marks=pytest.mark.slow), {"OMP_NUM_THREADS": "4096"}],
+    [{}, {"OMP_NUM_THREADS": "4096"}],
     ids=str,
 )
 def test_a_team_has_a_processor_for_each_thread(environment: dict[str, str], run_script: Callable[..., str]) -> None:
