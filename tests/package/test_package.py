@@ -127,7 +127,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     [
         ("FASTPE_ISA", "unknown"),
         ("FASTPE_ISA", "AVX2"),
-        *(("FASTPE_NUM_THREADS", value) for value in ("0", "abc", "2x", "99999999999999999999")),
+        *(("FASTPE_NUM_THREADS", value) for value in ("0", "abc", "2x", str(2**16 + 1))),
         *(("FASTPE_STREAMING_BYTES", value) for value in ("-1", "1e6", str(2**63))),
     ],
 )
@@ -146,6 +146,7 @@ def test_environment_variables_are_honoured(name: str) -> None:
     result = run(code, FASTPE_ISA=name, FASTPE_NUM_THREADS="3", FASTPE_STREAMING_BYTES="12345")
     threads = 3 if _core.has_openmp() else 1
     assert result.stdout.split()[:3] == [name, str(threads), "12345"], result.stderr
+    assert run("import fastpe", FASTPE_NUM_THREADS=str(2**16)).returncode == 0
     # Empty is as good as unset.
     result = run(code, FASTPE_ISA="", FASTPE_NUM_THREADS="", FASTPE_STREAMING_BYTES="")
     assert result.stdout.split()[0] == _core.available_instruction_sets()[0], result.stderr

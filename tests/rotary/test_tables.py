@@ -127,6 +127,18 @@ def test_position_0_of_either_sign_gives_1_and_0() -> None:
             assert not bits(sin).any()
 
 
+@pytest.mark.usefixtures("instruction_set")
+def test_angles_near_a_tie_are_rounded_as_float64_products_are() -> None:
+    ties = 1 + 2.0**-13 * np.arange(0, 8192, 97) + 2.0**-24  # in the middle of two float32 numbers
+    near = (ties[:, None] / 3 + 2.0**-54 * np.arange(-3, 4)).ravel()
+    for count in (1, 5, 16, len(near)):
+        for start in range(0, len(near) - count + 1, 61):
+            freqs = near[start : start + count]
+            rope = fastpe.RotaryEmbedding(2 * count, interleaved=False, freqs=freqs)
+            expected = np.array([3, -3])[:, None] * freqs
+            assert_same_bits(rope.tables([3, -3], form="angles"), expected.astype(np.float32))
+
+
 # ---- out
 
 
