@@ -41,6 +41,12 @@ def test_what_is_shown_of_a_convention_makes_an_equal_one() -> None:
     assert eval(repr(changed), names) == changed
 
 
+def test_formulas_tell_orders_of_columns_apart() -> None:
+    orders = ("axis", "function", "frequency", "pair")
+    grids = [GridConvention("mine", fastpe.conventions["concat"], outermost=outermost) for outermost in orders]
+    assert len({grid.formula for grid in grids}) == 4
+
+
 def test_overrides_and_replace_are_the_same() -> None:
     replaced = dataclasses.replace(fastpe.conventions["timestep"], base=500.0, freq_scale=0.5)
     expected = fastpe.encode(20, 16, convention=replaced)
