@@ -25,7 +25,7 @@ def kept_bytes() -> int:
 Growth: TypeAlias = Callable[[Callable[[], Any]], int]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def growth() -> Growth:
     """The bytes of rows that a call adds to those kept; encoders of other tests have given theirs back."""
     for module in [module for name, module in sys.modules.items() if name.startswith("fastpe.")]:
