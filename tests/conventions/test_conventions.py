@@ -42,7 +42,7 @@ def test_what_is_shown_of_a_convention_makes_an_equal_one() -> None:
 
 
 def test_formulas_tell_orders_of_columns_apart() -> None:
-    orders = ("axis", "function", "frequency", "pair")
+    orders: list[Any] = ["axis", "function", "frequency", "pair"]
     grids = [GridConvention("mine", fastpe.conventions["concat"], outermost=outermost) for outermost in orders]
     assert len({grid.formula for grid in grids}) == 4
 

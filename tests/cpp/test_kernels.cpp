@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each kernel of each instruction set but `phasors`, which tests/values holds against exact values: every number of columns
-// up to beyond two vectors, misaligned starts, every dtype, against the same arithmetic written as a scalar loop. Bytes
-// around what a kernel may write stay as they are.
+// Each kernel of each instruction set but `phasors`, which tests/values holds against exact values: every number of
+// columns up to beyond two vectors, misaligned starts, every dtype, against the same arithmetic written as a scalar
+// loop. Bytes around what a kernel may write stay as they are.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
