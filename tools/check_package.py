@@ -22,15 +22,15 @@ from fastpe import _core
 SUMS = pathlib.Path(__file__).resolve().parents[1] / "tests" / "data" / "reference_sums.txt"
 
 
-def lines() -> Iterator[tuple[str, str, str, int, int, int, str]]:
-    """Operation, convention, dtype, first position, rows, d_model and SHA-256 sum of every line."""
+def lines() -> Iterator[tuple[list[Any], str]]:
+    """Every line's operation, convention, dtype, first position, rows and d_model, and its SHA-256 sum."""
     for text in SUMS.read_text().splitlines():
         if text and not text.startswith("#"):
-            operation, convention, dtype, first, rows, d_model, digest = text.split()
-            yield operation, convention, dtype, int(first), int(rows), int(d_model), digest
+            *words, digest = text.split()
+            yield [*words[:3], *map(int, words[3:])], digest
 
 
-def dtype_named(name: str) -> np.dtype[Any] | None:
+def dtype_named(name: str) -> Any:
     """The dtype, or None for bfloat16 without ml_dtypes."""
     if name != "bfloat16":
         return np.dtype(name)
@@ -38,43 +38,37 @@ def dtype_named(name: str) -> np.dtype[Any] | None:
         import ml_dtypes
     except ImportError:
         return None
-    bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return bfloat16
-
-
-def embeddings(rows: int, columns: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Numbers that every dtype holds exactly."""
-    return ((np.arange(rows * columns) * 37 % 101 - 50) / 8).reshape(rows, columns).astype(dtype)
+    return np.dtype(ml_dtypes.bfloat16)
 
 
 def results_of(
-    operation: str, convention: str, dtype: np.dtype[Any], first: int, rows: int, d_model: int, *, num_threads: int
+    operation: str, convention: str, dtype: Any, first: int, rows: int, d_model: int, *, threads: int
 ) -> tuple[npt.NDArray[Any], ...]:
     """What a line's call gives: one array, or cosines and sines."""
-    fractional = first + 0.375 * np.arange(rows)
-    if operation.startswith("rotary"):
-        rope = fastpe.RotaryEmbedding(d_model, interleaved=convention == "interleaved")
-        if operation == "rotary_rotation":
-            return (rope.rotate_(embeddings(rows, d_model, dtype), offset=first, num_threads=num_threads),)
-        if operation == "rotary_integer":
-            tables = rope.tables(rows, offset=first, form=convention, dtype=dtype, num_threads=num_threads)
-        else:
-            tables = rope.tables(fractional, form=convention, dtype=dtype, num_threads=num_threads)
-        return tables if isinstance(tables, tuple) else (tables,)
-    encoding = fastpe.PositionalEncoding(d_model, convention=convention)
-    if operation == "integer":
-        return (encoding.encode(rows, offset=first, dtype=dtype, num_threads=num_threads),)
-    if operation == "fractional":
-        return (encoding.encode(fractional, dtype=dtype, num_threads=num_threads),)
-    x = embeddings(rows, d_model, dtype)
-    return (encoding.add_(x, offset=first, scale=1.25, alpha=0.75, num_threads=num_threads),)
+    # Numbers that every dtype holds exactly.
+    x = ((np.arange(rows * d_model) * 37 % 101 - 50) / 8).reshape(rows, d_model).astype(dtype)
+    fractions = first + 0.375 * np.arange(rows)
+    counted: dict[str, Any] = {"offset": first, "num_threads": threads}
+    source: Any = (
+        fastpe.RotaryEmbedding(d_model, interleaved=convention == "interleaved")
+        if operation.startswith("rotary_")
+        else fastpe.PositionalEncoding(d_model, convention=convention)
+    )
+    calls = {
+        "integer": lambda: source.encode(rows, dtype=dtype, **counted),
+        "fractional": lambda: source.encode(fractions, dtype=dtype, num_threads=threads),
+        "add": lambda: source.add_(x, scale=1.25, alpha=0.75, **counted),
+        "rotary_integer": lambda: source.tables(rows, form=convention, dtype=dtype, **counted),
+        "rotary_fractional": lambda: source.tables(fractions, form=convention, dtype=dtype, num_threads=threads),
+        "rotary_rotation": lambda: source.rotate_(x, **counted),
+    }
+    result = calls[operation]()
+    return result if isinstance(result, tuple) else (result,)
 
 
-def sum_of(
-    operation: str, convention: str, dtype: np.dtype[Any], first: int, rows: int, d_model: int, *, num_threads: int
-) -> str:
+def sum_of(operation: str, convention: str, dtype: Any, *sizes: Any, threads: int) -> str:
     """SHA-256 of a line's results, one after the other, as little-endian bytes."""
-    results = results_of(operation, convention, dtype, first, rows, d_model, num_threads=num_threads)
+    results = results_of(operation, convention, dtype, *sizes, threads=threads)
     if sys.byteorder == "big":
         results = tuple(result.byteswap() for result in results)
     return hashlib.sha256(b"".join(result.tobytes() for result in results)).hexdigest()
@@ -83,21 +77,20 @@ def sum_of(
 def main() -> int:
     """Check, or print."""
     checked = wrong = 0
-    for operation, convention, name, first, rows, d_model, digest in lines():
+    for (operation, convention, name, *sizes), digest in lines():
         dtype = dtype_named(name)
         if dtype is None:
             continue
         if "--print" in sys.argv:
-            new = sum_of(operation, convention, dtype, first, rows, d_model, num_threads=1)
-            print(operation, convention, name, first, rows, d_model, new)
+            print(operation, convention, name, *sizes, sum_of(operation, convention, dtype, *sizes, threads=1))
             continue
         for instruction_set in _core.available_instruction_sets():
             _core.use_instruction_set(instruction_set)
             for threads in (1, 3):
                 checked += 1
-                if sum_of(operation, convention, dtype, first, rows, d_model, num_threads=threads) != digest:
+                if sum_of(operation, convention, dtype, *sizes, threads=threads) != digest:
                     wrong += 1
-                    print(f"wrong: {operation} {convention} {name} {first} {rows} {d_model} on {instruction_set}")
+                    print(f"wrong: {operation} {convention} {name} {sizes} on {instruction_set}")
     if "--print" not in sys.argv:
         print(f"{checked} sums checked on {', '.join(_core.available_instruction_sets())}, {wrong} wrong")
     return int(wrong > 0)

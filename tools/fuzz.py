@@ -371,9 +371,8 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
     factors = factors if case.chance(50) else {}
     begin, end, learned = 0, encoding.d_model, None
     if in_table:
-        learned = keywords["position_table" if operation == "embed" else "table"] = case.numbers(
-            (TABLE_ROWS, end), dtype
-        )
+        learned = case.numbers((TABLE_ROWS, end), dtype)
+        keywords["position_table" if operation == "embed" else "table"] = learned
     elif operation != "embed":
         begin, end = keywords["channels"] = some_channels(case, encoding)
     x = some_array(case, dtype, batch, length, end - begin, ndim=ndim, axis=axis)
@@ -395,35 +394,24 @@ def fuzz_add(case: Case, encoding: PositionalEncoding) -> str:
 
     call = lambda: getattr(encoding, operation)(*arguments, **keywords, **factors)
     what = f"{operation} {rows.kind} ({keywords} {factors} {x.array.shape} {dtype} {encoding!r}"
+    is_allowed, is_empty = are_allowed(rows.positions[rows.valid], in_table), 0 in x.array.shape[:-1]
     others = [] if operation == "add_" else [inputs]
-    return check(
-        call,
-        what,
-        expected,
-        [out],
-        *others,
-        is_allowed=are_allowed(rows.positions[rows.valid], in_table),
-        is_empty=0 in x.array.shape[:-1],
-    )
+    return check(call, what, expected, [out], *others, is_allowed=is_allowed, is_empty=is_empty)
 
 
 def fuzz_rotation(case: Case, rope: RotaryEmbedding) -> str:
     """rotate_(), rotate(), shift_() and the rotation by given tables, of one array or several."""
     operation, dtype = case.pick(["rotate_", "rotate_", "rotate", "shift_", "by_tables"]), case.pick(DTYPES)
-    length, ndim, half = (
-        case.integer(0, 5) if case.chance(30) else case.size(),
-        case.integer(2, 5),
-        rope.rotary_dim // 2,
-    )
+    length = case.integer(0, 5) if case.chance(30) else case.size()
+    ndim, half = case.integer(2, 5), rope.rotary_dim // 2
     axis = ndim - 2 if case.chance(60) else case.integer(0, ndim - 2)
     in_table = operation == "by_tables"
     coordinates = () if in_table else coordinates_of(rope)
     is_packed = axis == 0 and operation != "shift_" and not coordinates and case.chance(40)
     has_batch = not is_packed and ndim > 2 and not (ndim == 3 and axis == 0)
     batch, name = case.integer(1, 4) if has_batch else None, "by" if operation == "shift_" else "positions"
-    rows = some_rows(
-        case, batch or 1, length, name=name, coordinates=coordinates, in_table=in_table, is_packed=is_packed
-    )
+    options: dict[str, Any] = {"in_table": in_table, "is_packed": is_packed}
+    rows = some_rows(case, batch or 1, length, name=name, coordinates=coordinates, **options)
     keywords = {**rows.keywords, "num_threads": case.integer(1, 4)}
     keywords["seq_axis"] = axis - ndim * (axis == ndim - 2 or case.chance(50))
     arrays = []
@@ -452,28 +440,18 @@ def fuzz_rotation(case: Case, rope: RotaryEmbedding) -> str:
 
     def expected() -> list[Array]:
         known = np.where(rows.valid[..., None] if coordinates else rows.valid, rows.positions, 0)
-        cos, sin = (
-            halves_at(rope, known, wide_type(dtype), factor) if tables is None else (tables[0][known], tables[1][known])
-        )
+        cos, sin = [each[known] for each in tables or ()] or halves_at(rope, known, wide_type(dtype), factor)
         count = None if rows.is_per_row else 1  # of rows that stand for all
         turn = lambda x: rotated(x, (cos[:count], sin[:count]), rows.valid[:count], **options)
         return [each.as_it_is(turn(each.seen(each.array))) for each in arrays]
 
-    call = lambda: (fastpe.rotate_ if in_table else getattr(rope, operation))(
-        *(each.array for each in arrays), **keywords
-    )
+    function = fastpe.rotate_ if in_table else getattr(rope, operation)
+    call = lambda: function(*(each.array for each in arrays), **keywords)
     shapes = [each.array.shape for each in arrays]
     what = f"{operation} {rows.kind} ({keywords} {shapes} {dtype} {rope!r}"
+    is_allowed = are_allowed(rows.positions[rows.valid], in_table)
     is_empty = any(0 in shape[:-1] for shape in shapes)
-    return check(
-        call,
-        what,
-        expected,
-        outs,
-        *inputs,
-        is_allowed=are_allowed(rows.positions[rows.valid], in_table),
-        is_empty=is_empty,
-    )
+    return check(call, what, expected, outs, *inputs, is_allowed=is_allowed, is_empty=is_empty)
 
 
 def main() -> None:

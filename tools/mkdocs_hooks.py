@@ -82,23 +82,19 @@ def cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.split("|")]
 
 
-def described(path: Path) -> tuple[str, str, str]:
-    """An example's summary, the rest of its docstring, and its code."""
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    summary, _, details = (ast.get_docstring(tree) or "").partition("\n")
-    code = "\n".join(text.splitlines()[tree.body[0].end_lineno or 0 :])
-    return summary, details.strip("\n"), code.strip("\n")
+def described(path: Path) -> str:
+    """An example's docstring."""
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
 def example_page(path: Path) -> str:
     """An example as a page."""
-    summary, details, code = described(path)
+    code = path.read_text(encoding="utf-8").split('"""\n', 1)[-1].strip("\n")
     source = f"[`examples/{path.name}`]({REPOSITORY}/blob/main/examples/{path.name})"
-    return f"# {path.name}\n\n{summary}\n\n{details}\n\nThe file is {source}.\n\n```python\n{code}\n```\n"
+    return f"# {path.name}\n\n{described(path)}\n\nThe file is {source}.\n\n```python\n{code}\n```\n"
 
 
 def examples_index() -> str:
     """The list of the examples."""
-    lines = [f"* [`{path.name}`]({path.stem}.md): {described(path)[0]}" for path in EXAMPLES]
+    lines = [f"* [`{path.name}`]({path.stem}.md): {described(path).splitlines()[0]}" for path in EXAMPLES]
     return "# Examples\n\nThese are whole programs. The tests run them.\n\n" + "\n".join(lines) + "\n"

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe import _core
 
-from ..oracles.model import combine
+from ..oracles.model import combine, wide_type
 from ..oracles.reference import DTYPES, assert_same_bits, bits, values
 from ..oracles.refusals import naming
 
@@ -46,7 +45,7 @@ def test_every_tail_length(dtype: np.dtype[Any]) -> None:
         memory = np.full((4, 40 + 2, columns + 2), np.nan).astype(dtype)
         x = memory[1:3, 1:-1, 1:-1]
         x[...] = values(x.shape, dtype, seed=columns)
-        rows = fastpe.encode(40, columns, dtype=np.float64 if dtype == np.float64 else np.float32)
+        rows = fastpe.encode(40, columns, dtype=wide_type(dtype))
         expected = combine(x, rows, 1.0, 1.0)
         fastpe.add_(x)
         assert_same_bits(x, expected)
@@ -58,15 +57,14 @@ def test_every_tail_length(dtype: np.dtype[Any]) -> None:
         assert int(np.isnan(memory).sum()) == memory.size - x.size
 
 
-@pytest.mark.parametrize("factor", [np.inf, -np.inf, 1e300, -0.0, 1e-300, 5])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_extreme_factors_behave_as_numpy(dtype: np.dtype[Any], factor: float) -> None:
-    x = values((2, 9, 11), dtype, seed=4)
-    with np.errstate(all="ignore"):
-        factor_there = factor if dtype == np.float64 else float(np.float32(factor))
-    pe = fastpe.encode(9, 11, dtype=np.float64 if dtype == np.float64 else np.float32)
-    assert_same_bits(fastpe.add(x, scale=factor), combine(x, pe, factor_there, 1.0))
-    assert_same_bits(fastpe.add(x, alpha=factor), combine(x, pe, 1.0, factor_there))
+def test_extreme_factors_behave_as_numpy(dtype: np.dtype[Any]) -> None:
+    x, pe = values((2, 9, 11), dtype, seed=4), fastpe.encode(9, 11, dtype=wide_type(dtype))
+    for factor in (np.inf, -np.inf, 1e300, -0.0, 1e-300, 5):
+        with np.errstate(all="ignore"):
+            there = float(wide_type(dtype).type(factor))
+        assert_same_bits(fastpe.add(x, scale=factor), combine(x, pe, there, 1.0))
+        assert_same_bits(fastpe.add(x, alpha=factor), combine(x, pe, 1.0, there))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -119,24 +117,6 @@ def test_float64_never_appears_unless_asked_for() -> None:
     assert fastpe.add(x, scale=np.float64(2.0)).dtype == np.float32
     assert fastpe.add(x, positions=np.arange(3.0)).dtype == np.float32
     assert fastpe.embed([0, 1], x[0]).dtype == np.float32
-    assert _core.instruction_set() in _core.available_instruction_sets()
-
-
-def test_equals_the_three_numpy_passes() -> None:
-    table = values((500, 96), np.dtype(np.float32), seed=0)
-    ids = np.random.default_rng(1).integers(0, 500, (8, 300))
-    expected = table[ids] * float(np.sqrt(96)) + fastpe.encode(300, 96)
-    for num_threads in (1, 2):
-        assert_same_bits(fastpe.embed(ids, table, scale=np.sqrt(96), num_threads=num_threads), expected)
-
-
-@pytest.mark.parametrize("shape", [(0,), (0, 5), (3, 0), (2, 0, 4)])
-def test_no_ids(shape: tuple[int, ...]) -> None:
-    for rows in (0, 7):
-        table = np.zeros((rows, 6), np.float32)
-        assert fastpe.embed(np.zeros(shape, np.int64), table).shape == (*shape, 6)
-    assert fastpe.embed([], table).shape == (0, 6)
-    assert fastpe.embed([[0, 0]], np.zeros((3, 0), np.float32)).shape == (1, 2, 0)
 
 
 def test_packed_sequences_over_two_threads() -> None:
@@ -176,15 +156,13 @@ def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
 
 
 @pytest.mark.parametrize("convention", ["vaswani", "concat", "musicgen", "mlx"])
-@pytest.mark.parametrize("k", [0, 1, -1, 7, -1000, 12345, 10**6, -(10**6)])
-def test_shift_is_a_linear_function_of_the_encoding(k: int, convention: str) -> None:
+def test_shift_is_a_linear_function_of_the_encoding(convention: str) -> None:
     encoding = fastpe.PositionalEncoding(128, convention=convention)
     positions = np.array([0, 1, 2, 3, 17, 500, 4999, 65536, 10**6, 10**7])
-    shifted = encoding.shift(encoding.encode(positions, dtype=np.float64), k)
-    expected = encoding.encode(positions + k, dtype=np.float64)
-    np.testing.assert_allclose(shifted, expected, rtol=0, atol=2e-15)
-    # Linear: what it does to a sum is the sum of what it does.
     a, b = encoding.encode([3, 8], dtype=np.float64)
-    np.testing.assert_allclose(
-        encoding.shift(a + 2 * b, k), encoding.shift(a, k) + 2 * encoding.shift(b, k), atol=2e-15
-    )
+    for k in (0, 1, -1, 7, -1000, 12345, 10**6, -(10**6)):
+        shifted = encoding.shift(encoding.encode(positions, dtype=np.float64), k)
+        np.testing.assert_allclose(shifted, encoding.encode(positions + k, dtype=np.float64), rtol=0, atol=2e-15)
+        # Linear: what it does to a sum is the sum of what it does.
+        sums = encoding.shift(a, k) + 2 * encoding.shift(b, k)
+        np.testing.assert_allclose(encoding.shift(a + 2 * b, k), sums, atol=2e-15)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -24,12 +25,12 @@ def kept_bytes() -> int:
 Growth: TypeAlias = Callable[[Callable[[], Any]], int]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def growth() -> Growth:
-    """The bytes of rows that a call adds to those kept; encoders of other tests can give none back meanwhile."""
-    from fastpe._sinusoid import encoder
-
-    encoder._kept_encoding.cache_clear()
+    """The bytes of rows that a call adds to those kept; encoders of other tests have given theirs back."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("fastpe.")]:
+        for value in [*vars(module).values()]:
+            getattr(value, "cache_clear", lambda: None)()
     gc.collect()
 
     def measured(call: Callable[[], Any]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe import PositionalEncoding, RotaryEmbedding, _core
+from fastpe import PositionalEncoding, RotaryEmbedding
 
 from ..oracles.reference import assert_same_bits
 from ..oracles.refusals import naming
@@ -25,22 +25,19 @@ OPTIONS: list[dict[str, Any]] = [
     {"base": 500000},
     {"freqs": np.linspace(0, 1, 48)},
     {"freqs": [1.0] * 48, "attention_factor": 0.5},
-    {"attention_factor": 2},
     {"scaling": {"rope_type": "linear", "factor": 4}},
     {"scaling": LLAMA, "base": 500000.0},
     {"scaling": {**LLAMA, "rope_theta": 500000.0}},
     {"scaling": {**YARN, "truncate": False, "attention_factor": None}},
-    {"scaling": YARN, "attention_factor": 1.5},
     {"scaling": DYNAMIC, "seq_len": 5000},
     {"scaling": LONGROPE, "seq_len": 4097},
-    {"scaling": {**LONGROPE, "short_factor": np.ones(48), "long_factor": tuple(range(1, 49))}, "seq_len": 1},
     {"scaling": {"type": "linear", "factor": np.float32(2)}},
     {"scaling": PROPORTIONAL},
     {"axes": np.arange(48) % 3},
-    {"axes": [0] * 48},
     {"conjugate": True},
     {"form": "sin_cos"},
     {"max_len": 512},
+    {"head_dim": 128},
     {"max_len": np.int64(512), "base": np.float64(1e6), "conjugate": np.True_},
 ]
 
@@ -95,7 +92,7 @@ def test_copies_pickles_and_reprs_are_the_same(maker: Any, options: dict[str, An
     assert_same(maker(**options), made)
     assert_same(copy.copy(made), made)
     assert_same(copy.deepcopy(made), made)
-    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+    for protocol in (2, pickle.HIGHEST_PROTOCOL):
         assert_same(pickle.loads(pickle.dumps(made, protocol)), made)
     assert_same(eval(repr(made), {name: getattr(fastpe, name) for name in fastpe.__all__}), made)
 
@@ -108,7 +105,7 @@ def test_copies_of_a_subclass_are_of_it() -> None:
 
 def test_different_objects_are_unequal() -> None:
     different = [maker(**options) for maker, options in MAKERS]
-    same = {(2, 3), (8, 9)}
+    same = {(2, 3), (7, 8)}
     for i, a in enumerate(different):
         for j, b in enumerate(different):
             expected = i == j or (min(i, j), max(i, j)) in same
@@ -121,15 +118,12 @@ def test_different_objects_are_unequal() -> None:
     ("options", "same"),
     [
         ({"base": 10000.0}, {}),
-        ({"scaling": {"rope_type": "default"}}, {}),
         ({"scaling": {}}, {}),
         ({"scaling": {"rope_theta": 5e5}}, {"base": 5e5}),
         ({"attention_factor": 1.0}, {}),
         ({"seq_len": 7}, {}),
-        ({"scaling": LLAMA, "seq_len": 7}, {"scaling": LLAMA}),
         ({"scaling": {**LLAMA, "type": "llama3", "partial_rotary_factor": 0.5}}, {"scaling": LLAMA}),
         ({"scaling": DYNAMIC, "seq_len": 5}, {"scaling": DYNAMIC, "seq_len": 2048}),
-        ({"scaling": LONGROPE, "seq_len": 5}, {"scaling": LONGROPE, "seq_len": 4096}),
         ({"scaling": LONGROPE, "seq_len": 4097}, {"scaling": LONGROPE, "seq_len": 131072}),
         ({"scaling": {**YARN, "beta_fast": 32, "beta_slow": 1.0}}, {"scaling": YARN}),
         ({"freqs": [0.5] * 48}, {"freqs": np.full(48, 0.5, np.float32)}),
@@ -206,28 +200,6 @@ def test_attributes() -> None:
     np.testing.assert_array_equal(rope.wavelengths, 2 * np.pi / frequencies)
     assert RotaryEmbedding(8, interleaved=False, scaling=YARN, attention_factor=2).attention_factor == 2
     plain = RotaryEmbedding(8, interleaved=False)
-    assert (plain.attention_factor, plain.axes, plain.conjugate, plain.form, plain.max_len) == (
-        1.0,
-        None,
-        False,
-        "halves",
-        None,
-    )
+    values = (plain.attention_factor, plain.axes, plain.conjugate, plain.form, plain.max_len)
+    assert values == (1.0, None, False, "halves", None)
     np.testing.assert_array_equal(plain.frequencies, fastpe.rotary_frequencies(8)[0])
-
-
-@pytest.mark.parametrize("axes", [[0], [0, 1, 2], [0, -1], [0, 16]])
-def test_the_core_refuses_axes_that_there_are_not(axes: list[int]) -> None:
-    with pytest.raises(ValueError, match=naming("axes")):
-        _core.Rotary(
-            rotary_dim=4,
-            interleaved=False,
-            base=1e4,
-            freqs=[],
-            attention_factor=1.0,
-            axes=axes,
-            conjugate=False,
-            form="halves",
-            max_len=None,
-            head_dim=0,
-        )

@@ -6,16 +6,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import fastpe
 from fastpe import GridConvention
 
+from ..oracles.reference import DTYPES, assert_same_bits
+
 CONCAT = fastpe.conventions["concat"]
 WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12), "sam": (2, 4)}
-DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 
 
 def _grid(name: str) -> tuple[tuple[int, ...], int]:
@@ -23,35 +23,25 @@ def _grid(name: str) -> tuple[tuple[int, ...], int]:
     return (5, 3, 4)[:axes], d_model
 
 
-def _same_bits(a: Any, b: Any) -> bool:
-    return (
-        a.dtype == b.dtype
-        and a.shape == b.shape
-        and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
-    )
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", list(fastpe.grid_conventions))
-def test_grids_points_and_channels_first_agree_to_the_bit(name: str, dtype: Any) -> None:
+def test_grids_points_and_channels_first_agree_to_the_bit(name: str) -> None:
     shape, d_model = _grid(name)
     convention = dataclasses.replace(fastpe.grid_conventions[name], normalize=False)
-    grid = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype)
-    assert grid.flags.c_contiguous
     points = np.moveaxis(np.indices(shape), 0, -1) + convention.axis.first_position + convention.cell_offset
-    assert _same_bits(fastpe.encode_coordinates(points, d_model, convention=convention, dtype=dtype), grid)
-    turned = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype, channels_first=True)
-    assert turned.flags.c_contiguous
-    assert _same_bits(np.moveaxis(turned, 0, -1), grid)
+    for dtype in DTYPES:
+        grid = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype)
+        assert_same_bits(fastpe.encode_coordinates(points, d_model, convention=convention, dtype=dtype), grid)
+        turned = fastpe.encode_grid(shape, d_model, convention=convention, dtype=dtype, channels_first=True)
+        assert grid.flags.c_contiguous
+        assert turned.flags.c_contiguous
+        assert_same_bits(np.moveaxis(turned, 0, -1), grid)
 
 
 @pytest.mark.parametrize(
     ("shape", "d_model", "name"),
     [
         ((40, 60, 96), 48, "diffusers3d"),
-        ((7, 30, 64), 65, "tensor2tensor"),
         ((9, 8, 20, 40), 25, "tatp22"),
-        ((150, 130), 256, "timm2d"),
         ((2, 9000), 64, "mae2d"),
         ((9000, 2), 64, "mae2d"),
     ],
@@ -59,7 +49,7 @@ def test_grids_points_and_channels_first_agree_to_the_bit(name: str, dtype: Any)
 def test_large_grids_are_those_of_their_points(shape: tuple[int, ...], d_model: int, name: str) -> None:
     out = np.full((*shape, d_model), np.float32(7))
     fastpe.encode_grid(shape, d_model, convention=name, out=out)
-    assert _same_bits(out, fastpe.encode_coordinates(np.moveaxis(np.indices(shape), 0, -1), d_model, convention=name))
+    assert_same_bits(out, fastpe.encode_coordinates(np.moveaxis(np.indices(shape), 0, -1), d_model, convention=name))
 
 
 @pytest.mark.parametrize("name", list(fastpe.grid_conventions))
@@ -70,7 +60,7 @@ def test_out_may_be_any_view_and_nothing_around_it_is_touched(name: str, channel
     around = np.full(tuple(2 * n + 1 for n in expected.shape), np.float32(7))
     out = around[tuple(slice(1, 2 * n + 1, 2) for n in expected.shape)]
     assert fastpe.encode_grid(shape, d_model, convention=name, channels_first=channels_first, out=out) is out
-    assert _same_bits(out, expected)
+    assert_same_bits(out, expected)
     out[...] = 7
     assert (around == 7).all()
 
@@ -95,17 +85,17 @@ def test_columns_that_no_axis_has_are_zero() -> None:
 def test_spacing_per_axis() -> None:
     grid = fastpe.encode_grid((2, 3), 8, convention="hf2d", spacing=(0.5, 2.0))
     points = np.stack(np.meshgrid([0.0, 0.5], [0.0, 2.0, 4.0], indexing="ij"), axis=-1)
-    assert _same_bits(grid, fastpe.encode_coordinates(points, 8, convention="hf2d"))
+    assert_same_bits(grid, fastpe.encode_coordinates(points, 8, convention="hf2d"))
 
 
 def test_an_offset_is_added_before_a_spacing_and_divides_nothing() -> None:
     mine = GridConvention("mine", CONCAT, cell_offset=0.5)
     expected = fastpe.encode_coordinates([[[0.25, 1.0]], [[0.75, 1.0]]], 8, convention=mine)
-    assert _same_bits(fastpe.encode_grid((2, 1), 8, convention=mine, spacing=(0.5, 2.0)), expected)
+    assert_same_bits(fastpe.encode_grid((2, 1), 8, convention=mine, spacing=(0.5, 2.0)), expected)
     divided = dataclasses.replace(mine, axis=dataclasses.replace(CONCAT, first_position=1), normalize=True)
     points = np.array([[[1.5], [2.5], [3.5], [4.5]]]) / (4 + 1e-6)
     expected = fastpe.encode_coordinates(points, 4, convention=mine)
-    assert _same_bits(fastpe.encode_grid((4,), 4, convention=divided), expected[0])
+    assert_same_bits(fastpe.encode_grid((4,), 4, convention=divided), expected[0])
 
 
 def test_the_input_comes_where_the_convention_has_it() -> None:
@@ -114,9 +104,9 @@ def test_the_input_comes_where_the_convention_has_it() -> None:
     in_front = fastpe.encode_coordinates(points, 24, convention=first, include_input=True)
     behind = fastpe.encode_coordinates(points, 24, convention="pytorch3d", include_input=True)
     assert (behind[:, 24:] == points.astype(np.float32)).all()
-    assert _same_bits(np.concatenate([in_front[:, 3:], in_front[:, :3]], axis=1), behind)
+    assert_same_bits(np.concatenate([in_front[:, 3:], in_front[:, :3]], axis=1), behind)
     single = fastpe.encode_coordinates(points[0], 24, convention="pytorch3d", include_input=True)
-    assert _same_bits(single, behind[0])
+    assert_same_bits(single, behind[0])
 
 
 @pytest.mark.parametrize("name", ["detr", "mae2d", "timm2d"])
@@ -126,9 +116,9 @@ def test_a_mask_that_hides_nothing_changes_nothing(name: str, channels_first: bo
     full = np.ones((2, 5, 7), bool)
     masked = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, mask=full)
     assert masked.shape == (2, *plain.shape)
-    assert _same_bits(masked[0], plain)
-    assert _same_bits(masked[1], plain)
-    assert _same_bits(
+    assert_same_bits(masked[0], plain)
+    assert_same_bits(masked[1], plain)
+    assert_same_bits(
         fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, mask=full[0]), plain
     )
 
@@ -137,11 +127,11 @@ def test_a_padded_image_is_encoded_as_if_it_were_alone() -> None:
     mask = np.zeros((1, 9, 8), bool)
     mask[:, :5, :6] = True
     padded = fastpe.encode_grid((9, 8), 16, convention="detr", mask=mask)
-    assert _same_bits(padded[0, :5, :6], fastpe.encode_grid((5, 6), 16, convention="detr"))
+    assert_same_bits(padded[0, :5, :6], fastpe.encode_grid((5, 6), 16, convention="detr"))
     tokens = fastpe.encode_grid((9, 8), 16, convention="detr", mask=mask, class_tokens=1)
     assert tokens.shape == (1, 73, 16)
     assert (tokens[:, 0] == 0).all()
-    assert _same_bits(tokens[:, 1:].reshape(padded.shape), padded)
+    assert_same_bits(tokens[:, 1:].reshape(padded.shape), padded)
 
 
 @pytest.mark.parametrize("include_input", [False, True])
@@ -152,11 +142,11 @@ def test_a_single_point_is_a_row_of_many(name: str, include_input: bool) -> None
     rows = fastpe.encode_coordinates(points, d_model, convention=name, include_input=include_input)
     out = np.full(2 * rows.shape[1], np.float32(7))
     for point, row in zip(points, rows, strict=True):
-        assert _same_bits(
+        assert_same_bits(
             fastpe.encode_coordinates(point, d_model, convention=name, include_input=include_input, out=out[::2]), row
         )
     assert (out[1::2] == 7).all()
-    assert _same_bits(
+    assert_same_bits(
         fastpe.encode_coordinates(list(points[0]), d_model, convention=name),
         fastpe.encode_coordinates(points[:1], d_model, convention=name)[0],
     )
@@ -169,11 +159,11 @@ def test_columns_that_cannot_be_shared_are_padded_or_cut(outermost: Any) -> None
         padded = GridConvention("mine", CONCAT, outermost=outermost, remainder="pad")
         grid = np.full((2, 3, d_model), np.float32(7))
         fastpe.encode_grid((2, 3), d_model, convention=padded, out=grid)
-        assert _same_bits(grid[..., :12], whole)
+        assert_same_bits(grid[..., :12], whole)
         assert (grid[..., 12:] == 0).all()
     for d_model in (9, 10, 11, 12):
         cut = GridConvention("mine", CONCAT, outermost=outermost, remainder="truncate")
-        assert _same_bits(fastpe.encode_grid((2, 3), d_model, convention=cut), whole[..., :d_model])
+        assert_same_bits(fastpe.encode_grid((2, 3), d_model, convention=cut), whole[..., :d_model])
     for convention in (padded, cut):
         assert fastpe.encode_grid((2, 3), 1, convention=convention).shape == (2, 3, 1)
 
@@ -184,35 +174,3 @@ def test_empty_grids(shape: tuple[int, int]) -> None:
     assert fastpe.encode_grid(shape, 8, convention="mae2d", class_tokens=1).shape == (1, 8)
     assert fastpe.encode_grid(shape, 8, convention="detr", mask=np.ones(shape, bool)).shape == (*shape, 8)
     assert fastpe.encode_coordinates(np.zeros((*shape, 2)), 8, convention="hf2d").shape == (*shape, 8)
-
-
-class Once:
-    """An int that can be asked for once."""
-
-    def __init__(self, value: int) -> None:
-        self._values = [value]
-
-    def __index__(self) -> int:
-        if not self._values:
-            raise MemoryError
-        return self._values.pop()
-
-    def __bool__(self) -> bool:
-        return self.__index__() != 0
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_arguments_are_converted_once(masked: bool) -> None:
-    given: dict[str, Any] = {"convention": "detr", "mask": np.ones((4, 5), bool)} if masked else {"convention": "mae2d"}
-    expected = fastpe.encode_grid((4, 5), 16, class_tokens=1, **given)
-    out = np.full_like(expected, 7)
-    given |= {"class_tokens": Once(1), "num_threads": Once(1)}
-    fastpe.encode_grid((4, 5), 16, out=out, **given)
-    np.testing.assert_array_equal(out, expected)
-    points = np.arange(60.0).reshape(20, 3)
-    options: dict[str, Any] = {"convention": "nerf", "include_input": True}
-    expected = fastpe.encode_coordinates(points, 24, **options)
-    out = np.full_like(expected, 7)
-    options |= {"include_input": Once(1), "num_threads": Once(1)}
-    fastpe.encode_coordinates(points, 24, out=out, **options)
-    np.testing.assert_array_equal(out, expected)

@@ -77,9 +77,3 @@ def test_zipformer() -> None:
         expected = np.stack([np.cos(angle), np.sin(angle)], -1).reshape(len(position), -1)
         expected[:, -1] = 1.0
         np.testing.assert_allclose(names["zipformer"](LENGTH, WIDTH, factor), expected, rtol=0, atol=1e-6)
-
-
-def test_the_difference_that_the_page_states() -> None:
-    m2m = fastpe.encode(512, 1024, convention="fairseq")
-    ncnn = fastpe.encode(512, 1024, convention="concat", offset=1)
-    assert 0.95 < np.abs(m2m - ncnn).max() <= 0.96

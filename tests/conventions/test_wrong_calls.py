@@ -21,10 +21,10 @@ from ..oracles.refusals import UNNAMED, Refused, check_refused, each, naming, ro
 REFUSED: Refused = {
     # ---- Names
     (ValueError, "convention"): [
-        *each("encode(3, 8, convention='{}')", "vaswni | whisper | marian | rope | default | BERT | "),
+        *each("encode(3, 8, convention='{}')", "vaswni | whisper | "),
         # of another kind
         *each("encode(3, 8, convention='{}')", "mae2d | detr | flux"),
-        *each("grid(convention='{}')", "fairseq | whisper | LoFTR | timm | mae"),
+        *each("grid(convention='{}')", "fairseq | LoFTR"),
     ],
     (TypeError, "convention"): [
         *each("encode(3, 8, convention={})", "None | 3 | ['vaswani'] | mae2d"),
@@ -33,14 +33,11 @@ REFUSED: Refused = {
     (KeyError, "whisper"): ["conventions['whisper']", "grid_conventions['whisper']"],
     (KeyError, "mae2d"): ["conventions['mae2d']"],
     (KeyError, "fluxx"): ["layouts['fluxx']"],
-    (KeyError, "dinov2"): ["layouts['dinov2']"],
-    (KeyError, "cogview4"): ["layouts['cogview4']"],
     # ---- Grids and points
     (TypeError, "shape"): each("grid(shape={})", "5 | (2.7, 2) | ('2', 3) | None"),
     (ValueError, "shape"): ["grid(shape=())", "grid(shape=(2, -1))"],
     (ValueError, "d_model"): [
         *each("grid(d_model={})", "6 | 0, convention='tatp22' | 7, convention='sam'"),
-        "grid(d_model=256, convention='sam')",
         "points(coordinates=[[0.25, 0.5]], d_model=256, convention='sam')",
         "points(coordinates=np.zeros((4, 3)), d_model=63, convention='nerf', include_input=True)",
         "encode(3, 200, convention='nerf')",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each kernel of each instruction set alone: every number of columns up to beyond two vectors, misaligned starts, every
-// dtype, against the same arithmetic written as a scalar loop. Bytes around what a kernel may write stay as they are.
+// Each kernel of each instruction set but `phasors`, which tests/values holds against exact values: every number of
+// columns up to beyond two vectors, misaligned starts, every dtype, against the same arithmetic written as a scalar
+// loop. Bytes around what a kernel may write stay as they are.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -143,48 +144,6 @@ std::string described(const std::string& what, DType dtype, std::int64_t columns
 void report(bool holds, const std::string& what) {
   if (!holds) std::fprintf(stderr, "%s\n", what.c_str());
   CHECK(holds);
-}
-
-// ---- phasors
-
-void phasors_are_sines_and_cosines(const Kernels& kernels, std::int64_t frequency_count, bool interleaved,
-                                   bool compensated, double residual) {
-  const std::int64_t padded = frequency_count + column_padding;
-  std::vector<double> quarters = numbers(padded, 3), zeros(static_cast<std::size_t>(padded), 0.0);
-  for (double& each : quarters) each = std::nearbyint(each * 1024) / 1024;  // exact products
-  GuardedRows values(DType::float64, 1, 2 * frequency_count, 1, 0),
-      slopes(DType::float64, 1, 2 * frequency_count, 3, 0);
-  Phasors p{};
-  p.anchor = 5.0;
-  p.residual = residual;
-  p.frequency_count = frequency_count;
-  p.anchor_quarters_high = p.quarters_high = quarters.data();
-  p.anchor_quarters_low = p.quarters_low = zeros.data();
-  p.largest_quarters = 1.0;
-  p.values = reinterpret_cast<double*>(values.data());
-  p.slopes = reinterpret_cast<double*>(slopes.data());
-  p.sine_column = 0;
-  p.cosine_column = interleaved ? 1 : frequency_count;
-  p.interleaved = interleaved;
-  p.compensated = compensated;
-  kernels.phasors(p);
-  bool holds = values.guards_are_whole() && slopes.guards_are_whole();
-  for (std::int64_t k = 0; k < frequency_count; ++k) {
-    // Exact, and less than a quarter turn, so that double suffices for its sine: long double is no wider everywhere.
-    const double phase = (5.0 + residual) * quarters[static_cast<std::size_t>(k)];
-    const double whole = std::nearbyint(phase), angle = (phase - whole) * 1.57079632679489661923;
-    const double turned[] = {std::sin(angle), std::cos(angle), -std::sin(angle), -std::cos(angle)};
-    const int turns = static_cast<int>(whole) & 3;
-    const double sine = turned[turns], cosine = turned[(turns + 1) & 3];
-    const std::int64_t sine_column = interleaved ? 2 * k : k,
-                       cosine_column = p.cosine_column + (interleaved ? 2 * k : k);
-    const double most = 3e-16;
-    holds = holds && std::fabs(values.at(0, sine_column) - sine) <= most &&
-            std::fabs(values.at(0, cosine_column) - cosine) <= most &&
-            std::fabs(slopes.at(0, sine_column) - cosine) <= most &&
-            std::fabs(slopes.at(0, cosine_column) + sine) <= most;
-  }
-  report(holds, "phasors of " + std::to_string(frequency_count) + " frequencies");
 }
 
 // ---- expand
@@ -465,15 +424,6 @@ void every_rotation(const Kernels& kernels, DType dtype) {
 }
 
 void every_kernel(const Kernels& kernels) {
-  for (std::int64_t count = 1; count <= most_columns; ++count) {
-    for (const bool interleaved : {false, true}) {
-      for (const bool compensated : {false, true}) {
-        for (const double residual : {0.0, 0.25}) {
-          phasors_are_sines_and_cosines(kernels, count, interleaved, compensated, residual);
-        }
-      }
-    }
-  }
   const RowRange ranges[] = {{0, 0}, {-3, -3}, {7, 7}, {-15, 15}, {-15, 46}, {3, 20}, {16, 30}, {-1, 0}, {10, 46}};
   for (const DType dtype : dtypes) {
     for (std::int64_t columns = 1; columns <= most_columns; ++columns) {

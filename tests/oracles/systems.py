@@ -14,7 +14,9 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
-Table = npt.NDArray[np.float64]
+from .reference import Knobs, exact_table
+
+Table = npt.NDArray[Any]
 
 mp = mpmath.mp.clone()
 mp.dps = 40
@@ -30,6 +32,11 @@ class System:
 SYSTEMS: dict[str, System] = {}
 
 
+def _table(positions: Iterable[Any], columns: int, value: Callable[[Any, int], Any]) -> Table:
+    rows = [[float(value(mp.mpf(float(p)), j)) for j in range(columns)] for p in positions]
+    return np.array(rows).reshape(len(rows), columns)
+
+
 def _system(name: str, *examples: dict[str, Any]) -> Callable[[Callable[..., Table]], Callable[..., Table]]:
     def register(reference: Callable[..., Table]) -> Callable[..., Table]:
         assert name not in SYSTEMS
@@ -39,18 +46,13 @@ def _system(name: str, *examples: dict[str, Any]) -> Callable[[Callable[..., Tab
     return register
 
 
-def _table(positions: Iterable[Any], columns: int, value: Callable[[Any, int], Any]) -> Table:
-    rows = [[float(value(mp.mpf(float(p)), j)) for j in range(columns)] for p in positions]
-    return np.array(rows).reshape(len(rows), columns)
+def _exact(positions: Iterable[Any], d: int, **knobs: Any) -> Table:
+    return exact_table([float(p) for p in positions], d, Knobs(**knobs)).high
 
 
-def _interleaved(positions: Iterable[Any], d: int, base: Any = 10000) -> Table:
-    # pe[pos, 2i] = sin(pos / base^(2i / d)), pe[pos, 2i + 1] = cos of the same angle
-    def value(p: Any, j: int) -> Any:
-        angle = p / mp.power(base, mp.mpf(2 * (j // 2)) / d)
-        return mp.sin(angle) if j % 2 == 0 else mp.cos(angle)
-
-    return _table(positions, d, value)
+def _interleaved(positions: Iterable[Any], d: int, freq_scale: float = 1.0) -> Table:
+    # pe[pos, 2i] = sin(pos / 10000^(2i / d)), pe[pos, 2i + 1] = cos of the same angle
+    return _exact(positions, d, freq_scale=freq_scale)
 
 
 def _split(interleaved: Table) -> Table:
@@ -58,20 +60,17 @@ def _split(interleaved: Table) -> Table:
     return np.concatenate([interleaved[:, 0::2], interleaved[:, 1::2]], axis=1)
 
 
+def _halves(positions: Iterable[Any], d: int, shift: float = 1.0, **knobs: Any) -> Table:
+    # [sin | cos] of base^(-i / (n - shift)), n = d // 2, zeros up to d; a single frequency is 1
+    return _exact(positions, d, interleaved=False, pads_odd=True, shift=shift if d > 3 else 0.0, **knobs)
+
+
 def _timing_signal(
-    positions: Iterable[Any], d: int, min_timescale: Any = 1, max_timescale: Any = 10000, cosine_first: bool = False
+    positions: Iterable[Any], d: int, min_timescale: float = 1, max_timescale: float = 10000, cosine_first: bool = False
 ) -> Table:
-    # inv_timescales = min * exp(-i * log(max / min) / max(n - 1, 1)), n = d // 2; [sin | cos], zeros up to d
-    n = d // 2
-    increment = mp.log(mp.mpf(max_timescale) / min_timescale) / max(n - 1, 1)
-
-    def value(p: Any, j: int) -> Any:
-        if j >= 2 * n:
-            return 0
-        angle = p * min_timescale * mp.exp(-(j % n) * increment)
-        return mp.sin(angle) if (j < n) != cosine_first else mp.cos(angle)
-
-    return _table(positions, d, value)
+    # inv_timescales = min * exp(-i * log(max / min) / max(n - 1, 1))
+    base = max_timescale / min_timescale
+    return _halves(positions, d, base=base, freq_scale=min_timescale, cosine_first=cosine_first)
 
 
 def _widths(*widths: int, **more: Any) -> tuple[dict[str, Any], ...]:
@@ -207,14 +206,8 @@ def _mlx(positions: Table, d: int) -> Table:
 
 @_system("mlx with cos_first and full_turns", {"positions": np.array([0.0, 0.25, -3.0]), "d": 8})
 def _mlx_turns(positions: Table, d: int) -> Table:
-    n = d // 2
-
-    def value(p: Any, j: int) -> Any:
-        # 2 pi as the float64 that every implementation uses
-        angle = p * mp.mpf(2 * np.pi) * mp.power(10, mp.mpf(-4) * (j % n) / (n - 1))
-        return mp.sqrt(mp.mpf(2) / d) * (mp.cos(angle) if j < n else mp.sin(angle))
-
-    return _table(positions, d, value)
+    # 2 pi as the float64 that every implementation uses
+    return _halves(positions, d, freq_scale=2 * np.pi, cosine_first=True) * float(mp.sqrt(mp.mpf(2) / d))
 
 
 @_system("positional-encodings PositionalEncoding1D", *_widths(1, 2, 3, 7, 8))
@@ -224,14 +217,7 @@ def _tatp22(L: int, d: int) -> Table:
 
 @_system("depthcharge FloatEncoder", *({"positions": np.array([0.0, 100.25, 1999.5]), "d": d} for d in (4, 8)))
 def _depthcharge(positions: Table, d: int) -> Table:
-    n = d // 2
-    fastest = mp.mpf(2 * np.pi / 0.001)
-
-    def value(p: Any, j: int) -> Any:
-        angle = p * fastest * mp.power(10, mp.mpf(-7) * (j % n) / (n - 1))
-        return mp.sin(angle) if j < n else mp.cos(angle)
-
-    return _table(positions, d, value)
+    return _halves(positions, d, base=1e7, freq_scale=2 * np.pi / 0.001)
 
 
 @_system("code with tensor2tensor's frequencies in neighbouring columns", *_widths(2, 7, 8))
@@ -288,17 +274,7 @@ _timesteps = np.array([0.0, 0.5, 17.25, 999.0])
 def _timestep(
     timesteps: Table, d: int, flip: bool, shift: float, scale: float = 1.0, max_period: float = 10000.0
 ) -> Table:
-    half = d // 2
-
-    def value(t: Any, j: int) -> Any:
-        if j >= 2 * half:
-            return 0
-        # 0 / 0 for one frequency and a shift of 1; the library has the frequency 1 there
-        exponent = mp.mpf(j % half) / (half - shift) if j % half else mp.mpf(0)
-        angle = scale * t * mp.power(max_period, -exponent)
-        return mp.sin(angle) if (j < half) != flip else mp.cos(angle)
-
-    return _table(timesteps, d, value)
+    return _halves(timesteps, d, shift, cosine_first=flip, freq_scale=scale, base=max_period)
 
 
 @_system(
@@ -384,7 +360,7 @@ _rectangles[1, :, 3:] = False
 def _detr(mask: npt.NDArray[np.bool_], H: int, W: int, d: int) -> Table:
     y, x = np.cumsum(mask, axis=1, dtype=np.float64), np.cumsum(mask, axis=2, dtype=np.float64)
     y, x = y / (y[:, -1:, :] + 1e-6), x / (x[:, :, -1:] + 1e-6)
-    parts = [_turned(axis.ravel(), d // 2, mp.mpf(2 * np.pi)).reshape(len(mask), H, W, d // 2) for axis in (y, x)]
+    parts = [_interleaved(axis.ravel(), d // 2, 2 * np.pi).reshape(len(mask), H, W, d // 2) for axis in (y, x)]
     return np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
 
 
@@ -397,17 +373,9 @@ def _deformable_detr(mask: npt.NDArray[np.bool_] | None, H: int, W: int, d: int)
     counted = np.ones((1, H, W), bool) if mask is None else mask
     y, x = np.cumsum(counted, axis=1, dtype=np.float64), np.cumsum(counted, axis=2, dtype=np.float64)
     y, x = (y - 0.5) / (y[:, -1:, :] + 1e-6), (x - 0.5) / (x[:, :, -1:] + 1e-6)
-    parts = [_turned(axis.ravel(), d // 2, mp.mpf(2 * np.pi)).reshape(len(counted), H, W, d // 2) for axis in (y, x)]
+    parts = [_interleaved(axis.ravel(), d // 2, 2 * np.pi).reshape(len(counted), H, W, d // 2) for axis in (y, x)]
     result = np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
     return result[0] if mask is None else result
-
-
-def _turned(coordinates: Iterable[Any], d: int, scale: Any) -> Table:
-    def value(p: Any, j: int) -> Any:
-        angle = p * scale / mp.power(10000, mp.mpf(2 * (j // 2)) / d)
-        return mp.sin(angle) if j % 2 == 0 else mp.cos(angle)
-
-    return _table(coordinates, d, value)
 
 
 @_system("DETR PositionEmbeddingSine, normalize=False", {"H": 3, "W": 4, "d": 8})
@@ -421,7 +389,7 @@ def _detr_counted(H: int, W: int, d: int) -> Table:
     {"x": np.array([0.25, 0.5]), "y": np.array([0.125, 1.0]), "d": 8},
 )
 def _hf_points(x: Table, y: Table, d: int) -> Table:
-    return np.concatenate([_turned(axis, d // 2, mp.mpf(2 * np.pi)) for axis in (y, x)], axis=-1)
+    return np.concatenate([_interleaved(axis, d // 2, 2 * np.pi) for axis in (y, x)], axis=-1)
 
 
 @_system("tensor2tensor add_timing_signal_nd", {"shape": (2, 3), "d": 8}, {"shape": (2, 3, 2), "d": 17})

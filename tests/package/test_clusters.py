@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import fastpe
@@ -54,24 +53,6 @@ def test_ray_data(ray: Any, names: Names) -> None:
     result = np.stack([rows[index] for index in range(len(before))])
     assert result.tobytes() == fastpe.add(before).tobytes()
     np.testing.assert_array_equal(names["x"], before)
-
-
-def test_ray_batches_are_read_only_and_in_place_says_so(ray: Any, names: Names) -> None:
-    def in_place(batch: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        try:
-            fastpe.add_(batch["embeddings"])
-        except ValueError:
-            return {"done": np.array(["refused"])}
-        return {"done": np.array(["changed"])}
-
-    data = ray.data.from_numpy(names["x"]).rename_columns({"data": "embeddings"})
-    done = {row["done"] for row in data.map_batches(in_place, batch_size=4, zero_copy_batch=True).take_all()}
-    assert done == {"refused"}
-
-
-def test_ray_gives_an_actor_its_threads(ray: Any) -> None:
-    threads = ray.remote(lambda: fastpe.show_config()["threads"])
-    assert ray.get(threads.options(num_cpus=1).remote()) == 1
 
 
 @pytest.fixture

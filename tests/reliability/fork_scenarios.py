@@ -11,15 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
     import fastpe
-
-Result = TypeVar("Result")
 
 FORKS = 20
 ROWS, D_MODEL = 2048, 512  # 4 MB: worth several threads
@@ -50,30 +48,6 @@ def in_child(body: Callable[[], bool]) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def in_thread(body: Callable[[], Result]) -> Result:
-    """What `body` returns, run in a new thread."""
-    with ThreadPoolExecutor(1) as executor:
-        return executor.submit(body).result()
-
-
-def operating_system_threads() -> int:
-    """How many threads this process has."""
-    return len(os.listdir("/proc/self/task"))
-
-
-def opens_a_team() -> bool:
-    """Whether calls in this thread, its first ones, start another thread.
-
-    After a team that lost time, calls do without one for up to a second.
-    """
-    before = operating_system_threads()
-    ends = time.monotonic() + 20
-    while operating_system_threads() == before and time.monotonic() < ends:
-        if not is_right():
-            return False
-    return operating_system_threads() == before + 1
-
-
 def fork() -> None:
     """The parent used threads; children and grandchildren use them too."""
     assert is_right()
@@ -95,7 +69,8 @@ def fork_from_thread() -> None:
         for _ in range(FORKS):
             in_child(is_right)
 
-    in_thread(body)
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(body).result()
     in_child(is_right)
 
 
@@ -146,33 +121,6 @@ def fork_while_rows_are_kept() -> None:
     assert not wrong
 
 
-def unused_before() -> None:
-    """The parent imported fastpe and called nothing."""
-    import fastpe  # noqa: F401
-
-    for _ in range(FORKS):
-        in_child(is_right)
-
-
-def threads_of_child_are_parallel() -> None:
-    """In the child the thread that forked is serial; one that it starts is not."""
-    assert is_right()
-
-    def child() -> bool:
-        before = operating_system_threads()
-        serial = is_right() and operating_system_threads() == before
-        return serial and in_thread(opens_a_team)
-
-    in_child(child)
-
-
-def threads_of_parent_stay_parallel() -> None:
-    """Where one thread forks, a second one that never did keeps its team."""
-    assert is_right()
-    in_child(is_right)
-    assert in_thread(opens_a_team)
-
-
 def work(_: int) -> bool:
     """What a worker of a pool does."""
     return is_right()
@@ -194,6 +142,13 @@ def work_of_torch() -> None:
     for _ in range(3):
         tensor = tensor * 1.5
     assert bool((tensor == 1.5**3).all())
+
+
+def work_of_sklearn() -> None:
+    """Parallel regions of scikit-learn, whose wheels bring an OpenMP run-time of their own."""
+    cluster = importlib.import_module("sklearn.cluster")
+    points = np.random.default_rng(0).standard_normal((5000, 16))
+    assert len(cluster.KMeans(4, n_init=1, random_state=0).fit(points).cluster_centers_) == 4
 
 
 def others(packages: str, order: str) -> None:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values that sinusoidal encodings refuse before anything is written, and the last values that they take."""
+"""Values that calls refuse before anything is written, and the last values that they take.
+
+tests/rotary/test_errors.py has what only rotations refuse.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -93,7 +97,7 @@ REFUSED: Refused = {
     # ---- Rows
     (TypeError, "mask"): ["add_(x, mask=[1.0, 1.0, 0.0])", "add_(x, mask='no')", "add_(x, mask=tensor)"],
     (ValueError, "mask"): [
-        *each("add_(x, mask={})", "[1, 2, 0] | [0, -1, 0] | True | [True, False] | [[True, True]]"),
+        *each("add_(x, mask={})", "[1, 2, 0] | [0, -1, 0] | [2**64 - 1] * 3 | True | [True, False] | [[True, True]]"),
         "add_(x, mask=[[True], [True, False]])",
         "add_(x, mask=np.ones((2, 3, 1), bool))",
         "add_(x, mask=np.ones((2, 3, 3), bool))",
@@ -187,6 +191,10 @@ REFUSED: Refused = {
     (ValueError, "position_table freqs"): ["embed([1], table, position_table=table, freqs=[1.0])"],
 }
 
+# The arguments that rotations have too, and those that they do not have.
+OF_ROTATIONS = {"x", "positions", "offset", "mask", "lengths", "cu_seqlens", "seq_axis", "num_threads"}
+OF_SUMS = re.compile(r"\b(table|channels|d_model)=|x, cu_seqlens")
+
 # The last values on this side of the limits.
 TAKEN = [
     "encode(0, 8)",
@@ -245,6 +253,7 @@ def names() -> dict[str, Any]:
         **{name: getattr(fastpe, name) for name in ("add", "add_", "embed", "encode")},
         "Encoding": fastpe.PositionalEncoding,
         "enc": fastpe.PositionalEncoding(8),
+        "rope": fastpe.RotaryEmbedding(8, interleaved=False),
         "np": np,
         "bfloat16": ml_dtypes.bfloat16,
         "float8": ml_dtypes.float8_e4m3fn,
@@ -268,6 +277,8 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
     check_refused(call, error, arguments, names())
     if call.startswith("add_(x, "):
         check_refused(call.replace("add_(x, ", "add(x.copy(), out=x, "), error, arguments, names())
+    if call.startswith("add_(") and {*arguments.split()} <= OF_ROTATIONS and not OF_SUMS.search(call):
+        check_refused(call.replace("add_(", "rope.rotate_(", 1), error, arguments, names())
 
 
 @pytest.mark.parametrize("call", [*TAKEN, pytest.param("Encoding(2**20)", marks=pytest.mark.slow)])

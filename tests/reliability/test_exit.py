@@ -53,14 +53,10 @@ def start(call, count):
 
 CALLS = {
     "add_": "encoding.add_(x, num_threads=threads)",
-    "add": "encoding.add(x, num_threads=threads)",
     "encode": "encoding.encode(4096, num_threads=threads)",
     "embed": "encoding.embed(ids, x[0], num_threads=threads)",
     "long": "fastpe.add_(large, num_threads=threads)",
-    "short": "encoding.add_(x[:1, :1], num_threads=threads)",
     "rows-to-keep": "fastpe.PositionalEncoding(768, max_len=4096).encode(1, num_threads=threads)",
-    "rows-to-keep-of-long-calls": "fastpe.PositionalEncoding(768, max_len=4096).add_(x, num_threads=threads)",
-    "float": "encoding.add_(x, scale=Scale(), num_threads=threads)",
     "array": "encoding.add_(x, offset=Offset(), num_threads=threads)",
     "finaliser": "encoding.add_(x, offset=Deleting(), num_threads=threads)",
     "error": "encoding.add_(x, scale='1', alpha=Scale(), num_threads=threads)",

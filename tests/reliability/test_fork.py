@@ -18,14 +18,10 @@ import pytest
 
 import fastpe
 
-PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 HERE = pathlib.Path(__file__).parent
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="looks into /proc")
-needs_openmp = pytest.mark.skipif(not fastpe.show_config()["openmp"], reason="built without OpenMP: one thread always")
-needs_processors = pytest.mark.skipif(PROCESSORS == 1, reason="one processor: no call uses more threads")
 needs_gunicorn = pytest.mark.skipif(importlib.util.find_spec("gunicorn") is None, reason="gunicorn is not installed")
 
 
@@ -42,15 +38,12 @@ def with_others(packages: str, order: str) -> object:
         ["fork_from_thread"],
         pytest.param(["fork_during_calls"], marks=pytest.mark.slow),
         ["fork_while_rows_are_kept"],
-        ["unused_before"],
         ["pool", "fork"],
         pytest.param(["pool", "forkserver"], marks=pytest.mark.slow),
         pytest.param(["pool", "spawn"], marks=pytest.mark.slow),
-        pytest.param(["threads_of_child_are_parallel"], marks=[needs_proc, needs_openmp, needs_processors]),
-        pytest.param(["threads_of_parent_stay_parallel"], marks=[needs_proc, needs_openmp, needs_processors]),
         *(
             with_others(packages, order)
-            for packages in ("torch",)
+            for packages in ("torch", "sklearn")
             for order in ("fastpe-first", "fastpe-last", "fastpe-in-child")
         ),
     ],

@@ -31,51 +31,29 @@ def test_import_leaves_the_gil_off(run_script: Callable[..., str]) -> None:
     """)
 
 
-# Each makes the array `changed` and `call`; what is written into `changed` later has no row in the table.
+# An array and the call that takes it as `changed`; what is written into it later has no row in the table.
 CALLS = {
-    "positions": """
-        changed = np.arange(rows)[::-1] % 16
-        call = lambda: encoding.add_(x, positions=changed, num_threads=1)
-    """,
-    "positions-of-a-learned-table": """
-        changed = np.arange(rows)[::-1] % 16
-        call = lambda: encoding.add_(x, positions=changed, table=table, num_threads=1)
-    """,
-    "positions-as-floats": """
-        changed = np.arange(rows)[::-1] % 16.0
-        call = lambda: encoding.add_(x, positions=changed, num_threads=1)
-    """,
-    "offset": """
-        changed = np.arange(rows) % 16
-        call = lambda: encoding.add_(x[:, None], offset=changed, num_threads=1)
-    """,
-    "offset-of-a-learned-table": """
-        changed = np.arange(rows) % 16
-        call = lambda: encoding.add_(x[:, None], offset=changed, table=table, num_threads=1)
-    """,
-    "ids": """
-        changed = np.arange(rows) % 16
-        call = lambda: encoding.embed(changed, table, num_threads=1, out=x)
-    """,
-    "cu_seqlens": """
-        changed = np.arange(rows + 1)
-        call = lambda: encoding.add_(x, cu_seqlens=changed, num_threads=1)
-    """,
-    "lengths": """
-        x = x.reshape(-1, 16, 8)
-        changed = np.full(len(x), 3)
-        call = lambda: encoding.add_(x, lengths=changed, table=table[:3], positions=np.arange(16), num_threads=1)
-    """,
-    "coordinates": """
-        spatial = fastpe.RotaryEmbedding(8, interleaved=False, axes=[0, 1, 0, 1], max_len=16)
-        changed = np.arange(2 * rows).reshape(rows, 2) % 16
-        call = lambda: spatial.rotate_(x, positions=changed, num_threads=1)
-    """,
-    "positions-of-given-cosines": """
-        changed = np.arange(rows)[::-1] % 16
-        halves = {"cos": table[:, :4], "sin": table[:, 4:], "interleaved": True}
-        call = lambda: fastpe.rotate_(x, positions=changed, num_threads=1, **halves)
-    """,
+    "positions": ("np.arange(rows)[::-1] % 16", "encoding.add_(x, positions=changed, num_threads=1)"),
+    "positions-as-floats": ("np.arange(rows)[::-1] % 16.0", "encoding.add_(x, positions=changed, num_threads=1)"),
+    "positions-of-a-learned-table": (
+        "np.arange(rows)[::-1] % 16",
+        "encoding.add_(x, positions=changed, table=table, num_threads=1)",
+    ),
+    "offset": ("np.arange(rows) % 16", "encoding.add_(x[:, None], offset=changed, table=table, num_threads=1)"),
+    "ids": ("np.arange(rows) % 16", "encoding.embed(changed, table, num_threads=1, out=x)"),
+    "cu_seqlens": ("np.arange(rows + 1)", "encoding.add_(x, cu_seqlens=changed, num_threads=1)"),
+    "lengths": (
+        "np.full(rows // 16, 3)",
+        "encoding.add_(x.reshape(-1, 16, 8), lengths=changed, table=table[:3], positions=np.arange(16), num_threads=1)",
+    ),
+    "coordinates": (
+        "np.arange(2 * rows).reshape(rows, 2) % 16",
+        "spatial.rotate_(x, positions=changed, num_threads=1)",
+    ),
+    "positions-of-given-cosines": (
+        "np.arange(rows)[::-1] % 16",
+        "fastpe.rotate_(x, positions=changed, cos=table[:, :4], sin=table[:, 4:], interleaved=True, num_threads=1)",
+    ),
 }
 
 
@@ -102,17 +80,18 @@ def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: 
         encoding, memory = fastpe.PositionalEncoding(8, max_len=16), np.full((18, 8), np.inf, np.float32)
         table = memory[1:17]
         table[...] = 1
+        spatial = fastpe.RotaryEmbedding(8, interleaved=False, axes=[0, 1, 0, 1], max_len=16)
         rows, when = 2**19, "after"
         while when == "after":
             rows, is_running = 2 * rows, False
             assert rows <= 2**25, "no call was long enough for a signal handler to run within"
             x = np.zeros((rows, 8), np.float32)
-            PREPARE
-            call()  # whatever is made on first use
+            changed = CHANGED
+            CALL  # whatever is made on first use
             when, is_running = "", True
             signal.setitimer(signal.ITIMER_REAL, 1e-3)
             try:
-                call()
+                CALL
             except (IndexError, ValueError):
                 when = when or "after"  # the handler came before the checks
             is_running = False
@@ -121,8 +100,9 @@ def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: 
         assert np.isfinite(x).all(), "memory beside the table was read"
         print(when)
     """
-    prepare = "".join(f"            {line.strip()}\n" for line in CALLS[name].splitlines()).strip()
-    assert run_script(script.replace("PREPARE", prepare).replace("FAR", str(far)), timeout_seconds=120) == "within\n"
+    changed, call = CALLS[name]
+    script = script.replace("CHANGED", changed).replace("CALL", call).replace("FAR", str(far))
+    assert run_script(script, timeout_seconds=120) == "within\n"
 
 
 def test_sixteen_first_calls_at_once(run_script: Callable[..., str]) -> None:
@@ -178,19 +158,14 @@ def test_arguments_changed_by_other_threads(run_script: Callable[..., str]) -> N
             width = 2 * (caller + 1)
             calls = [
                 lambda: encoding.embed(ids, table),
-                lambda: encoding.encode(positions),
                 lambda: encoding.add_(packed, positions=positions, table=table),
                 lambda: encoding.add_(packed, cu_seqlens=starts),
                 lambda: encoding.add_(x, mask=mask),
                 lambda: encoding.add_(x, lengths=lengths),
                 lambda: encoding.add_(x, offset=offset),
-                lambda: encoding.encode(50, offset=offset),
                 lambda: encoding.add(x, out=shared),
                 lambda: encoding.add_(shared),
-                lambda: rope.rotate_(packed, positions=positions),
                 lambda: rope.rotate_(x, offset=offset, lengths=lengths),
-                lambda: rope.rotate_(packed, cu_seqlens=starts),
-                lambda: rope.rotate(x, out=shared),
                 lambda: rope.shift_(packed, by=positions),
                 lambda: spatial.rotate_(packed, positions=positions.repeat(2).reshape(200, 2)[:, ::-1]),
                 lambda: rope.tables(positions, form="pairs"),

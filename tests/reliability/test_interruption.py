@@ -39,11 +39,8 @@ out = np.zeros((200_000, 1024), np.float32)
 LONG_CALLS = {
     "encode": "fastpe.encode(200_000, 1024, out=out, num_threads=threads)",
     "add_": "fastpe.add_(out, num_threads=threads)",
-    "add": "fastpe.add(np.broadcast_to(np.float32(1), out.shape), out=out, num_threads=threads)",
-    "many-short-sequences": "fastpe.add_(out.reshape(3125, 64, 1024), num_threads=threads)",
     # At first each of its elements is on a page that does not exist yet.
     "strided": "fastpe.add_(out.T[:1024, :100_000], num_threads=threads)",
-    "fractional": "fastpe.encode(positions, 1024, out=out, num_threads=threads)",
     # The calling thread has nothing to do, the other one everything.
     "unequal-shares": "fastpe.encode(positions, 1024, out=out, mask=second_half, num_threads=threads)",
     "positions-to-check": "fastpe.encode(same_positions, 2, out=pairs, num_threads=threads)",
@@ -51,8 +48,6 @@ LONG_CALLS = {
     "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(far_apart, num_threads=threads)",
     "add-into-x": "fastpe.add(out, out=out, num_threads=threads)",
     "rotate_": "rope.rotate_(out[:, :512], out[:, 512:], num_threads=threads)",
-    "rotate-into-x": "rope.rotate(out, out=out, num_threads=threads)",
-    "shift_": "rope.shift_(out[:, :512], out[:, 512:], by=1, num_threads=threads)",
     "by-tables": "fastpe.rotate_(out[:, :512], cos=cos, sin=cos, interleaved=False, num_threads=threads)",
     "tables": "rope.tables(200_000, form='halves', out=halves, num_threads=threads)",
     "rotary-rows-to-keep": "new_rope(300_000).rotate_(out[:2], positions=far_apart, num_threads=threads)",

@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ def test_callers_share_few_threads(run_script: Callable[..., str]) -> None:
 @needs_processors
 @pytest.mark.parametrize(
     "environment",
-    [{}, pytest.param({"FASTPE_NUM_THREADS": "4096"}, marks=pytest.mark.slow), {"OMP_NUM_THREADS": "4096"}],
+    [{}, {"OMP_NUM_THREADS": "4096"}],
     ids=str,
 )
 def test_a_team_has_a_processor_for_each_thread(environment: dict[str, str], run_script: Callable[..., str]) -> None:
@@ -236,6 +237,62 @@ def test_affinity_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     processor = min(os.sched_getaffinity(0))
     command = ["taskset", "--cpu-list", str(processor), sys.executable, "-c", textwrap.dedent(COUNT)]
     assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip() == "1"
+
+
+# fopen, whose control groups are those of a directory.
+FOPEN = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+FILE* fopen64(const char* path, const char* mode) {
+  FILE* (*original)(const char*, const char*) = dlsym(RTLD_NEXT, "fopen64");
+  char there[4096];
+  int is_of_groups = !strncmp(path, "/sys/fs/cgroup", 14) || !strcmp(path, "/proc/self/cgroup");
+  snprintf(there, sizeof there, "%s%s", is_of_groups ? getenv("TEST_GROUPS") : "", path);
+  return original(there, mode);
+}
+FILE* fopen(const char* path, const char* mode) { return fopen64(path, mode); }
+"""
+OF_VERSION_2, OF_VERSION_1 = "0::/app/worker", "7:memory:/other\n4:cpu,cpuacct:/app"
+MANY = 2**16
+QUOTAS: list[tuple[str, dict[str, str], int]] = [
+    (OF_VERSION_2, {"cpu.max": "max 100000", "app/worker/cpu.max": "max 100000"}, MANY),
+    (OF_VERSION_2, {"cpu.max": "500000 100000", "app/worker/cpu.max": "100000 100000"}, 1),
+    (OF_VERSION_2, {"cpu.max": "1000 100000", "app/worker/cpu.max": "110000 100000"}, 1),
+    (OF_VERSION_2, {"app/worker/cpu.max": "100001 100000"}, 2),
+    (OF_VERSION_1, {"cpu/app/cpu.cfs_quota_us": "40000", "cpu/app/cpu.cfs_period_us": "50000"}, 1),
+    (OF_VERSION_1, {"cpu/app/cpu.cfs_quota_us": "-1", "cpu/app/cpu.cfs_period_us": "100000"}, MANY),
+    (OF_VERSION_1, {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, 1),
+]
+
+
+@pytest.fixture(scope="module")
+def fopen_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> str:
+    library = tmp_path_factory.mktemp("fopen") / "fopen.so"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library), "-ldl"]
+    subprocess.run(command, input=FOPEN, check=True, text=True)
+    return str(library)
+
+
+@needs_openmp
+@needs_processors
+@pytest.mark.skipif(
+    sys.platform != "linux" or "LD_PRELOAD" in os.environ or not shutil.which("cc"),
+    reason="replaces fopen by LD_PRELOAD",
+)
+@pytest.mark.parametrize(("groups", "files", "threads"), QUOTAS)
+def test_quotas_of_control_groups_are_respected(
+    groups: str, files: dict[str, str], threads: int, fopen_elsewhere: str, tmp_path: Path
+) -> None:
+    for name, text in {"proc/self/cgroup": groups, **{f"sys/fs/cgroup/{name}": files[name] for name in files}}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("NUM_THREADS")}
+    environment |= {"LD_PRELOAD": fopen_elsewhere, "TEST_GROUPS": str(tmp_path)}
+    found = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True, env=environment)
+    assert int(found.stdout) == min(threads, PROCESSORS)
 
 
 BUSY = """

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values that rotary embeddings refuse before anything is written, and the last values that they take."""
+"""Values that only rotary embeddings refuse, before anything is written, and the last values that they take.
+
+What sums refuse as well is in tests/reliability/test_bad_input.py, which asks both.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,11 @@ from ..oracles.refusals import UNNAMED, Refused, check_refused, each, rows
 REFUSED: Refused = {
     # ---- Arrays
     (TypeError, "x"): [
-        *each("rope.rotate_({})", "x.tolist() | None | (q, k) | np.ma.masked_array(x)"),
-        *each("rope.rotate_(x.astype({}))", f"'i4' | 'c8' | 'c16' | '{FOREIGN}f4'"),
+        "rope.rotate_((q, k))",
         "wan.rotate_(heads.tolist(), positions=points)",
     ],
     (ValueError, "x"): [
-        *each("rope.rotate_({})", "readonly | np.broadcast_to(x[:1], x.shape) | nested | misaligned | x[0, 0]"),
-        *each("rope.rotate_({})", "x[..., :3] | x.reshape((1,) * 8 + x.shape)"),
+        "rope.rotate_(x[..., :3])",
         *each("rope.shift_({}, by=1)", "readonly | nested | x[..., :2]"),
         "rope.rotate(misaligned)",
         *each("by({})", "readonly | x[..., :3] | x, cos=np.tile(cos, 2), sin=np.tile(sin, 2)"),
@@ -102,17 +103,11 @@ REFUSED: Refused = {
     # ---- Positions
     (TypeError, "positions"): [
         *each("rope.tables({})", "True | 2.0 | None | '3'"),
-        "rope.rotate_(x, positions=np.array([0, 1, 2], 'f2'))",
-        "rope.rotate_(x, positions=['a', 'b', 'c'])",
-        "rope.rotate_(x, positions=[0, 1, 2j])",
         "wan.tables((1, 4, 6), 128)",
     ],
     (ValueError, "positions"): [
         *each("rope.tables({})", "-1 | 2**60 | [0.0, np.nan] | [0, 2**53 + 1] | [[1, 2], [3]]"),
         "rope.tables(np.zeros((1,) * 9))",
-        *each("rope.rotate_(x, positions=[0, 1, {}])", "np.nan | 2**53 + 1 | -2.0**54"),
-        *each("rope.rotate_(x, positions={})", "[0, 1] | 3 | [[0, 1, 2]] * 3 | [[[0, 1, 2]]]"),
-        "rope.rotate_(x, positions=[[0, 1, 2], [0, -np.inf, 2]])",
         "rope.rotate_(packed, positions=[[1, 2, 3, 4, 5, 6]] * 2, seq_axis=0)",
         "rope.rotate_(x, positions=np.zeros((2, 3, 3)))",
         # several coordinates
@@ -125,22 +120,15 @@ REFUSED: Refused = {
         *each("several.tables({})", "[1, 2, 3] | np.ones((2, 3)) | np.ones((2, 3, 5)) | [[0, 2**54]]"),
     ],
     (ValueError, "positions offset"): [
-        "rope.rotate_(x, offset=1, positions=[0, 1, 2])",
         "rope.tables([1, 2], offset=3)",
     ],
     (IndexError, "positions"): each("by(x, positions=[0, 1, {}])", "9 | -1 | 0.5"),
     (IndexError, UNNAMED): ["by(x, cos=cos[:0], sin=sin[:0])"],
     (IndexError, "offset"): each("by(x, offset={})", "7 | -1 | [0, 7] | [0, -1]"),
-    (TypeError, "offset"): [
-        *each("rope.rotate_(x, offset={})", "1.5 | True | [1.0, 2.0]"),
-        "rope.tables(3, offset=1.5)",
-    ],
+    (TypeError, "offset"): ["rope.tables(3, offset=1.5)"],
     (ValueError, "offset"): [
-        *each("rope.rotate_(x, offset={})", "2**53 - 1 | -2**53 - 1 | 2**80 | [0, 2**53 - 1]"),
-        *each("rope.rotate_(x, offset={})", "[1, 2, 3] | [[1, 2]]"),
         "rope.rotate_(x[0], offset=[1, 2])",
         *(f"{call}(packed, offset=[1, 2], seq_axis=0)" for call in ("rope.rotate_", "by")),
-        *each("rope.rotate_(packed, cu_seqlens=[0, 3, 6], seq_axis=0, offset={})", "[1, 2, 3] | [1, 2**53]"),
         "rope.tables(3, offset=2**53)",
         "rope.tables(3, offset=[0, 2**53])",
         "several.rotate_(x, offset=1)",
@@ -156,35 +144,22 @@ REFUSED: Refused = {
         *each("several.shift_(x, by={})", "3 | [1, 2, 3] | [[1, 2], [3, 4]] | [1, np.inf]"),
     ],
     # ---- Rows
-    (TypeError, "mask"): ["rope.rotate_(x, mask=np.array([0, 1, 1], 'f8'))"],
     (ValueError, "mask"): [
-        "rope.rotate_(x, mask=[True, False])",
         "rope.rotate_(packed, mask=[[True] * 6] * 2, seq_axis=0)",
         "rope.shift_(x, by=3, mask=[[True, False]])",
     ],
-    (ValueError, "mask lengths"): ["rope.rotate_(x, mask=[True] * 3, lengths=[1, 1])"],
-    (TypeError, "lengths"): ["rope.rotate_(x, lengths=[1.0, 1.0])"],
     (ValueError, "lengths"): [
-        "rope.rotate_(x, lengths=[1, 4])",
-        "rope.rotate_(x, lengths=[-1, 1])",
         "rope.rotate_(packed, lengths=[1, 2], seq_axis=-3)",
         "rope.shift_(x, by=3, lengths=[4, 1])",
     ],
     (ValueError, "cu_seqlens"): [
-        *each("rope.rotate_(packed, cu_seqlens={}, seq_axis=0)", "[0, 5] | [0, 4, 3, 6] | [1, 6] | [[0, 6]]"),
         "rope.rotate_(packed, cu_seqlens=[0, 2, 6])",
         "several.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0)",
     ],
-    (ValueError, "cu_seqlens positions"): ["rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0, positions=range(6))"],
-    (ValueError, "cu_seqlens lengths"): ["rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0, lengths=[6])"],
-    (ValueError, "cu_seqlens mask"): ["rope.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0, mask=[True] * 6)"],
     # ---- Other options of calls
-    (TypeError, "seq_axis"): ["rope.rotate_(x, seq_axis=1.0)"],
-    (ValueError, "seq_axis"): each("rope.rotate_(x, seq_axis={})", "2 | -1 | 5 | -4"),
     (TypeError, "inverse"): ["rope.rotate_(x, inverse=1)", "rope.rotate_(x, inverse=None)"],
     (ValueError, "inverse"): ["Rope(4, interleaved=True, attention_factor=1e-310).rotate_(x, inverse=True)"],
-    (TypeError, "num_threads"): ["rope.rotate_(x, num_threads=1.5)"],
-    (ValueError, "num_threads"): ["rope.rotate_(x, num_threads=0)", "rope.tables(3, num_threads=0)"],
+    (ValueError, "num_threads"): ["rope.tables(3, num_threads=0)"],
     (TypeError, "form"): ["rope.tables(3, form=3)", "Rope(4, interleaved=True, form=1)"],
     (ValueError, "form"): ["rope.tables(3, form='Halves')", "Rope(4, interleaved=True, form='tiles')"],
     (TypeError, "dtype"): [
@@ -268,8 +243,6 @@ TAKEN = [
     "by(x, offset=6)",
     "by(x, positions=[0, 8.0, 1])",
     "by(wide, offset=6)",
-    "rope.rotate_(x, lengths=[0, 3])",
-    "rope.rotate_(packed, cu_seqlens=[0, 0, 6, 6], seq_axis=0)",
     "rope.rotate_(q, k, offset=[1, 2])",
     "rope.rotate_(q, k[:1], x[0])",
     "rope.rotate_(wide[..., :4], wide[..., 4:])",

@@ -41,14 +41,6 @@ def test_a_nan_in_a_table_stays_one(dtype: np.dtype[Any]) -> None:
     assert np.isnan(x).all()
 
 
-def test_one_row_may_be_given_for_many_positions() -> None:
-    row = values((1, 4), FLOAT32, seed=6)
-    table = np.broadcast_to(row, (10, 4))
-    x = values((2, 10, 8), FLOAT32, seed=7)
-    same = fastpe.rotate_(x.copy(), cos=table.copy(), sin=table.copy(), interleaved=True)
-    assert_same_bits(fastpe.rotate_(x, cos=table, sin=table, interleaved=True), same)
-
-
 GRID = np.indices((3, 3)).reshape(2, -1).T
 
 
@@ -65,7 +57,7 @@ def test_axes_may_share_frequencies(angles: Array, repeated: bool) -> None:
     assert_same_bits(fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True), same)
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (4, 4), (2, 6), (6, 2)])
+@pytest.mark.parametrize("shape", [(4, 4), (2, 6)])
 @pytest.mark.parametrize(
     ("name", "head_dim"),
     [("gemma4_vision", 72), ("qwen2_vl_vision", 80), ("llama4_vision", 88), ("kimi_k25_vision", 72), ("sam2", 64)],
@@ -82,16 +74,8 @@ def test_tables_of_images_are_taken(name: str, head_dim: int, shape: tuple[int, 
     assert_same_bits(x, whole)
 
 
-def test_fewer_than_three_tiled_rows_are_not_noticed() -> None:
-    cos, sin = fastpe.RotaryEmbedding(8, interleaved=False).tables([5, 6, 7], form="tile")
-    x = values((3, 16), FLOAT32, seed=14)
-    fastpe.rotate_(x[:2], cos=cos[:2], sin=sin[:2], interleaved=False)
-    with pytest.raises(ValueError, match=naming("cos")):
-        fastpe.rotate_(x, cos=cos, sin=sin, interleaved=False)
-
-
 @pytest.mark.parametrize("form", ["tile", "repeat"])
-@pytest.mark.parametrize("head_dim", [8, 16, 24])
+@pytest.mark.parametrize("head_dim", [8, 24])
 @pytest.mark.parametrize("positions", [[0, 0, 1, 2, 3], [1, 0, 1, 2], [3, 2, 1, 0], [1, 2, 3, None, None]], ids=str)
 def test_rows_of_padding_do_not_hide_columns_that_are_there_twice(
     positions: list[int | None], head_dim: int, form: Literal["tile", "repeat"]
@@ -114,16 +98,6 @@ def test_some_columns_may_be_there_twice(of_cos: list[int], of_sin: list[int]) -
     x = values((2, 5, 12), FLOAT32, seed=14)
     same = expected(x, cos, sin)
     assert_same_bits(fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True), same)
-
-
-NO_CIRCLES = [np.ones(8), np.zeros(8), np.full(8, np.nan), np.linspace(0.1, 0.9, 8), np.linspace(1.0, 1.001, 8)]
-
-
-@pytest.mark.parametrize("key", NO_CIRCLES, ids=str)
-def test_keys_and_their_latent_part_are_no_tables(key: Array) -> None:
-    rope = fastpe.RotaryEmbedding(8, interleaved=True)
-    q, k, latent = np.ones((2, 4, 3, 8)), np.tile(key, (2, 3, 1)), np.zeros((2, 3, 8))
-    assert rope.rotate_(q, k, latent)[2] is latent
 
 
 def test_rows_that_do_not_count_need_no_row() -> None:

@@ -12,7 +12,6 @@ import fastpe
 
 from ..oracles.model import Array, pair_columns
 from ..oracles.reference import DTYPES, assert_same_bits, bits
-from ..oracles.refusals import naming
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
 
@@ -30,13 +29,6 @@ def test_the_inverse_divides_by_the_factor() -> None:
     plain = fastpe.RotaryEmbedding(4, interleaved=False)
     assert_same_bits(rope.rotate(x, inverse=True), plain.rotate(x, inverse=True) / 4)
     assert_same_bits(rope.rotate(x), plain.rotate(x) * 4)
-
-
-def test_a_float16_result_out_of_range_is_infinite() -> None:
-    x = np.full((2, 2), 60000, np.float16)
-    y = fastpe.RotaryEmbedding(2, interleaved=False, freqs=[1.0]).rotate(x)
-    assert_same_bits(y[0], x[0])
-    assert y[1, 1] == np.inf  # 60000 * (cos 1 + sin 1)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.2])
@@ -90,8 +82,7 @@ ZEROS = {"rope_type": "proportional", "partial_rotary_factor": 0.5}
 
 @PAIRINGS
 @ALL_DTYPES
-@pytest.mark.parametrize("step", [1, 2])
-@pytest.mark.parametrize("d", [8, 64, 72])
+@pytest.mark.parametrize(("d", "step"), [(8, 1), (64, 2), (72, 1)])
 def test_frequencies_of_0_keep_bits(d: int, step: int, dtype: np.dtype[Any], interleaved: bool) -> None:
     rope = fastpe.RotaryEmbedding(d, interleaved=interleaved, scaling=ZEROS, max_len=2)
     assert (rope.frequencies[d // 4 :] == 0).all()
@@ -107,16 +98,6 @@ def test_frequencies_of_0_keep_bits(d: int, step: int, dtype: np.dtype[Any], int
     for result in (*outs, x):
         np.testing.assert_array_equal(bits(result[:, still]), bits(before[:, still]))
         assert (result[1:, turned] != before[1:, turned]).any()
-
-
-def test_frequencies_that_are_all_0_keep_all_bits() -> None:
-    rope = fastpe.RotaryEmbedding(8, interleaved=False, freqs=[0.0] * 4)
-    x = with_nan_payloads((2, 5, 9), FLOAT32)
-    before = x.copy()
-    for result in (rope.rotate(x), rope.rotate(x, out=np.zeros_like(x)), rope.rotate_(x), rope.shift_(x, by=5)):
-        np.testing.assert_array_equal(bits(result), bits(before))
-    with pytest.raises(ValueError, match=naming("positions")):
-        rope.rotate_(x, positions=[0, 1, 2, 3, np.nan])
 
 
 def test_frequencies_of_0_are_multiplied_where_there_is_a_factor() -> None:
@@ -143,11 +124,3 @@ def test_position_0_is_no_exception(max_len: int, dtype: np.dtype[Any], interlea
     assert y[0, 0] == np.inf
     assert np.isnan(y[0, partner])  # inf * 0
     assert_same_bits(y[1], x[1])
-    signs = np.array([[-0.0, 0.0, -0.0, 0.0]], dtype)
-    with np.errstate(all="ignore"):
-        zero = dtype.type(0)
-        first, second = pair_columns(4, interleaved)
-        same = signs.copy()
-        same[:, first] = signs[:, first] * dtype.type(1) - signs[:, second] * zero
-        same[:, second] = signs[:, second] * dtype.type(1) + signs[:, first] * zero
-    assert_same_bits(rope.rotate(signs), same)

@@ -23,7 +23,7 @@ POSITIONS = np.concatenate(
     [np.arange(-40, 90), [2**31 - 1, 2**31, 10**12, 2**53, -(2**53)], np.arange(10**7, 10**7 + 40)]
 ).astype(np.int64)
 FRACTIONS = np.concatenate([np.linspace(-50, 50, 37), [1e-310, 5e-324, 1e-9, 1e6 + 0.1, 2.0**50 + 0.125]])
-PAIR_COUNTS = [1, 3, 8, 15, 32, 37]
+PAIR_COUNTS = [1, 3, 15, 32, 37]
 
 
 def all_results(pairs: int, dtype: np.dtype[Any]) -> list[Array]:
@@ -69,14 +69,12 @@ def test_every_instruction_set_gives_the_same_bits(instruction_set: str, pairs: 
 # ---- threads
 
 
-@pytest.mark.parametrize(("pairs", "has_axes"), [(3, False), (33, True)])
 @pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
-def test_threads_write_the_same_tables_if_rows_are_no_whole_cache_lines(
-    form: str, dtype: np.dtype[Any], has_axes: bool, pairs: int
-) -> None:
-    rope = fastpe.RotaryEmbedding(
-        2 * pairs, interleaved=False, max_len=16, axes=np.arange(pairs) % 2 if has_axes else None
-    )
+def test_threads_write_the_same_tables_if_rows_are_no_whole_cache_lines(form: str, dtype: np.dtype[Any]) -> None:
+    has_axes = dtype in DTYPES[:2]
+    pairs = 33 if has_axes else 3
+    axes = np.arange(pairs) % 2 if has_axes else None
+    rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, max_len=16, axes=axes)
     rows = 1536 * 1024 // (pairs * dtype.itemsize)
     positions = np.arange(rows)
     if has_axes:

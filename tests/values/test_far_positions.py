@@ -99,27 +99,6 @@ def test_float64_values_around_anchors_near_a_tie_are_within_the_promise(count: 
     assert worst.excess <= allowed(table.dtype)[1], worst
 
 
-@instruction_sets
-@pytest.mark.parametrize(
-    ("position", "d_model", "column", "dtype"),
-    [
-        (8945485751636797, 8, 2, "float32"),
-        (4468534550902984, 8, 3, "float32"),
-        (8926256952804388, 8, 2, "float32"),
-        (8849115716931142, 8, 3, "float32"),
-        (8931621217802632, 64, 17, "float64"),
-    ],
-)
-def test_positions_once_beyond_the_promise_are_within_it(position: int, d_model: int, column: int, dtype: str) -> None:
-    convention = fastpe.conventions["vaswani"]
-    k = column // 2
-    radians = frequencies_of(convention, d_model)[k]
-    for positions in ([position], [float(position)], [-position]):
-        table = fastpe.encode(positions, d_model, dtype=dtype)
-        worst = worst_error(table, positions, radians, columns_of(convention, d_model, k))
-        assert worst.excess <= allowed(table.dtype)[1], worst
-
-
 def test_the_polynomials_errors_are_proven_where_they_are_used(capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("prove_polynomials", PROOF)
     assert spec is not None
