@@ -117,18 +117,24 @@ def test_names_that_cannot_be_written(command: str, output: str, capsys: Capture
 
 @posix
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="this system has no /dev/fd")
-@writers
-@pytest.mark.parametrize("target", ["pipe", "/dev/stdout", "/dev/fd/7", "/dev/null", "/dev/full", "/proc/self/fd/1"])
-def test_special_files_are_refused(command: str, output: str, target: str) -> None:
-    suffix = Path(output).suffix
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [
+        *(("add x.npy", target) for target in ("/dev/stdout", "/dev/fd/7", "/dev/null", "/dev/full", "/proc/self/fd/1")),
+        *((command, "pipe") for command in WRITERS),
+    ],
+)
+def test_special_files_are_refused(command: str, target: str) -> None:
+    suffix = Path(WRITERS[command]).suffix
     (os.mkfifo if target == "pipe" else lambda name: os.symlink(target, name))(f"special{suffix}")
     Path("before").write_bytes(b"before")
     before = contents()
-    for redirection in ("", "> out 7> out7", ">> before 7>> before"):
+    is_descriptor = "fd" in target or "stdout" in target
+    for redirection in ("", "> out 7> out7", ">> before 7>> before") if is_descriptor else ("",):
         shell = f"{sys.executable} -m fastpe {command} -o special{suffix} -q {redirection}"
         result = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False, timeout=60)
         assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
-        if redirection and target not in ("pipe", "/dev/null", "/dev/full"):
+        if redirection:
             continue
         assert {name: text for name, text in contents().items() if not name.startswith("out")} == before
     assert Path("before").read_bytes() == b"before"
