@@ -120,7 +120,10 @@ def test_names_that_cannot_be_written(command: str, output: str, capsys: Capture
 @pytest.mark.parametrize(
     ("command", "target"),
     [
-        *(("add x.npy", target) for target in ("/dev/stdout", "/dev/fd/7", "/dev/null", "/dev/full", "/proc/self/fd/1")),
+        *(
+            ("add x.npy", target)
+            for target in ("/dev/stdout", "/dev/fd/7", "/dev/null", "/dev/full", "/proc/self/fd/1")
+        ),
         *((command, "pipe") for command in WRITERS),
     ],
 )
