@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guide's recipes for servers, runtimes and tables, run as they stand there, and the server of examples/ under load.
+"""The documentation's recipes for servers, runtimes and tables, run as they stand there, and the server of examples/ under load.
 
 Run with: ``pip install 'fastpe[test,recipes]' && pytest tests/package/test_recipes.py``; more load: add ``-m slow -s``.
 """
