@@ -130,6 +130,20 @@ def test_hostile_safetensors(content: bytes, capsys: Capture) -> None:
     refused("identify x.safetensors", capsys, "x.safetensors")
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="an open file has no name here")
+def test_what_was_opened_is_read(suffix: str) -> None:
+    if suffix == ".safetensors":
+        pytest.importorskip("safetensors")
+    table = fastpe.encode(4, 4)
+    name = file_of_arrays(Path("a" + suffix), {"pe": table})
+    other = file_of_arrays(Path("b" + suffix), {"pe": table + 1})
+    with open(name, "rb") as stream:
+        Path(other).replace(name)
+        (load,) = named_arrays.loaders(stream, name).values()
+        assert np.array_equal(load(), table)
+
+
 def test_hostile_archives(capsys: Capture) -> None:
     np.savez("x.npz", x=fastpe.encode(20, 30))
     whole = Path("x.npz").read_bytes()

@@ -36,8 +36,9 @@ def loaders(stream: IO[bytes], name: str) -> Loaders:
         with needed(name, "safetensors", "'safetensors>=0.8'"):
             import safetensors
         with reading(name, "a safetensors file"):
-            # Others may truncate a file that is mapped.
-            file: Any = safetensors.safe_open(name, "numpy", backend="pread")
+            # The open file itself: its name may lead to another one by now. Others may truncate a file that is mapped.
+            opened = f"/dev/fd/{stream.fileno()}" if os.path.exists("/dev/fd") else name
+            file: Any = safetensors.safe_open(opened, "numpy", backend="pread")
             keys = file.keys()
             return {each: functools.partial(_loaded, file.get_tensor, each, name) for each in keys}
     raise CommandError(
