@@ -21,7 +21,7 @@ _taken_by = {
 _listed: dict[tuple[type, str], Preset] = {}
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name without what models' names are written with and without."""
     return re.sub(r"[-_. ]", "", name.lower())
 
@@ -102,6 +102,8 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     True
     """
 
+    _more = ""  # what else is a name
+
     def __init__(self, kind: type[_Preset], presets: Iterable[_Preset], *, word: str, call: str) -> None:
         self._kind = kind
         self._word = word  # what messages call a preset
@@ -153,10 +155,10 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
 
     def serving(self, name: str) -> list[str]:
         """The presets that serve a system or model of this name, as messages say it."""
-        if len(_plain(name)) < 3:
+        if len(plain(name)) < 3:
             return []
         # GLM-4.5V may be written glm4_5v.
-        spelled = "[-_. ]?".join(map(re.escape, _plain(name)))
+        spelled = "[-_. ]?".join(map(re.escape, plain(name)))
         # A whole word, but not the name of an option.
         word = re.compile(rf"(?<![A-Za-z0-9])(?i:{spelled})(?![a-z]|\w*=)")
         return [
@@ -169,13 +171,13 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         """What an unknown name probably means, or else the known ones."""
         for call, names in _taken_by.items():
-            meant = next((known for known in names if _plain(known) == _plain(name)), "")
+            meant = next((known for known in names if plain(known) == plain(name)), "")
             if meant and meant not in self:
                 return f"{meant!r} is for {call}"
         if serving := self.serving(name):
             return "; ".join(serving)
         known = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
-        return self._guess(name, known) or f"expected one of {', '.join(known)}"
+        return self._guess(name, known) or f"expected one of {', '.join(known)}{self._more}"
 
     def _guess(self, name: str, known: list[str]) -> str:
         """What is said of a known name that an unknown one was probably meant to be."""

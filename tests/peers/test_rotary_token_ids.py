@@ -284,6 +284,36 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
         np.testing.assert_array_equal(one[..., 0], state["position_ids"][..., -1])
 
 
+@pytest.mark.parametrize("folder", ["ernie4_5_vl_moe", "qwen2_5_vl", "qwen2_vl"])
+def test_turns_are_the_whole_conversation(folder: str) -> None:
+    """As `generate` counts, also after a video whose last time is beyond the text behind it."""
+    torch = pytest.importorskip("torch")
+    mixin = importlib.import_module("transformers.generation.utils").GenerationMixin
+    generator = types.SimpleNamespace(config=types.SimpleNamespace(is_encoder_decoder=False))
+    layout, config, rng = fastpe.rotary_layouts[folder], peer(folder).config.to_dict(), np.random.default_rng(17)
+    differ = 0
+    for prompt in (drawn(folder, rng) for _ in range(PROMPTS * 4)):
+        if len(prompt.tokens) > 1:
+            continue
+        row = ours(folder, prompt)[2]
+        expected, _ = rope_index(folder, prompt, row)
+        starts = np.flatnonzero(np.diff(row[0], prepend=0))
+        for cut in np.flatnonzero((row[0, 1:] == 0) & (row[0, :-1] == 0)) + 1:
+            counts = {"image_grid_thw": np.sum(row[0, starts[starts < cut]] == 1)}
+            counts["video_grid_thw"] = counts["second_per_grid"] = np.sum(row[0, starts[starts < cut]] == 2)
+            before = {name: each[: counts[name]] for name, each in prompt.grids.items()}
+            after = {name: each[counts[name] :] for name, each in prompt.grids.items()}
+            ids, of_prompt = layout.position_ids(row[:, :cut], config=config, **before)
+            delta = ids[0, :, -1] + 1 - cut
+            more, _ = layout.position_ids(row[:, cut:], config=config, past=cut, delta=delta, **after)
+            np.testing.assert_array_equal(more, expected[:, :, cut:])
+            state = {"position_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(prompt.mask[:, :cut])}
+            state = mixin._update_model_kwargs_for_generation(generator, {}, state, num_new_tokens=1)
+            np.testing.assert_array_equal(state["position_ids"][..., -1], np.tile(cut + delta, (3, 1)))
+            differ += bool((delta != of_prompt).any())
+    assert differ > 0
+
+
 def test_images_that_glm_image_generates() -> None:
     """The rest of a row's grids are those of images to come, the last one first, and one token follows."""
     torch, model = pytest.importorskip("torch"), peer("glm_image").model

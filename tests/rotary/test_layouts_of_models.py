@@ -411,7 +411,7 @@ REFUSED: Refused = {
     # ---- Names
     (KeyError, "flux"): ["layouts['fluxx']", "layouts['Chroma']"],
     (KeyError, "pixtral"): ["layouts['pixtrl']"],
-    (KeyError, "qwen2_vl"): ["layouts['qwen2.5-vl']", "layouts['']"],
+    (KeyError, "qwen2_vl"): ["layouts['qwen2.vl']", "layouts['']"],
     (KeyError, "timm"): ["layouts['EVA-02']"],
     (ValueError, "layout flux"): ["layouts.find('flx')"],
     (KeyError, "vjepa2"): ["layouts['vjepa2']"],

@@ -122,6 +122,15 @@ def test_times_that_are_not_cut_off() -> None:
     ids, delta = LAYOUTS["qwen3_omni_moe"].position_ids([[0, 2, 2, 0]], video_grid_thw=[[2, 2, 2]], second_per_grid=0.1)
     np.testing.assert_array_equal(ids[0, 0], [0, 1, 3.5, 4.5])
     assert (ids.dtype, delta.tolist()) == (np.float64, [1.5])
+    # The token that follows, by one coordinate and by three
+    config = {"model_type": "qwen3_omni_moe_text", "head_dim": 128, "rope_theta": 1e6, "hidden_size": 128}
+    config["rope_scaling"] = {"rope_type": "default", "mrope_section": [24, 20, 20]}
+    decoder, rope = (fastpe.RotaryEmbedding.from_config(config, axes=axes) for axes in (False, True))
+    q = np.random.default_rng(0).standard_normal((1, 2, 1, 128), dtype=np.float32)
+    one, _ = LAYOUTS["qwen3_omni_moe"].position_ids([[0]], past=4, delta=delta)
+    np.testing.assert_array_equal(
+        decoder.rotate(q, positions=(4 + delta)[:, None]), rope.rotate(q, positions=np.moveaxis(one, 0, -1))
+    )
 
 
 def test_a_sequence_goes_on() -> None:
@@ -140,6 +149,22 @@ def test_a_sequence_goes_on() -> None:
     # Nothing, and rows of nothing but padding.
     assert layout.position_ids(np.zeros((2, 0), int))[0].shape == (3, 2, 0)
     assert layout.position_ids([[0, 0]], attention_mask=[[0, 0]])[1].tolist() == [0]
+
+
+def test_turns_after_a_video_are_the_whole_conversation() -> None:
+    """The last time of the video is beyond the text behind it, so that the deltas of transformers do not serve here."""
+    layout, given = LAYOUTS["qwen2_5_vl"], {"video_grid_thw": [[4, 2, 2]] * 2, "second_per_grid": 1}
+    types = types_of("0222200000")[[0, 0]]
+    types[1] = [0, 0, 0, 2, 2, 2, 2, 0, 0, 0]
+    mask = np.array([[1] * 8 + [0] * 2, [0] * 2 + [1] * 8])
+    ids, _ = layout.position_ids(types, attention_mask=mask, **given)
+    past, last = mask.sum(axis=1), mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)
+    delta = ids[0, [0, 1], last] + 1 - past
+    turn = types_of("0022220")[[0, 0]]
+    more, _ = layout.position_ids(turn, past=past, delta=delta[:, None], **given)
+    for row in range(2):
+        whole, _ = layout.position_ids([[*types[row, mask[row] == 1], *turn[row]]], **given)
+        np.testing.assert_array_equal(more[:, row], whole[:, 0, 8:])
 
 
 def test_types_of_tokens() -> None:
@@ -172,6 +197,15 @@ def test_names_of_models() -> None:
     assert LAYOUTS["glm4v_vision"] is LAYOUTS["qwen2_vl_vision"]
     assert "paddleocr_vl_vision" not in LAYOUTS  # its positions need an option
     assert "hunyuan_vl" in LAYOUTS
+    spellings = {
+        "qwen2_5_vl": "Qwen2.5-VL qwen2_5vl qwen25_vl qwen2.5_vl",
+        "qwen3_omni_moe": "qwen3_omni",
+        "glm46v": "glm4.6v",
+    }
+    for meant, names in spellings.items():
+        for name in names.split():
+            with pytest.raises(KeyError, match=rf"mean '{meant}'"):
+                LAYOUTS[name]
     omni = LAYOUTS["qwen2_5_omni"]
     assert pickle.loads(pickle.dumps(omni)) == omni
     assert eval(repr(omni), {"RotaryLayout": fastpe.RotaryLayout}) == omni
@@ -193,6 +227,7 @@ REFUSED: Refused = {
         "[[1, 0, 1]], image_grid_thw=[[1, 2, 2], [1, 4, 4]] | [[1, 0]], image_grid_thw=[[1, 2, 2], [1, 2, 2]] | "
         "[[1, 0, 1]], image_grid_thw=[[1, 2, 2], [1, 0, 2]]",
     ),
+    (ValueError, "image_grid_thw[0]"): each(QWEN, "[[1] * 4], image_grid_thw=[[1, 5, 4]]"),
     (ValueError, "video_grid_thw[0]"): [
         "layouts['qwen3_vl'].position_ids([[2, 0, 2, 2]], video_grid_thw=[[2, 2, 2]])",
         "layouts['qwen2_5_omni'].position_ids([[2, 3, 2]], video_grid_thw=[[3, 2, 2]])",
@@ -206,6 +241,9 @@ REFUSED: Refused = {
         *each("layouts['minicpmv4_7'].position_ids({}, image_grid_thw=[[4, 4]])", "[[1]] | [[0, 1]] | [[6]]"),
     ],
     (TypeError, "token_types"): [QWEN.format("[[0.0]]")],
+    (TypeError, "attention_mask"): each(
+        QWEN, "[[0, 0]], attention_mask=[[-1e9, 0]] | [[0]], attention_mask=np.ones((1, 1), np.float32)"
+    ),
     (ValueError, "attention_mask"): each(QWEN, "[[0]], attention_mask=[[1, 1]] | [[0]], attention_mask=[[2]]"),
     (ValueError, "second_per_grid"): [
         *each(QWEN_2_5, "[1, 2] | -1 | np.nan | np.inf"),
@@ -216,17 +254,32 @@ REFUSED: Refused = {
     (ValueError, "time_interval"): each("layouts['qwen2_vl'].positions((2, 2, 2), time_interval={})", "1e308 | 1e17"),
     (ValueError, "start"): ["layouts['qwen2_vl'].positions(2, start=2**53)"],
     (ValueError, "past"): [
-        *each(QWEN, "[[0]], past=2**54 | [[0, 0]], past=2**53 | [[0]], past=[1, 2]"),
-        "layouts['hunyuan_vl'].position_ids([[1, 1]], image_grid_thw=[[1, 2, 2]], past=1)",
+        *each(QWEN, "[[0]], past=2**54, delta=0 | [[0, 0]], past=2**53, delta=0 | [[0]], past=[1, 2], delta=0"),
+        *each(QWEN, "[[0]], past=-1, delta=2 | [[0]], delta=2"),
+        "layouts['hunyuan_vl'].position_ids([[1, 1]], image_grid_thw=[[1, 2, 2]], past=1, delta=0)",
     ],
-    (TypeError, "past"): [QWEN.format("[[0]], past=1.5")],
-    (ValueError, "delta"): [QWEN.format("[[0]], past=1, delta=-2")],
+    (TypeError, "past"): [QWEN.format("[[0]], past=1.5, delta=0")],
+    (ValueError, "delta"): each(QWEN, "[[0]], past=1, delta=-2 | [[0]], past=1 | [[0]], past=1, delta=[[1, 2]]"),
+    # Parts of a config, other models and misspelt keys would leave the defaults in silence.
     (ValueError, "config"): [
-        QWEN.format("[[0]], config={'model_type': 'qwen2_5_vl'}"),
-        *each("layouts['qwen2_vl'].token_types([[0]], {})", "{} | {'model_type': 'glm4v', 'image_token_id': 1}"),
+        *each(QWEN, "[[0]], config={'model_type': 'qwen2_5_vl'} | [[0]], config={'spatial_merge_size': 2}"),
+        *each(
+            "layouts['qwen2_5_vl'].position_ids([[0]], config={})",
+            "{'tokens_per_second': 2} | {'model_type': 'qwen2_5_vl_text'} | {'vision_configs': {}} | "
+            "{'vision_config': {'token_per_second': 2}}",
+        ),
+        "layouts['qwen2_5_omni'].position_ids([[0]], config={'thinker_config': {'position_id_per_second': 2}})",
+        *each(
+            "layouts['qwen2_vl'].token_types([[0]], {})",
+            "{} | {'model_type': 'glm4v', 'image_token_id': 1} | {'model_type': 'llama', 'image_token_id': 1}",
+        ),
+        "layouts['glm4v'].token_types([[0]], {'image_token_id': 1})",  # its frames have the tokens of images
         "layouts['minicpmv4_7'].token_types([[0]], {'image_token_id': 1})",
     ],
     (TypeError, "input_ids"): ["layouts['qwen2_vl'].token_types([['a']], {'image_token_id': 1})"],
+    (TypeError, "vision_config"): each(
+        QWEN, "[[0]], config={'vision_config': None} | [[0]], config={'vision_config': 3}"
+    ),
     (ValueError, "downsample_mode"): ["layouts['minicpmv4_7'].position_ids([[0]], config={'downsample_mode': '8x'})"],
     (ValueError, "vision_config.spatial_merge_size"): [
         QWEN.format("[[0]], config={'vision_config': {'spatial_merge_size': 0}}")

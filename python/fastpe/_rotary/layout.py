@@ -315,14 +315,14 @@ class RotaryLayout(Preset):
             Times, heights and widths in patches, before patches are merged, in the order of the batch.
         second_per_grid : float or array_like [videos], optional
             The seconds between two times of a video; 1 by default.
-        attention_mask : array_like [B, L], optional
-            0 for padding, on the left or the right, which is not counted.
+        attention_mask : array_like of int or bool [B, L], optional
+            0 for padding, on the left or the right, which is not counted. Without a mask, every token is counted.
         config : mapping or path, optional
-            The config.json of the model, for the sizes that numbering depends on. The defaults of its class in
+            The whole config.json of the model, for the sizes that numbering depends on. The defaults of its class in
             transformers count if there is none.
-        past, delta : int or array_like of int [B], optional
-            How many tokens a row has had, without padding, and the delta that their ids came with: the ids continue
-            those of a prompt.
+        past, delta : int or array_like [B] or [B, 1], optional
+            How many tokens a row has had, without padding, and by how much its next position is ahead of them: the ids
+            continue those of a prompt. Both are integers; where ids may be float64, delta may be too.
 
         Returns
         -------
@@ -330,13 +330,15 @@ class RotaryLayout(Preset):
             int64, or float64 if a model does not cut off times that are fractions, as Qwen3-Omni. Its padding is what
             transformers has there.
         delta : ndarray [B]
-            The position of the next token of a row is its number of tokens plus this number.
+            The ``rope_deltas`` of transformers, of the dtype of ids: the number of tokens of a row plus this number is the
+            largest of its positions plus 1.
 
         Raises
         ------
         ValueError, TypeError
-            For a grid that does not have the tokens of its image or video, a type of token that the model does not have,
-            a position beyond 2**53, and a layout without such tokens.
+            For a grid that does not have the tokens of its image or video, or that blocks of patches do not divide, a
+            type of token that the model does not have, a config of another model or a part of one, a float mask, a position
+            beyond 2**53, and a layout without such tokens.
 
         Examples
         --------

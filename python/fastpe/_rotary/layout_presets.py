@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fastpe._arguments import model_guess
-from fastpe._registry import Registry
+from fastpe._registry import Registry, plain
 from fastpe._rotary.config_models import table
 from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.token_rules import folders, token_rules
@@ -19,6 +20,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
     """Layouts by name, which cannot be changed. `print` shows one line for each.
 
     Model types of transformers are names as well: of the layout that the model rotates by, with its own position ids.
+    They are not listed.
 
     Attributes
     ----------
@@ -36,6 +38,8 @@ class LayoutRegistry(Registry[RotaryLayout]):
     Traceback (most recent call last):
     KeyError: "'fluxx' is not a layout; did you mean 'flux'?"
     """
+
+    _more = ", or the model_type of a config.json"
 
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
         self.not_expressible = dict(not_expressible)
@@ -80,6 +84,12 @@ class LayoutRegistry(Registry[RotaryLayout]):
             source=_transformers(folder),
         )
 
+    def _hint(self, name: str, *also: Registry[Any]) -> str:
+        """Another spelling of a name is that name: systems that a layout serves may have other position ids."""
+        spelled = {plain(name), plain(f"{name}_moe")}
+        near = next((known for known in (*self, *folders, *table()["layouts"]) if plain(known) in spelled), None)
+        return f"did you mean {near!r}?" if near else super()._hint(name, *also)
+
     def _guess(self, name: str, known: list[str]) -> str:
         return model_guess(name, known)
 
@@ -120,7 +130,10 @@ rotary_layouts = LayoutRegistry(
             theta=None,
             tokens="qwen2_vl",
             sections=(16, 24, 24),
-            serves=("Qwen2-VL, Qwen2.5-VL and PaddleOCR-VL, text", "tables of Qwen2.5-Omni"),
+            serves=(
+                "Qwen2-VL and PaddleOCR-VL, text",
+                "rotation of Qwen2.5-VL and Qwen2.5-Omni, whose ids are those of qwen2_5_vl and qwen2_5_omni",
+            ),
             source=_transformers("qwen2_vl", "qwen2_5_vl"),
         ),
         RotaryLayout(

@@ -17,6 +17,7 @@ from fastpe._rotary.token_rules import (
     Sizes,
     TokenRule,
     audio_token,
+    check_blocks,
     checked,
     image_token,
     padding_token,
@@ -89,7 +90,12 @@ def token_position_ids(
     images = _visuals(sizes, "image_grid_thw", image_token, image_grid_thw, None)
     videos = _visuals(sizes, "video_grid_thw", video_token, video_grid_thw, second_per_grid)
     has_grids = len(images.given) > 0 or len(videos.given) > 0
+    if (past is None) != (delta is None):
+        found, remedy = "is missing", "past and delta together say where a row continues"
+        raise refused(ValueError, "past" if past is None else "delta", found, remedy=remedy)
     counted, ahead = (_per_row(name, value, rule, tokens) for name, value in (("past", past), ("delta", delta)))
+    if not (counted >= 0).all():
+        raise refused(ValueError, "past", f"is {shown(counted.tolist())}", "counts of tokens")
     if rule.grid == "plane" and has_grids and counted.any():
         found = "is given, but the images of this model are numbered from the start of a batch"
         raise refused(ValueError, "past", found, remedy="give the types of the whole sequence, and slice its ids")
@@ -115,6 +121,10 @@ def _tokens(rule: TokenRule, token_types: Any, attention_mask: Any) -> Tokens:
     lengths = np.full(types.shape[0], types.shape[1])
     if attention_mask is not None:
         mask = _core.mask(attention_mask, "attention_mask")
+        if mask.dtype != bool:
+            found, expected = f"has dtype {mask.dtype}", "bool or integers, 0 for padding"
+            remedy = "pass attention_mask == 0 if it is added to scores, and attention_mask != 0 otherwise"
+            raise refused(TypeError, "attention_mask", found, expected, remedy)
         if mask.shape != types.shape:
             found, expected = f"has shape {list(mask.shape)}", f"{list(types.shape)} as token_types has"
             raise refused(ValueError, "attention_mask", found, expected)
@@ -133,6 +143,7 @@ def _visuals(sizes: Sizes, name: str, kind: int, value: Any, seconds: Any) -> Vi
     if len(wrong):
         found = f"is {tuple(given[wrong[0]].tolist())}"
         raise refused(ValueError, f"{name}[{wrong[0]}]", found, f"lengths from 1 to {_longest_side}")
+    check_blocks(name, given, sizes.merge, sizes.rule.merge_size[0])
     owners, times = np.arange(len(given)), given[:, 0] // (sizes.temporal_merge if is_video else 1)
     intervals = _intervals(sizes, seconds, len(given)) if is_video else np.ones(len(given), np.float32)
     if is_video and rule.grid == "frames":
@@ -161,10 +172,11 @@ def _intervals(sizes: Sizes, second_per_grid: Any, count: int) -> Array:
 def _per_row(name: str, value: Any, rule: TokenRule, tokens: Tokens) -> Array:
     """A number for each row of the batch."""
     kinds, count = "iuf" if rule.fractional else "iu", len(tokens.lengths)
-    array = checked(name, 0 if value is None else value, (), (count,), expected=f"[{count}], one per row", kinds=kinds)
+    shapes, expected = ((), (count,), (count, 1)), f"[{count}], one per row"
+    array = checked(name, 0 if value is None else value, *shapes, expected=expected, kinds=kinds)
     if not np.all(np.abs(array.astype(np.float64)) <= largest_position):
         raise refused(ValueError, name, f"is {shown(array.tolist())}", "numbers up to 2**53")
-    return np.broadcast_to(array, count)
+    return np.broadcast_to(array.reshape(-1), count)
 
 
 def _runs(types: Array, tokens: Tokens, also: Array | None = None) -> Runs:
@@ -184,7 +196,7 @@ def _ids(sizes: Sizes, tokens: Tokens, images: Visuals, videos: Visuals, firsts:
     grids = Grids(*(np.ones(len(runs.starts), each.dtype) for each in images.grids))
     for visuals in (images, videos):
         mine = np.flatnonzero(runs.types == visuals.type)
-        _check_fit(rule, visuals, tokens, runs.starts[mine], counts[mine])
+        _check_fit(sizes, visuals, tokens, runs.starts[mine], counts[mine])
         for of_all, each in zip(grids, visuals.grids, strict=True):
             of_all[mine] = each
     if rule.grid == "canvas":
@@ -301,7 +313,7 @@ def _grouped(rule: TokenRule, tokens: Tokens, image_cells: Array) -> tuple[Array
     return types, runs, runs.lengths
 
 
-def _check_fit(rule: TokenRule, visuals: Visuals, tokens: Tokens, starts: Array, lengths: Array) -> None:
+def _check_fit(sizes: Sizes, visuals: Visuals, tokens: Tokens, starts: Array, lengths: Array) -> None:
     """Each grid has the tokens of one run."""
     cells = visuals.grids.cells
     both = min(len(cells), len(lengths))
@@ -310,21 +322,22 @@ def _check_fit(rule: TokenRule, visuals: Visuals, tokens: Tokens, starts: Array,
         return
     word, index = _words[visuals.type], int(wrong[0]) if len(wrong) else both
     if index == len(cells):
-        found = f"leaves tokens of type {visuals.type} without a grid"
+        found = f"leaves {word} tokens without a grid"
         expected = f"one for each {word}: the next tokens of one are {_place(tokens, int(starts[index]))}"
         raise refused(ValueError, visuals.name, found, expected)
     owner = int(visuals.grids.owners[index])
     frame = index - int(np.searchsorted(visuals.grids.owners, owner))
-    of_frame = f" in frame {frame}" if rule.grid == "frames" and visuals.type == video_token else ""
-    found = f"is {tuple(visuals.given[owner].tolist())}, which makes {cells[index]} tokens{of_frame}"
-    expected = f"no grid, since no more tokens are of type {visuals.type}"
+    of_frame = f" in frame {frame}" if sizes.rule.grid == "frames" and visuals.type == video_token else ""
+    merged = f" with {sizes.rule.merge_size[0].split('.')[-1] or 'merge_size'} {sizes.merge}"
+    found = f"is {tuple(visuals.given[owner].tolist())}, which makes {cells[index]} tokens{of_frame}{merged}"
+    expected = f"no grid, since there are no more {word} tokens"
     if index < len(lengths):
-        expected = f"{lengths[index]}: so many are of type {visuals.type} {_place(tokens, int(starts[index]))}"
+        expected = f"{lengths[index]}: so many {word} tokens follow {_place(tokens, int(starts[index]))}"
     raise refused(ValueError, f"{visuals.name}[{owner}]", found, expected)
 
 
 def _place(tokens: Tokens, token: int) -> str:
-    return f"from [{token // tokens.shape[1]}, {token % tokens.shape[1]}] on"
+    return f"from row {token // tokens.shape[1]}, column {token % tokens.shape[1]} on"
 
 
 def _times(sizes: Sizes, times: Array, grids: Grids) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import integer, integers, number, shown
+from fastpe._arguments import integer, integers, likely, number, shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json
 
@@ -155,12 +155,33 @@ def _coordinates(config: Json) -> int:
 
 def part_of(rule: TokenRule, folder: str, config: Json) -> Json:
     """The level of `config` that has the ids of the special tokens."""
-    other = folders.get(str(config.get("model_type")), folder)
-    if other != folder and _content(token_rules[other]) != _content(rule):
-        found = f"has the model_type {shown(config['model_type'])}, whose ids are not those of {folder!r}"
-        raise refused(ValueError, "config", found, remedy=f"use fastpe.rotary_layouts[{other!r}]")
+    model_type = config.get("model_type") or folder
+    other = folders.get(str(model_type))
+    if other is None or (other != folder and _content(token_rules[other]) != _content(rule)):
+        found = f"has the model_type {shown(model_type)}, whose ids are not those of {folder!r}"
+        remedy = f"use fastpe.rotary_layouts[{other!r}]" if other else f"pass the config.json of {folder!r}, all of it"
+        raise refused(ValueError, "config", found, remedy=remedy)
     part = config.get(rule.part)
-    return part if isinstance(part, Mapping) else config
+    part = part if isinstance(part, Mapping) else config
+    _check_vision(part, {key for key, _ in filter(None, (rule.merge_size, rule.temporal_merge_size, rule.per_second))})
+    return part
+
+
+def _check_vision(config: Json, paths: set[str]) -> None:
+    """A part of a config, or a key that is misspelt, would leave the defaults in silence."""
+    inner = {path.partition(".")[2] for path in paths} - {""}
+    vision = config.get("vision_config", {})
+    if inner and not isinstance(vision, Mapping):
+        raise refused(TypeError, "vision_config", f"is {shown(vision)}", "a mapping")
+    is_part = not inner.isdisjoint(config) or str(config.get("model_type")).endswith("_text")
+    if inner and is_part and "vision_config" not in config:
+        raise refused(
+            ValueError, "config", "is a part of one, with no vision_config", remedy="pass the whole config.json"
+        )
+    for level, keys in ((config, {path.partition(".")[0] for path in paths} - {""}), (vision, inner)):
+        for key in sorted(keys.difference(level)):
+            if near := likely(key, map(str, level)):
+                raise refused(ValueError, "config", f"has the key {near!r}", f"{key!r}")
 
 
 def _content(rule: TokenRule) -> TokenRule:
@@ -188,7 +209,7 @@ def token_types(rule: TokenRule, config: Json, input_ids: Any) -> Array:
     types = np.zeros(tokens.shape, np.int64)
     for kind, ids in special_tokens(rule, config):
         types[np.isin(tokens, ids)] = kind
-    if rule.marks is not None and all(config.get(key) is not None for key in rule.marks):
+    if rule.marks is not None:
         start, end = (_token(config, key) for key in rule.marks)
         inside = np.cumsum(tokens == start, axis=-1) > np.cumsum(tokens == end, axis=-1)
         types[(types == image_token) & inside] = video_token
@@ -202,12 +223,22 @@ def checked(name: str, value: Any, *shapes: tuple[int | None, ...], expected: st
         raise refused(TypeError, name, f"has dtype {array.dtype}", "integers" if kinds == "iu" else "numbers")
     same = [len(shape) == array.ndim and all(map(_fits, shape, array.shape)) for shape in shapes]
     if shapes and not any(same):
-        raise refused(ValueError, name, f"has shape {list(array.shape)}", expected)
+        short = shapes[0][:1] == (None,) and array.ndim == 1 and _fits(shapes[0][1], len(array))
+        whole = [array.tolist()] if array.size <= 3 else f"{name}[None]"
+        raise refused(ValueError, name, f"has shape {list(array.shape)}", expected, f"pass {whole}" if short else "")
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
 
 
 def _fits(wanted: int | None, length: int) -> bool:
     return wanted is None or wanted == length
+
+
+def check_blocks(name: str, grids: Array, merge: int, merge_name: str) -> None:
+    """Patches are merged in whole blocks."""
+    wrong = np.flatnonzero((grids[:, 1:] % merge).any(axis=1))
+    if len(wrong):
+        expected = f"heights and widths that are multiples of {merge_name}, {merge}"
+        raise refused(ValueError, f"{name}[{wrong[0]}]", f"is {tuple(grids[wrong[0]].tolist())}", expected)
 
 
 def _token(config: Json, key: str) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._errors import refused
-from fastpe._rotary.token_rules import checked
+from fastpe._rotary.token_rules import check_blocks, checked
 
 Array = npt.NDArray[Any]
 
@@ -35,10 +35,11 @@ class Windows(NamedTuple):
 def windows(grid_thw: Any, window: int, merge_size: int) -> Windows:
     """The windows of all grids, one after the other."""
     grids = checked("grid_thw", grid_thw, (None, 3), expected="rows of (time, height, width), in patches")
-    wrong = np.flatnonzero((grids < 1).any(axis=1) | (grids[:, 1:] % merge_size).any(axis=1))
+    wrong = np.flatnonzero((grids < 1).any(axis=1))
     if len(wrong):
-        expected = f"lengths from 1, with heights and widths that are multiples of merge_size, {merge_size}"
-        raise refused(ValueError, f"grid_thw[{wrong[0]}]", f"is {tuple(grids[wrong[0]].tolist())}", expected)
+        found = f"is {tuple(grids[wrong[0]].tolist())}"
+        raise refused(ValueError, f"grid_thw[{wrong[0]}]", found, "lengths from 1")
+    check_blocks("grid_thw", grids, merge_size, "merge_size")
     order, lengths, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     for time, height, width in grids.tolist():
         rows, columns = (np.arange(length // merge_size) for length in (height, width))
