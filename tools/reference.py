@@ -33,7 +33,7 @@ METHODS = {
         "frequencies",
         "wavelengths",
     ),
-    "RotaryLayout": ("positions", "rotate_", "rotate", "tables", "parts"),
+    "RotaryLayout": ("positions", "rotate_", "rotate", "tables", "parts", "token_types", "position_ids", "windows"),
 }
 PICTURES = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
 PAGES = {
