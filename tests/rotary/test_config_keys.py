@@ -392,6 +392,21 @@ def test_the_part_of_text_is_found_by_the_names_that_files_have() -> None:
         assert from_config(config).rotary_dim == 32
 
 
+def test_the_decoder_of_two_models_may_add_sinusoids() -> None:
+    trocr = {"model_type": "trocr", "d_model": 64, "use_learned_position_embeddings": False}
+    config = {"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": trocr}
+    assert fastpe.PositionalEncoding.from_config(config).convention.name == "fairseq"
+    with pytest.raises(ValueError, match=naming("model_type 'trocr' PositionalEncoding")):
+        from_config(config)
+
+
+@pytest.mark.parametrize("key", ["attn_use_rope", "use_pos_emb", "rope_layers", "rope_condense_ratio", "pos_embd_type"])
+def test_what_switches_the_rotation_off_is_not_to_be_left_out(key: str) -> None:
+    with pytest.raises(ValueError, match=naming(key)) as raised:
+        from_config({**LLAMA, key: OFF[key]})
+    assert "leave the key out" not in str(raised.value)
+
+
 def test_a_base_in_the_given_scaling_counts() -> None:
     rope = from_config({**LLAMA, "rope_theta": None}, scaling={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4})
     assert np.array_equal(rope.frequencies, fastpe.RotaryEmbedding(128, interleaved=False, base=1e4).frequencies / 2)

@@ -335,8 +335,8 @@ class _Layer:
         """The base of the frequencies."""
         path = self._null_path("rope_theta")
         if path is not None:
-            found = "is null: in transformers, OLMo Hybrid is not rotated then, and other models cannot compute"
-            raise _wrong(path, found, remedy="leave queries and keys as they are, or give base=")
+            what = "is null: in transformers, OLMo Hybrid is not rotated then, and other models cannot compute"
+            raise _wrong(path, what, remedy="leave queries and keys as they are, or give base=")
         found = self._number("rope_theta")
         if found is None:
             what = "is missing, and the default of this model_type is not known"
