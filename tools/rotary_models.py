@@ -155,6 +155,8 @@ def form_of(parts: tuple[np.ndarray, ...]) -> str:
 def apply(module: Any, config: Any, parts: tuple[np.ndarray, ...], x: np.ndarray) -> np.ndarray:
     """Rotate [B, H, L, D] as the module's attention does."""
     tensor = torch.from_numpy(x.copy())
+    if config.model_type == "qwen2_5_omni_dit":
+        tensor = module.deinterleave_head_dim(tensor)  # as its attention does before
     tables = [torch.from_numpy(part.copy())[None] for part in parts]
     if len(tables) == 1:
         # Llama 4 has the heads behind the sequence.

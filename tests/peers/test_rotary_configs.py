@@ -246,7 +246,7 @@ def test_every_model_type_is_known() -> None:
 REFUSED_KEYS = {
     *(("deepseek_ocr2_text", "head_dim"), ("unlimited_ocr_text", "head_dim"), ("dots3_note_audio_encoder", "head_dim")),
     *(("zamba2", "head_dim"), ("longcat_flash", "qk_rope_head_dim"), ("minimax_m3_vl_text", "rotary_dim")),
-    *(("molmo2_text", "rope_scaling_layers"), ("zamba2", "use_long_context")),
+    *(("molmo2_text", "rope_scaling_layers"), ("zamba2", "use_long_context"), ("roformer", "rotary_value")),
 }
 
 

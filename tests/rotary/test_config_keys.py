@@ -153,6 +153,32 @@ READ: list[tuple[Config, Config, int, float]] = [
         for name in ("gte", "new")
         for scaling in ({"factor": 2, "type": "ntk"},)
     ),
+    # transformers overwrites the part of Bamba, and takes the width of Bailing's tail for that of the rotated part.
+    ({"model_type": "bamba", "partial_rotary_factor": 0.5}, {}, 31, 1e4 ** (-62 / 64)),
+    ({"model_type": "bailing_hybrid", "partial_rotary_factor": 0.5, "head_dim": 128}, {}, 31, 6e6 ** (-62 / 64)),
+    ({"model_type": "roformer", "rotary_value": False}, {}, 31, 1e4 ** (-62 / 64)),
+    ({"model_type": "qwen2_5_omni_token2wav", "dit_config": {}}, {}, 31, 1e4 ** (-62 / 64)),
+    # Parts by other names
+    *(
+        ({"model_type": f"{kind}encoder-decoder", "encoder": {"rope_theta": 1.0}, "decoder": LLAMA}, {}, 63, 1.2409e-6)
+        for kind in ("vision-", "speech-", "")
+    ),
+    ({"model_type": "vibevoice", "decoder_config": LLAMA}, {}, 63, 1.2409e-6),
+    # Positions are divided once.
+    (
+        {**LLAMA, "rope_scaling": {"type": "linear", "factor": 8.0}, "rope_condense_ratio": 8},
+        {},
+        63,
+        1.2409e-6 / 8,
+    ),
+    (
+        {**LLAMA, "rope_condense_ratio": 8},
+        {"scaling": {"rope_type": "linear", "factor": 8.0}},
+        63,
+        1.2409e-6 / 8,
+    ),
+    ({**LLAMA, "attn_use_rope": False}, {"base": 1e6, "scaling": {}, "rotary_dim": 128}, 63, 1.2409e-6),
+    ({**LLAMA, "use_2d_rope": False, "attn_use_rope": True}, {}, 63, 1.2409e-6),
     # Arguments count, and not the keys.
     ({**LLAMA, "use_partial_rope": True}, {"rotary_dim": 64}, 31, 1e6 ** (-62 / 64)),
     ({**LLAMA, "compression_ratio": 2.0}, {"scaling": {"rope_type": "default"}}, 63, 1.2409e-6),
@@ -191,6 +217,19 @@ READ: list[tuple[Config, Config, int, float]] = [
         1.2409e-6,
     ),
 ]
+
+# Keys that say that the model is not rotated, that its positions are divided, or that its base is another one.
+OFF: Config = {
+    **dict.fromkeys(("attn_use_rope", "lightning_use_rope", "rope_enabled", "global_rope", "use_rope"), False),
+    **dict.fromkeys(("use_pos_emb", "use_position_embeddings", "use_positional_embedding"), False),
+    **dict.fromkeys(("add_position_embedding", "use_rotary_position_embeddings"), False),
+    **{key: [1, 0] for key in ("rope_layers", "no_rope_layers", "nope_layers")},
+    **dict.fromkeys(("pos_embd_type", "rel_pos_type"), "alibi"),
+    **dict.fromkeys(("context_extension_factor", "compress_pos_emb", "alpha_value", "rope_condense_ratio"), 4),
+    "rotary_embedding": 0,
+    "position_encoding_2d": True,
+    "training_seqlen": 8192,
+}
 
 # A config, the arguments, and the key that is named.
 REFUSED: list[tuple[Config, Config, str]] = [
@@ -290,6 +329,16 @@ REFUSED: list[tuple[Config, Config, str]] = [
     *(({**LLAMA, key: True}, {}, key) for key in ("alibi", "rotary_emb_interleaved", "rope_interleave", "interleaved")),
     *(({**LLAMA, key: False}, {}, key) for key in ("use_rope", "is_neox_style")),
     ({**BARE, "position_embedding_type": "absolute"}, UNKNOWN, "position_embedding_type"),
+    *(({**config, key: value}, UNKNOWN, key) for config in (BARE, LLAMA) for key, value in OFF.items()),
+    ({**BARE, "lightning_use_rope": True, "attn_use_rope": False}, UNKNOWN, "attn_use_rope"),
+    ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}, "rope_condense_ratio": 8}, {}, "rope_condense_ratio"),
+    ({"model_type": "roformer", "rotary_value": True}, {}, "rotary_value"),
+    ({"model_type": "bamba", "partial_rotary_factor": 1.0}, {}, "partial_rotary_factor"),
+    ({"model_type": "granitemoehybrid"}, {}, "position_embedding_type"),
+    ({"model_type": "granitemoehybrid", "position_embedding_type": None}, {}, "position_embedding_type"),
+    ({"model_type": "baichuan", "rope_theta": 1e4, "head_dim": 128}, UNKNOWN, "model_type"),
+    *(({**LLAMA, "rope_scaling": {"type": name, "factor": 2.0}}, {}, name) for name in ("su", "ntkmixed")),
+    ({"model_type": "xlm-roberta", "position_embedding_type": "rotary"}, {}, "'jina_embeddings_v3'"),
     # Around the part that counts
     ({"model_type": "llava", "rope_theta": 5e5, "text_config": LLAMA}, {}, "rope_theta"),
     (
@@ -341,6 +390,21 @@ def test_the_part_of_text_is_found_by_the_names_that_files_have() -> None:
         {"model_type": "unheard_of", "language_config": llama},
     ):
         assert from_config(config).rotary_dim == 32
+
+
+def test_the_decoder_of_two_models_may_add_sinusoids() -> None:
+    trocr = {"model_type": "trocr", "d_model": 64, "use_learned_position_embeddings": False}
+    config = {"model_type": "vision-encoder-decoder", "encoder": {"model_type": "vit"}, "decoder": trocr}
+    assert fastpe.PositionalEncoding.from_config(config).convention.name == "fairseq"
+    with pytest.raises(ValueError, match=naming("model_type 'trocr'")):
+        from_config(config)
+
+
+@pytest.mark.parametrize("key", OFF)
+def test_what_switches_the_rotation_off_is_not_to_be_left_out(key: str) -> None:
+    with pytest.raises(ValueError, match=naming(key)) as raised:
+        from_config({**LLAMA, key: OFF[key]})
+    assert "leave the key out" not in str(raised.value)
 
 
 def test_a_base_in_the_given_scaling_counts() -> None:

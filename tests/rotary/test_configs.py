@@ -6,6 +6,7 @@ tests/peers/test_rotary_configs.py compares the same files, and every model type
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import pathlib
@@ -96,7 +97,7 @@ def test_parts_and_other_names_lead_to_rows() -> None:
     table = _table()
     for name, (key, part) in table["parts"].items():
         assert key != name
-        assert part in table["models"] or part in table["parts"] or part in table["without"], part
+        assert part is None or part in table["models"] or part in table["parts"] or part in table["without"], part
     assert all(name in table["models"] for name in table["other_names"].values())
     assert not {*table["without"]} & {*table["models"]}
 
@@ -313,9 +314,53 @@ def test_hunyuan_counts_alpha_alone() -> None:
 
 def test_keys_without_effect_on_tables_are_dropped_and_others_refused() -> None:
     scaling = {**YARN, "llama_4_scaling_beta": 0.1, "finetuned": True, "mrope_section": [1, 2], "beta_fast": 0}
+    scaling |= {"attn_factor": 1.0, "extrapolation_factor": 1}
     assert from_config({**LLAMA, "rope_scaling": scaling}) == from_config({**LLAMA, "rope_scaling": YARN})
-    with pytest.raises(ValueError, match=r'scaling\["attn_factor"\] is 1.0, a key that "yarn" does not know'):
-        from_config({**LLAMA, "rope_scaling": {**YARN, "attn_factor": 1.0}})
+    for key in ("attn_factor", "extrapolation_factor"):
+        with pytest.raises(ValueError, match=naming(key)):
+            from_config({**LLAMA, "rope_scaling": {**YARN, key: 2.0}})
+
+
+TYPES = {"layer_types": ["sliding_attention", "full_attention"]}
+
+
+@pytest.mark.parametrize("model_type", _table()["models"])
+def test_layers_that_are_not_rotated(model_type: str) -> None:
+    row = _table()["models"][model_type]
+    config = {"model_type": model_type, **{key: words[0] for key, words in row.get("requires", {}).items()}}
+    if row.get("nested") and not row.get("layers"):
+        config["rope_parameters"] = {"full_attention": {"rope_theta": 10000.0}}
+    for layer in (*row.get("unrotated", {}), *_table()["unrotated_layers"], "banana"):
+        with pytest.raises(ValueError, match=naming(f"layer_type '{layer}'")):
+            from_config({**config, "layer_types": [*TYPES["layer_types"], layer]}, layer_type=layer)
+
+
+@pytest.mark.parametrize(
+    ("config", "layer_type", "is_rotated"),
+    [
+        # transformers: "if self.sliding_window is None or self.is_sliding"
+        *(({"model_type": name}, "full_attention", False) for name in ("exaone4", "exaone_moe", "kolibri1")),
+        ({"model_type": "exaone4", "sliding_window": None}, "full_attention", True),
+        ({"model_type": "exaone4_5", "text_config": {"model_type": "exaone4_5_text"}}, "full_attention", False),
+        *(({"model_type": name}, "full_attention", False) for name in ("afmoe", "cohere2", "flint", "lara_mini")),
+        *(({"model_type": name}, "sliding_attention", True) for name in ("afmoe", "cohere2", "exaone4", "kolibri1")),
+        # "position_embeddings if self.config.layer_rope_theta[i] else None"
+        ({"model_type": "muse_spark_text"}, "full_attention", False),
+        ({"model_type": "muse_spark_text", "layer_rope_theta": [0, 5e5]}, "full_attention", True),
+        ({"model_type": "muse_spark_text", "layer_rope_theta": [0, 5e5]}, "sliding_attention", False),
+        # "self.use_rope = config.no_rope_layers[layer_idx]"
+        *(({"model_type": "smollm3", "no_rope_layers": given}, None, any(given)) for given in ([1, 0], [0, 0])),
+        ({"model_type": "smollm3", "no_rope_layers": [1, 0]}, "full_attention", False),
+        ({"model_type": "smollm3", "no_rope_layers": [1, 0]}, "sliding_attention", True),
+        ({"model_type": "smollm3", "no_rope_layer_interval": 1}, None, False),
+        ({"model_type": "unheard_of", "rope_theta": 1e4, "head_dim": 64}, "full_attention", True),
+        ({"model_type": "llama"}, "full_attention", True),
+    ],
+)
+def test_whether_a_layer_is_rotated(config: dict[str, Any], layer_type: str | None, is_rotated: bool) -> None:
+    part = {"text_config": {**config["text_config"], **TYPES}} if "text_config" in config else TYPES
+    with contextlib.nullcontext() if is_rotated else pytest.raises(ValueError, match="not rotated"):
+        from_config({**config, **part}, layer_type=layer_type, interleaved=False)
 
 
 def test_a_length_counts_where_it_is_needed() -> None:

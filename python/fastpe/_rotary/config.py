@@ -61,7 +61,7 @@ def read_config(
     model = found.model
     keys = Keys(found.config, found.outer, read=_read_keys(found), given=given, neutral=model.neutral)
     _require_rotary(found)
-    for role in ("without", "switch", "kind", "other", "base factor"):
+    for role in ("without", "switch", "kind", "layers", "other", "base factor"):
         keys.require(role)
     is_latent = "qk_rope_head_dim" in model.width[0]
     keys.require("latent", is_latent and bool(model.source or found.config.get("qk_rope_head_dim")))
@@ -73,6 +73,7 @@ def read_config(
         pairing = layer.pairing()
     keys.require("pairing", pairing)
     keys.require("opposite pairing", not pairing)
+    keys.require("divisor", layer.divisor())
     head, width = layer.width() if rotary_dim is None else (layer.head(), read_rotary_dim(rotary_dim))
     if base is None and (not isinstance(scaling, Mapping) or scaling.get("rope_theta") is None):
         base = layer.base()
@@ -165,7 +166,8 @@ class _Layer:
         else:
             mapping = given or self._model.rope
         self._written = mapping
-        self._mapping = {name: value for name, value in mapping.items() if value is not None}
+        neutral = [name for name in table()["neutral_factors"] if mapping.get(name) == 1]
+        self._mapping = {name: value for name, value in mapping.items() if value is not None and name not in neutral}
         self._own = self._own_values()
 
     def _rope_mapping(self) -> tuple[str, Json]:
@@ -185,10 +187,44 @@ class _Layer:
         return "rope_scaling", given
 
     def require_layer_type(self, *, is_chosen: bool) -> None:
-        """Refuse a type of layers that no key knows; keys that are not read have been refused by now."""
-        if not is_chosen and self._layer_type not in (None, *self._names):
-            found = f"is {self._layer_type!r}, but nothing in the config distinguishes layers"
-            raise refused(ValueError, "layer_type", found, remedy="leave it out")
+        """Refuse layers that are not rotated, and a type that no key knows; keys that are not read have been refused."""
+        layer_type, model = self._layer_type, self._model
+        key, for_null = model.unrotated.get(layer_type or "") or ("", False)
+        is_rotated = key in self._config and (self._config[key] is None) == for_null
+        unrotated = [] if self._is_nested or model.layers else table()["unrotated_layers"]
+        if layer_type in (*model.unrotated, *unrotated) and not is_rotated:
+            found, remedy = (
+                f"is {layer_type!r}: these layers are not rotated",
+                "leave their queries and keys as they are",
+            )
+            raise refused(ValueError, "layer_type", found, remedy=remedy)
+        self._require_rotated_layers()
+        if model.source and not (self._is_nested or model.layers):
+            self._names = tuple(name for name in self._names if name in table()["layer_types"])
+        if not is_chosen and layer_type not in (None, *self._names):
+            found, remedy = f"is {layer_type!r}, but nothing in the config distinguishes layers", "leave it out"
+            if self._names:
+                found, remedy = f"is {layer_type!r}", f"give one of {', '.join(map(repr, dict.fromkeys(self._names)))}"
+            raise refused(ValueError, "layer_type", found, remedy=remedy)
+
+    def _require_rotated_layers(self) -> None:
+        """Refuse layers of which each has 0 in the list of those that are rotated."""
+        key = self._model.rotated_layers
+        values = self._config.get(key) or []
+        if not key or not isinstance(values, (list, tuple)):
+            return
+        if not values and self._config.get("no_rope_layer_interval") == 1:
+            key, values = "no_rope_layer_interval", [0]
+        if values and not any(self._of_this_type(values) or values):
+            found, remedy = f"is {shown(self._config[key])}: these layers are not rotated", "leave them as they are"
+            raise _wrong(key, found, remedy=remedy)
+
+    def _of_this_type(self, values: list[Any] | tuple[Any, ...]) -> list[Any]:
+        """Those of a list with one value for each layer that are for this type of layers."""
+        if self._layer_type not in self._layer_types:
+            return list(values)
+        kinds = zip(values, self._layer_types, strict=False)
+        return [value for value, kind in kinds if kind == self._layer_type]
 
     def _of_nested(self, key: str, given: Json, nested: Json) -> Json:
         """The mapping of this type, where the config has one for each."""
@@ -281,14 +317,12 @@ class _Layer:
 
     def _written_name(self, key: str) -> str:
         """What this config calls `key`."""
-        names = self._model.names_of(key)
+        names = self._model.names_of(key) or [key]
         return next((name for name in names if self._config.get(name) is not None), names[0])
 
     def _of_layer(self, name: str, values: list[Any] | tuple[Any, ...]) -> Any:
         """The value of a list with one for each layer; 0 stands for layers that are not rotated."""
-        if self._layer_type in self._layer_types:
-            kinds = zip(values, self._layer_types, strict=False)
-            values = [value for value, kind in kinds if kind == self._layer_type]
+        values = self._of_this_type(values)
         different = sorted({_number(name, value) for value in values if value})
         if values and not different:
             return 0
@@ -301,8 +335,8 @@ class _Layer:
         """The base of the frequencies."""
         path = self._null_path("rope_theta")
         if path is not None:
-            remedy = "give base=, or leave the key out for the default of the model_type"
-            raise _wrong(path, "is null, which transformers keeps and cannot compute with", remedy=remedy)
+            what = "is null: in transformers, OLMo Hybrid is not rotated then, and other models cannot compute"
+            raise _wrong(path, what, remedy="leave queries and keys as they are, or give base=")
         found = self._number("rope_theta")
         if found is None:
             what = "is missing, and the default of this model_type is not known"
@@ -406,6 +440,10 @@ class _Layer:
         names = {**_other_types, **self._model.types}
         return names.get(given, given) if isinstance(given, str) else given
 
+    def divisor(self) -> Any:
+        """What positions are divided by."""
+        return self._mapping.get("factor") if self._rope_type() == "linear" else 1
+
     def has_base_ntk(self) -> bool:
         """Whether the scaling is the "ntk" of models whose base is multiplied by the factor."""
         written = self._mapping.get("rope_type", self._mapping.get("type"))
@@ -455,7 +493,12 @@ class _Layer:
         key = "rope_type" if "rope_type" in self._written else "type"
         written = self._written.get(key)
         place = ("rope_scaling", key)
-        allowed = self._model.rope_types
+        allowed, told = self._model.rope_types, table()["told_scalings"]
+        for name, word in {**{name: name for name in self._mapping}, key: rope_type}.items():
+            if isinstance(word, str) and word in told:
+                raise _wrong(
+                    (place[0], name), f"is {shown(self._mapping[name])}, which is not known", remedy=told[word]
+                )
         if allowed and rope_type not in allowed:
             found, expected = f"is {shown(written)}, which models of this type do not have", " or ".join(allowed)
             raise _wrong(place, found, expected, "correct it, or give scaling=")

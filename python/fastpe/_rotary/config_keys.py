@@ -27,6 +27,7 @@ class Role(NamedTuple):
     """What keys of some names are about, and what to do about them.
 
     `neutral` values change nothing. With all of `arguments` given to `from_config`, such a key is not looked at.
+    `says` is what other values say, if not only that a key is not read.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Role(NamedTuple):
     neutral: list[Any]
     arguments: list[str]
     remedy: str
+    says: str = ""
 
 
 class Key(NamedTuple):
@@ -111,12 +113,16 @@ class Keys:
             wanted = [argument for argument in key.role.arguments if argument not in self._given]
             harmless = [None, *key.role.neutral, *self._neutral.get(name, []), *same]
             if key.role.name == role and wanted and not any(_is_same(key.value, each) for each in harmless):
+                says = key.role.says or ("" if same else "and this key is not read in models of this type")
+                remedy = _table().hints.get(name, key.role.remedy)
+                if not (key.role.says or name in _table().hints or _rotary_word.search(name.lower())):
+                    remedy += ", or leave the key out if it changes nothing"
                 raise refused(
                     ValueError,
                     path_text(key.path),
-                    f"is {shown(key.value)}{'' if same else ', and this key is not read in models of this type'}",
+                    f"is {shown(key.value)}{says and ', '}{says}",
                     f"{' or '.join(dict.fromkeys(map(shown, same)))}, which the other keys say" if same else "",
-                    f"{_table().hints.get(name, key.role.remedy)}, or leave the key out if it changes nothing",
+                    remedy,
                 )
 
 

@@ -38,6 +38,8 @@ class ModelType:
     * dynamic: the keys of the factor and of the trained length of a "dynamic" scaling that is not in a rope mapping.
     * mrope: how sections divide the frequencies, and the default sections.
     * requires: values of a key without which the model is not rotated.
+    * unrotated: types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
+      rotated_layers: the key of a list that has 0 for each layer that is not rotated.
     * names: what a key is called, in the order in which names count.
     * harmless: keys that speak of rotation, and that the model's module does not read, by the source of the row. neutral:
       values of such keys that change nothing, where others would.
@@ -66,6 +68,8 @@ class ModelType:
     dynamic: tuple[str, str] | None = None
     mrope: tuple[str, Any] | None = None
     requires: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
+    unrotated: Mapping[str, tuple[str, bool] | None] = dataclasses.field(default_factory=dict)
+    rotated_layers: str = ""
     names: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
     harmless: tuple[str, ...] = ()
     neutral: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
@@ -131,7 +135,7 @@ def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str
         key, expected = parts.get(model_type or "", ("text_config", expected))
         part = config.get(key)
         if not isinstance(part, Mapping) and (model_type in parts or model_type not in table()["models"]):
-            names = table()["text_parts"]
+            names = [*table()["text_parts"], *(["decoder_config"] if model_type in parts else [])]
             part = next((config[name] for name in names if isinstance(config.get(name), Mapping)), None)
         if isinstance(part, Mapping):
             config = part
@@ -192,7 +196,10 @@ def refuse_known(model_type: str, config: Json) -> None:
     if use and kind in ("alibi", "rope", "rotary"):
         # Models with code of their own, as of Jina, have the model_type of BERT.
         found = f"is {model_type!r}, which has no position_embedding_type of {kind!r} in transformers"
-        raise refused(ValueError, "model_type", found, remedy="use RotaryEmbedding(rotary_dim, ..) if it is rotated")
+        remedy = "use RotaryEmbedding(rotary_dim, ..) if it is rotated"
+        if other := table()["other_code"].get(model_type):
+            remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
+        raise refused(ValueError, "model_type", found, remedy=remedy)
     if use or model_type in table()["without"]:
         remedy = use or (
             "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"

@@ -19,7 +19,7 @@ import math
 import os
 from typing import Any
 
-from fastpe._arguments import integer, model_guess, number, shown
+from fastpe._arguments import integer, nearest, number, shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, load, path_text
 from fastpe._rotary.config_models import parts_of, table, use_of
@@ -74,6 +74,7 @@ def _refusal(model_type: str | None) -> Exception:
         return refused(ValueError, "model_type", f"is {model_type!r}", remedy=use)
     if model_type in data["without"]:
         return refused(ValueError, "model_type", found)
-    guess = model_guess(model_type, data["sinusoids"], quote='"') if model_type else ""
-    remedy = f"use PositionalEncoding(d_model, convention=..){f'; {guess}' if guess else ''}"
+    near = nearest(model_type, data["sinusoids"], 0.7) if model_type else None
+    guess = f'; "{near}" is known: before you take it, compare what both add to embeddings' if near else ""
+    remedy = f"use PositionalEncoding(d_model, convention=..){guess}"
     return refused(ValueError, "model_type", f"is {model_type!r}, which is not known", remedy=remedy)
