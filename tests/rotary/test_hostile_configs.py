@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,10 @@ def test_long_texts_are_shown_in_part() -> None:
     fastpe.RotaryEmbedding.from_config(
         {"model_type": "llama", "head_dim": 8, "rope_theta": 1e4, "lora" * 10**5 + "\n": {}}
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(ValueError, match=r"^config "):
+        fastpe.RotaryEmbedding.from_config(tmp_path / "config.json")

@@ -46,6 +46,8 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         )
         remedy = on_a_hub if may_be_on_a_hub(name) else "correct the path"
         raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", _what, remedy)
+    if not os.path.isfile(config):  # to open a pipe would wait for its writer
+        raise refused(ValueError, "config", f"is {os.fspath(config)!r}, a pipe or a device", "a file")
     with open(config, encoding="utf-8") as file:
         try:
             loaded = json.load(file)
