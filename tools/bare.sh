@@ -12,7 +12,8 @@ trap 'rm -rf "$bare"' EXIT
 python3 -m venv "$bare/environment"
 # shellcheck disable=SC2086 # several words, or none
 "$bare/environment/bin/pip" install --quiet --only-binary :all: \
-  "$wheel" 'pytest>=8' ${FASTPE_TEST_PACKAGES-hypothesis>=6.100 mpmath>=1.3 ml_dtypes>=0.4 typer>=0.12 rich>=13 matplotlib>=3.7}
+  "$wheel" 'pytest>=8' ${FASTPE_TEST_PACKAGES-hypothesis>=6.100 mpmath>=1.3 ml_dtypes>=0.4 typer>=0.12 rich>=13 matplotlib>=3.10.9 \
+  safetensors>=0.8}
 tar -xf "$sdist" -C "$bare"
 cd "$bare"/fastpe-*/
 mkdir "$bare/tools"
