@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documentation's recipes for Ray Data and Spark, run as they stand there on a cluster of this machine alone.
+"""The documentation's recipes for Ray Data and Spark, run as they stand there on a cluster of only this machine.
 
 Run with: ``pip install '.[test,clusters]' && pytest -m clusters tests/package/test_clusters.py``
 """

@@ -226,7 +226,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
         Raises
         ------
         ValueError
-            For an odd width whose last sine has no cosine: such a column's shift is no function of `pe` alone.
+            For an odd width whose last sine has no cosine: the shift of such a column does not follow from `pe`.
 
         Notes
         -----
