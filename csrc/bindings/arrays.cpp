@@ -164,7 +164,7 @@ PyObject* array_behind(PyObject* object, const char* name, Owned& owned) {
 }
 
 PyObject* array_to_read(PyObject* object, const char* name, Owned& owned) {
-  if (is_array(object)) return array_to_write(object, name, owned);
+  if (is_array(object)) return array_behind(object, name, owned);
   const bool has_only_dlpack = has_attribute(object, "__dlpack__") && PyObject_CheckBuffer(object) == 0 &&
                                !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
   try {

@@ -74,7 +74,8 @@ DType requested_dtype(PyObject* dtype);  // of an argument `dtype`
 // Of bool, int64, float32, float64, complex64 or complex128.
 Object dtype_of_element(Element element);
 
-// A ValueError where the size in bytes overflows.
+// A ValueError where the size in bytes overflows. Making an ndarray starts no garbage collection, so it runs no Python
+// code either.
 Object new_array(PyObject* dtype, const Shape& shape);
 Object new_array(const double* values, std::int64_t count);
 

@@ -122,7 +122,7 @@ void SignalCheck::raise(const char* what_to_know) {
   throw PythonError{};
 }
 
-PyObject* warm_up(const RowCache& rows, const WarmUpArguments& a) {
+PyObject* warm_up_rows(const RowCache& rows, const WarmUpArguments& a) {
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const DType dtype = dtype_given ? requested_dtype(dtype_given.get()) : DType::float32;
   const int max_threads = threads_argument(a.num_threads);

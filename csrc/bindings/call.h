@@ -17,13 +17,15 @@
 #include "fastpe/checks/placement.h"
 #include "fastpe/sources/sinusoid/row_cache.h"
 #include "interpreter.h"
+#include "method.h"
 #include "scalars.h"
 
 namespace fastpe::bindings {
 
 // ---- Phase 1
 
-// The arguments that say where rows are and which are valid, of every method that takes an array.
+// The arguments that say where rows are and which are valid, of methods whose rows belong to x or to ids. They become
+// arrays (phase 1), then views (phase 2), then a Placement.
 #define FASTPE_PLACEMENT "offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None"
 struct PlacementObjects {
   PyObject *offset = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
@@ -106,11 +108,24 @@ void run_interruptibly(bool releases_interpreter, const char* what_to_know, cons
   }
 }
 
-// The method warm_up() of both classes.
+// ---- What both classes have
+
 #define FASTPE_WARM_UP "*, dtype=None, num_threads=None"
 struct WarmUpArguments {
   PyObject *dtype, *num_threads;
 };
-PyObject* warm_up(const RowCache& rows, const WarmUpArguments& arguments);
+PyObject* warm_up_rows(const RowCache& rows, const WarmUpArguments& arguments);
+template <class Bound>
+PyObject* warm_up(Bound& self, const WarmUpArguments& arguments) {
+  return warm_up_rows(self.row_cache, arguments);
+}
+
+template <class Bound>
+PyObject* frequencies(PyObject* self, PyObject*) {
+  return returned_or<PyObject*>(nullptr, [&] {
+    const Encoder& encoder = bound_of<Bound>(self).encoder;
+    return new_array(encoder.frequencies().radians.high.data(), encoder.frequency_count()).release();
+  });
+}
 
 }  // namespace fastpe::bindings

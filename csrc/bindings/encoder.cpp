@@ -11,7 +11,6 @@
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 #include "fastpe/sources/tables.h"
-#include "method.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -64,7 +63,7 @@ PyObject* add_either_way(SinusoidalEncoding& self, const AddArguments& a, bool i
   in_place ? require_writable(x, "add(.., out=)") : require_readable(x);
   std::optional<TableView> learned;
   if (table.is_given()) learned = position_table_of(table, x);
-  const std::int64_t first_column = learned ? 0 : first_column_of(x, channels, self.encoder.spec().d_model);
+  const std::int64_t first_column = learned ? 0 : checked_first_column(x, channels, self.encoder.spec().d_model);
   const Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
   const Placement placement = placement_of(given, extent, self.first_position);
   Output out;
@@ -107,11 +106,7 @@ PyObject* encode(SinusoidalEncoding& self, const EncodeArguments& a) {
   PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const WrittenPositions positions(a.positions, a.offset, owned);
-  PlacementObjects objects;
-  objects.offset = a.offset;
-  objects.mask = a.mask;
-  objects.lengths = a.lengths;
-  const PlacementArrays placement_arrays(objects, owned);
+  const PlacementArrays placement_arrays({a.offset, nullptr, a.mask, a.lengths, nullptr}, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
@@ -159,7 +154,7 @@ PyObject* embed(SinusoidalEncoding& self, const EmbedArguments& a) {
   if (position_table.is_given()) {
     learned = position_table_of(position_table, table);
   } else {
-    first_column_of(table, std::nullopt, self.encoder.spec().d_model);
+    checked_first_column(table, std::nullopt, self.encoder.spec().d_model);
   }
   Shape shape(ids);
   const int seq_axis = shape.axes() - 1;
@@ -178,15 +173,7 @@ PyObject* embed(SinusoidalEncoding& self, const EmbedArguments& a) {
 
 // ---- The class
 
-PyObject* warm_up_encoder(SinusoidalEncoding& self, const WarmUpArguments& a) { return warm_up(self.row_cache, a); }
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
-
-PyObject* frequencies(PyObject* self, PyObject*) {
-  return returned_or<PyObject*>(nullptr, [&] {
-    const Encoder& encoder = bound_of<SinusoidalEncoding>(self).encoder;
-    return new_array(encoder.frequencies().radians.high.data(), encoder.frequency_count()).release();
-  });
-}
 
 std::unique_ptr<SinusoidalEncoding> make_encoder(PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"d_model",      "frequency_count", "base",           "exponent_denominator",
@@ -218,8 +205,8 @@ void add_encoder(PyObject* module) {
                                   method<add_in_place, add_in_place_signature>(),
                                   method<add, add_signature>(),
                                   method<embed, embed_signature>(),
-                                  method<warm_up_encoder, warm_up_signature>(),
-                                  {"_frequencies", frequencies, METH_NOARGS, nullptr},
+                                  method<warm_up<SinusoidalEncoding>, warm_up_signature>(),
+                                  {"_frequencies", frequencies<SinusoidalEncoding>, METH_NOARGS, nullptr},
                                   {}};
   const Object type = holder_type<SinusoidalEncoding, make_encoder>("fastpe._core.Encoder", methods);
   if (PyModule_AddObjectRef(module, "Encoder", type.get()) < 0) throw PythonError{};

@@ -96,8 +96,7 @@ PyObject* checked_output(PyObject&, const OutputArguments& a) {
     refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most ", max_axes});
   }
   std::vector<PyObject*> inputs;
-  for (Py_ssize_t i = 0; i < a.inputs.count; ++i)
-    inputs.push_back(array_to_write(a.inputs.items[i], "an input", owned));
+  for (Py_ssize_t i = 0; i < a.inputs.count; ++i) inputs.push_back(array_to_read(a.inputs.items[i], "an input", owned));
   Shape shape;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lengths.get()); ++i) {
     shape.add_axis(integer_argument(PyTuple_GET_ITEM(lengths.get(), i)).value_or(0));
@@ -109,7 +108,7 @@ PyObject* checked_output(PyObject&, const OutputArguments& a) {
   return result.array.release();
 }
 
-// None of these throws once the environment was checked.
+// Only check_environment can fail, and comes first.
 PyMethodDef functions_without_arguments[] = {
     {"check_environment", check_environment, METH_NOARGS, nullptr},
     {"available_instruction_sets", available, METH_NOARGS, nullptr},

@@ -13,33 +13,31 @@
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/angles.h"
 #include "fastpe/sources/tables.h"
-#include "method.h"
 
 namespace fastpe::bindings {
 namespace {
 
 // ---- Forms of tables
 
-enum class Arrangement { columns, pairs, complex };
+enum class Arrangement { columns, pairs, complex, angles };
 
 struct Form {
   const char* name;
   TableForm table;
   Arrangement arrangement;
-  bool is_angles;
 
   std::size_t arrays() const { return static_cast<std::size_t>(arrays_of(table)); }
 };
 
 constexpr Form forms[] = {
-    {"halves", TableForm::halves, Arrangement::columns, false},
-    {"tile", TableForm::tile, Arrangement::columns, false},
-    {"repeat", TableForm::repeat, Arrangement::columns, false},
-    {"cos_sin", TableForm::cos_sin, Arrangement::columns, false},
-    {"sin_cos", TableForm::sin_cos, Arrangement::columns, false},
-    {"pairs", TableForm::pairs, Arrangement::pairs, false},
-    {"complex", TableForm::pairs, Arrangement::complex, false},
-    {"angles", TableForm::cos_sin, Arrangement::columns, true},  // its TableForm says only that there is one array
+    {"halves", TableForm::halves, Arrangement::columns},
+    {"tile", TableForm::tile, Arrangement::columns},
+    {"repeat", TableForm::repeat, Arrangement::columns},
+    {"cos_sin", TableForm::cos_sin, Arrangement::columns},
+    {"sin_cos", TableForm::sin_cos, Arrangement::columns},
+    {"pairs", TableForm::pairs, Arrangement::pairs},
+    {"complex", TableForm::pairs, Arrangement::complex},
+    {"angles", TableForm::pairs, Arrangement::angles},  // its TableForm says only that there is one array
 };
 
 const Form& form_named(PyObject* name) {
@@ -54,6 +52,7 @@ const Form& form_named(PyObject* name) {
 
 // ---- The embedding
 
+// What Python's Rotary holds.
 struct BoundRotary : RotaryEmbedding {
   BoundRotary(const WantedFrequencies& frequencies, bool interleaved, bool is_conjugate, double attention_factor,
               FrequencyCoordinates frequency_coordinates, const Form& default_form, std::optional<std::int64_t> max_len)
@@ -102,7 +101,7 @@ DType dtype_of_parts(const Form& form, PyObject* asked, PyObject* given) {
     const bool is_wide = element == Element::complex128 && form.arrangement == Arrangement::complex;
     dtype = is_wide ? DType::float64 : float_dtype(element.value_or(Element::boolean)).value_or(dtype);
   }
-  if ((form.arrangement == Arrangement::complex || form.is_angles) && is_16_bit(dtype)) {
+  if ((form.arrangement == Arrangement::complex || form.arrangement == Arrangement::angles) && is_16_bit(dtype)) {
     refuse_type(asked != nullptr ? "dtype" : "out", {"has 16 bits"}, {"float32 or float64 for form='", form.name, "'"});
   }
   return dtype;
@@ -110,8 +109,7 @@ DType dtype_of_parts(const Form& form, PyObject* asked, PyObject* given) {
 
 Shape shape_of(const Shape& rows, const Form& form, std::int64_t pairs) {
   Shape shape = rows;
-  const bool is_wide = !form.is_angles && form.arrangement == Arrangement::columns;
-  shape.add_axis(is_wide ? columns_per_pair(form.table) * pairs : pairs);
+  shape.add_axis(form.arrangement == Arrangement::columns ? columns_per_pair(form.table) * pairs : pairs);
   if (form.arrangement == Arrangement::pairs) shape.add_axis(2);
   return shape;
 }
@@ -125,9 +123,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   const WrittenPositions positions(a.positions, a.offset, owned);
   refuse_counting(self, a.offset, "offset");
   if (positions.is_count()) refuse_counting(self, a.positions, "positions");
-  PlacementObjects objects;
-  objects.offset = a.offset;
-  const PlacementArrays placement_arrays(objects, owned);
+  const PlacementArrays placement_arrays({a.offset, nullptr, nullptr, nullptr, nullptr}, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
@@ -141,6 +137,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   const WrittenPositions::Views rows = positions.views(given, 0, self.coordinates.count);
   const int row_axes = rows.shape.axes();
   constexpr const char* names[] = {"out[0]", "out[1]"};
+  const bool are_pairs = form.arrangement == Arrangement::pairs || form.arrangement == Arrangement::complex;
   std::array<Output, 2> out;
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.arrays(); ++i) {
@@ -148,15 +145,15 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     out[i] = output(given_out[i], dtype_of_array, shape_of(rows.shape, form, self.pairs()), name);
     require_disjoint(out[i].view, given);
     require_disjoint(out[i].view, rows.positions);
-    written[i] = form.arrangement == Arrangement::columns ? writable_rows_of(out[i].view, dtype, row_axes - 1)
-                                                          : writable_rows_of_pairs(out[i].view, dtype, row_axes);
+    written[i] = are_pairs ? writable_rows_of_pairs(out[i].view, dtype, row_axes)
+                           : writable_rows_of(out[i].view, dtype, row_axes - 1);
   }
   if (form.arrays() == 2) {
     require_same_dtype(out[1].view, out[0].view);
     require_disjoint(out[0].view, out[1].view);
   }
   const bool is_new = given_out[0] == nullptr;
-  if (form.is_angles) {
+  if (form.arrangement == Arrangement::angles) {
     run_call({AngleRows(self.encoder, self.coordinates), Write(written[0], is_new), rows.placement, max_threads});
   } else {
     const Write write(written, form.table, self.pairs(), is_new);
@@ -304,10 +301,7 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
     refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.coordinates.count, " coordinates"});
   }
   PyObject* const by_array = one ? nullptr : numbers_from(a.by, "by", Numbers::integers_or_floats, owned);
-  PlacementObjects objects;
-  objects.mask = a.mask;
-  objects.lengths = a.lengths;
-  const PlacementArrays placement_arrays(objects, owned);
+  const PlacementArrays placement_arrays({nullptr, nullptr, a.mask, a.lengths, nullptr}, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
@@ -317,9 +311,11 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   const std::vector<ArrayView> views = heads.views();
   const RotationChecks checks(slice_of(views), given, rules_of(self, heads.seq_axis, true));
   const Placement placement = placement_of_moves(given, checks.extent(), self.coordinates.count);
-  return with_rotation(checks, given, self.pairing(1.0, self.conjugate), a.x, a.others, [&](const Rotate& rotate) {
-    self.with_source(1.0, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
-  });
+  constexpr double row_factor = 1.0;  // the keys contain the embedding's factor
+  return with_rotation(
+      checks, given, self.pairing(row_factor, self.conjugate), a.x, a.others, [&](const Rotate& rotate) {
+        self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+      });
 }
 
 // ---- Rotation by tables that are given
@@ -365,15 +361,7 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
 
 // ---- The class
 
-PyObject* warm_up_rotary(BoundRotary& self, const WarmUpArguments& a) { return warm_up(self.row_cache, a); }
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
-
-PyObject* frequencies(PyObject* self, PyObject*) {
-  return returned_or<PyObject*>(nullptr, [&] {
-    const BoundRotary& rotary = bound_of<BoundRotary>(self);
-    return new_array(rotary.encoder.frequencies().radians.high.data(), rotary.pairs()).release();
-  });
-}
 
 std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"rotary_dim",       "interleaved", "base",      "freqs",
@@ -395,8 +383,8 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
   frequencies.given = doubles_from(freqs);
   frequencies.arguments = "base and scaling";
   auto made = std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
-                                            FrequencyCoordinates(doubles_from(axes), rotary_dim / 2, "axes"),
-                                            form_named(form), max_len_from(max_len));
+                                            FrequencyCoordinates(doubles_from(axes), rotary_dim / 2), form_named(form),
+                                            max_len_from(max_len));
   made->head_dim = head_dim;
   return made;
 }
@@ -408,8 +396,8 @@ void add_rotary(PyObject* module) {
                                   method<rotate_in_place, rotate_in_place_signature>(),
                                   method<rotate_apart, rotate_signature>(),
                                   method<shift, shift_signature>(),
-                                  method<warm_up_rotary, warm_up_signature>(),
-                                  {"_frequencies", frequencies, METH_NOARGS, nullptr},
+                                  method<warm_up<BoundRotary>, warm_up_signature>(),
+                                  {"_frequencies", frequencies<BoundRotary>, METH_NOARGS, nullptr},
                                   {}};
   static PyMethodDef functions[] = {method<rotate_by_tables, rotate_by_tables_signature>(), {}};
   const Object type = holder_type<BoundRotary, make_rotary>("fastpe._core.Rotary", methods);

@@ -24,9 +24,8 @@ constexpr Element elements[] = {Element::float32, Element::float64, Element::flo
 static_assert(FASTPE_FLOAT32 == 1 && FASTPE_BOOL == std::size(elements));
 
 int max_threads_of(int32_t threads) {
-  constexpr int most_threads = 1 << 16;
   if (threads < 0) refuse_value("threads", {"is ", threads}, {"1 or more, or 0 for the default"});
-  return threads == 0 ? default_thread_count() : std::min<int>(threads, most_threads);
+  return threads == 0 ? default_thread_count() : threads;
 }
 
 // Of a fixed size: that there is no memory must be told without any.
@@ -135,7 +134,7 @@ PlacementArguments Views::rows(const fastpe_rows* rows) {
   a.cu_seqlens = of(rows->cu_seqlens, "cu_seqlens");
   if (rows->offset != 0) {
     if (rows->offset > max_position || rows->offset < -max_position) {
-      refuse_value("offset", {"is ", rows->offset}, {"a number of magnitude at most 2**53"});
+      refuse_value("offset", {"is ", rows->offset}, {"a number of ", position_limit});
     }
     if (a.offsets.is_given()) refuse_both("offset", "offsets");
     if (a.positions.is_given()) refuse_both("positions", "offset");

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <iterator>
 #include <utility>
-#include <vector>
 
 #include "call.h"
 #include "fastpe/checks/rotation.h"
@@ -115,11 +114,11 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   if (!std::isfinite(wanted_factor) || wanted_factor < 0.0) {
     refuse_value("attention_factor", {"is ", wanted_factor}, {"a finite number above 0, or 0 for the scaling's"});
   }
-  WantedFrequencies spec;
-  spec.frequency_count = pairs;
-  spec.exponent_denominator = static_cast<double>(pairs);
-  spec.arguments = "base, scaling and frequencies";
-  spec.given = copy_of(options.frequencies, options.frequency_count, pairs, "frequency_count");
+  WantedFrequencies frequencies;
+  frequencies.frequency_count = pairs;
+  frequencies.exponent_denominator = static_cast<double>(pairs);
+  frequencies.arguments = "base, scaling and frequencies";
+  frequencies.given = copy_of(options.frequencies, options.frequency_count, pairs, "frequency_count");
   double factor = 1.0;
   if (options.frequencies != nullptr) {
     if (options.base != 0.0) refuse_both("frequencies", "base");
@@ -129,12 +128,13 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   } else if (options.scaling != nullptr) {
     const RotaryScaling scaling = scaling_of(*options.scaling, pairs, options.base, wanted_factor != 0.0);
     RotaryFrequencies scaled = rotary_frequencies(rotary_dim, options.base, scaling);
-    spec.given = std::move(scaled.radians);
+    frequencies.given = std::move(scaled.radians);
     factor = scaled.attention_factor;
   } else {
-    spec.base = options.base;
+    frequencies.base = options.base;
   }
-  return {spec, options.pairing == FASTPE_PAIRING_INTERLEAVED, or_else(wanted_factor, factor), {}, options.max_len};
+  return {
+      frequencies, options.pairing == FASTPE_PAIRING_INTERLEAVED, or_else(wanted_factor, factor), {}, options.max_len};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ constexpr std::int64_t element_bytes(DType dtype) {
   return dtype == DType::float64 ? 8 : dtype == DType::float32 ? 4 : 2;
 }
 
-// The dtype that encodings are held in before they are added to embeddings of this dtype.
+// The dtype of rows that are made to be added to arrays of this dtype, or to rotate them.
 constexpr DType row_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
 constexpr bool is_16_bit(DType dtype) { return element_bytes(dtype) == 2; }

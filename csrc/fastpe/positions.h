@@ -15,16 +15,17 @@ inline constexpr const char* position_limit = "magnitude at most 2**53";
 inline constexpr const char* why_limited = "beyond it not every integer has a float64 of its own";
 
 // Row (row, l) is at
-//   first + offset + l                          by default,
-//   first + offset + valid rows before l        when only valid rows count,
-//   first + offset + l - its sequence's start   in a packed batch,
-//   values[row, l]                              when explicit, or its coordinates where there are several.
+//   first + offsets[row] + l                                  by default,
+//   first + offsets[row] + valid rows before l                when only valid rows count,
+//   first + offsets[sequence] + l - its sequence's start      in a packed batch,
+//   values[row, l]                                            when explicit, or its coordinates where there are
+//   several.
 struct Positions {
-  std::int64_t first = 0;
-  NumbersView offsets;  // per row, or per sequence in a packed batch
+  std::int64_t first = 0;  // with the offset, where it is one for all
+  NumbersView offsets;     // per row, or per sequence in a packed batch
   bool is_offset_given = false;
   NumbersView values;  // explicit
-  const char* values_name = "positions";
+  const char* values_name = nullptr;
   bool values_per_batch_row = false;
   int coordinate_count = 0;  // of each explicit position; 0: it is one number
   std::int64_t coordinate_stride_bytes = 0;
@@ -43,13 +44,14 @@ struct Positions {
 
 // Which rows are valid. An operation skips the others.
 struct Validity {
-  const char* mask = nullptr;  // NumPy booleans; true: valid
+  const char* mask = nullptr;  // bytes; not 0: valid
   std::int64_t mask_batch_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
   NumbersView lengths;  // per row: how many are valid
 
   bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
+  // Of a mask.
   bool has(std::int64_t row, std::int64_t l) const {
-    return mask == nullptr || mask[row * mask_batch_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
+    return mask[row * mask_batch_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
   }
 };
 
@@ -112,7 +114,7 @@ struct Span {
   std::int64_t count;
   Number position;  // of the first row; its first coordinate where there are several
   enum class Step { ascending, descending, none } step = Step::ascending;
-  const Number* coordinates = nullptr;
+  const Number* coordinates = nullptr;  // valid during the call that passes the span
 
   bool is_one_position() const { return step == Step::none; }
   // Of integer positions.
@@ -139,7 +141,7 @@ void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::in
       }
       return;
     }
-    if (p.values.seq_stride_bytes == 0 && count > 0) {
+    if (p.values.seq_stride_bytes == 0 && count > 0) {  // a move of all rows, or a broadcast array
       on_span(Span{l, count, p.values.at(value_row, l), Span::Step::none});
       return;
     }

@@ -15,8 +15,8 @@ struct Call {
   int max_threads = 1;
 };
 
-// The entry of the core: every call goes through it. Throws an Error or std::bad_alloc before anything is written, and
-// Interrupted with an output that is partly written, or, if the interruption came while rows were kept, whole.
+// The entry of the core: every call goes through it. Throws an Error or std::bad_alloc before anything is written.
+// Where it throws Interrupted, the output may be written in part, or whole.
 void run(const Call& call, Interruption* interruption);
 
 }  // namespace fastpe

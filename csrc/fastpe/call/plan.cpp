@@ -20,7 +20,7 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
 // Spans shorter than this are read faster than they are made.
-constexpr std::int64_t rows_worth_expanding = 8;
+constexpr std::int64_t rows_worth_making = 8;
 
 constexpr std::int64_t least_blocks_per_thread = 4;
 
@@ -39,9 +39,9 @@ void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& 
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
   plan.segment_rows = std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
-  if (plan.strategy == Strategy::expand_into_tile) {
-    plan.tile.row_stride_bytes = tile_row_bytes;
-    plan.tile.rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, blocks.at_once * blocks.rows);
+  if (plan.strategy == Strategy::make_in_tile) {
+    plan.tile_row_stride_bytes = tile_row_bytes;
+    plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, blocks.at_once * blocks.rows);
   }
   const std::int64_t item_row_bytes = shape.columns_at_once * element_bytes(shape.dtype);
   const std::int64_t item_rows = shape.is_in_place ? 2 : 4;
@@ -52,7 +52,7 @@ void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& 
 ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64_t operation_bytes) {
   ScratchLayout scratch;
   scratch.tile = whole_cache_lines(source_bytes);
-  scratch.operation = scratch.tile + plan.tile.rows * plan.tile.row_stride_bytes;
+  scratch.operation = scratch.tile + plan.tile_rows * plan.tile_row_stride_bytes;
   scratch.bytes = scratch.operation + whole_cache_lines(operation_bytes);
   return scratch;
 }
@@ -118,31 +118,30 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   const OperationShape& shape = call.operation.shape();
   Plan plan;
   plan.all_items_share_positions = shape.reads_items && shape.items() > 1 && call.placement.positions.are_shared();
-  plan.may_revisit = call.placement.positions.may_revisit();
   plan.threads = threads_for(shape.bytes_written * (shape.reads_items ? 2 : 1), call.max_threads);
   plan.access = access_of(shape);
 
   const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_batch_row == 1;
-  const bool has_short_spans = bounds.rows < rows_worth_expanding * bounds.spans;
+  const bool has_short_spans = bounds.rows < rows_worth_making * bounds.spans;
   // Rows that are in L2, as the output is, are read faster than they are made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
-  plan.strategy =
-      shape.targets > 0 && has_one_item_per_tile ? Strategy::expand_into_target : Strategy::expand_into_tile;
-  const bool shares_no_work = call.source.blocks.rows == 1;
-  plan.wants_rows = shares_no_work || plan.strategy == Strategy::expand_into_tile || has_short_spans || fits_in_l2;
-  if (plan.wants_rows) plan.kept_rows = call.source.find(shape.tile_dtype, bounds);
-  if (plan.kept_rows.data != nullptr) {
+  plan.strategy = shape.targets > 0 && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;
+  const bool has_single_row_blocks = call.source.blocks.rows == 1;
+  plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || fits_in_l2;
+  if (plan.wants_rows) plan.rows_found = call.source.find(shape.tile_dtype, bounds);
+  if (plan.rows_found.data != nullptr) {
     plan.strategy = Strategy::read_rows;
     const Positions& p = call.placement.positions;
     plan.reads_at_offsets = has_one_item_per_tile && p.count_from_offsets() && call.placement.validity.are_all_valid();
   }
 
-  if (plan.strategy == Strategy::expand_into_tile || shape.items() > 1 || plan.access.prefetch) {
+  if (plan.strategy == Strategy::make_in_tile || shape.items() > 1 || plan.access.prefetch) {
     plan_segments(shape, call.source.blocks, plan);
   }
   const bool reads_rows = plan.strategy == Strategy::read_rows;
-  plan.scratch = scratch_of(reads_rows ? 0 : call.source.scratch_bytes(shape.tile_dtype, plan.may_revisit), plan,
-                            shape.scratch_bytes);
+  plan.scratch =
+      scratch_of(reads_rows ? 0 : call.source.scratch_bytes(shape.tile_dtype, call.placement.positions.may_revisit()),
+                 plan, shape.scratch_bytes);
   plan.work = work_of(call, plan);
   return plan;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a call is done, decided once: from the call, the bounds of its positions, the machine, and the rows that the
-// source has.
+// What comes before a call's first write: its values are checked, and how it is done is decided, once, from the call,
+// the bounds of its positions, the machine, and the rows that the source has.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,9 @@
 namespace fastpe {
 
 enum class Strategy {
-  read_rows,           // rows that the source has are the tiles
-  expand_into_target,  // rows are made at their place in the output, without a tile
-  expand_into_tile,    // each tile serves all items that share its positions
-};
-
-// One tile that rows are expanded into.
-struct TileShape {
-  std::int64_t rows = 0;
-  std::int64_t row_stride_bytes = 0;
+  read_rows,       // rows that the source has are the tiles
+  make_in_target,  // rows are made at their place in the output, without a tile
+  make_in_tile,    // each tile serves all items that share its positions
 };
 
 // The memory that one thread works in. Each part begins on a cache line's boundary.
@@ -48,19 +42,22 @@ struct WorkUnits {
 };
 
 struct Plan {
-  Strategy strategy = Strategy::expand_into_tile;
-  TableView kept_rows;                     // of read_rows
-  bool wants_rows = false;                 // would have read rows, if the source had them
+  Strategy strategy = Strategy::make_in_tile;
+  TableView rows_found;                    // of read_rows
+  bool wants_rows = false;                 // reads rows if the source has them, or else has them kept
   bool all_items_share_positions = false;  // of an operation that reads its items: never of a Write
-  bool may_revisit = false;                // see Positions
   bool reads_at_offsets = false;           // each item reads rows at an offset of its own
   int threads = 1;
   Access access;
-  TileShape tile;                 // of expand_into_tile
-  std::int64_t segment_rows = 1;  // of a tile: they are combined with one item after the other
+  std::int64_t tile_rows = 0, tile_row_stride_bytes = 0;  // of make_in_tile
+  std::int64_t segment_rows = 1;                          // of a tile: they are combined with one item after the other
   ScratchLayout scratch;
   WorkUnits work;
 };
+
+// Checks everything that depends on values rather than shapes, before the first write: throws an Error, naming the
+// argument, the place and the value; or Interrupted.
+PositionBounds check_values(const Call& call, Interruption* interruption);
 
 Plan make_plan(const Call& call, const PositionBounds& bounds);
 

@@ -8,7 +8,6 @@
 #include "fastpe/dispatch.h"
 #include "fastpe/parallel.h"
 #include "plan.h"
-#include "value_checks.h"
 
 namespace fastpe {
 namespace {
@@ -19,8 +18,8 @@ struct Region {
   std::int64_t l_begin, l_end;
 };
 
-// Does one thread's work: it finds the rows that are valid and their positions, and has the source's rows for them
-// passed to the operation.
+// Does one work unit: it finds the rows that are valid and their positions, and has the source's rows for them passed
+// to the operation.
 class Executor {
  public:
   Executor(const Call& call, const Plan& plan, Columns columns, char* scratch)
@@ -32,7 +31,7 @@ class Executor {
         tile_(scratch + plan.scratch.tile),
         workspace_{plan.access, scratch + plan.scratch.operation} {
     if (plan.strategy != Strategy::read_rows) {
-      call.source.start(source_scratch_, operation_.shape().tile_dtype, plan.may_revisit);
+      call.source.start(source_scratch_, operation_.shape().tile_dtype, call.placement.positions.may_revisit());
     }
   }
 
@@ -56,7 +55,7 @@ class Executor {
   // Does what execute_batch_row() does, in fewer steps, for rows that have an offset and nothing else.
   void read_at_offsets(const Region& region) {
     constexpr std::int64_t most_items = 64;
-    const TableView& kept = plan_.kept_rows;
+    const TableView& kept = plan_.rows_found;
     const std::int64_t count = region.l_end - region.l_begin;
     const Tile tile{kept.data + columns_.first * element_bytes(kept.dtype),
                     kept.row_stride_bytes,
@@ -108,7 +107,7 @@ class Executor {
     const bool reads_rows = plan_.strategy == Strategy::read_rows;
     if (!span.position.is_integer) return !reads_rows && call_.source.range.has(span.position) ? span.count : 0;
     const std::int64_t lowest = reads_rows ? 0 : call_.source.range.lowest;
-    const std::int64_t highest = reads_rows ? plan_.kept_rows.rows - 1 : call_.source.range.highest;
+    const std::int64_t highest = reads_rows ? plan_.rows_found.rows - 1 : call_.source.range.highest;
     if (span.lowest() < lowest || span.position.integer > highest) return 0;
     return span.step == Span::Step::ascending ? std::min(span.count, highest - span.position.integer + 1) : span.count;
   }
@@ -126,15 +125,15 @@ class Executor {
   void execute_span(const Items& items, const Span& span) {
     switch (plan_.strategy) {
       case Strategy::read_rows: return read_span(items, span);
-      case Strategy::expand_into_target:
-        for (std::int64_t item = items.begin; item < items.end; ++item) expand_into_targets(item, span);
+      case Strategy::make_in_target:
+        for (std::int64_t item = items.begin; item < items.end; ++item) make_in_targets(item, span);
         return;
-      case Strategy::expand_into_tile: return expand_into_tiles(items, span);
+      case Strategy::make_in_tile: return make_in_tiles(items, span);
     }
   }
 
   void read_span(const Items& items, const Span& span) {
-    const TableView& kept = plan_.kept_rows;
+    const TableView& kept = plan_.rows_found;
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
     apply({kept.row(span.position.integer) + columns_.first * element_bytes(kept.dtype), step * kept.row_stride_bytes,
            kept.dtype, span.l, span.count, columns_},
@@ -149,7 +148,7 @@ class Executor {
     for (std::int64_t done = 0; done < span.count;) {
       const std::int64_t to_block_end = blocks.rows_to_end(lowest + done);
       const std::int64_t at_once = to_block_end == blocks.rows ? blocks.at_once * blocks.rows : to_block_end;
-      const std::int64_t count = std::min({span.count - done, plan_.tile.rows, at_once});
+      const std::int64_t count = std::min({span.count - done, plan_.tile_rows, at_once});
       const bool is_descending = span.step == Span::Step::descending;
       const std::int64_t i = is_descending ? span.count - done - count : done;
       on_span(Span{span.l + i, count, number_of(is_descending ? lowest + done + count - 1 : lowest + done), span.step});
@@ -163,7 +162,7 @@ class Executor {
                             target.reversed(span.count), source_scratch_);
   }
 
-  void expand_into_targets(std::int64_t item, const Span& span) {
+  void make_in_targets(std::int64_t item, const Span& span) {
     const std::int64_t at_once = span.is_one_position() ? 1 : span.count;
     for (std::int64_t done = 0; done < span.count; done += at_once) {
       const Span rows{span.l + done, at_once, span.position, span.step, span.coordinates};
@@ -175,9 +174,9 @@ class Executor {
     }
   }
 
-  void expand_into_tiles(const Items& items, const Span& span) {
+  void make_in_tiles(const Items& items, const Span& span) {
     const DType dtype = operation_.shape().tile_dtype;
-    const Target target{dtype, columns_, tile_, plan_.tile.row_stride_bytes};
+    const Target target{dtype, columns_, tile_, plan_.tile_row_stride_bytes};
     if (span.is_one_position()) {
       write_rows({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target);
       return apply({tile_, 0, dtype, span.l, span.count, columns_}, items);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "value_checks.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
 
 #include "fastpe/error.h"
+#include "plan.h"
 
 namespace fastpe {
 namespace {

@@ -28,18 +28,6 @@ void lay_out_rows(RowsLayout& rows, const ArrayView& array, int axes, int seq_ax
   rows.walk_inside();
 }
 
-template <class RowsOf>
-RowsOf laid_out(const ArrayView& array, DType dtype, int seq_axis) {
-  RowsOf rows;
-  rows.data = array.data;
-  rows.dtype = dtype;
-  rows.columns = array.last();
-  // The stride of an axis of length 1 may be any number, and too large to count with.
-  rows.column_stride_bytes = rows.columns == 1 ? element_bytes(dtype) : array.last_stride_bytes();
-  lay_out_rows(rows, array, array.axes - 1, seq_axis);
-  return rows;
-}
-
 TableView table_along(const ArrayView& array, int row_axis) {
   require_readable(array);
   if (!array.is_empty() && array.last() > 1 && array.last_stride_bytes() != element_bytes(array.element)) {
@@ -155,7 +143,8 @@ bool is_same_memory(const ArrayView& a, const ArrayView& b) {
          std::equal(a.strides_bytes, a.strides_bytes + a.axes, b.strides_bytes);
 }
 
-void require_apart(const ArrayView& a, const ArrayView& b, const char* unless) {
+void require_disjoint(const ArrayView& a, const ArrayView& b, const char* unless) {
+  if (!a.is_given() || !b.is_given()) return;
   const Overlap overlap = overlap_of(a, b);
   if (overlap == Overlap::none) return;
   const bool is_known = overlap == Overlap::some;
@@ -196,11 +185,18 @@ Axes item_axes_of(const ArrayView& array, int seq_axis) {
 }
 
 Rows writable_rows_of(const ArrayView& array, DType dtype, int seq_axis) {
-  return laid_out<Rows>(array, dtype, seq_axis);
+  Rows rows;
+  rows.data = array.data;
+  rows.dtype = dtype;
+  rows.columns = array.last();
+  // The stride of an axis of length 1 may be any number, and too large to count with.
+  rows.column_stride_bytes = rows.columns == 1 ? element_bytes(dtype) : array.last_stride_bytes();
+  lay_out_rows(rows, array, array.axes - 1, seq_axis);
+  return rows;
 }
 
 ConstRows rows_of(const ArrayView& array, DType dtype, int seq_axis) {
-  return laid_out<ConstRows>(array, dtype, seq_axis);
+  return read_only(writable_rows_of(array, dtype, seq_axis));
 }
 
 Rows writable_rows_of_pairs(const ArrayView& array, DType dtype, int axes) {

@@ -85,11 +85,8 @@ void require_writable(const ArrayView& array, const char* instead);
 
 // The same elements in the same place.
 bool is_same_memory(const ArrayView& a, const ArrayView& b);
-// A ValueError where the two share memory, or may: strides can be too irregular to tell.
-void require_apart(const ArrayView& a, const ArrayView& b, const char* unless);
-inline void require_disjoint(const ArrayView& a, const ArrayView& b, const char* unless = "") {
-  if (a.is_given() && b.is_given()) require_apart(a, b, unless);
-}
+// A ValueError where both are given and share memory, or may: strides can be too irregular to tell.
+void require_disjoint(const ArrayView& a, const ArrayView& b, const char* unless = "");
 
 // ---- Shapes
 

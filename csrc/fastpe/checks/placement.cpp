@@ -203,7 +203,7 @@ std::int64_t checked_first_column(const ArrayView& array, const std::optional<Co
                                   std::int64_t d_model) {
   const std::int64_t columns = array.last();
   if (!channels) {
-    if (columns == 0) return 0;  // nothing is computed for an empty array
+    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
     refuse_value(array.name, {"has ", columns, " columns"}, {"d_model, ", d_model},
                  {"make the encoding for this width, or pass channels=(first, end)"});
   }

@@ -50,7 +50,7 @@ Placement placement_of(const PlacementArguments& arguments, const Extent& extent
 Placement placement_of_moves(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
 // Positions of any shape, which is also that of the result, but for its columns.
 Placement placement_at(const ArrayView& positions, const PlacementArguments& arguments, const Extent& extent,
-                       int coordinate_count = 0);
+                       int coordinate_count);
 
 // A ValueError where `out` shares memory with one of the arguments.
 inline void require_disjoint(const ArrayView& out, const PlacementArguments& arguments) {
@@ -66,9 +66,5 @@ inline void require_disjoint(const ArrayView& out, const PlacementArguments& arg
 // The first of the encoding's columns that the array holds: it must hold exactly `channels`, or all d_model columns if
 // they are not given.
 std::int64_t checked_first_column(const ArrayView& array, const std::optional<Columns>& channels, std::int64_t d_model);
-inline std::int64_t first_column_of(const ArrayView& array, const std::optional<Columns>& channels,
-                                    std::int64_t d_model) {
-  return !channels && array.last() == d_model ? 0 : checked_first_column(array, channels, d_model);
-}
 
 }  // namespace fastpe

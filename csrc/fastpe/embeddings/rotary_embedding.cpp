@@ -11,7 +11,8 @@ namespace fastpe {
 namespace {
 
 Spec spec_of(const WantedFrequencies& frequencies, double factor) {
-  return {2 * frequencies.frequency_count, frequencies, false, true, factor};
+  constexpr bool interleaved = false, cosine_first = true;
+  return {2 * frequencies.frequency_count, frequencies, interleaved, cosine_first, factor};
 }
 
 std::vector<PairRange> turning_pairs(const Encoder& encoder) {
@@ -38,7 +39,7 @@ RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, bool inte
                 {pairs(), interleaved, true, turning}}};
 }
 
-const SinusoidalEncoding& RotaryEmbedding::embedding_of(double row_factor) const {
+const SinusoidalEncoding& RotaryEmbedding::encoding_with(double row_factor) const {
   if (row_factor == encoder.spec().output_scale) return *this;
   return *(row_factor == 1.0 ? with_factor_one_ : with_inverse_factor_).get([&] {
     return std::make_unique<SinusoidalEncoding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);

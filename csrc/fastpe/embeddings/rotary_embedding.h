@@ -30,7 +30,7 @@ struct RotaryEmbedding : SinusoidalEncoding {
   // kept.
   template <class Use>
   void with_source(double row_factor, const Use& use) const {
-    const RowCache& cache = embedding_of(row_factor).row_cache;
+    const RowCache& cache = encoding_with(row_factor).row_cache;
     if (coordinates.count > 0) {
       use(CoordinateSinusoids(cache, coordinates));
     } else {
@@ -41,7 +41,7 @@ struct RotaryEmbedding : SinusoidalEncoding {
   const FrequencyCoordinates coordinates;
 
  private:
-  const SinusoidalEncoding& embedding_of(double row_factor) const;
+  const SinusoidalEncoding& encoding_with(double row_factor) const;
 
   std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also by the negative angles
   Lazy<std::unique_ptr<SinusoidalEncoding>> with_factor_one_, with_inverse_factor_;

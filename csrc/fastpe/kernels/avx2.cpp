@@ -34,7 +34,6 @@ inline Doubles operator*(Doubles a, Doubles b) { return {_mm256_mul_pd(a.v, b.v)
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return {_mm256_fmsub_pd(a.v, b.v, product.v)};
 }
-// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
 inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
   const __m256i k = _mm256_castpd_si256(shifted.v);
   const __m256d sign = _mm256_set1_pd(-0.0);

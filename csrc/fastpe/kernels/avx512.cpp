@@ -34,7 +34,6 @@ inline Doubles operator*(Doubles a, Doubles b) { return {_mm512_mul_pd(a.v, b.v)
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return {_mm512_fmsub_pd(a.v, b.v, product.v)};
 }
-// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
 inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
   const __m512i k = _mm512_castpd_si512(shifted.v);
   const __m512i one = _mm512_set1_epi64(1);

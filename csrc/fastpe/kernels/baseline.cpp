@@ -39,7 +39,6 @@ struct Doubles {
 inline Doubles operator+(Doubles a, Doubles b) { return {a.v + b.v}; }
 inline Doubles operator-(Doubles a, Doubles b) { return {a.v - b.v}; }
 inline Doubles operator*(Doubles a, Doubles b) { return {a.v * b.v}; }
-// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
 inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
   const std::uint64_t k = bits_of(shifted.v) & 3;
   const Doubles s = sine, c = cosine;

@@ -40,8 +40,10 @@ inline DoublePair operator+(DoublePair a, DoublePair b) { return {a.first + b.fi
 inline DoublePair operator-(DoublePair a, DoublePair b) { return {a.first - b.first, a.second - b.second}; }
 inline DoublePair operator*(DoublePair a, DoublePair b) { return {a.first * b.first, a.second * b.second}; }
 
-// Each instruction set's file defines what baseline.cpp does. Doubles::clamped(bound) is from 0 - bound to bound; of
-// equal numbers, it takes the bound, so that 0 has the same sign everywhere. For Doubles and Floats:
+// Each instruction set's file defines what baseline.cpp does, and stream() where it has non-temporal stores.
+// turn_by_quarters turns (sine, cosine) by the quarter turns in the low bits of `shifted`. Doubles::clamped(bound) is
+// from 0 - bound to bound; of equal numbers, it takes the bound, so that 0 has the same sign everywhere. For Doubles
+// and Floats:
 //   split_pairs(a, b): of a[0], a[1] .. b[0], b[1] .., pair after pair, a becomes the pairs' first elements and b their
 //                      second ones, both in the order of pairs that costs least;
 //   join_pairs(a, b):  the inverse;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Expansions of whole pairs of blocks that are stored past the caches, so that no line is read before it is written.
+// Expansions of two whole blocks that are stored past the caches, so that no line is read before it is written.
 //
 // Method: only whole cache lines are stored, a line of each row in turn. Rows without gaps that do not begin on a
 // line's boundary share the lines at their ends: the ends of both rows are stored next to each other in L1, and the
 // line is loaded from there and stored two distances later, when both stores have reached the cache. The two lines at
-// the ends of the pair are stored in part, by regular stores.
+// the ends of the two blocks are stored in part, by regular stores.
 // Range: rows of whole lines that are aligned alike; out is not x. Error: that of expand, whose bits these are.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace fastpe {
 namespace {
 
-// The lines that a whole pair's rows share. Line k lies between rows k - 1 and k, counted from the pair's first row.
+// The lines that the rows of two blocks share. Line k lies between rows k - 1 and k, counted from the first row.
 template <class T>
 class SharedLines {
   using Element = typename T::Element;
@@ -115,7 +115,7 @@ void store_two_blocks(const Expansion& e, std::int64_t begin, std::int64_t colum
   shared->finish();
 }
 
-// Returns false where rows are not alike, or are no whole pair: large arrays consist almost wholly of such pairs.
+// Returns false where rows are not alike, or are not two whole blocks: large arrays consist almost wholly of those.
 template <class T, Mode mode>
 bool expand_non_temporal(const Expansion& e) {
   constexpr std::int64_t line = line_columns<T>;

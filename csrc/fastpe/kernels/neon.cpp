@@ -34,7 +34,6 @@ inline Doubles operator*(Doubles a, Doubles b) { return {vmulq_f64(a.v, b.v)}; }
 inline Doubles two_product_error(Doubles a, Doubles b, Doubles product) {
   return {vfmaq_f64(vnegq_f64(product.v), a.v, b.v)};
 }
-// (sine, cosine) turned by the quarter turns in the low bits of `shifted`.
 inline void turn_by_quarters(Doubles shifted, Doubles& sine, Doubles& cosine) {
   const uint64x2_t k = vreinterpretq_u64_f64(shifted.v);
   const uint64x2_t one = vdupq_n_u64(1);

@@ -53,7 +53,7 @@ const char* Add::next_x_at(const Place& place, const Columns& columns) const {
 }
 
 void Add::set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const {
-  // The processor itself prefetches rows that follow each other, and are stored past the caches.
+  // Non-temporal stores leave the processor's own prefetches enough time.
   if (!access.prefetch || access.non_temporal) return;
   combination.next_x = next_x_at(next, tile.columns);
   if (combination.next_x == nullptr || shape_.is_in_place) return;

@@ -16,16 +16,16 @@ struct OperationShape {
   std::int64_t batch_rows = 1;
   std::int64_t items_per_batch_row = 1;
   std::int64_t seq_len = 0;
-  std::int64_t columns = 0;          // of the encoding, which may be fewer than an item's
-  std::int64_t columns_at_once = 0;  // that one pass over the rows takes
-  DType dtype = DType::float32;      // of what is written
-  DType tile_dtype = DType::float32;
+  std::int64_t columns = 0;           // of the encoding, which may be fewer than an item's
+  std::int64_t columns_at_once = 0;   // that one pass over the rows takes
+  DType dtype = DType::float32;       // of what is written
+  DType tile_dtype = DType::float32;  // of rows that are made; those that are found may have `dtype`
   std::int64_t bytes_written = 0;
-  bool reads_items = false;  // besides writing them
+  bool reads_items = false;  // or rows of a vocabulary: as many as it writes
   bool is_in_place = false;
   bool may_be_non_temporal = false;
   bool has_contiguous_columns = true;
-  int targets = 0;                 // of an item's rows, if they may be written where they are made; else 0
+  int targets = 0;                 // in how many places an item's rows may be made; 0: only in a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
   std::int64_t items() const { return batch_rows * items_per_batch_row; }

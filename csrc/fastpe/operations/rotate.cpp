@@ -109,7 +109,7 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
 
 void Rotate::rotate_head(const Tile& tile, const HeadArray& array, std::int64_t head, const Place& next,
                          const Workspace& workspace) const {
-  copy_rest(array, head, tile.l, tile.count);
+  copy_columns(array, head, tile.l, tile.count, first_copied_column());
   Rotation rotation{};
   rotation.out = array.out.row(head, tile.l);
   rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
@@ -125,7 +125,7 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
                                 const Workspace& workspace) const {
   const HeadArray& array = heads.array;
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-    for (std::int64_t i = 0; i < heads.count; ++i) copy_rest(array, heads.first + i, l, 1);
+    for (std::int64_t i = 0; i < heads.count; ++i) copy_columns(array, heads.first + i, l, 1, first_copied_column());
     Rotation rotation{};
     rotation.out = array.out.row(heads.first, l);
     rotation.out_row_stride_bytes = array.out.inner_stride_bytes;
@@ -152,26 +152,18 @@ void Rotate::rotate_strided_row(const Tile& tile, const HeadArray& array, std::i
 
 bool Rotate::rotates_all() const { return pairing_.rotated.size() == 1 && pairing_.rotated[0].count == pairing_.pairs; }
 
-void Rotate::copy_rest(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count) const {
-  if (is_in_place(array)) return;
-  const std::int64_t bytes = element_bytes(shape_.dtype);
-  const std::int64_t first = rotates_all() ? shape_.columns : 0;
-  if (first == array.out.columns) return;
+void Rotate::copy_columns(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count,
+                          std::int64_t first) const {
+  if (is_in_place(array) || first == array.out.columns) return;
   for (std::int64_t i = l; i < l + count; ++i) {
-    copy_row(array.out.row(head, i, first), bytes, array.x.row(head, i, first), bytes, array.out.columns - first,
-             bytes);
+    copy_row(array.out.row(head, i, first), array.out.column_stride_bytes, array.x.row(head, i, first),
+             array.x.column_stride_bytes, array.out.columns - first, element_bytes(shape_.dtype));
   }
 }
 
 void Rotate::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {
   const Heads heads = heads_at(item, 1);
-  if (is_in_place(heads.array)) return;
-  const HeadArray& array = heads.array;
-  const std::int64_t bytes = element_bytes(shape_.dtype);
-  for (std::int64_t i = l; i < l + count; ++i) {
-    copy_row(array.out.row(heads.first, i), array.out.column_stride_bytes, array.x.row(heads.first, i),
-             array.x.column_stride_bytes, array.out.columns, bytes);
-  }
+  copy_columns(heads.array, heads.first, l, count, 0);
 }
 
 }  // namespace fastpe

@@ -57,8 +57,11 @@ class Rotate final : public Operation {
   void rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t head, std::int64_t l,
                           char* scratch) const;
   void rotate_rows(const Rotation& rotation, const char* table_row) const;
-  // Copies the columns that are not rotated, if out is not x.
-  void copy_rest(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count) const;
+  // Copies columns from `first` on, if out is not x.
+  void copy_columns(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count,
+                    std::int64_t first) const;
+  // Rotations do not write the columns from here on.
+  std::int64_t first_copied_column() const { return rotates_all() ? shape_.columns : 0; }
   bool rotates_all() const;
 
   Slice<HeadArray> arrays_;

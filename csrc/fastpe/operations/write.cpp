@@ -10,7 +10,7 @@ namespace fastpe {
 // Each item is its own batch row: to copy rows that are only written takes as long as to make them again.
 Write::Write(const Rows& out, bool is_new) : Operation(shape_of_writing(out, out.item_count)), out_{out, {}} {
   add_part(0, 0, out.columns, 0, 1);
-  finish_shape(out.columns, is_new);
+  finish_shape(is_new);
 }
 
 Write::Write(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs, bool is_new)
@@ -40,16 +40,15 @@ Write::Write(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs,
       add_part(0, sines, pairs, 1, 2);
       break;
   }
-  shape_.columns_at_once = 2 * pairs;
-  finish_shape(2 * pairs, is_new);
+  shape_.columns = shape_.columns_at_once = 2 * pairs;
+  finish_shape(is_new);
 }
 
 void Write::add_part(int array, std::int64_t from, std::int64_t count, std::int64_t to, std::int64_t step) {
   parts_[part_count_++] = {array, from, count, to, step};
 }
 
-void Write::finish_shape(std::int64_t columns, bool is_new) {
-  shape_.columns = columns;
+void Write::finish_shape(bool is_new) {
   shape_.tile_dtype = shape_.dtype;
   shape_.may_be_non_temporal = !is_new;
   bool is_made_in_place = true;
@@ -61,7 +60,7 @@ void Write::finish_shape(std::int64_t columns, bool is_new) {
     is_made_in_place = is_made_in_place && part.step == 1;
   }
   // A column that stands in several places is made once and copied.
-  if (is_made_in_place && written == columns && shape_.has_contiguous_columns) {
+  if (is_made_in_place && written == shape_.columns && shape_.has_contiguous_columns) {
     shape_.targets = static_cast<int>(part_count_);
   }
 }

@@ -44,7 +44,7 @@ class Write final : public Operation {
   // The part of `part` that lies within these columns of the encoding.
   static Part part_within(const Part& part, const Columns& columns);
   void add_part(int array, std::int64_t from, std::int64_t count, std::int64_t to, std::int64_t step);
-  void finish_shape(std::int64_t columns, bool is_new);
+  void finish_shape(bool is_new);
   Slice<Part> parts() const { return {parts_.data(), part_count_}; }
   const Rows& out_of(const Part& part) const { return out_[static_cast<std::size_t>(part.array)]; }
 

@@ -22,7 +22,7 @@ struct PositionRange {
   }
 };
 
-// Blocks of positions whose rows share work: they are made together, `at_once` blocks from a block's start on.
+// Blocks of positions whose rows are made together, `at_once` blocks from a block's start on.
 struct BlockShape {
   std::int64_t rows = 1;
   std::int64_t at_once = 1;
@@ -57,9 +57,8 @@ class Source {
   // `may_revisit` see Positions.
   virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*may_revisit*/) const { return 0; }
   virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*may_revisit*/) const {}
-  // Writes the rows of a span that is not descending. It is not called where find() has them. Only sinusoids of one
-  // coordinate add to the target's x.
-  virtual void write_rows(const Span& /*span*/, const Target& /*target*/, char* /*scratch*/) const {}
+  // Writes the rows of an ascending span, or one row. Only sinusoids of one coordinate add to the target's x.
+  virtual void write_rows(const Span& span, const Target& target, char* scratch) const = 0;
 
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;

@@ -11,6 +11,8 @@ class LearnedTable final : public Source {
   explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {}), table_(table) {}
 
   TableView find(DType, const PositionBounds&) const override { return table_; }
+  // Never called: find() is always asked about blocks of one row.
+  void write_rows(const Span&, const Target&, char*) const override {}
 
  private:
   TableView table_;
@@ -21,11 +23,12 @@ class RotaryTables final : public Source {
  public:
   // Both have the same shape and dtype, and `pairs` columns.
   RotaryTables(const TableView& cosines, const TableView& sines, std::int64_t pairs)
-      : Source({0, cosines.rows - 1, false}, {32}), cosines_(cosines), sines_(sines), pairs_(pairs) {}
+      : Source({0, cosines.rows - 1, false}, {rows_at_once}), cosines_(cosines), sines_(sines), pairs_(pairs) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
  private:
+  static constexpr std::int64_t rows_at_once = 32;  // they share nothing, and fill a tile
   TableView cosines_, sines_;
   std::int64_t pairs_;
 };

@@ -22,7 +22,8 @@
  * rotations round each operation. For 16-bit arrays they compute in float32, and round the result once. Positions are
  * integers or fractional numbers of magnitude up to 2^53.
  *
- * FASTPE_NUM_THREADS and FASTPE_ISA (avx512, avx2, neon, baseline) are read from the environment, once.
+ * FASTPE_NUM_THREADS, FASTPE_ISA (avx512, avx2, neon, baseline) and FASTPE_STREAMING_BYTES are read from the
+ * environment, once.
  */
 #ifndef FASTPE_H
 #define FASTPE_H

@@ -13,7 +13,7 @@ namespace fastpe {
 class AngleRows final : public Source {
  public:
   AngleRows(const Encoder& encoder, const FrequencyCoordinates& coordinates)
-      : Source({-max_position, max_position, true}, {1, 1}), encoder_(encoder), coordinates_(coordinates) {}
+      : Source({-max_position, max_position, true}, {}), encoder_(encoder), coordinates_(coordinates) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 

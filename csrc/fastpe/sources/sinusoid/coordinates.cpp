@@ -10,20 +10,20 @@
 
 namespace fastpe {
 
-FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count,
-                                           const char* name) {
+FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count) {
   const auto size = static_cast<std::int64_t>(given.size());
   if (size != 0 && size != frequency_count) {
-    refuse_value(name, {"has ", size, " coordinates"}, {frequency_count, ", one for each frequency"});
+    refuse_value("axes", {"has ", size, " coordinates"}, {frequency_count, ", one for each frequency"});
   }
   for (const double coordinate : given) {
     if (!(0 <= coordinate && coordinate < max_coordinates)) {
-      refuse_value(name, {"has ", coordinate}, {"0 to ", max_coordinates - 1});
+      refuse_value("axes", {"has ", coordinate}, {"0 to ", max_coordinates - 1});
     }
     of_frequency.push_back(static_cast<int>(coordinate));
     count = std::max(count, of_frequency.back() + 1);
   }
 }
+
 // At the head of a thread's scratch memory: whether the last row of each coordinate is there, and of which position.
 // Neighbours on a grid share most of theirs. The rows follow, and the encoder's own memory.
 struct alignas(cache_line_bytes) CoordinateSinusoids::LastRows {

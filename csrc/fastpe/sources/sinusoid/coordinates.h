@@ -12,8 +12,8 @@ namespace fastpe {
 // Which coordinate each frequency belongs to; none where positions are single numbers.
 struct FrequencyCoordinates {
   FrequencyCoordinates() = default;
-  // Throws an Error about the argument of this name.
-  FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count, const char* name);
+  // Throws an Error about the argument `axes`.
+  FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count);
 
   std::vector<int> of_frequency;
   int count = 0;

@@ -76,7 +76,7 @@ RowCache::~RowCache() {
   if (is_automatic_) automatically_kept_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-const RowCache::Memory& RowCache::memory(const KeptRows& rows) const {
+const RowCache::Memory& RowCache::memory_of(const KeptRows& rows) const {
   return rows.memory.get([&] {
     const auto chunks = static_cast<std::size_t>(((rows.limit - 1) >> chunk_shift_) + 1);
     Memory memory;
@@ -89,7 +89,7 @@ const RowCache::Memory& RowCache::memory(const KeptRows& rows) const {
 TableView RowCache::find(DType dtype, const PositionBounds& bounds) const {
   const KeptRows& kept = kept_rows(dtype);
   if (!can_keep(dtype, bounds) || !kept.memory.is_made()) return {};
-  const Memory& memory = this->memory(kept);
+  const Memory& memory = memory_of(kept);
   const Chunks chunks = chunks_of(bounds);
   for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
     if (memory.states[static_cast<std::size_t>(chunk)].load(std::memory_order_acquire) != State::full) return {};
@@ -105,7 +105,7 @@ const char* RowCache::find_row(DType dtype, const Number& position) const {
 }
 
 void RowCache::reserve(DType dtype, const PositionBounds& bounds) const {
-  if (!is_automatic_ && can_keep(dtype, bounds)) memory(kept_rows(dtype));
+  if (!is_automatic_ && can_keep(dtype, bounds)) memory_of(kept_rows(dtype));
 }
 
 void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const {
@@ -114,7 +114,7 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads, 
   try {
     Chunks chunks = chunks_of(bounds);
     if (is_automatic_) {
-      std::atomic<State>* const states = memory(kept_rows(dtype)).states.get();
+      std::atomic<State>* const states = memory_of(kept_rows(dtype)).states.get();
       std::int64_t again = -1;
       for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
         State state = State::empty;
@@ -135,7 +135,7 @@ void RowCache::fill_promised(DType dtype, int max_threads, Interruption* interru
 }
 
 void RowCache::fill(const KeptRows& rows, const Chunks& chunks, int max_threads, Interruption* interruption) const {
-  const Memory& memory = this->memory(rows);
+  const Memory& memory = memory_of(rows);
   const std::int64_t count = chunks.last - chunks.first + 1;
   const int threads = threads_for((count << chunk_shift_) * rows.row_bytes, max_threads);
   const std::int64_t scratch_bytes = whole_cache_lines(encoder_.scratch_bytes(rows.dtype, false));

@@ -70,7 +70,7 @@ class RowCache {
            bounds.highest < kept_rows(dtype).limit;
   }
   const KeptRows& kept_rows(DType dtype) const { return dtype == DType::float64 ? float64_ : float32_; }
-  const Memory& memory(const KeptRows& rows) const;
+  const Memory& memory_of(const KeptRows& rows) const;
   Chunks chunks_of(const PositionBounds& bounds) const {
     return {bounds.lowest >> chunk_shift_, bounds.highest >> chunk_shift_};
   }

@@ -20,8 +20,6 @@ class Wide {
   static constexpr int limb_count = 8;
   static constexpr int fraction_limbs = 6;
 
-  Wide() = default;
-
   static Wide of_integer(std::uint32_t value) {
     Wide result;
     result.limbs_[fraction_limbs] = value;
