@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
-from fastpe._arguments import likely, shown
+from fastpe._arguments import choice, flag, integer, likely, number, shown, text, texts
 from fastpe._errors import refused
 from fastpe._names import ConventionName, GridConventionName
 
@@ -19,6 +19,15 @@ _taken_by = {
 }
 # Presets as they are listed, by kind and name: a changed one says what differs.
 _listed: dict[tuple[type, str], Preset] = {}
+
+
+_checks_of_types: dict[Any, Callable[[str, Any], Any]] = {
+    str: text,
+    bool: flag,
+    int: integer,
+    float: number,
+    tuple[str, ...]: texts,
+}
 
 
 def plain(name: str) -> str:
@@ -42,7 +51,7 @@ class Preset:
         return dataclasses.fields(self)  # type: ignore[arg-type]  # each kind of preset is a dataclass
 
     def _checked_fields(self) -> dict[str, Any]:
-        """Every field in the type that it is kept in."""
+        """The fields of which a type does not say all, checked, in the type that they are kept in."""
         raise NotImplementedError
 
     def _counting(self) -> str:
@@ -50,6 +59,12 @@ class Preset:
         raise NotImplementedError
 
     def __post_init__(self) -> None:
+        for field in self._fields():
+            value = getattr(self, field.name)
+            if get_origin(field.type) is Literal:
+                object.__setattr__(self, field.name, choice(field.name, value, get_args(field.type)))
+            elif check := _checks_of_types.get(field.type):
+                object.__setattr__(self, field.name, check(field.name, value))
         for name, value in self._checked_fields().items():
             object.__setattr__(self, name, value)
 

@@ -4,9 +4,9 @@
 # Annotations are evaluated here: libraries that build dataclasses from configurations read them.
 import dataclasses
 import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from fastpe._arguments import choice, flag, integers, number, text, texts
+from fastpe._arguments import integers
 from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._sinusoid.convention import Convention, factor_text, frequency_text, functions_text
@@ -94,28 +94,15 @@ class GridConvention(Preset):
             raise refused(
                 ValueError, "proportions", f"is {shares}", f"{len(order)} shares: one per axis of axis_order {order}"
             )
-        outermost = choice("outermost", self.outermost, get_args(Outermost))
-        if outermost != "axis" and (self.axis.layout != "concatenated" or shares is not None):
+        if self.outermost != "axis" and (self.axis.layout != "concatenated" or shares is not None):
             raise refused(
                 ValueError,
                 "outermost",
-                f"is {outermost!r}",
+                f"is {self.outermost!r}",
                 "'axis' where axes are interleaved or have shares of their own",
                 "give axis a concatenated layout and leave proportions out",
             )
-        return {
-            "name": text("name", self.name),
-            "outermost": outermost,
-            "axis_order": order,
-            "proportions": shares,
-            "remainder": choice("remainder", self.remainder, get_args(Remainder)),
-            "normalize": flag("normalize", self.normalize),
-            "cell_offset": number("cell_offset", self.cell_offset),
-            "input_last": flag("input_last", self.input_last),
-            "projected": flag("projected", self.projected),
-            "serves": texts("serves", self.serves),
-            "source": text("source", self.source),
-        }
+        return {"axis_order": order, "proportions": shares}
 
     def order(self, axis_count: int) -> tuple[int, ...]:
         """Axes in the order in which they appear in the vector."""

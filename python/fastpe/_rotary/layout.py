@@ -5,13 +5,13 @@
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, choice, flag, integer, integers, number, shown, text, texts
+from fastpe._arguments import asked_once, choice, integer, integers, number, shown
 from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._rotary.config_file import Json, load
@@ -121,59 +121,40 @@ class RotaryLayout(Preset):
     source: str = dataclasses.field(default="", compare=False)
 
     def _checked_fields(self) -> dict[str, Any]:
-        coordinates = texts("coordinates", self.coordinates)
-        if not 2 <= len(coordinates) <= _core.max_coordinates:
-            raise refused(ValueError, "coordinates", f"is {coordinates}", f"2 to {_core.max_coordinates} of them")
-        division = choice("division", self.division, get_args(Division))
-        if division in ("strides", "turns") and len(coordinates) != 3:
-            raise refused(ValueError, "coordinates", f"is {coordinates}", f"3 of them for division {division!r}")
-        if division in ("parity", "mixed") and len(coordinates) != 2:
-            raise refused(ValueError, "coordinates", f"is {coordinates}", f"2 of them for division {division!r}")
-        frequencies = choice("frequencies", self.frequencies, get_args(Frequencies))
+        count, division, frequencies = len(self.coordinates), self.division, self.frequencies
+        if not 2 <= count <= _core.max_coordinates:
+            raise self._wrong_coordinates(f"2 to {_core.max_coordinates} of them")
+        required = {"strides": 3, "turns": 3, "parity": 2, "mixed": 2}.get(division, count)
+        if count != required:
+            raise self._wrong_coordinates(f"{required} of them for division {division!r}")
         freq_scale = number("freq_scale", self.freq_scale, above_zero=True)
         if (frequencies != "geometric" or freq_scale != 1.0) and division not in own_frequencies:
-            raise refused(
-                ValueError,
-                "frequencies",
-                f"is {frequencies!r} and freq_scale {freq_scale!r}",
-                f"'geometric' and 1.0 for division {division!r}, whose frequencies are those of one sequence",
-            )
+            found = f"is {frequencies!r} and freq_scale {freq_scale!r}"
+            expected = f"'geometric' and 1.0 for division {division!r}, whose frequencies are those of one sequence"
+            raise refused(ValueError, "frequencies", found, expected)
         sections = self._one_per_coordinate("sections", self.sections)
         if sections is not None and division in ("turns", "parity", "mixed") and sections[0] != sections[1]:
-            raise refused(
-                ValueError, "sections", f"is {sections}", f"the first two to be equal for division {division!r}"
-            )
+            expected = f"the first two to be equal for division {division!r}"
+            raise refused(ValueError, "sections", f"is {sections}", expected)
         return {
-            "name": text("name", self.name),
-            "coordinates": coordinates,
-            "division": division,
-            "interleaved": flag("interleaved", self.interleaved),
             "form": choice("form", self.form, _forms),
             "ids": choice("ids", self.ids, tuple(rules)),
             "theta": None if self.theta is None else _theta(self.theta),
             "sections": sections,
             "proportions": self._one_per_coordinate("proportions", self.proportions),
-            "remainder": choice("remainder", self.remainder, get_args(Remainder)),
-            "frequencies": frequencies,
-            "freq_scale": freq_scale,
-            "partial": flag("partial", self.partial),
             "tokens": choice("tokens", self.tokens, ("", *token_rules)),
-            "serves": texts("serves", self.serves),
-            "source": text("source", self.source),
         }
+
+    def _wrong_coordinates(self, expected: str) -> Exception:
+        return refused(ValueError, "coordinates", f"is {self.coordinates}", expected)
 
     def _one_per_coordinate(self, name: str, values: Any) -> tuple[int, ...] | None:
         if values is None:
             return None
         result = integers(name, values, "(16, 24, 24)")
         if len(result) != len(self.coordinates) or min(result) < 1:
-            raise refused(
-                ValueError,
-                name,
-                f"is {result}",
-                f"{len(self.coordinates)} numbers from 1: one per coordinate of layout {self.name!r}, "
-                f"{', '.join(self.coordinates)}",
-            )
+            expected = f"{len(self.coordinates)} numbers from 1: one per coordinate of layout {self.name!r}, "
+            raise refused(ValueError, name, f"is {result}", expected + ", ".join(self.coordinates))
         return result
 
     def parts(

@@ -15,7 +15,7 @@ import dataclasses
 import math
 from typing import Any, Literal, get_args
 
-from fastpe._arguments import choice, flag, integer, is_number, number, text, texts
+from fastpe._arguments import choice, is_number, number
 from fastpe._errors import refused
 from fastpe._registry import Preset
 
@@ -93,20 +93,11 @@ class Convention(Preset):
     def _checked_fields(self) -> dict[str, Any]:
         denominator, alpha = self.denominator, self.alpha
         return {
-            "name": text("name", self.name),
-            "layout": choice("layout", self.layout, get_args(Layout)),
-            "cosine_first": flag("cosine_first", self.cosine_first),
-            "shift": number("shift", self.shift),
             "denominator": None if denominator is None else number("denominator", denominator, above_zero=True),
-            "odd": choice("odd", self.odd, get_args(Odd)),
             "base": number("base", self.base, above_zero=True),
-            "freq_scale": number("freq_scale", self.freq_scale),
-            "first_position": integer("first_position", self.first_position),
             "alpha": number("alpha", alpha)
             if is_number(alpha)
             else choice("alpha", alpha, get_args(NamedAlpha), otherwise="a number"),
-            "serves": texts("serves", self.serves),
-            "source": text("source", self.source),
         }
 
     def frequency_count(self, d_model: int) -> int:
