@@ -98,6 +98,21 @@ def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.f
     return array.astype(np.float64)
 
 
+def frequencies(name: str, values: npt.ArrayLike, count: int) -> tuple[float, ...]:
+    """`count` numbers."""
+    array = numbers(name, values, f"[{count}] numbers")
+    if array.shape != (count,):
+        raise refused(ValueError, name, f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
+    return tuple(array.tolist())
+
+
+def leave_out(name: str, why: str, **others: Any) -> None:
+    """Refuse arguments that `name` takes the place of."""
+    for other, value in others.items():
+        if value is not None:
+            raise refused(ValueError, name, f"and {other} were both given", "one", f"{why}: leave {other} out")
+
+
 def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str:
     """What makes numbers of `dtype` of an array of another one, as a remedy."""
     return f"pass {name}.real" if array.dtype.kind == "c" else f"pass np.asarray({name}, np.{dtype})"

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, conversion, integer, integers, numbers, shown
+from fastpe._arguments import asked_once, conversion, integer, integers, leave_out, numbers, shown
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
 from fastpe._names import GridConventionName
-from fastpe._sinusoid.convention import refuse_frequencies_twice, with_overrides
+from fastpe._sinusoid.convention import with_overrides
 
 # DETR adds this to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
@@ -249,7 +249,7 @@ def _chosen(
     freqs: npt.ArrayLike | None,
 ) -> GridConvention:
     if freqs is not None:
-        refuse_frequencies_twice(base, freq_scale)
+        leave_out("freqs", "freqs are the frequencies themselves", base=base, freq_scale=freq_scale)
     found = grid_conventions.find(convention)
     axis = with_overrides(found.axis, base, freq_scale)
     return found if axis is found.axis else dataclasses.replace(found, axis=axis)

@@ -199,11 +199,3 @@ def with_overrides(convention: Convention, base: float | None, freq_scale: float
     wanted = {"base": base, "freq_scale": freq_scale}
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     return dataclasses.replace(convention, **given) if given else convention
-
-
-def refuse_frequencies_twice(base: float | None, freq_scale: float | None) -> None:
-    """A ValueError where frequencies are given, and so is what they would follow from."""
-    if base is not None or freq_scale is not None:
-        raise refused(
-            ValueError, "freqs", "and base or freq_scale were both given", "one", "freqs are the frequencies themselves"
-        )

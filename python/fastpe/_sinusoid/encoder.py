@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, integer, number, numbers, shown
+from fastpe._arguments import conversion, frequencies, integer, leave_out, number, numbers, shown
 from fastpe._errors import refused
 from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
-from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
+from fastpe._sinusoid.convention import Convention, with_overrides
 from fastpe._sinusoid.presets import conventions
 
 
@@ -78,7 +78,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
     True
     """
 
-    __slots__ = ("__weakref__", "_freqs", "convention", "d_model", "embedding_scale", "max_len", "padding_idx")
+    _compared = ("d_model", "max_len", "convention", "_freqs")
+    __slots__ = ("__weakref__", "embedding_scale", "padding_idx", *_compared)
 
     d_model: int
     max_len: int | None
@@ -97,12 +98,14 @@ class PositionalEncoding(Immutable, _core.Encoder):
         freq_scale: float | None = None,
         freqs: npt.ArrayLike | None = None,
     ) -> None:
-        if hasattr(self, "d_model"):
-            raise AttributeError("PositionalEncoding is immutable: it cannot be initialised again; make a new one")
+        self._require_new()
         width = integer("d_model", d_model, 1)
         rows = None if max_len is None else integer("max_len", max_len, 0)
         chosen = with_overrides(conventions.find(convention), base, freq_scale)
-        given = _given_frequencies(freqs, base, freq_scale, chosen.frequency_count(width))
+        given: tuple[float, ...] = ()
+        if freqs is not None:
+            leave_out("freqs", "freqs are the frequencies themselves", base=base, freq_scale=freq_scale)
+            given = frequencies("freqs", freqs, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
             raise refused(
@@ -121,15 +124,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
             max_len=rows,
             first_position=chosen.first_position,
         )
-        for name, value in (
-            ("d_model", width),
-            ("max_len", rows),
-            ("convention", chosen),
-            ("padding_idx", None),
-            ("embedding_scale", 1.0),
-            ("_freqs", given),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(d_model=width, max_len=rows, convention=chosen, padding_idx=None, embedding_scale=1.0, _freqs=given)
 
     @classmethod
     def from_config(
@@ -179,34 +174,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
 
         width, convention, padding_idx, embedding_scale = read_config(config)
         result = cls(width, max_len=max_len, convention=convention)
-        object.__setattr__(result, "padding_idx", padding_idx)
-        object.__setattr__(result, "embedding_scale", embedding_scale)
+        result._set(padding_idx=padding_idx, embedding_scale=embedding_scale)
         return result
-
-    @property
-    def frequencies(self) -> npt.NDArray[np.float64]:
-        """Radians per position, float64 ``[number of frequencies]``, each rounded to nearest.
-
-        Examples
-        --------
-        >>> import fastpe
-        >>> fastpe.PositionalEncoding(4).frequencies
-        array([1.  , 0.01])
-        """
-        return self._frequencies()
-
-    @property
-    def wavelengths(self) -> npt.NDArray[np.float64]:
-        """Positions per turn, ``2 pi / frequencies``, float64; infinite for a frequency of 0.
-
-        Examples
-        --------
-        >>> import fastpe
-        >>> fastpe.PositionalEncoding(4).wavelengths.round(2)
-        array([  6.28, 628.32])
-        """
-        with np.errstate(divide="ignore"):
-            return 2.0 * np.pi / self._frequencies()
 
     def shift(self, pe: npt.ArrayLike, k: int) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + k) without knowing p: one rotation per frequency.
@@ -266,9 +235,6 @@ class PositionalEncoding(Immutable, _core.Encoder):
         result[..., cosines] = wide[..., cosines] * rotation[cosines] - wide[..., sines] * rotation[sines]
         return np.asarray(result.astype(table.dtype))
 
-    def _value(self) -> tuple[Any, ...]:
-        return (self.d_model, self.max_len, self.convention, self._freqs)
-
     def __repr__(self) -> str:
         name = self.convention.name
         is_preset = name in conventions and conventions[name] == self.convention
@@ -296,20 +262,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
         """Make the encoder of a copy; pickles of early versions say nothing of a model."""
         model = {name: arguments.pop(name) for name in ("padding_idx", "embedding_scale") if name in arguments}
         self.__init__(**arguments)  # type: ignore[misc]
-        for name, value in model.items():
-            object.__setattr__(self, name, value)
-
-
-def _given_frequencies(
-    freqs: npt.ArrayLike | None, base: float | None, freq_scale: float | None, count: int
-) -> tuple[float, ...]:
-    if freqs is None:
-        return ()
-    refuse_frequencies_twice(base, freq_scale)
-    array = numbers("freqs", freqs, f"[{count}] numbers")
-    if array.shape != (count,):
-        raise refused(ValueError, "freqs", f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
-    return tuple(array.tolist())
+        self._set(**model)
 
 
 # Typed, or 8.0 would pass for a width as soon as 8 had been one.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._errors import refused
+from fastpe._arguments import leave_out
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
@@ -31,13 +31,6 @@ def _width(x: Any, d_model: int | None) -> int:
 def _readable(x: Any, name: str) -> Any:
     """An array that is only read, or what NumPy makes one of: the width of a list is known only then."""
     return x if isinstance(x, np.ndarray) else _core.array(x, name)
-
-
-def _refuse_frequencies(name: str, base: float | None, freq_scale: float | None, freqs: npt.ArrayLike | None) -> None:
-    """A ValueError where a learned table is given, and so are the frequencies that it replaces."""
-    for other, value in (("base", base), ("freq_scale", freq_scale), ("freqs", freqs)):
-        if value is not None:
-            raise refused(ValueError, name, f"and {other} were both given", "one", "a learned table has no frequencies")
 
 
 def encode(
@@ -214,7 +207,7 @@ def add_(
     True
     """
     if table is not None:
-        _refuse_frequencies("table", base, freq_scale, freqs)
+        leave_out("table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add_(
         x,
         offset=offset,
@@ -289,7 +282,7 @@ d_model, table, num_threads
     """
     x = _readable(x, "x")
     if table is not None:
-        _refuse_frequencies("table", base, freq_scale, freqs)
+        leave_out("table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
         x,
         offset=offset,
@@ -367,7 +360,7 @@ def embed(
     """
     table = _readable(table, "table")
     if position_table is not None:
-        _refuse_frequencies("position_table", base, freq_scale, freqs)
+        leave_out("position_table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
         ids,
         table,
