@@ -35,21 +35,24 @@ def shown(value: Any) -> str:
         raise
 
 
-def integer(name: str, value: Any, least: int = -_largest_integer) -> int:
-    """An int from `least` to 2**53."""
+def integer(name: str, value: Any, least: int = -_largest_integer, most: int = _largest_integer) -> int:
+    """An int from `least` to `most`, which is 2**53."""
     try:
         result = operator.index(value)
     except TypeError:
         raise refused(TypeError, name, f"is {shown(value)}", "an int") from None
     if isinstance(value, (bool, np.bool_)):
         raise refused(TypeError, name, f"is {shown(value)}", "an int")
-    if result < least:
-        raise refused(
-            ValueError, name, f"is {shown(result)}", f"at least {'-2**53' if least == -_largest_integer else least}"
-        )
-    if result > _largest_integer:
-        raise refused(ValueError, name, f"is {shown(result)}", "at most 2**53")
+    if not least <= result <= most:
+        expected = f"at least {_bound(least)}" if result < least else f"at most {_bound(most)}"
+        raise refused(ValueError, name, f"is {shown(result)}", expected)
     return result
+
+
+def _bound(value: int) -> str:
+    """Large powers of 2 as such."""
+    power = abs(value).bit_length() - 1
+    return f"{'-' if value < 0 else ''}2**{power}" if power > 15 and abs(value) == 2**power else str(value)
 
 
 def asked_once(value: Any) -> Any:
