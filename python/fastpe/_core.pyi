@@ -45,25 +45,8 @@ largest_scaling_number: float
 max_coordinates: int
 table_forms: tuple[str, ...]
 
-_ScalingValue: TypeAlias = float | Sequence[float] | None
-
 def rotary_frequencies(
-    rotary_dim: int,
-    base: float,
-    rope_type: str,
-    *,
-    factor: _ScalingValue = None,
-    length: _ScalingValue = None,
-    trained_length: _ScalingValue = None,
-    beta_fast: _ScalingValue = None,
-    beta_slow: _ScalingValue = None,
-    truncate: _ScalingValue = None,
-    mscale: _ScalingValue = None,
-    mscale_all_dim: _ScalingValue = None,
-    divisors: _ScalingValue = None,
-    low_turns: _ScalingValue = None,
-    high_turns: _ScalingValue = None,
-    rotated_count: _ScalingValue = None,
+    rotary_dim: int, base: float, rope_type: str, **values: float | Sequence[float]
 ) -> tuple[npt.NDArray[np.float64], float]: ...
 
 class Encoder:
