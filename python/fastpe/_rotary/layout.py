@@ -234,14 +234,15 @@ class RotaryLayout(Preset):
                [0, 1, 2, 2, 3, 3, 4],
                [0, 1, 2, 3, 2, 3, 4]])
         """
-        options = {
-            "merge_size": merge_size,
-            "start": start,
-            "time_interval": time_interval,
-            "trained_shape": trained_shape,
-        }
-        given = {name: value for name, value in options.items() if value is not None}
-        return position_ids(self.name, self.ids, segments, given)
+        return position_ids(
+            self.name,
+            self.ids,
+            segments,
+            merge_size=merge_size,
+            start=start,
+            time_interval=time_interval,
+            trained_shape=trained_shape,
+        )
 
     def token_types(self, input_ids: npt.ArrayLike, config: Json | str | os.PathLike[str]) -> npt.NDArray[np.int64]:
         """Give the type of each token, by the ids of special tokens in a config.json.
