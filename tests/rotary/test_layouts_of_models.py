@@ -397,15 +397,11 @@ REFUSED: Refused = {
         (ValueError, name): each("replace(layouts['flux'], {})", changes)
         for name, changes in {
             "division": "division='run' | division='parity' | coordinates=('x', 'y'), division='turns'",
-            "form": "form='tiles'",
             "ids": "ids='grid'",
             "coordinates": "coordinates=('x',)",
             "freq_scale": "division='runs', freq_scale=2.0",
-            "sections": "sections=(8, 28, 0)",
             "proportions": "proportions=(1, 2)",
-            "theta": "theta=np.inf",
         }.items()
-        if name not in ("form", "sections", "theta")
     },
     (TypeError, "interleaved"): ["replace(layouts['flux'], interleaved=1)"],
     # ---- Names
@@ -476,18 +472,16 @@ def test_arguments_are_converted_once(argument: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("call", ["rotate_", "rotate"])
-@pytest.mark.parametrize("part", [0, 1])
-def test_a_part_that_fails_leaves_arrays_as_they_are(call: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rotation_of_parts_that_fails_leaves_arrays_as_they_are(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = LAYOUTS["gemma4_vision"]
     q, k = (names()[name] for name in "qk")
     ids = layout.positions((2, 3))
-    parts = [rope for _, rope, _ in layout.parts(64)]
     rotate_ = fastpe.RotaryEmbedding.rotate_
 
     def failing(rope: Any, *arrays: Array, **options: Any) -> Any:
-        if rope is parts[part]:
+        rotate_(rope, *arrays, **options)
+        if rope.frequencies.any():  # else the call only checks
             raise MemoryError
-        return rotate_(rope, *arrays, **options)
 
     monkeypatch.setattr(fastpe.RotaryEmbedding, "rotate_", failing)
     with pytest.raises(MemoryError):

@@ -15,7 +15,7 @@ from fastpe._arguments import asked_once, choice, integer, integers, number, sho
 from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._rotary.config_file import Json, load
-from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, rotate_parts, sines_first
+from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
 from fastpe._rotary.token_ids import token_position_ids
 from fastpe._rotary.token_rules import TokenRule, part_of, sizes_of, token_rules, token_types
@@ -452,14 +452,9 @@ class RotaryLayout(Preset):
             array = _core.array(positions, "positions")
             positions = array if array.ndim else positions  # of an int, the core says that nothing can be counted
             result = _core.output(out, dtype, (*array.shape[:-1], 2 * width))
-            self._tables(plan, positions, sines_first[name], (result[..., width:], result[..., :width]), options)
+            plan.tables(positions, sines_first[name], (result[..., width:], result[..., :width]), options)
             return result if out is None else out
-        return self._tables(plan, positions, name, out, options)
-
-    def _tables(self, plan: Plan, positions: npt.ArrayLike, form: str, out: Any, options: dict[str, Any]) -> Any:
-        if form == "tile" and plan.tiled is not None:
-            return plan.tiled.tables(positions, form="halves", out=out, **options)
-        return plan.whole.tables(positions, form=form, out=out, **options)
+        return plan.tables(positions, name, out, options)
 
     def rotate_(
         self,
@@ -509,15 +504,13 @@ class RotaryLayout(Preset):
         given = (x, *others)
         arrays = self._arrays(given)
         plan = self._plan(arrays[0].shape[-1], theta, sections)
-        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
-        if len(plan.parts) == 1:
-            return plan.whole.rotate_(*given, positions=positions, inverse=inverse, **options)
-        positions, options = _converted(positions, options)
-        plan.checker.rotate_(*arrays, positions=positions, inverse=inverse, **options)
-        copies = [(bits(array), bits(array).copy("K")) for array in arrays]
-        rotate_parts(plan, [copy.view(arrays[0].dtype) for _, copy in copies], positions, inverse, options)
-        for target, rotated in copies:
-            target[...] = rotated
+        options: dict[str, Any] = {"positions": positions, "mask": mask, "lengths": lengths, "seq_axis": seq_axis}
+        options |= {"inverse": inverse, "num_threads": num_threads}
+        if plan.checker is None:
+            return plan.whole.rotate_(*given, **options)
+        options = _converted(**options)
+        plan.checker.rotate_(*arrays, **options)
+        plan.rotate_(arrays, options)
         return given if others else x
 
     def rotate(
@@ -565,18 +558,19 @@ class RotaryLayout(Preset):
         """
         x = _core.array(x, "x")
         plan = self._plan(self._arrays((x,))[0].shape[-1], theta, sections)
-        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
-        if len(plan.parts) == 1:
-            return plan.whole.rotate(x, positions=positions, inverse=inverse, out=out, **options)
-        positions, options = _converted(positions, options)
-        rotated = plan.checker.rotate(x, positions=positions, inverse=inverse, **options)
-        rotate_parts(plan, [rotated], positions, inverse, options)
+        options: dict[str, Any] = {"positions": positions, "mask": mask, "lengths": lengths, "seq_axis": seq_axis}
+        options |= {"inverse": inverse, "num_threads": num_threads}
+        if plan.checker is None:
+            return plan.whole.rotate(x, out=out, **options)
+        options = _converted(**options)
+        rotated = plan.checker.rotate(x, **options)
+        plan.rotate_([rotated], options)
         if out is None:
             return rotated
         target = written = _core.array(out, "out", in_place=True)
         if target.dtype == rotated.dtype:  # else the next call says what is expected
             written, rotated = bits(target), bits(rotated)
-        plan.checker.rotate(x, positions=positions, inverse=inverse, out=target, **options)
+        plan.checker.rotate(x, out=target, **options)
         written[...] = rotated
         return out
 
@@ -642,16 +636,15 @@ class RotaryLayout(Preset):
         return f"coordinates: {', '.join(self.coordinates)}; ids of {segments_text(self.ids)}"
 
 
-def _converted(positions: Any, options: dict[str, Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-    """The arguments of several calls of the core, converted once: a conversion may run the caller's code."""
-    mask, lengths = options["mask"], options["lengths"]
+def _converted(positions: Any, mask: Any, lengths: Any, **others: Any) -> dict[str, Any]:
+    """The options of several calls of the core, converted once: a conversion may run the caller's code."""
     if mask is not None:
         mask = _core.mask(mask, "mask")
     if lengths is not None:
         array = _core.array(lengths, "lengths")
         lengths = array if array.size else lengths  # the core takes an empty list, whose dtype is float64, for integers
-    integers = {name: asked_once(options[name]) for name in ("seq_axis", "num_threads")}
-    return _core.array(positions, "positions"), {"mask": mask, "lengths": lengths, **integers}
+    rest = {name: asked_once(value) for name, value in others.items()}
+    return {"positions": _core.array(positions, "positions"), "mask": mask, "lengths": lengths, **rest}
 
 
 def _theta(value: Any) -> float:
