@@ -336,16 +336,8 @@ class RotaryLayout(Preset):
         """
         rule = self._token_rule()
         part = {} if config is None else part_of(rule, self.tokens, load(config))
-        return token_position_ids(
-            sizes_of(rule, part),
-            token_types,
-            image_grid_thw=image_grid_thw,
-            video_grid_thw=video_grid_thw,
-            second_per_grid=second_per_grid,
-            attention_mask=attention_mask,
-            past=past,
-            delta=delta,
-        )
+        grids = image_grid_thw, video_grid_thw, second_per_grid
+        return token_position_ids(sizes_of(rule, part), token_types, *grids, attention_mask, past, delta)
 
     def _token_rule(self) -> TokenRule:
         if not self.tokens:
@@ -368,8 +360,10 @@ class RotaryLayout(Preset):
 
         Returns
         -------
-        Windows, a tuple of window_index, cu_window_seqlens, cu_seqlens
-            The block of each place in this order, and where windows and frames begin, in patches.
+        Windows, a tuple of
+            window_index, ndarray of int64 [blocks]: the block of each place in this order; cu_window_seqlens, ndarray of
+            int32 [windows + 1], and cu_seqlens, ndarray of int32 [frames + 1]: where windows and frames begin, in
+            patches, and how many patches there are.
 
         Raises
         ------

@@ -74,21 +74,13 @@ class Visuals(NamedTuple):
 
 
 def token_position_ids(
-    sizes: Sizes,
-    token_types: Any,
-    *,
-    image_grid_thw: Any,
-    video_grid_thw: Any,
-    second_per_grid: Any,
-    attention_mask: Any,
-    past: Any,
-    delta: Any,
+    sizes: Sizes, token_types: Any, image_grid: Any, video_grid: Any, seconds: Any, mask: Any, past: Any, delta: Any
 ) -> tuple[Array, Array]:
     """The ids [coordinates, B, L], and by how much positions are ahead of the count of tokens, [B]."""
     rule = sizes.rule
-    tokens = _tokens(rule, token_types, attention_mask)
-    images = _visuals(sizes, "image_grid_thw", image_token, image_grid_thw, None)
-    videos = _visuals(sizes, "video_grid_thw", video_token, video_grid_thw, second_per_grid)
+    tokens = _tokens(rule, token_types, mask)
+    images = _visuals(sizes, "image_grid_thw", image_token, image_grid, None)
+    videos = _visuals(sizes, "video_grid_thw", video_token, video_grid, seconds)
     has_grids = len(images.given) > 0 or len(videos.given) > 0
     if (past is None) != (delta is None):
         found, remedy = "is missing", "past and delta together say where a row continues"
