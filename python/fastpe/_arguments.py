@@ -90,15 +90,25 @@ def number(name: str, value: Any, *, above_zero: bool = False) -> float:
     return result
 
 
-def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.float64]:
-    """An array of real numbers; whether they are finite is not checked."""
+def numbers(name: str, values: npt.ArrayLike, expected: str, kinds: str = "iuf", dtype: str = "float64") -> Any:
+    """An array of real numbers of these kinds as `dtype`; whether they are finite is not checked."""
     try:
         array = _core.array(values, name)
     except ValueError:
         raise refused(ValueError, name, f"is {shown(values)}", expected) from None
-    if array.dtype.kind not in "iuf":
-        raise refused(TypeError, name, f"has dtype {array.dtype}", "float64", conversion(array, name, "float64"))
-    return array.astype(np.float64)
+    if array.dtype.kind not in kinds:
+        raise refused(TypeError, name, f"has dtype {array.dtype}", dtype, conversion(array, name, dtype))
+    return array.astype(dtype)
+
+
+def bools(name: str, mask: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """A mask, of bool or of 0 and 1."""
+    array = _core.mask(mask, name)
+    if array.dtype != np.bool_:
+        expected = "bool or integers, True or 1 for what counts"
+        remedy = f"pass {name} == 0 if it is added to scores, and {name} != 0 otherwise"
+        raise refused(TypeError, name, f"has dtype {array.dtype}", expected, remedy)
+    return array
 
 
 def frequencies(name: str, values: npt.ArrayLike, count: int) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, conversion, integer, integers, leave_out, numbers, shown
+from fastpe._arguments import asked_once, bools, conversion, integer, integers, leave_out, numbers, shown
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
@@ -210,13 +210,8 @@ def encode_coordinates(
     if points.ndim < 1 or points.shape[-1] == 0:
         raise refused(ValueError, "coordinates", f"has shape {list(points.shape)}", "[.., axes]")
     if points.dtype.kind not in "iuf":
-        raise refused(
-            TypeError,
-            "coordinates",
-            f"has dtype {points.dtype}",
-            "int, float32 or float64",
-            conversion(points, "coordinates", "float64"),
-        )
+        remedy = conversion(points, "coordinates", "float64")
+        raise refused(TypeError, "coordinates", f"has dtype {points.dtype}", "int, float32 or float64", remedy)
     # The encoder checks as well, but only the part that it is given.
     if not (np.abs(points) <= 2.0**53).all():
         raise refused(ValueError, "coordinates", "holds values that are not finite or beyond 2**53", "smaller ones")
@@ -293,19 +288,10 @@ def _scaled(convention: GridConvention, counted: npt.NDArray[Any], axis: int, sp
 
 
 def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    valid = _core.mask(mask, "mask")
-    if valid.dtype != np.bool_:
-        raise refused(
-            TypeError,
-            "mask",
-            f"has dtype {valid.dtype}",
-            "bool, or integers 0 and 1: True for valid cells",
-            "give mask != 0, or mask == 0 of one that is added to scores",
-        )
+    valid = bools("mask", mask)
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
-        raise refused(
-            ValueError, "mask", f"has shape {list(valid.shape)}", f"{list(grid)}, or a batch axis before that"
-        )
+        expected = f"{list(grid)}, or a batch axis before that"
+        raise refused(ValueError, "mask", f"has shape {list(valid.shape)}", expected)
     return valid
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, flag, frequencies, integer, leave_out, number, shown
+from fastpe._arguments import flag, frequencies, integer, leave_out, number, numbers
 from fastpe._errors import refused
 from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
@@ -317,18 +317,9 @@ def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
-    try:
-        array = _core.array(axes, "axes")
-    except ValueError:
-        raise refused(ValueError, "axes", f"is {shown(axes)}", f"[{count}] ints") from None
-    if array.dtype.kind not in "iu":
-        raise refused(TypeError, "axes", f"has dtype {array.dtype}", "ints", conversion(array, "axes", "int64"))
+    array = numbers("axes", axes, f"[{count}] ints", "iu", "int64")
     if array.shape != (count,):
         hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""
-        raise refused(
-            ValueError, "axes", f"has shape {list(array.shape)}", f"[{count}]: one coordinate per frequency{hint}"
-        )
-    if array.min() < 0 or array.max() >= _core.max_coordinates:
-        wrong = array.min() if array.min() < 0 else array.max()
-        raise refused(ValueError, "axes", f"has {wrong}", f"coordinates from 0 to {_core.max_coordinates - 1}")
+        expected = f"[{count}]: one coordinate per frequency{hint}"
+        raise refused(ValueError, "axes", f"has shape {list(array.shape)}", expected)
     return tuple(array.tolist())

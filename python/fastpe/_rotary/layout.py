@@ -431,13 +431,8 @@ class RotaryLayout(Preset):
         """
         if isinstance(positions, tuple) and positions and all(isinstance(each, int) for each in positions):
             given = shown(positions)
-            raise refused(
-                TypeError,
-                "positions",
-                f"is {given}",
-                "an array [.., coordinates]",
-                f"pass layout.positions({given}) for the cells of a grid, or [{given}] for one point",
-            )
+            remedy = f"pass layout.positions({given}) for the cells of a grid, or [{given}] for one point"
+            raise refused(TypeError, "positions", f"is {given}", "an array [.., coordinates]", remedy)
         plan = self._plan(head_dim, theta, sections)
         name = self.form if form is None else choice("form", form, _forms)
         options: dict[str, Any] = {"dtype": dtype, "num_threads": num_threads}
@@ -579,13 +574,8 @@ class RotaryLayout(Preset):
                 raise refused(ValueError, name, f"has shape {list(array.shape)}", "[.., L, .., head_dim]")
             arrays.append(array)
             if array.shape[-1] != arrays[0].shape[-1]:
-                raise refused(
-                    ValueError,
-                    name,
-                    f"has {array.shape[-1]} columns",
-                    f"{arrays[0].shape[-1]} as x has",
-                    "rotate arrays of other widths in a call of their own",
-                )
+                found, expected = f"has {array.shape[-1]} columns", f"{arrays[0].shape[-1]} as x has"
+                raise refused(ValueError, name, found, expected, "rotate arrays of other widths in a call of their own")
         return tuple(arrays)
 
     def _plan(self, head_dim: Any, theta: Any, sections: Any) -> Plan:

@@ -71,13 +71,8 @@ def planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: 
         raise refused(ValueError, "layout", found, remedy="that is no rotation: only its position ids are here")
     counts = _counts(layout, head_dim)
     if layout.theta is None:
-        raise refused(
-            ValueError,
-            "theta",
-            "is missing",
-            f"the rope_theta of your model's config.json: the models of layout {layout.name!r} differ",
-            "give theta=",
-        )
+        expected = f"the rope_theta of your model's config.json: the models of layout {layout.name!r} differ"
+        raise refused(ValueError, "theta", "is missing", expected, "give theta=")
     pairs = sum(counts)
     freqs, axes = _frequencies_and_axes(layout, layout.theta, counts)
     chosen: dict[str, Any] = {"base": layout.theta} if freqs is None else {"freqs": freqs}
@@ -104,43 +99,30 @@ def planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: 
 
 def _counts(layout: RotaryLayout, head_dim: int) -> tuple[int, ...]:
     """Frequencies of each section."""
+    wrong = functools.partial(refused, ValueError, "head_dim", f"is {head_dim}")
     if layout.sections is not None:
         width = 2 * sum(layout.sections)
         if width == head_dim or (layout.partial and width < head_dim):
             return layout.sections
-        least = "at least " if layout.partial else ""
-        halves = tuple(columns // 2 for columns in layout.sections)
-        remedy = "give sections= whose sum is half of the head"
+        expected = f"{'at least ' if layout.partial else ''}{width}: layout {layout.name!r} has sections "
+        expected += f"{layout.sections}, and each of their frequencies turns two columns"
         if width == 2 * head_dim and not any(columns % 2 for columns in layout.sections):
-            remedy = f"give half of each number of columns, sections={halves}"
-        raise refused(
-            ValueError,
-            "head_dim",
-            f"is {head_dim}",
-            f"{least}{width}: layout {layout.name!r} has sections {layout.sections}, and each of "
-            "their frequencies turns two columns",
-            remedy,
-        )
+            halves = tuple(columns // 2 for columns in layout.sections)
+            raise wrong(expected, f"give half of each number of columns, sections={halves}")
+        raise wrong(expected, "give sections= whose sum is half of the head")
     shares = layout.proportions or (1,) * len(layout.coordinates)
     multiple = 2 * sum(shares) // math.gcd(*shares)
     if layout.remainder == "error" and head_dim % multiple:
-        raise refused(
-            ValueError,
-            "head_dim",
-            f"is {head_dim}",
-            f"a multiple of {multiple}: layout {layout.name!r} shares the columns among "
-            f"{', '.join(layout.coordinates)} in pairs",
-        )
+        names = ", ".join(layout.coordinates)
+        raise wrong(f"a multiple of {multiple}: layout {layout.name!r} shares the columns among {names} in pairs")
     if layout.remainder == "first" and head_dim % 2:
-        raise refused(ValueError, "head_dim", f"is {head_dim}", "an even number: columns are rotated in pairs")
+        raise wrong("an even number: columns are rotated in pairs")
     pairs = head_dim // 2
     counts = [pairs * share // sum(shares) for share in shares]
     if layout.remainder == "first":
         counts[0] += pairs - sum(counts)
     if min(counts) < 1:
-        raise refused(
-            ValueError, "head_dim", f"is {head_dim}", f"more: a coordinate of layout {layout.name!r} has no columns"
-        )
+        raise wrong(f"more: a coordinate of layout {layout.name!r} has no columns")
     return tuple(counts)
 
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpe import _core
-from fastpe._arguments import shown
+from fastpe._arguments import bools, shown
 from fastpe._errors import refused
 from fastpe._rotary.position_ids import largest_position
 from fastpe._rotary.token_canvas import canvas_ids
@@ -112,11 +111,7 @@ def _tokens(rule: TokenRule, token_types: Any, attention_mask: Any) -> Tokens:
         raise refused(ValueError, "token_types", f"holds {found}", f"types from 0 to {most}", "see token_types()")
     lengths = np.full(types.shape[0], types.shape[1])
     if attention_mask is not None:
-        mask = _core.mask(attention_mask, "attention_mask")
-        if mask.dtype != bool:
-            found, expected = f"has dtype {mask.dtype}", "bool or integers, 0 for padding"
-            remedy = "pass attention_mask == 0 if it is added to scores, and attention_mask != 0 otherwise"
-            raise refused(TypeError, "attention_mask", found, expected, remedy)
+        mask = bools("attention_mask", attention_mask)
         if mask.shape != types.shape:
             found, expected = f"has shape {list(mask.shape)}", f"{list(types.shape)} as token_types has"
             raise refused(ValueError, "attention_mask", found, expected)

@@ -105,13 +105,9 @@ class Convention(Preset):
         if d_model % 2 == 0 or self.odd == "pad":
             return d_model // 2
         if self.odd == "error":
-            raise refused(
-                ValueError,
-                "d_model",
-                f"is {d_model}",
-                f"an even number: convention {self.name!r} defines no odd width",
-                "choose another convention or replace its odd= field",
-            )
+            expected = f"an even number: convention {self.name!r} defines no odd width"
+            remedy = "choose another convention or replace its odd= field"
+            raise refused(ValueError, "d_model", f"is {d_model}", expected, remedy)
         return d_model // 2 + 1
 
     def exponent_denominator(self, d_model: int) -> float:

@@ -108,9 +108,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
             given = frequencies("freqs", freqs, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
-            raise refused(
-                ValueError, "shift", f"is {chosen.shift}", f"less than the {denominator + chosen.shift} frequencies"
-            )
+            expected = f"less than the {denominator + chosen.shift} frequencies"
+            raise refused(ValueError, "shift", f"is {chosen.shift}", expected)
         super().__init__(
             d_model=width,
             frequency_count=chosen.frequency_count(width),
@@ -214,17 +213,11 @@ class PositionalEncoding(Immutable, _core.Encoder):
         if table.ndim < 1 or table.shape[-1] != self.d_model:
             raise refused(ValueError, "pe", f"has shape {list(table.shape)}", f"[.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
-            raise refused(
-                TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", conversion(table, "pe", "float32")
-            )
+            remedy = conversion(table, "pe", "float32")
+            raise refused(TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", remedy)
         if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
-            raise refused(
-                ValueError,
-                "d_model",
-                f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe",
-                "",
-                "use an even width, or encode the positions",
-            )
+            found = f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe"
+            raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
         if not abs(number("k", k)) <= 2**53:
             raise refused(ValueError, "k", f"is {shown(k)}", "a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
