@@ -73,7 +73,7 @@ form : str, optional
     - ``"angles"``: one array S + (d/2,) of position times frequency, in radians, without the attention factor.
 dtype : dtype, optional
     float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32. For "complex", it is the
-    dtype of the parts. "complex" and "angles" take float32 and float64 alone.
+    dtype of the parts. "complex" and "angles" only take float32 and float64.
 offset : int or int array [B], optional
     The position at which counting starts.
 out : ndarray or tuple of ndarrays, optional
@@ -112,7 +112,7 @@ x, *others : ndarray [.., L, .., D]
     One array, or several with the same positions. They have one dtype (float32, float64, float16 or ml_dtypes.bfloat16)
     and one length L, are at least `rotary_dim` columns wide, and share no memory. Numbers of heads may differ. Columns
     from `rotary_dim` on are left as they are. To rotate another part, pass a slice: ``rope.rotate_(q[..., 128:])``. Of
-    [B, L, heads * D], the first head alone would be rotated, without an error: pass ``x.reshape(B, L, heads, D)`` with
+    [B, L, heads * D], only the first head would be rotated, without an error: pass ``x.reshape(B, L, heads, D)`` with
     ``seq_axis=-3``.
 offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
@@ -200,7 +200,7 @@ x, *others : ndarray [.., L, .., D]
     As in `rotate_`.
 by : int, float or array_like [L], [B, L] or [B, 1]
     How many positions to move by, for all rows or for each; it may be fractional. With `axes`, there is one axis more, [.., coordinates].
-mask, lengths, seq_axis, num_threads
+mask, lengths, seq_axis, num_threads : optional
     As in `rotate_`.
 
 Returns

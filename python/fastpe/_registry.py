@@ -78,7 +78,7 @@ class Preset:
         return f"{type(self).__name__}({', '.join([repr(self.name), *given])})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Fields alone: descriptions are not worth their bytes in a pickle."""
+        """Only the fields: descriptions are not worth their bytes in a pickle."""
         return {field.name: getattr(self, field.name) for field in self._fields()}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:

@@ -63,12 +63,8 @@ def encode_grid(
         The number of zero rows in front. The result is then ``[class_tokens + cells, d_model]``.
     channels_first : bool, optional
         Whether the result is ``[d_model, height, width]`` instead of ``[height, width, d_model]``.
-    dtype : dtype, optional
-        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
-    num_threads : int, optional
-        The largest number of threads.
-    out : ndarray, optional
-        A writable array of exactly the result's shape and dtype.
+    dtype, num_threads, out : optional
+        As in `encode`.
 
     Returns
     -------
@@ -88,7 +84,7 @@ def encode_grid(
     -----
     The number of rows that are computed is the sum of the axes' lengths. Values are as exact as those of `encode`.
 
-    The convention ``"sam"`` is for points times the model's matrix, which are no grid: call `encode_coordinates`.
+    The convention ``"sam"`` is for points times the model's matrix, and not for grids: call `encode_coordinates`.
 
     Examples
     --------
@@ -161,21 +157,11 @@ def encode_coordinates(
         The points, with axes in the order of a grid's shape. They are taken as they are, and not normalized.
     d_model : int
         Width of the encoding: ``2 * frequencies * axes``.
-    convention : str or GridConvention
-        A name in `fastpe.grid_conventions`, or one of your own.
-    base, freq_scale : float, optional
-        Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
-        The frequencies of every axis themselves, in radians per unit.
+    convention, base, freq_scale, freqs, dtype, num_threads, out
+        As in `encode_grid`; frequencies are in radians per unit.
     include_input : bool, optional
         Whether to include the coordinates themselves, in front or where the convention has them. The result then has
         ``d_model + axes`` columns.
-    dtype : dtype, optional
-        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
-    num_threads : int, optional
-        The largest number of threads.
-    out : ndarray, optional
-        A writable array of exactly the result's shape and dtype.
 
     Returns
     -------

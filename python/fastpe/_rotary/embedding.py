@@ -52,10 +52,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Columns of a head, if they are known: `rotate_`, `rotate` and `shift_` then take arrays whose last axis is a head,
         or exactly the rotated part of one, and refuse others, such as heads that were not taken apart.
     max_len : int, optional
-        The rows of positions ``0 .. max_len - 1`` are kept once they are computed, so that short calls read them, and
-        `warm_up` computes them all. Rows of other positions are computed in each call. If `max_len` is not given, rows
-        that are asked for again are kept: at most 8 MiB in each dtype, and 16 MiB for all such encoders of a process.
-        With 0, no rows are kept.
+        As in `PositionalEncoding`.
 
     Attributes
     ----------

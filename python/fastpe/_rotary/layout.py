@@ -47,7 +47,7 @@ class RotaryLayout(Preset):
         coordinate has a sequence over its own columns. With "blocks", the sequences follow each other, and are paired
         across the head. With "mixed", each k has the frequencies of all coordinates, the last coordinate first. With
         "parts", the sequences are blocks, each paired in itself. With "doubled", the columns are divided, and not the
-        frequencies: that is no rotation, so there are only position ids.
+        frequencies: that is not a rotation, so there are only position ids.
     interleaved : bool
         Which columns are pairs: neighbours, or columns that are half of the width apart.
     form : str
@@ -360,10 +360,10 @@ class RotaryLayout(Preset):
 
         Returns
         -------
-        Windows, a tuple of
-            window_index, ndarray of int64 [blocks]: the block of each place in this order; cu_window_seqlens, ndarray of
-            int32 [windows + 1], and cu_seqlens, ndarray of int32 [frames + 1]: where windows and frames begin, in
-            patches, and how many patches there are.
+        window_index : ndarray of int64 [blocks]
+            The block of each place in this order. The result is a named tuple.
+        cu_window_seqlens, cu_seqlens : ndarray of int32 [windows + 1], [frames + 1]
+            Where windows and frames begin, in patches. The last number is how many patches there are.
 
         Raises
         ------

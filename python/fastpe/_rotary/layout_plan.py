@@ -68,7 +68,7 @@ def planned(preset: RotaryLayout, head_dim: int, theta: float | None, sections: 
     layout = dataclasses.replace(preset, **given)
     if layout.division == "doubled":
         found = f"{layout.name!r} divides the columns of a head, and not their frequencies, among its coordinates"
-        raise refused(ValueError, "layout", found, remedy="that is no rotation: only its position ids are here")
+        raise refused(ValueError, "layout", found, remedy="that is not a rotation: it only has position ids")
     counts = _counts(layout, head_dim)
     if layout.theta is None:
         expected = f"the rope_theta of your model's config.json: the models of layout {layout.name!r} differ"

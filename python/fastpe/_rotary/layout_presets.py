@@ -330,11 +330,11 @@ rotary_layouts = LayoutRegistry(
     not_expressible={
         "vjepa2": (
             "V-JEPA 2 pairs neighbours, but its tables are tiled, so the two columns of a pair have different angles. "
-            "That is no rotation; write x * cos + y * sin in NumPy, as modeling_vjepa2.py does"
+            "That is not a rotation; write x * cos + y * sin in NumPy, as modeling_vjepa2.py does"
         ),
         "hunyuan_vl": (
             "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
-            "pair have different angles. That is no rotation; rotary_layouts['hunyuan_vl'] only has its position ids"
+            "pair have different angles. That is not a rotation; rotary_layouts['hunyuan_vl'] only has its position ids"
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "

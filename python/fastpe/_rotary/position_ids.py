@@ -25,23 +25,13 @@ _z_image_multiple = 32
 
 
 class Rule(NamedTuple):
-    """How one project numbers its tokens.
+    """How one project numbers its tokens."""
 
-    Attributes
-    ----------
-    function : callable
-        From the segments and the options to the ids, arrays [.., coordinates] that follow each other.
-    grid : tuple of str
-        What the lengths of a grid are.
-    text : bool
-        Whether a segment may be text.
-    options : tuple of str
-        The options that it takes.
-    """
-
-    function: Callable[..., Iterable[Array]]
-    grid: tuple[str, ...]
-    text: bool = False
+    function: Callable[
+        ..., Iterable[Array]
+    ]  # from the segments and the options to arrays of ids that follow each other
+    grid: tuple[str, ...]  # what the lengths of a grid are
+    text: bool = False  # whether a segment may be text
     options: tuple[str, ...] = ()
 
 

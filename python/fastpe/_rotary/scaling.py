@@ -37,24 +37,12 @@ _other_keys = {
 
 
 class Scaling(NamedTuple):
-    """A scaling whose keys have been read: two that mean the same numbers are equal.
+    """A scaling whose keys have been read: two that mean the same numbers are equal."""
 
-    Attributes
-    ----------
-    rope_type : str
-        What the core calls it.
-    base : float
-        The base before it is scaled.
-    values : tuple of (str, float or tuple of float)
-        What the core's scaling takes, by name.
-    attention_factor : float or None
-        Where the mapping says it; else it follows from the other numbers.
-    """
-
-    rope_type: str
-    base: float
-    values: tuple[tuple[str, Value], ...] = ()
-    attention_factor: float | None = None
+    rope_type: str  # what the core calls it
+    base: float  # before it is scaled
+    values: tuple[tuple[str, Value], ...] = ()  # what the core's scaling takes
+    attention_factor: float | None = None  # if the mapping says it; else it follows from the other numbers
 
     def frequencies(self, rotary_dim: int) -> tuple[npt.NDArray[np.float64], float]:
         """Radians per position, and the attention factor."""

@@ -207,11 +207,11 @@ def _ids(sizes: Sizes, tokens: Tokens, images: Visuals, videos: Visuals, firsts:
         raise refused(ValueError, argument, "leads to a position beyond 2**53", "smaller numbers")
 
     # Images that do not change the count of tokens, and videos with audio, are numbered one by one.
-    alone = np.flatnonzero(runs.types == image_token).tolist() if rule.grid == "plane" else with_audio
+    single = np.flatnonzero(runs.types == image_token).tolist() if rule.grid == "plane" else with_audio
     counts_up = (runs.types == text_token) | (runs.types == padding_token)
-    counts_up[alone] = True
+    counts_up[single] = True
     ids = _lines(sizes, runs, grids, starts, counts_up)
-    for run in alone:
+    for run in single:
         part = ids[:, runs.starts[run] : runs.starts[run] + runs.lengths[run]]
         grid = Grids(*(each[run] for each in grids))
         time, row, column = np.indices(tuple(map(int, grid[1:4]))).reshape(3, -1)

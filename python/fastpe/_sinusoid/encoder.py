@@ -36,12 +36,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
         dtype), so that short calls read them, and `warm_up` computes them all. Rows of other positions are computed in
         each call. If `max_len` is not given, rows that are asked for again are kept: at most 8 MiB in each dtype, and
         16 MiB for all such encoders of a process. With 0, no rows are kept.
-    convention : str or Convention, optional
-        A name in `fastpe.conventions`, or one of your own.
-    base, freq_scale : float, optional
-        Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
-        The frequencies themselves, in radians per position, instead of ``base`` and ``freq_scale``.
+    convention, base, freq_scale, freqs : optional
+        As in `fastpe.encode`; `freqs` takes the place of `base` and `freq_scale`.
 
     Attributes
     ----------

@@ -145,12 +145,8 @@ def add_(
     ----------
     x : ndarray [L, C], [B, L, C] or [B, .., L, C]
         A writable, aligned array without overlap, of float32, float64, float16 or ml_dtypes.bfloat16, with any strides.
-    convention : str or Convention, optional
-        A name in `fastpe.conventions`, or one of your own.
-    base, freq_scale : float, optional
-        Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
-        The frequencies themselves, in radians per position.
+    convention, base, freq_scale, freqs : optional
+        As in `encode`.
     offset : int or int array [B] or [B, 1], optional
         The number that is added to the counted positions 0 .. L-1 and the convention's first one. There is one for all
         rows, or one per batch row, or one per sequence of `cu_seqlens`.
@@ -184,7 +180,7 @@ def add_(
     Raises
     ------
     TypeError
-        For an `x` that is no array, or has another dtype or byte order.
+        For an `x` that is not an array, or has another dtype or byte order.
     ValueError
         For an `x` that is read-only, misaligned or overlapping, for shapes that do not match, for positions that are
         not finite or beyond 2**53, and for an unknown convention. Nothing has been written then.
@@ -255,7 +251,7 @@ def add(
         DLPack.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
 d_model, table, num_threads
-        The arguments of `add_`. Rows that are left alone are copied.
+        The arguments of `add_`. Rows that are left out are copied.
     out : ndarray, optional
         A writable array of exactly `x`'s shape and dtype: `x` itself, or an array apart from it.
 
@@ -328,7 +324,7 @@ def embed(
     table : array_like [vocabulary, d_model]
         An array of float32, float64, float16 or ml_dtypes.bfloat16 with contiguous rows.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, num_threads
-        The arguments of `add_`. A row that is left alone is ``table[id]`` as it is.
+        The arguments of `add_`. A row that is left out is ``table[id]`` as it is.
     position_table : array_like [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
         A learned position table of `table`'s dtype, instead of sinusoids.
     out : ndarray, optional
