@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, bools, conversion, integer, integers, leave_out, numbers, shown
+from fastpe._arguments import asked_once, bools, conversion, integer, integers, numbers, shown
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
@@ -102,16 +102,21 @@ def encode_grid(
     columns = SharedColumns(chosen, d_model, len(grid), freqs)
     valid = None if mask is None else _checked_mask(mask, grid)
     class_tokens, num_threads = integer("class_tokens", class_tokens, 0), asked_once(num_threads)
-    result, cells = _result(
-        () if valid is None else valid.shape[: valid.ndim - len(grid)],
-        grid,
-        d_model,
-        class_tokens,
-        channels_first,
-        dtype,
-        out,
-        *(() if valid is None else (valid,)),
-    )
+    if class_tokens and channels_first:
+        raise refused(
+            ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
+        )
+    batch = () if valid is None else valid.shape[: valid.ndim - len(grid)]
+    if class_tokens:
+        whole = (*batch, class_tokens + math.prod(grid), d_model)
+    else:
+        whole = (*batch, d_model, *grid) if channels_first else (*batch, *grid, d_model)
+    result = _core.output(out, dtype, whole, *(() if valid is None else (valid,)))
+    cells = result
+    if class_tokens:
+        cells = result[..., class_tokens:, :].reshape(*batch, *grid, d_model)
+    elif channels_first:
+        cells = np.moveaxis(result, len(batch), -1)
     if valid is None:
         rows = [
             share.encoding.encode(
@@ -210,7 +215,7 @@ def encode_coordinates(
             raise
         raise renamed(error, {"d_model": f"d_model (without the {own} columns of the input)"}) from None
     num_threads = asked_once(num_threads)
-    result, _ = _result((), points.shape[:-1], d_model + own, 0, False, dtype, out, points)
+    result = _core.output(out, dtype, (*points.shape[:-1], d_model + own), points)
     front = 0 if chosen.input_last else own
     encoded = result[..., front : front + d_model]
     if points.ndim == 1:
@@ -223,16 +228,9 @@ def encode_coordinates(
     return result if out is None else out
 
 
-def _chosen(
-    convention: GridConventionName | str | GridConvention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: npt.ArrayLike | None,
-) -> GridConvention:
-    if freqs is not None:
-        leave_out("freqs", "freqs are the frequencies themselves", base=base, freq_scale=freq_scale)
+def _chosen(convention: Any, base: float | None, freq_scale: float | None, freqs: Any) -> GridConvention:
     found = grid_conventions.find(convention)
-    axis = with_overrides(found.axis, base, freq_scale)
+    axis = with_overrides(found.axis, base, freq_scale, freqs)
     return found if axis is found.axis else dataclasses.replace(found, axis=axis)
 
 
@@ -279,28 +277,3 @@ def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.
         expected = f"{list(grid)}, or a batch axis before that"
         raise refused(ValueError, "mask", f"has shape {list(valid.shape)}", expected)
     return valid
-
-
-def _result(
-    batch: tuple[int, ...],
-    grid: tuple[int, ...],
-    columns: int,
-    class_tokens: int,
-    channels_first: bool,
-    dtype: npt.DTypeLike | None,
-    out: npt.NDArray[Any] | None,
-    *inputs: npt.NDArray[Any],
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The array to write into, apart from the inputs, and its cells as ``batch + grid + (columns,)``."""
-    if class_tokens and channels_first:
-        raise refused(
-            ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
-        )
-    if class_tokens:
-        shape = (*batch, class_tokens + math.prod(grid), columns)
-    else:
-        shape = (*batch, columns, *grid) if channels_first else (*batch, *grid, columns)
-    result = _core.output(out, dtype, shape, *inputs)
-    if class_tokens:
-        return result, result[..., class_tokens:, :].reshape(*batch, *grid, columns)
-    return result, np.moveaxis(result, len(batch), -1) if channels_first else result

@@ -14,7 +14,7 @@ from fastpe import _core
 from fastpe._arguments import flag, frequencies, integer, leave_out, number, numbers
 from fastpe._errors import refused
 from fastpe._immutable import Immutable
-from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
+from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
 
 
 # The methods that write arrays are inherited. rotate_, rotate, shift_, tables and warm_up: csrc/bindings/rotary.cpp;
@@ -136,7 +136,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             chosen = given = frequencies("freqs", freqs, width // 2)
             ideal_base = 1.0
         else:
-            chosen, seq_len = _scaling_and_length(width, base, scaling, seq_len)
+            chosen = read_scaling(width, base=base, scaling=scaling, seq_len=seq_len)
+            seq_len = int(seq_len) if seq_len is not None and chosen.rope_type in types_by_length else None
             given, ideal_base = (), chosen.base
             if chosen.rope_type != "default":
                 computed, scaled = chosen.frequencies(width)
@@ -284,20 +285,6 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     def __setstate__(self, arguments: dict[str, Any]) -> None:
         """Make the embedding of a copy."""
         self.__init__(**arguments)  # type: ignore[misc]
-
-
-def _scaling_and_length(
-    rotary_dim: int, base: float | None, scaling: Mapping[str, Any] | None, seq_len: int | None
-) -> tuple[Scaling, int | None]:
-    """The scaling, and `seq_len` if the scaling depends on it."""
-    chosen = read_scaling(rotary_dim, base=base, scaling=scaling, seq_len=seq_len)
-    if seq_len is not None:
-        try:
-            if read_scaling(rotary_dim, base=base, scaling=scaling, seq_len=None) == chosen:
-                return chosen, None
-        except ValueError:
-            return chosen, int(seq_len)
-    return chosen, seq_len
 
 
 def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,9 @@ _largest_dim = 2**20
 _largest = int(_core.largest_scaling_number)
 _range = f"2**-{_largest.bit_length() - 1} to 2**{_largest.bit_length() - 1}"
 
+# The types of a `Scaling` whose frequencies depend on a length.
+types_by_length = ("dynamic", "longrope")
+
 # Names that other systems give a type or a key, and the name to write here.
 _other_types = {
     "su": 'early Phi-3 files mean "longrope"',

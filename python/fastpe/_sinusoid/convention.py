@@ -15,7 +15,7 @@ import dataclasses
 import math
 from typing import Any, Literal, get_args
 
-from fastpe._arguments import choice, is_number, number
+from fastpe._arguments import choice, is_number, leave_out, number
 from fastpe._errors import refused
 from fastpe._registry import Preset
 
@@ -190,8 +190,10 @@ def frequency_text(convention: Convention) -> str:
     return f"{scale}{convention.base:g}^{exponent}"
 
 
-def with_overrides(convention: Convention, base: float | None, freq_scale: float | None) -> Convention:
-    """The convention with the frequencies that a call asks for."""
+def with_overrides(convention: Convention, base: float | None, freq_scale: float | None, freqs: Any) -> Convention:
+    """The convention with the frequencies that a call asks for; `freqs` themselves take the place of both numbers."""
+    if freqs is not None:
+        leave_out("freqs", "freqs are the frequencies themselves", base=base, freq_scale=freq_scale)
     wanted = {"base": base, "freq_scale": freq_scale}
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     return dataclasses.replace(convention, **given) if given else convention

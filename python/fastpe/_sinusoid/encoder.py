@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, frequencies, integer, leave_out, number, numbers, shown
+from fastpe._arguments import conversion, frequencies, integer, number, numbers, shown
 from fastpe._errors import refused
 from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
@@ -97,11 +97,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
         self._require_new()
         width = integer("d_model", d_model, 1)
         rows = None if max_len is None else integer("max_len", max_len, 0)
-        chosen = with_overrides(conventions.find(convention), base, freq_scale)
-        given: tuple[float, ...] = ()
-        if freqs is not None:
-            leave_out("freqs", "freqs are the frequencies themselves", base=base, freq_scale=freq_scale)
-            given = frequencies("freqs", freqs, chosen.frequency_count(width))
+        chosen = with_overrides(conventions.find(convention), base, freq_scale, freqs)
+        given = () if freqs is None else frequencies("freqs", freqs, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
             expected = f"less than the {denominator + chosen.shift} frequencies"

@@ -28,11 +28,6 @@ def _width(x: Any, d_model: int | None) -> int:
     return max(int(shape[-1]), 1)
 
 
-def _readable(x: Any, name: str) -> Any:
-    """An array that is only read, or what NumPy makes one of: the width of a list is known only then."""
-    return x if isinstance(x, np.ndarray) else _core.array(x, name)
-
-
 def encode(
     positions: int | npt.ArrayLike,
     d_model: int,
@@ -276,7 +271,7 @@ d_model, table, num_threads
     array([[2.        , 3.        , 2.        , 3.        ],
            [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
     """
-    x = _readable(x, "x")
+    x = x if isinstance(x, np.ndarray) else _core.array(x, "x")
     if table is not None:
         leave_out("table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
@@ -354,7 +349,7 @@ def embed(
     array([[4.        , 6.        , 6.        , 8.        ],
            [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
     """
-    table = _readable(table, "table")
+    table = table if isinstance(table, np.ndarray) else _core.array(table, "table")
     if position_table is not None:
         leave_out("position_table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
