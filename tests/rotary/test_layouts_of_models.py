@@ -6,9 +6,7 @@ The comparison with the models' own modules is tests/peers/test_rotary_layouts.p
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -488,29 +486,3 @@ def test_a_rotation_of_parts_that_fails_leaves_arrays_as_they_are(call: str, mon
         layout.rotate_(q, k, positions=ids) if call == "rotate_" else layout.rotate(q, positions=ids, out=q)
     assert (q == 1).all()
     assert (k == 1).all()
-
-
-# The registry
-
-
-def test_layouts_are_frozen_hashable_and_picklable() -> None:
-    for layout in LAYOUTS.values():
-        field = "theta"
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(layout, field, 1.0)
-        pickled = pickle.dumps(layout)
-        assert b"fastpe." not in pickled
-        assert pickle.loads(pickled) == layout
-        assert str(pickle.loads(pickled)) == str(layout) == layout.__doc__
-        assert hash(copy.deepcopy(layout)) == hash(layout)
-        assert eval(repr(layout), {"RotaryLayout": fastpe.RotaryLayout}) == layout
-        assert str(layout).startswith(f"{layout.name}: {layout.formula}")
-        assert all(system in str(layout) for system in layout.serves)
-        assert layout.serves
-        assert layout.source in str(layout)
-    assert [line.split()[0] for line in repr(LAYOUTS).splitlines()[:-1]] == list(LAYOUTS)
-    with pytest.raises(TypeError):
-        LAYOUTS["mine"] = LAYOUTS["flux"]
-
-
-# The page
