@@ -6,6 +6,9 @@ The keys are read here; the numbers are computed in the core.
 
 from __future__ import annotations
 
+import functools
+import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, integer, nearest, number, shown
+from fastpe._arguments import flag, integer, nearest, shown
 from fastpe._errors import refused
 
 Value = float | tuple[float, ...]
@@ -338,13 +341,6 @@ _types = {
 }
 
 
-def _base(name: str, value: Any) -> float:
-    result = _number(name, value)
-    if not 1.0 <= result < float("inf"):
-        raise refused(ValueError, name, f"is {shown(value)}", "a finite number, at least 1")
-    return result
-
-
 def _number(name: str, value: Any) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise refused(TypeError, name, f"is {shown(value)}", "a number")
@@ -354,15 +350,22 @@ def _number(name: str, value: Any) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _positive(name: str, value: Any, besides: str = "") -> float:
-    result = _number(name, value)
-    if not 1 / _largest <= result <= _largest:
-        raise refused(ValueError, name, f"is {shown(value)}", f"{besides}a number from {_range}")
-    return result
+def _number_from(least: float, most: float, expected: str) -> Callable[[str, Any], float]:
+    def read(name: str, value: Any) -> float:
+        result = _number(name, value)
+        if not least <= result <= most:
+            raise refused(ValueError, name, f"is {shown(value)}", expected)
+        return result
+
+    return read
+
+
+_base = _number_from(1.0, sys.float_info.max, "a finite number, at least 1")
+_positive = _number_from(1 / _largest, _largest, f"a number from {_range}")
 
 
 def _positive_or_0(name: str, value: Any) -> float:
-    return 0.0 if _number(name, value) == 0.0 else _positive(name, value, "0 or ")
+    return 0.0 if _number(name, value) == 0.0 else _positive(name, value)
 
 
 def _positives(name: str, values: Any) -> tuple[float, ...]:
@@ -371,29 +374,14 @@ def _positives(name: str, values: Any) -> tuple[float, ...]:
     return tuple(_positive(f"{name}[{k}]", value) for k, value in enumerate(values))
 
 
-def _share(name: str, value: Any) -> float:
-    result = _number(name, value)
-    if not 0.0 <= result <= 1.0:
-        raise refused(ValueError, name, f"is {shown(value)}", "a share of the head, from 0 to 1")
-    return result
-
-
-def _length(name: str, value: Any) -> int:
-    return integer(name, value, 1, _largest)
-
-
-def _above_0(name: str, value: Any) -> float:
-    return number(name, _number(name, value), above_zero=True)
-
-
 _readers: dict[str, Callable[[str, Any], Any]] = {
     "rope_theta": _base,
-    "partial_rotary_factor": _share,
+    "partial_rotary_factor": _number_from(0.0, 1.0, "a share of the head, from 0 to 1"),
     "truncate": flag,
-    "attention_factor": _above_0,
+    "attention_factor": _number_from(math.ulp(0.0), sys.float_info.max, "a finite positive number"),
     **dict.fromkeys(("mscale", "mscale_all_dim"), _positive_or_0),
     **dict.fromkeys(("short_factor", "long_factor"), _positives),
-    **dict.fromkeys(_lengths, _length),
+    **dict.fromkeys(_lengths, functools.partial(integer, least=1, most=_largest)),
     **dict.fromkeys(("factor", "alpha", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"), _positive),
 }
 

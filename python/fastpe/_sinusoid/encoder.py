@@ -253,28 +253,16 @@ class PositionalEncoding(Immutable, _core.Encoder):
 
 # Typed, or 8.0 would pass for a width as soon as 8 had been one.
 @functools.lru_cache(maxsize=16, typed=True)
-def _kept_encoding(
-    d_model: int,
-    convention: ConventionName | str | Convention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: tuple[float, ...] | None,
-) -> PositionalEncoding:
+def _kept_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, freqs: Any) -> PositionalEncoding:
     return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
 
 
-def cached_encoding(
-    d_model: int,
-    convention: ConventionName | str | Convention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: npt.ArrayLike | None,
-) -> PositionalEncoding:
+def cached_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, freqs: Any) -> PositionalEncoding:
     """The encoder of a call, made or kept from an earlier one."""
     try:
         key = None if freqs is None else tuple(numbers("freqs", freqs, "numbers").tolist())
         return _kept_encoding(d_model, convention, base, freq_scale, key)
     except (TypeError, ValueError):
-        # Wrong or unhashable, which is wrong too: the constructor says which argument it is.
+        # Wrong, or unhashable and therefore wrong: the constructor says which argument it is.
         pass
     return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
