@@ -62,19 +62,22 @@ class Preset:
         for field in self._fields():
             value = getattr(self, field.name)
             if get_origin(field.type) is Literal:
-                object.__setattr__(self, field.name, choice(field.name, value, get_args(field.type)))
+                vars(self)[field.name] = choice(field.name, value, get_args(field.type))
             elif check := _checks_of_types.get(field.type):
-                object.__setattr__(self, field.name, check(field.name, value))
-        for name, value in self._checked_fields().items():
-            object.__setattr__(self, name, value)
+                vars(self)[field.name] = check(field.name, value)
+        vars(self).update(self._checked_fields())
+
+    def _different(self, others: Mapping[str, Any]) -> list[str]:
+        """The fields that have other values than these."""
+        return [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in self._fields()
+            if field.compare and getattr(self, field.name) != others[field.name]
+        ]
 
     def __repr__(self) -> str:
         """What makes an equal one: its name, and the fields that differ from their defaults."""
-        given = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in self._fields()[1:]
-            if field.compare and getattr(self, field.name) != field.default
-        ]
+        _, *given = self._different({field.name: field.default for field in self._fields()})
         return f"{type(self).__name__}({', '.join([repr(self.name), *given])})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -94,11 +97,7 @@ class Preset:
             lines += [f"    serves: {'; '.join(self.serves)}"] if self.serves else []
             lines += [f"    source: {self.source}"] if self.source else []
         else:
-            names = [field.name for field in self._fields() if field.compare]
-            changed = [
-                f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) != getattr(preset, name)
-            ]
-            lines.append(f"    changed from the preset: {', '.join(changed)}")
+            lines.append(f"    changed from the preset: {', '.join(self._different(vars(preset)))}")
         return "\n".join(lines)
 
 
