@@ -35,21 +35,24 @@ def shown(value: Any) -> str:
         raise
 
 
-def integer(name: str, value: Any, least: int = -_largest_integer) -> int:
-    """An int from `least` to 2**53."""
+def integer(name: str, value: Any, least: int = -_largest_integer, most: int = _largest_integer) -> int:
+    """An int from `least` to `most`, which is 2**53."""
     try:
         result = operator.index(value)
     except TypeError:
         raise refused(TypeError, name, f"is {shown(value)}", "an int") from None
     if isinstance(value, (bool, np.bool_)):
         raise refused(TypeError, name, f"is {shown(value)}", "an int")
-    if result < least:
-        raise refused(
-            ValueError, name, f"is {shown(result)}", f"at least {'-2**53' if least == -_largest_integer else least}"
-        )
-    if result > _largest_integer:
-        raise refused(ValueError, name, f"is {shown(result)}", "at most 2**53")
+    if not least <= result <= most:
+        expected = f"at least {_bound(least)}" if result < least else f"at most {_bound(most)}"
+        raise refused(ValueError, name, f"is {shown(result)}", expected)
     return result
+
+
+def _bound(value: int) -> str:
+    """Large powers of 2 as such."""
+    power = abs(value).bit_length() - 1
+    return f"{'-' if value < 0 else ''}2**{power}" if power > 15 and abs(value) == 2**power else str(value)
 
 
 def asked_once(value: Any) -> Any:
@@ -87,15 +90,40 @@ def number(name: str, value: Any, *, above_zero: bool = False) -> float:
     return result
 
 
-def numbers(name: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[np.float64]:
-    """An array of real numbers; whether they are finite is not checked."""
+def numbers(name: str, values: npt.ArrayLike, expected: str, kinds: str = "iuf", dtype: str = "float64") -> Any:
+    """An array of real numbers of these kinds as `dtype`; whether they are finite is not checked."""
     try:
         array = _core.array(values, name)
     except ValueError:
         raise refused(ValueError, name, f"is {shown(values)}", expected) from None
-    if array.dtype.kind not in "iuf":
-        raise refused(TypeError, name, f"has dtype {array.dtype}", "float64", conversion(array, name, "float64"))
-    return array.astype(np.float64)
+    if array.dtype.kind not in kinds:
+        raise refused(TypeError, name, f"has dtype {array.dtype}", dtype, conversion(array, name, dtype))
+    return array.astype(dtype)
+
+
+def bools(name: str, mask: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """A mask, of bool or of 0 and 1."""
+    array = _core.mask(mask, name)
+    if array.dtype != np.bool_:
+        expected = "bool or integers, True or 1 for what counts"
+        remedy = f"pass {name} == 0 if it is added to scores, and {name} != 0 otherwise"
+        raise refused(TypeError, name, f"has dtype {array.dtype}", expected, remedy)
+    return array
+
+
+def frequencies(name: str, values: npt.ArrayLike, count: int) -> tuple[float, ...]:
+    """`count` numbers."""
+    array = numbers(name, values, f"[{count}] numbers")
+    if array.shape != (count,):
+        raise refused(ValueError, name, f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
+    return tuple(array.tolist())
+
+
+def leave_out(name: str, why: str, **others: Any) -> None:
+    """Refuse arguments that `name` takes the place of."""
+    for other, value in others.items():
+        if value is not None:
+            raise refused(ValueError, name, f"and {other} were both given", "one", f"{why}: leave {other} out")
 
 
 def conversion(array: npt.NDArray[Any], name: str, dtype: str) -> str:

@@ -45,43 +45,12 @@ largest_scaling_number: float
 max_coordinates: int
 table_forms: tuple[str, ...]
 
-_ScalingValue: TypeAlias = float | Sequence[float] | None
-
 def rotary_frequencies(
-    rotary_dim: int,
-    base: float,
-    rope_type: str,
-    *,
-    factor: _ScalingValue = None,
-    length: _ScalingValue = None,
-    trained_length: _ScalingValue = None,
-    beta_fast: _ScalingValue = None,
-    beta_slow: _ScalingValue = None,
-    truncate: _ScalingValue = None,
-    mscale: _ScalingValue = None,
-    mscale_all_dim: _ScalingValue = None,
-    divisors: _ScalingValue = None,
-    low_turns: _ScalingValue = None,
-    high_turns: _ScalingValue = None,
-    rotated_count: _ScalingValue = None,
+    rotary_dim: int, base: float, rope_type: str, **values: float | Sequence[float]
 ) -> tuple[npt.NDArray[np.float64], float]: ...
 
 class Encoder:
-    def __init__(
-        self,
-        *,
-        d_model: int,
-        frequency_count: int,
-        base: float,
-        exponent_denominator: float,
-        freq_scale: float,
-        freqs: Sequence[float],
-        interleaved: bool,
-        cosine_first: bool,
-        output_scale: float,
-        max_len: int | None,
-        first_position: int,
-    ) -> None: ...
+    def __init__(self, **fields: Any) -> None: ...
     def _frequencies(self) -> npt.NDArray[np.float64]: ...
     def warm_up(self, *, dtype: npt.DTypeLike | None = None, num_threads: _Threads = None) -> None: ...
     def encode(
@@ -147,20 +116,7 @@ class Encoder:
     ) -> npt.NDArray[Any]: ...
 
 class Rotary:
-    def __init__(
-        self,
-        *,
-        rotary_dim: int,
-        interleaved: bool,
-        base: float,
-        freqs: Sequence[float],
-        attention_factor: float,
-        axes: Sequence[int],
-        conjugate: bool,
-        form: str,
-        max_len: int | None,
-        head_dim: int,
-    ) -> None: ...
+    def __init__(self, **fields: Any) -> None: ...
     def _frequencies(self) -> npt.NDArray[np.float64]: ...
     def warm_up(self, *, dtype: npt.DTypeLike | None = None, num_threads: _Threads = None) -> None: ...
     @overload
@@ -261,18 +217,4 @@ class Rotary:
         num_threads: _Threads = None,
     ) -> tuple[npt.NDArray[Any], ...]: ...
 
-def rotate_by_tables(
-    x: npt.NDArray[Any],
-    *others: npt.NDArray[Any],
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
-    interleaved: bool,
-    conjugate: bool = False,
-    offset: _Offset = None,
-    positions: _Positions = None,
-    mask: _Mask = None,
-    lengths: _Lengths = None,
-    cu_seqlens: _Sequences = None,
-    seq_axis: int = -2,
-    num_threads: _Threads = None,
-) -> Any: ...
+def rotate_by_tables(x: npt.NDArray[Any], *others: npt.NDArray[Any], **options: Any) -> Any: ...

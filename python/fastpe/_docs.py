@@ -4,55 +4,26 @@
 from __future__ import annotations
 
 from fastpe import _core
+from fastpe._sinusoid.functions import add, add_, embed, encode
+
+_of_a_function = """{summary}
+
+Refer to `fastpe.{name}` for the arguments, the result and the errors.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> encoding = fastpe.PositionalEncoding(4)
+{example}
+"""
+_examples = {
+    encode: ">>> encoding.encode([0])\narray([[0., 1., 0., 1.]], dtype=float32)",
+    add_: ">>> x = np.zeros((2, 3, 4), np.float32)\n>>> encoding.add_(x, offset=[0, 7]) is x\nTrue",
+    add: ">>> encoding.add(np.ones((1, 4)), scale=2.0)\narray([[2., 3., 2., 3.]])",
+    embed: ">>> encoding.embed([1], np.ones((2, 4)))\narray([[1., 2., 1., 2.]])",
+}
 
 _encoder = {
-    "encode": """Encode positions.
-
-Refer to `fastpe.encode` for the arguments, the result and the errors.
-
-Examples
---------
->>> import fastpe
->>> fastpe.PositionalEncoding(4).encode(2)
-array([[0.        , 1.        , 0.        , 1.        ],
-       [0.84147096, 0.5403023 , 0.00999983, 0.99995   ]], dtype=float32)
-""",
-    "add_": """Add the encoding to embeddings, in place.
-
-Refer to `fastpe.add_` for the arguments, the result and the errors.
-
-Examples
---------
->>> import numpy as np, fastpe
->>> x = np.zeros((2, 3, 4), np.float32)
->>> fastpe.PositionalEncoding(4).add_(x, offset=np.array([0, 7])) is x
-True
->>> x[:, 0]
-array([[0.        , 1.        , 0.        , 1.        ],
-       [0.6569866 , 0.75390226, 0.06994285, 0.997551  ]], dtype=float32)
-""",
-    "add": """Add the encoding to embeddings, into another array.
-
-Refer to `fastpe.add` for the arguments, the result and the errors.
-
-Examples
---------
->>> import numpy as np, fastpe
->>> fastpe.PositionalEncoding(4).add(np.ones((2, 4)), scale=2.0)
-array([[2.        , 3.        , 2.        , 3.        ],
-       [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
-""",
-    "embed": """Gather embeddings and add the encoding.
-
-Refer to `fastpe.embed` for the arguments, the result and the errors.
-
-Examples
---------
->>> import numpy as np, fastpe
->>> fastpe.PositionalEncoding(4).embed([1, 0], np.arange(8.0).reshape(2, 4))
-array([[4.        , 6.        , 6.        , 8.        ],
-       [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
-""",
     "warm_up": """Make what later calls read: the tables of one dtype, and all rows that `max_len` promises.
 
 A server calls it before its first request, so that no request spends time on them. Results are the same without it.
@@ -102,7 +73,7 @@ form : str, optional
     - ``"angles"``: one array S + (d/2,) of position times frequency, in radians, without the attention factor.
 dtype : dtype, optional
     float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32. For "complex", it is the
-    dtype of the parts. "complex" and "angles" take float32 and float64 alone.
+    dtype of the parts. "complex" and "angles" only take float32 and float64.
 offset : int or int array [B], optional
     The position at which counting starts.
 out : ndarray or tuple of ndarrays, optional
@@ -141,7 +112,7 @@ x, *others : ndarray [.., L, .., D]
     One array, or several with the same positions. They have one dtype (float32, float64, float16 or ml_dtypes.bfloat16)
     and one length L, are at least `rotary_dim` columns wide, and share no memory. Numbers of heads may differ. Columns
     from `rotary_dim` on are left as they are. To rotate another part, pass a slice: ``rope.rotate_(q[..., 128:])``. Of
-    [B, L, heads * D], the first head alone would be rotated, without an error: pass ``x.reshape(B, L, heads, D)`` with
+    [B, L, heads * D], only the first head would be rotated, without an error: pass ``x.reshape(B, L, heads, D)`` with
     ``seq_axis=-3``.
 offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
@@ -229,7 +200,7 @@ x, *others : ndarray [.., L, .., D]
     As in `rotate_`.
 by : int, float or array_like [L], [B, L] or [B, 1]
     How many positions to move by, for all rows or for each; it may be fractional. With `axes`, there is one axis more, [.., coordinates].
-mask, lengths, seq_axis, num_threads
+mask, lengths, seq_axis, num_threads : optional
     As in `rotate_`.
 
 Returns
@@ -268,3 +239,7 @@ def document_methods() -> None:
     for kind, texts in ((_core.Encoder, _encoder), (_core.Rotary, _rotary)):
         for name, text in texts.items():
             _core.document(getattr(kind, name), text)
+    for function, example in _examples.items():
+        name, summary = function.__name__, (function.__doc__ or "").partition("\n")[0]
+        text = _of_a_function.format(summary=summary, name=name, example=example)
+        _core.document(getattr(_core.Encoder, name), text)

@@ -3,17 +3,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 
 class Immutable:
-    """An object whose attributes are set once, by ``object.__setattr__``."""
+    """The part in Python of an encoder of the core. Its attributes are set once, by `_set`.
+
+    `_compared` names those that two equal objects have in common.
+    """
 
     __slots__ = ()
+    _compared: tuple[str, ...]
+
+    if TYPE_CHECKING:
+
+        def _frequencies(self) -> npt.NDArray[np.float64]: ...
+
+    @property
+    def frequencies(self) -> npt.NDArray[np.float64]:
+        """Radians per position, float64 ``[number of frequencies]``, each rounded to nearest.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> fastpe.RotaryEmbedding(4, interleaved=True).frequencies
+        array([1.  , 0.01])
+        """
+        return self._frequencies()
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64]:
+        """Positions per turn, ``2 pi / frequencies``, float64; infinite for a frequency of 0.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> fastpe.PositionalEncoding(4).wavelengths.round(2)
+        array([  6.28, 628.32])
+        """
+        with np.errstate(divide="ignore"):
+            return 2.0 * np.pi / self._frequencies()
+
+    def _require_new(self) -> None:
+        """Refuse a second call of ``__init__``."""
+        if hasattr(self, self._compared[0]):
+            name = type(self).__name__
+            raise AttributeError(f"{name} is immutable: it cannot be initialised again; make a new one")
+
+    def _set(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
 
     def _value(self) -> tuple[Any, ...]:
-        """What two equal objects have in common."""
-        raise NotImplementedError
+        return tuple(getattr(self, name) for name in self._compared)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Immutable) or not (isinstance(other, type(self)) or isinstance(self, type(other))):

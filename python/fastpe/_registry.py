@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
-from fastpe._arguments import likely, shown
+from fastpe._arguments import choice, flag, integer, likely, number, shown, text, texts
 from fastpe._errors import refused
 from fastpe._names import ConventionName, GridConventionName
 
@@ -19,6 +19,15 @@ _taken_by = {
 }
 # Presets as they are listed, by kind and name: a changed one says what differs.
 _listed: dict[tuple[type, str], Preset] = {}
+
+
+_checks_of_types: dict[Any, Callable[[str, Any], Any]] = {
+    str: text,
+    bool: flag,
+    int: integer,
+    float: number,
+    tuple[str, ...]: texts,
+}
 
 
 def plain(name: str) -> str:
@@ -42,7 +51,7 @@ class Preset:
         return dataclasses.fields(self)  # type: ignore[arg-type]  # each kind of preset is a dataclass
 
     def _checked_fields(self) -> dict[str, Any]:
-        """Every field in the type that it is kept in."""
+        """The fields of which a type does not say all, checked, in the type that they are kept in."""
         raise NotImplementedError
 
     def _counting(self) -> str:
@@ -50,20 +59,29 @@ class Preset:
         raise NotImplementedError
 
     def __post_init__(self) -> None:
-        for name, value in self._checked_fields().items():
-            object.__setattr__(self, name, value)
+        for field in self._fields():
+            value = getattr(self, field.name)
+            if get_origin(field.type) is Literal:
+                vars(self)[field.name] = choice(field.name, value, get_args(field.type))
+            elif check := _checks_of_types.get(field.type):
+                vars(self)[field.name] = check(field.name, value)
+        vars(self).update(self._checked_fields())
+
+    def _different(self, others: Mapping[str, Any]) -> list[str]:
+        """The fields that have other values than these."""
+        return [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in self._fields()
+            if field.compare and getattr(self, field.name) != others[field.name]
+        ]
 
     def __repr__(self) -> str:
         """What makes an equal one: its name, and the fields that differ from their defaults."""
-        given = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in self._fields()[1:]
-            if field.compare and getattr(self, field.name) != field.default
-        ]
+        _, *given = self._different({field.name: field.default for field in self._fields()})
         return f"{type(self).__name__}({', '.join([repr(self.name), *given])})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Fields alone: descriptions are not worth their bytes in a pickle."""
+        """Only the fields: descriptions are not worth their bytes in a pickle."""
         return {field.name: getattr(self, field.name) for field in self._fields()}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
@@ -79,11 +97,7 @@ class Preset:
             lines += [f"    serves: {'; '.join(self.serves)}"] if self.serves else []
             lines += [f"    source: {self.source}"] if self.source else []
         else:
-            names = [field.name for field in self._fields() if field.compare]
-            changed = [
-                f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) != getattr(preset, name)
-            ]
-            lines.append(f"    changed from the preset: {', '.join(changed)}")
+            lines.append(f"    changed from the preset: {', '.join(self._different(vars(preset)))}")
         return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fastpe import Convention, PositionalEncoding
 from fastpe._arguments import integer
-from fastpe._errors import refused
+from fastpe._errors import refused, renamed
 from fastpe._extras import needed
 from fastpe._names import ConventionName
 
@@ -62,7 +62,7 @@ def add(
     Raises
     ------
     TypeError
-        For an argument that is no dask array, or has another dtype.
+        For an argument that is not a dask array, or has another dtype.
     ValueError
         For a `seq_axis` that does not exist, chunks of unknown size along the sequence or the last axis, and as
         `fastpe.add_`. All errors are raised by the call, and not when the result is computed.
@@ -79,61 +79,36 @@ def add(
         import dask.array
 
     if not isinstance(array, dask.array.Array):
-        raise refused(
-            TypeError, "array", f"is a {type(array).__name__}", "a dask array", "for other arrays, use fastpe.add"
-        )
-    if array.dtype.name not in ("float32", "float64", "float16", "bfloat16"):
-        raise refused(
-            TypeError,
-            "array",
-            f"has dtype {array.dtype}",
-            "float32, float64, float16 or ml_dtypes.bfloat16",
-            "give array.astype(np.float32)",
-        )
+        found, remedy = f"is a {type(array).__name__}", "for other arrays, use fastpe.add"
+        raise refused(TypeError, "array", found, "a dask array", remedy)
     seq_axis, offset = integer("seq_axis", seq_axis), integer("offset", offset)
-    axes = array.ndim
-    axis = seq_axis + axes if seq_axis < 0 else seq_axis
-    if not 0 <= axis < axes - 1:
-        raise refused(
-            ValueError, "seq_axis", f"is {seq_axis}", f"an axis of array, {list(array.shape)}, other than the last"
-        )
+    axis = seq_axis + array.ndim if seq_axis < 0 else seq_axis
+    if not 0 <= axis < array.ndim - 1:
+        expected = f"an axis of array, {list(array.shape)}, other than the last"
+        raise refused(ValueError, "seq_axis", f"is {seq_axis}", expected)
     seq_len, d_model = array.shape[axis], array.shape[-1]
     if math.isnan(seq_len) or math.isnan(d_model):
-        raise refused(
-            ValueError,
-            "array",
-            "has chunks of unknown size along the sequence or the last axis",
-            "",
-            "call array.compute_chunk_sizes() first",
-        )
+        found = "has chunks of unknown size along the sequence or the last axis"
+        raise refused(ValueError, "array", found, remedy="call array.compute_chunk_sizes() first")
     encoding = PositionalEncoding(max(d_model, 1), convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
-    _check(encoding, array.dtype, seq_len, offset, scale, alpha, num_threads)
+    options: dict[str, Any] = {"scale": scale, "alpha": alpha, "num_threads": num_threads}
+    try:
+        # Only the first and the last row, so that a wrong argument is an error here and not in a worker.
+        for start in (offset, offset + max(seq_len - 1, 0)):
+            encoding.add(np.zeros((1, 1), array.dtype), offset=start, channels=(0, 1), **options)
+    except TypeError as error:
+        raise renamed(error, {"x": "array"}) from None
     return dask.array.map_blocks(
         _add_block,
         array,
         dtype=array.dtype,
-        meta=np.empty((0,) * axes, array.dtype),
+        meta=np.empty((0,) * array.ndim, array.dtype),
         name=None,
         encoding=encoding,
         axis=axis,
-        keywords={"scale": scale, "alpha": alpha, "num_threads": num_threads},
         offset=offset,
+        options=options,
     )
-
-
-def _check(
-    encoding: PositionalEncoding,
-    dtype: np.dtype[Any],
-    seq_len: int,
-    offset: int,
-    scale: float,
-    alpha: float,
-    num_threads: int,
-) -> None:
-    # The first and the last row alone, so that a wrong argument is an error here and not in a worker.
-    row = np.zeros((1, 1), dtype)
-    for start in (offset, offset + max(seq_len - 1, 0)):
-        encoding.add(row, offset=start, channels=(0, 1), scale=scale, alpha=alpha, num_threads=num_threads)
 
 
 def _add_block(
@@ -141,13 +116,12 @@ def _add_block(
     *,
     encoding: PositionalEncoding,
     axis: int,
-    keywords: dict[str, Any],
     offset: int,
+    options: dict[str, Any],
     block_info: Any = None,
 ) -> npt.NDArray[Any]:
     location = block_info[0]["array-location"]
     # A block that came from another worker lies in the message, wherever that put it.
     aligned = np.require(block, requirements="A")
-    return encoding.add(
-        aligned, seq_axis=axis, offset=offset + location[axis][0], channels=tuple(location[-1]), **keywords
-    )
+    start = offset + location[axis][0]
+    return encoding.add(aligned, seq_axis=axis, offset=start, channels=tuple(location[-1]), **options)

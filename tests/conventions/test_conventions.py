@@ -15,30 +15,34 @@ from fastpe import Convention, GridConvention
 
 from ..oracles.refusals import naming
 
+REGISTRIES: list[Any] = [fastpe.conventions, fastpe.grid_conventions, fastpe.rotary_layouts]
 
-def test_presets_are_frozen_hashable_and_picklable() -> None:
-    for preset in (*fastpe.conventions.values(), *fastpe.grid_conventions.values()):
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=["conventions", "grid_conventions", "rotary_layouts"])
+def test_presets_are_frozen_hashable_picklable_and_shown(registry: Any) -> None:
+    names: dict[str, Any] = {"Convention": Convention, "GridConvention": GridConvention}
+    for name, preset in registry.items():
+        assert preset.name == name
         field = "name"
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(preset, field, "other")
-        assert pickle.loads(pickle.dumps(preset)) == preset
-        assert str(pickle.loads(pickle.dumps(preset))) == str(preset)
+        pickled = pickle.dumps(preset)
+        assert b"fastpe." not in pickled
+        assert pickle.loads(pickled) == preset
         assert hash(copy.deepcopy(preset)) == hash(preset)
-
-
-def test_the_mapping_is_read_only() -> None:
-    presets: Any = fastpe.conventions
+        assert eval(repr(preset), {**names, "RotaryLayout": fastpe.RotaryLayout}) == preset
+        assert str(preset) == str(pickle.loads(pickled)) == preset.__doc__
+        assert str(preset).startswith(f"{name}: {preset.formula}")
+        assert all(text in str(preset) for text in (*preset.serves, preset.source))
+        assert preset.serves
+    assert [line.split()[0] for line in repr(registry).splitlines()[:-1]] == list(registry)
     with pytest.raises(TypeError):
-        presets["mine"] = fastpe.conventions["vaswani"]
-    assert {name: preset.name for name, preset in fastpe.conventions.items()} == {n: n for n in fastpe.conventions}
+        registry["mine"] = preset
 
 
-def test_what_is_shown_of_a_convention_makes_an_equal_one() -> None:
-    names: dict[str, Any] = {"Convention": Convention, "GridConvention": GridConvention}
-    for preset in (*fastpe.conventions.values(), *fastpe.grid_conventions.values()):
-        assert eval(repr(preset), names) == preset
+def test_what_is_shown_of_a_changed_convention_makes_an_equal_one() -> None:
     changed = dataclasses.replace(fastpe.conventions["mlx"], base=500.0, first_position=-3, denominator=2.5)
-    assert eval(repr(changed), names) == changed
+    assert eval(repr(changed), {"Convention": Convention}) == changed
 
 
 def test_formulas_tell_orders_of_columns_apart() -> None:
@@ -54,14 +58,6 @@ def test_overrides_and_replace_are_the_same() -> None:
     assert (result == expected).all()
     frequencies = 0.5 * 500.0 ** (-np.arange(8) / 8)
     assert np.allclose(fastpe.encode(20, 16, convention="timestep", freqs=frequencies), expected, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("name", "first"), [("vaswani", 0), ("opennmt-tf", 1), ("fairseq", 2), ("tensor2tensor", 0), ("ddpm", 0)]
-)
-def test_counted_positions_start_where_the_system_starts(name: str, first: int) -> None:
-    counted = fastpe.encode(5, 8, convention=name)
-    assert (counted == fastpe.encode(np.arange(first, first + 5), 8, convention=name)).all()
 
 
 def test_an_own_convention_needs_nothing_but_data() -> None:

@@ -23,14 +23,6 @@ def expected(x: Array, cos: Array, sin: Array) -> Array:
     return rotated(x, (cos[None], sin[None]), np.ones((1, x.shape[-2]), bool), interleaved=True)
 
 
-def test_every_pair_is_multiplied() -> None:
-    x = np.array([[np.inf, 2.0, 1.0, 3.0]], np.float32)
-    one, zero = np.ones((1, 2), np.float32), np.zeros((1, 2), np.float32)
-    fastpe.rotate_(x, cos=one, sin=zero, interleaved=False)
-    assert np.isnan(x[0, 2])
-    assert x[0, [0, 1, 3]].tolist() == [np.inf, 2, 3]
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_nan_in_a_table_stays_one(dtype: np.dtype[Any]) -> None:
     # All of its bits but the sign are ones: rounded as a number is, it would be -0.

@@ -28,22 +28,6 @@ def halves_rotated(x: Array, tables: tuple[Array, Array]) -> Array:
 ROPE = fastpe.RotaryEmbedding(8, interleaved=False)
 
 
-def test_queries_and_keys_within_a_packed_projection() -> None:
-    heads, key_heads, width = 4, 2, 8
-    qkv = values((2, 5, (heads + 2 * key_heads) * width), FLOAT32, seed=5)
-    before = qkv.copy()
-    q = qkv[..., : heads * width].reshape(2, 5, heads, width)
-    k = qkv[..., heads * width : (heads + key_heads) * width].reshape(2, 5, key_heads, width)
-    assert np.shares_memory(q, qkv)
-    assert ROPE.rotate_(q, k, seq_axis=-3, offset=[3, 8])[0] is q
-    cos, sin = ROPE.tables(5, offset=[3, 8])
-    for part, head_count, first in ((q, heads, 0), (k, key_heads, heads * width)):
-        old = before[..., first : first + head_count * width].reshape(2, 5, head_count, width)
-        assert_same_bits(part, halves_rotated(old, (cos[:, :, None], sin[:, :, None])))
-    # The values are left as they were.
-    np.testing.assert_array_equal(bits(qkv[..., -key_heads * width :]), bits(before[..., -key_heads * width :]))
-
-
 def test_queries_and_keys_that_alternate_in_one_buffer() -> None:
     both = values((2, 3, 5, 2, 8), FLOAT32, seed=6)
     before = both.copy()

@@ -6,9 +6,7 @@ The comparison with the models' own modules is tests/peers/test_rotary_layouts.p
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -397,15 +395,11 @@ REFUSED: Refused = {
         (ValueError, name): each("replace(layouts['flux'], {})", changes)
         for name, changes in {
             "division": "division='run' | division='parity' | coordinates=('x', 'y'), division='turns'",
-            "form": "form='tiles'",
             "ids": "ids='grid'",
             "coordinates": "coordinates=('x',)",
             "freq_scale": "division='runs', freq_scale=2.0",
-            "sections": "sections=(8, 28, 0)",
             "proportions": "proportions=(1, 2)",
-            "theta": "theta=np.inf",
         }.items()
-        if name not in ("form", "sections", "theta")
     },
     (TypeError, "interleaved"): ["replace(layouts['flux'], interleaved=1)"],
     # ---- Names
@@ -476,47 +470,19 @@ def test_arguments_are_converted_once(argument: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("call", ["rotate_", "rotate"])
-@pytest.mark.parametrize("part", [0, 1])
-def test_a_part_that_fails_leaves_arrays_as_they_are(call: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rotation_of_parts_that_fails_leaves_arrays_as_they_are(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = LAYOUTS["gemma4_vision"]
     q, k = (names()[name] for name in "qk")
     ids = layout.positions((2, 3))
-    parts = [rope for _, rope, _ in layout.parts(64)]
     rotate_ = fastpe.RotaryEmbedding.rotate_
 
     def failing(rope: Any, *arrays: Array, **options: Any) -> Any:
-        if rope is parts[part]:
+        rotate_(rope, *arrays, **options)
+        if rope.frequencies.any():  # else the call only checks
             raise MemoryError
-        return rotate_(rope, *arrays, **options)
 
     monkeypatch.setattr(fastpe.RotaryEmbedding, "rotate_", failing)
     with pytest.raises(MemoryError):
         layout.rotate_(q, k, positions=ids) if call == "rotate_" else layout.rotate(q, positions=ids, out=q)
     assert (q == 1).all()
     assert (k == 1).all()
-
-
-# The registry
-
-
-def test_layouts_are_frozen_hashable_and_picklable() -> None:
-    for layout in LAYOUTS.values():
-        field = "theta"
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(layout, field, 1.0)
-        pickled = pickle.dumps(layout)
-        assert b"fastpe." not in pickled
-        assert pickle.loads(pickled) == layout
-        assert str(pickle.loads(pickled)) == str(layout) == layout.__doc__
-        assert hash(copy.deepcopy(layout)) == hash(layout)
-        assert eval(repr(layout), {"RotaryLayout": fastpe.RotaryLayout}) == layout
-        assert str(layout).startswith(f"{layout.name}: {layout.formula}")
-        assert all(system in str(layout) for system in layout.serves)
-        assert layout.serves
-        assert layout.source in str(layout)
-    assert [line.split()[0] for line in repr(LAYOUTS).splitlines()[:-1]] == list(LAYOUTS)
-    with pytest.raises(TypeError):
-        LAYOUTS["mine"] = LAYOUTS["flux"]
-
-
-# The page

@@ -24,13 +24,6 @@ def normal(shape: tuple[int, ...], dtype: np.dtype[Any] = FLOAT64, seed: int = 0
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def test_the_inverse_divides_by_the_factor() -> None:
-    rope, x = fastpe.RotaryEmbedding(4, interleaved=False, attention_factor=4.0), normal((3, 4))
-    plain = fastpe.RotaryEmbedding(4, interleaved=False)
-    assert_same_bits(rope.rotate(x, inverse=True), plain.rotate(x, inverse=True) / 4)
-    assert_same_bits(rope.rotate(x), plain.rotate(x) * 4)
-
-
 @pytest.mark.parametrize("factor", [1.0, 1.2])
 def test_keys_come_to_other_positions(factor: float) -> None:
     rope = fastpe.RotaryEmbedding(64, interleaved=False, attention_factor=factor)

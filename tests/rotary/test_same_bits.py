@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rotary call's bits depend on no instruction set and number of threads. tools/fuzz.py compares rows that are kept, and
-calls that are split, with rows of one position each.
+"""A rotary call's bits do not depend on instruction sets and numbers of threads. tools/fuzz.py compares rotations on every
+instruction set, rows that are kept, and calls that are split, with rows of one position each.
 """
 
 from __future__ import annotations
@@ -37,13 +37,6 @@ def all_results(pairs: int, dtype: np.dtype[Any]) -> list[Array]:
             for positions in (POSITIONS, FRACTIONS, 50):
                 found += map(parts_of, arrays_in(rope.tables(positions, form=form, dtype=dtype)))
             found += map(parts_of, arrays_in(several.tables(coordinates, form=form, dtype=dtype)))
-    for interleaved in (False, True):
-        rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=interleaved, **options)
-        x = values((3, 2, 20, 2 * pairs + 1), dtype, seed=pairs)
-        found += [rope.rotate(x, offset=[0, 12345, -7]), rope.rotate(x, inverse=True), rope.shift_(x.copy(), by=-99)]
-        found.append(rope.rotate_(np.asfortranarray(x)))
-        tables = rope.tables(20)
-        found.append(fastpe.rotate_(x.copy(), cos=tables[0], sin=tables[1], interleaved=interleaved))
     return found
 
 

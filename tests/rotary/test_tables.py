@@ -101,12 +101,6 @@ def test_the_form_is_the_embeddings_own_where_none_is_given() -> None:
         assert len(rope.tables(3, form="halves")) == 2
 
 
-def test_the_conjugate_has_the_same_tables() -> None:
-    plain, conjugate = (fastpe.RotaryEmbedding(8, interleaved=False, conjugate=c) for c in (False, True))
-    for found, same in zip(conjugate.tables(5), plain.tables(5), strict=True):
-        assert_same_bits(found, same)
-
-
 # ---- positions
 
 

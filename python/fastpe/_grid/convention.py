@@ -4,9 +4,9 @@
 # Annotations are evaluated here: libraries that build dataclasses from configurations read them.
 import dataclasses
 import math
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from fastpe._arguments import choice, flag, integers, number, text, texts
+from fastpe._arguments import integers
 from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._sinusoid.convention import Convention, factor_text, frequency_text, functions_text
@@ -80,10 +80,10 @@ class GridConvention(Preset):
     source: str = dataclasses.field(default="", compare=False)
 
     def _checked_fields(self) -> dict[str, Any]:
-        if not isinstance(self.axis, Convention):
-            raise refused(
-                TypeError, "axis", f"is {self.axis!r}", "a fastpe.Convention, such as fastpe.conventions['concat']"
-            )
+        axis: Any = self.axis
+        if not isinstance(axis, Convention):
+            expected = "a fastpe.Convention, such as fastpe.conventions['concat']"
+            raise refused(TypeError, "axis", f"is {axis!r}", expected)
         order = None if self.axis_order is None else integers("axis_order", self.axis_order, "(1, 0)")
         shares = None if self.proportions is None else integers("proportions", self.proportions, "(2, 1)")
         if order is not None and (not order or sorted(order) != list(range(len(order)))):
@@ -91,31 +91,13 @@ class GridConvention(Preset):
         if shares is not None and (not shares or min(shares) < 1):
             raise refused(ValueError, "proportions", f"is {shares}", "one share per axis, from 1")
         if order is not None and shares is not None and len(order) != len(shares):
-            raise refused(
-                ValueError, "proportions", f"is {shares}", f"{len(order)} shares: one per axis of axis_order {order}"
-            )
-        outermost = choice("outermost", self.outermost, get_args(Outermost))
-        if outermost != "axis" and (self.axis.layout != "concatenated" or shares is not None):
-            raise refused(
-                ValueError,
-                "outermost",
-                f"is {outermost!r}",
-                "'axis' where axes are interleaved or have shares of their own",
-                "give axis a concatenated layout and leave proportions out",
-            )
-        return {
-            "name": text("name", self.name),
-            "outermost": outermost,
-            "axis_order": order,
-            "proportions": shares,
-            "remainder": choice("remainder", self.remainder, get_args(Remainder)),
-            "normalize": flag("normalize", self.normalize),
-            "cell_offset": number("cell_offset", self.cell_offset),
-            "input_last": flag("input_last", self.input_last),
-            "projected": flag("projected", self.projected),
-            "serves": texts("serves", self.serves),
-            "source": text("source", self.source),
-        }
+            expected = f"{len(order)} shares: one per axis of axis_order {order}"
+            raise refused(ValueError, "proportions", f"is {shares}", expected)
+        if self.outermost != "axis" and (self.axis.layout != "concatenated" or shares is not None):
+            expected = "'axis' where axes are interleaved or have shares of their own"
+            remedy = "give axis a concatenated layout and leave proportions out"
+            raise refused(ValueError, "outermost", f"is {self.outermost!r}", expected, remedy)
+        return {"axis_order": order, "proportions": shares}
 
     def order(self, axis_count: int) -> tuple[int, ...]:
         """Axes in the order in which they appear in the vector."""
@@ -127,41 +109,26 @@ class GridConvention(Preset):
         """Columns of each axis, in vector order; even, and not always `d_model` in all."""
         shares = (1,) * axis_count if self.proportions is None else self.proportions
         self._check_axis_count(axis_count, shares)
-        self._check_projected(d_model, axis_count)
+        if self.projected and d_model != 2 * axis_count:
+            expected = f"{2 * axis_count}, two columns for each: convention {self.name!r} is for points times the "
+            remedy = "give these to fastpe.encode_coordinates, with d_model=2 * matrix.shape[1]"
+            systems = f": {'; '.join(self.serves)}" if self.serves else ""
+            found = f"is {d_model} for {axis_count} axes"
+            raise refused(ValueError, "d_model", found, f"{expected}model's matrix", remedy + systems)
         total = 2 * sum(shares)
         if self.remainder == "truncate":
             return tuple(2 * -(-d_model * share // total) for share in shares)
         if self.remainder == "error":
             multiple = math.lcm(*(total // math.gcd(total, share) for share in shares))
             if d_model % multiple:
-                raise refused(
-                    ValueError,
-                    "d_model",
-                    f"is {d_model}",
-                    f"a multiple of {multiple}: convention {self.name!r} shares the columns among "
-                    f"{axis_count} axes in pairs",
-                )
+                expected = f"a multiple of {multiple}: convention {self.name!r} shares the columns among "
+                raise refused(ValueError, "d_model", f"is {d_model}", f"{expected}{axis_count} axes in pairs")
         return tuple(2 * (d_model * share // total) for share in shares)
-
-    def _check_projected(self, d_model: int, axis_count: int) -> None:
-        if self.projected and d_model != 2 * axis_count:
-            systems = f": {'; '.join(self.serves)}" if self.serves else ""
-            raise refused(
-                ValueError,
-                "d_model",
-                f"is {d_model} for {axis_count} axes",
-                f"{2 * axis_count}, two columns for each: convention {self.name!r} is for points times the model's matrix",
-                f"give these to fastpe.encode_coordinates, with d_model=2 * matrix.shape[1]{systems}",
-            )
 
     def _check_axis_count(self, axis_count: int, per_axis: tuple[int, ...]) -> None:
         if len(per_axis) != axis_count:
-            raise refused(
-                ValueError,
-                "convention",
-                f"{self.name!r} was given {axis_count} axes",
-                f"{len(per_axis)}, the only number that it is made for",
-            )
+            expected = f"{len(per_axis)}, the only number that it is made for"
+            raise refused(ValueError, "convention", f"{self.name!r} was given {axis_count} axes", expected)
 
     @property
     def formula(self) -> str:

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, conversion, integer, integers, numbers, shown
+from fastpe._arguments import asked_once, bools, conversion, integer, integers, numbers, shown
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.presets import grid_conventions
 from fastpe._names import GridConventionName
-from fastpe._sinusoid.convention import refuse_frequencies_twice, with_overrides
+from fastpe._sinusoid.convention import with_overrides
 
 # DETR adds this to the last coordinate before it divides by it.
 _normalize_epsilon = 1e-6
@@ -63,12 +63,8 @@ def encode_grid(
         The number of zero rows in front. The result is then ``[class_tokens + cells, d_model]``.
     channels_first : bool, optional
         Whether the result is ``[d_model, height, width]`` instead of ``[height, width, d_model]``.
-    dtype : dtype, optional
-        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
-    num_threads : int, optional
-        The largest number of threads.
-    out : ndarray, optional
-        A writable array of exactly the result's shape and dtype.
+    dtype, num_threads, out : optional
+        As in `encode`.
 
     Returns
     -------
@@ -88,7 +84,7 @@ def encode_grid(
     -----
     The number of rows that are computed is the sum of the axes' lengths. Values are as exact as those of `encode`.
 
-    The convention ``"sam"`` is for points times the model's matrix, which are no grid: call `encode_coordinates`.
+    The convention ``"sam"`` is for points times the model's matrix, and not for grids: call `encode_coordinates`.
 
     Examples
     --------
@@ -106,16 +102,21 @@ def encode_grid(
     columns = SharedColumns(chosen, d_model, len(grid), freqs)
     valid = None if mask is None else _checked_mask(mask, grid)
     class_tokens, num_threads = integer("class_tokens", class_tokens, 0), asked_once(num_threads)
-    result, cells = _result(
-        () if valid is None else valid.shape[: valid.ndim - len(grid)],
-        grid,
-        d_model,
-        class_tokens,
-        channels_first,
-        dtype,
-        out,
-        *(() if valid is None else (valid,)),
-    )
+    if class_tokens and channels_first:
+        raise refused(
+            ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
+        )
+    batch = () if valid is None else valid.shape[: valid.ndim - len(grid)]
+    if class_tokens:
+        whole = (*batch, class_tokens + math.prod(grid), d_model)
+    else:
+        whole = (*batch, d_model, *grid) if channels_first else (*batch, *grid, d_model)
+    result = _core.output(out, dtype, whole, *(() if valid is None else (valid,)))
+    cells = result
+    if class_tokens:
+        cells = result[..., class_tokens:, :].reshape(*batch, *grid, d_model)
+    elif channels_first:
+        cells = np.moveaxis(result, len(batch), -1)
     if valid is None:
         rows = [
             share.encoding.encode(
@@ -161,21 +162,11 @@ def encode_coordinates(
         The points, with axes in the order of a grid's shape. They are taken as they are, and not normalized.
     d_model : int
         Width of the encoding: ``2 * frequencies * axes``.
-    convention : str or GridConvention
-        A name in `fastpe.grid_conventions`, or one of your own.
-    base, freq_scale : float, optional
-        Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
-        The frequencies of every axis themselves, in radians per unit.
+    convention, base, freq_scale, freqs, dtype, num_threads, out
+        As in `encode_grid`; frequencies are in radians per unit.
     include_input : bool, optional
         Whether to include the coordinates themselves, in front or where the convention has them. The result then has
         ``d_model + axes`` columns.
-    dtype : dtype, optional
-        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
-    num_threads : int, optional
-        The largest number of threads.
-    out : ndarray, optional
-        A writable array of exactly the result's shape and dtype.
 
     Returns
     -------
@@ -210,13 +201,8 @@ def encode_coordinates(
     if points.ndim < 1 or points.shape[-1] == 0:
         raise refused(ValueError, "coordinates", f"has shape {list(points.shape)}", "[.., axes]")
     if points.dtype.kind not in "iuf":
-        raise refused(
-            TypeError,
-            "coordinates",
-            f"has dtype {points.dtype}",
-            "int, float32 or float64",
-            conversion(points, "coordinates", "float64"),
-        )
+        remedy = conversion(points, "coordinates", "float64")
+        raise refused(TypeError, "coordinates", f"has dtype {points.dtype}", "int, float32 or float64", remedy)
     # The encoder checks as well, but only the part that it is given.
     if not (np.abs(points) <= 2.0**53).all():
         raise refused(ValueError, "coordinates", "holds values that are not finite or beyond 2**53", "smaller ones")
@@ -229,7 +215,7 @@ def encode_coordinates(
             raise
         raise renamed(error, {"d_model": f"d_model (without the {own} columns of the input)"}) from None
     num_threads = asked_once(num_threads)
-    result, _ = _result((), points.shape[:-1], d_model + own, 0, False, dtype, out, points)
+    result = _core.output(out, dtype, (*points.shape[:-1], d_model + own), points)
     front = 0 if chosen.input_last else own
     encoded = result[..., front : front + d_model]
     if points.ndim == 1:
@@ -242,16 +228,9 @@ def encode_coordinates(
     return result if out is None else out
 
 
-def _chosen(
-    convention: GridConventionName | str | GridConvention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: npt.ArrayLike | None,
-) -> GridConvention:
-    if freqs is not None:
-        refuse_frequencies_twice(base, freq_scale)
+def _chosen(convention: Any, base: float | None, freq_scale: float | None, freqs: Any) -> GridConvention:
     found = grid_conventions.find(convention)
-    axis = with_overrides(found.axis, base, freq_scale)
+    axis = with_overrides(found.axis, base, freq_scale, freqs)
     return found if axis is found.axis else dataclasses.replace(found, axis=axis)
 
 
@@ -293,42 +272,8 @@ def _scaled(convention: GridConvention, counted: npt.NDArray[Any], axis: int, sp
 
 
 def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    valid = _core.mask(mask, "mask")
-    if valid.dtype != np.bool_:
-        raise refused(
-            TypeError,
-            "mask",
-            f"has dtype {valid.dtype}",
-            "bool, or integers 0 and 1: True for valid cells",
-            "give mask != 0, or mask == 0 of one that is added to scores",
-        )
+    valid = bools("mask", mask)
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
-        raise refused(
-            ValueError, "mask", f"has shape {list(valid.shape)}", f"{list(grid)}, or a batch axis before that"
-        )
+        expected = f"{list(grid)}, or a batch axis before that"
+        raise refused(ValueError, "mask", f"has shape {list(valid.shape)}", expected)
     return valid
-
-
-def _result(
-    batch: tuple[int, ...],
-    grid: tuple[int, ...],
-    columns: int,
-    class_tokens: int,
-    channels_first: bool,
-    dtype: npt.DTypeLike | None,
-    out: npt.NDArray[Any] | None,
-    *inputs: npt.NDArray[Any],
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The array to write into, apart from the inputs, and its cells as ``batch + grid + (columns,)``."""
-    if class_tokens and channels_first:
-        raise refused(
-            ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
-        )
-    if class_tokens:
-        shape = (*batch, class_tokens + math.prod(grid), columns)
-    else:
-        shape = (*batch, columns, *grid) if channels_first else (*batch, *grid, columns)
-    result = _core.output(out, dtype, shape, *inputs)
-    if class_tokens:
-        return result, result[..., class_tokens:, :].reshape(*batch, *grid, columns)
-    return result, np.moveaxis(result, len(batch), -1) if channels_first else result

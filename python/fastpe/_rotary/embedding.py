@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, flag, integer, number, numbers, shown
+from fastpe._arguments import flag, frequencies, integer, leave_out, number, numbers
 from fastpe._errors import refused
 from fastpe._immutable import Immutable
-from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling
+from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
 
 
 # The methods that write arrays are inherited. rotate_, rotate, shift_, tables and warm_up: csrc/bindings/rotary.cpp;
@@ -52,10 +52,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         Columns of a head, if they are known: `rotate_`, `rotate` and `shift_` then take arrays whose last axis is a head,
         or exactly the rotated part of one, and refuse others, such as heads that were not taken apart.
     max_len : int, optional
-        The rows of positions ``0 .. max_len - 1`` are kept once they are computed, so that short calls read them, and
-        `warm_up` computes them all. Rows of other positions are computed in each call. If `max_len` is not given, rows
-        that are asked for again are kept: at most 8 MiB in each dtype, and 16 MiB for all such encoders of a process.
-        With 0, no rows are kept.
+        As in `PositionalEncoding`.
 
     Attributes
     ----------
@@ -90,19 +87,18 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     True
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_arguments",
+    _compared = (
+        "rotary_dim",
+        "interleaved",
         "_scaling",
         "attention_factor",
         "axes",
         "conjugate",
         "form",
         "head_dim",
-        "interleaved",
         "max_len",
-        "rotary_dim",
     )
+    __slots__ = ("__weakref__", "_arguments", *_compared)
 
     rotary_dim: int
     interleaved: bool
@@ -131,69 +127,47 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         head_dim: int | None = None,
         max_len: int | None = None,
     ) -> None:
-        if hasattr(self, "rotary_dim"):
-            raise AttributeError("RotaryEmbedding is immutable: it cannot be initialised again; make a new one")
+        self._require_new()
         width = read_rotary_dim(rotary_dim)
-        pairing = flag("interleaved", interleaved)
         factor = None if attention_factor is None else number("attention_factor", attention_factor, above_zero=True)
         chosen: Scaling | tuple[float, ...]
         if freqs is not None:
-            chosen = _given_frequencies(freqs, width // 2, base, scaling, seq_len)
-            given, core_base = chosen, 1.0
-            seq_len = None
+            leave_out("freqs", "freqs are the frequencies themselves", base=base, scaling=scaling, seq_len=seq_len)
+            chosen = given = frequencies("freqs", freqs, width // 2)
+            ideal_base = 1.0
         else:
-            chosen, seq_len = _scaling_and_length(width, base, scaling, seq_len)
-            core_base = chosen.base
-            given = ()
+            chosen = read_scaling(width, base=base, scaling=scaling, seq_len=seq_len)
+            seq_len = int(seq_len) if seq_len is not None and chosen.rope_type in types_by_length else None
+            given, ideal_base = (), chosen.base
             if chosen.rope_type != "default":
                 computed, scaled = chosen.frequencies(width)
                 given = tuple(computed.tolist())
                 factor = scaled if factor is None else factor
         factor = 1.0 if factor is None else factor
         coordinates = None if axes is None else _given_axes(axes, width // 2)
-        backwards = flag("conjugate", conjugate)
-        rows = None if max_len is None else integer("max_len", max_len, 0)
-        head = None if head_dim is None else integer("head_dim", head_dim, width)
-        super().__init__(
-            rotary_dim=width,
-            interleaved=pairing,
-            base=core_base,
-            freqs=given,
-            attention_factor=factor,
-            axes=coordinates or (),
-            conjugate=backwards,
-            form=form,
-            max_len=rows,
-            head_dim=head or 0,
-        )
         # What a copy is made of, and what the repr shows: as given, but for what has no effect.
-        arguments = {
+        arguments: dict[str, Any] = {
             "rotary_dim": width,
-            "interleaved": pairing,
+            "interleaved": flag("interleaved", interleaved),
             "base": None if base is None else float(base),
             "freqs": None if freqs is None else list(given),
             "scaling": None if scaling is None else _copied(scaling),
             "seq_len": seq_len,
             "attention_factor": None if attention_factor is None else factor,
             "axes": None if coordinates is None else list(coordinates),
-            "conjugate": backwards,
+            "conjugate": flag("conjugate", conjugate),
             "form": form,
-            "head_dim": head,
-            "max_len": rows,
+            "head_dim": None if head_dim is None else integer("head_dim", head_dim, width),
+            "max_len": None if max_len is None else integer("max_len", max_len, 0),
         }
-        for name, value in (
-            ("rotary_dim", width),
-            ("interleaved", pairing),
-            ("attention_factor", factor),
-            ("axes", coordinates),
-            ("conjugate", backwards),
-            ("form", form),
-            ("head_dim", head),
-            ("max_len", rows),
-            ("_scaling", chosen),
-            ("_arguments", arguments),
-        ):
-            object.__setattr__(self, name, value)
+        same = {name: arguments[name] for name in ("rotary_dim", "interleaved", "conjugate", "form", "max_len")}
+        head = arguments["head_dim"]
+        super().__init__(
+            base=ideal_base, freqs=given, attention_factor=factor, axes=coordinates or (), head_dim=head or 0, **same
+        )
+        self._set(
+            attention_factor=factor, axes=coordinates, head_dim=head, _scaling=chosen, _arguments=arguments, **same
+        )
 
     @classmethod
     def from_config(
@@ -295,44 +269,6 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         )
         return cls(**arguments, max_len=max_len)
 
-    @property
-    def frequencies(self) -> npt.NDArray[np.float64]:
-        """Radians per position, float64 ``[d/2]``, each rounded to nearest.
-
-        Examples
-        --------
-        >>> import fastpe
-        >>> fastpe.RotaryEmbedding(4, interleaved=True).frequencies
-        array([1.  , 0.01])
-        """
-        return self._frequencies()
-
-    @property
-    def wavelengths(self) -> npt.NDArray[np.float64]:
-        """Positions per turn, ``2 pi / frequencies``, float64; infinite for a frequency of 0.
-
-        Examples
-        --------
-        >>> import fastpe
-        >>> fastpe.RotaryEmbedding(4, interleaved=True).wavelengths.round(2)
-        array([  6.28, 628.32])
-        """
-        with np.errstate(divide="ignore"):
-            return 2.0 * np.pi / self._frequencies()
-
-    def _value(self) -> tuple[Any, ...]:
-        return (
-            self.rotary_dim,
-            self.interleaved,
-            self._scaling,
-            self.attention_factor,
-            self.axes,
-            self.conjugate,
-            self.form,
-            self.head_dim,
-            self.max_len,
-        )
-
     def __repr__(self) -> str:
         defaults = {"conjugate": False, "form": "halves", "head_dim": None, "max_len": None}
         shown = [
@@ -351,20 +287,6 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         self.__init__(**arguments)  # type: ignore[misc]
 
 
-def _scaling_and_length(
-    rotary_dim: int, base: float | None, scaling: Mapping[str, Any] | None, seq_len: int | None
-) -> tuple[Scaling, int | None]:
-    """The scaling, and `seq_len` if the scaling depends on it."""
-    chosen = read_scaling(rotary_dim, base=base, scaling=scaling, seq_len=seq_len)
-    if seq_len is not None:
-        try:
-            if read_scaling(rotary_dim, base=base, scaling=scaling, seq_len=None) == chosen:
-                return chosen, None
-        except ValueError:
-            return chosen, int(seq_len)
-    return chosen, seq_len
-
-
 def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
     """What the caller cannot change, in types whose repr can be evaluated."""
     result = {}
@@ -378,37 +300,10 @@ def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _given_frequencies(
-    freqs: npt.ArrayLike, count: int, base: float | None, scaling: Mapping[str, Any] | None, seq_len: int | None
-) -> tuple[float, ...]:
-    for name, value in (("base", base), ("scaling", scaling), ("seq_len", seq_len)):
-        if value is not None:
-            raise refused(
-                ValueError,
-                "freqs",
-                f"and {name} were both given",
-                "one",
-                f"freqs are the frequencies themselves: leave {name} out",
-            )
-    array = numbers("freqs", freqs, f"[{count}] numbers")
-    if array.shape != (count,):
-        raise refused(ValueError, "freqs", f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
-    return tuple(array.tolist())
-
-
 def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
-    try:
-        array = _core.array(axes, "axes")
-    except ValueError:
-        raise refused(ValueError, "axes", f"is {shown(axes)}", f"[{count}] ints") from None
-    if array.dtype.kind not in "iu":
-        raise refused(TypeError, "axes", f"has dtype {array.dtype}", "ints", conversion(array, "axes", "int64"))
+    array = numbers("axes", axes, f"[{count}] ints", "iu", "int64")
     if array.shape != (count,):
         hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""
-        raise refused(
-            ValueError, "axes", f"has shape {list(array.shape)}", f"[{count}]: one coordinate per frequency{hint}"
-        )
-    if array.min() < 0 or array.max() >= _core.max_coordinates:
-        wrong = array.min() if array.min() < 0 else array.max()
-        raise refused(ValueError, "axes", f"has {wrong}", f"coordinates from 0 to {_core.max_coordinates - 1}")
+        expected = f"[{count}]: one coordinate per frequency{hint}"
+        raise refused(ValueError, "axes", f"has shape {list(array.shape)}", expected)
     return tuple(array.tolist())

@@ -5,17 +5,17 @@
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, choice, flag, integer, integers, number, shown, text, texts
+from fastpe._arguments import asked_once, choice, integer, integers, number, shown
 from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._rotary.config_file import Json, load
-from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, rotate_parts, sines_first
+from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, sines_first
 from fastpe._rotary.position_ids import position_ids, rules, segments_text
 from fastpe._rotary.token_ids import token_position_ids
 from fastpe._rotary.token_rules import TokenRule, part_of, sizes_of, token_rules, token_types
@@ -47,7 +47,7 @@ class RotaryLayout(Preset):
         coordinate has a sequence over its own columns. With "blocks", the sequences follow each other, and are paired
         across the head. With "mixed", each k has the frequencies of all coordinates, the last coordinate first. With
         "parts", the sequences are blocks, each paired in itself. With "doubled", the columns are divided, and not the
-        frequencies: that is no rotation, so there are only position ids.
+        frequencies: that is not a rotation, so there are only position ids.
     interleaved : bool
         Which columns are pairs: neighbours, or columns that are half of the width apart.
     form : str
@@ -121,59 +121,40 @@ class RotaryLayout(Preset):
     source: str = dataclasses.field(default="", compare=False)
 
     def _checked_fields(self) -> dict[str, Any]:
-        coordinates = texts("coordinates", self.coordinates)
-        if not 2 <= len(coordinates) <= _core.max_coordinates:
-            raise refused(ValueError, "coordinates", f"is {coordinates}", f"2 to {_core.max_coordinates} of them")
-        division = choice("division", self.division, get_args(Division))
-        if division in ("strides", "turns") and len(coordinates) != 3:
-            raise refused(ValueError, "coordinates", f"is {coordinates}", f"3 of them for division {division!r}")
-        if division in ("parity", "mixed") and len(coordinates) != 2:
-            raise refused(ValueError, "coordinates", f"is {coordinates}", f"2 of them for division {division!r}")
-        frequencies = choice("frequencies", self.frequencies, get_args(Frequencies))
+        count, division, frequencies = len(self.coordinates), self.division, self.frequencies
+        if not 2 <= count <= _core.max_coordinates:
+            raise self._wrong_coordinates(f"2 to {_core.max_coordinates} of them")
+        required = {"strides": 3, "turns": 3, "parity": 2, "mixed": 2}.get(division, count)
+        if count != required:
+            raise self._wrong_coordinates(f"{required} of them for division {division!r}")
         freq_scale = number("freq_scale", self.freq_scale, above_zero=True)
         if (frequencies != "geometric" or freq_scale != 1.0) and division not in own_frequencies:
-            raise refused(
-                ValueError,
-                "frequencies",
-                f"is {frequencies!r} and freq_scale {freq_scale!r}",
-                f"'geometric' and 1.0 for division {division!r}, whose frequencies are those of one sequence",
-            )
+            found = f"is {frequencies!r} and freq_scale {freq_scale!r}"
+            expected = f"'geometric' and 1.0 for division {division!r}, whose frequencies are those of one sequence"
+            raise refused(ValueError, "frequencies", found, expected)
         sections = self._one_per_coordinate("sections", self.sections)
         if sections is not None and division in ("turns", "parity", "mixed") and sections[0] != sections[1]:
-            raise refused(
-                ValueError, "sections", f"is {sections}", f"the first two to be equal for division {division!r}"
-            )
+            expected = f"the first two to be equal for division {division!r}"
+            raise refused(ValueError, "sections", f"is {sections}", expected)
         return {
-            "name": text("name", self.name),
-            "coordinates": coordinates,
-            "division": division,
-            "interleaved": flag("interleaved", self.interleaved),
             "form": choice("form", self.form, _forms),
             "ids": choice("ids", self.ids, tuple(rules)),
             "theta": None if self.theta is None else _theta(self.theta),
             "sections": sections,
             "proportions": self._one_per_coordinate("proportions", self.proportions),
-            "remainder": choice("remainder", self.remainder, get_args(Remainder)),
-            "frequencies": frequencies,
-            "freq_scale": freq_scale,
-            "partial": flag("partial", self.partial),
             "tokens": choice("tokens", self.tokens, ("", *token_rules)),
-            "serves": texts("serves", self.serves),
-            "source": text("source", self.source),
         }
+
+    def _wrong_coordinates(self, expected: str) -> Exception:
+        return refused(ValueError, "coordinates", f"is {self.coordinates}", expected)
 
     def _one_per_coordinate(self, name: str, values: Any) -> tuple[int, ...] | None:
         if values is None:
             return None
         result = integers(name, values, "(16, 24, 24)")
         if len(result) != len(self.coordinates) or min(result) < 1:
-            raise refused(
-                ValueError,
-                name,
-                f"is {result}",
-                f"{len(self.coordinates)} numbers from 1: one per coordinate of layout {self.name!r}, "
-                f"{', '.join(self.coordinates)}",
-            )
+            expected = f"{len(self.coordinates)} numbers from 1: one per coordinate of layout {self.name!r}, "
+            raise refused(ValueError, name, f"is {result}", expected + ", ".join(self.coordinates))
         return result
 
     def parts(
@@ -253,14 +234,15 @@ class RotaryLayout(Preset):
                [0, 1, 2, 2, 3, 3, 4],
                [0, 1, 2, 3, 2, 3, 4]])
         """
-        options = {
-            "merge_size": merge_size,
-            "start": start,
-            "time_interval": time_interval,
-            "trained_shape": trained_shape,
-        }
-        given = {name: value for name, value in options.items() if value is not None}
-        return position_ids(self.name, self.ids, segments, given)
+        return position_ids(
+            self.name,
+            self.ids,
+            segments,
+            merge_size=merge_size,
+            start=start,
+            time_interval=time_interval,
+            trained_shape=trained_shape,
+        )
 
     def token_types(self, input_ids: npt.ArrayLike, config: Json | str | os.PathLike[str]) -> npt.NDArray[np.int64]:
         """Give the type of each token, by the ids of special tokens in a config.json.
@@ -354,16 +336,8 @@ class RotaryLayout(Preset):
         """
         rule = self._token_rule()
         part = {} if config is None else part_of(rule, self.tokens, load(config))
-        return token_position_ids(
-            sizes_of(rule, part),
-            token_types,
-            image_grid_thw=image_grid_thw,
-            video_grid_thw=video_grid_thw,
-            second_per_grid=second_per_grid,
-            attention_mask=attention_mask,
-            past=past,
-            delta=delta,
-        )
+        grids = image_grid_thw, video_grid_thw, second_per_grid
+        return token_position_ids(sizes_of(rule, part), token_types, *grids, attention_mask, past, delta)
 
     def _token_rule(self) -> TokenRule:
         if not self.tokens:
@@ -386,8 +360,10 @@ class RotaryLayout(Preset):
 
         Returns
         -------
-        Windows, a tuple of window_index, cu_window_seqlens, cu_seqlens
-            The block of each place in this order, and where windows and frames begin, in patches.
+        window_index : ndarray of int64 [blocks]
+            The block of each place in this order. The result is a named tuple.
+        cu_window_seqlens, cu_seqlens : ndarray of int32 [windows + 1], [frames + 1]
+            Where windows and frames begin, in patches. The last number is how many patches there are.
 
         Raises
         ------
@@ -455,13 +431,8 @@ class RotaryLayout(Preset):
         """
         if isinstance(positions, tuple) and positions and all(isinstance(each, int) for each in positions):
             given = shown(positions)
-            raise refused(
-                TypeError,
-                "positions",
-                f"is {given}",
-                "an array [.., coordinates]",
-                f"pass layout.positions({given}) for the cells of a grid, or [{given}] for one point",
-            )
+            remedy = f"pass layout.positions({given}) for the cells of a grid, or [{given}] for one point"
+            raise refused(TypeError, "positions", f"is {given}", "an array [.., coordinates]", remedy)
         plan = self._plan(head_dim, theta, sections)
         name = self.form if form is None else choice("form", form, _forms)
         options: dict[str, Any] = {"dtype": dtype, "num_threads": num_threads}
@@ -470,14 +441,9 @@ class RotaryLayout(Preset):
             array = _core.array(positions, "positions")
             positions = array if array.ndim else positions  # of an int, the core says that nothing can be counted
             result = _core.output(out, dtype, (*array.shape[:-1], 2 * width))
-            self._tables(plan, positions, sines_first[name], (result[..., width:], result[..., :width]), options)
+            plan.tables(positions, sines_first[name], (result[..., width:], result[..., :width]), options)
             return result if out is None else out
-        return self._tables(plan, positions, name, out, options)
-
-    def _tables(self, plan: Plan, positions: npt.ArrayLike, form: str, out: Any, options: dict[str, Any]) -> Any:
-        if form == "tile" and plan.tiled is not None:
-            return plan.tiled.tables(positions, form="halves", out=out, **options)
-        return plan.whole.tables(positions, form=form, out=out, **options)
+        return plan.tables(positions, name, out, options)
 
     def rotate_(
         self,
@@ -527,15 +493,13 @@ class RotaryLayout(Preset):
         given = (x, *others)
         arrays = self._arrays(given)
         plan = self._plan(arrays[0].shape[-1], theta, sections)
-        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
-        if len(plan.parts) == 1:
-            return plan.whole.rotate_(*given, positions=positions, inverse=inverse, **options)
-        positions, options = _converted(positions, options)
-        plan.checker.rotate_(*arrays, positions=positions, inverse=inverse, **options)
-        copies = [(bits(array), bits(array).copy("K")) for array in arrays]
-        rotate_parts(plan, [copy.view(arrays[0].dtype) for _, copy in copies], positions, inverse, options)
-        for target, rotated in copies:
-            target[...] = rotated
+        options: dict[str, Any] = {"positions": positions, "mask": mask, "lengths": lengths, "seq_axis": seq_axis}
+        options |= {"inverse": inverse, "num_threads": num_threads}
+        if plan.checker is None:
+            return plan.whole.rotate_(*given, **options)
+        options = _converted(**options)
+        plan.checker.rotate_(*arrays, **options)
+        plan.rotate_(arrays, options)
         return given if others else x
 
     def rotate(
@@ -583,18 +547,19 @@ class RotaryLayout(Preset):
         """
         x = _core.array(x, "x")
         plan = self._plan(self._arrays((x,))[0].shape[-1], theta, sections)
-        options: dict[str, Any] = {"mask": mask, "lengths": lengths, "seq_axis": seq_axis, "num_threads": num_threads}
-        if len(plan.parts) == 1:
-            return plan.whole.rotate(x, positions=positions, inverse=inverse, out=out, **options)
-        positions, options = _converted(positions, options)
-        rotated = plan.checker.rotate(x, positions=positions, inverse=inverse, **options)
-        rotate_parts(plan, [rotated], positions, inverse, options)
+        options: dict[str, Any] = {"positions": positions, "mask": mask, "lengths": lengths, "seq_axis": seq_axis}
+        options |= {"inverse": inverse, "num_threads": num_threads}
+        if plan.checker is None:
+            return plan.whole.rotate(x, out=out, **options)
+        options = _converted(**options)
+        rotated = plan.checker.rotate(x, **options)
+        plan.rotate_([rotated], options)
         if out is None:
             return rotated
         target = written = _core.array(out, "out", in_place=True)
         if target.dtype == rotated.dtype:  # else the next call says what is expected
             written, rotated = bits(target), bits(rotated)
-        plan.checker.rotate(x, positions=positions, inverse=inverse, out=target, **options)
+        plan.checker.rotate(x, out=target, **options)
         written[...] = rotated
         return out
 
@@ -609,13 +574,8 @@ class RotaryLayout(Preset):
                 raise refused(ValueError, name, f"has shape {list(array.shape)}", "[.., L, .., head_dim]")
             arrays.append(array)
             if array.shape[-1] != arrays[0].shape[-1]:
-                raise refused(
-                    ValueError,
-                    name,
-                    f"has {array.shape[-1]} columns",
-                    f"{arrays[0].shape[-1]} as x has",
-                    "rotate arrays of other widths in a call of their own",
-                )
+                found, expected = f"has {array.shape[-1]} columns", f"{arrays[0].shape[-1]} as x has"
+                raise refused(ValueError, name, found, expected, "rotate arrays of other widths in a call of their own")
         return tuple(arrays)
 
     def _plan(self, head_dim: Any, theta: Any, sections: Any) -> Plan:
@@ -660,16 +620,15 @@ class RotaryLayout(Preset):
         return f"coordinates: {', '.join(self.coordinates)}; ids of {segments_text(self.ids)}"
 
 
-def _converted(positions: Any, options: dict[str, Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-    """The arguments of several calls of the core, converted once: a conversion may run the caller's code."""
-    mask, lengths = options["mask"], options["lengths"]
+def _converted(positions: Any, mask: Any, lengths: Any, **others: Any) -> dict[str, Any]:
+    """The options of several calls of the core, converted once: a conversion may run the caller's code."""
     if mask is not None:
         mask = _core.mask(mask, "mask")
     if lengths is not None:
         array = _core.array(lengths, "lengths")
         lengths = array if array.size else lengths  # the core takes an empty list, whose dtype is float64, for integers
-    integers = {name: asked_once(options[name]) for name in ("seq_axis", "num_threads")}
-    return _core.array(positions, "positions"), {"mask": mask, "lengths": lengths, **integers}
+    rest = {name: asked_once(value) for name, value in others.items()}
+    return {"positions": _core.array(positions, "positions"), "mask": mask, "lengths": lengths, **rest}
 
 
 def _theta(value: Any) -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.token_rules import folders, token_rules
 
 _volume = ("time", "height", "width")
+_image = ("image", "height", "width")
 
 
 class LayoutRegistry(Registry[RotaryLayout]):
@@ -98,350 +100,241 @@ def _transformers(*models: str) -> str:
     return "; ".join(f"huggingface/transformers:models/{name}/modeling_{name}.py" for name in models) + ", version 5.24"
 
 
-def _diffusers(path: str) -> str:
-    return f"huggingface/diffusers:{path}, version 0.42.1"
-
-
 _timm = "huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py, version 1.0.31"
 
-_hunyuan_vl = RotaryLayout(
+
+def _text(name: str, *serves: str, models: tuple[str, ...] = (), **fields: Any) -> RotaryLayout:
+    """Text among images and videos, as in a folder of transformers, whose configs have the base."""
+    usual = {"coordinates": _volume, "interleaved": False, "form": "tile", "ids": "mrope_frames", "tokens": name}
+    source = _transformers(*models or (name,))
+    return RotaryLayout(name, theta=None, serves=serves, source=source, **{**usual, **fields})
+
+
+def _vision(name: str, source: str, *serves: str, **fields: Any) -> RotaryLayout:
+    """The patches of an image."""
+    usual = {"coordinates": ("height", "width"), "division": "blocks", "interleaved": False, "form": "tile"}
+    return RotaryLayout(name, serves=serves, source=source, **{**usual, **fields})
+
+
+def _diffusion(name: str, path: str, *serves: str, **fields: Any) -> RotaryLayout:
+    """The latent cells of an image or a video, as in a file of diffusers."""
+    usual = {"division": "blocks", "interleaved": True, "form": "repeat"}
+    source = f"huggingface/diffusers:{path}, version 0.42.1"
+    return RotaryLayout(name, serves=serves, source=source, **{**usual, **fields})
+
+
+_hunyuan_vl = _text(
     "hunyuan_vl",
+    "position ids of HunYuan-VL",
     coordinates=("token", "width", "height", "image"),
     division="doubled",
-    interleaved=False,
-    form="tile",
     ids="tokens",
-    theta=None,
-    tokens="hunyuan_vl",
-    serves=("position ids of HunYuan-VL",),
-    source=_transformers("hunyuan_vl"),
 )
 
 rotary_layouts = LayoutRegistry(
     (
-        # Text among images and videos
-        RotaryLayout(
+        _text(
             "qwen2_vl",
-            coordinates=_volume,
+            "Qwen2-VL and PaddleOCR-VL, text",
+            "rotation of Qwen2.5-VL and Qwen2.5-Omni, whose ids are those of qwen2_5_vl and qwen2_5_omni",
+            models=("qwen2_vl", "qwen2_5_vl"),
             division="runs",
-            interleaved=False,
-            form="tile",
             ids="mrope",
-            theta=None,
-            tokens="qwen2_vl",
             sections=(16, 24, 24),
-            serves=(
-                "Qwen2-VL and PaddleOCR-VL, text",
-                "rotation of Qwen2.5-VL and Qwen2.5-Omni, whose ids are those of qwen2_5_vl and qwen2_5_omni",
-            ),
-            source=_transformers("qwen2_vl", "qwen2_5_vl"),
         ),
-        RotaryLayout(
+        _text(
             "qwen3_vl",
-            coordinates=_volume,
+            "Qwen3-VL and Qwen3-VL-MoE, text",
+            "tables of Qwen3-Omni and Cosmos 3 Edge",
             division="strides",
-            interleaved=False,
-            form="tile",
-            ids="mrope_frames",
-            theta=None,
-            tokens="qwen3_vl",
             sections=(24, 20, 20),
-            serves=("Qwen3-VL and Qwen3-VL-MoE, text", "tables of Qwen3-Omni and Cosmos 3 Edge"),
-            source=_transformers("qwen3_vl"),
         ),
-        RotaryLayout(
-            "qwen3_5",
-            coordinates=_volume,
-            division="strides",
-            interleaved=False,
-            form="tile",
-            ids="mrope_frames",
-            theta=None,
-            tokens="qwen3_5",
-            sections=(11, 11, 10),
-            partial=True,
-            serves=("Qwen3.5 and Qwen3.5-MoE, text",),
-            source=_transformers("qwen3_5"),
-        ),
-        RotaryLayout(
+        _text("qwen3_5", "Qwen3.5 and Qwen3.5-MoE, text", division="strides", sections=(11, 11, 10), partial=True),
+        _text(
             "glm4v",
-            coordinates=_volume,
+            "GLM-4V (GLM-4.1V) and GLM-OCR, text",
+            models=("glm4v", "glm_ocr"),
             division="runs",
             interleaved=True,
             form="repeat",
-            ids="mrope_frames",
-            theta=None,
-            tokens="glm4v",
             sections=(8, 12, 12),
             partial=True,
-            serves=("GLM-4V (GLM-4.1V) and GLM-OCR, text",),
-            source=_transformers("glm4v", "glm_ocr"),
         ),
-        RotaryLayout(
-            "glm4v_moe",
-            coordinates=_volume,
-            division="runs",
-            interleaved=False,
-            form="tile",
-            ids="mrope_frames",
-            theta=None,
-            tokens="glm4v_moe",
-            sections=(8, 12, 12),
-            partial=True,
-            serves=("GLM-4V-MoE (GLM-4.5V), text",),
-            source=_transformers("glm4v_moe"),
-        ),
-        RotaryLayout(
+        _text("glm4v_moe", "GLM-4V-MoE (GLM-4.5V), text", division="runs", sections=(8, 12, 12), partial=True),
+        _text(
             "ernie4_5_vl",
-            coordinates=_volume,
+            "Ernie 4.5 VL, text; the time of its videos is what is left after they are merged",
+            models=("ernie4_5_vl_moe",),
             division="turns",
             interleaved=True,
             form="repeat",
             ids="mrope",
-            theta=None,
             tokens="ernie4_5_vl_moe",
             sections=(22, 22, 20),
-            serves=("Ernie 4.5 VL, text; the time of its videos is what is left after they are merged",),
-            source=_transformers("ernie4_5_vl_moe"),
         ),
-        RotaryLayout(
-            "hy_v4_vl",
-            coordinates=_volume,
-            division="strides",
-            interleaved=True,
-            form="tile",
-            ids="tokens",
-            theta=None,
-            tokens="hy_v4_vl",
-            sections=(12, 10, 10),
-            serves=("Hy-V4-VL, text",),
-            source=_transformers("hy_v4_vl"),
-        ),
-        # Images
-        RotaryLayout(
+        _text("hy_v4_vl", "Hy-V4-VL, text", division="strides", interleaved=True, ids="tokens", sections=(12, 10, 10)),
+        _vision(
             "qwen2_vl_vision",
-            coordinates=("height", "width"),
-            division="blocks",
-            interleaved=False,
-            form="tile",
+            _transformers("qwen2_vl") + "; vision_utils.py, get_vision_position_ids",
+            "Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni and Qwen3-Omni, vision",
+            "GLM-4V, GLM-OCR, Ernie 4.5 VL, EXAONE 4.5 and VideoLLaMA 3, vision",
+            "PaddleOCR-VL, vision, with merge_size=1",
             ids="merge_blocks",
-            serves=(
-                "Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni and Qwen3-Omni, vision",
-                "GLM-4V, GLM-OCR, Ernie 4.5 VL, EXAONE 4.5 and VideoLLaMA 3, vision",
-                "PaddleOCR-VL, vision, with merge_size=1",
-            ),
-            source=_transformers("qwen2_vl") + "; vision_utils.py, get_vision_position_ids",
         ),
-        RotaryLayout(
-            "kimi_k25_vision",
-            coordinates=("height", "width"),
-            division="mixed",
-            interleaved=False,
-            form="tile",
-            ids="frames",
-            serves=("Kimi K2.5, vision",),
-            source=_transformers("kimi_k25"),
-        ),
-        RotaryLayout(
+        _vision("kimi_k25_vision", _transformers("kimi_k25"), "Kimi K2.5, vision", division="mixed", ids="frames"),
+        _vision(
             "minimax_m3_vl_vision",
+            _transformers("minimax_m3_vl"),
+            "MiniMax-M3-VL, vision",
             coordinates=_volume,
-            division="blocks",
-            interleaved=False,
-            form="tile",
             ids="merge_blocks_with_time",
             remainder="keep",
-            serves=("MiniMax-M3-VL, vision",),
-            source=_transformers("minimax_m3_vl"),
         ),
-        RotaryLayout(
-            "pixtral",
-            coordinates=("height", "width"),
-            division="parity",
-            interleaved=False,
-            form="tile",
-            ids="plane",
-            serves=("Pixtral, and vision in Mistral 3",),
-            source=_transformers("pixtral"),
+        _vision(
+            "pixtral", _transformers("pixtral"), "Pixtral, and vision in Mistral 3", division="parity", ids="plane"
         ),
-        RotaryLayout(
+        _vision(
             "llama4_vision",
+            _transformers("llama4"),
+            "Llama 4, vision",
             coordinates=("width", "height"),
-            division="blocks",
             interleaved=True,
             form="complex",
             ids="llama4",
-            serves=("Llama 4, vision",),
-            source=_transformers("llama4"),
         ),
-        RotaryLayout(
+        _vision(
             "gemma4_vision",
+            _transformers("gemma4"),
+            "Gemma 4, vision",
             coordinates=("width", "height"),
             division="parts",
-            interleaved=False,
-            form="tile",
             ids="plane_columns_first",
             theta=100.0,
-            serves=("Gemma 4, vision",),
-            source=_transformers("gemma4"),
         ),
-        RotaryLayout(
+        _vision(
             "dinov3",
-            coordinates=("height", "width"),
-            division="blocks",
-            interleaved=False,
-            form="tile",
+            _transformers("dinov3_vit"),
+            "DINOv3 in transformers",
             ids="centres",
             theta=100.0,
-            freq_scale=6.283185307179586,
-            serves=("DINOv3 in transformers",),
-            source=_transformers("dinov3_vit"),
+            freq_scale=2.0 * math.pi,
         ),
-        RotaryLayout(
+        _vision(
             "timm_dinov3",
-            coordinates=("height", "width"),
-            division="blocks",
-            interleaved=False,
+            _timm,
+            "timm RotaryEmbeddingDinoV3",
             form="sin_cos_tile",
             ids="centres",
             theta=100.0,
-            freq_scale=6.283185307179586,
-            serves=("timm RotaryEmbeddingDinoV3",),
-            source=_timm,
+            freq_scale=2.0 * math.pi,
         ),
-        RotaryLayout(
+        _vision(
             "timm",
-            coordinates=("height", "width"),
-            division="blocks",
+            _timm,
+            "timm RotaryEmbeddingCat, in_pixels=False; EVA-02 with trained_shape",
             interleaved=True,
             form="sin_cos_repeat",
             ids="rescaled",
-            serves=("timm RotaryEmbeddingCat, in_pixels=False; EVA-02 with trained_shape",),
-            source=_timm,
         ),
-        RotaryLayout(
+        _vision(
             "timm_pixel",
-            coordinates=("height", "width"),
-            division="blocks",
+            _timm,
+            "timm RotaryEmbeddingCat, in_pixels=True and linear_bands=True",
             interleaved=True,
             form="sin_cos_repeat",
             ids="from_minus_one_to_one",
             theta=224.0,
             frequencies="linear",
-            serves=("timm RotaryEmbeddingCat, in_pixels=True and linear_bands=True",),
-            source=_timm,
         ),
-        RotaryLayout(
+        _vision(
             "sam2",
+            _transformers("sam2_video", "sam3"),
+            "SAM 2, SAM 3 and EdgeTAM, memory attention",
+            "SAM 3, vision",
             coordinates=("width", "height"),
-            division="blocks",
             interleaved=True,
             form="repeat",
             ids="rescaled_columns_first",
-            serves=("SAM 2, SAM 3 and EdgeTAM, memory attention", "SAM 3, vision"),
-            source=_transformers("sam2_video", "sam3"),
         ),
-        # Diffusion
-        RotaryLayout(
+        _diffusion(
             "flux",
-            coordinates=("image", "height", "width"),
-            division="blocks",
-            interleaved=True,
-            form="repeat",
+            "models/transformers/transformer_flux.py",
+            "Flux and Chroma in diffusers",
+            "tables of LongCat-Image and Ovis-Image",
+            coordinates=_image,
             ids="flux",
             sections=(8, 28, 28),
-            serves=("Flux and Chroma in diffusers", "tables of LongCat-Image and Ovis-Image"),
-            source=_diffusers("models/transformers/transformer_flux.py"),
         ),
-        RotaryLayout(
+        _diffusion(
             "flux2",
-            coordinates=("image", "height", "width", "text"),
-            division="blocks",
-            interleaved=True,
-            form="repeat",
+            "models/transformers/transformer_flux2.py, pipelines/flux2/pipeline_flux2.py",
+            "Flux 2 in diffusers",
+            coordinates=(*_image, "text"),
             ids="flux2",
             theta=2000.0,
             sections=(16, 16, 16, 16),
-            serves=("Flux 2 in diffusers",),
-            source=_diffusers("models/transformers/transformer_flux2.py, pipelines/flux2/pipeline_flux2.py"),
         ),
-        RotaryLayout(
+        _diffusion(
             "qwen_image",
-            coordinates=("image", "height", "width"),
-            division="blocks",
-            interleaved=True,
+            "models/transformers/transformer_qwenimage.py",
+            "Qwen-Image in diffusers, with scale_rope=True",
+            coordinates=_image,
             form="complex",
             ids="qwen_image",
             sections=(8, 28, 28),
-            serves=("Qwen-Image in diffusers, with scale_rope=True",),
-            source=_diffusers("models/transformers/transformer_qwenimage.py"),
         ),
-        RotaryLayout(
+        _diffusion(
             "hunyuan_video",
+            "models/transformers/transformer_hunyuan_video.py",
+            "HunyuanVideo in diffusers; its text is not rotated",
             coordinates=_volume,
-            division="blocks",
-            interleaved=True,
-            form="repeat",
             ids="volume",
             theta=256.0,
             sections=(8, 28, 28),
-            serves=("HunyuanVideo in diffusers; its text is not rotated",),
-            source=_diffusers("models/transformers/transformer_hunyuan_video.py"),
         ),
-        RotaryLayout(
+        _diffusion(
             "wan",
+            "models/transformers/transformer_wan.py",
+            "Wan in diffusers",
             coordinates=_volume,
-            division="blocks",
-            interleaved=True,
-            form="repeat",
             ids="volume",
             remainder="first",
-            serves=("Wan in diffusers",),
-            source=_diffusers("models/transformers/transformer_wan.py"),
         ),
-        RotaryLayout(
+        _diffusion(
             "cogvideox",
+            "models/embeddings.py, get_3d_rotary_pos_embed; pipelines/cogvideo/pipeline_cogvideox.py",
+            "CogVideoX in diffusers, 1.0 with trained_shape and 1.5 without; its text is not rotated",
             coordinates=_volume,
-            division="blocks",
-            interleaved=True,
-            form="repeat",
             ids="cogvideox",
             proportions=(2, 3, 3),
-            serves=("CogVideoX in diffusers, 1.0 with trained_shape and 1.5 without; its text is not rotated",),
-            source=_diffusers(
-                "models/embeddings.py, get_3d_rotary_pos_embed; pipelines/cogvideo/pipeline_cogvideox.py"
-            ),
         ),
-        RotaryLayout(
+        _diffusion(
             "lumina2",
+            "models/transformers/transformer_lumina2.py",
+            "Lumina 2 in diffusers, whose tables are float64",
             coordinates=("text", "height", "width"),
-            division="blocks",
-            interleaved=True,
             form="complex",
             ids="lumina2",
-            serves=("Lumina 2 in diffusers, whose tables are float64",),
-            source=_diffusers("models/transformers/transformer_lumina2.py"),
         ),
-        RotaryLayout(
+        _diffusion(
             "z_image",
+            "models/transformers/transformer_z_image.py",
+            "Z-Image in diffusers",
             coordinates=("text", "height", "width"),
-            division="blocks",
-            interleaved=True,
             form="complex",
             ids="z_image",
             theta=256.0,
             sections=(16, 24, 24),
-            serves=("Z-Image in diffusers",),
-            source=_diffusers("models/transformers/transformer_z_image.py"),
         ),
     ),
     not_expressible={
         "vjepa2": (
             "V-JEPA 2 pairs neighbours, but its tables are tiled, so the two columns of a pair have different angles. "
-            "That is no rotation; write x * cos + y * sin in NumPy, as modeling_vjepa2.py does"
+            "That is not a rotation; write x * cos + y * sin in NumPy, as modeling_vjepa2.py does"
         ),
         "hunyuan_vl": (
             "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
-            "pair have different angles. That is no rotation; rotary_layouts['hunyuan_vl'] only has its position ids"
+            "pair have different angles. That is not a rotation; rotary_layouts['hunyuan_vl'] only has its position ids"
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "

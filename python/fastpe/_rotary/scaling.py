@@ -6,7 +6,9 @@ The keys are read here; the numbers are computed in the core.
 
 from __future__ import annotations
 
-import operator
+import functools
+import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import shown
+from fastpe._arguments import flag, integer, nearest, shown
 from fastpe._errors import refused
 
 Value = float | tuple[float, ...]
@@ -24,8 +26,8 @@ _largest_dim = 2**20
 _largest = int(_core.largest_scaling_number)
 _range = f"2**-{_largest.bit_length() - 1} to 2**{_largest.bit_length() - 1}"
 
-# Every type may have these. The rotary dimension says already which part of a head is rotated.
-_common_keys = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
+# The types of a `Scaling` whose frequencies depend on a length.
+types_by_length = ("dynamic", "longrope")
 
 # Names that other systems give a type or a key, and the name to write here.
 _other_types = {
@@ -41,24 +43,12 @@ _other_keys = {
 
 
 class Scaling(NamedTuple):
-    """A scaling whose keys have been read: two that mean the same numbers are equal.
+    """A scaling whose keys have been read: two that mean the same numbers are equal."""
 
-    Attributes
-    ----------
-    rope_type : str
-        What the core calls it.
-    base : float
-        The base before it is scaled.
-    values : tuple of (str, float or tuple of float)
-        What the core's scaling takes, by name.
-    attention_factor : float or None
-        Where the mapping says it; else it follows from the other numbers.
-    """
-
-    rope_type: str
-    base: float
-    values: tuple[tuple[str, Value], ...] = ()
-    attention_factor: float | None = None
+    rope_type: str  # what the core calls it
+    base: float  # before it is scaled
+    values: tuple[tuple[str, Value], ...] = ()  # what the core's scaling takes
+    attention_factor: float | None = None  # if the mapping says it; else it follows from the other numbers
 
     def frequencies(self, rotary_dim: int) -> tuple[npt.NDArray[np.float64], float]:
         """Radians per position, and the attention factor."""
@@ -150,7 +140,7 @@ def rotary_frequencies(
 
 def read_rotary_dim(rotary_dim: Any) -> int:
     """`rotary_dim`, checked."""
-    value = _integer("rotary_dim", rotary_dim, 2, _largest_dim, "2 to 2**20")
+    value = integer("rotary_dim", rotary_dim, 2, _largest_dim)
     if value % 2:
         raise refused(ValueError, "rotary_dim", f"is {value}", "an even number: columns are rotated in pairs")
     return value
@@ -161,277 +151,194 @@ def read_scaling(
 ) -> Scaling:
     """The arguments of `rotary_frequencies`, checked, with what follows from them filled in."""
     if seq_len is not None:
-        seq_len = _integer("seq_len", seq_len, 0, _largest, f"0 to 2**{_largest.bit_length() - 1}")
-    if scaling is None:
-        return Scaling("default", _default_base if base is None else _base("base", base))
-    keys = _Keys(scaling)
+        seq_len = integer("seq_len", seq_len, 0, _largest)
     chosen = None if base is None else _base("base", base)
-    theta = keys.take("rope_theta")
-    if theta is not None:
-        theta = _base('scaling["rope_theta"]', theta)
+    if scaling is None:
+        return Scaling("default", _default_base if chosen is None else chosen)
+    keys = _Keys(scaling)
+    if "rope_theta" in keys:
+        theta = keys["rope_theta"]
         if chosen not in (None, theta):
             found = f'is {shown(base)} and scaling["rope_theta"] is {shown(theta)}'
             raise refused(ValueError, "base", found, "one of them", "leave base out")
         chosen = theta
-    return _readers[keys.rope_type](keys, rotary_dim, _default_base if chosen is None else chosen, seq_len)
+    result = Scaling(keys.rope_type, _default_base if chosen is None else chosen)
+    values = _types[keys.rope_type].values(keys, _Call(rotary_dim, result.base, seq_len))
+    if "alpha" in keys:  # HunYuan's models: models/hunyuan_v1_dense, compute_ntk_alpha_rope_parameters
+        result = result._replace(rope_type="ntk")
+    return result._replace(values=tuple(values.items()), attention_factor=keys.get("attention_factor"))
+
+
+class _Call(NamedTuple):
+    """What values of a scaling may depend on."""
+
+    rotary_dim: int
+    base: float
+    seq_len: int | None
+
+    def length(self, rope_type: str) -> int:
+        if self.seq_len is None:
+            expected = f'a length: the frequencies of "{rope_type}" depend on it'
+            raise refused(ValueError, "seq_len", "is None", expected, "give seq_len=")
+        return self.seq_len
 
 
 class _Keys:
-    """The keys of one scaling: those that are not None, and known to its type."""
+    """The keys of one scaling that are not None: its type knows them, and those that it needs are there."""
 
     def __init__(self, scaling: Any) -> None:
         if not isinstance(scaling, Mapping):
             expected = 'a mapping as config.json has it, such as {"rope_type": "linear", "factor": 4.0}'
             raise refused(TypeError, "scaling", f"is {shown(scaling)}", expected)
-        self._given = {key: value for key, value in scaling.items() if value is not None}
-        name = "rope_type" if "rope_type" in self._given else "type"
-        self.rope_type = self._given.get(name, "default")
-        is_named = name in self._given
+        self._given = given = {key: value for key, value in scaling.items() if value is not None}
+        name = "rope_type" if "rope_type" in given else "type"
+        self.rope_type = given.get(name, "default")
         if not is_known_type(self.rope_type):
             found = f"is {shown(self.rope_type)}, which is not known"
             raise refused(ValueError, f'scaling["{name}"]', found, remedy=_type_hint(self.rope_type))
-        known = (*_common_keys, *_known_keys[self.rope_type])
-        for key, value in self._given.items():
+        known = (*_common_keys, *_types[self.rope_type].keys)
+        for key, value in given.items():
             if key not in known:
                 place, found = f'scaling["{key}"]', f"is {shown(value)}, "
-                if not is_named and (types := _types_with(key)):
+                if name not in given and (types := _types_with(key)):
                     remedy = f"write it: {key} is a key of {', '.join(types)}"
                     raise refused(ValueError, place, f"{found}and there is no rope_type", remedy=remedy)
                 found += f'a key that "{self.rope_type}" does not know'
-                raise refused(ValueError, place, found, remedy=_key_hint(key, value, self.rope_type))
+                raise refused(ValueError, place, found, remedy=_key_hint(key, value, known))
+        needed = [names for names in _types[self.rope_type].needed if not {*names} & {*given}]
+        if needed:
+            found = f"has no {' and no '.join(name for names in needed for name in names)}"
+            written = given.get("type")
+            conflict = f"rope_type counts, and not the type, {shown(written)}"
+            remedy = "" if written in (None, self.rope_type) else conflict
+            raise refused(ValueError, "scaling", f'{found}, which "{self.rope_type}" needs', remedy=remedy)
 
-    def take(self, key: str) -> Any:
-        """The value as it was given; None where it is missing."""
-        return self._given.get(key)
+    def __contains__(self, key: str) -> bool:
+        return key in self._given
 
-    def require(self, *names: str) -> None:
-        """Name all the keys that are missing at once."""
-        missing = [name for name in names if name not in self._given]
-        if missing:
-            raise self.missing(" and no ".join(missing))
+    def __getitem__(self, key: str) -> Any:
+        """The value, checked: a key is read only where it counts."""
+        return _readers[key](f'scaling["{key}"]', self._given[key])
 
-    def missing(self, what: str) -> Exception:
-        written = self._given.get("type")
-        conflict = "" if written in (None, self.rope_type) else f"rope_type counts, and not the type, {shown(written)}"
-        return refused(ValueError, "scaling", f'has no {what}, which "{self.rope_type}" needs', remedy=conflict)
+    def get(self, key: str, otherwise: Any = None) -> Any:
+        return self[key] if key in self._given else otherwise
 
-    def number(self, key: str, otherwise: float | None = None) -> float:
-        """A number from 2**-31 to 2**31."""
-        value = self._given.get(key, otherwise)
-        if value is None:
-            raise self.missing(key)
-        return _positive(f'scaling["{key}"]', value)
-
-    def non_negative(self, key: str) -> float:
-        """0, where it is missing too, or a number from 2**-31 to 2**31."""
-        value = self._given.get(key, 0.0)
-        return 0.0 if _number(f'scaling["{key}"]', value) == 0.0 else _positive(f'scaling["{key}"]', value, "0 or ")
-
-    def numbers(self, key: str, count: int) -> tuple[float, ...]:
-        """One number per frequency."""
-        values = self._given.get(key)
-        if values is None:
-            raise self.missing(key)
-        if not isinstance(values, (list, tuple)) and not (isinstance(values, np.ndarray) and values.ndim == 1):
-            raise refused(TypeError, f'scaling["{key}"]', f"is {shown(values)}", f"a list of {count} numbers")
-        if len(values) != count:
-            expected = f"{count}: one per frequency, rotary_dim / 2"
-            raise refused(ValueError, f'scaling["{key}"]', f"has {len(values)} numbers", expected)
-        return tuple(_positive(f'scaling["{key}"][{k}]', value) for k, value in enumerate(values))
-
-    def length(self, key: str, least: int = 1) -> int:
-        value = self._given.get(key)
-        if value is None:
-            raise self.missing(key)
-        return _length(f'scaling["{key}"]', value, least)
-
-    def flag(self, key: str, otherwise: bool) -> bool:
-        value = self._given.get(key, otherwise)
-        if not isinstance(value, (bool, np.bool_)):
-            raise refused(TypeError, f'scaling["{key}"]', f"is {shown(value)}", "True or False")
-        return bool(value)
-
-    def attention_factor(self) -> float | None:
-        value = self._given.get("attention_factor")
-        if value is None:
-            return None
-        number = _number('scaling["attention_factor"]', value)
-        if not 0.0 < number < float("inf"):
-            place = 'scaling["attention_factor"]'
-            raise refused(ValueError, place, f"is {shown(value)}", "a finite positive number")
-        return number
+    def factor(self, trained: int) -> float:
+        """`factor`, or how often the trained length fits into the longest one."""
+        result: float = self["factor"] if "factor" in self else self["max_position_embeddings"] / trained
+        return result
 
 
-def _default(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    return Scaling("default", base)
+def _by_factor(keys: _Keys, call: _Call) -> dict[str, Value]:
+    return {"factor": keys["factor"]}
 
 
-def _linear(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_linear_scaling_rope_parameters."""
-    return Scaling("linear", base, (("factor", keys.number("factor")),))
-
-
-def _ntk(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py @eac10bd7."""
-    return Scaling("ntk", base, (("factor", keys.number("factor")),))
-
-
-def _dynamic(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_dynamic_ntk_parameters.
-
-    With alpha: models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py, compute_ntk_alpha_rope_parameters.
-    """
-    if keys.take("alpha") is not None:
-        if keys.take("factor") is not None:
-            found = f'is {shown(keys.take("alpha"))} and scaling["factor"] is {shown(keys.take("factor"))}'
+def _dynamic(keys: _Keys, call: _Call) -> dict[str, Value]:
+    if "alpha" in keys:
+        if "factor" in keys:
+            found = f'is {shown(keys["alpha"])} and scaling["factor"] is {shown(keys["factor"])}'
             remedy = "where there is an alpha, HunYuan's models do not use the factor: leave it out"
             raise refused(ValueError, 'scaling["alpha"]', found, "one of them", remedy)
-        return Scaling("ntk", base, (("factor", keys.number("alpha")),))
-    if keys.take("factor") is None:
-        raise keys.missing("factor and no alpha")
-    factor = keys.number("factor")
+        return {"factor": keys["alpha"]}
     # Two names for one number.
-    names = [
-        key for key in ("max_position_embeddings", "original_max_position_embeddings") if keys.take(key) is not None
-    ]
-    if not names:
-        raise keys.missing("max_position_embeddings")
-    trained = keys.length(names[0])
-    if keys.length(names[-1]) != trained:
-        found = f'is {trained} and scaling["{names[1]}"] is {keys.length(names[1])}'
+    names = [name for name in ("max_position_embeddings", "original_max_position_embeddings") if name in keys]
+    trained, same = keys[names[0]], keys[names[-1]]
+    if trained != same:
+        found = f'is {trained} and scaling["{names[1]}"] is {same}'
         expected = 'the same: both are the length beyond which "dynamic" scales'
         raise refused(ValueError, f'scaling["{names[0]}"]', found, expected, "leave one out")
-    length = float(max(_needed(seq_len, "dynamic"), trained))
-    return Scaling("dynamic", base, (("factor", factor), ("length", length), ("trained_length", float(trained))))
+    length = max(call.length("dynamic"), trained)
+    return {"factor": keys["factor"], "length": float(length), "trained_length": float(trained)}
 
 
-def _yarn(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_yarn_parameters."""
-    trained = keys.length("original_max_position_embeddings")
-    factor = _factor(keys, trained, "factor and no max_position_embeddings")
-    beta_fast, beta_slow = keys.number("beta_fast", 32.0), keys.number("beta_slow", 1.0)
+def _yarn(keys: _Keys, call: _Call) -> dict[str, Value]:
+    trained = keys["original_max_position_embeddings"]
+    beta_fast, beta_slow = keys.get("beta_fast", 32.0), keys.get("beta_slow", 1.0)
     if beta_fast < beta_slow:
         expected = f"at least beta_slow, {shown(beta_slow)}"
         raise refused(ValueError, 'scaling["beta_fast"]', f"is {shown(beta_fast)}", expected, "swap them")
-    if base < 2:
+    if call.base < 2:
         expected = 'at least 2 for "yarn", which divides by its logarithm'
-        raise refused(ValueError, "base", f"is {shown(base)}", expected)
-    values: tuple[tuple[str, Value], ...] = (
-        ("factor", factor),
-        ("trained_length", float(trained)),
-        ("beta_fast", beta_fast),
-        ("beta_slow", beta_slow),
-        ("truncate", keys.flag("truncate", True)),
-        ("mscale", keys.non_negative("mscale")),
-        ("mscale_all_dim", keys.non_negative("mscale_all_dim")),
-    )
-    return Scaling("yarn", base, values, keys.attention_factor())
+        raise refused(ValueError, "base", f"is {shown(call.base)}", expected)
+    return {
+        "factor": keys.factor(trained),
+        "trained_length": float(trained),
+        "beta_fast": beta_fast,
+        "beta_slow": beta_slow,
+        "truncate": keys.get("truncate", True),
+        "mscale": keys.get("mscale", 0.0),
+        "mscale_all_dim": keys.get("mscale_all_dim", 0.0),
+    }
 
 
-def _longrope(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_longrope_parameters."""
-    keys.require("original_max_position_embeddings", "short_factor", "long_factor")
-    trained = keys.length("original_max_position_embeddings", 2)
-    short = keys.numbers("short_factor", rotary_dim // 2)
-    long = keys.numbers("long_factor", rotary_dim // 2)
-    attention_factor = keys.attention_factor()
-    if attention_factor is None:
-        factor = _factor(keys, trained, "factor, no max_position_embeddings and no attention_factor")
-    else:
-        factor = 1.0
-    divisors = long if _needed(seq_len, "longrope") > trained else short
-    values = (("divisors", divisors), ("factor", factor), ("trained_length", float(trained)))
-    return Scaling("longrope", base, values, attention_factor)
+def _longrope(keys: _Keys, call: _Call) -> dict[str, Value]:
+    trained = integer('scaling["original_max_position_embeddings"]', keys["original_max_position_embeddings"], 2)
+    divisors = {name: keys[name] for name in ("short_factor", "long_factor")}
+    count = call.rotary_dim // 2
+    for name, numbers in divisors.items():
+        if len(numbers) != count:
+            expected = f"{count}: one per frequency, rotary_dim / 2"
+            raise refused(ValueError, f'scaling["{name}"]', f"has {len(numbers)} numbers", expected)
+    return {
+        "divisors": divisors["long_factor" if call.length("longrope") > trained else "short_factor"],
+        "factor": 1.0 if "attention_factor" in keys else keys.factor(trained),
+        "trained_length": float(trained),
+    }
 
 
-def _llama3(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_llama3_parameters."""
-    keys.require("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-    low, high = keys.number("low_freq_factor"), keys.number("high_freq_factor")
+def _llama3(keys: _Keys, call: _Call) -> dict[str, Value]:
+    low, high = keys["low_freq_factor"], keys["high_freq_factor"]
     if low > high:
         expected = f"at most high_freq_factor, {shown(high)}"
         raise refused(ValueError, 'scaling["low_freq_factor"]', f"is {shown(low)}", expected, "swap them")
-    values = (
-        ("factor", keys.number("factor")),
-        ("trained_length", float(keys.length("original_max_position_embeddings"))),
-        ("low_turns", low),
-        ("high_turns", high),
-    )
-    return Scaling("llama3", base, values)
+    trained = float(keys["original_max_position_embeddings"])
+    return {"factor": keys["factor"], "trained_length": trained, "low_turns": low, "high_turns": high}
 
 
-def _proportional(keys: _Keys, rotary_dim: int, base: float, seq_len: int | None) -> Scaling:
-    """Source: huggingface/transformers:modeling_rope_utils.py, _compute_proportional_rope_parameters."""
-    given = keys.take("partial_rotary_factor")
-    share = 1.0 if given is None else _number('scaling["partial_rotary_factor"]', given)
-    if not 0.0 <= share <= 1.0:
-        place = 'scaling["partial_rotary_factor"]'
-        raise refused(ValueError, place, f"is {shown(given)}", "a share of the head, from 0 to 1")
-    rotated = int(share * rotary_dim // 2)
-    return Scaling("proportional", base, (("factor", keys.number("factor", 1.0)), ("rotated_count", rotated)))
+def _proportional(keys: _Keys, call: _Call) -> dict[str, Value]:
+    rotated = int(keys.get("partial_rotary_factor", 1.0) * call.rotary_dim // 2)
+    return {"factor": keys.get("factor", 1.0), "rotated_count": rotated}
 
 
-_readers: dict[str, Callable[[_Keys, int, float, int | None], Scaling]] = {
-    "default": _default,
-    "linear": _linear,
-    "dynamic": _dynamic,
-    "yarn": _yarn,
-    "longrope": _longrope,
-    "llama3": _llama3,
-    "proportional": _proportional,
-    "ntk": _ntk,
-}
+class _Type(NamedTuple):
+    """A type of scaling: what the core takes, the keys of which one each is needed, and other keys."""
 
-_known_keys: dict[str, tuple[str, ...]] = {
-    "default": (),
-    "linear": ("factor",),
-    "dynamic": ("factor", "alpha", "max_position_embeddings", "original_max_position_embeddings"),
-    "yarn": (
-        "factor",
-        "original_max_position_embeddings",
-        "max_position_embeddings",
-        "beta_fast",
-        "beta_slow",
-        "truncate",
-        "mscale",
-        "mscale_all_dim",
-        "attention_factor",
+    values: Callable[[_Keys, _Call], dict[str, Value]]
+    needed: tuple[tuple[str, ...], ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*(name for names in self.needed for name in names), *self.others]))
+
+
+_lengths = ("max_position_embeddings", "original_max_position_embeddings")
+_trained = ("original_max_position_embeddings",)
+
+# Sources: huggingface/transformers:modeling_rope_utils.py, ROPE_INIT_FUNCTIONS; for ntk,
+# jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py @eac10bd7.
+_types = {
+    "default": _Type(lambda keys, call: {}),
+    "linear": _Type(_by_factor, (("factor",),)),
+    "dynamic": _Type(_dynamic, (("factor", "alpha"), (*_lengths, "alpha"))),
+    "yarn": _Type(
+        _yarn,
+        (("factor", "max_position_embeddings"), _trained),
+        ("beta_fast", "beta_slow", "truncate", "mscale", "mscale_all_dim", "attention_factor"),
     ),
-    "longrope": (
-        "factor",
-        "original_max_position_embeddings",
-        "max_position_embeddings",
-        "short_factor",
-        "long_factor",
-        "attention_factor",
+    "longrope": _Type(
+        _longrope,
+        (
+            ("factor", "max_position_embeddings", "attention_factor"),
+            _trained,
+            ("short_factor",),
+            ("long_factor",),
+        ),
     ),
-    "llama3": ("factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
-    "proportional": ("factor",),
-    "ntk": ("factor",),
+    "llama3": _Type(_llama3, (("factor",), _trained, ("low_freq_factor",), ("high_freq_factor",))),
+    "proportional": _Type(_proportional, others=("factor",)),
+    "ntk": _Type(_by_factor, (("factor",),)),
 }
-
-
-def _factor(keys: _Keys, trained: int, what: str) -> float:
-    """`factor`, or how often the trained length fits into the longest one."""
-    if keys.take("factor") is not None:
-        return keys.number("factor")
-    if keys.take("max_position_embeddings") is None:
-        raise keys.missing(what)
-    return keys.length("max_position_embeddings") / trained
-
-
-def _needed(seq_len: int | None, rope_type: str) -> int:
-    if seq_len is None:
-        expected = f'a length: the frequencies of "{rope_type}" depend on it'
-        raise refused(ValueError, "seq_len", "is None", expected, "give seq_len=")
-    return seq_len
-
-
-def _base(name: str, value: Any) -> float:
-    number = _number(name, value)
-    if not 1.0 <= number < float("inf"):
-        raise refused(ValueError, name, f"is {shown(value)}", "a finite number, at least 1")
-    return number
 
 
 def _number(name: str, value: Any) -> float:
@@ -443,58 +350,71 @@ def _number(name: str, value: Any) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _positive(name: str, value: Any, besides: str = "") -> float:
-    number = _number(name, value)
-    if not 1 / _largest <= number <= _largest:
-        raise refused(ValueError, name, f"is {shown(value)}", f"{besides}a number from {_range}")
-    return number
+def _number_from(least: float, most: float, expected: str) -> Callable[[str, Any], float]:
+    def read(name: str, value: Any) -> float:
+        result = _number(name, value)
+        if not least <= result <= most:
+            raise refused(ValueError, name, f"is {shown(value)}", expected)
+        return result
+
+    return read
 
 
-def _length(name: str, value: Any, least: int) -> int:
-    return _integer(name, value, least, _largest, f"{least} to 2**{_largest.bit_length() - 1}")
+_base = _number_from(1.0, sys.float_info.max, "a finite number, at least 1")
+_positive = _number_from(1 / _largest, _largest, f"a number from {_range}")
 
 
-def _integer(name: str, value: Any, least: int, greatest: int, bounds: str) -> int:
-    try:
-        result = operator.index(value)
-    except TypeError:
-        raise refused(TypeError, name, f"is {shown(value)}", "an int") from None
-    if isinstance(value, (bool, np.bool_)):
-        raise refused(TypeError, name, f"is {shown(value)}", "an int")
-    if not least <= result <= greatest:
-        raise refused(ValueError, name, f"is {shown(value)}", bounds)
-    return result
+def _positive_or_0(name: str, value: Any) -> float:
+    return 0.0 if _number(name, value) == 0.0 else _positive(name, value)
+
+
+def _positives(name: str, values: Any) -> tuple[float, ...]:
+    if not isinstance(values, (list, tuple)) and not (isinstance(values, np.ndarray) and values.ndim == 1):
+        raise refused(TypeError, name, f"is {shown(values)}", "a list of numbers, one per frequency")
+    return tuple(_positive(f"{name}[{k}]", value) for k, value in enumerate(values))
+
+
+_readers: dict[str, Callable[[str, Any], Any]] = {
+    "rope_theta": _base,
+    "partial_rotary_factor": _number_from(0.0, 1.0, "a share of the head, from 0 to 1"),
+    "truncate": flag,
+    "attention_factor": _number_from(math.ulp(0.0), sys.float_info.max, "a finite positive number"),
+    **dict.fromkeys(("mscale", "mscale_all_dim"), _positive_or_0),
+    **dict.fromkeys(("short_factor", "long_factor"), _positives),
+    **dict.fromkeys(_lengths, functools.partial(integer, least=1, most=_largest)),
+    **dict.fromkeys(("factor", "alpha", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"), _positive),
+}
+
+# Every type may have these. The rotary dimension says already which part of a head is rotated.
+_common_keys = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 
 
 def is_known_type(rope_type: Any) -> bool:
     """Whether it is a name of a scaling."""
-    return isinstance(rope_type, str) and rope_type in _known_keys
+    return isinstance(rope_type, str) and rope_type in _types
+
+
+def _types_with(key: Any) -> list[str]:
+    """The types that have this key."""
+    return [name for name, each in _types.items() if key in each.keys]
 
 
 def _type_hint(rope_type: Any) -> str:
     if isinstance(rope_type, str) and rope_type in _other_types:
         return _other_types[rope_type]
-    return _close(rope_type, tuple(_known_keys)) or f"expected one of {', '.join(_known_keys)}"
+    return _close(rope_type, tuple(_types)) or f"expected one of {', '.join(_types)}"
 
 
-def _types_with(key: Any) -> list[str]:
-    """The types that have this key."""
-    return [name for name, keys in _known_keys.items() if key in keys]
-
-
-def _key_hint(key: Any, value: Any, rope_type: str) -> str:
+def _key_hint(key: Any, value: Any, known: tuple[str, ...]) -> str:
     if isinstance(value, Mapping):
-        return f'it looks like the scaling of one kind of layer: give scaling["{key}"] alone'
+        return f'it looks like the scaling of one kind of layer: only give scaling["{key}"]'
     if key in _other_keys:
         return f"give {_other_keys[key]}"
     if others := _types_with(key):
         return f"it is a key of {', '.join(others)}: correct rope_type, or leave the key out"
-    known = (*_known_keys[rope_type], *_common_keys)
     return _close(key, known) or f"expected {', '.join(known)}; leave it out if it does not change the frequencies"
 
 
 def _close(word: Any, known: tuple[str, ...]) -> str:
-    import difflib  # this import takes longer than the rest of the package's, and only errors need it
-
-    close = difflib.get_close_matches(shown(word).lower(), known, n=1)
-    return f'did you mean "{close[0]}"?' if close else ""
+    near = nearest(word, known) if isinstance(word, str) else None
+    return f'did you mean "{near}"?' if near else ""

@@ -28,9 +28,9 @@ class Crop(NamedTuple):
 def canvas_ids(types: Array, firsts: Array, crops: Array) -> Array:
     """The ids [3, B * L] of a batch; a row of `crops` is (row of the batch, start, length, height, width)."""
     rows, starts = crops[:, 0], crops[:, 1]
-    alone = np.flatnonzero((starts == 0) | (types[rows, starts - 1] < mark))
-    if len(alone):
-        found = f"holds tokens of an image from {crops[alone[0], :2].tolist()} on, with no mark in front of them"
+    unmarked = np.flatnonzero((starts == 0) | (types[rows, starts - 1] < mark))
+    if len(unmarked):
+        found = f"holds tokens of an image from {crops[unmarked[0], :2].tolist()} on, with no mark in front of them"
         raise refused(ValueError, "token_types", found, "types 4 and 5 of marks", "make them by token_types()")
     ids = np.zeros((3, *types.shape), np.int64)
     ends = np.searchsorted(rows, np.arange(len(types)), side="right")

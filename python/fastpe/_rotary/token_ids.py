@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpe import _core
-from fastpe._arguments import shown
+from fastpe._arguments import bools, shown
 from fastpe._errors import refused
 from fastpe._rotary.position_ids import largest_position
 from fastpe._rotary.token_canvas import canvas_ids
@@ -74,21 +73,13 @@ class Visuals(NamedTuple):
 
 
 def token_position_ids(
-    sizes: Sizes,
-    token_types: Any,
-    *,
-    image_grid_thw: Any,
-    video_grid_thw: Any,
-    second_per_grid: Any,
-    attention_mask: Any,
-    past: Any,
-    delta: Any,
+    sizes: Sizes, token_types: Any, image_grid: Any, video_grid: Any, seconds: Any, mask: Any, past: Any, delta: Any
 ) -> tuple[Array, Array]:
     """The ids [coordinates, B, L], and by how much positions are ahead of the count of tokens, [B]."""
     rule = sizes.rule
-    tokens = _tokens(rule, token_types, attention_mask)
-    images = _visuals(sizes, "image_grid_thw", image_token, image_grid_thw, None)
-    videos = _visuals(sizes, "video_grid_thw", video_token, video_grid_thw, second_per_grid)
+    tokens = _tokens(rule, token_types, mask)
+    images = _visuals(sizes, "image_grid_thw", image_token, image_grid, None)
+    videos = _visuals(sizes, "video_grid_thw", video_token, video_grid, seconds)
     has_grids = len(images.given) > 0 or len(videos.given) > 0
     if (past is None) != (delta is None):
         found, remedy = "is missing", "past and delta together say where a row continues"
@@ -120,11 +111,7 @@ def _tokens(rule: TokenRule, token_types: Any, attention_mask: Any) -> Tokens:
         raise refused(ValueError, "token_types", f"holds {found}", f"types from 0 to {most}", "see token_types()")
     lengths = np.full(types.shape[0], types.shape[1])
     if attention_mask is not None:
-        mask = _core.mask(attention_mask, "attention_mask")
-        if mask.dtype != bool:
-            found, expected = f"has dtype {mask.dtype}", "bool or integers, 0 for padding"
-            remedy = "pass attention_mask == 0 if it is added to scores, and attention_mask != 0 otherwise"
-            raise refused(TypeError, "attention_mask", found, expected, remedy)
+        mask = bools("attention_mask", attention_mask)
         if mask.shape != types.shape:
             found, expected = f"has shape {list(mask.shape)}", f"{list(types.shape)} as token_types has"
             raise refused(ValueError, "attention_mask", found, expected)
@@ -220,11 +207,11 @@ def _ids(sizes: Sizes, tokens: Tokens, images: Visuals, videos: Visuals, firsts:
         raise refused(ValueError, argument, "leads to a position beyond 2**53", "smaller numbers")
 
     # Images that do not change the count of tokens, and videos with audio, are numbered one by one.
-    alone = np.flatnonzero(runs.types == image_token).tolist() if rule.grid == "plane" else with_audio
+    single = np.flatnonzero(runs.types == image_token).tolist() if rule.grid == "plane" else with_audio
     counts_up = (runs.types == text_token) | (runs.types == padding_token)
-    counts_up[alone] = True
+    counts_up[single] = True
     ids = _lines(sizes, runs, grids, starts, counts_up)
-    for run in alone:
+    for run in single:
         part = ids[:, runs.starts[run] : runs.starts[run] + runs.lengths[run]]
         grid = Grids(*(each[run] for each in grids))
         time, row, column = np.indices(tuple(map(int, grid[1:4]))).reshape(3, -1)

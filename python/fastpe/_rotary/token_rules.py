@@ -24,50 +24,29 @@ padding_token, text_token, image_token, video_token, audio_token, mark, slice_ma
 
 @dataclasses.dataclass(frozen=True)
 class TokenRule:
-    """What `get_rope_index` of one folder does.
+    """What `get_rope_index` of one folder does."""
 
-    Attributes
-    ----------
-    layout : str
-        The layout that its model of text rotates by.
-    names : tuple of str
-        Its other model types.
-    grid : {"whole", "frames", "lines", "plane", "canvas"}
-        How the tokens of a grid are numbered. "whole": from where its text ends. "frames": likewise, and each frame of a
-        video is a grid of its own among text. "lines": likewise, each line has one more token at its end, and times
-        are as far apart as a frame is wide. "plane": from 0, while the sequence counts on. "canvas": slices of an
-        image share the coordinates of the whole image.
-    after : {"side", "largest", "token"}
-        What the text after a grid continues: the longer side, the largest coordinate, or the count of tokens.
-    merge_size, temporal_merge_size, per_second : (str, number), optional
-        The key of the config, and the default of its class.
-    marks : (str, str), optional
-        Keys of the tokens around a video, whose frames have the tokens of images.
-    audio : {"", "apart", "together"}
-        Whether there is audio, and whether the two tokens at each end of a video with audio are at one position.
-    fractional : bool
-        Whether times are not cut off.
-    adjacent : bool
-        Whether images may follow each other without text between them.
-    part : str
-        Where the config is, if it may be part of another one.
-    padding : {0, 1}
-        The position of padding.
-    """
-
-    layout: str
-    names: tuple[str, ...] = ()
+    layout: str  # that its model of text rotates by
+    names: tuple[str, ...] = ()  # its other model types
+    # How the tokens of a grid are numbered. "whole": from where its text ends. "frames": likewise, and each frame of a
+    # video is a grid of its own among text. "lines": likewise, each line has one more token at its end, and times are as
+    # far apart as a frame is wide. "plane": from 0, while the sequence counts on. "canvas": slices of an image share the
+    # coordinates of the whole image.
     grid: Literal["whole", "frames", "lines", "plane", "canvas"] = "whole"
+    # What the text after a grid continues: the longer side, the largest coordinate, or the count of tokens.
     after: Literal["side", "largest", "token"] = "side"
+    # Keys of the config, and the defaults of its class.
     merge_size: tuple[str, int | str] = ("vision_config.spatial_merge_size", 2)
     temporal_merge_size: tuple[str, int] | None = None
     per_second: tuple[str, float] | None = None
+    # Keys of the tokens around a video, whose frames have the tokens of images.
     marks: tuple[str, str] | None = None
+    # Whether there is audio, and whether the two tokens at each end of a video with audio are at one position.
     audio: Literal["", "apart", "together"] = ""
-    fractional: bool = False
-    adjacent: bool = False
-    part: str = ""
-    padding: int = 0
+    fractional: bool = False  # whether times are not cut off
+    adjacent: bool = False  # whether images may follow each other without text between them
+    part: str = ""  # where the config is, if it may be part of another one
+    padding: int = 0  # the position of padding, 0 or 1
 
     @property
     def has_segments(self) -> bool:

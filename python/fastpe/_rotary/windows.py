@@ -15,17 +15,7 @@ Array = npt.NDArray[Any]
 
 
 class Windows(NamedTuple):
-    """The order of windows, and where windows and frames begin.
-
-    Attributes
-    ----------
-    window_index : ndarray [blocks]
-        The block of each place in the order of windows, int64. A block is the patches that are merged into one token.
-    cu_window_seqlens : ndarray [windows + 1]
-        Where each window begins, in patches, int32. The last number is how many patches there are.
-    cu_seqlens : ndarray [frames + 1]
-        Where each frame begins, in patches, int32.
-    """
+    """The order of windows, and where windows and frames begin: see `RotaryLayout.windows`."""
 
     window_index: Array
     cu_window_seqlens: Array

@@ -15,7 +15,7 @@ import dataclasses
 import math
 from typing import Any, Literal, get_args
 
-from fastpe._arguments import choice, flag, integer, is_number, number, text, texts
+from fastpe._arguments import choice, is_number, leave_out, number
 from fastpe._errors import refused
 from fastpe._registry import Preset
 
@@ -93,20 +93,11 @@ class Convention(Preset):
     def _checked_fields(self) -> dict[str, Any]:
         denominator, alpha = self.denominator, self.alpha
         return {
-            "name": text("name", self.name),
-            "layout": choice("layout", self.layout, get_args(Layout)),
-            "cosine_first": flag("cosine_first", self.cosine_first),
-            "shift": number("shift", self.shift),
             "denominator": None if denominator is None else number("denominator", denominator, above_zero=True),
-            "odd": choice("odd", self.odd, get_args(Odd)),
             "base": number("base", self.base, above_zero=True),
-            "freq_scale": number("freq_scale", self.freq_scale),
-            "first_position": integer("first_position", self.first_position),
             "alpha": number("alpha", alpha)
             if is_number(alpha)
             else choice("alpha", alpha, get_args(NamedAlpha), otherwise="a number"),
-            "serves": texts("serves", self.serves),
-            "source": text("source", self.source),
         }
 
     def frequency_count(self, d_model: int) -> int:
@@ -114,13 +105,9 @@ class Convention(Preset):
         if d_model % 2 == 0 or self.odd == "pad":
             return d_model // 2
         if self.odd == "error":
-            raise refused(
-                ValueError,
-                "d_model",
-                f"is {d_model}",
-                f"an even number: convention {self.name!r} defines no odd width",
-                "choose another convention or replace its odd= field",
-            )
+            expected = f"an even number: convention {self.name!r} defines no odd width"
+            remedy = "choose another convention or replace its odd= field"
+            raise refused(ValueError, "d_model", f"is {d_model}", expected, remedy)
         return d_model // 2 + 1
 
     def exponent_denominator(self, d_model: int) -> float:
@@ -203,16 +190,10 @@ def frequency_text(convention: Convention) -> str:
     return f"{scale}{convention.base:g}^{exponent}"
 
 
-def with_overrides(convention: Convention, base: float | None, freq_scale: float | None) -> Convention:
-    """The convention with the frequencies that a call asks for."""
+def with_overrides(convention: Convention, base: float | None, freq_scale: float | None, freqs: Any) -> Convention:
+    """The convention with the frequencies that a call asks for; `freqs` themselves take the place of both numbers."""
+    if freqs is not None:
+        leave_out("freqs", "freqs are the frequencies themselves", base=base, freq_scale=freq_scale)
     wanted = {"base": base, "freq_scale": freq_scale}
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     return dataclasses.replace(convention, **given) if given else convention
-
-
-def refuse_frequencies_twice(base: float | None, freq_scale: float | None) -> None:
-    """A ValueError where frequencies are given, and so is what they would follow from."""
-    if base is not None or freq_scale is not None:
-        raise refused(
-            ValueError, "freqs", "and base or freq_scale were both given", "one", "freqs are the frequencies themselves"
-        )

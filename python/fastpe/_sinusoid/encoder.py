@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, integer, number, numbers, shown
+from fastpe._arguments import conversion, frequencies, integer, number, numbers, shown
 from fastpe._errors import refused
 from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
-from fastpe._sinusoid.convention import Convention, refuse_frequencies_twice, with_overrides
+from fastpe._sinusoid.convention import Convention, with_overrides
 from fastpe._sinusoid.presets import conventions
 
 
@@ -36,12 +36,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
         dtype), so that short calls read them, and `warm_up` computes them all. Rows of other positions are computed in
         each call. If `max_len` is not given, rows that are asked for again are kept: at most 8 MiB in each dtype, and
         16 MiB for all such encoders of a process. With 0, no rows are kept.
-    convention : str or Convention, optional
-        A name in `fastpe.conventions`, or one of your own.
-    base, freq_scale : float, optional
-        Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
-        The frequencies themselves, in radians per position, instead of ``base`` and ``freq_scale``.
+    convention, base, freq_scale, freqs : optional
+        As in `fastpe.encode`; `freqs` takes the place of `base` and `freq_scale`.
 
     Attributes
     ----------
@@ -78,7 +74,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
     True
     """
 
-    __slots__ = ("__weakref__", "_freqs", "convention", "d_model", "embedding_scale", "max_len", "padding_idx")
+    _compared = ("d_model", "max_len", "convention", "_freqs")
+    __slots__ = ("__weakref__", "embedding_scale", "padding_idx", *_compared)
 
     d_model: int
     max_len: int | None
@@ -97,17 +94,15 @@ class PositionalEncoding(Immutable, _core.Encoder):
         freq_scale: float | None = None,
         freqs: npt.ArrayLike | None = None,
     ) -> None:
-        if hasattr(self, "d_model"):
-            raise AttributeError("PositionalEncoding is immutable: it cannot be initialised again; make a new one")
+        self._require_new()
         width = integer("d_model", d_model, 1)
         rows = None if max_len is None else integer("max_len", max_len, 0)
-        chosen = with_overrides(conventions.find(convention), base, freq_scale)
-        given = _given_frequencies(freqs, base, freq_scale, chosen.frequency_count(width))
+        chosen = with_overrides(conventions.find(convention), base, freq_scale, freqs)
+        given = () if freqs is None else frequencies("freqs", freqs, chosen.frequency_count(width))
         denominator = chosen.exponent_denominator(width)
         if not denominator > 0:
-            raise refused(
-                ValueError, "shift", f"is {chosen.shift}", f"less than the {denominator + chosen.shift} frequencies"
-            )
+            expected = f"less than the {denominator + chosen.shift} frequencies"
+            raise refused(ValueError, "shift", f"is {chosen.shift}", expected)
         super().__init__(
             d_model=width,
             frequency_count=chosen.frequency_count(width),
@@ -121,15 +116,7 @@ class PositionalEncoding(Immutable, _core.Encoder):
             max_len=rows,
             first_position=chosen.first_position,
         )
-        for name, value in (
-            ("d_model", width),
-            ("max_len", rows),
-            ("convention", chosen),
-            ("padding_idx", None),
-            ("embedding_scale", 1.0),
-            ("_freqs", given),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(d_model=width, max_len=rows, convention=chosen, padding_idx=None, embedding_scale=1.0, _freqs=given)
 
     @classmethod
     def from_config(
@@ -179,34 +166,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
 
         width, convention, padding_idx, embedding_scale = read_config(config)
         result = cls(width, max_len=max_len, convention=convention)
-        object.__setattr__(result, "padding_idx", padding_idx)
-        object.__setattr__(result, "embedding_scale", embedding_scale)
+        result._set(padding_idx=padding_idx, embedding_scale=embedding_scale)
         return result
-
-    @property
-    def frequencies(self) -> npt.NDArray[np.float64]:
-        """Radians per position, float64 ``[number of frequencies]``, each rounded to nearest.
-
-        Examples
-        --------
-        >>> import fastpe
-        >>> fastpe.PositionalEncoding(4).frequencies
-        array([1.  , 0.01])
-        """
-        return self._frequencies()
-
-    @property
-    def wavelengths(self) -> npt.NDArray[np.float64]:
-        """Positions per turn, ``2 pi / frequencies``, float64; infinite for a frequency of 0.
-
-        Examples
-        --------
-        >>> import fastpe
-        >>> fastpe.PositionalEncoding(4).wavelengths.round(2)
-        array([  6.28, 628.32])
-        """
-        with np.errstate(divide="ignore"):
-            return 2.0 * np.pi / self._frequencies()
 
     def shift(self, pe: npt.ArrayLike, k: int) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + k) without knowing p: one rotation per frequency.
@@ -245,17 +206,11 @@ class PositionalEncoding(Immutable, _core.Encoder):
         if table.ndim < 1 or table.shape[-1] != self.d_model:
             raise refused(ValueError, "pe", f"has shape {list(table.shape)}", f"[.., {self.d_model}], d_model columns")
         if table.dtype not in (np.float32, np.float64):
-            raise refused(
-                TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", conversion(table, "pe", "float32")
-            )
+            remedy = conversion(table, "pe", "float32")
+            raise refused(TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", remedy)
         if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
-            raise refused(
-                ValueError,
-                "d_model",
-                f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe",
-                "",
-                "use an even width, or encode the positions",
-            )
+            found = f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe"
+            raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
         if not abs(number("k", k)) <= 2**53:
             raise refused(ValueError, "k", f"is {shown(k)}", "a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
@@ -265,9 +220,6 @@ class PositionalEncoding(Immutable, _core.Encoder):
         result[..., sines] = wide[..., sines] * rotation[cosines] + wide[..., cosines] * rotation[sines]
         result[..., cosines] = wide[..., cosines] * rotation[cosines] - wide[..., sines] * rotation[sines]
         return np.asarray(result.astype(table.dtype))
-
-    def _value(self) -> tuple[Any, ...]:
-        return (self.d_model, self.max_len, self.convention, self._freqs)
 
     def __repr__(self) -> str:
         name = self.convention.name
@@ -296,46 +248,21 @@ class PositionalEncoding(Immutable, _core.Encoder):
         """Make the encoder of a copy; pickles of early versions say nothing of a model."""
         model = {name: arguments.pop(name) for name in ("padding_idx", "embedding_scale") if name in arguments}
         self.__init__(**arguments)  # type: ignore[misc]
-        for name, value in model.items():
-            object.__setattr__(self, name, value)
-
-
-def _given_frequencies(
-    freqs: npt.ArrayLike | None, base: float | None, freq_scale: float | None, count: int
-) -> tuple[float, ...]:
-    if freqs is None:
-        return ()
-    refuse_frequencies_twice(base, freq_scale)
-    array = numbers("freqs", freqs, f"[{count}] numbers")
-    if array.shape != (count,):
-        raise refused(ValueError, "freqs", f"has shape {list(array.shape)}", f"[{count}]: one per pair of columns")
-    return tuple(array.tolist())
+        self._set(**model)
 
 
 # Typed, or 8.0 would pass for a width as soon as 8 had been one.
 @functools.lru_cache(maxsize=16, typed=True)
-def _kept_encoding(
-    d_model: int,
-    convention: ConventionName | str | Convention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: tuple[float, ...] | None,
-) -> PositionalEncoding:
+def _kept_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, freqs: Any) -> PositionalEncoding:
     return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
 
 
-def cached_encoding(
-    d_model: int,
-    convention: ConventionName | str | Convention,
-    base: float | None,
-    freq_scale: float | None,
-    freqs: npt.ArrayLike | None,
-) -> PositionalEncoding:
+def cached_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, freqs: Any) -> PositionalEncoding:
     """The encoder of a call, made or kept from an earlier one."""
     try:
         key = None if freqs is None else tuple(numbers("freqs", freqs, "numbers").tolist())
         return _kept_encoding(d_model, convention, base, freq_scale, key)
     except (TypeError, ValueError):
-        # Wrong or unhashable, which is wrong too: the constructor says which argument it is.
+        # Wrong, or unhashable and therefore wrong: the constructor says which argument it is.
         pass
     return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)

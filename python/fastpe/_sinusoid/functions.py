@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._errors import refused
+from fastpe._arguments import leave_out
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
@@ -26,18 +26,6 @@ def _width(x: Any, d_model: int | None) -> int:
         # Not an array of rows: any encoder's own check says what is wrong.
         return 1
     return max(int(shape[-1]), 1)
-
-
-def _readable(x: Any, name: str) -> Any:
-    """An array that is only read, or what NumPy makes one of: the width of a list is known only then."""
-    return x if isinstance(x, np.ndarray) else _core.array(x, name)
-
-
-def _refuse_frequencies(name: str, base: float | None, freq_scale: float | None, freqs: npt.ArrayLike | None) -> None:
-    """A ValueError where a learned table is given, and so are the frequencies that it replaces."""
-    for other, value in (("base", base), ("freq_scale", freq_scale), ("freqs", freqs)):
-        if value is not None:
-            raise refused(ValueError, name, f"and {other} were both given", "one", "a learned table has no frequencies")
 
 
 def encode(
@@ -152,12 +140,8 @@ def add_(
     ----------
     x : ndarray [L, C], [B, L, C] or [B, .., L, C]
         A writable, aligned array without overlap, of float32, float64, float16 or ml_dtypes.bfloat16, with any strides.
-    convention : str or Convention, optional
-        A name in `fastpe.conventions`, or one of your own.
-    base, freq_scale : float, optional
-        Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
-        The frequencies themselves, in radians per position.
+    convention, base, freq_scale, freqs : optional
+        As in `encode`.
     offset : int or int array [B] or [B, 1], optional
         The number that is added to the counted positions 0 .. L-1 and the convention's first one. There is one for all
         rows, or one per batch row, or one per sequence of `cu_seqlens`.
@@ -191,7 +175,7 @@ def add_(
     Raises
     ------
     TypeError
-        For an `x` that is no array, or has another dtype or byte order.
+        For an `x` that is not an array, or has another dtype or byte order.
     ValueError
         For an `x` that is read-only, misaligned or overlapping, for shapes that do not match, for positions that are
         not finite or beyond 2**53, and for an unknown convention. Nothing has been written then.
@@ -214,7 +198,7 @@ def add_(
     True
     """
     if table is not None:
-        _refuse_frequencies("table", base, freq_scale, freqs)
+        leave_out("table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add_(
         x,
         offset=offset,
@@ -262,7 +246,7 @@ def add(
         DLPack.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
 d_model, table, num_threads
-        The arguments of `add_`. Rows that are left alone are copied.
+        The arguments of `add_`. Rows that are left out are copied.
     out : ndarray, optional
         A writable array of exactly `x`'s shape and dtype: `x` itself, or an array apart from it.
 
@@ -287,9 +271,9 @@ d_model, table, num_threads
     array([[2.        , 3.        , 2.        , 3.        ],
            [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
     """
-    x = _readable(x, "x")
+    x = x if isinstance(x, np.ndarray) else _core.array(x, "x")
     if table is not None:
-        _refuse_frequencies("table", base, freq_scale, freqs)
+        leave_out("table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
         x,
         offset=offset,
@@ -335,7 +319,7 @@ def embed(
     table : array_like [vocabulary, d_model]
         An array of float32, float64, float16 or ml_dtypes.bfloat16 with contiguous rows.
     convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, num_threads
-        The arguments of `add_`. A row that is left alone is ``table[id]`` as it is.
+        The arguments of `add_`. A row that is left out is ``table[id]`` as it is.
     position_table : array_like [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
         A learned position table of `table`'s dtype, instead of sinusoids.
     out : ndarray, optional
@@ -365,9 +349,9 @@ def embed(
     array([[4.        , 6.        , 6.        , 8.        ],
            [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
     """
-    table = _readable(table, "table")
+    table = table if isinstance(table, np.ndarray) else _core.array(table, "table")
     if position_table is not None:
-        _refuse_frequencies("position_table", base, freq_scale, freqs)
+        leave_out("position_table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
     return cached_encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
         ids,
         table,

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from fastpe._registry import Registry
 from fastpe._sinusoid.convention import Convention
+
+_concatenated = functools.partial(Convention, layout="concatenated")
+_shifted = functools.partial(_concatenated, shift=1.0)
 
 conventions = Registry(
     Convention,
@@ -27,9 +31,8 @@ conventions = Registry(
             ),
             source="pytorch/tutorials:beginner_source/transformer_tutorial.py @00109f5a",
         ),
-        Convention(
+        _concatenated(
             "concat",
-            layout="concatenated",
             serves=(
                 "transformers Marian and Pegasus",
                 "transformers CTRL",
@@ -38,18 +41,15 @@ conventions = Registry(
             ),
             source="huggingface/transformers:models/marian/modeling_marian.py @00b676f8",
         ),
-        Convention(
+        _concatenated(
             "x-transformers",
-            layout="concatenated",
             odd="error",
             alpha="1/sqrt(d)",
             serves=("x-transformers ScaledSinusoidalEmbedding, at its initial scale",),
             source="lucidrains/x-transformers:x_transformers/x_transformers.py @9252ed7",
         ),
-        Convention(
+        _shifted(
             "tensor2tensor",
-            layout="concatenated",
-            shift=1.0,
             odd="pad",
             serves=(
                 "tensor2tensor get_timing_signal_1d",
@@ -62,10 +62,8 @@ conventions = Registry(
             ),
             source="tensorflow/tensor2tensor:layers/common_attention.py @bafdc1b6",
         ),
-        Convention(
+        _shifted(
             "fairseq",
-            layout="concatenated",
-            shift=1.0,
             odd="pad",
             first_position=2,
             serves=(
@@ -75,10 +73,8 @@ conventions = Registry(
             ),
             source="facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py @3d262bb2",
         ),
-        Convention(
+        _shifted(
             "opennmt-tf",
-            layout="concatenated",
-            shift=1.0,
             odd="error",
             first_position=1,
             serves=(
@@ -88,19 +84,15 @@ conventions = Registry(
             ),
             source="OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36",
         ),
-        Convention(
+        _shifted(
             "musicgen",
-            layout="concatenated",
             cosine_first=True,
-            shift=1.0,
             odd="pad",
             serves=("transformers MusicGen (musicgen_decoder)",),
             source="huggingface/transformers:models/musicgen/modeling_musicgen.py @00363c36",
         ),
-        Convention(
+        _shifted(
             "ddpm",
-            layout="concatenated",
-            shift=1.0,
             odd="pad",
             serves=(
                 "DDPM",
@@ -109,9 +101,8 @@ conventions = Registry(
             ),
             source="huggingface/diffusers:models/embeddings.py @58eb52c0",
         ),
-        Convention(
+        _concatenated(
             "timestep",
-            layout="concatenated",
             cosine_first=True,
             odd="pad",
             serves=(
@@ -123,19 +114,15 @@ conventions = Registry(
             ),
             source="openai/glide-text2im:glide_text2im/nn.py",
         ),
-        Convention(
+        _shifted(
             "mlx",
-            layout="concatenated",
-            shift=1.0,
             odd="error",
             alpha="sqrt(2/d)",
             serves=("mlx.nn.SinusoidalPositionalEncoding",),
             source="ml-explore/mlx:python/mlx/nn/layers/positional_encoding.py @846d1762",
         ),
-        Convention(
+        _shifted(
             "depthcharge",
-            layout="concatenated",
-            shift=1.0,
             odd="error",
             base=1e7,
             freq_scale=2.0 * math.pi / 0.001,

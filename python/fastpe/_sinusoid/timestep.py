@@ -53,12 +53,8 @@ def timestep_embedding(
         The factor of the angles.
     max_period : float, optional
         The base of the frequencies, which fall from 1 to about its inverse.
-    dtype : dtype, optional
-        float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
-    num_threads : int, optional
-        The largest number of threads.
-    out : ndarray, optional
-        A writable array of exactly the result's shape and dtype.
+    dtype, num_threads, out : optional
+        As in `encode`.
 
     Returns
     -------
