@@ -76,10 +76,9 @@ def test_arithmetic_that_is_not_ieee_754_is_refused(flags: str, named: str, reme
     assert mended.returncode == 0, mended.stderr
 
 
+@pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize(
-    "file", ["sources/sinusoid/frequencies.cpp", pytest.param("kernels/baseline.cpp", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("file", ["sources/sinusoid/frequencies.cpp", "kernels/baseline.cpp"])
 def test_the_arithmetic_itself_is_refused(file: str) -> None:
     # Without the AVX2 and AVX-512 files, which need flags of their own and include the same lines as the baseline.
     source = f'#include "fastpe/{file}"\n'

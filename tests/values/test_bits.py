@@ -59,7 +59,7 @@ def test_every_instruction_set_gives_the_same_bits(instruction_set: str, convent
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_two_threads_give_the_same_bits(instruction_set: str, dtype: np.dtype[Any]) -> None:
+def test_two_threads_give_the_same_bits(dtype: np.dtype[Any]) -> None:
     rows = 4 * 1024 * 1024 // (512 * dtype.itemsize)  # 2 MiB for each thread
     one = fastpe.encode(rows, 512, offset=77, dtype=dtype, num_threads=1)
     assert_same_bits(fastpe.encode(rows, 512, offset=77, dtype=dtype, num_threads=2), one)
@@ -112,7 +112,7 @@ def test_any_range_of_positions_has_the_bits_of_single_positions(dtype: np.dtype
     first, last = -47, 150
     rows = np.concatenate([encoding.encode([position], dtype=dtype) for position in range(first, last)])
     for start in range(first, 47):
-        for count in range(1, 96):
+        for count in (*range(1, 9), *range(15, 20), *range(29, 35), *range(46, 49), *range(61, 65), *range(92, 96)):
             assert_same_bits(encoding.encode(count, offset=start, dtype=dtype), rows[start - first :][:count])
 
 
