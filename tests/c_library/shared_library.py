@@ -46,7 +46,7 @@ class CError(Exception):
         self.status, self.argument = status, argument
 
 
-def view(array: npt.NDArray[Any]) -> Array:
+def view(array: npt.NDArray[Any]) -> Any:
     """What the header calls an array; it keeps its lengths alive."""
     name = "BOOL" if array.dtype == np.bool_ else array.dtype.name.upper()
     integers = c_int64 * array.ndim
@@ -57,7 +57,7 @@ def view(array: npt.NDArray[Any]) -> Array:
     return result
 
 
-def rows_of(**given: Any) -> Rows:
+def rows_of(**given: Any) -> Any:
     rows = Rows(offset=given.pop("offset", 0))
     for name, array in given.items():
         setattr(rows, name, ctypes.pointer(view(np.asarray(array))))

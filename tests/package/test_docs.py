@@ -105,8 +105,8 @@ def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixt
         assert option in known, option
 
 
-# minilm.py downloads a model's files first: see its docstring. test_rotary_examples.py of the peers runs onnx_decoder.py, and
-# test_recipes.py runs asgi_server.py.
+# minilm.py downloads a model's files first: see its docstring. test_recipes.py runs onnx_decoder.py and
+# asgi_server.py.
 # Dask and Zarr are slow to start, and snippets use them, too.
 @pytest.mark.parametrize(
     "name",
@@ -121,6 +121,11 @@ def test_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert capsys.readouterr().out
+
+
+def test_the_page_about_the_c_library_shows_its_example() -> None:
+    example = (EXAMPLES / "c_library" / "example.c").read_text("utf-8")
+    assert f"```c\n{example}```" in (ROOT / "docs" / "c-library.md").read_text("utf-8")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is in the docs extra, not in test")

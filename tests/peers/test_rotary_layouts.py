@@ -399,7 +399,12 @@ def test_timm_dinov3(measured: Measured) -> None:
 @pytest.mark.parametrize("model", ["sam2_video", "sam3_tracker_video", "edgetam_video"])
 def test_memory_attention_of_sam(model: str, measured: Measured) -> None:
     torch, module = imported("torch"), modeling(model)
-    sizes = {"hidden_size": 256, "downsample_rate": 1, "num_attention_heads": 1, "rope_feat_sizes": (10, 7)}
+    sizes: dict[str, Any] = {
+        "hidden_size": 256,
+        "downsample_rate": 1,
+        "num_attention_heads": 1,
+        "rope_feat_sizes": (10, 7),
+    }
     config = axial(256, **{f"memory_attention_{name}": size for name, size in sizes.items()})
     (owner,) = (
         value
@@ -551,19 +556,6 @@ def test_z_image(tokens: int, measured: Measured) -> None:
 
 
 # What is no layout
-
-
-def test_what_is_no_rotation_changes_lengths() -> None:
-    torch, module = imported("torch"), modeling("vjepa2")
-    x = torch.randn(1, 1, 4, 8)
-    turned = module.rotate_queries_or_keys(x, torch.arange(4.0))
-    assert not torch.allclose(turned.norm(dim=-1), x.norm(dim=-1), rtol=1e-3)
-
-    module = modeling("hunyuan_vl")
-    rotary = module.HunYuanVLRotaryEmbedding(text_config(128, [16, 16, 16, 16], rope_theta=10000.0))
-    cos, _ = rotary(torch.zeros(1), torch.arange(4)[:, None, None] * torch.arange(5)[None, None])
-    # The two columns of a pair have different angles.
-    assert not torch.allclose(cos[..., :64], cos[..., 64:])
 
 
 def test_ltx2_rotates_each_head_by_tables_of_its_own() -> None:

@@ -143,11 +143,7 @@ def test_callers_share_few_threads(run_script: Callable[..., str]) -> None:
 @needs_proc
 @needs_openmp
 @needs_processors
-@pytest.mark.parametrize(
-    "environment",
-    [{}, {"OMP_NUM_THREADS": "4096"}],
-    ids=str,
-)
+@pytest.mark.parametrize("environment", [{}, {"OMP_NUM_THREADS": "4096"}], ids=str)
 def test_a_team_has_a_processor_for_each_thread(environment: dict[str, str], run_script: Callable[..., str]) -> None:
     during, after, right = run_script(
         """

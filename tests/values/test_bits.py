@@ -140,34 +140,3 @@ def test_a_large_streamed_table_has_the_bits_of_its_parts() -> None:
     for start in range(0, rows, 1000):
         parts.update(fastpe.encode(min(1000, rows - start), 1024, offset=start).tobytes())
     assert parts.hexdigest() == whole
-
-
-def test_streamed_rows_that_share_cache_lines_have_the_bits_of_others() -> None:
-    # Whole pairs of blocks, one after the other, from every place in a cache line on.
-    code = """if True:
-        import numpy as np, fastpe
-        from fastpe import _core
-        assert _core.streaming_threshold_bytes() == 0
-        rows, ids = 100, np.arange(100) % 7
-        for dtype, columns in ((np.float32, 32), (np.float32, 272), (np.float64, 64), (np.float64, 1040)):
-            x = ((np.arange(rows * columns) * 37 % 101 - 50) / 8).astype(dtype).reshape(rows, columns)
-            encoding, rope = fastpe.PositionalEncoding(columns, max_len=0), fastpe.RotaryEmbedding(columns, interleaved=False)
-            single = np.concatenate([encoding.encode([p], dtype=dtype) for p in range(-31, rows - 31)])
-            tables = np.concatenate([rope.tables([p], dtype=dtype, form="sin_cos") for p in range(-31, rows - 31)])
-            memory = np.zeros(rows * columns + 256 // x.itemsize, dtype)
-            first = -memory.ctypes.data % 128 // x.itemsize
-            for name in _core.available_instruction_sets():
-                _core.use_instruction_set(name)
-                for shift in range(128 // x.itemsize):
-                    out = memory[first + shift :][: rows * columns].reshape(rows, columns)
-                    for call, expected in (
-                        (lambda: encoding.encode(rows, offset=-31, out=out), single),
-                        (lambda: encoding.add(x, offset=-31, out=out), x + single),
-                        (lambda: encoding.embed(ids, x, offset=-31, scale=0.5, out=out), x[ids] * dtype(0.5) + single),
-                        (lambda: rope.tables(rows, offset=-31, form="sin_cos", out=out), tables),
-                    ):
-                        memory[:] = 7
-                        assert call().tobytes() == expected.tobytes(), (name, dtype, columns, shift)
-                        assert (memory[: first + shift] == 7).all() and (memory[first + shift + out.size :] == 7).all()
-    """
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "FASTPE_STREAMING_BYTES": "0"})
