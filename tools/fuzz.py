@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import itertools
 import pathlib
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -125,7 +124,11 @@ def check(
         else:
             assert is_empty, f"not refused: {what}"
         return "refused"
-    wanted, result = expected(), call()
+    active = _core.instruction_set()
+    _core.use_instruction_set("baseline")
+    wanted = expected()
+    _core.use_instruction_set(active)
+    result = call()
     results = [*result] if isinstance(result, tuple) else [result]
     assert [id(each) for each in results] == [id(out) for out, _ in outs], what
     for found, expected_one in zip(results, wanted, strict=True):
@@ -170,21 +173,12 @@ def coordinates_of(source: Any) -> tuple[int, ...]:
     return () if axes is None else (max(axes) + 1,)
 
 
-@contextlib.contextmanager
-def on_the_baseline() -> Iterator[None]:
-    active = _core.instruction_set()
-    _core.use_instruction_set("baseline")
-    yield
-    _core.use_instruction_set(active)
-
-
 def rows_at(source: PositionalEncoding, positions: Array, dtype: np.dtype[Any]) -> Array:
     """PE of positions, each in a call of its own."""
     plain = PositionalEncoding(source.d_model, convention=source.convention, freqs=source._freqs or None, max_len=0)
     rows = np.zeros((positions.size, source.d_model), dtype)
-    with on_the_baseline():
-        for row, position in zip(rows, positions.ravel(), strict=True):
-            plain.encode(np.asarray([position]), out=row[None])
+    for row, position in zip(rows, positions.ravel(), strict=True):
+        plain.encode(np.asarray([position]), out=row[None])
     return rows.reshape((*positions.shape, source.d_model))
 
 
@@ -194,12 +188,11 @@ def halves_at(rope: RotaryEmbedding, positions: Array, dtype: np.dtype[Any], fac
     half = rope.rotary_dim // 2
     tables = np.zeros((2, positions.size, half), dtype)
     known: dict[Any, int] = {}
-    with on_the_baseline():
-        for row, position in enumerate(positions.reshape(-1).tolist()):
-            same = known.setdefault(position, row)
-            tables[:, row] = tables[:, same]
-            if same == row:
-                plain.tables([position], form="halves", out=(tables[0, row, None], tables[1, row, None]))
+    for row, position in enumerate(positions.reshape(-1).tolist()):
+        same = known.setdefault(position, row)
+        tables[:, row] = tables[:, same]
+        if same == row:
+            plain.tables([position], form="halves", out=(tables[0, row, None], tables[1, row, None]))
     parts = tables.reshape((2, *positions.shape, half))
     if rope.axes is not None:
         parts = parts[..., np.array(rope.axes), np.arange(half)]
@@ -391,11 +384,11 @@ def fuzz_rotation(case: Case, rope: RotaryEmbedding) -> str:
     keywords["seq_axis"] = axis - ndim * (axis == ndim - 2 or case.chance(50))
     arrays = []
     for _ in range(1 if operation == "rotate" else case.pick([1, 1, 2, 2, 3])):
-        width, own_batch, own_ndim = rope.rotary_dim + case.integer(1, 9) * case.chance(30), batch, ndim
-        # Without arguments for each row, every array may have a batch and heads of its own.
-        if not rows.is_per_row and has_batch and axis == ndim - 2 and case.chance(30):
-            own_ndim = case.integer(2, 5)
-            own_batch = None if own_ndim == 2 else case.integer(1, 3)
+        width = rope.rotary_dim + case.integer(1, 9) * case.chance(30)
+        own_ndim = (
+            case.integer(2, 5) if not rows.is_per_row and has_batch and axis == ndim - 2 and case.chance(30) else ndim
+        )
+        own_batch = batch if own_ndim == ndim else None if own_ndim == 2 else case.integer(1, 3)
         arrays.append(some_array(case, dtype, own_batch, length, width, ndim=own_ndim, axis=axis + own_ndim - ndim))
     options = {"interleaved": rope.interleaved, "inverse": rope.conjugate}
     factor, tables = rope.attention_factor, None
