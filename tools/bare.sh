@@ -20,12 +20,10 @@ mkdir "$bare/tools"
 for tool in env sh taskset; do ln -s "$(command -v "$tool")" "$bare/tools"; done
 # Nothing else on the path: no compiler, no cmake.
 run() { env --ignore-environment HOME="$bare" LANG=C.UTF-8 PATH="$bare/environment/bin:$bare/tools" "$@"; }
-for compiler in cc c++ gcc g++ clang clang++ cmake ninja make; do
-  if run sh -c "command -v $compiler" >/dev/null; then
-    echo "$compiler is on the path" >&2
-    exit 1
-  fi
-done
+if run sh -c 'command -v cc || command -v c++ || command -v gcc || command -v clang || command -v cmake'; then
+  echo "there is a compiler on the path" >&2
+  exit 1
+fi
 run python -c 'import fastpe, sys; sys.exit(0 if fastpe.__file__.startswith(sys.prefix) else fastpe.__file__)'
 run python tools/check_package.py
 run python -m pytest tests -p no:cacheprovider "$@"

@@ -59,10 +59,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as directory:
             found = complaint(build, BUILDS[build], directory)
         wrong += bool(found)
-        print(
-            f"{'WRONG' if found else 'refused' if BUILDS[build] else 'sums hold':10} {build}\n{found}".rstrip(),
-            flush=True,
-        )
+        verdict = "WRONG" if found else "refused" if BUILDS[build] else "sums hold"
+        print(f"{verdict:10} {build}\n{found}".rstrip(), flush=True)
     print(f"{len(chosen)} builds, {wrong} wrong")
     return int(wrong > 0 or not chosen)
 

@@ -28,6 +28,7 @@ CORE = Path(__file__).resolve().parent.parent / "csrc" / "fastpe"
 HALF_PI = Fraction(157079632679489661924, 10**20)
 ROUNDING = 1 + Fraction(1, 2**50)
 
+LIMITS = (r"[\d.]+ : ([\d.]+)", r"([\d.]+) : [\d.]+")  # of the plain and the compensated polynomials
 NOT_FAR = "a phase that is reduced once"
 PARTS = 64
 SERIES_TERMS = 14
@@ -65,35 +66,22 @@ class Polynomials(NamedTuple):
 def polynomials() -> dict[str, Polynomials]:
     """What the kernels evaluate, and what they claim of it."""
     text = source()
-    plain = found(r"SinCos sincos_near_zero\(Doubles x\) \{(.*?)\n\}", text, "the plain polynomials")
-    compensated = found(
-        r"SinCos sincos_near_zero\(Doubles x, Doubles x_low\) \{(.*?)\n\}", text, "the compensated polynomials"
-    )
-    limits = r"double limit = compensated \? %s;"
-    claim = r"below 2\^-(\d+) for \|x\| <= ([\d.]+)"
-    claims = re.findall(claim, text)
+    claims = re.findall(r"below 2\^-(\d+) for \|x\| <= ([\d.]+)", text)
     if len(claims) != 2:
-        raise SystemExit(f"the source claims {len(claims)} errors as {claim!r}, expected 2")
-    (error, reach), (compensated_error, compensated_reach) = claims
+        raise SystemExit(f"the source claims {len(claims)} errors, expected 2")
+    limits = [Fraction(found(rf"double limit = compensated \? {pattern};", text, "the limit")) for pattern in LIMITS]
+    plain = found(r"SinCos sincos_near_zero\(Doubles x\) \{(.*?)\n\}", text, "the plain polynomials")
+    compensated = found(r"sincos_near_zero\(Doubles x, Doubles x_low\) \{(.*?)\n\}", text, "the compensated ones")
+    coefficients = (
+        numbers(found(r"Doubles s =(.*?)const Doubles c =", plain, "the plain sine")),
+        numbers(found(r"const Doubles c =(.*?)SinCos result", plain, "the plain cosine")),
+        numbers(found(r"Doubles s =(.*?)Doubles c =", compensated, "the compensated sine"))[::-1],
+        # The first coefficient stands apart: half of z is subtracted, exactly.
+        [Fraction(-1, 2), *numbers(found(r"Doubles c =(.*?)const Doubles half_z", compensated, "its cosine"))[::-1]],
+    )
     return {
-        "plain": Polynomials(
-            numbers(found(r"Doubles s =(.*?)const Doubles c =", plain, "the plain sine")),
-            numbers(found(r"const Doubles c =(.*?)SinCos result", plain, "the plain cosine")),
-            Fraction(found(limits % r"[\d.]+ : ([\d.]+)", text, "the limit")),
-            Fraction(1, 2 ** int(error)),
-            Fraction(reach),
-        ),
-        "compensated": Polynomials(
-            numbers(found(r"Doubles s =(.*?)Doubles c =", compensated, "the compensated sine"))[::-1],
-            # The first coefficient stands apart: half of z is subtracted, exactly.
-            [
-                Fraction(-1, 2),
-                *numbers(found(r"Doubles c =(.*?)const Doubles half_z", compensated, "the compensated cosine"))[::-1],
-            ],
-            Fraction(found(limits % r"([\d.]+) : [\d.]+", text, "the limit")),
-            Fraction(1, 2 ** int(compensated_error)),
-            Fraction(compensated_reach),
-        ),
+        name: Polynomials(*coefficients[2 * i : 2 * i + 2], limit, Fraction(1, 2 ** int(error)), Fraction(reach))
+        for i, (name, limit, (error, reach)) in enumerate(zip(("plain", "compensated"), limits, claims, strict=True))
     }
 
 
@@ -104,10 +92,7 @@ def bernstein_coefficients(polynomial: list[Fraction], low: Fraction, high: Frac
     """Of the polynomial on [low, high]: its values there lie between the smallest and the largest."""
     degree = len(polynomial) - 1
     shifted = [
-        sum(
-            (polynomial[n] * math.comb(n, k) * low ** (n - k) for n in range(k, degree + 1)),
-            Fraction(0),
-        )
+        sum((polynomial[n] * math.comb(n, k) * low ** (n - k) for n in range(k, degree + 1)), Fraction(0))
         * (high - low) ** k
         for k in range(degree + 1)
     ]
@@ -191,25 +176,20 @@ def fraction_bound(limit: Fraction, rest: Fraction, is_far: bool) -> Fraction:
 
 def main() -> int:
     """Prints the bounds."""
-    met = True
-    every_rest = rests()
+    met, every_rest = True, rests()
     for kind, rest in every_rest.items():
         print(f"rest of {kind}: below {float(rest):.4f} quarter turns")
     for name, p in polynomials().items():
         fraction = max(fraction_bound(p.limit, rest, kind != NOT_FAR) for kind, rest in every_rest.items())
-        x_most = fraction * HALF_PI * ROUNDING
-        met = met and x_most <= p.claimed_reach
-        print(
-            f"{name}: the fraction is at most {float(fraction):.6f} quarter turns, |x| at most {float(x_most):.6f}, "
-            f"{'within' if x_most <= p.claimed_reach else 'NOT within'} the {float(p.claimed_reach)} claimed"
-        )
-        for function, coefficients, first in (("sine", p.sine, 1), ("cosine", p.cosine, 0)):
-            bound = error_bound(coefficients, first, p.claimed_reach)
-            met = met and bound <= p.claimed_error
-            print(
-                f"  {function}: error at most {float(bound):.3g}, {'below' if bound <= p.claimed_error else 'NOT below'} "
-                f"the 2^{math.log2(p.claimed_error):.0f} = {float(p.claimed_error):.3g} claimed"
-            )
+        bounds = {
+            f"{name}: |x|": (fraction * HALF_PI * ROUNDING, p.claimed_reach),
+            f"{name}: error of the sine": (error_bound(p.sine, 1, p.claimed_reach), p.claimed_error),
+            f"{name}: error of the cosine": (error_bound(p.cosine, 0, p.claimed_reach), p.claimed_error),
+        }
+        for what, (bound, claimed) in bounds.items():
+            met = met and bound <= claimed
+            relation = "within" if bound <= claimed else "NOT within"
+            print(f"{what} is at most {float(bound):.6g}, {relation} the {float(claimed):.6g} claimed")
     return 0 if met else 1
 
 

@@ -22,31 +22,18 @@ from fastpe import _core
 ROOT = Path(__file__).parents[1]
 # The members that a page describes besides the class itself.
 METHODS = {
-    "PositionalEncoding": ("from_config", "shift", "warm_up", "frequencies", "wavelengths"),
-    "RotaryEmbedding": (
-        "from_config",
-        "rotate_",
-        "rotate",
-        "tables",
-        "shift_",
-        "warm_up",
-        "frequencies",
-        "wavelengths",
-    ),
-    "RotaryLayout": ("positions", "rotate_", "rotate", "tables", "parts", "token_types", "position_ids", "windows"),
+    "PositionalEncoding": "from_config shift warm_up frequencies wavelengths",
+    "RotaryEmbedding": "from_config rotate_ rotate tables shift_ warm_up frequencies wavelengths",
+    "RotaryLayout": "positions rotate_ rotate tables parts token_types position_ids windows",
 }
-PICTURES = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
+PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
 PAGES = {
-    "encodings": (
-        "Sinusoidal encodings",
-        "encode add_ add embed timestep_embedding encode_grid encode_coordinates PositionalEncoding",
-    ),
-    "rotary": ("Rotary embeddings", "RotaryEmbedding rotate_ rotary_frequencies RotaryLayout"),
-    "presets": ("Presets", "Convention GridConvention"),
-    "other": (
-        "Other calls",
-        "identify Identification show_config dask.add " + " ".join(f"plotting.{name}" for name in PICTURES),
-    ),
+    "encodings": "Sinusoidal encodings: encode add_ add embed timestep_embedding encode_grid encode_coordinates "
+    "PositionalEncoding",
+    "rotary": "Rotary embeddings: RotaryEmbedding rotate_ rotary_frequencies RotaryLayout",
+    "presets": "Presets: Convention GridConvention",
+    "other": "Other calls: identify Identification show_config dask.add "
+    + " ".join(f"plotting.{name}" for name in PLOTS),
 }
 REGISTRIES = ("conventions", "grid_conventions", "rotary_layouts")
 LITERAL = re.compile(r"``([^`]*)``")
@@ -144,7 +131,7 @@ def entry(package: griffe.Module, name: str) -> str:
     if thing.is_alias:
         thing = thing.final_target
     text = [f"## `fastpe.{name}`\n\n{signature(f'fastpe.{name}', thing)}{body(thing.docstring)}"]
-    for method in METHODS.get(name, ()):
+    for method in METHODS.get(name, "").split():
         member = thing.all_members[method]
         if member.is_alias:
             member = member.final_target
@@ -172,13 +159,13 @@ def written() -> Iterator[tuple[str, str]]:
     )
     note = "<!-- written by python tools/reference.py -->\n"
     index = []
-    for page, (title, names) in PAGES.items():
-        file = f"reference-{page}.md"
+    for page, listed in PAGES.items():
+        file, (title, names) = f"reference-{page}.md", listed.split(": ")
         rows = []
         for name in names.split():
             anchor = f"fastpe{name}".replace(".", "").lower()
             rows.append(f"| [`fastpe.{name}`]({file}#{anchor}) | {summary(package[name])} |")
-            for method in METHODS.get(name, ()):
+            for method in METHODS.get(name, "").split():
                 link = f"{file}#{name.lower()}{method}"
                 rows.append(f"| [`{name}.{method}`]({link}) | {summary(package[name].all_members[method])} |")
         more = ""

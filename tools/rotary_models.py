@@ -30,63 +30,16 @@ import numpy as np
 import torch
 import transformers
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from tests.oracles.model import rotated
+
 # What a row says and this script measures; models.json has other fields, too.
-MEASURED = (
-    "interleaved",
-    "conjugate",
-    "reorders",
-    "form",
-    "width",
-    "partial",
-    "rope_theta",
-    "partial_rotary_factor",
-    "rope",
-    "layers",
-    "defaults",
-)
+MEASURED = "interleaved conjugate reorders form width partial rope_theta partial_rotary_factor rope layers defaults"
 WIDTH = ["head_dim", "hidden_size // num_attention_heads"]
 LENGTHS = ("max_position_embeddings", "original_max_position_embeddings")
 
-# Classes that are given another configuration than their annotation names: folder, class, and the configuration's folder.
-ALSO = (
-    ("llama", "LlamaRotaryEmbedding", "exaone", "ExaoneConfig"),
-    ("glm4_moe", "Glm4MoeRotaryEmbedding", "sarvam_moe", "SarvamMoEConfig"),
-    ("deepseek_v3", "DeepseekV3RotaryEmbedding", "sarvam_mla", "SarvamMLAConfig"),
-    ("glmasr", "GlmAsrRotaryEmbedding", "glmasr", "GlmAsrEncoderConfig"),
-    ("voxtral_realtime", "VoxtralRealtimeRotaryEmbedding", "voxtral_realtime", "VoxtralRealtimeEncoderConfig"),
-    ("deepseek_ocr2", "DeepseekOcr2VisionRotaryEmbedding", "deepseek_ocr2", "DeepseekOcr2VisionEncoderConfig"),
-    ("qwen3_omni_moe", "Qwen3OmniMoeRotaryEmbedding", "qwen3_omni_moe", "Qwen3OmniMoeTalkerCodePredictorConfig"),
-    ("blt", "BltRotaryEmbedding", "blt", "BltPatcherConfig"),
-    ("blt", "BltRotaryEmbedding", "blt", "BltLocalEncoderConfig"),
-    ("blt", "BltRotaryEmbedding", "blt", "BltLocalDecoderConfig"),
-    ("blt", "BltRotaryEmbedding", "blt", "BltGlobalTransformerConfig"),
-    (
-        "nemotron3_diarization",
-        "Nemotron3DiarizationRotaryEmbedding",
-        "nemotron3_diarization",
-        "Nemotron3DiarizationAudioConfig",
-    ),
-    (
-        "nemotron3_5_transcribe",
-        "Nemotron3_5TranscribeRotaryEmbedding",
-        "nemotron3_5_transcribe",
-        "Nemotron3_5TranscribeWordTimestampConfig",
-    ),
-    ("mimi", "MimiRotaryEmbedding", "mimi", "MimiEncoderConfig"),
-    ("mimi", "MimiRotaryEmbedding", "mimi", "MimiDecoderConfig"),
-    (
-        "pocket_tts_audio_tokenizer",
-        "PocketTTSAudioTokenizerRotaryEmbedding",
-        "pocket_tts_audio_tokenizer",
-        "PocketTTSAudioTokenizerEncoderConfig",
-    ),
-    (
-        "pocket_tts_audio_tokenizer",
-        "PocketTTSAudioTokenizerRotaryEmbedding",
-        "pocket_tts_audio_tokenizer",
-        "PocketTTSAudioTokenizerDecoderConfig",
-    ),
-)
+# Known classes, among them those that are given another configuration than their annotation names.
+KNOWN = pathlib.Path(__file__).parents[1] / "tests" / "data" / "rotary_classes.json"
 
 
 class Rotary(NamedTuple):
@@ -119,8 +72,8 @@ class Rotary(NamedTuple):
 
 def classes() -> Iterator[Rotary]:
     """Every class of transformers with one-dimensional tables for a text, a sound or a series."""
-    folder = pathlib.Path(transformers.models.__path__[0])
-    for source in sorted(folder.glob("*/modeling_*.py")):
+    found: set[tuple[str, type]] = set()
+    for source in sorted(pathlib.Path(transformers.models.__path__[0]).glob("*/modeling_*.py")):
         if source.stem != f"modeling_{source.parent.name}" or "position_ids" not in source.read_text("utf-8"):
             continue
         module = importlib.import_module(f"transformers.models.{source.parent.name}.{source.stem}")
@@ -134,11 +87,16 @@ def classes() -> Iterator[Rotary]:
                 config = wanted[0].annotation
                 config = config.sub_configs.get("text_config", config)
                 if hasattr(config, "model_type"):
+                    found.add((name, config))
                     yield Rotary(source.parent.name, module, kind, config)
-    for folder_name, kind_name, config_folder, config_name in ALSO:
-        module = importlib.import_module(f"transformers.models.{folder_name}.modeling_{folder_name}")
-        configs = importlib.import_module(f"transformers.models.{config_folder}.configuration_{config_folder}")
-        yield Rotary(config_folder, module, getattr(module, kind_name), getattr(configs, config_name))
+    for known in json.loads(KNOWN.read_text("utf-8"))["classes"]:
+        module, configs = (
+            importlib.import_module(f"transformers.models.{known['folder']}.{part}_{known['folder']}")
+            for part in ("modeling", "configuration")
+        )
+        config = getattr(configs, known["config"], None) or getattr(transformers, known["config"])
+        if (known["kind"], config) not in found:
+            yield Rotary(known["folder"], module, getattr(module, known["kind"]), config)
 
 
 def form_of(parts: tuple[np.ndarray, ...]) -> str:
@@ -184,19 +142,6 @@ def halves_of(parts: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
     return tuple(part[:, ::2] for part in parts) if form == "repeat" else parts  # type: ignore[return-value]
 
 
-def rotated(
-    x: np.ndarray, parts: tuple[np.ndarray, ...], *, interleaved: bool, conjugate: bool, reorders: bool
-) -> np.ndarray:
-    """A rotation by NumPy; one that reorders leaves the pairs half of the width apart."""
-    cos, sin = halves_of(parts)
-    half, sine = x.shape[-1] // 2, -sin if conjugate else sin
-    first, second = (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
-    new = first * cos - second * sine, second * cos + first * sine
-    if interleaved and not reorders:
-        return np.stack(new, -1).reshape(x.shape)
-    return np.concatenate(new, -1)
-
-
 def pairing(rotary: Rotary, config: Any, layer_type: str | None) -> dict[str, bool]:
     """Which columns are pairs, which way they turn, and whether they change places."""
     parts = rotary.tables(config, layer_type)
@@ -210,9 +155,13 @@ def pairing(rotary: Rotary, config: Any, layer_type: str | None) -> dict[str, bo
         (False, True, False),
         (True, True, False),
     ):
-        found = {"interleaved": interleaved, "conjugate": conjugate, "reorders": reorders}
-        if np.allclose(theirs, rotated(x, parts, **found), atol=1e-5):
-            return found
+        every = np.ones((1, x.shape[2]), bool)
+        halves = tuple(half[None] for half in halves_of(parts))
+        ours = rotated(x, halves, every, interleaved=interleaved, inverse=conjugate)
+        if reorders:  # the pairs are left half of the width apart
+            ours = np.concatenate([ours[..., 0::2], ours[..., 1::2]], -1)
+        if np.allclose(theirs, ours, atol=1e-5):
+            return {"interleaved": interleaved, "conjugate": conjugate, "reorders": reorders}
     raise ValueError("its rotation is none that fastpe has")
 
 
@@ -329,7 +278,7 @@ def main() -> int:
         ours, theirs = data["models"][name], found[name]
         complaints += [
             f"{name}: {field} is {ours.get(field)!r}, measured: {theirs.get(field)!r}"
-            for field in MEASURED
+            for field in MEASURED.split()
             if field not in ours.get("hand", ()) and ours.get(field) != theirs.get(field)
         ]
     complaints += [f"{name}: no table of models.json has this model type" for name in unknown_types(data)]

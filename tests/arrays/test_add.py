@@ -129,32 +129,6 @@ def test_packed_sequences_over_two_threads() -> None:
     assert_same_bits(fastpe.add_(x, cu_seqlens=cu_seqlens, num_threads=2), expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
-    rows, d_model, first = 40, 5000, 7
-    encoding = fastpe.PositionalEncoding(d_model + 10, max_len=20)
-    keywords: dict[str, Any] = {"channels": (first, first + d_model), "num_threads": 2}
-
-    def far_apart() -> Any:  # [rows, d_model], the columns 4000 bytes from each other
-        return np.zeros((d_model, 4000 // dtype.itemsize), dtype)[:, :rows].T
-
-    values = ((np.arange(rows * d_model) * 37 % 101 - 50) / 8).astype(dtype).reshape(rows, d_model)
-    table = values[::-1].copy()
-    for offset in (-20, 0):
-        expected = encoding.encode(rows, offset=offset, dtype=dtype, **keywords)
-        assert_same_bits(encoding.encode(rows, offset=offset, out=far_apart(), **keywords), expected)
-        expected = encoding.add(values, offset=offset, scale=1.5, **keywords)
-        x = far_apart()
-        x[...] = values
-        assert_same_bits(encoding.add(x, offset=offset, scale=1.5, out=far_apart(), **keywords), expected)
-        assert_same_bits(encoding.add_(x, offset=offset, scale=1.5, **keywords), expected)
-    whole = fastpe.PositionalEncoding(d_model)
-    ids = np.arange(rows) * 7 % rows
-    for learned in (None, table):
-        found = whole.embed(ids, values, position_table=learned, lengths=30, out=far_apart())
-        assert_same_bits(found, whole.embed(ids, values, position_table=learned, lengths=30))
-
-
 @pytest.mark.parametrize("convention", ["vaswani", "concat", "musicgen", "mlx"])
 def test_shift_is_a_linear_function_of_the_encoding(convention: str) -> None:
     encoding = fastpe.PositionalEncoding(128, convention=convention)

@@ -99,7 +99,7 @@ def random_view(rng: np.random.Generator, memory: Array, shape: tuple[int, ...],
     return view
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.int64])
 def test_overlap_is_told_as_numpy_tells_it(dtype: Any, count: int) -> None:
     rng = np.random.default_rng(5)
@@ -215,6 +215,32 @@ def test_subclasses_of_ndarray() -> None:
     matrix = np.zeros((3, 4), np.float32).view(np.recarray)
     assert fastpe.add_(matrix) is matrix
     np.testing.assert_array_equal(np.asarray(matrix), fastpe.encode(3, 4))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
+    rows, d_model, first = 40, 5000, 7
+    encoding = fastpe.PositionalEncoding(d_model + 10, max_len=20)
+    keywords: dict[str, Any] = {"channels": (first, first + d_model), "num_threads": 2}
+
+    def far_apart() -> Any:  # [rows, d_model], the columns 4000 bytes from each other
+        return np.zeros((d_model, 4000 // dtype.itemsize), dtype)[:, :rows].T
+
+    values = ((np.arange(rows * d_model) * 37 % 101 - 50) / 8).astype(dtype).reshape(rows, d_model)
+    table = values[::-1].copy()
+    for offset in (-20, 0):
+        expected = encoding.encode(rows, offset=offset, dtype=dtype, **keywords)
+        assert_same_bits(encoding.encode(rows, offset=offset, out=far_apart(), **keywords), expected)
+        expected = encoding.add(values, offset=offset, scale=1.5, **keywords)
+        x = far_apart()
+        x[...] = values
+        assert_same_bits(encoding.add(x, offset=offset, scale=1.5, out=far_apart(), **keywords), expected)
+        assert_same_bits(encoding.add_(x, offset=offset, scale=1.5, **keywords), expected)
+    whole = fastpe.PositionalEncoding(d_model)
+    ids = np.arange(rows) * 7 % rows
+    for learned in (None, table):
+        found = whole.embed(ids, values, position_table=learned, lengths=30, out=far_apart())
+        assert_same_bits(found, whole.embed(ids, values, position_table=learned, lengths=30))
 
 
 # ---- sizes

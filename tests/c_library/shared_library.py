@@ -19,66 +19,23 @@ CONSTANTS = {
 }
 
 
-class Array(ctypes.Structure):
-    _fields_ = (
-        ("data", c_void_p),
-        ("shape", POINTER(c_int64)),
-        ("strides_bytes", POINTER(c_int64)),
-        ("axes", c_int32),
-        ("dtype", c_int32),
-    )
+TYPES: dict[str, Any] = {"void*": c_void_p, "int64_t": c_int64, "int32_t": c_int32, "double": c_double}
 
 
-ROWS = ("offsets", "positions", "mask", "lengths", "cu_seqlens")
+def struct(name: str) -> Any:
+    """A struct of the header as a class; those that it points at come before it."""
+    body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", HEADER.read_text(), re.DOTALL)
+    assert body is not None
+    fields = re.findall(r"^  (?:const )?(\w+\*?) (\w+);", body[1], re.MULTILINE)
+    made = type(name, (ctypes.Structure,), {"_fields_": [(field, TYPES[kind]) for kind, field in fields]})
+    TYPES[name + "*"] = POINTER(made)
+    return made
 
 
-class Rows(ctypes.Structure):
-    _fields_ = (("offset", c_int64), *((name, POINTER(Array)) for name in ROWS))
-
-
-class EncodingOptions(ctypes.Structure):
-    _fields_ = (
-        ("d_model", c_int64),
-        ("max_len", c_int64),
-        ("base", c_double),
-        ("freq_scale", c_double),
-        ("frequencies", POINTER(c_double)),
-        ("frequency_count", c_int64),
-        ("convention", c_int32),
-    )
-
-
-class Scaling(ctypes.Structure):
-    _fields_ = (
-        ("factor", c_double),
-        ("original_length", c_int64),
-        ("length", c_int64),
-        ("beta_fast", c_double),
-        ("beta_slow", c_double),
-        ("mscale", c_double),
-        ("mscale_all_dim", c_double),
-        ("low_freq_factor", c_double),
-        ("high_freq_factor", c_double),
-        ("divisors", POINTER(c_double)),
-        ("divisor_count", c_int64),
-        ("rotated_count", c_int64),
-        ("type", c_int32),
-        ("no_truncate", c_int32),
-    )
-
-
-class RotaryOptions(ctypes.Structure):
-    _fields_ = (
-        ("rotary_dim", c_int64),
-        ("max_len", c_int64),
-        ("base", c_double),
-        ("scaling", POINTER(Scaling)),
-        ("frequencies", POINTER(c_double)),
-        ("frequency_count", c_int64),
-        ("attention_factor", c_double),
-        ("head_dim", c_int64),
-        ("pairing", c_int32),
-    )
+TYPES |= {f"{name}*": POINTER(TYPES[name]) for name in ("int64_t", "double")}
+Array, Rows, EncodingOptions, Scaling, RotaryOptions = map(
+    struct, ("fastpe_array", "fastpe_rows", "fastpe_encoding_options", "fastpe_scaling", "fastpe_rotary_options")
+)
 
 
 class CError(Exception):
@@ -89,7 +46,7 @@ class CError(Exception):
         self.status, self.argument = status, argument
 
 
-def view(array: npt.NDArray[Any]) -> Array:
+def view(array: npt.NDArray[Any]) -> Any:
     """What the header calls an array; it keeps its lengths alive."""
     name = "BOOL" if array.dtype == np.bool_ else array.dtype.name.upper()
     integers = c_int64 * array.ndim
@@ -100,7 +57,7 @@ def view(array: npt.NDArray[Any]) -> Array:
     return result
 
 
-def rows_of(**given: Any) -> Rows:
+def rows_of(**given: Any) -> Any:
     rows = Rows(offset=given.pop("offset", 0))
     for name, array in given.items():
         setattr(rows, name, ctypes.pointer(view(np.asarray(array))))

@@ -29,23 +29,7 @@ inline void check(bool condition, const std::string& what, const char* file, int
   std::fprintf(stderr, "%s:%d: failed: %s\n", file, line, what.c_str());
 }
 
-// The message of the Exception that `call` throws; a failure and an empty string where it throws none.
-template <class Exception, class Call>
-std::string message_of(const Call& call, const char* file, int line) {
-  try {
-    call();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  check(false, "no exception was thrown", file, line);
-  return {};
-}
-
 }  // namespace fastpe::testing
 
 #define CHECK(condition) fastpe::testing::check((condition), #condition, __FILE__, __LINE__)
 #define CHECK_EQUAL(found, expected) fastpe::testing::check_equal((found), (expected), #found, __FILE__, __LINE__)
-#define CHECK_THROWS(exception, expression, part)                                                                      \
-  CHECK(                                                                                                               \
-      fastpe::testing::message_of<exception>([&] { static_cast<void>(expression); }, __FILE__, __LINE__).find(part) != \
-      std::string::npos)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contiguous arrays through the core's one entry point.
+// Contiguous arrays through the core's one entry point, and their elements.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,27 @@ inline Spec spec_of(std::int64_t d_model, const std::string& convention = "vaswa
   spec.interleaved = convention == "vaswani";
   spec.cosine_first = convention == "timestep";
   return spec;
+}
+
+// `value` must be one that the dtype holds.
+inline void put(DType dtype, char* p, double value) {
+  const auto narrow = static_cast<float>(value);
+  std::uint32_t bits;
+  std::memcpy(&bits, &narrow, 4);
+  if (dtype == DType::float64) {
+    std::memcpy(p, &value, 8);
+  } else if (dtype == DType::float32) {
+    std::memcpy(p, &narrow, 4);
+  } else if (dtype == DType::bfloat16) {
+    const auto high = static_cast<std::uint16_t>(bits >> 16);
+    std::memcpy(p, &high, 2);
+  } else {
+    const std::uint32_t exponent = (bits >> 23) & 255;
+    const std::uint32_t half = exponent < 113 ? static_cast<std::uint32_t>(std::fabs(value) * 0x1p24)
+                                              : ((exponent - 112) << 10 | ((bits >> 13) & 1023));
+    const auto all = static_cast<std::uint16_t>((bits >> 16 & 0x8000) | half);
+    std::memcpy(p, &all, 2);
+  }
 }
 
 inline Rows rows_view(void* data, DType dtype, std::int64_t seq_len, std::int64_t columns) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check.h"
+#include "encode.h"
 #include "fastpe/dispatch.h"
 
 namespace {
@@ -72,27 +73,6 @@ double element(DType dtype, const char* p) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-// `value` must be one that the dtype holds.
-void put(DType dtype, char* p, double value) {
-  const auto narrow = static_cast<float>(value);
-  std::uint32_t bits;
-  std::memcpy(&bits, &narrow, 4);
-  if (dtype == DType::float64) {
-    std::memcpy(p, &value, 8);
-  } else if (dtype == DType::float32) {
-    std::memcpy(p, &narrow, 4);
-  } else if (dtype == DType::bfloat16) {
-    const auto high = static_cast<std::uint16_t>(bits >> 16);
-    std::memcpy(p, &high, 2);
-  } else {
-    const std::uint32_t exponent = (bits >> 23) & 255;
-    const std::uint32_t half = exponent < 113 ? static_cast<std::uint32_t>(std::fabs(value) * 0x1p24)
-                                              : ((exponent - 112) << 10 | ((bits >> 13) & 1023));
-    const auto all = static_cast<std::uint16_t>((bits >> 16 & 0x8000) | half);
-    std::memcpy(p, &all, 2);
-  }
-}
-
 // Rows with guard bytes before, between and behind them.
 class GuardedRows {
  public:
@@ -107,7 +87,7 @@ class GuardedRows {
   char* data() { return bytes_.data() + start_; }
   double at(std::int64_t row, std::int64_t column) const { return element(dtype_, place(row, column)); }
   void set(std::int64_t row, std::int64_t column, double value) {
-    put(dtype_, const_cast<char*>(place(row, column)), rounded_to(dtype_, value));
+    testing::put(dtype_, const_cast<char*>(place(row, column)), rounded_to(dtype_, value));
   }
   bool guards_are_whole() const {
     const std::int64_t row_bytes = columns_ * element_bytes(dtype_);

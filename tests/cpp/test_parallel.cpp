@@ -16,10 +16,6 @@
 #include <omp.h>
 #endif
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 namespace {
 
 using namespace fastpe;
@@ -193,51 +189,6 @@ void a_caller_without_a_processor_has_not_worked() {
 }
 #endif
 
-#if defined(__linux__)
-void use_only(int processor) {
-  cpu_set_t processors;
-  CPU_ZERO(&processors);
-  CPU_SET(static_cast<unsigned>(processor), &processors);
-  CHECK_EQUAL(sched_setaffinity(0, sizeof processors, &processors), 0);
-}
-
-// The second thread pushes a calling thread of the lowest priority off the only processor that both may use.
-void a_team_whose_caller_did_nothing_is_a_loss() {
-  if (processors() == 1) return;
-  std::thread([] {
-    const int processor = sched_getcpu();
-    with_a_second_thread([processor](std::atomic<bool>& has_come) {
-      parallel_for(2, 1, 2, nullptr, [&](std::int64_t begin, std::int64_t, int thread) {
-        if (thread > 0) {
-          use_only(processor);
-          has_come = true;
-        } else if (begin == 0) {
-          is_true_soon(has_come);
-        }
-      });
-    });
-    use_only(processor);
-    const sched_param lowest{};
-    CHECK_EQUAL(sched_setscheduler(0, SCHED_IDLE, &lowest), 0);
-    const auto second_thread_does_all = [processor] {
-      // Until the second thread sleeps: LLVM's run-time lets it spin for 200 ms.
-      std::this_thread::sleep_for(milliseconds(250));
-      std::atomic<int> done_by_second{0};
-      parallel_for(2, 1, 2, nullptr, [&](std::int64_t, std::int64_t, int thread) {
-        if (thread > 0) use_only(processor);  // there, it may be another one than before
-        const auto end = std::chrono::steady_clock::now() + milliseconds(5);
-        while (thread > 0 && std::chrono::steady_clock::now() < end) {
-        }
-        done_by_second += thread;
-      });
-      return done_by_second == 2;
-    };
-    CHECK(comes_true(second_thread_does_all, std::chrono::seconds(60)));
-    CHECK_EQUAL(members_of_next_team(), 1);
-  }).join();
-}
-#endif
-
 const TeamPolicy::Clock::time_point noon{std::chrono::hours(12)};
 
 // How long calls do without teams from `now` on.
@@ -318,8 +269,5 @@ int main() {
   pauses_shrink_while_teams_gain_time();
   a_loss_that_waking_explains_ends_the_doubling();
   many_callers_do_their_own_work();
-#if defined(__linux__)
-  a_team_whose_caller_did_nothing_is_a_loss();
-#endif
   return testing::failures() > 0 ? 1 : 0;
 }

@@ -35,25 +35,6 @@ DType dtype_named(const std::string& name) {
   return static_cast<DType>(std::find(std::begin(names), std::end(names), name) - std::begin(names));
 }
 
-// Sign, exponent and 6 bits suffice for the embeddings' values, so that every dtype holds them exactly.
-void store(char* to, DType dtype, float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  const auto high = static_cast<std::uint16_t>(bits >> 16);
-  const std::uint32_t exponent = (bits >> 23) & 0xff;
-  const std::uint16_t half =
-      exponent == 0
-          ? std::uint16_t{0}
-          : static_cast<std::uint16_t>(((bits >> 16) & 0x8000) | ((exponent - 112) << 10) | ((bits >> 13) & 0x3ff));
-  const double wide = static_cast<double>(value);
-  switch (dtype) {
-    case DType::float32: std::memcpy(to, &value, 4); break;
-    case DType::float64: std::memcpy(to, &wide, 8); break;
-    case DType::float16: std::memcpy(to, &half, 2); break;
-    case DType::bfloat16: std::memcpy(to, &high, 2); break;
-  }
-}
-
 // The stored sums are of little-endian bytes.
 std::string sum_of_elements(std::vector<char> bytes, DType dtype) {
   const std::uint16_t one = 1;
@@ -67,7 +48,7 @@ std::string sum_of_elements(std::vector<char> bytes, DType dtype) {
 void store_embeddings(std::vector<char>& out, DType dtype) {
   const std::int64_t bytes = element_bytes(dtype);
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(out.size()) / bytes; ++i) {
-    store(out.data() + i * bytes, dtype, static_cast<float>(i * 37 % 101 - 50) / 8.0f);
+    testing::put(dtype, out.data() + i * bytes, static_cast<double>(i * 37 % 101 - 50) / 8.0);
   }
 }
 

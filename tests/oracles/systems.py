@@ -311,10 +311,7 @@ def _mae(H: int, W: int, d: int) -> Table:
     return np.concatenate([np.zeros((1, d)), _join([along_width, along_height]).reshape(H * W, d)])
 
 
-@_system(
-    "diffusers get_2d_sincos_pos_embed",
-    {"H": 2, "W": 4, "d": 8, "base_size": 16, "interpolation_scale": 2.0},
-)
+@_system("diffusers get_2d_sincos_pos_embed", {"H": 2, "W": 4, "d": 8, "base_size": 16, "interpolation_scale": 2.0})
 def _diffusers2d(H: int, W: int, d: int, base_size: int, interpolation_scale: float) -> Table:
     across = [_split(_interleaved([i * base_size / n / interpolation_scale for i in range(n)], d // 2)) for n in (W, H)]
     return _join([across[0][None, :], across[1][:, None]]).reshape(H * W, d)
@@ -346,9 +343,7 @@ def _dfine(H: int, W: int, d: int) -> Table:
 def _timm(H: int, W: int, d: int) -> Table:
     down, along = (_split(_interleaved(range(n), d // 2)) for n in (H, W))
     q = d // 4
-    return _join(
-        [down[:, None, :q], along[None, :, :q], down[:, None, q:], along[None, :, q:]],
-    ).reshape(H * W, d)
+    return _join([down[:, None, :q], along[None, :, :q], down[:, None, q:], along[None, :, q:]]).reshape(H * W, d)
 
 
 _rectangles = np.ones((2, 3, 4), bool)

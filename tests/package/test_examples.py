@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import tracemalloc
 
-import numpy as np
 import pytest
 
 from ..oracles.examples import example
@@ -30,15 +29,3 @@ def test_a_rotary_host_allocates_nothing_after_its_start(name: str) -> None:
     assert after - before < 100
     assert peak - before < 1000
     assert addresses == [array.ctypes.data for array in (host.cos, host.sin)]
-
-
-def test_a_quantised_host_writes_the_nearest_code() -> None:
-    module = example("npu_rotary_host")
-    host, plain = module.QuantisedHost(longest=20), module.Host(np.float64, longest=20)
-    values = (np.arange(65536) - module.ZERO_POINT) * module.SCALE
-    for position in range(0, 20, 7):
-        host.step(position)
-        plain.step(position)
-        for codes, exact in ((host.cos, plain.cos), (host.sin, plain.sin)):
-            assert codes.dtype == np.uint16
-            np.testing.assert_array_equal(codes.ravel(), np.abs(values - exact.reshape(-1, 1)).argmin(axis=1))

@@ -56,3 +56,10 @@ def test_the_application_without_a_server(capsys: pytest.CaptureFixture[str]) ->
     lines = capsys.readouterr().out.splitlines()
     assert [line[:4] for line in lines] == ["200:", "400:", "400:"]
     assert "ids" in lines[1]
+
+
+def test_the_decoder_in_onnxruntime_has_the_logits_of_the_one_in_numpy(capsys: pytest.CaptureFixture[str]) -> None:
+    require("onnx", "onnxruntime")
+    example("numpy_decoder")
+    example("onnx_decoder").main()
+    assert "logits as in NumPy" in capsys.readouterr().out

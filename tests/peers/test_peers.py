@@ -235,174 +235,138 @@ _corners = np.ones((2, 12, 17), bool)
 _corners[1, 7:, 8:] = False
 _images[1, :, 11:] = False
 
-PEERS: list[tuple[str, str, Callable[..., Any], list[dict[str, Any]]]] = [
-    (
-        "transformers Marian and Pegasus; CTranslate2's converter for marian-nmt",
-        "Marian",
-        _weights("marian", "Marian"),
-        _long(2, 7, 256),
-    ),
-    (
-        "transformers Marian and Pegasus; CTranslate2's converter for marian-nmt",
-        "Pegasus",
-        _weights("pegasus", "Pegasus"),
-        _long(2, 7, 256),
-    ),
-    ("XLM, transformers XLM, DistilBERT; flax nlp_seq", "XLM", _created("xlm"), _long(2, 7, 256)),
-    ("XLM, transformers XLM, DistilBERT; flax nlp_seq", "DistilBERT", _created("distilbert"), _long(2, 7, 256)),
-    ("transformers CTRL", "CTRL", _ctrl, _long(2, 7, 256)),
-    ("transformers MusicGen", "MusicGen", _musicgen, _long(4, 7, 256)),
-    ("openai/whisper, transformers Whisper, whisper.cpp; PegasusX", "Whisper", _whisper, _long(4, 256)),
-    ("openai/whisper, transformers Whisper, whisper.cpp; PegasusX", "PegasusX", _pegasus_x, _long(4, 256)),
-    *(
-        (
-            "fairseq SinusoidalPositionalEmbedding; transformers M2M100, Speech2Text, TrOCR",
-            name,
-            _from_ids(model, f"{name}SinusoidalPositionalEmbedding"),
-            _padded(),
+PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
+    "transformers Marian and Pegasus; CTranslate2's converter for marian-nmt": [
+        ("Marian", _weights("marian", "Marian"), _long(2, 7, 256)),
+        ("Pegasus", _weights("pegasus", "Pegasus"), _long(2, 7, 256)),
+    ],
+    "XLM, transformers XLM, DistilBERT; flax nlp_seq": [
+        ("XLM", _created("xlm"), _long(2, 7, 256)),
+        ("DistilBERT", _created("distilbert"), _long(2, 7, 256)),
+    ],
+    "transformers CTRL": [("CTRL", _ctrl, _long(2, 7, 256))],
+    "transformers MusicGen": [("MusicGen", _musicgen, _long(4, 7, 256))],
+    "openai/whisper, transformers Whisper, whisper.cpp; PegasusX": [
+        ("Whisper", _whisper, _long(4, 256)),
+        ("PegasusX", _pegasus_x, _long(4, 256)),
+    ],
+    "fairseq SinusoidalPositionalEmbedding; transformers M2M100, Speech2Text, TrOCR": [
+        *(
+            (name, _from_ids(model, f"{name}SinusoidalPositionalEmbedding"), _padded())
+            for model, name in (("m2m_100", "M2M100"), ("speech_to_text", "Speech2Text"), ("trocr", "TrOCR"))
         )
-        for model, name in (("m2m_100", "M2M100"), ("speech_to_text", "Speech2Text"), ("trocr", "TrOCR"))
-    ),
-    (
-        "keras-hub SinePositionEncoding",
-        "keras-hub",
-        _sine_position_encoding,
-        [{**example, "start_index": 4} for example in _long(2, 7, 256)],
-    ),
-    (
-        "keras-hub Flux",
-        "keras-hub Flux",
-        _flux,
-        [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5, 256)],
-    ),
-    (
-        "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE",
-        "keras-hub D-FINE",
-        _d_fine,
-        _grids(4, 256),
-    ),
-    ("x-transformers ScaledSinusoidalEmbedding", "x-transformers", _x_transformers, _long(2, 256)),
-    (
-        "diffusers SinusoidalPositionalEmbedding",
-        "diffusers 1-D",
-        _diffusers_1d,
-        [*_long(2, 256), {"L": 5000, "d": 512}],
-    ),
-    (
-        "positional-encodings PositionalEncoding1D",
-        "positional-encodings 1-D",
-        _tatp22("PositionalEncoding"),
-        _long(2, 7, 256),
-    ),
-    (
-        "positional-encodings PositionalEncoding2D and 3D",
-        "positional-encodings 2-D, 3-D",
-        _tatp22("PositionalEncoding"),
-        [{"shape": shape, "d": d} for d in (2, 7, 60) for shape in ((9, 30), (4, 5, 6))],
-    ),
-    (
-        "positional-encodings PositionalEncodingPermute2D and 3D",
-        "positional-encodings Permute",
-        _tatp22("PositionalEncodingPermute"),
-        [{"shape": shape, "d": d} for d in (7, 60) for shape in ((9, 30), (4, 5, 6))],
-    ),
-    ("diffusers get_timestep_embedding, its defaults; DDPM", "diffusers timestep", _timesteps(), _times),
-    (
-        "diffusers UNets; GLIDE; DiT; ggml",
-        "diffusers timestep, UNets",
-        _timesteps(flip_sin_to_cos=True, downscale_freq_shift=0),
-        [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (2, 5, 320)],
-    ),
-    (
-        "diffusers get_guidance_scale_embedding (LCM)",
-        "diffusers LCM",
-        _guidance,
-        [{"w": np.linspace(0.0, 15.0, 40), "d": d} for d in (4, 5, 256)],
-    ),
-    (
-        "diffusers get_2d_sincos_pos_embed",
-        "diffusers 2-D",
-        _diffusers_2d,
-        [
-            {"H": 32, "W": 32, "d": 1152, "base_size": 32, "interpolation_scale": 1.0},
-            {"H": 8, "W": 24, "d": 4, "base_size": 16, "interpolation_scale": 1.0},
-            {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0},
-        ],
-    ),
-    (
-        "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip",
-        "diffusers 2-D, class token",
-        _diffusers_2d_plain,
-        [{"H": 14, "W": 14, "d": d} for d in (4, 768)],
-    ),
-    ("MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip", "ViT-MAE", _vit_mae, _grids(4, 768)),
-    (
-        "diffusers get_3d_sincos_pos_embed",
-        "diffusers 3-D",
-        _diffusers_3d,
-        [
-            {"T": 13, "H": 8, "W": 12, "d": 64, "spatial": 1.0, "temporal": 1.0},
-            {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0},
-        ],
-    ),
-    *(
+    ],
+    "keras-hub SinePositionEncoding": [
+        ("keras-hub", _sine_position_encoding, [{**example, "start_index": 4} for example in _long(2, 7, 256)])
+    ],
+    "keras-hub Flux": [
+        ("keras-hub Flux", _flux, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5, 256)])
+    ],
+    "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE": [("keras-hub D-FINE", _d_fine, _grids(4, 256))],
+    "x-transformers ScaledSinusoidalEmbedding": [("x-transformers", _x_transformers, _long(2, 256))],
+    "diffusers SinusoidalPositionalEmbedding": [
+        ("diffusers 1-D", _diffusers_1d, [*_long(2, 256), {"L": 5000, "d": 512}])
+    ],
+    "positional-encodings PositionalEncoding1D": [
+        ("positional-encodings 1-D", _tatp22("PositionalEncoding"), _long(2, 7, 256))
+    ],
+    "positional-encodings PositionalEncoding2D and 3D": [
         (
-            "transformers build_2d_sinusoidal_position_embedding",
-            f"transformers 2-D, {model}",
-            _hf2d(model),
-            _grids(4, 64),
+            "positional-encodings 2-D, 3-D",
+            _tatp22("PositionalEncoding"),
+            [{"shape": shape, "d": d} for d in (2, 7, 60) for shape in ((9, 30), (4, 5, 6))],
         )
-        for model in ("vit_mae", "aimv2", "rt_detr")
-    ),
-    ("timm build_sincos2d_pos_embed", "timm", _timm(), _grids(4, 768)),
-    (
-        "timm build_sincos2d_pos_embed, interleave_sin_cos",
-        "timm, interleave_sin_cos",
-        _timm(interleave_sin_cos=True),
-        _grids(4, 768),
-    ),
-    *(
+    ],
+    "positional-encodings PositionalEncodingPermute2D and 3D": [
         (
-            "DETR PositionEmbeddingSine, normalize=True; transformers DETR",
-            f"{name}, mask",
-            _detr(model, f"{name}SinePositionEmbedding", normalize=True),
-            [{"mask": _images, "H": 12, "W": 17, "d": d} for d in (8, 256)],
+            "positional-encodings Permute",
+            _tatp22("PositionalEncodingPermute"),
+            [{"shape": shape, "d": d} for d in (7, 60) for shape in ((9, 30), (4, 5, 6))],
         )
-        for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr"))
-    ),
-    (
-        "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR",
-        "DeformableDetr",
-        _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True),
-        [{"mask": mask, "H": 12, "W": 17, "d": d} for d in (8, 256) for mask in (_corners, None)],
-    ),
-    (
-        "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding",
-        "Sam",
-        _sam,
-        [{"points": _points, "matrix": _matrix}],
-    ),
-    (
-        "DETR PositionEmbeddingSine, normalize=False",
-        "Detr, normalize=False",
-        _detr("detr", "DetrSinePositionEmbedding", normalize=False),
-        _grids(8, 256),
-    ),
-    (
-        "transformers encode_sinusoidal_position_embedding",
-        "ConditionalDetr anchors",
-        _anchors,
-        [{"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)],
-    ),
-]
+    ],
+    "diffusers get_timestep_embedding, its defaults; DDPM": [("diffusers timestep", _timesteps(), _times)],
+    "diffusers UNets; GLIDE; DiT; ggml": [
+        (
+            "diffusers timestep, UNets",
+            _timesteps(flip_sin_to_cos=True, downscale_freq_shift=0),
+            [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (2, 5, 320)],
+        )
+    ],
+    "diffusers get_guidance_scale_embedding (LCM)": [
+        ("diffusers LCM", _guidance, [{"w": np.linspace(0.0, 15.0, 40), "d": d} for d in (4, 5, 256)])
+    ],
+    "diffusers get_2d_sincos_pos_embed": [
+        (
+            "diffusers 2-D",
+            _diffusers_2d,
+            [
+                {"H": 32, "W": 32, "d": 1152, "base_size": 32, "interpolation_scale": 1.0},
+                {"H": 8, "W": 24, "d": 4, "base_size": 16, "interpolation_scale": 1.0},
+                {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0},
+            ],
+        )
+    ],
+    "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip": [
+        ("diffusers 2-D, class token", _diffusers_2d_plain, [{"H": 14, "W": 14, "d": d} for d in (4, 768)]),
+        ("ViT-MAE", _vit_mae, _grids(4, 768)),
+    ],
+    "diffusers get_3d_sincos_pos_embed": [
+        (
+            "diffusers 3-D",
+            _diffusers_3d,
+            [
+                {"T": 13, "H": 8, "W": 12, "d": 64, "spatial": 1.0, "temporal": 1.0},
+                {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0},
+            ],
+        )
+    ],
+    "transformers build_2d_sinusoidal_position_embedding": [
+        *((f"transformers 2-D, {model}", _hf2d(model), _grids(4, 64)) for model in ("vit_mae", "aimv2", "rt_detr"))
+    ],
+    "timm build_sincos2d_pos_embed": [("timm", _timm(), _grids(4, 768))],
+    "timm build_sincos2d_pos_embed, interleave_sin_cos": [
+        ("timm, interleave_sin_cos", _timm(interleave_sin_cos=True), _grids(4, 768))
+    ],
+    "DETR PositionEmbeddingSine, normalize=True; transformers DETR": [
+        *(
+            (
+                f"{name}, mask",
+                _detr(model, f"{name}SinePositionEmbedding", normalize=True),
+                [{"mask": _images, "H": 12, "W": 17, "d": d} for d in (8, 256)],
+            )
+            for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr"))
+        )
+    ],
+    "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR": [
+        (
+            "DeformableDetr",
+            _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True),
+            [{"mask": mask, "H": 12, "W": 17, "d": d} for d in (8, 256) for mask in (_corners, None)],
+        )
+    ],
+    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding": [
+        ("Sam", _sam, [{"points": _points, "matrix": _matrix}])
+    ],
+    "DETR PositionEmbeddingSine, normalize=False": [
+        ("Detr, normalize=False", _detr("detr", "DetrSinePositionEmbedding", normalize=False), _grids(8, 256))
+    ],
+    "transformers encode_sinusoidal_position_embedding": [
+        (
+            "ConditionalDetr anchors",
+            _anchors,
+            [{"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)],
+        )
+    ],
+}
 
 
 def _cases() -> list[Any]:
     cases = []
-    for system, peer, reference, examples in PEERS:
-        for example in examples:
-            shape = ", ".join(f"{k}={v}" for k, v in example.items() if not isinstance(v, np.ndarray))
-            cases.append(pytest.param(system, peer, reference, example, shape, id=f"{peer}, {shape}"))
+    for system, peers in PEERS.items():
+        for peer, reference, examples in peers:
+            for example in examples:
+                shape = ", ".join(f"{k}={v}" for k, v in example.items() if not isinstance(v, np.ndarray))
+                cases.append(pytest.param(system, peer, reference, example, shape, id=f"{peer}, {shape}"))
     return cases
 
 

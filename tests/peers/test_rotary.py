@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rotary embeddings beside the projects that rotate queries and keys, and under ONNX's own tests of its operator.
+"""Rotary embeddings beside projects that rotate queries and keys, and under ONNX's own tests of its operator.
+
+test_rotary_configs.py has transformers.
 
 Run it with ``pytest -m peers tests/peers/test_rotary.py``.
 """
@@ -7,7 +9,6 @@ Run it with ``pytest -m peers tests/peers/test_rotary.py``.
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import warnings
 from typing import Any
@@ -48,51 +49,7 @@ def compare(measured: Measured, name: str, ours: Array, theirs: Any, bound: floa
     assert difference <= bound
 
 
-# transformers: (module, class prefix, configuration, pairs side by side, form of its module)
-
-MODELS: dict[str, tuple[str, str, dict[str, Any], bool, str]] = {
-    "llama": ("llama", "Llama", {}, False, "tile"),
-    "qwen2": ("qwen2", "Qwen2", {}, False, "tile"),
-    "gpt_neox": ("gpt_neox", "GPTNeoX", {"rotary_pct": 0.25}, False, "tile"),
-    "glm": ("glm", "Glm", {"head_dim": 64}, True, "tile"),
-    "cohere": ("cohere", "Cohere", {}, True, "repeat"),
-    "gpt_oss": ("gpt_oss", "GptOss", {"head_dim": 64}, False, "halves"),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_tables_and_rotation_are_those_of_transformers(name: str, measured: Measured) -> None:
-    torch, transformers = imported("torch"), imported("transformers")
-    module_name, prefix, arguments, interleaved, form = MODELS[name]
-    module = importlib.import_module(f"transformers.models.{module_name}.modeling_{module_name}")
-    config = getattr(transformers, f"{prefix}Config")(
-        hidden_size=256, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=1, **arguments
-    )
-    rotary = getattr(module, f"{prefix}RotaryEmbedding")(config)
-    positions = torch.arange(LENGTH)[None]
-    cos, sin = (each[0].numpy() for each in rotary(torch.zeros(1), positions))
-    scaling = {key: value for key, value in config.rope_parameters.items() if key != "partial_rotary_factor"}
-    width = 2 * cos.shape[-1] if form == "halves" else cos.shape[-1]
-    rope = fastpe.RotaryEmbedding(width, interleaved=interleaved, scaling=scaling, form=form)
-    for part, ours, theirs in zip(("cos", "sin"), rope.tables(LENGTH), (cos, sin), strict=True):
-        compare(measured, f"transformers {name} {part}", ours, theirs, ROUNDING * rope.attention_factor)
-
-    q, k = normal(2, 4, LENGTH, 64), normal(2, 2, LENGTH, 64, seed=2)
-    tables = (torch.from_numpy(each)[None] for each in (cos, sin))
-    tensors = (torch.from_numpy(each.copy()) for each in (q, k))
-    if name == "gpt_neox":
-        # Its layers rotate the first columns of a head and leave the rest.
-        parts = [(each[..., :width], each[..., width:]) for each in tensors]
-        turned = module.apply_rotary_pos_emb(parts[0][0], parts[1][0], *tables)
-        expected = [torch.cat([new, rest], -1) for new, (_, rest) in zip(turned, parts, strict=True)]
-    else:
-        expected = module.apply_rotary_pos_emb(*tensors, *tables)
-    for ours, theirs in zip(rope.rotate_(q, k), expected, strict=True):
-        compare(measured, f"transformers {name} rotation", ours, theirs, 8 * ROUNDING)
-
-
 # ONNX
-
 
 ONNX_CASES = [
     f"test_rotary_embedding{suffix}"

@@ -153,36 +153,23 @@ TEXT = {
 }
 
 
+def text_config(head_dim: int, sections: list[int], **parameters: Any) -> Any:
+    parameters |= {"rope_type": "default", "mrope_section": sections}
+    return types.SimpleNamespace(max_position_embeddings=4096, head_dim=head_dim, rope_parameters=parameters)
+
+
 @pytest.mark.parametrize("model", TEXT)
 def test_text_among_images(model: str, measured: Measured) -> None:
     torch, module = imported("torch"), modeling(model)
     layout, prefix, sections, share, head_dim = TEXT[model]
-    config = types.SimpleNamespace(
-        max_position_embeddings=4096,
-        head_dim=head_dim,
-        rope_parameters={
-            "rope_type": "default",
-            "rope_theta": 500000.0,
-            "mrope_section": sections,
-            "partial_rotary_factor": share,
-        },
-    )
+    config = text_config(head_dim, sections, rope_theta=500000.0, partial_rotary_factor=share)
     segments = (9, (1, 8, 12), 4, (1, 12, 6), 20)
     ids = fastpe.rotary_layouts["qwen2_vl"].positions(*segments)
     rotary = getattr(module, f"{prefix}RotaryEmbedding")(config)
     cos, sin = rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(ids, -1, 0)[:, None]))
-    check(
-        Peer(
-            layout,
-            head_dim,
-            segments,
-            (cos[0], sin[0]),
-            functools.partial(module.apply_rotary_pos_emb, cos=cos, sin=sin),
-            options={"theta": 500000.0, "sections": sections},
-        ),
-        measured,
-        f"transformers {model}",
-    )
+    rotate, options = functools.partial(module.apply_rotary_pos_emb, cos=cos, sin=sin), {"theta": 500000.0}
+    peer = Peer(layout, head_dim, segments, (cos[0], sin[0]), rotate, options={**options, "sections": sections})
+    check(peer, measured, f"transformers {model}")
 
 
 INDEXED = {
@@ -230,75 +217,62 @@ def test_ids_of_text_among_images_and_videos(model: str) -> None:
 
 # Images
 
-VISION = {
-    "qwen2_vl": "Qwen2VLVisionRotaryEmbedding",
-    "qwen2_5_vl": "Qwen2_5_VLVisionRotaryEmbedding",
-    "qwen2_5_omni": "Qwen2_5OmniVisionRotaryEmbedding",
-    "qwen3_vl": "Qwen3VLVisionRotaryEmbedding",
-    "qwen3_vl_moe": "Qwen3VLMoeVisionRotaryEmbedding",
-    "qwen3_omni_moe": "Qwen3OmniMoeVisionRotaryEmbedding",
-    "qwen3_5": "Qwen3_5VisionRotaryEmbedding",
-    "qwen3_5_moe": "Qwen3_5MoeVisionRotaryEmbedding",
-    "glm4v": "Glm4vVisionRotaryEmbedding",
-    "glm4v_moe": "Glm4vMoeVisionRotaryEmbedding",
-    "glm_ocr": "GlmOcrVisionRotaryEmbedding",
-    "ernie4_5_vl_moe": "Ernie4_5_VLMoeVisionRotaryEmbedding",
-    "exaone4_5": "Exaone4_5_VisionRotaryEmbedding",
-    "paddleocr_vl": "PaddleOCRVisionRotaryEmbedding",
-    "video_llama_3": "VideoLlama3VisionRotaryEmbedding",
-    "cohere_compass": "CohereCompassVisionRotaryEmbedding",
-    "dots3_note": "Dots3NoteVisionRotaryEmbedding",
-    "glm5_next": "Glm5NextVisionRotaryEmbedding",
-    "lfm3_vl": "Lfm3VlVisionRotaryEmbedding",
-    "mlcd": "MLCDRotaryEmbedding",
-    "muse_glimmer": "MuseGlimmerVisionRotaryEmbedding",
-    "muse_spark": "MuseSparkVisionRotaryEmbedding",
-    "qwen4_exp": "Qwen4ExpVisionRotaryEmbedding",
-}
+
+def axial(head_dim: int, theta: float = 10000.0, **more: Any) -> Any:
+    """A configuration."""
+    return types.SimpleNamespace(head_dim=head_dim, rope_parameters={"rope_type": "axial", "rope_theta": theta}, **more)
+
+
+def vision_rotary(module: Any) -> Any:
+    """The module's one class of tables for images."""
+    names = [name for name in vars(module) if name.endswith(("VisionRotaryEmbedding", "MLCDRotaryEmbedding"))]
+    (name,) = [name for name in names if vars(module)[name].__module__ == module.__name__]
+    return getattr(module, name)
+
+
+VISION = [
+    *("qwen2_vl", "qwen2_5_vl", "qwen2_5_omni", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe", "qwen3_5", "qwen3_5_moe"),
+    *("glm4v", "glm4v_moe", "glm_ocr", "ernie4_5_vl_moe", "exaone4_5", "paddleocr_vl", "video_llama_3", "mlcd"),
+    *("cohere_compass", "dots3_note", "glm5_next", "lfm3_vl", "muse_glimmer", "muse_spark", "qwen4_exp"),
+    *("kimi_k25", "minimax_m3_vl"),  # whose layouts are their own
+]
 
 
 @pytest.mark.parametrize("model", VISION)
-def test_vision_with_merge_blocks(model: str, measured: Measured) -> None:
+def test_vision(model: str, measured: Measured) -> None:
     torch, module = imported("torch"), modeling(model)
     utilities = imported("transformers.vision_utils")
     grids = ((1, 8, 12), (3, 4, 6))
-    position_ids = utilities.get_vision_position_ids(torch.tensor(grids), 2)
-    config = types.SimpleNamespace(head_dim=80, rope_parameters={"rope_type": "axial", "rope_theta": 10000.0})
-    cos, sin = getattr(module, VISION[model])(config)(torch.zeros(1), position_ids)
+    is_kimi, has_own = model == "kimi_k25", model in VISION[-2:]
+    options = {"include_temporal": not is_kimi} if has_own else {}
+    position_ids = utilities.get_vision_position_ids(torch.tensor(grids), 1 if is_kimi else 2, **options)
+    cos, sin = vision_rotary(module)(axial(80))(torch.zeros(1), position_ids)
 
     def rotate(q: Any, k: Any) -> Any:
         # [N, heads, D]
         rotated = module.apply_rotary_pos_emb_vision(q[0].transpose(0, 1), k[0].transpose(0, 1), cos, sin)
         return [turned.transpose(0, 1) for turned in rotated]
 
-    check(
-        Peer("qwen2_vl_vision", 80, grids, (cos, sin), rotate, ids=position_ids),
-        measured,
-        f"transformers {model} vision",
-    )
+    layout = f"{model}_vision" if has_own else "qwen2_vl_vision"
+    check(Peer(layout, 80, grids, (cos, sin), rotate, ids=position_ids), measured, f"transformers {model} vision")
 
 
 # What models.json says of the order of their coordinates.
-SWAPPED = {
-    "step3p7": ("qwen2_vl_vision", "Step3p7VisionRotaryEmbedding"),
-    "inkling2": ("sam2", "Inkling2VisionRotaryEmbedding"),
-}
+SWAPPED = {"step3p7": "qwen2_vl_vision", "inkling2": "sam2"}
 
 
 @pytest.mark.parametrize("model", SWAPPED)
 def test_vision_whose_width_comes_first(model: str) -> None:
-    torch, module = imported("torch"), modeling(model)
-    layout, kind = SWAPPED[model]
+    torch, module, layout = imported("torch"), modeling(model), fastpe.rotary_layouts[SWAPPED[model]]
     ids = np.array([(h, w) for h in range(5) for w in range(7)])
-    config = types.SimpleNamespace(head_dim=80, rope_parameters={"rope_type": "axial", "rope_theta": 10000.0})
-    cos, sin = getattr(module, kind)(config)(torch.zeros(1), torch.from_numpy(ids))
+    cos, sin = vision_rotary(module)(axial(80))(torch.zeros(1), torch.from_numpy(ids))
     swapped = np.ascontiguousarray(ids[:, ::-1])
-    for our, their in zip(fastpe.rotary_layouts[layout].tables(swapped, 80), (cos, sin), strict=True):
+    for our, their in zip(layout.tables(swapped, 80), (cos, sin), strict=True):
         np.testing.assert_allclose(our, their, rtol=0, atol=2.0**-21)
     x = np.random.default_rng(1).standard_normal((1, 2, len(ids), 80)).astype(np.float32)
     rows = torch.from_numpy(x[0]).transpose(0, 1)
     theirs = module.apply_rotary_pos_emb_vision(rows, rows, cos, sin)[0].transpose(0, 1)[None]
-    np.testing.assert_allclose(fastpe.rotary_layouts[layout].rotate(x, positions=swapped), theirs, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(layout.rotate(x, positions=swapped), theirs, rtol=0, atol=1e-5)
 
 
 def test_blocks_of_another_size() -> None:
@@ -307,27 +281,6 @@ def test_blocks_of_another_size() -> None:
         expected = utilities.get_vision_position_ids(torch.tensor([[2, 6, 9]]), merge_size)
         ids = fastpe.rotary_layouts["qwen2_vl_vision"].positions((2, 6, 9), merge_size=merge_size)
         np.testing.assert_array_equal(ids, expected)
-
-
-@pytest.mark.parametrize("model", ["kimi_k25", "minimax_m3_vl"])
-def test_vision_with_layouts_of_its_own(model: str, measured: Measured) -> None:
-    torch, module = imported("torch"), modeling(model)
-    utilities = imported("transformers.vision_utils")
-    is_kimi = model == "kimi_k25"
-    class_name = "Kimi_K25VisionRotaryEmbedding" if is_kimi else "MiniMaxM3VLVisionRotaryEmbedding"
-    grids = ((1, 8, 12), (3, 4, 6))
-    position_ids = utilities.get_vision_position_ids(
-        torch.tensor(grids), 1 if is_kimi else 2, include_temporal=not is_kimi
-    )
-    config = types.SimpleNamespace(head_dim=80, rope_parameters={"rope_type": "axial", "rope_theta": 10000.0})
-    cos, sin = getattr(module, class_name)(config)(torch.zeros(1), position_ids)
-
-    def rotate(q: Any, k: Any) -> Any:
-        rotated = module.apply_rotary_pos_emb_vision(q[0].transpose(0, 1), k[0].transpose(0, 1), cos, sin)
-        return [turned.transpose(0, 1) for turned in rotated]
-
-    peer = Peer(f"{model}_vision", 80, grids, (cos, sin), rotate, ids=position_ids)
-    check(peer, measured, f"transformers {model} vision")
 
 
 def test_pixtral(measured: Measured) -> None:
@@ -358,30 +311,20 @@ def test_llama4_vision(measured: Measured) -> None:
 def test_gemma4_vision(measured: Measured) -> None:
     torch, module = imported("torch"), modeling("gemma4")
     processor = imported("transformers.models.gemma4.image_processing_pil_gemma4").Gemma4ImageProcessorPil
-    config = types.SimpleNamespace(head_dim=72, rope_parameters={"rope_type": "axial", "rope_theta": 100.0})
     steps = dict.fromkeys(("do_resize", "do_rescale", "do_normalize"), False)
     unused = dict.fromkeys(("resample", "rescale_factor", "image_mean", "image_std", "return_tensors"))
     batch = processor._preprocess(
-        None,
-        [np.zeros((3, 6 * 16, 10 * 16))],
-        patch_size=16,
-        max_soft_tokens=70,
-        pooling_kernel_size=3,
-        **steps,
-        **unused,
+        None, [np.zeros((3, 96, 160))], patch_size=16, max_soft_tokens=70, pooling_kernel_size=3, **steps, **unused
     )
     # It pads with -1.
     position_ids = torch.from_numpy(batch["image_position_ids"][:, :60])
-    cos, sin = module.Gemma4VisionRotaryEmbedding(config)(torch.zeros(1), position_ids)
+    cos, sin = module.Gemma4VisionRotaryEmbedding(axial(72, 100.0))(torch.zeros(1), position_ids)
 
     def turned(x: Any) -> Any:
         return module.apply_multidimensional_rope(x.transpose(1, 2), cos, sin, position_ids).transpose(1, 2)
 
-    check(
-        Peer("gemma4_vision", 72, ((6, 10),), (cos[0], sin[0]), each(turned), ids=position_ids[0]),
-        measured,
-        "transformers gemma4 vision",
-    )
+    peer = Peer("gemma4_vision", 72, ((6, 10),), (cos[0], sin[0]), each(turned), ids=position_ids[0])
+    check(peer, measured, "transformers gemma4 vision")
 
 
 def test_dinov3(measured: Measured) -> None:
@@ -453,51 +396,33 @@ def test_timm_dinov3(measured: Measured) -> None:
     check(Peer("timm_dinov3", 64, ((6, 9),), table, rotate), measured, "timm dinov3")
 
 
-SAM = {
-    "sam2_video": "Sam2VideoVisionRotaryEmbedding",
-    "sam3_tracker_video": "Sam3TrackerVideoVisionRotaryEmbedding",
-    "edgetam_video": "EdgeTamVideoVisionRotaryEmbedding",
-}
-
-
-@pytest.mark.parametrize("model", SAM)
+@pytest.mark.parametrize("model", ["sam2_video", "sam3_tracker_video", "edgetam_video"])
 def test_memory_attention_of_sam(model: str, measured: Measured) -> None:
     torch, module = imported("torch"), modeling(model)
-    config = types.SimpleNamespace(
-        memory_attention_hidden_size=256,
-        memory_attention_downsample_rate=1,
-        memory_attention_num_attention_heads=1,
-        memory_attention_rope_feat_sizes=(10, 7),
-        rope_parameters={"rope_type": "axial", "rope_theta": 10000.0},
-    )
+    sizes: dict[str, Any] = {
+        "hidden_size": 256,
+        "downsample_rate": 1,
+        "num_attention_heads": 1,
+        "rope_feat_sizes": (10, 7),
+    }
+    config = axial(256, **{f"memory_attention_{name}": size for name, size in sizes.items()})
     (owner,) = (
         value
         for name, value in vars(module).items()
         if name.endswith("MemoryAttention") and hasattr(value, "precompute_positions")
     )
     position_ids = owner.precompute_positions(config)
-    cos, sin = getattr(module, SAM[model])(config)(torch.zeros(1), position_ids)
-    if model == "edgetam_video":
-        rotate = functools.partial(module.apply_rotary_pos_emb_2d_self_attn, cos=cos, sin=sin)
-    else:
-        rotate = functools.partial(module.apply_rotary_pos_emb_2d, cos=cos, sin=sin)
+    cos, sin = vision_rotary(module)(config)(torch.zeros(1), position_ids)
+    name = "apply_rotary_pos_emb_2d_self_attn" if model == "edgetam_video" else "apply_rotary_pos_emb_2d"
+    rotate = functools.partial(getattr(module, name), cos=cos, sin=sin)
     check(Peer("sam2", 256, ((7, 10),), (cos[0], sin[0]), rotate, ids=position_ids), measured, f"transformers {model}")
 
 
 def test_vision_of_sam3(measured: Measured) -> None:
     torch, module = imported("torch"), modeling("sam3")
-    config = types.SimpleNamespace(
-        head_dim=64,
-        image_size=336,
-        patch_size=14,
-        window_size=9,
-        rope_parameters={"rope_type": "axial", "rope_theta": 10000.0},
-    )
+    config = axial(64, image_size=336, patch_size=14, window_size=9)
     rotary = module.Sam3ViTRotaryEmbedding(config)
-    for window_size, segments, id_options in (
-        (9, ((9, 9),), {}),
-        (0, ((24, 24),), {"trained_shape": (9, 9)}),
-    ):
+    for window_size, segments, id_options in ((9, ((9, 9),), {}), (0, ((24, 24),), {"trained_shape": (9, 9)})):
         position_ids = module.Sam3ViTLayer.precompute_positions(config, window_size)
         cos, sin = rotary(torch.zeros(1), position_ids)
         rotate = functools.partial(module.apply_rotary_pos_emb_2d, cos=cos, sin=sin)
@@ -631,24 +556,6 @@ def test_z_image(tokens: int, measured: Measured) -> None:
 
 
 # What is no layout
-
-
-def test_what_is_no_rotation_changes_lengths() -> None:
-    torch, module = imported("torch"), modeling("vjepa2")
-    x = torch.randn(1, 1, 4, 8)
-    turned = module.rotate_queries_or_keys(x, torch.arange(4.0))
-    assert not torch.allclose(turned.norm(dim=-1), x.norm(dim=-1), rtol=1e-3)
-
-    module = modeling("hunyuan_vl")
-    config = types.SimpleNamespace(
-        max_position_embeddings=64,
-        head_dim=128,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [16, 16, 16, 16]},
-    )
-    (owner,) = (value for name, value in vars(module).items() if name == "HunYuanVLRotaryEmbedding")
-    cos, _ = owner(config)(torch.zeros(1), torch.arange(4)[:, None, None] * torch.arange(5)[None, None])
-    # The two columns of a pair have different angles.
-    assert not torch.allclose(cos[..., :64], cos[..., 64:])
 
 
 def test_ltx2_rotates_each_head_by_tables_of_its_own() -> None:

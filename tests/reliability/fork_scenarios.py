@@ -19,7 +19,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import fastpe
 
-FORKS = 20
+FORKS = 6
 ROWS, D_MODEL = 2048, 512  # 4 MB: worth several threads
 
 
@@ -89,7 +89,7 @@ def fork_during_calls() -> None:
     threads = [threading.Thread(target=call) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for _ in range(FORKS):
+    for _ in range(3 * FORKS):
         in_child(is_right)
     stop.set()
     for thread in threads:
@@ -103,7 +103,7 @@ def fork_while_rows_are_kept() -> None:
 
     rows = np.array([0, 49_999])
     wrong = []
-    for attempt in range(FORKS):
+    for attempt in range(3 * FORKS):
         rope = fastpe.RotaryEmbedding(64, interleaved=False, max_len=50_000)
         expected = fastpe.RotaryEmbedding(64, interleaved=False).tables(rows)[0]
         thread = threading.Thread(target=rope.tables, args=(rows,))

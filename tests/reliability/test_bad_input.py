@@ -68,7 +68,9 @@ REFUSED: Refused = {
         *each("add_(x, positions={})", "['a', 'b', 'c'] | [None, None, None]"),
     ],
     (ValueError, "positions"): [
-        *each("encode({}, 8)", "-1 | 2**62 | 2**70 | [[0, 1], [2, -10**20]] | [[1, 2], [3]] | np.zeros((1,) * 9)"),
+        *each(
+            "encode({}, 8)", "-1 | 2**62 | 2**70 | huge | [[0, 1], [2, -10**20]] | [[1, 2], [3]] | np.zeros((1,) * 9)"
+        ),
         *each("encode([0, {}], 8)", "np.nan | 2**53 + 1 | 2**64 | 10**20"),
         *each("add_(x, positions=[0, {}, 1])", "np.nan | np.inf | -np.inf | 2**53 + 1 | -2**53 - 1 | -2**63 | 2.0**54"),
         "add_(x, positions=np.array([0, 2**64 - 1, 1], np.uint64))",
@@ -85,7 +87,7 @@ REFUSED: Refused = {
         *each("add_(x, offset={})", "1.5 | True | '1' | np.float32(1) | [1.0, 2.0] | {}"),
     ],
     (ValueError, "offset"): [
-        *each("add_(x, offset={})", "2**53 - 1 | 2**53 | 2**53 + 1 | -2**53 - 1 | 2**70 | -2**70"),
+        *each("add_(x, offset={})", "2**53 - 1 | 2**53 | 2**53 + 1 | -2**53 - 1 | 2**70 | -2**70 | huge"),
         *each("add_(x, offset={})", "[0, 2**53 - 1] | [0, -2**53 - 1] | [0, -2**63] | [2**70, 0]"),
         "add_(x, offset=np.array([0, 2**64 - 1], np.uint64))",
         *each("add_(x, offset={})", "[1, 2, 3] | [[1, 2]] | [[1], [2, 3]]"),
@@ -137,7 +139,7 @@ REFUSED: Refused = {
         "embed(np.array([2**64 - 1], np.uint64), table)",
     ],
     # ---- Numbers
-    (TypeError, "scale"): each("add_(x, scale={})", "'2' | 1j | True | x | None"),
+    (TypeError, "scale"): each("add_(x, scale={})", "'2' | 1j | True | x | None | huge"),
     (TypeError, "alpha"): each("add_(x, alpha={})", "[1.0] | np.True_ | None"),
     (ValueError, "scale"): ["add_(x, scale=np.nan)"],
     (ValueError, "alpha"): ["add(x, alpha=np.float32('nan'))"],
@@ -157,17 +159,17 @@ REFUSED: Refused = {
     # ---- Encodings
     (TypeError, "d_model"): each("encode(3, {})", "8.0 | '8' | None | True | [8] | x"),
     (ValueError, "d_model"): [
-        *each("encode(3, {})", "0 | -8 | 2**20 + 1 | 2**63"),
+        *each("encode(3, {})", "0 | -8 | 2**20 + 1 | 2**63 | huge"),
         "encode(3, 7, convention='mlx')",
         "Encoding(7).shift(np.zeros((3, 7)), 1)",
     ],
     (TypeError, "max_len"): each("Encoding(8, max_len={})", "1.0 | True | '3'"),
-    (ValueError, "max_len"): each("Encoding(8, max_len={})", "-1 | 2**53 + 1 | 2**60 | 2**63"),
+    (ValueError, "max_len"): each("Encoding(8, max_len={})", "-1 | 2**53 + 1 | 2**60 | 2**63 | -huge"),
     (TypeError, "convention"): ["encode(3, 8, convention=3)", "encode(3, 8, convention=[])"],
-    (ValueError, "convention"): ["encode(3, 8, convention='vaswany')", "encode(3, 8, convention='nonsense')"],
+    (ValueError, "convention"): ["encode(3, 8, convention='vaswany')", "encode(3, 8, convention=text)"],
     (TypeError, "base"): ["encode(3, 8, base='10000')", "encode(3, 8, base=np.ones(2))"],
     (ValueError, "base"): [
-        *each("encode(3, 8, base={})", "0.0 | -1.0 | np.nan | np.inf | 10**400"),
+        *each("encode(3, 8, base={})", "0.0 | -1.0 | np.nan | np.inf | 10**400 | huge"),
         "encode(3, 512, base=1e300)",
         "encode(3, 64, base=1e300, freq_scale=1e-3)",
     ],
@@ -268,6 +270,8 @@ def names() -> dict[str, Any]:
         "out": np.full((2, 3, 8), 7, np.float32),
         "table": np.arange(800, dtype=np.float32).reshape(100, 8),
         "shared": np.zeros((3, 8)),
+        "huge": 10**5000,  # which Python does not write
+        "text": "\0\ud800",  # which no encoding has
         "lists": np.array([*([1.0] * 8 for _ in range(3)), None], object)[:3],
     }
 

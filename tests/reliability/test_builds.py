@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flags that a build must not have, and what the built module is to the process that imports it.
+"""Flags that a build must not have, what the built module is to the process that imports it, and the stored sums.
 
 That the sums hold in builds with each flag is checked by ``tools/check_flags.py``.
 """
@@ -76,10 +76,9 @@ def test_arithmetic_that_is_not_ieee_754_is_refused(flags: str, named: str, reme
     assert mended.returncode == 0, mended.stderr
 
 
+@pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize(
-    "file", ["sources/sinusoid/frequencies.cpp", pytest.param("kernels/baseline.cpp", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("file", ["sources/sinusoid/frequencies.cpp", "kernels/baseline.cpp"])
 def test_the_arithmetic_itself_is_refused(file: str) -> None:
     # Without the AVX2 and AVX-512 files, which need flags of their own and include the same lines as the baseline.
     source = f'#include "fastpe/{file}"\n'
@@ -116,6 +115,26 @@ def test_import_and_calls_leave_the_processors_control_words(run_script: Callabl
         x[...] = 1e-45
         assert (fastpe.add_(x, alpha=0.0, num_threads=3) == np.float32(1e-45)).all()
     """)
+
+
+CHECK = ROOT / "tools" / "check_package.py"
+
+
+def test_stored_sums_on_every_instruction_set(run_file: Callable[..., str]) -> None:
+    names = ", ".join(_core.available_instruction_sets())
+    assert run_file(CHECK).endswith(f" sums checked on {names}, 0 wrong\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="emulates an x86-64 processor of 2008")
+@pytest.mark.skipif(shutil.which("qemu-x86_64") is None, reason="qemu-user is not installed")
+def test_stored_sums_on_a_processor_without_avx() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "FASTPE_ISA"}
+    environment["OPENBLAS_CORETYPE"] = "Nehalem"  # NumPy's OpenBLAS may take it for a processor with AVX
+    command = ["qemu-x86_64", "-cpu", "Nehalem", sys.executable, str(CHECK)]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert " sums checked on baseline, 0 wrong" in process.stdout
 
 
 def readelf(*options: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 import fastpe
 
 from ..oracles.reference import Array
-from ..oracles.refusals import UNNAMED, Refused, check_refused, naming, rows
+from ..oracles.refusals import naming
 
 Change = Callable[[], None]
 
@@ -338,38 +338,3 @@ def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
             call()
         assert caught.value is error, at
     assert (x == 1).all()
-
-
-class OddRepr:
-    def __repr__(self) -> str:
-        return "a\0b\ud800c"
-
-
-# Numbers that Python refuses to write, and texts that no encoding has.
-REFUSED: Refused = {
-    (TypeError, "num_threads"): ["encoding.add_(x, num_threads=odd)"],
-    (TypeError, UNNAMED): ["encoding.add_(x, **{text: 1})"],
-    (ValueError, "form"): ["rope.tables(3, form=text)"],
-    (ValueError, "offset"): ["encoding.add_(x, offset=huge)"],
-    (TypeError, "channels"): ["encoding.add_(x, channels=(0, 3, huge))"],
-    (ValueError, "positions"): ["encoding.encode(huge)", "rope.tables(huge)"],
-    (TypeError, "scale"): ["encoding.add_(x, scale=huge)"],
-    (ValueError, "d_model"): ["fastpe.PositionalEncoding(huge)"],
-    (ValueError, "max_len"): ["fastpe.PositionalEncoding(8, max_len=-huge)"],
-    (ValueError, "base"): ["fastpe.encode(3, 8, base=huge)"],
-    (TypeError, "freqs"): ["fastpe.encode(3, 8, freqs=[huge])"],
-    (ValueError, "shape"): ["fastpe.encode_grid((huge, 2), 8, convention='hf2d')"],
-    (ValueError, "convention"): ["fastpe.encode(3, 8, convention=text)"],
-    (TypeError, "interleaved"): ["fastpe.RotaryEmbedding(8, interleaved=huge)"],
-    (ValueError, "scaling factor"): [
-        "fastpe.RotaryEmbedding(8, interleaved=True, scaling={'rope_type': 'linear', 'factor': huge})"
-    ],
-}
-
-
-@pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))
-def test_values_that_python_cannot_write_get_an_ordinary_error(
-    call: str, error: type[Exception], arguments: str
-) -> None:
-    names = {"fastpe": fastpe, "np": np, "encoding": encoding, "rope": rope, "x": np.ones((2, 3, 16), np.float32)}
-    check_refused(call, error, arguments, names | {"odd": OddRepr(), "text": "\0\ud800", "huge": 10**5000})

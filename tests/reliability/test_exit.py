@@ -67,7 +67,7 @@ CALLS = {
 @pytest.mark.parametrize(
     ("call", "threads", "runs"),
     [
-        *((call, 2, 1) for call in ("add_", "rows-to-keep", "finaliser")),
+        *((call, 2, 1) for call in ("add_", "finaliser")),
         *(pytest.param(call, threads, 3, marks=pytest.mark.slow) for call in CALLS for threads in (1, 2)),
     ],
 )

@@ -56,7 +56,7 @@ def test_fork(scenario: list[str], run_file: Callable[..., str]) -> None:
 @needs_gunicorn
 @pytest.mark.parametrize("worker_class", [pytest.param("sync", marks=pytest.mark.slow), "gthread"])
 def test_preloaded_server(worker_class: str) -> None:
-    requests, d_model, rows = 60, 512, 2048
+    requests, d_model, rows = 24, 512, 2048
     with socket.create_server(("127.0.0.1", 0), backlog=requests) as listener:
         port = listener.getsockname()[1]
         descriptor = listener.fileno()

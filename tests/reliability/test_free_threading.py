@@ -61,7 +61,7 @@ CALLS = {
 @pytest.mark.parametrize(
     ("name", "far"),
     [
-        pytest.param(name, far, marks=[] if far == 2**40 and i % 2 == 0 else pytest.mark.slow)
+        pytest.param(name, far, marks=[] if far == 2**40 and i % 4 == 0 else pytest.mark.slow)
         for i, name in enumerate(CALLS)
         for far in (2**40, -(2**40), -1, 16)
     ],
@@ -135,82 +135,3 @@ def test_sixteen_first_calls_at_once(run_script: Callable[..., str]) -> None:
         for other in results[1:]:
             assert all(a.tobytes() == b.tobytes() for a, b in zip(results[0], other))
     """)
-
-
-def test_arguments_changed_by_other_threads(run_script: Callable[..., str]) -> None:
-    # Twelve callers share their arguments with four threads that change them: flags, elements, lists. Every call ends in
-    # a result or in a documented error, and an encoder is as good afterwards as before.
-    counts = run_script("""
-        import threading
-        import numpy as np, fastpe
-        encoding, start = fastpe.PositionalEncoding(32, max_len=64), threading.Barrier(16)
-        rope = fastpe.RotaryEmbedding(32, interleaved=True, max_len=64)
-        spatial = fastpe.RotaryEmbedding(32, interleaved=True, axes=[0, 1] * 8, max_len=64)
-        expected = encoding.encode(64)
-        table = np.ones((64, 32), np.float32)
-        ids, positions, starts = np.zeros(200, np.int64), np.arange(200) % 64, np.arange(0, 201, 10)
-        mask, lengths, offset = np.ones((4, 50), bool), [50] * 4, [0] * 4
-        shared = np.zeros((4, 50, 32), np.float32)
-        finished, results, errors, wrong = threading.Event(), [], [], []
-
-        def call(caller):
-            x, packed = np.zeros((4, 50, 32), np.float32), np.zeros((200, 32), np.float32)
-            width = 2 * (caller + 1)
-            calls = [
-                lambda: encoding.embed(ids, table),
-                lambda: encoding.add_(packed, positions=positions, table=table),
-                lambda: encoding.add_(packed, cu_seqlens=starts),
-                lambda: encoding.add_(x, mask=mask),
-                lambda: encoding.add_(x, lengths=lengths),
-                lambda: encoding.add_(x, offset=offset),
-                lambda: encoding.add(x, out=shared),
-                lambda: encoding.add_(shared),
-                lambda: rope.rotate_(x, offset=offset, lengths=lengths),
-                lambda: rope.shift_(packed, by=positions),
-                lambda: spatial.rotate_(packed, positions=positions.repeat(2).reshape(200, 2)[:, ::-1]),
-                lambda: rope.tables(positions, form="pairs"),
-                lambda: fastpe.rotate_(packed, positions=positions, cos=table[:, :16], sin=table[:, 16:],
-                                       interleaved=False),
-                lambda: fastpe.encode(4, width, base=100.0 + width),
-                lambda: fastpe.add_(x[..., :width], freq_scale=1.0 + width),
-            ]
-            start.wait()
-            for turn in range(400):
-                try:
-                    calls[(turn + caller) % len(calls)]()
-                    results.append(1)
-                except (ValueError, TypeError, IndexError):
-                    errors.append(1)
-                except BaseException as error:
-                    wrong.append(error)
-
-        def change(what):
-            start.wait()
-            while not finished.is_set():
-                if what == 0:
-                    shared.flags.writeable = not shared.flags.writeable
-                elif what == 1:
-                    for array in (ids, positions, starts):
-                        before = array[-1]
-                        array[-1] = array[7] = 2**40
-                        array[-1], array[7] = before, 0
-                elif what == 2:
-                    lengths.append(-1); offset.append("x")
-                    lengths[0], offset[0] = 2**70, -(2**60)
-                    lengths[:], offset[:] = [50] * 4, [0] * 4
-                else:
-                    mask[1, ::3] ^= True
-
-        callers = [threading.Thread(target=call, args=(n,)) for n in range(12)]
-        changers = [threading.Thread(target=change, args=(n,)) for n in range(4)]
-        for thread in callers + changers: thread.start()
-        for thread in callers: thread.join()
-        finished.set()
-        for thread in changers: thread.join()
-        assert not wrong, wrong
-        assert (encoding.encode(64) == expected).all()
-        print(len(results), len(errors))
-    """)
-    results, errors = (int(count) for count in counts.split())
-    assert results > 0
-    assert results + errors == 12 * 400

@@ -94,7 +94,7 @@ def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
                 raise AssertionError("no MemoryError")
         fail()
         before = resident()
-        for _ in range(10):
+        for _ in range(5):
             fail()
         assert resident() - before < 8 * 2**20, resident() - before
         assert (x == 1).all()
@@ -129,10 +129,10 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
             rope.rotate_(x, x.copy())
             encoding.encode([1, 2, 3])
             encoding.embed([1, 2], x)
-        for _ in range(500):
+        for _ in range(300):
             wrong()
         before = resident()
-        for _ in range(1500):
+        for _ in range(1000):
             wrong()
         assert resident() - before < 2**19, resident() - before
     """)

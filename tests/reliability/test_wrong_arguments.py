@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 from typing import Any
 
-import numpy as np
 import pytest
 
 import fastpe
@@ -56,25 +55,23 @@ CALLS: dict[str, dict[str, str]] = {
 BY_PLACE = {"fastpe.Convention", "fastpe.GridConvention", "fastpe.identify"}
 
 
+SETUP = """
+import numpy as np, fastpe
+enc, rope = fastpe.PositionalEncoding(8), fastpe.RotaryEmbedding(8, interleaved=False)
+layout, qwen = fastpe.rotary_layouts["wan"], fastpe.rotary_layouts["qwen2_vl"]
+vision = fastpe.rotary_layouts["qwen2_vl_vision"]
+x, ids, table = np.ones((2, 3, 8), np.float32), np.array([[1, 2, 0], [3, 0, 0]]), fastpe.encode(40, 8)
+cos, sin = np.ones((9, 4), np.float32), np.zeros((9, 4), np.float32)
+heads, points = np.ones((4, 128), np.float32), np.zeros((4, 3))
+raw_encoder = fastpe.PositionalEncoding.__new__(fastpe.PositionalEncoding)
+raw_embedding = fastpe.RotaryEmbedding.__new__(fastpe.RotaryEmbedding)
+"""
+
+
 def names() -> dict[str, Any]:
-    return {
-        "fastpe": fastpe,
-        "np": np,
-        "enc": fastpe.PositionalEncoding(8),
-        "rope": fastpe.RotaryEmbedding(8, interleaved=False),
-        "layout": fastpe.rotary_layouts["wan"],
-        "qwen": fastpe.rotary_layouts["qwen2_vl"],
-        "vision": fastpe.rotary_layouts["qwen2_vl_vision"],
-        "x": np.ones((2, 3, 8), np.float32),
-        "ids": np.array([[1, 2, 0], [3, 0, 0]]),
-        "table": fastpe.encode(40, 8),
-        "cos": np.ones((9, 4), np.float32),
-        "sin": np.zeros((9, 4), np.float32),
-        "heads": np.ones((4, 128), np.float32),
-        "points": np.zeros((4, 3)),
-        "raw_encoder": fastpe.PositionalEncoding.__new__(fastpe.PositionalEncoding),
-        "raw_embedding": fastpe.RotaryEmbedding.__new__(fastpe.RotaryEmbedding),
-    }
+    made: dict[str, Any] = {}
+    exec(SETUP, made)  # noqa: S102
+    return made
 
 
 def parameters_of(function: str) -> list[inspect.Parameter]:

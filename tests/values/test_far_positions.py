@@ -46,7 +46,7 @@ GIVEN = (math.nextafter(2.0**45, 0), 2.0**44 / 3, -(2.0**36), 123456.789, math.p
 @functools.cache
 def positions_of(radians: Any) -> tuple[list[int], list[float]]:
     magnitude = abs(radians)
-    return weakest(magnitude, 3000, 40), weakest_halves(magnitude, 40)
+    return weakest(magnitude, 3000, 16), weakest_halves(magnitude, 16)
 
 
 def check(encoding: fastpe.PositionalEncoding, k: int, radians: Any, columns: tuple[int, int], dtype: Any) -> None:
