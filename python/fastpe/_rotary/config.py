@@ -21,7 +21,7 @@ from fastpe._arguments import flag, integer, shown, text
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, Path, load, path_text
 from fastpe._rotary.config_keys import Keys
-from fastpe._rotary.config_models import Found, find_model, table
+from fastpe._rotary.config_models import Found, find_model, other_models, table
 from fastpe._rotary.scaling import is_known_type, read_rotary_dim, rotary_frequencies
 
 # Keys of the same meaning in every rope mapping.
@@ -59,15 +59,13 @@ def read_config(
     if {"base", "scaling"} <= given:
         found = found._replace(config=_without_mapping(found.config, "rotary_dim" in given))
     model = found.model
-    keys = Keys(found.config, found.outer, read=_read_keys(found), given=given, neutral=model.neutral)
+    neutral = _neutral(found, model.interleaved if pairing is None else pairing)
+    keys = Keys(found.config, found.outer, read=_read_keys(found), given=given, neutral=neutral)
     _require_rotary(found)
-    for role in ("without", "switch", "kind", "layers", "other", "base factor"):
+    for role in ("without", "switch", "kind", "layers", "other", "base factor", "scaling"):
         keys.require(role)
     is_latent = "qk_rope_head_dim" in model.width[0]
     keys.require("latent", is_latent and bool(model.source or found.config.get("qk_rope_head_dim")))
-    count = found.config.get("num_hidden_layers")
-    # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
-    keys.require("scaling", *([list(range(count))] if isinstance(count, int) and 0 < count < 1000 else []))
     layer = _Layer(found, layer_type, keys)
     if pairing is None:
         pairing = layer.pairing()
@@ -109,6 +107,19 @@ def _read_keys(found: Found) -> set[str]:
         return found.model.read_keys() - {found.model.rotary_dim}
     has_tail = found.config.get("qk_rope_head_dim") is not None
     return {"rope_scaling", "rope_parameters", *(["head_dim"] if has_tail else [])}
+
+
+def _neutral(found: Found, interleaved: bool) -> dict[str, list[Any]]:
+    """Values of keys that change nothing in this model."""
+    neutral = dict(found.model.neutral)
+    # As TensorRT-LLM writes the pairing
+    kinds = neutral.get("position_embedding_type", [])
+    neutral["position_embedding_type"] = [*kinds, "rope_gptj" if interleaved else "rope_gpt_neox"]
+    count = found.config.get("num_hidden_layers")
+    if isinstance(count, int) and 0 < count < 1000:
+        # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
+        neutral["rope_scaling_layers"] = [list(range(count))]
+    return neutral
 
 
 def _without_mapping(config: Json, has_width: bool) -> Json:
@@ -228,13 +239,24 @@ class _Layer:
 
     def _of_nested(self, key: str, given: Json, nested: Json) -> Json:
         """The mapping of this type, where the config has one for each."""
-        layer_type = self._chosen({**self._model.layers, **nested})
+        layers = self._model.layers
+        layer_type = self._chosen({**layers, **nested})
+        if key == "rope_scaling" and layers:
+            found = f"has {', '.join(nested)}, which transformers does not read there in models of this type"
+            raise _wrong(key, found, remedy="write rope_parameters in place of rope_scaling")
+        # Names that are not types of layers count only together.
+        missing = {*layers} - {*nested, *table()["layer_types"]}
+        if missing:
+            raise _wrong((key, *missing), "is missing", f"an entry for each of {', '.join(layers)}", "write it")
+        mapping = nested.get(layer_type, {})
         for name, value in given.items():
-            if name not in nested and name not in _read_here:
+            is_known = name in _read_here and (value is None or mapping.get(name) is not None)
+            if name not in nested and not is_known:
                 found = f"is {shown(value)}, next to {', '.join(nested)}"
                 raise _wrong((key, name), found, "only types of layers", "move it into the types that it is for")
         self._model = self._model.of_layer(layer_type)
-        return nested.get(layer_type, {})  # type: ignore[no-any-return]
+        self._require_rope_type((key, layer_type), mapping)
+        return mapping  # type: ignore[no-any-return]
 
     def _of_known_layers(self, key: str, given: Json) -> Json:
         """The mapping of this type, where the config has one or none, and the row says what that means for it."""
@@ -251,11 +273,22 @@ class _Layer:
         if not (given and self._model.scaled):
             self._is_given = False
             return self._model.rope
-        if self._model.scaled == "rope_type" and "rope_type" not in given:
+        self._require_rope_type((key,), given)
+        for name in ("rope_theta", "partial_rotary_factor") if self._model.own_theta else ():
+            if given.get(name) is not None:
+                found, own = (
+                    f"is {shown(given[name])}, which transformers does not read here",
+                    self._model.names_of(name),
+                )
+                raise _wrong((key, name), found, remedy=f"write {own[0]} next to {key}")
+        return given
+
+    def _require_rope_type(self, place: Path, given: Json) -> None:
+        """Refuse a scaling that transformers does not see in models of this type."""
+        if self._model.scaled == "rope_type" and "rope_type" not in given and given.get("type", "default") != "default":
             found = "without a rope_type, which is not a scaling in models of this type in transformers"
             remedy = "write rope_type, or give scaling= and base="
-            raise _wrong(key, f"is {shown(dict(given))} {found}, and is one in other systems", remedy=remedy)
-        return {name: value for name, value in given.items() if name != "rope_theta" or not self._model.own_theta}
+            raise _wrong(place, f"is {shown(dict(given))} {found}, and is one in other systems", remedy=remedy)
 
     def _chosen(self, layers: Json) -> str:
         """`layer_type`, if it is one of `layers` and has positions."""
@@ -337,10 +370,15 @@ class _Layer:
         if path is not None:
             what = "is null: in transformers, OLMo Hybrid is not rotated then, and other models cannot compute"
             raise _wrong(path, what, remedy="leave queries and keys as they are, or give base=")
+        model = self._model
+        is_outer = bool(model.layers) and any(name in self._config for name in model.names_of("rope_theta"))
+        if self._is_nested and (model.nested or model.own_theta or is_outer) and "rope_theta" not in self._mapping:
+            found = "is missing in the entry of these layers, and nothing else takes its place"
+            raise _wrong("rope_theta", found, remedy="write it there, or give base=")
         found = self._number("rope_theta")
         if found is None:
             what = "is missing, and the default of this model_type is not known"
-            raise _wrong(self._model.names_of("rope_theta")[0], what, remedy="give base=")
+            raise _wrong(self._model.names_of("rope_theta")[0], what, remedy=f"give base={other_models(self._config)}")
         if found == 0.0:
             remedy = "leave their queries and keys as they are"
             raise _wrong(
@@ -360,7 +398,15 @@ class _Layer:
 
     def _share(self) -> float:
         """The part of the head that is rotated."""
+        model, path = self._model, self._null_path("partial_rotary_factor")
+        if path and model.partial is True and model.partial_rotary_factor is not None and not model.rotary_dim:
+            remedy = f"write 1.0 for it, or {model.partial_rotary_factor}, the part that these models usually rotate"
+            raise _wrong(path, "is null, which is the whole head in transformers", remedy=remedy)
         found = self._number("partial_rotary_factor")
+        usual = model.rope.get("partial_rotary_factor")
+        if found is None and self._is_nested and model.partial is True and usual not in (None, 1.0):
+            remedy = f"write 1.0, or {usual}, which is usual in these layers"
+            raise _wrong("partial_rotary_factor", "is missing in the entry of these layers", remedy=remedy)
         if found is not None and not 0.0 < found <= 1.0:
             raise _wrong(self._written_name("partial_rotary_factor"), f"is {found!r}", "a number above 0, at most 1")
         return 1.0 if found is None else found
@@ -398,7 +444,8 @@ class _Layer:
         elif head is None:
             terms = [f"{' or '.join(self._model.names_of(term))}" for term in self._model.width]
             found = f"is missing, the width of a head, and so are {', '.join(terms[1:]) or 'its other names'}"
-            raise _wrong(self._model.width[0], found, remedy="give rotary_dim=, the number of columns that are rotated")
+            remedy = f"give rotary_dim=, the number of columns that are rotated{other_models(self._config)}"
+            raise _wrong(self._model.width[0], found, remedy=remedy)
         else:
             width, share = _size("head_dim", head), self._share()
             if self._rope_type() != "proportional" and self._model.partial != "ignored" and share != 1.0:
@@ -524,16 +571,19 @@ class _Layer:
         return self._mapping.get("max_position_embeddings") if found is None else found
 
     def _trained_length(self) -> Any:
-        """With one mapping for all layers, the config's own key wins. With nested mappings, it is ignored."""
-        outer = None if self._is_nested else self.value("original_max_position_embeddings")
+        """The config's own key wins, but for models with types of layers, where it is ignored."""
+        outer = None if self._is_nested or self._model.layers else self.value("original_max_position_embeddings")
         inner = self._mapping.get("original_max_position_embeddings")
         return next((each for each in (outer, inner, self._longest_length()) if each is not None), None)
 
     def axes(self, width: int) -> Any:
         """Which coordinate turns each frequency: time 0, height 1, width 2."""
         if self._model.mrope is None:
-            found = "is True, but models of this type have one coordinate"
-            raise refused(ValueError, "axes", found, remedy="leave it out")
+            found, remedy = "is True, but models of this type have one coordinate", "leave it out"
+            if not self._model.source:
+                found = "is True, but what coordinate turns which frequency is not known of this model_type"
+                remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
+            raise refused(ValueError, "axes", found, remedy=remedy)
         kind, default = self._model.mrope
         if kind == "doubled":
             found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
