@@ -372,6 +372,19 @@ REFUSED: list[tuple[Config, Config, str]] = [
         ({"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, key: 16}, UNKNOWN, key)
         for key in ("num_swa_attention_heads", "swa_num_attention_heads")
     ),
+    (
+        {"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, "attention_dim": 1024},
+        UNKNOWN,
+        "attention_dim",
+    ),
+    # What more a rotary embedding may be, and where
+    *(
+        ({**BARE, key: True}, UNKNOWN, key)
+        for key in ("learnable_rope", "complex_rope", "q_rope", "rope_on_full_attention")
+    ),
+    *(({**LLAMA, key: value}, {}, key) for key, value in {"rotate_half": False, "gptj_style": True}.items()),
+    ({**LLAMA, "rope_on_full_attention": False}, {}, "rope_on_full_attention"),
+    ({**LLAMA, "min_wavelength": 2}, {}, "min_wavelength"),
     # Models of other code, which transformers takes for models with a learned table
     ({"model_type": "gpt_neo", "rotary": True, "rotary_dim": 64}, {}, "rotary"),
     # A mapping for each type of layers: elsewhere, next to other keys, or not for all
@@ -391,6 +404,14 @@ REFUSED: list[tuple[Config, Config, str]] = [
         for key in ("rope_theta", "partial_rotary_factor")
     ),
     ({"model_type": "phi", "partial_rotary_factor": None}, {}, "partial_rotary_factor"),
+    *(
+        ({"model_type": name, "rope_parameters": {**NESTED, "sliding_attention": {**entry}}}, SWA, key)
+        for name, entry, key in (
+            ("mimo_v2_flash", {"rope_theta": 1e4}, "partial_rotary_factor"),
+            ("neomme", {"rope_theta": 1e4, "type": "linear", "factor": 2.0}, "rope_type"),
+            ("ultrabert", {"rope_type": "default"}, "rope_theta"),
+        )
+    ),
     ({**BARE, "rope_scaling": {"mrope_section": [16, 24, 24]}}, {**UNKNOWN, "axes": True}, "axes"),
     # Around the part that counts
     ({"model_type": "llava", "rope_theta": 5e5, "text_config": LLAMA}, {}, "rope_theta"),

@@ -267,6 +267,8 @@ def test_the_trained_length() -> None:
     assert trained({**LLAMA, "rope_scaling": inner, "original_max_position_embeddings": 200}) == 200
     nested = {"model_type": "gemma3_text", "rope_parameters": {"full_attention": inner}}
     assert trained({**nested, "original_max_position_embeddings": 200}, layer_type="full_attention") == 100
+    old = {"model_type": "gemma3_text", "rope_scaling": inner, "original_max_position_embeddings": 200}
+    assert trained(old, layer_type="full_attention") == 100
     assert trained({**LLAMA, "rope_scaling": yarn, "max_position_embeddings": 300}) == 300
 
 

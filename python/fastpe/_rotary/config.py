@@ -373,8 +373,8 @@ class _Layer:
         model = self._model
         is_outer = bool(model.layers) and any(name in self._config for name in model.names_of("rope_theta"))
         if self._is_nested and (model.nested or model.own_theta or is_outer) and "rope_theta" not in self._mapping:
-            found = "is missing in the entry of these layers, and nothing else takes its place"
-            raise _wrong("rope_theta", found, remedy="write it there, or give base=")
+            what = "is missing in the entry of these layers, and nothing else takes its place"
+            raise _wrong("rope_theta", what, remedy="write it there, or give base=")
         found = self._number("rope_theta")
         if found is None:
             what = "is missing, and the default of this model_type is not known"
@@ -544,17 +544,13 @@ class _Layer:
         for name, word in {**{name: name for name in self._mapping}, key: rope_type}.items():
             if isinstance(word, str) and word in told:
                 raise _wrong(
-                    (place[0], name), f"is {shown(self._mapping[name])}, which is not known", remedy=told[word]
+                    (place[0], name),
+                    f"is {shown(self._mapping[name])}, which transformers does not have",
+                    remedy=told[word],
                 )
         if allowed and rope_type not in allowed:
             found, expected = f"is {shown(written)}, which models of this type do not have", " or ".join(allowed)
             raise _wrong(place, found, expected, "correct it, or give scaling=")
-        if rope_type == "ntk":
-            found = "is 'ntk', which systems read differently: base * factor**(d / (d - 2)), or base * factor and then "
-            found += "frequencies / factor**(2 / d), as in vLLM; transformers does not have it"
-            remedy = 'give scaling={"rope_type": "ntk", "factor": ..} for the first one, or base= * factor and '
-            remedy += 'scaling={"rope_type": "linear", "factor": factor**(2 / d)} for the other one'
-            raise _wrong(place, found, remedy=remedy)
         mscales = ("short_mscale", "long_mscale")
         if rope_type == "longrope" and self._model.longrope == "mscale" and not {*mscales} <= {*self._mapping}:
             found = f"is {written!r} without {' and '.join(mscales)}, which transformers refuses in models of this type"
