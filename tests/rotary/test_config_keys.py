@@ -346,7 +346,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
     *(({**LLAMA, key: True}, {}, key) for key in ("alibi", "rotary_emb_interleaved", "rope_interleave", "interleaved")),
     *(({**LLAMA, key: False}, {}, key) for key in ("use_rope", "is_neox_style")),
     ({**BARE, "position_embedding_type": "absolute"}, UNKNOWN, "position_embedding_type"),
-    *(({**config, key: value}, UNKNOWN, key) for config in (BARE, LLAMA) for key, value in OFF.items()),
+    *(({**BARE, key: value}, UNKNOWN, key) for key, value in OFF.items()),
     ({**BARE, "lightning_use_rope": True, "attn_use_rope": False}, UNKNOWN, "attn_use_rope"),
     ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}, "rope_condense_ratio": 8}, {}, "rope_condense_ratio"),
     ({"model_type": "roformer", "rotary_value": True}, {}, "rotary_value"),

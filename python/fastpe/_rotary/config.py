@@ -204,11 +204,8 @@ class _Layer:
         is_rotated = key in self._config and (self._config[key] is None) == for_null
         unrotated = [] if self._is_nested or model.layers else table()["unrotated_layers"]
         if layer_type in (*model.unrotated, *unrotated) and not is_rotated:
-            found, remedy = (
-                f"is {layer_type!r}: these layers are not rotated",
-                "leave their queries and keys as they are",
-            )
-            raise refused(ValueError, "layer_type", found, remedy=remedy)
+            found = f"is {layer_type!r}: these layers are not rotated"
+            raise refused(ValueError, "layer_type", found, remedy="leave their queries and keys as they are")
         self._require_rotated_layers()
         if model.source and not (self._is_nested or model.layers):
             self._names = tuple(name for name in self._names if name in table()["layer_types"])
@@ -276,11 +273,11 @@ class _Layer:
         self._require_rope_type((key,), given)
         for name in ("rope_theta", "partial_rotary_factor") if self._model.own_theta else ():
             if given.get(name) is not None:
-                found, own = (
-                    f"is {shown(given[name])}, which transformers does not read here",
-                    self._model.names_of(name),
+                found, remedy = (
+                    "which transformers does not read here",
+                    f"write {self._model.names_of(name)[0]} next to {key}",
                 )
-                raise _wrong((key, name), found, remedy=f"write {own[0]} next to {key}")
+                raise _wrong((key, name), f"is {shown(given[name])}, {found}", remedy=remedy)
         return given
 
     def _require_rope_type(self, place: Path, given: Json) -> None:
@@ -311,17 +308,30 @@ class _Layer:
         return list(found)
 
     def _own_values(self) -> Json:
-        """What the config says only of the first layer of this type, as transformers 5 writes it."""
+        """What the config says only of the layers that are meant, as transformers 5 writes it; all must have the same."""
         layers = self._config.get("per_layer_config") or {}
         if not isinstance(layers, Mapping) or not all(
             str(index).isdecimal() and len(str(index)) < 10 and isinstance(values, Mapping)
             for index, values in layers.items()
         ):
             raise _wrong("per_layer_config", f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
-        if self._layer_type not in self._layer_types:
-            return {}
-        first = self._layer_types.index(self._layer_type)
-        return next((values for index, values in layers.items() if int(index) == first), {})
+        read = {*self._usual_width, *self._model.read_keys()}
+        own = {int(at): {name: each for name, each in values.items() if name in read} for at, values in layers.items()}
+        count = self._config.get("num_hidden_layers")
+        # Without their number, some layers are not in the list: they have the config's values.
+        meant = [*range(count)] if isinstance(count, int) and 0 < count < 1000 else [*own, -1]
+        if self._layer_type in self._layer_types:
+            meant = [at for at, kind in enumerate(self._layer_types) if kind == self._layer_type]
+        for name in {name for values in own.values() for name in values}:
+            outer = self._config.get(name)
+            values = [own.get(at, {}).get(name, outer) for at in meant]
+            if name in ("rope_scaling", "rope_parameters"):
+                values.append(outer)
+            if any(value != values[0] for value in values) and not self._keys.given >= {"base", "rotary_dim"}:
+                found, expected = f"has several values of {name} for the layers that are meant", "one value"
+                remedy = "give their layer_type=, or rotary_dim= and base="
+                raise _wrong("per_layer_config", found, expected, remedy)
+        return own.get(meant[0], {}) if meant else {}
 
     def pairing(self) -> bool:
         """Whether pairs are neighbours."""
@@ -380,10 +390,8 @@ class _Layer:
             what = "is missing, and the default of this model_type is not known"
             raise _wrong(self._model.names_of("rope_theta")[0], what, remedy=f"give base={other_models(self._config)}")
         if found == 0.0:
-            remedy = "leave their queries and keys as they are"
-            raise _wrong(
-                self._written_name("rope_theta"), "is 0: the layers that are meant are not rotated", remedy=remedy
-            )
+            what, remedy = "is 0: the layers that are meant are not rotated", "leave their queries and keys as they are"
+            raise _wrong(self._written_name("rope_theta"), what, remedy=remedy)
         return found
 
     def _null_path(self, key: str) -> Path | None:

@@ -99,7 +99,7 @@ class Keys:
         given: AbstractSet[str],
         neutral: Mapping[str, list[Any]],
     ) -> None:
-        self._given, self._neutral = given, neutral
+        self.given, self._neutral = given, neutral
         self._found = [*_speaking(config, read)]
         for level in outer:
             # What a part of the config says again is that part's.
@@ -110,7 +110,7 @@ class Keys:
         """Refuse the first key of this role whose value is none of these, and that does not leave things as they are."""
         for key in self._found:
             name = str(key.path[-1])
-            wanted = [argument for argument in key.role.arguments if argument not in self._given]
+            wanted = [argument for argument in key.role.arguments if argument not in self.given]
             harmless = [None, *key.role.neutral, *self._neutral.get(name, []), *same]
             if key.role.name == role and wanted and not any(_is_same(key.value, each) for each in harmless):
                 says = key.role.says or ("" if same else "and this key is not read in models of this type")
