@@ -385,6 +385,12 @@ REFUSED: list[tuple[Config, Config, str]] = [
     *(({**LLAMA, key: value}, {}, key) for key, value in {"rotate_half": False, "gptj_style": True}.items()),
     ({**LLAMA, "rope_on_full_attention": False}, {}, "rope_on_full_attention"),
     ({**LLAMA, "min_wavelength": 2}, {}, "min_wavelength"),
+    ({**BARE, "attn_bias_type": "alibi"}, UNKNOWN, "attn_bias_type"),
+    ({**LLAMA, "attention": {"bias": {"type": "alibi"}}}, {}, "attention bias type"),
+    *(
+        ({"model_type": name, "rope_scaling": {"mrope_interleaved": given}}, {"axes": True}, "mrope_interleaved")
+        for name, given in (("qwen2_vl_text", True), ("qwen3_vl_text", False))
+    ),
     # Models of other code, which transformers takes for models with a learned table
     ({"model_type": "gpt_neo", "rotary": True, "rotary_dim": 64}, {}, "rotary"),
     # A mapping for each type of layers: elsewhere, next to other keys, or not for all

@@ -593,6 +593,11 @@ class _Layer:
             found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
             found += "different angles, which is not a rotation"
             raise refused(ValueError, "axes", found, remedy="leave it out for text")
+        is_mixed = self._mapping.get("mrope_interleaved")
+        if is_mixed is not None and bool(is_mixed) != (kind == "interleaved"):
+            found = f"is {shown(is_mixed)}, which transformers does not read, and other systems do"
+            remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
+            raise _wrong(("rope_scaling", "mrope_interleaved"), found, remedy=remedy)
         sections = self._mapping.get("mrope_section", default)
         place = ("rope_scaling", "mrope_section")
         if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:

@@ -79,6 +79,11 @@ def role_of(name: str) -> Role | None:
     return next((role for pattern, role in _table().roles if pattern.search(word)), None)
 
 
+def _role_of_value(value: Any) -> Role | None:
+    """The role of a key of any name whose value is that of a model without rotation."""
+    return next(role for _, role in _table().roles if role.name == "kind") if value == "alibi" else None
+
+
 def is_other_part(name: str, value: Json) -> bool:
     """Whether a mapping describes something else than this model: another model, a file, a vocabulary."""
     return _table().parts.fullmatch(name) is not None or not _table().sizes.isdisjoint(value)
@@ -132,7 +137,7 @@ def _speaking(config: Mapping[Any, Any], read: AbstractSet[str], path: Path = ()
         here, word = (*path, name), str(name)[:_longest_name]
         if ".".join(map(str, here)) in read:
             continue
-        if isinstance(name, str) and (role := role_of(word)):
+        if isinstance(name, str) and (role := role_of(word) or _role_of_value(value)):
             yield Key(here, value, role)
         elif isinstance(value, Mapping) and not (isinstance(name, str) and is_other_part(word, value)):
             yield from _speaking(value, read, here)
