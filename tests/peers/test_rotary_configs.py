@@ -284,6 +284,7 @@ OTHER_KEYS: list[dict[str, Any]] = [
     {"rope_theta": 30000.0, "rope_scaling": {"type": "linear", "factor": 4.0}},
     {"rope_scaling": {"rope_type": "yarn", "rope_theta": 30000.0, "factor": 4.0}},
     {"partial_rotary_factor": 0.5},
+    {"partial_rotary_factor": None},
     {"rope_parameters": {"rope_type": "default", "rope_theta": 30000.0, "partial_rotary_factor": 0.25}},
     {"rope_scaling": {"rope_type": "default", "type": "default"}},
 ]
@@ -339,11 +340,31 @@ def test_other_configurations(folder: str, kind: str, config: str, layer_type: s
             nested = [key for value in given.values() if isinstance(value, dict) for key in value]
             assert any(re.search(naming(key), str(error)) for key in (*given, *nested)), error  # noqa: PT017
             continue
-        bounds = table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 30000.0))
-        given_tables = rope.tables(POSITIONS)
-        for our, their in zip(given_tables, theirs, strict=True):
-            assert our.shape == their.shape, keys
-            assert (np.abs(our.astype(np.float64) - their) <= spread(bounds, rope.form)).all(), keys
+        compare_tables([], "", rope, theirs, table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 30000.0)))
+
+
+@pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling"])
+@pytest.mark.parametrize(("folder", "kind", "config", "layer_type"), [row for row in CLASSES if row[3]], ids=str)
+def test_a_mapping_for_each_type_of_layers(folder: str, kind: str, config: str, layer_type: str, key: str) -> None:
+    """Wherever the base and the part are, both sides read them, or we refuse them."""
+    tool()
+    _, usual, _ = made(folder, kind, config)
+    names = table()["models"][usual.model_type].get("layers") or [layer_type]
+    linear = {"rope_type": "linear", "factor": 4.0}
+    wholes: list[dict[str, Any]] = [{}, {"rope_theta": 7e4}]
+    for entry, shared, outer, only in itertools.product(
+        [linear, {**linear, "rope_theta": 3e4, "partial_rotary_factor": 0.5}], wholes, wholes, [names, [layer_type]]
+    ):
+        given = {key: {**{name: dict(entry) for name in only}, **shared}, **outer}
+        made_there = their_tables(folder, kind, config, layer_type, given)
+        if made_there is None:
+            continue
+        theirs, chosen = made_there
+        try:
+            rope = fastpe.RotaryEmbedding.from_config({"model_type": usual.model_type, **given}, layer_type=layer_type)
+        except ValueError:
+            continue
+        compare_tables([], "", rope, theirs, table_bounds(rope, POSITIONS, max(base_of(chosen, layer_type), 3e4)))
 
 
 @pytest.mark.parametrize(

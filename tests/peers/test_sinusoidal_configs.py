@@ -199,6 +199,31 @@ def test_defaults_and_scales_of_the_classes() -> None:
             assert getattr(config, key, None) == value, (model_type, key)
 
 
+@pytest.mark.parametrize("given", [{}, {"use_positional_embedding": True}], ids=str)
+def test_timesfm_adds_positions_only_where_the_config_says_so(given: dict[str, Any]) -> None:
+    config = importlib.import_module("transformers").TimesFmConfig(num_hidden_layers=1, **given)
+    with contextlib.nullcontext() if given else pytest.raises(ValueError, match="adds no positions"):
+        fastpe.PositionalEncoding.from_config({"model_type": "timesfm", **given})
+    assert hasattr(modeling("timesfm").TimesFmModel(config), "position_emb") == bool(given)
+
+
+def test_the_encoding_of_patchtst_is_normalised() -> None:
+    with pytest.raises(ValueError, match="less its mean and divided by 10 times its standard deviation"):
+        fastpe.PositionalEncoding.from_config({"model_type": "patchtst"})
+    config = importlib.import_module("transformers").PatchTSTConfig(d_model=WIDTH)
+    theirs = modeling("patchtst").PatchTSTPositionalEncoding._init_pe(config, LENGTH).numpy()
+    ours = fastpe.encode(LENGTH, WIDTH)
+    ours = (ours - ours.mean()) / (10 * ours.std(ddof=1))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=LENGTH * 2.0**-22)
+
+
+def test_rows_name_the_factor_of_embeddings() -> None:
+    for model_type, row in table()["sinusoids"].items():
+        source = inspect.getsource(modeling(row["source"].removeprefix("models/")))
+        if re.search(r"\* self\.embed_scale|self\.embed_scale \*|embed_scale=embed_scale", source):
+            assert "scale_key" in row, model_type
+
+
 # Learned tables
 
 # One layer is enough.

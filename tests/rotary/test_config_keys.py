@@ -40,6 +40,8 @@ MROPE = {
     "type": "default",
 }
 
+NESTED = {name: {"rope_type": "default", "rope_theta": 1e4} for name in ("full_attention", "sliding_attention")}
+
 # A config, the arguments, and a frequency with its index.
 READ: list[tuple[Config, Config, int, float]] = [
     ({"model_type": "nomic_bert", "rotary_emb_base": 10000}, {}, 31, 1.3335e-4),
@@ -179,7 +181,22 @@ READ: list[tuple[Config, Config, int, float]] = [
     ),
     ({**LLAMA, "attn_use_rope": False}, {"base": 1e6, "scaling": {}, "rotary_dim": 128}, 63, 1.2409e-6),
     ({**LLAMA, "use_2d_rope": False, "attn_use_rope": True}, {}, 63, 1.2409e-6),
+    # TensorRT-LLM's name of the pairing, a shared key that each type of layers also has, and Qwen 3 Omni's talker
+    ({**BARE, "position_embedding_type": "rope_gpt_neox"}, UNKNOWN, 63, 1.2409e-6),
+    (
+        {"model_type": "gemma4_text", "rope_parameters": {**NESTED, "rope_type": "default"}},
+        SWA,
+        127,
+        1e4 ** (-254 / 256),
+    ),
+    ({"model_type": "qwen3_omni_moe_talker", "text_config": {"head_dim": 64}}, {}, 31, 1e4 ** (-62 / 64)),
     # Arguments count, and not the keys.
+    (
+        {"_class_name": "StableAudioDiTModel", "attention_head_dim": 64},
+        {**UNKNOWN, "base": 1e4, "scaling": {}, "rotary_dim": 32},
+        15,
+        1e4 ** (-30 / 32),
+    ),
     ({**LLAMA, "use_partial_rope": True}, {"rotary_dim": 64}, 31, 1e6 ** (-62 / 64)),
     ({**LLAMA, "compression_ratio": 2.0}, {"scaling": {"rope_type": "default"}}, 63, 1.2409e-6),
     (
@@ -329,7 +346,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
     *(({**LLAMA, key: True}, {}, key) for key in ("alibi", "rotary_emb_interleaved", "rope_interleave", "interleaved")),
     *(({**LLAMA, key: False}, {}, key) for key in ("use_rope", "is_neox_style")),
     ({**BARE, "position_embedding_type": "absolute"}, UNKNOWN, "position_embedding_type"),
-    *(({**config, key: value}, UNKNOWN, key) for config in (BARE, LLAMA) for key, value in OFF.items()),
+    *(({**BARE, key: value}, UNKNOWN, key) for key, value in OFF.items()),
     ({**BARE, "lightning_use_rope": True, "attn_use_rope": False}, UNKNOWN, "attn_use_rope"),
     ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}, "rope_condense_ratio": 8}, {}, "rope_condense_ratio"),
     ({"model_type": "roformer", "rotary_value": True}, {}, "rotary_value"),
@@ -339,6 +356,69 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({"model_type": "baichuan", "rope_theta": 1e4, "head_dim": 128}, UNKNOWN, "model_type"),
     *(({**LLAMA, "rope_scaling": {"type": name, "factor": 2.0}}, {}, name) for name in ("su", "ntkmixed")),
     ({"model_type": "xlm-roberta", "position_embedding_type": "rotary"}, {}, "'jina_embeddings_v3'"),
+    # Several coordinates
+    *(
+        ({**BARE, key: value}, UNKNOWN, key)
+        for key, value in {
+            "_class_name": "ZImageTransformer2DModel",
+            "axes_dims": [32, 48, 48],
+            "axes_lens": [512, 512],
+            "axes_dims_rope": [16, 56, 56],
+        }.items()
+    ),
+    # Widths of heads, and not of values only; heads of other layers
+    *(({**BARE, key: 256}, UNKNOWN, key) for key in ("qkv_head_dim", "kv_head_dim", "key_value_head_dim")),
+    *(
+        ({"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, key: 16}, UNKNOWN, key)
+        for key in ("num_swa_attention_heads", "swa_num_attention_heads")
+    ),
+    (
+        {"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, "attention_dim": 1024},
+        UNKNOWN,
+        "attention_dim",
+    ),
+    # What more a rotary embedding may be, and where
+    *(
+        ({**BARE, key: True}, UNKNOWN, key)
+        for key in ("learnable_rope", "complex_rope", "q_rope", "rope_on_full_attention")
+    ),
+    *(({**LLAMA, key: value}, {}, key) for key, value in {"rotate_half": False, "gptj_style": True}.items()),
+    ({**LLAMA, "rope_on_full_attention": False}, {}, "rope_on_full_attention"),
+    ({**LLAMA, "min_wavelength": 2}, {}, "min_wavelength"),
+    ({**BARE, "attn_bias_type": "alibi"}, UNKNOWN, "attn_bias_type"),
+    ({**LLAMA, "attention": {"bias": {"type": "alibi"}}}, {}, "attention bias type"),
+    *(
+        ({"model_type": name, "rope_scaling": {"mrope_interleaved": given}}, {"axes": True}, "mrope_interleaved")
+        for name, given in (("qwen2_vl_text", True), ("qwen3_vl_text", False))
+    ),
+    # Models of other code, which transformers takes for models with a learned table
+    ({"model_type": "gpt_neo", "rotary": True, "rotary_dim": 64}, {}, "rotary"),
+    # A mapping for each type of layers: elsewhere, next to other keys, or not for all
+    ({"model_type": "gemma3_text", "rope_scaling": NESTED}, SWA, "rope_scaling"),
+    (
+        {"model_type": "laguna", "rope_parameters": {"sliding_attention": {"rope_type": "default"}, "rope_theta": 7e4}},
+        SWA,
+        "rope_parameters rope_theta",
+    ),
+    (
+        {"model_type": "deepseek_v4", "rope_parameters": {"main": {"rope_theta": 1e4}}},
+        {"layer_type": "main"},
+        "compress",
+    ),
+    *(
+        ({"model_type": "deepseek_v4", "rope_scaling": {key: 0.5}}, {"layer_type": "compress"}, f"rope_scaling {key}")
+        for key in ("rope_theta", "partial_rotary_factor")
+    ),
+    ({"model_type": "phi", "partial_rotary_factor": None}, {}, "partial_rotary_factor"),
+    *(
+        ({"model_type": name, "rope_parameters": {**NESTED, "sliding_attention": {**entry}}}, SWA, key)
+        for name, entry, key in (
+            ("mimo_v2_flash", {"rope_theta": 1e4}, "partial_rotary_factor"),
+            ("neomme", {"rope_theta": 1e4, "type": "linear", "factor": 2.0}, "rope_type"),
+            ("ultrabert", {"rope_type": "default"}, "rope_theta"),
+        )
+    ),
+    ({**BARE, "rope_scaling": {"mrope_section": [16, 24, 24]}}, {**UNKNOWN, "axes": True}, "axes"),
     # Around the part that counts
     ({"model_type": "llava", "rope_theta": 5e5, "text_config": LLAMA}, {}, "rope_theta"),
     (
@@ -390,6 +470,32 @@ def test_the_part_of_text_is_found_by_the_names_that_files_have() -> None:
         {"model_type": "unheard_of", "language_config": llama},
     ):
         assert from_config(config).rotary_dim == 32
+
+
+@pytest.mark.parametrize("arguments", [{}, UNKNOWN])
+def test_other_parts_that_may_be_the_model_are_named(arguments: Config) -> None:
+    config = {"model_type": "tts", "talker_config": LLAMA, "vision_config": {"model_type": "vit"}}
+    with pytest.raises(ValueError, match=r"under 'talker_config' if"):
+        from_config(config, **arguments)
+
+
+SINUSOIDS = [
+    ({"model_type": "timesfm"}, "use_positional_embedding"),
+    ({"model_type": "timesfm", "use_positional_embedding": False}, "use_positional_embedding"),
+    ({"model_type": "m2m_100", "pad_token_id": None}, "pad_token_id"),
+    ({"model_type": "m2m_100", "hidden_size": 512}, "d_model"),
+]
+
+
+@pytest.mark.parametrize(("config", "key"), SINUSOIDS, ids=str)
+def test_no_key_of_a_sinusoidal_encoding_is_passed_over(config: Config, key: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=naming(key)):
+        fastpe.PositionalEncoding.from_config(config)
+
+
+def test_null_counts_in_a_sinusoidal_encoding() -> None:
+    assert fastpe.PositionalEncoding.from_config({"model_type": "fsmt"}).embedding_scale == 32.0
+    assert fastpe.PositionalEncoding.from_config({"model_type": "fsmt", "scale_embedding": None}).embedding_scale == 1.0
 
 
 def test_the_decoder_of_two_models_may_add_sinusoids() -> None:

@@ -243,6 +243,19 @@ def test_a_layer_of_its_own_width(layer_type: str) -> None:
     assert from_config({"model_type": "gemma4_text", **own}, layer_type=layer_type).rotary_dim == expected
 
 
+def test_layers_of_one_type_that_differ() -> None:
+    some = {**LLAMA, "per_layer_config": {"3": {"head_dim": 32}, "4": {"intermediate_size": 8}}}
+    kinds = {**some, "layer_types": ["full_attention"] * 3 + ["sliding_attention"]}
+    assert from_config(kinds, layer_type="sliding_attention").rotary_dim == 32
+    every = {**LLAMA, "num_hidden_layers": 2, "per_layer_config": {0: {"head_dim": 32}, 1: {"head_dim": 32}}}
+    assert from_config(every).rotary_dim == 32
+    assert from_config(some, base=1e4, rotary_dim=64).rotary_dim == 64
+    mapping = {**LLAMA, "num_hidden_layers": 1, "per_layer_config": {0: {"rope_scaling": {"rope_theta": 1e4}}}}
+    for config in (some, {**some, "num_hidden_layers": 8}, {**some, "rope_theta": 1e4}, mapping):
+        with pytest.raises(ValueError, match=naming("per_layer_config")):
+            from_config(config)
+
+
 def test_numbers_for_each_layer() -> None:
     config = {"model_type": "step3p5", "rope_theta": [5e6, 1e4, 5e6], "partial_rotary_factors": [0.5, 1.0, 0.5]}
     config["layer_types"] = ["full_attention", "sliding_attention", "full_attention"]
@@ -267,6 +280,8 @@ def test_the_trained_length() -> None:
     assert trained({**LLAMA, "rope_scaling": inner, "original_max_position_embeddings": 200}) == 200
     nested = {"model_type": "gemma3_text", "rope_parameters": {"full_attention": inner}}
     assert trained({**nested, "original_max_position_embeddings": 200}, layer_type="full_attention") == 100
+    old = {"model_type": "gemma3_text", "rope_scaling": inner, "original_max_position_embeddings": 200}
+    assert trained(old, layer_type="full_attention") == 100
     assert trained({**LLAMA, "rope_scaling": yarn, "max_position_embeddings": 300}) == 300
 
 

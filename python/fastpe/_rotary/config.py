@@ -21,7 +21,7 @@ from fastpe._arguments import flag, integer, shown, text
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, Path, load, path_text
 from fastpe._rotary.config_keys import Keys
-from fastpe._rotary.config_models import Found, find_model, table
+from fastpe._rotary.config_models import Found, find_model, other_models, table
 from fastpe._rotary.scaling import is_known_type, read_rotary_dim, rotary_frequencies
 
 # Keys of the same meaning in every rope mapping.
@@ -59,15 +59,13 @@ def read_config(
     if {"base", "scaling"} <= given:
         found = found._replace(config=_without_mapping(found.config, "rotary_dim" in given))
     model = found.model
-    keys = Keys(found.config, found.outer, read=_read_keys(found), given=given, neutral=model.neutral)
+    neutral = _neutral(found, model.interleaved if pairing is None else pairing)
+    keys = Keys(found.config, found.outer, read=_read_keys(found), given=given, neutral=neutral)
     _require_rotary(found)
-    for role in ("without", "switch", "kind", "layers", "other", "base factor"):
+    for role in ("without", "switch", "kind", "layers", "other", "base factor", "scaling"):
         keys.require(role)
     is_latent = "qk_rope_head_dim" in model.width[0]
     keys.require("latent", is_latent and bool(model.source or found.config.get("qk_rope_head_dim")))
-    count = found.config.get("num_hidden_layers")
-    # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
-    keys.require("scaling", *([list(range(count))] if isinstance(count, int) and 0 < count < 1000 else []))
     layer = _Layer(found, layer_type, keys)
     if pairing is None:
         pairing = layer.pairing()
@@ -109,6 +107,19 @@ def _read_keys(found: Found) -> set[str]:
         return found.model.read_keys() - {found.model.rotary_dim}
     has_tail = found.config.get("qk_rope_head_dim") is not None
     return {"rope_scaling", "rope_parameters", *(["head_dim"] if has_tail else [])}
+
+
+def _neutral(found: Found, interleaved: bool) -> dict[str, list[Any]]:
+    """Values of keys that change nothing in this model."""
+    neutral = dict(found.model.neutral)
+    # As TensorRT-LLM writes the pairing
+    kinds = neutral.get("position_embedding_type", [])
+    neutral["position_embedding_type"] = [*kinds, "rope_gptj" if interleaved else "rope_gpt_neox"]
+    count = found.config.get("num_hidden_layers")
+    if isinstance(count, int) and 0 < count < 1000:
+        # Molmo 2 lists the layers that are scaled: all of them, or the list is not known.
+        neutral["rope_scaling_layers"] = [list(range(count))]
+    return neutral
 
 
 def _without_mapping(config: Json, has_width: bool) -> Json:
@@ -193,11 +204,8 @@ class _Layer:
         is_rotated = key in self._config and (self._config[key] is None) == for_null
         unrotated = [] if self._is_nested or model.layers else table()["unrotated_layers"]
         if layer_type in (*model.unrotated, *unrotated) and not is_rotated:
-            found, remedy = (
-                f"is {layer_type!r}: these layers are not rotated",
-                "leave their queries and keys as they are",
-            )
-            raise refused(ValueError, "layer_type", found, remedy=remedy)
+            found = f"is {layer_type!r}: these layers are not rotated"
+            raise refused(ValueError, "layer_type", found, remedy="leave their queries and keys as they are")
         self._require_rotated_layers()
         if model.source and not (self._is_nested or model.layers):
             self._names = tuple(name for name in self._names if name in table()["layer_types"])
@@ -228,13 +236,24 @@ class _Layer:
 
     def _of_nested(self, key: str, given: Json, nested: Json) -> Json:
         """The mapping of this type, where the config has one for each."""
-        layer_type = self._chosen({**self._model.layers, **nested})
+        layers = self._model.layers
+        layer_type = self._chosen({**layers, **nested})
+        if key == "rope_scaling" and layers:
+            found = f"has {', '.join(nested)}, which transformers does not read there in models of this type"
+            raise _wrong(key, found, remedy="write rope_parameters in place of rope_scaling")
+        # Names that are not types of layers count only together.
+        missing = {*layers} - {*nested, *table()["layer_types"]}
+        if missing:
+            raise _wrong((key, *missing), "is missing", f"an entry for each of {', '.join(layers)}", "write it")
+        mapping = nested.get(layer_type, {})
         for name, value in given.items():
-            if name not in nested and name not in _read_here:
+            is_known = name in _read_here and (value is None or mapping.get(name) is not None)
+            if name not in nested and not is_known:
                 found = f"is {shown(value)}, next to {', '.join(nested)}"
                 raise _wrong((key, name), found, "only types of layers", "move it into the types that it is for")
         self._model = self._model.of_layer(layer_type)
-        return nested.get(layer_type, {})  # type: ignore[no-any-return]
+        self._require_rope_type((key, layer_type), mapping)
+        return mapping  # type: ignore[no-any-return]
 
     def _of_known_layers(self, key: str, given: Json) -> Json:
         """The mapping of this type, where the config has one or none, and the row says what that means for it."""
@@ -251,11 +270,22 @@ class _Layer:
         if not (given and self._model.scaled):
             self._is_given = False
             return self._model.rope
-        if self._model.scaled == "rope_type" and "rope_type" not in given:
+        self._require_rope_type((key,), given)
+        for name in ("rope_theta", "partial_rotary_factor") if self._model.own_theta else ():
+            if given.get(name) is not None:
+                found, remedy = (
+                    "which transformers does not read here",
+                    f"write {self._model.names_of(name)[0]} next to {key}",
+                )
+                raise _wrong((key, name), f"is {shown(given[name])}, {found}", remedy=remedy)
+        return given
+
+    def _require_rope_type(self, place: Path, given: Json) -> None:
+        """Refuse a scaling that transformers does not see in models of this type."""
+        if self._model.scaled == "rope_type" and "rope_type" not in given and given.get("type", "default") != "default":
             found = "without a rope_type, which is not a scaling in models of this type in transformers"
             remedy = "write rope_type, or give scaling= and base="
-            raise _wrong(key, f"is {shown(dict(given))} {found}, and is one in other systems", remedy=remedy)
-        return {name: value for name, value in given.items() if name != "rope_theta" or not self._model.own_theta}
+            raise _wrong(place, f"is {shown(dict(given))} {found}, and is one in other systems", remedy=remedy)
 
     def _chosen(self, layers: Json) -> str:
         """`layer_type`, if it is one of `layers` and has positions."""
@@ -278,17 +308,30 @@ class _Layer:
         return list(found)
 
     def _own_values(self) -> Json:
-        """What the config says only of the first layer of this type, as transformers 5 writes it."""
+        """What the config says only of the layers that are meant, as transformers 5 writes it; all must have the same."""
         layers = self._config.get("per_layer_config") or {}
         if not isinstance(layers, Mapping) or not all(
             str(index).isdecimal() and len(str(index)) < 10 and isinstance(values, Mapping)
             for index, values in layers.items()
         ):
             raise _wrong("per_layer_config", f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
-        if self._layer_type not in self._layer_types:
-            return {}
-        first = self._layer_types.index(self._layer_type)
-        return next((values for index, values in layers.items() if int(index) == first), {})
+        read = {*self._usual_width, *self._model.read_keys()}
+        own = {int(at): {name: each for name, each in values.items() if name in read} for at, values in layers.items()}
+        count = self._config.get("num_hidden_layers")
+        # Without their number, some layers are not in the list: they have the config's values.
+        meant = [*range(count)] if isinstance(count, int) and 0 < count < 1000 else [*own, -1]
+        if self._layer_type in self._layer_types:
+            meant = [at for at, kind in enumerate(self._layer_types) if kind == self._layer_type]
+        for name in {name for values in own.values() for name in values}:
+            outer = self._config.get(name)
+            values = [own.get(at, {}).get(name, outer) for at in meant]
+            if name in ("rope_scaling", "rope_parameters"):
+                values.append(outer)
+            if any(value != values[0] for value in values) and not self._keys.given >= {"base", "rotary_dim"}:
+                found, expected = f"has several values of {name} for the layers that are meant", "one value"
+                remedy = "give their layer_type=, or rotary_dim= and base="
+                raise _wrong("per_layer_config", found, expected, remedy)
+        return own.get(meant[0], {}) if meant else {}
 
     def pairing(self) -> bool:
         """Whether pairs are neighbours."""
@@ -337,15 +380,18 @@ class _Layer:
         if path is not None:
             what = "is null: in transformers, OLMo Hybrid is not rotated then, and other models cannot compute"
             raise _wrong(path, what, remedy="leave queries and keys as they are, or give base=")
+        model = self._model
+        is_outer = bool(model.layers) and any(name in self._config for name in model.names_of("rope_theta"))
+        if self._is_nested and (model.nested or model.own_theta or is_outer) and "rope_theta" not in self._mapping:
+            what = "is missing in the entry of these layers, and nothing else takes its place"
+            raise _wrong("rope_theta", what, remedy="write it there, or give base=")
         found = self._number("rope_theta")
         if found is None:
             what = "is missing, and the default of this model_type is not known"
-            raise _wrong(self._model.names_of("rope_theta")[0], what, remedy="give base=")
+            raise _wrong(self._model.names_of("rope_theta")[0], what, remedy=f"give base={other_models(self._config)}")
         if found == 0.0:
-            remedy = "leave their queries and keys as they are"
-            raise _wrong(
-                self._written_name("rope_theta"), "is 0: the layers that are meant are not rotated", remedy=remedy
-            )
+            what, remedy = "is 0: the layers that are meant are not rotated", "leave their queries and keys as they are"
+            raise _wrong(self._written_name("rope_theta"), what, remedy=remedy)
         return found
 
     def _null_path(self, key: str) -> Path | None:
@@ -360,7 +406,15 @@ class _Layer:
 
     def _share(self) -> float:
         """The part of the head that is rotated."""
+        model, path = self._model, self._null_path("partial_rotary_factor")
+        if path and model.partial is True and model.partial_rotary_factor is not None and not model.rotary_dim:
+            remedy = f"write 1.0 for it, or {model.partial_rotary_factor}, the part that these models usually rotate"
+            raise _wrong(path, "is null, which is the whole head in transformers", remedy=remedy)
         found = self._number("partial_rotary_factor")
+        usual = model.rope.get("partial_rotary_factor")
+        if found is None and self._is_nested and model.partial is True and usual not in (None, 1.0):
+            remedy = f"write 1.0, or {usual}, which is usual in these layers"
+            raise _wrong("partial_rotary_factor", "is missing in the entry of these layers", remedy=remedy)
         if found is not None and not 0.0 < found <= 1.0:
             raise _wrong(self._written_name("partial_rotary_factor"), f"is {found!r}", "a number above 0, at most 1")
         return 1.0 if found is None else found
@@ -398,7 +452,8 @@ class _Layer:
         elif head is None:
             terms = [f"{' or '.join(self._model.names_of(term))}" for term in self._model.width]
             found = f"is missing, the width of a head, and so are {', '.join(terms[1:]) or 'its other names'}"
-            raise _wrong(self._model.width[0], found, remedy="give rotary_dim=, the number of columns that are rotated")
+            remedy = f"give rotary_dim=, the number of columns that are rotated{other_models(self._config)}"
+            raise _wrong(self._model.width[0], found, remedy=remedy)
         else:
             width, share = _size("head_dim", head), self._share()
             if self._rope_type() != "proportional" and self._model.partial != "ignored" and share != 1.0:
@@ -497,17 +552,13 @@ class _Layer:
         for name, word in {**{name: name for name in self._mapping}, key: rope_type}.items():
             if isinstance(word, str) and word in told:
                 raise _wrong(
-                    (place[0], name), f"is {shown(self._mapping[name])}, which is not known", remedy=told[word]
+                    (place[0], name),
+                    f"is {shown(self._mapping[name])}, which transformers does not have",
+                    remedy=told[word],
                 )
         if allowed and rope_type not in allowed:
             found, expected = f"is {shown(written)}, which models of this type do not have", " or ".join(allowed)
             raise _wrong(place, found, expected, "correct it, or give scaling=")
-        if rope_type == "ntk":
-            found = "is 'ntk', which systems read differently: base * factor**(d / (d - 2)), or base * factor and then "
-            found += "frequencies / factor**(2 / d), as in vLLM; transformers does not have it"
-            remedy = 'give scaling={"rope_type": "ntk", "factor": ..} for the first one, or base= * factor and '
-            remedy += 'scaling={"rope_type": "linear", "factor": factor**(2 / d)} for the other one'
-            raise _wrong(place, found, remedy=remedy)
         mscales = ("short_mscale", "long_mscale")
         if rope_type == "longrope" and self._model.longrope == "mscale" and not {*mscales} <= {*self._mapping}:
             found = f"is {written!r} without {' and '.join(mscales)}, which transformers refuses in models of this type"
@@ -524,21 +575,29 @@ class _Layer:
         return self._mapping.get("max_position_embeddings") if found is None else found
 
     def _trained_length(self) -> Any:
-        """With one mapping for all layers, the config's own key wins. With nested mappings, it is ignored."""
-        outer = None if self._is_nested else self.value("original_max_position_embeddings")
+        """The config's own key wins, but for models with types of layers, where it is ignored."""
+        outer = None if self._is_nested or self._model.layers else self.value("original_max_position_embeddings")
         inner = self._mapping.get("original_max_position_embeddings")
         return next((each for each in (outer, inner, self._longest_length()) if each is not None), None)
 
     def axes(self, width: int) -> Any:
         """Which coordinate turns each frequency: time 0, height 1, width 2."""
         if self._model.mrope is None:
-            found = "is True, but models of this type have one coordinate"
-            raise refused(ValueError, "axes", found, remedy="leave it out")
+            found, remedy = "is True, but models of this type have one coordinate", "leave it out"
+            if not self._model.source:
+                found = "is True, but what coordinate turns which frequency is not known of this model_type"
+                remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
+            raise refused(ValueError, "axes", found, remedy=remedy)
         kind, default = self._model.mrope
         if kind == "doubled":
             found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
             found += "different angles, which is not a rotation"
             raise refused(ValueError, "axes", found, remedy="leave it out for text")
+        is_mixed = self._mapping.get("mrope_interleaved")
+        if is_mixed is not None and bool(is_mixed) != (kind == "interleaved"):
+            found = f"is {shown(is_mixed)}, which transformers does not read, and other systems do"
+            remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
+            raise _wrong(("rope_scaling", "mrope_interleaved"), found, remedy=remedy)
         sections = self._mapping.get("mrope_section", default)
         place = ("rope_scaling", "mrope_section")
         if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:

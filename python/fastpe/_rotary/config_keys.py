@@ -79,6 +79,11 @@ def role_of(name: str) -> Role | None:
     return next((role for pattern, role in _table().roles if pattern.search(word)), None)
 
 
+def _role_of_value(value: Any) -> Role | None:
+    """The role of a key of any name whose value is that of a model without rotation."""
+    return next(role for _, role in _table().roles if role.name == "kind") if value == "alibi" else None
+
+
 def is_other_part(name: str, value: Json) -> bool:
     """Whether a mapping describes something else than this model: another model, a file, a vocabulary."""
     return _table().parts.fullmatch(name) is not None or not _table().sizes.isdisjoint(value)
@@ -99,7 +104,7 @@ class Keys:
         given: AbstractSet[str],
         neutral: Mapping[str, list[Any]],
     ) -> None:
-        self._given, self._neutral = given, neutral
+        self.given, self._neutral = given, neutral
         self._found = [*_speaking(config, read)]
         for level in outer:
             # What a part of the config says again is that part's.
@@ -110,7 +115,7 @@ class Keys:
         """Refuse the first key of this role whose value is none of these, and that does not leave things as they are."""
         for key in self._found:
             name = str(key.path[-1])
-            wanted = [argument for argument in key.role.arguments if argument not in self._given]
+            wanted = [argument for argument in key.role.arguments if argument not in self.given]
             harmless = [None, *key.role.neutral, *self._neutral.get(name, []), *same]
             if key.role.name == role and wanted and not any(_is_same(key.value, each) for each in harmless):
                 says = key.role.says or ("" if same else "and this key is not read in models of this type")
@@ -132,7 +137,7 @@ def _speaking(config: Mapping[Any, Any], read: AbstractSet[str], path: Path = ()
         here, word = (*path, name), str(name)[:_longest_name]
         if ".".join(map(str, here)) in read:
             continue
-        if isinstance(name, str) and (role := role_of(word)):
+        if isinstance(name, str) and (role := role_of(word) or _role_of_value(value)):
             yield Key(here, value, role)
         elif isinstance(value, Mapping) and not (isinstance(name, str) and is_other_part(word, value)):
             yield from _speaking(value, read, here)

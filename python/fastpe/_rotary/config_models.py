@@ -7,10 +7,11 @@ import dataclasses
 import functools
 import importlib.resources
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fastpe._arguments import model_guess, text
+from fastpe._arguments import model_guess, shown, text
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json
 
@@ -136,7 +137,9 @@ def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str
         part = config.get(key)
         if not isinstance(part, Mapping) and (model_type in parts or model_type not in table()["models"]):
             names = [*table()["text_parts"], *(["decoder_config"] if model_type in parts else [])]
-            part = next((config[name] for name in names if isinstance(config.get(name), Mapping)), None)
+            part = next(
+                (config[name] for name in names if config.get(name) and isinstance(config[name], Mapping)), None
+            )
         if isinstance(part, Mapping):
             config = part
         elif model_type in parts and "hidden_size" in config:
@@ -171,7 +174,7 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
             "model_type",
             f"is {model_type!r}, which is not known, and a config does not say which columns are pairs",
             remedy="give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
-            "apart" + _near(model_type),
+            f"apart{other_models(part)}{_near(model_type)}",
         )
     unknown = ModelType(interleaved=interleaved, partial=True, **table()["unknown"])
     # Where a file has the width of the part, it counts.
@@ -192,10 +195,13 @@ def refuse_known(model_type: str, config: Json) -> None:
         remedy = next(sentence for key, sentence in told[model_type].items() if not key or config.get(key))
         raise refused(ValueError, "model_type", f"is {model_type!r}", remedy=remedy)
     use = use_of(model_type)
-    kind = config.get("position_embedding_type")
-    if use and kind in ("alibi", "rope", "rotary"):
+    kinds = {key: value for key, value in config.items() if value and re.search("rope|rotary", key)}
+    if config.get("position_embedding_type") in ("alibi", "rope", "rotary"):
+        kinds = {"position_embedding_type": config["position_embedding_type"]}
+    if use and kinds:
         # Models with code of their own, as of Jina, have the model_type of BERT.
-        found = f"is {model_type!r}, which has no position_embedding_type of {kind!r} in transformers"
+        key, value = next(iter(kinds.items()))
+        found = f"is {model_type!r}, which has no {key} of {shown(value)} in transformers"
         remedy = "use RotaryEmbedding(rotary_dim, ..) if it is rotated"
         if other := table()["other_code"].get(model_type):
             remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
@@ -220,6 +226,13 @@ def use_of(model_type: str) -> str:
         offset = data["learned"][model_type]
         return f"it adds a learned table: fastpe.add_(x, table=table, offset={offset})"
     return ""
+
+
+def other_models(config: Json) -> str:
+    """What is said of parts of the config that may be the model that is meant."""
+    models = {name: part for name, part in config.items() if isinstance(part, Mapping) and "model_type" in part}
+    names = [name for name in models if not re.search("vision|image|video|audio", name)]
+    return f", or the mapping under {' or '.join(map(repr, names))} if this is your model" if names else ""
 
 
 def _near(model_type: str | None) -> str:

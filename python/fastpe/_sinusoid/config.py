@@ -8,13 +8,14 @@ What the fields of a row there mean:
 * padding: the key of the id of padding, which is not counted: positions start behind it.
 * scale, scale_key: embeddings are multiplied by the root of this key's value, or only where the second key is true.
 * timescales: the keys of the shortest and of the longest wavelength over 2 pi.
-* requires: values of a key without which the model's table is learned.
+* requires: values of a key without which the model's table is learned, or, if otherwise is "none", it has none.
 * defaults, source: as in a row of a rotary embedding. note: what differs in other parts of the model.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 from typing import Any
@@ -36,13 +37,19 @@ def read_config(config: Json | str | os.PathLike[str]) -> tuple[int, Convention,
         raise _refusal(model_type)
     for key, allowed in row.get("requires", {}).items():
         if part.get(key, row["defaults"].get(key)) not in allowed:
-            found = f"is {shown(part.get(key))}: this model's table is learned"
-            raise refused(ValueError, path_text((key,)), found, remedy="use fastpe.add_(x, table=table)")
+            found, remedy = "this model's table is learned", "use fastpe.add_(x, table=table)"
+            if row.get("otherwise") == "none":
+                found, remedy = "this model adds no positions", f"write {json.dumps({key: allowed[0]})} if yours does"
+            raise refused(ValueError, path_text((key,)), f"is {shown(part.get(key))}: {found}", remedy=remedy)
 
     def value(key: str) -> Any:
-        found = part.get(key)
-        return row["defaults"].get(key) if found is None else found
+        # Null counts, as in transformers.
+        return part.get(key, row["defaults"].get(key))
 
+    other = {each["width"] for each in table()["sinusoids"].values()} - {row["width"], row.get("scale")}
+    if row["width"] not in part and (names := [name for name in part if name in other]):
+        found, remedy = f"is missing, and {names[0]} is not read in models of this type", f"write {row['width']}"
+        raise refused(ValueError, path_text((row["width"],)), found, remedy=remedy)
     width = integer(path_text((row["width"],)), value(row["width"]), 1)
     convention = conventions[row["convention"]]
     changes: dict[str, Any] = {}
