@@ -58,9 +58,9 @@ class Model:
         )
 
     def __call__(self, ids: object) -> list[float]:
-        """The vector of one sequence."""
+        """Return the vector of one sequence."""
         if not (isinstance(ids, list) and 0 < len(ids) <= LONGEST and all(type(token) is int for token in ids)):
-            raise ValueError(f"the body is no list of 1 to {LONGEST} token ids")
+            raise ValueError(f"the body is not a list of 1 to {LONGEST} token ids")
         x = fastpe.embed(np.array(ids), self.table, scale=D_MODEL**0.5, num_threads=1)
         (vector,) = self.session.run(None, {"x": x})
         result: list[float] = vector.tolist()
@@ -84,7 +84,7 @@ async def app(scope: dict[str, Any], receive: Messages, send: Answer) -> None:
     try:
         if more:
             raise ValueError(f"the body has more than {LONGEST_BODY} bytes")
-        # Both libraries release the GIL, so the event loop serves others meanwhile.
+        # Both libraries release the GIL, so the event loop can serve other requests.
         status, answer = 200, json.dumps(await asyncio.to_thread(model, json.loads(body)))
     except (IndexError, RecursionError, TypeError, ValueError) as error:
         # fastpe's messages name the argument, what was found and what was expected.
@@ -95,7 +95,7 @@ async def app(scope: dict[str, Any], receive: Messages, send: Answer) -> None:
 
 
 async def call(body: bytes) -> tuple[int, Any]:
-    """The status and the answer of one request, without a server."""
+    """Return the status and the answer of one request, without a server."""
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
@@ -109,7 +109,7 @@ async def call(body: bytes) -> tuple[int, Any]:
 
 
 def main() -> None:
-    """A right request, and two wrong ones."""
+    """Make a valid request and two invalid ones."""
     status, vector = asyncio.run(call(b"[17, 3, 120]"))
     assert (status, len(vector)) == (200, D_MODEL)
     print(f"{status}: {len(vector)} numbers, the first is {vector[0]:.6f}")

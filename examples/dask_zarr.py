@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Embeddings in a zarr store, chunked along batch, sequence and channels, read, encoded and written by Dask.
+"""Dask adds positions to embeddings in a zarr store that is chunked along batch, sequence and channels.
 
-The result has the same bits as that of the whole array at once.
+The result has the same bits as one call for the whole array.
 
     pip install '.[dask,zarr]'
     python examples/dask_zarr.py
@@ -21,7 +21,7 @@ import fastpe.dask
 
 
 def main() -> None:
-    """Make a store, add positions chunk by chunk, compare with the whole array at once."""
+    """Make a store, add positions chunk by chunk, and compare with one call for the whole array."""
     x = np.random.default_rng(0).standard_normal((64, 256, 384), dtype=np.float32)
     with tempfile.TemporaryDirectory() as directory:
         source, target = (str(Path(directory, name)) for name in ("embeddings.zarr", "with-positions.zarr"))

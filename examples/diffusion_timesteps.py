@@ -14,7 +14,7 @@ import fastpe
 
 
 def main() -> None:
-    """Embed what each of 20 steps feeds to a UNet, and compare with the float64 formula."""
+    """Embed the inputs of a UNet for 20 steps, and compare with the float64 formula."""
     timesteps = np.linspace(999, 0, 20)
     guidance_scale = 7.5
 

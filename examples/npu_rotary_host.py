@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The host of an accelerator whose compiled graph takes its rotary tables as inputs: one row of each per token.
+"""The host of an accelerator whose compiled graph takes one row of cosines and one of sines per token.
 
-A compiled graph has static shapes: position_ids_cos and position_ids_sin are [1, 1, 1, 64] in the graph that decodes one
-token, and the host fills them before each step. Nothing is allocated after the start. Quantised graphs take the same rows
-as uint16.
+Compiled graphs have static shapes: position_ids_cos and position_ids_sin are [1, 1, 1, 64] in a graph that decodes
+one token, and the host fills them before each step. Nothing is allocated after the start. Quantised graphs take the
+same rows as uint16.
 
     python examples/npu_rotary_host.py
 """
@@ -24,12 +24,12 @@ class Host:
     """Owns the graph's inputs, cos and sin [1, 1, 1, d/2]."""
 
     def __init__(self, dtype: type = np.float32, rotary_dim: int = ROTARY_DIM, longest: int = LONGEST) -> None:
-        # Which columns are pairs is the graph's matter: the tables are the same.
+        # The graph decides which columns are pairs; the tables are the same.
         self.rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=False, base=BASE, max_len=longest)
         self.cos, self.sin = (np.empty((1, 1, 1, rotary_dim // 2), dtype) for _ in range(2))
         # The same memory, in the shape of one row.
         self.rows = self.cos.reshape(1, -1), self.sin.reshape(1, -1)
-        # The embedding keeps each row once it has computed it: all of them before the first token comes.
+        # The embedding keeps the rows that it has computed: compute all of them before the first token.
         for position in range(longest):
             self.step(position)
 
@@ -54,7 +54,7 @@ class QuantisedHost(Host):
         np.divide(exact, SCALE, out=exact)
         np.rint(exact, out=exact)
         np.add(exact, ZERO_POINT, out=exact)
-        # A cosine of 1 would be code 65536 with this encoding: the quantiser clamps, and so must the host.
+        # A cosine of 1 would be code 65536. The quantiser clamps it, and so must the host.
         np.minimum(exact, 65535, out=exact)
         for row, codes in zip(self.rows, self.exact_rows, strict=True):
             np.copyto(row, codes, casting="unsafe")

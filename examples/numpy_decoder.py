@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A decoder with a KV cache in NumPy alone: Llama and Qwen2, by the names of Hugging Face's config.json and tensors.
+"""A decoder with a KV cache in NumPy: Llama and Qwen2, with the names of Hugging Face's config.json and tensors.
 
-Keys are rotated before they go into the cache. If old tokens are evicted, `shift_` moves the keys behind them, so that a
-conversation can go on without an end.
+Keys are rotated before they go into the cache. When old tokens are evicted, `shift_` moves the keys after them, so
+that a conversation can continue indefinitely.
 
     python examples/numpy_decoder.py
 """
@@ -45,7 +45,7 @@ class Decoder:
         self.tokens = 0
 
     def __call__(self, ids: np.ndarray) -> np.ndarray:
-        """Logits [B, L, vocabulary] of new tokens [B, L], whose keys and values stay in the cache."""
+        """Return logits [B, L, vocabulary] of new tokens [B, L], and keep their keys and values."""
         x = self.weights["model.embed_tokens.weight"][ids]
         for layer in range(len(self.keys)):
             name = f"model.layers.{layer}"
@@ -59,7 +59,7 @@ class Decoder:
         return self._linear(self._norm(x, "model.norm"), "lm_head")
 
     def evict(self, count: int, *, sinks: int) -> None:
-        """Drop `count` tokens behind the first `sinks`; the later ones move to lower positions."""
+        """Drop `count` tokens after the first `sinks`; the later ones move to lower positions."""
         kept = slice(sinks + count, self.tokens)
         moved = slice(sinks, self.tokens - count)
         self.rope.shift_(self.keys[..., kept, :], by=-count)
@@ -98,7 +98,7 @@ class Decoder:
 
 
 def random_weights(config: Mapping[str, Any], seed: int = 0) -> dict[str, np.ndarray]:
-    """What a file of such a model holds, with random numbers."""
+    """Make the tensors of such a model, with random numbers."""
     rng = np.random.default_rng(seed)
     d, inner = config["hidden_size"], config["intermediate_size"]
     key_width = d // config["num_attention_heads"] * config["num_key_value_heads"]
@@ -126,7 +126,7 @@ def random_weights(config: Mapping[str, Any], seed: int = 0) -> dict[str, np.nda
 
 
 def main() -> None:
-    """Decode token by token, compare with one pass over all tokens, then evict tokens and go on."""
+    """Decode token by token, compare with one pass over all tokens, then evict tokens and continue."""
     weights = random_weights(TINY)
     ids = np.random.default_rng(1).integers(TINY["vocab_size"], size=(2, 48))
 
@@ -136,16 +136,16 @@ def main() -> None:
     logits = np.concatenate([decoder(ids[:, :32]), *(decoder(ids[:, i : i + 1]) for i in range(32, 48))], axis=1)
     difference = np.abs(logits - expected).max()
     assert difference < 2e-5
-    print(f"prefill of 32 tokens and 16 single ones, as one pass over 48: logits within {difference:.1e}")
+    print(f"prefill of 32 tokens and 16 single ones, compared with one pass over 48: logits within {difference:.1e}")
 
     sinks, evicted = 4, 16
     decoder.evict(evicted, sinks=sinks)
     fresh = Decoder(TINY, weights, batch=2, longest=64)
     fresh(np.delete(ids, np.s_[sinks : sinks + evicted], axis=1))
-    # Keys of the first layer depend on their own tokens alone; those of the others have seen what was evicted.
+    # Keys of the first layer depend only on their own tokens; those of other layers also depend on evicted ones.
     difference = np.abs(decoder.keys[0, ..., :32, :] - fresh.keys[0, ..., :32, :]).max()
     assert difference < 2e-5
-    print(f"{evicted} tokens evicted: the first layer's keys as if these had never been, within {difference:.1e}")
+    print(f"{evicted} tokens evicted: the first layer's keys are as without them, within {difference:.1e}")
     decoder(ids[:, :1])
 
 

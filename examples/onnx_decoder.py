@@ -32,13 +32,13 @@ class Graph:
         self.constants: dict[str, Any] = {}
 
     def add(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """The name of a new node's first output."""
+        """Add a node, and return the name of its first output."""
         output = output or f"{kind}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
         return output
 
     def constant(self, name: str) -> str:
-        """The name of a weight."""
+        """Add a weight, and return its name."""
         self.constants[name] = numpy_helper.from_array(self.weights[name], name)
         return name
 
@@ -69,7 +69,7 @@ class Graph:
         return self.linear(f"attention_{layer}", f"{name}.o_proj")
 
     def session(self) -> Any:
-        """The decoder, ready to run: new tokens, the past and the caches in, logits and the new past out."""
+        """Make the session: new tokens, the past and the caches in, logits and the new past out."""
         ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["B", "L"])
         x = self.add("Gather", self.constant("model.embed_tokens.weight"), "ids")
         layers = range(self.config["num_hidden_layers"])
@@ -100,7 +100,7 @@ class Graph:
 
 
 class OnnxDecoder:
-    """What the host does: it keeps the past, and the caches for all positions."""
+    """Keeps the past, and the caches for all positions."""
 
     def __init__(self, config: Mapping[str, Any], weights: Mapping[str, np.ndarray], *, batch: int) -> None:
         self.run = Graph(config, weights).session().run
@@ -113,7 +113,7 @@ class OnnxDecoder:
         self.tokens = 0
 
     def __call__(self, ids: np.ndarray) -> np.ndarray:
-        """Logits [B, L, vocabulary] of new tokens [B, L]."""
+        """Return logits [B, L, vocabulary] of new tokens [B, L]."""
         self.tokens += ids.shape[1]
         lengths = {
             "seqlens_k": np.full(len(ids), self.tokens - 1, np.int32),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rotary inputs of Qwen2-VL from what a host holds: a config.json, input_ids, grids and an attention mask.
+"""The rotary inputs of Qwen2-VL from a config.json, input_ids, grids and an attention mask.
 
 Prompts with images are rotated first, and then the tokens that follow.
 
@@ -16,7 +16,7 @@ import numpy as np
 
 import fastpe
 
-# What the config.json of Qwen2-VL-7B-Instruct has, as far as it is read here.
+# The part of Qwen2-VL-7B-Instruct's config.json that is read here.
 CONFIG = """{
   "model_type": "qwen2_vl", "hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4,
   "rope_theta": 1000000.0, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
@@ -31,7 +31,7 @@ def main(config_json: str | None = None) -> None:
     config = json.loads(pathlib.Path(config_json).read_text("utf-8") if config_json else CONFIG)
     layout = fastpe.rotary_layouts[config["model_type"]]
 
-    # "<|vision_start|> image <|vision_end|> What is this?" with two images, and with one. The processor gives all of this.
+    # "<|vision_start|> image <|vision_end|> What is this?" with two images, and with one, as from the processor.
     grids = np.array([[1, 24, 36], [1, 12, 8], [1, 24, 36]])  # in patches
     images = [[config["image_token_id"]] * int(grid.prod() // 4) for grid in grids]
     start, end = config["vision_start_token_id"], config["vision_end_token_id"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A streaming speech front end: chunks of features scaled and encoded with a carried offset.
+"""A streaming speech front end, which scales chunks of features and adds positions with a carried offset.
 
-The usual host code builds the encoding of everything heard so far for every chunk and keeps its tail, which costs more
-the longer the stream is. With an offset a chunk costs the same at any time, and there is no table to outgrow.
+The usual code makes the encoding of the whole stream so far for every chunk, and keeps its tail, which takes longer
+and longer. With an offset, early and late chunks cost the same, and no table limits the length.
 
     python examples/streaming_speech.py
 """
@@ -17,7 +17,7 @@ import fastpe
 
 FEATURES = 560  # seven stacked frames of 80 filter banks
 FRAMES_PER_CHUNK = 10  # 600 ms of 60 ms frames
-# sine | cosine, positions from 1: what CTranslate2 and several speech systems use.
+# Sines, then cosines, positions from 1, as in CTranslate2 and several speech systems.
 CONVENTION = "opennmt-tf"
 
 
@@ -36,7 +36,7 @@ class FrontEnd:
 
 
 def rebuilt(features: np.ndarray, frames_heard: int) -> np.ndarray:
-    """The same chunk by the usual code, in float64: everything so far, then the tail."""
+    """Encode the same chunk by the usual code, in float64: the whole stream so far, then its tail."""
     position = np.arange(1, frames_heard + features.shape[-2] + 1)[:, None]
     frequency = 10000.0 ** (-np.arange(FEATURES // 2) / (FEATURES // 2 - 1))
     table = np.concatenate([np.sin(position * frequency), np.cos(position * frequency)], axis=1)

@@ -16,7 +16,7 @@ D_MODEL = 384
 
 
 def exact_grid(height: int, width: int) -> np.ndarray:
-    """What the code of masked autoencoders computes, in float64: x in the first half, y in the second, sin | cos each."""
+    """Compute the formula of masked autoencoders in float64: x in the first half, y in the second, sin | cos each."""
     frequency = 10000.0 ** (-np.arange(D_MODEL // 4) / (D_MODEL // 4))
 
     def encode(position: np.ndarray) -> np.ndarray:
