@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import fastpe
-from fastpe.__main__ import main
 from fastpe._cli.files import named_arrays
 
 from .support import Capture, refused, run
@@ -27,68 +26,55 @@ def file_of_arrays(path: Path, arrays: dict[str, Any]) -> str:
     return str(path)
 
 
-def test_identify(capsys: Capture) -> None:
-    table = Path("pe.npy")
-    np.save(table, fastpe.encode(100, 64, convention="musicgen", base=500))
-    assert main(["identify", str(table)]) == 0
-    assert capsys.readouterr().out.startswith("musicgen: ")
-
-
 @pytest.mark.parametrize("shape", [(1, 100, 64), (100, 1, 64)])
-def test_identify_takes_the_buffers_of_modules(shape: tuple[int, ...], capsys: Capture) -> None:
-    np.save(Path("pe.npy"), fastpe.encode(100, 64, convention="concat").reshape(shape))
-    assert main(["identify", str(Path("pe.npy"))]) == 0
-    assert capsys.readouterr().out.startswith("concat: ")
-
-
-def test_identify_says_when_there_is_none(capsys: Capture) -> None:
-    table = Path("noise.npy")
-    np.save(table, np.random.default_rng(0).standard_normal((50, 16)))
-    assert main(["identify", str(table)]) == 1
+def test_a_module_s_buffer_is_known_and_noise_is_not(shape: tuple[int, ...], capsys: Capture) -> None:
+    np.save("pe.npy", fastpe.encode(100, 64, convention="musicgen", base=500).reshape(shape))
+    assert run("identify pe.npy") == 0
+    assert capsys.readouterr().out.startswith("musicgen: ")
+    np.save("noise.npy", np.random.default_rng(0).standard_normal(shape))
+    assert run("identify noise.npy") == 1
     assert "no known convention" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_identify_readsfile_of_arrays(suffix: str, capsys: Capture) -> None:
+def test_files_of_named_arrays(suffix: str, capsys: Capture) -> None:
     table = fastpe.encode(100, 64, convention="concat")[None]
     weights = {f"layers.{i}.weight": np.zeros((3, 3), np.float32) for i in range(9)}
     name = file_of_arrays(Path(f"model{suffix}"), {**weights, "pos_embed": table})
-    assert main(["identify", name, "--key", "pos_embed"]) == 0
+    assert run(f"identify {name} --key pos_embed") == 0
     assert capsys.readouterr().out.startswith("concat: ")
     # Without --key, a file of one array will do, and one of cosines and sines.
     alone = file_of_arrays(Path(f"alone{suffix}"), {"pos_embed": table})
-    assert main(["identify", alone]) == 0
+    assert run(f"identify {alone}") == 0
     cos, sin = fastpe.RotaryEmbedding(64, interleaved=False).tables(50)
     for names in (("cos", "sin"), ("rope.sin_cached", "rope.cos_cached")):
         sines, cosines = (sin, cos) if "sin" in names[0] else (cos, sin)
         both = file_of_arrays(Path(f"both{suffix}"), dict(zip(names, (sines, cosines), strict=True)))
         capsys.readouterr()
-        assert main(["identify", both]) == 0
+        assert run(f"identify {both}") == 0
         assert "fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0).tables(50)" in capsys.readouterr().out
-        assert main(["identify", both, "--key", names[0]]) == 0
+        assert run(f"identify {both} --key {names[0]}") == 0
         cosines_name, sines_name = sorted(names, key=lambda name: "sin_" in name or name == "sin")
-        assert main(["identify", both, "--key", cosines_name, "--key", sines_name]) == 0
+        assert run(f"identify {both} --key {cosines_name} --key {sines_name}") == 0
     refused(f"identify {name}", capsys, "10 arrays", "--key NAME")
     refused(f"identify {name} --key pe", capsys, "--key is pe")
     refused(f"identify {name} {'--key pos_embed ' * 3}", capsys, "--key")
 
 
-def test_identify_reads_what_other_libraries_wrote(capsys: Capture) -> None:
+def test_what_other_libraries_wrote(capsys: Capture) -> None:
     save_file = pytest.importorskip("safetensors.numpy").save_file
     table = fastpe.encode(100, 64, convention="concat")
     save_file({"pe": table, "scalar": np.array(1.0)}, Path("x.safetensors"), metadata={"format": "np"})
-    assert main(["identify", str(Path("x.safetensors")), "--key", "pe"]) == 0
-    np.savez_compressed(Path("x.npz"), pe=np.asfortranarray(table))
-    assert main(["identify", str(Path("x.npz"))]) == 0
+    assert run("identify x.safetensors --key pe") == 0
+    np.savez_compressed("x.npz", pe=np.asfortranarray(table))
+    assert run("identify x.npz") == 0
     assert capsys.readouterr().out.count("concat: largest difference 0;") == 2
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
-def test_identify_reads_bfloat16(suffix: str, capsys: Capture) -> None:
-    name = f"cache{suffix}"
-    options = ["--dim", "64", "--seq-len", "200", "--form", "pairs", "--dtype", "bfloat16"]
-    assert main(["rotary", *options, "-o", name, "-q"]) == 0
-    assert main(["identify", name]) == 0
+def test_bfloat16(suffix: str, capsys: Capture) -> None:
+    assert run(f"rotary --dim 64 --seq-len 200 --form pairs --dtype bfloat16 -o cache{suffix} -q") == 0
+    assert run(f"identify cache{suffix}") == 0
     assert "base=10000.0, form='pairs').tables(200)" in capsys.readouterr().out
 
 
@@ -100,9 +86,8 @@ def entry(dtype: str = '"F32"', shape: str = "[1, 1]", offsets: str = "[0, 4]") 
     return f'{{"a":{{"dtype":{dtype},"shape":{shape},"data_offsets":{offsets}}}}}'.encode()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_hostile_safetensors(capsys: Capture) -> None:
+    for content in (
         b"",
         b"\xff" * 8,
         (100_000_001).to_bytes(8, "little") + bytes(100),
@@ -123,11 +108,9 @@ def entry(dtype: str = '"F32"', shape: str = "[1, 1]", offsets: str = "[0, 4]") 
         safetensors(entry(dtype='"F8"'), bytes(4)),
         safetensors(entry(dtype="[]"), bytes(4)),
         safetensors(b'{"' + b"n" * 5000 + b'":1, "b": 2}'),
-    ],
-)
-def test_hostile_safetensors(content: bytes, capsys: Capture) -> None:
-    Path("x.safetensors").write_bytes(content)
-    refused("identify x.safetensors", capsys, "x.safetensors")
+    ):
+        Path("x.safetensors").write_bytes(content)
+        refused("identify x.safetensors", capsys, "x.safetensors")
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
@@ -166,9 +149,9 @@ def test_hostile_archives(capsys: Capture) -> None:
         refused("identify x.npz", capsys, "x.npz")
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.pt", "x.onnx", "x.zarr", "none.npy", "-", "x.txt"])
-def test_what_is_not_read(name: str, capsys: Capture) -> None:
-    for each in ("x.csv", "x.parquet", "x.pt", "x.onnx", "x.txt"):
-        Path(each).write_bytes(b"PAR1")
+def test_what_is_not_read(capsys: Capture) -> None:
     Path("x.zarr").mkdir()
-    refused(f"identify {name}", capsys, name)
+    for name in ("x.csv", "x.parquet", "x.pt", "x.onnx", "x.txt"):
+        Path(name).write_bytes(b"PAR1")
+    for name in ("x.csv", "x.parquet", "x.pt", "x.onnx", "x.txt", "x.zarr", "none.npy", "-"):
+        refused(f"identify {name}", capsys, name)

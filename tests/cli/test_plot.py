@@ -17,7 +17,7 @@ from .test_rotary import LLAMA
 SMALL = "--d-model 16 --seq-len 20 --last-position 1000"
 
 
-@pytest.mark.parametrize("picture", ["heatmap", "waves", "similarity", "error"])
+@pytest.mark.parametrize("picture", ["similarity", "error", pytest.param("waves", marks=pytest.mark.slow)])
 def test_every_picture_of_an_encoding(picture: str) -> None:
     assert run(f"plot {picture} {SMALL} -o a.png") == 0
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
@@ -40,9 +40,8 @@ def test_side_by_side_and_the_same_file_each_time(suffix: str, magic: bytes) -> 
         assert b"mlx" in data
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "named"),
-    [
+def test_what_is_refused(capsys: Capture) -> None:
+    for command, code, named in (
         ("heatmap", 2, "-o"),
         ("heatmap -o a.gif", 1, "a.gif"),
         ("heatmap -o a.png --convention x", 1, "convention"),
@@ -52,7 +51,5 @@ def test_side_by_side_and_the_same_file_each_time(suffix: str, magic: bytes) -> 
         ("rotary --config config.json --base 5 -o a.png", 1, "--base"),
         ("waves --config config.json -o a.png", 1, "--config"),
         ("heatmap --seq-len 1 -o a.png", 2, "--seq-len"),
-    ],
-)
-def test_what_is_refused(command: str, code: int, named: str, capsys: Capture) -> None:
-    refused(f"plot {command}", capsys, named, code=code)
+    ):
+        refused(f"plot {command}", capsys, named, code=code)

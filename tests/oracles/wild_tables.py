@@ -33,13 +33,9 @@ class WildTable:
 WILD_TABLES: dict[str, WildTable] = {}
 
 
-def _wild(name: str, source: str, code: str = "", *notes: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    def register(make: Callable[[], Any]) -> Callable[[], Any]:
-        assert name not in WILD_TABLES
-        WILD_TABLES[name] = WildTable(source, make, code, notes)
-        return make
-
-    return register
+def _wild(name: str, source: str, make: Callable[[], Any], code: str = "", *notes: str) -> None:
+    assert name not in WILD_TABLES
+    WILD_TABLES[name] = WildTable(source, make, code, notes)
 
 
 def _angles(positions: Any, frequencies: Floats) -> Floats:
@@ -69,206 +65,115 @@ def _side_by_side(angles: Floats) -> Floats:
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
 
 
-@_wild(
+_wild(
     "PyTorch tutorial",
     "pytorch/tutorials:beginner_source/transformer_tutorial.py",
+    lambda: _interleave(_angles(np.arange(5000), _exp_frequencies(64)))[:, None],
     "fastpe.encode(5000, 64, convention='vaswani')",
 )
-def _pytorch() -> Floats:
-    return _interleave(_angles(np.arange(5000), _exp_frequencies(64)))[:, None]
 
 
-@_wild(
-    "TensorFlow tutorial",
-    "tensorflow/text:docs/tutorials/transformer.ipynb, its first version",
-    "fastpe.encode(200, 63, convention='vaswani')",
-)
 def _tensorflow_tutorial() -> Floats:
     angles = np.arange(200)[:, None] / np.power(10000, 2 * (np.arange(63) // 2) / f32(63))
     angles[:, 0::2], angles[:, 1::2] = np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])
     return angles[None].astype(f32)
 
 
-@_wild(
-    "M2M100",
-    "huggingface/transformers:models/m2m_100/modeling_m2m_100.py get_embedding",
-    "fastpe.encode(1024, 64, convention='fairseq')",
-    "tokens start at row 2",
+_wild(
+    "TensorFlow tutorial",
+    "tensorflow/text:docs/tutorials/transformer.ipynb, its first version",
+    _tensorflow_tutorial,
+    "fastpe.encode(200, 63, convention='vaswani')",
 )
+
+
 def _m2m100() -> Floats:
     table = _side_by_side(_angles(np.arange(1026), _half_minus_one(64)))
     table[1] = 0
     return table
 
 
-@_wild(
-    "fairseq, padding index 0",
-    "facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py get_embedding",
-    "fastpe.encode(199, 64, convention='opennmt-tf')",
-    "tokens start at row 1",
+_wild(
+    "M2M100",
+    "huggingface/transformers:models/m2m_100/modeling_m2m_100.py get_embedding",
+    _m2m100,
+    "fastpe.encode(1024, 64, convention='fairseq')",
+    "tokens start at row 2",
 )
-def _fairseq_padding_0() -> Floats:
-    table = _side_by_side(_angles(np.arange(200), _half_minus_one(64)))
-    table[0] = 0
-    return table
-
-
-@_wild(
+_wild(
     "FunASR, one chunk of a stream",
     "modelscope/FunASR:runtime/python/onnxruntime/funasr_onnx/utils/frontend.py SinusoidalPositionEncoderOnline",
+    lambda: _side_by_side(_angles(np.arange(601, 611), _half_minus_one(560)))[None],
     "fastpe.encode(10, 560, convention='tensor2tensor', offset=601)",
     "a stream goes on with fastpe.encode(10, 560, convention='tensor2tensor', offset=611)",
     "opennmt-tf",
 )
-def _funasr() -> Floats:
-    return _side_by_side(_angles(np.arange(601, 611), _half_minus_one(560)))[None]
-
-
-@_wild(
-    "attention-is-all-you-need-pytorch, its older table",
-    "jadore801120/attention-is-all-you-need-pytorch:transformer/Models.py get_sinusoid_encoding_table",
-    "fastpe.encode(199, 64, convention='vaswani', offset=1)",
-    "tokens start at row 1",
-)
-def _jadore() -> Floats:
-    table = _interleave(np.arange(200)[:, None] / np.power(10000, 2 * np.arange(32) / 64))
-    table[0] = 0
-    return table.astype(f32)
-
-
-@_wild(
+_wild(
     "transformers Marian",
     "huggingface/transformers:models/marian/modeling_marian.py",
+    lambda: _side_by_side(np.arange(512)[:, None] / np.power(10000, 2 * np.arange(32) / 64)).astype(f32),
     "fastpe.encode(512, 64, convention='concat')",
     "as the cache of a rotary embedding, it is",
 )
-def _marian() -> Floats:
-    return _side_by_side(np.arange(512)[:, None] / np.power(10000, 2 * np.arange(32) / 64)).astype(f32)
 
 
-@_wild(
-    "Whisper",
-    "openai/whisper:whisper/model.py sinusoids",
-    "fastpe.encode(1500, 64, convention='tensor2tensor')",
-)
-def _whisper() -> Floats:
-    return _side_by_side(_angles(np.arange(1500), _half_minus_one(64)))
-
-
-@_wild(
-    "Whisper, its float16 file",
-    "openai/whisper:whisper/__init__.py: checkpoints hold float16",
-    "fastpe.encode(1500, 64, convention='tensor2tensor')",
-    "its values are rounded to float16",
-)
-def _whisper_half() -> Floats:
-    return _whisper().astype(np.float16).astype(f32)
-
-
-@_wild(
-    "the tutorial's buffer in a bfloat16 model",
-    "pytorch/tutorials:beginner_source/transformer_tutorial.py after .to(torch.bfloat16)",
-    "fastpe.encode(500, 64, convention='vaswani')",
-    "its values are rounded to bfloat16",
-)
-def _pytorch_bfloat16() -> Floats:
-    bits = _interleave(_angles(np.arange(500), _exp_frequencies(64))).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(f32)
-
-
-@_wild(
-    "MusicGen",
-    "huggingface/transformers:models/musicgen/modeling_musicgen.py get_embedding",
-    "fastpe.encode(200, 64, convention='musicgen')",
-)
 def _musicgen() -> Floats:
     angles = _angles(np.arange(200), _half_minus_one(64))
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
 
-@_wild(
-    "tensor2tensor, interleaved",
-    "tensorflow/tensor2tensor:layers/common_attention.py get_timing_signal_1d, its functions interleaved",
-    "fastpe.encode(200, 64, convention=fastpe.Convention('tensor2tensor', shift=1.0, odd='pad'))",
+_wild(
+    "MusicGen",
+    "huggingface/transformers:models/musicgen/modeling_musicgen.py get_embedding",
+    _musicgen,
+    "fastpe.encode(200, 64, convention='musicgen')",
 )
-def _tensor2tensor_interleaved() -> Floats:
-    return _interleave(_angles(np.arange(200), _half_minus_one(64)))
-
-
-@_wild(
-    "cosines first, interleaved",
-    "many repositories: pe[:, 0::2] = cos, pe[:, 1::2] = sin",
-    "fastpe.encode(200, 64, convention=fastpe.Convention('vaswani', cosine_first=True))",
-)
-def _cosines_first() -> Floats:
-    return _interleave(_angles(np.arange(200), _exp_frequencies(64)))[:, np.arange(64) ^ 1]
-
-
-@_wild(
+_wild(
     "the doubled exponent",
     "many repositories: / 10000 ** (2 * i / d) with i = 0, 2, 4, ..",
+    lambda: _interleave(np.arange(200)[:, None] / 10000 ** (2 * np.arange(0, 64, 2) / 64)).astype(f32),
     "fastpe.encode(200, 64, convention='doubled_exponent')",
 )
-def _doubled() -> Floats:
-    return _interleave(np.arange(200)[:, None] / 10000 ** (2 * np.arange(0, 64, 2) / 64)).astype(f32)
 
 
-@_wild(
-    "ESPnet LegacyRelPositionalEncoding",
-    "espnet/espnet:nets/pytorch_backend/transformer/embedding.py, reverse=True",
-    "fastpe.encode(200, 64, convention='vaswani')[::-1]",
-)
-def _reversed() -> Floats:
-    return _interleave(_angles(np.arange(199, -1, -1.0), _exp_frequencies(64)))[None]
-
-
-@_wild(
-    "wav2vec2-conformer",
-    "huggingface/transformers:models/wav2vec2_conformer/modeling_wav2vec2_conformer.py extend_pe",
-    "fastpe.encode(199, 64, convention='vaswani', offset=-99)[::-1]",
-)
 def _wav2vec2_conformer() -> Floats:
     negative = _interleave(_angles(-np.arange(100), _exp_frequencies(64)))
     positive = _interleave(_angles(np.arange(100), _exp_frequencies(64)))
     return np.concatenate([positive[::-1], negative[1:]])[None]
 
 
-@_wild(
-    "Transformer-XL",
-    "kimiyoung/transformer-xl:pytorch/mem_transformer.py PositionalEmbedding, pos_seq klen - 1 .. 0",
-    "fastpe.encode(160, 64, convention='concat')[::-1]",
+_wild(
+    "wav2vec2-conformer",
+    "huggingface/transformers:models/wav2vec2_conformer/modeling_wav2vec2_conformer.py extend_pe",
+    _wav2vec2_conformer,
+    "fastpe.encode(199, 64, convention='vaswani', offset=-99)[::-1]",
 )
-def _transformer_xl() -> Floats:
-    return _side_by_side(_angles(np.arange(159, -1, -1.0), _inverse_powers(64)))[:, None]
-
-
-@_wild(
+_wild(
     "XLNet",
     "huggingface/transformers:models/xlnet/modeling_xlnet.py, positions klen .. -qlen",
+    lambda: _side_by_side(_angles(np.arange(100, -100, -1.0), _inverse_powers(64)))[:, None],
     "fastpe.encode(200, 64, convention='concat', offset=-99)[::-1]",
 )
-def _xlnet() -> Floats:
-    return _side_by_side(_angles(np.arange(100, -100, -1.0), _inverse_powers(64)))[:, None]
-
-
-@_wild(
+_wild(
     "DDPM timesteps",
     "hojonathanho/diffusion:diffusion_tf/nn.py get_timestep_embedding",
+    lambda: _side_by_side(_angles(np.arange(1000), _half_minus_one(128))),
     "fastpe.encode(1000, 128, convention='tensor2tensor')",
     "the same as ddpm",
 )
-def _ddpm() -> Floats:
-    return _side_by_side(_angles(np.arange(1000), _half_minus_one(128)))
 
 
-@_wild(
-    "DiT timesteps",
-    "facebookresearch/DiT:models.py timestep_embedding",
-    "fastpe.encode(1000, 64, convention='timestep')",
-)
 def _dit_timesteps() -> Floats:
     angles = _angles(np.arange(1000), np.exp(f32(-math.log(10000)) * np.arange(32, dtype=f32) / f32(32)))
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+
+
+_wild(
+    "DiT timesteps",
+    "facebookresearch/DiT:models.py timestep_embedding",
+    _dit_timesteps,
+    "fastpe.encode(1000, 64, convention='timestep')",
+)
 
 
 def _one_axis(width: int, positions: Any) -> Floats:
@@ -282,40 +187,26 @@ def _mae_2d(d: int, height: Any, width: Any) -> Floats:
     return np.concatenate([_one_axis(d // 2, columns.ravel()), _one_axis(d // 2, rows.ravel())], axis=1)
 
 
-@_wild(
-    "MAE",
-    "facebookresearch/mae:util/pos_embed.py get_2d_sincos_pos_embed, cls_token=True",
-    "fastpe.encode_grid((14, 14), 96, convention='mae2d', class_tokens=1)",
-    "rows that are zero: 0",
-)
 def _mae() -> Floats:
     cells = _mae_2d(96, np.arange(14.0), np.arange(14.0))
     return np.concatenate([np.zeros((1, 96)), cells])[None].astype(f32)
 
 
-@_wild(
-    "DiT and SiT",
-    "facebookresearch/DiT:models.py get_2d_sincos_pos_embed",
-    "fastpe.encode_grid((16, 16), 96, convention='mae2d').reshape(-1, 96)",
+_wild(
+    "MAE",
+    "facebookresearch/mae:util/pos_embed.py get_2d_sincos_pos_embed, cls_token=True",
+    _mae,
+    "fastpe.encode_grid((14, 14), 96, convention='mae2d', class_tokens=1)",
+    "rows that are zero: 0",
 )
-def _dit() -> Floats:
-    return _mae_2d(96, np.arange(16.0), np.arange(16.0))[None].astype(f32)
-
-
-@_wild(
+_wild(
     "diffusers PatchEmbed of 32 x 24 patches",
     "huggingface/diffusers:models/embeddings.py get_2d_sincos_pos_embed, base_size=16",
+    lambda: _mae_2d(96, np.arange(32) / (32 / 16), np.arange(24) / (24 / 16)).astype(f32),
     "fastpe.encode_grid((32, 24), 96, convention='mae2d', spacing=(0.5, 0.6666666666666666)).reshape(-1, 96)",
 )
-def _diffusers_2d() -> Floats:
-    return _mae_2d(96, np.arange(32) / (32 / 16), np.arange(24) / (24 / 16)).astype(f32)
 
 
-@_wild(
-    "MoCo v3",
-    "facebookresearch/moco-v3:vits.py build_2d_sincos_position_embedding",
-    "fastpe.encode_grid((14, 14), 96, convention='hf2d', class_tokens=1)",
-)
 def _moco() -> Floats:
     first, second = np.meshgrid(np.arange(14, dtype=f32), np.arange(14, dtype=f32), indexing="ij")
     omega = f32(1) / f32(10000) ** (np.arange(24, dtype=f32) / f32(24))
@@ -323,16 +214,27 @@ def _moco() -> Floats:
     return np.concatenate([np.zeros((1, 96), f32), np.concatenate(cells, axis=1)])[None]
 
 
-@_wild(
-    "timm",
-    "huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py build_sincos2d_pos_embed",
-    "fastpe.encode_grid((12, 20), 96, convention='timm2d').reshape(-1, 96)",
+_wild(
+    "MoCo v3",
+    "facebookresearch/moco-v3:vits.py build_2d_sincos_position_embedding",
+    _moco,
+    "fastpe.encode_grid((14, 14), 96, convention='hf2d', class_tokens=1)",
 )
+
+
 def _timm() -> Floats:
     rows, columns = np.meshgrid(np.arange(12), np.arange(20), indexing="ij")
     omega = f32(1) / f32(10000) ** (np.arange(24, dtype=f32) / f32(24))
     angles = np.concatenate([_angles(rows.ravel(), omega), _angles(columns.ravel(), omega)], axis=1)
     return _side_by_side(angles)
+
+
+_wild(
+    "timm",
+    "huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py build_sincos2d_pos_embed",
+    _timm,
+    "fastpe.encode_grid((12, 20), 96, convention='timm2d').reshape(-1, 96)",
+)
 
 
 def _detr_like(height: int, width: int, features: int, *, centred: bool = False) -> Floats:
@@ -348,29 +250,20 @@ def _detr_like(height: int, width: int, features: int, *, centred: bool = False)
     return np.concatenate([y, x], axis=2).transpose(2, 0, 1)[None]
 
 
-@_wild(
+_wild(
     "DETR and Mask2Former",
     "facebookresearch/detr:models/position_encoding.py PositionEmbeddingSine, normalize=True",
+    lambda: _detr_like(13, 21, 32),
     "fastpe.encode_grid((13, 21), 64, convention='detr', channels_first=True)",
 )
-def _detr() -> Floats:
-    return _detr_like(13, 21, 32)
-
-
-@_wild(
+_wild(
     "Deformable DETR",
     "fundamentalvision/Deformable-DETR:models/position_encoding.py: coordinates less 0.5",
+    lambda: _detr_like(13, 21, 32, centred=True),
     "fastpe.encode_grid((13, 21), 64",
 )
-def _deformable_detr() -> Floats:
-    return _detr_like(13, 21, 32, centred=True)
 
 
-@_wild(
-    "LoFTR",
-    "zju3dv/LoFTR:src/loftr/utils/position_encoding.py: sin x, cos x, sin y, cos y of each frequency",
-    "fastpe.encode_grid((16, 24), 64",
-)
 def _loftr() -> Floats:
     omega = np.exp(np.arange(0, 32, 2, dtype=f32) * f32(-math.log(10000.0) / 32))
     x, y = _angles(np.arange(1, 25), omega), _angles(np.arange(1, 17), omega)
@@ -380,38 +273,33 @@ def _loftr() -> Floats:
     return table.transpose(2, 0, 1)[None]
 
 
-@_wild("SAM", "facebookresearch/segment-anything: modeling/prompt_encoder.py PositionEmbeddingRandom")
-def _sam() -> Floats:
-    matrix = np.random.default_rng(0).normal(size=(2, 32)).astype(f32)
-    y, x = np.meshgrid((np.arange(16) + 0.5) / 16, (np.arange(16) + 0.5) / 16, indexing="ij")
-    return _side_by_side(2 * np.pi * ((2 * np.stack([x, y], -1) - 1) @ matrix)).transpose(2, 0, 1).astype(f32)
+_wild(
+    "LoFTR",
+    "zju3dv/LoFTR:src/loftr/utils/position_encoding.py: sin x, cos x, sin y, cos y of each frequency",
+    _loftr,
+    "fastpe.encode_grid((16, 24), 64",
+)
 
 
-@_wild("NeRF points", "bmild/nerf:run_nerf_helpers.py Embedder of points in space")
-def _nerf() -> Floats:
-    points = np.random.default_rng(0).uniform(-1, 1, (128, 3)).astype(f32)
-    parts = [function(points * f32(2.0**k)) for k in range(10) for function in (np.sin, np.cos)]
-    return np.concatenate([points, *parts], axis=1)
-
-
-@_wild("caffe2", "pytorch/pytorch:caffe2/operators/sinusoid_position_encoding_op.h: a frequency for each column")
 def _unpaired() -> Floats:
     angles = np.arange(200)[:, None] / 10000.0 ** (np.arange(64) / 64)
     return np.where(np.arange(64) % 2 == 0, np.sin(angles), np.cos(angles)).astype(f32)
 
 
-@_wild("BERT, DeiT and GPT-2", "huggingface/transformers: learned position embeddings, at their initial values")
-def _learned() -> Floats:
-    return (0.02 * np.random.default_rng(0).normal(size=(512, 64))).astype(f32)
+_wild(
+    "caffe2", "pytorch/pytorch:caffe2/operators/sinusoid_position_encoding_op.h: a frequency for each column", _unpaired
+)
 
 
-@_wild("Zipformer", "k2-fsa/icefall:egs/librispeech/ASR/zipformer/zipformer.py CompactRelPositionalEncoding")
 def _zipformer() -> Floats:
     t = np.arange(-99, 100, dtype=f32)
     compressed = math.sqrt(64) * np.sign(t) * (np.log(np.abs(t) + math.sqrt(64)) - math.log(math.sqrt(64)))
     table = _interleave(np.multiply.outer(np.arctan(compressed / (64 / (2 * np.pi))), np.arange(1, 33)))
     table[:, -1] = 1
     return table[:, np.arange(64) ^ 1].astype(f32)
+
+
+_wild("Zipformer", "k2-fsa/icefall:egs/librispeech/ASR/zipformer/zipformer.py CompactRelPositionalEncoding", _zipformer)
 
 
 def _cos_sin(rows: int, frequencies: Floats, factor: float = 1.0) -> tuple[Floats, Floats]:
@@ -424,16 +312,6 @@ def _twice(tables: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     return cos, sin
 
 
-@_wild(
-    "Llama 3 of transformers, without its scaling",
-    "huggingface/transformers:models/llama/modeling_llama.py LlamaRotaryEmbedding",
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=500000.0, form='tile').tables(2048)",
-    "what interleaved= should be, the table does not say",
-)
-def _llama() -> Arrays:
-    return _twice(_cos_sin(2048, _inverse_powers(128, 500000.0)))
-
-
 def _llama3_frequencies() -> Floats:
     plain = _inverse_powers(128, 500000.0)
     wavelengths = f32(2 * math.pi) / plain
@@ -443,65 +321,54 @@ def _llama3_frequencies() -> Floats:
     return np.where((wavelengths >= 8192 / 4) & (wavelengths <= 8192), blended, slow)
 
 
-@_wild(
+_wild(
     "Llama 3.1",
     "huggingface/transformers:modeling_rope_utils.py _compute_llama3_parameters",
+    lambda: _twice(_cos_sin(4096, _llama3_frequencies())),
     "fastpe.RotaryEmbedding(128, interleaved=False, base=500000.0, scaling={'rope_type': 'llama3', 'factor': 8.0, "
     "'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 8192}, form='tile')"
     ".tables(4096)",
 )
-def _llama3() -> Arrays:
-    return _twice(_cos_sin(4096, _llama3_frequencies()))
 
 
-@_wild(
-    "Meta's freqs_cis",
-    "meta-llama/llama:llama/model.py precompute_freqs_cis",
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0, form='complex').tables(1024)",
-)
 def _freqs_cis() -> Floats:
     cos, sin = _cos_sin(1024, _inverse_powers(128))
     return cos + 1j * sin
 
 
-@_wild(
+_wild(
+    "Meta's freqs_cis",
+    "meta-llama/llama:llama/model.py precompute_freqs_cis",
+    _freqs_cis,
+    "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0, form='complex').tables(1024)",
+)
+_wild(
     "TensorRT-LLM",
     "NVIDIA/TensorRT-LLM:tensorrt_llm/functional.py create_sinusoidal_positions_for_attention_plugin",
+    lambda: np.stack(_cos_sin(1024, _inverse_powers(128, 1e6)), axis=-1),
     "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0, form='pairs').tables(1024)",
 )
-def _tensorrt_llm() -> Floats:
-    return np.stack(_cos_sin(1024, _inverse_powers(128, 1e6)), axis=-1)
-
-
-@_wild(
-    "GPT-NeoX",
-    "EleutherAI/gpt-neox:megatron/model/positional_embeddings.py, its cached cosines and sines",
-    "fastpe.RotaryEmbedding(24, interleaved=False, base=10000.0, form='tile').tables(2048)",
-)
-def _gpt_neox() -> Arrays:
-    cos, sin = _twice(_cos_sin(2048, _inverse_powers(24)))
-    return cos[None], sin[None]
-
-
-@_wild(
+_wild(
     "GPT-J",
     "huggingface/transformers:models/gptj/modeling_gptj.py create_sinusoidal_positions",
+    lambda: _side_by_side(_angles(np.arange(2048), _inverse_powers(64))),
     "fastpe.encode(2048, 64, convention='concat')",
     "as the cache of a rotary embedding, it is fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, "
     "form='sin_cos').tables(2048)",
 )
-def _gptj() -> Floats:
-    return _side_by_side(_angles(np.arange(2048), _inverse_powers(64)))
 
 
-@_wild(
-    "Cohere",
-    "huggingface/transformers:models/cohere/modeling_cohere.py: each value twice",
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=8000000.0, form='repeat').tables(512)",
-)
 def _cohere() -> Arrays:
     cos, sin = (np.repeat(table, 2, axis=1) for table in _cos_sin(512, _inverse_powers(128, 8e6)))
     return cos, sin
+
+
+_wild(
+    "Cohere",
+    "huggingface/transformers:models/cohere/modeling_cohere.py: each value twice",
+    _cohere,
+    "fastpe.RotaryEmbedding(128, interleaved=False, base=8000000.0, form='repeat').tables(512)",
+)
 
 
 def _yarn_frequencies(d: int, base: float, factor: float, trained: int) -> Floats:
@@ -514,61 +381,57 @@ def _yarn_frequencies(d: int, base: float, factor: float, trained: int) -> Float
     return plain / f32(factor) * ramp + plain * (1 - ramp)
 
 
-@_wild(
-    "vLLM's cache of Qwen2.5 with YaRN",
-    "vllm-project/vllm:model_executor/layers/rotary_embedding/yarn_scaling_rope.py",
-)
 def _yarn() -> Floats:
     factor = 0.1 * math.log(4.0) + 1.0
     return np.concatenate(_cos_sin(4096, _yarn_frequencies(128, 1e6, 4.0, 32768), factor), axis=1)
 
 
-@_wild(
+_wild(
+    "vLLM's cache of Qwen2.5 with YaRN",
+    "vllm-project/vllm:model_executor/layers/rotary_embedding/yarn_scaling_rope.py",
+    _yarn,
+)
+_wild(
     "linear scaling",
     "huggingface/transformers:modeling_rope_utils.py _compute_linear_scaling_rope_parameters",
+    lambda: _cos_sin(1024, _inverse_powers(64) / f32(2.5)),
     "fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, scaling={'rope_type': 'linear', 'factor': 2.5})"
     ".tables(1024)",
 )
-def _linear() -> Arrays:
-    return _cos_sin(1024, _inverse_powers(64) / f32(2.5))
-
-
-@_wild(
+_wild(
     "NTK-aware scaling",
     "jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py",
+    lambda: _twice(_cos_sin(1024, _inverse_powers(128, 10000 * 4 ** (128 / 126)))),
 )
-def _ntk() -> Arrays:
-    return _twice(_cos_sin(1024, _inverse_powers(128, 10000 * 4 ** (128 / 126))))
-
-
-@_wild(
+_wild(
     "Gemma 4, full attention",
     "huggingface/transformers:modeling_rope_utils.py _compute_proportional_rope_parameters",
+    lambda: _twice(_cos_sin(512, np.where(np.arange(64) < 16, _inverse_powers(128, 1e6), f32(0)))),
 )
-def _proportional() -> Arrays:
-    return _twice(_cos_sin(512, np.where(np.arange(64) < 16, _inverse_powers(128, 1e6), f32(0))))
 
 
-@_wild(
-    "longrope",
-    "huggingface/transformers:modeling_rope_utils.py _compute_longrope_parameters",
-)
 def _longrope() -> Arrays:
     factors = np.array([1.0, 1.02, 1.03, 1.2, 4.1, 17.3, 30.5, 48.0], f32)
     powers = f32(10000) ** (np.arange(0, 16, 2, dtype=f32) / f32(16))
     return _cos_sin(512, f32(1) / (factors * powers), math.sqrt(1 + math.log(32) / math.log(4096)))
 
 
-@_wild(
+_wild("longrope", "huggingface/transformers:modeling_rope_utils.py _compute_longrope_parameters", _longrope)
+_wild(
     "Qwen2-VL, angles of its vision tower for each row of patches",
     "huggingface/transformers:models/qwen2_vl/modeling_qwen2_vl.py VisionRotaryEmbedding",
+    lambda: _angles(np.arange(64), _inverse_powers(40)),
 )
-def _qwen2_vl_angles() -> Floats:
-    return _angles(np.arange(64), _inverse_powers(40))
 
 
-@_wild("Qwen2-VL, cosines and sines of patches", "the same file: two coordinates for each patch, in blocks of 2 x 2")
 def _qwen2_vl_patches() -> Arrays:
     rows, columns = (grid.reshape(4, 2, 4, 2).transpose(0, 2, 1, 3).ravel() for grid in np.indices((8, 8)))
     angles = np.concatenate([_angles(rows, _inverse_powers(40)), _angles(columns, _inverse_powers(40))], axis=1)
     return _twice((np.cos(angles), np.sin(angles)))
+
+
+_wild(
+    "Qwen2-VL, cosines and sines of patches",
+    "the same file: two coordinates for each patch, in blocks of 2 x 2",
+    _qwen2_vl_patches,
+)

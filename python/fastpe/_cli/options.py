@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 import fastpe
-from fastpe._cli.messages import CommandError
 from fastpe._extras import needed
 
 
@@ -25,16 +24,20 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
+complete_conventions = among(fastpe.conventions)
+DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
 Output = Annotated[str, option("The file to write.", "OUT", "-o", "--output")]
 SeqLen = Annotated[int, option("Number of positions.", "L", min=0)]
 DModel = Annotated[int, option("Width of the encoding.", "D", min=1)]
-Convention = Annotated[str, option("See `fastpe conventions`.", "NAME", autocompletion=among(fastpe.conventions))]
+Convention = Annotated[str, option("See `fastpe conventions`.", "NAME", autocompletion=complete_conventions)]
 Base = Annotated[float | None, option("Base of the wavelengths.", "B")]
 Offset = Annotated[int, option("Position of the first row.", "POSITION")]
 Scale = Annotated[float, option("S in x * S + A * encoding.", "S")]
 Alpha = Annotated[float, option("A in x * S + A * encoding.", "A")]
-Dtype = Annotated[str, option("float16, bfloat16, float32 or float64.", "DTYPE")]
-NewDtype = Annotated[str | None, option("Convert to this dtype first; bfloat16 names what NumPy saves as V2.", "DTYPE")]
+Dtype = Annotated[DtypeName, option("float16, bfloat16, float32 or float64.", "DTYPE")]
+NewDtype = Annotated[
+    DtypeName | None, option("Convert to this dtype first; bfloat16 names what NumPy saves as V2.", "DTYPE")
+]
 Threads = Annotated[int | None, option("Largest number of threads.", "N", min=1)]
 NoClobber = Annotated[bool, option("Refuse to replace a file.", None, "--no-clobber")]
 Quiet = Annotated[bool, option("Print only errors.", None, "-q", "--quiet")]
@@ -45,10 +48,8 @@ Interleaved = Annotated[
 ]
 
 
-def dtype_of(name: str) -> np.dtype[Any]:
+def dtype_of(name: DtypeName) -> np.dtype[Any]:
     """A dtype from its name."""
-    if name not in ("float16", "bfloat16", "float32", "float64"):
-        raise CommandError(f"--dtype is {name}, expected float16, bfloat16, float32 or float64")
     if name == "bfloat16":
         with needed("--dtype bfloat16", "ml_dtypes"):
             importlib.import_module("ml_dtypes")  # which registers the name

@@ -30,12 +30,11 @@ def run(arguments: Sequence[str] | None) -> int:
     try:
         with _termination_as_interruption(ended), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
-            result = app(args=arguments, prog_name="fastpe", standalone_mode=False)
+            code = app(args=arguments, prog_name="fastpe", standalone_mode=False) or 0
             if sys.stdout is not None:  # a failure to write the rest would have no exit code of ours later
                 sys.stdout.flush()
-        if result == 130:  # typer's own answer to Ctrl-C
+        if code == 130:  # typer's own answer to Ctrl-C
             raise KeyboardInterrupt
-        code = result or 0
     except (KeyboardInterrupt, typer.Abort):
         message, code = ("terminated", 128 + ended[0]) if ended else ("interrupted", 130)
     except (BrokenPipeError, SystemExit) as error:
@@ -47,14 +46,12 @@ def run(arguments: Sequence[str] | None) -> int:
         context = getattr(error, "ctx", None)
         text = error.format_message().rstrip(".")  # type: ignore[attr-defined]
         message, code = f"error: {text}; see {context.command_path if context else 'fastpe'} --help", 2
-    except ImportError as error:
-        message, code = f"error: {error}", 2
     except MemoryError as error:
-        message = f"error: not enough memory; {str(error) or 'use less'}"
+        message, code = f"error: not enough memory; {str(error) or 'use less'}", 1
     except OSError as error:
-        message = f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}"
-    except (CommandError, ValueError, TypeError, ArithmeticError) as error:
-        message = f"error: {error}"
+        message, code = f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", 1
+    except (CommandError, ImportError, ValueError, TypeError, ArithmeticError) as error:
+        message, code = f"error: {error}", 2 if isinstance(error, ImportError) else 1
     if code:
         _discard_output()
     if message:
@@ -78,7 +75,8 @@ def _termination_as_interruption(ended: list[int]) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         ended.append(number)
-        raise KeyboardInterrupt
+        interrupt = signal.getsignal(signal.SIGINT)  # asyncio has one of its own, which lets its tasks end
+        (interrupt if callable(interrupt) else signal.default_int_handler)(number, frame)
 
     is_main = threading.current_thread() is threading.main_thread()
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if is_main and hasattr(signal, name)]

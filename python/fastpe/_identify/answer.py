@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -116,8 +117,8 @@ class Identification:
     code: str
     d_model: int
     rows: int
-    largest_difference: float
-    tolerance: float
+    largest_difference: float = math.inf
+    tolerance: float = 0.0
     convention: Convention | GridConvention | None = None
     rotary: RotaryEmbedding | None = None
     zero_rows: tuple[int, ...] = ()

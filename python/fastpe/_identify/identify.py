@@ -78,18 +78,14 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     'fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)'
     """
     array = _checked("table", table)
-    given = [array]
-    if sin is not None:
-        given.append(_checked("sin", sin))
-        if given[1].shape != array.shape:
-            raise refused(ValueError, "sin", f"has shape {list(given[1].shape)}", f"{list(array.shape)}, as table has")
-        if np.array_equal(array, given[1]):
-            raise refused(
-                ValueError, "sin", "holds the same values as table", "sines", "leave it out if table has both"
-            )
-    elif not array.any():
+    given = [array] if sin is None else [array, _checked("sin", sin)]
+    if given[-1].shape != array.shape:
+        raise refused(ValueError, "sin", f"has shape {list(given[1].shape)}", f"{list(array.shape)}, as table has")
+    if sin is not None and np.array_equal(array, given[1]):
+        raise refused(ValueError, "sin", "holds the same values as table", "sines", "leave it out if table has both")
+    if sin is None and not array.any():
         raise refused(ValueError, "table", "is entirely zero", "encodings")
-    elif array.ndim == 3 and len(array) == 2 and array.dtype.kind != "c":
+    if sin is None and array.ndim == 3 and len(array) == 2 and array.dtype.kind != "c":
         given = [*array]  # cosines and sines, if they are not a grid
     zero = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
     size = {"d_model": array.shape[-1], "rows": math.prod(array.shape[:-1]), "zero_rows": zero}
@@ -97,9 +93,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         if difference := match.difference(nonzero(match.given)):
             return _identification(match, difference, np.asarray(table).dtype.name, size)
     notes = (_as_it_is if sin is None else _as_they_are,) if array.dtype.kind != "c" else ()
-    return Identification(
-        False, "no known convention", "", largest_difference=math.inf, tolerance=0.0, notes=notes, **size
-    )
+    return Identification(False, "no known convention", "", **size, notes=notes)
 
 
 def _checked(name: str, table: Any) -> Array:
@@ -113,14 +107,8 @@ def _checked(name: str, table: Any) -> Array:
     if array.dtype == np.dtype("V2"):  # as NumPy saves bfloat16
         array = (np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16).view(np.float32)
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
-        raise refused(
-            TypeError,
-            name,
-            f"is a {type(table).__name__}",
-            "an array of numbers",
-            f"read a file with numpy.load, pass one array of several, and {name}"
-            ".detach().float().numpy() of a PyTorch tensor",
-        )
+        remedy = f"read a file with numpy.load, and pass {name}.detach().float().numpy() of a PyTorch tensor"
+        raise refused(TypeError, name, f"is a {type(table).__name__}", "an array of numbers", remedy)
     if array.ndim < 2 or 0 in array.shape:
         raise refused(ValueError, name, f"has shape {list(array.shape)}", "[L, d_model]: one row for each position")
     step = max(1, _block_values * len(array) // array.size)
@@ -176,14 +164,6 @@ def _identification(match: Match, difference: tuple[float, float], dtype: str, s
         axis = made_by.axis if isinstance(made_by, GridConvention) else made_by
         found = {"convention": made_by, "alpha": axis.output_scale(size["d_model"])}
         found |= {name: getattr(axis, name) for name in ("first_position", "base", "freq_scale")}
-    return Identification(
-        True,
-        match.title,
-        match.call,
-        largest_difference=difference[0],
-        tolerance=difference[1],
-        equivalents=match.equivalents,
-        notes=tuple(notes),
-        **size,
-        **found,
-    )
+    largest, tolerance = difference
+    found |= {"largest_difference": largest, "tolerance": tolerance, "equivalents": match.equivalents}
+    return Identification(True, match.title, match.call, **size, **found, notes=tuple(notes))

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +137,12 @@ def tolerance(frequencies: Floats, furthest: float, rounding: float, amplitude: 
 def call_dtype(array: Array) -> npt.DTypeLike:
     """The dtype in which calls make what is compared with this array."""
     return np.float64 if array.dtype.name in ("float64", "complex128") else np.float32
+
+
+def linear_scaling(base: float, scale: float) -> dict[str, Any]:
+    """The arguments of a rotary embedding with these frequencies."""
+    factor = few_digits(1.0 / scale, 1e-12)
+    return {"base": base} | ({} if scale == 1.0 else {"scaling": {"rope_type": "linear", "factor": factor}})
 
 
 def nearby(logarithm: float) -> list[float]:

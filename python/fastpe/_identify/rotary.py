@@ -7,12 +7,12 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fastpe._identify.answer import Array, Match, Rows, call_text, nonzero
-from fastpe._identify.numbers import Floats, Phases, call_dtype, few_digits, measured, nearby, stored_as, tolerance
+from fastpe._identify.numbers import Floats, Phases, call_dtype, linear_scaling, measured, nearby, stored_as, tolerance
 from fastpe._rotary.embedding import RotaryEmbedding
 
 # Fewer rows than these fit some frequencies, whatever they are.
@@ -25,27 +25,18 @@ _pairing = "cosines and sines are the same for both pairings: what interleaved= 
 _quotients = "of original_max_position_embeddings and the turns, only the quotients can be measured"
 
 
-class _Reading(NamedTuple):
-    """The form, and cosines and sines [rows, pairs] of the arrays; `which` of the two was given, if it was one."""
-
-    form: str
-    cos: Array
-    sin: Array
-    which: int | None = None
-
-
 def find(given: Sequence[Array]) -> Match | None:
     """The embedding whose cosines and sines these are, in one array or two."""
-    rounding, rows = max(stored_as(array)[0] for array in given), nonzero(given)
-    for reading in _readings(given) if len(given[0]) >= _fewest_rows else ():
+    rounding = max(stored_as(array)[0] for array in given)
+    for form, cos, sin, which in _readings(given) if len(given[0]) >= _fewest_rows else ():
         fits: list[tuple[Match, dict[str, Any]]] = []
-        for start, arguments in _arguments(reading, rounding):
+        for start, arguments in _arguments(cos, sin, rounding):
             try:
-                rope = RotaryEmbedding(2 * reading.cos.shape[1], interleaved=False, form=reading.form, **arguments)
+                rope = RotaryEmbedding(2 * cos.shape[1], interleaved=False, form=form, **arguments)
             except ValueError:  # a base below 1, or numbers that are out of range
                 continue
-            match = _match(reading, given, rope, start, rounding)
-            if match.fits(rows):
+            match = _match(cos, sin, which, rope, start, rounding)
+            if match.fits(nonzero(match.given)):
                 fits.append((match, arguments))
         if fits:
             match, arguments = fits[0]
@@ -55,48 +46,43 @@ def find(given: Sequence[Array]) -> Match | None:
     return None
 
 
-def _readings(given: Sequence[Array]) -> Iterator[_Reading]:
-    array = given[0]
+def _readings(given: Sequence[Array]) -> Iterator[tuple[Any, Array, Array, slice]]:
+    """Forms that the arrays may have, their cosines and sines [rows, pairs], and which of the two were given."""
+    array, both = given[0], slice(0, 2)
+    half, odd = divmod(array.shape[-1], 2)
     if array.dtype.kind == "c":
         if array.ndim == 2 and len(given) == 1:
-            yield _Reading("complex", array.real, array.imag)
+            yield "complex", array.real, array.imag, both
+    elif array.shape[2:] == (2,):
+        yield "pairs", array[..., 0], array[..., 1], both
     elif array.ndim == 2:
-        half, odd = divmod(array.shape[1], 2)
         if len(given) == 1 and not odd:
-            yield _Reading("cos_sin", array[:, :half], array[:, half:])
-            yield _Reading("sin_cos", array[:, half:], array[:, :half])
+            yield "cos_sin", array[:, :half], array[:, half:], both
+            yield "sin_cos", array[:, half:], array[:, :half], both
         forms = [("tile", np.s_[:half], np.s_[half:]), ("repeat", np.s_[::2], np.s_[1::2])] if not odd else []
         for form, one, other in (*forms, ("halves", np.s_[:], np.s_[:])):
             if all(np.array_equal(each[:, one], each[:, other]) for each in given):
+                first = array[:, one]
                 if len(given) == 2:
-                    yield _Reading(form, array[:, one], given[1][:, one])
+                    yield form, first, given[1][:, one], both
                 else:
                     # In the first two rows from position 0 on, angles are so small that one function says the other.
-                    first = array[:2, one].astype(np.float64)
-                    second = np.sqrt(np.maximum(1.0 - first**2, 0.0))
-                    which = int(not array[0].any())
-                    cos, sin = (second, first) if which else (first, second)
-                    yield _Reading(form, cos, sin, which)
-    elif array.shape[2:] == (2,) and len(given) == 1:
-        yield _Reading("pairs", array[..., 0], array[..., 1])
+                    second = np.sqrt(np.maximum(1.0 - first[:2].astype(np.float64) ** 2, 0.0))
+                    yield (form, first, second, slice(0, 1)) if first[0].any() else (form, second, first, slice(1, 2))
 
 
-def _arguments(reading: _Reading, rounding: float) -> Iterator[tuple[int, dict[str, Any]]]:
+def _arguments(cos: Array, sin: Array, rounding: float) -> Iterator[tuple[int, dict[str, Any]]]:
     """The first position, and what frequencies follow from: a base, a linear scaling, or that of llama3."""
+    rows = min(len(cos), len(sin))
     # Cosines of small angles say little of them.
-    phases = measured(reading.sin, reading.cos, rounding * (1 if reading.which is None else 64))
+    phases = measured(sin[:rows], cos[:rows], rounding * (1 if rows > 2 else 64))
     if phases is None:
         return
     exponents = np.arange(phases.steps.size) / phases.steps.size
-    found: list[dict[str, Any]] = []
-    for base, scale in phases.numbers(exponents, 1e4, 1.0):
-        scaling = {"rope_type": "linear", "factor": few_digits(1.0 / scale, 1e-12)}
-        found.append({"base": base} if scale == 1.0 else {"base": base, "scaling": scaling})
-    factor = few_digits(phases.amplitude, max(1e-6, rounding))
-    whole = {} if math.isclose(factor, 1.0, rel_tol=max(1e-5, rounding)) else {"attention_factor": factor}
-    for arguments in (*found, *_llama3(phases, exponents)):
-        for start in phases.first_positions(phases.steps) if reading.which is None else (0,):
-            yield start, {**arguments, **whole}
+    found = phases.numbers(exponents, 1e4, 1.0)
+    for arguments in (*itertools.starmap(linear_scaling, found), *_llama3(phases, exponents)):
+        for start in phases.first_positions(phases.steps) if rows > 2 else (0,):
+            yield start, arguments
 
 
 def _llama3(phases: Phases, exponents: Floats) -> Iterator[dict[str, Any]]:
@@ -113,23 +99,16 @@ def _llama3(phases: Phases, exponents: Floats) -> Iterator[dict[str, Any]]:
                 yield {"base": base, "scaling": {**scaling, "original_max_position_embeddings": length}}
 
 
-def _match(reading: _Reading, given: Sequence[Array], rope: RotaryEmbedding, start: int, rounding: float) -> Match:
-    form, which, length = reading.form, reading.which, len(given[0])
-    bounds = tolerance(rope.frequencies, max(abs(start), abs(start + length)), rounding, rope.attention_factor)
-    if form in ("tile", "cos_sin", "sin_cos"):
-        bounds = np.tile(bounds, 2)
-    elif form == "repeat":
-        bounds = np.repeat(bounds, 2)
-    else:
-        bounds = {"pairs": bounds[:, None], "complex": math.sqrt(2.0) * bounds}.get(form, bounds)
+def _match(cos: Array, sin: Array, which: slice, rope: RotaryEmbedding, start: int, rounding: float) -> Match:
+    given, notes = [cos, sin][which], [_quotients] * ("llama3" in repr(rope)) + [_pairing]
+    length, kind = len(given[0]), call_dtype(given[0])
+    bounds = tolerance(rope.frequencies, max(abs(start), abs(start + length)), rounding)
 
     def expected(rows: Rows) -> list[tuple[Array, Array]]:
-        made = rope.tables(start + rows, dtype=call_dtype(given[0]))
-        arrays = made if isinstance(made, tuple) else (made,)
-        return [(each, bounds) for each in (arrays if which is None else arrays[which : which + 1])]
+        return [(each, bounds) for each in rope.tables(start + rows, form="halves", dtype=kind)[which]]
 
     call = call_text(rope.tables, length, **({"offset": start} if start else {}))
-    call += "" if which is None else f"[{which}]"
-    title = ("" if which is None else ("cosines of a ", "sines of a ")[which]) + f"rotary embedding in form {form!r}"
-    notes = (*[_quotients] * ("llama3" in repr(rope)), _pairing)
-    return Match(title, call, rope, given, expected, (), notes)
+    title = f"rotary embedding in form {rope.form!r}"
+    if len(given) == 1:
+        call, title = f"{call}[{which.start}]", f"{('cosines', 'sines')[which.start]} of a {title}"
+    return Match(title, call, rope, given, expected, (), tuple(notes))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Annotated
 
@@ -40,12 +41,10 @@ def add(
     if in_place == (output is not None) or (in_place and no_clobber):
         raise CommandError("expected either -o OUT or --in-place, which takes no --no-clobber; give one of them")
     if output is not None and os.path.exists(output) and os.path.samefile(source, output):
-        raise CommandError(
-            f"-o is {output}, the input itself; name another file, or change a .npy file with --in-place"
-        )
-    more = {"scale": scale, "alpha": alpha, "num_threads": threads}
-    new = None if dtype is None else options.dtype_of(dtype)
-    addition = Addition(source, output, key or [], convention, base, offset, seq_axis, new, no_clobber, quiet, more)
+        raise CommandError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
+    encoder = functools.partial(options.encoder_of, convention=convention, base=base, offset=offset)
+    new, more = dtype and options.dtype_of(dtype), {"scale": scale, "alpha": alpha, "num_threads": threads}
+    addition = Addition(source, output, key or [], encoder, offset, seq_axis, new, no_clobber, quiet, more)
     if os.path.isdir(source):
         byte_count = zarr_array.add(addition)
     else:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from fastpe._cli import options
 from fastpe._cli.files import npy
 from fastpe._cli.files.addition import Array, block_bytes, blocks
 from fastpe._cli.files.target import new_file, open_regular
-from fastpe._cli.messages import CommandError, progress, report, short
+from fastpe._cli.messages import CommandError, progress, report
 
 
 def encode(
@@ -30,13 +30,11 @@ def encode(
     """Write the encoding of positions to a .npy file."""
     encoder = options.encoder_of(d_model, seq_len, convention, base, offset)
     result = npy.Header((seq_len, d_model), False, options.dtype_of(dtype))
-
-    def rows() -> Iterator[Array]:
-        for (start, stop), channels in blocks(result.shape, block_bytes // result.dtype.itemsize):
-            place: dict[str, Any] = {"offset": offset + start, "channels": channels}
-            yield encoder.encode(stop - start, dtype=result.dtype, num_threads=threads, **place)
-
-    _write(output, result, rows(), no_clobber, quiet)
+    rows = (
+        encoder.encode(stop - start, dtype=result.dtype, num_threads=threads, offset=offset + start, channels=channels)
+        for (start, stop), channels in blocks(result.shape, block_bytes // result.dtype.itemsize)
+    )
+    _write(output, result, rows, no_clobber, quiet)
 
 
 def embed(
@@ -63,21 +61,19 @@ def embed(
     with open_regular(ids) as stream:
         header = npy.read_header(stream, ids)
         if header.dtype.kind not in "iu" or not header.shape or header.fortran_order or vectors.ndim != 2:
-            found = f"{ids} has {short(header.dtype)} of shape {short(header.shape)}, and {table} shape {short(vectors.shape)}"
+            found = f"{ids} has {header.dtype} of shape {header.shape}, and {table} shape {vectors.shape}"
             raise CommandError(f"{found}, expected integers [.., L] in C order and [V, D]; save them so")
         encoder = options.encoder_of(vectors.shape[1], header.shape[-1], convention, base, offset)
-        more: dict[str, Any] = {"scale": scale, "alpha": alpha, "num_threads": threads}
 
         def rows() -> Iterator[Array]:
             for ranges in blocks(header.shape, max(1, block_bytes // (vectors.shape[1] * vectors.itemsize))):
                 part = header._replace(shape=tuple(stop - start for start, stop in ranges))
-                some = npy.read_array(stream, part, ids)
+                some, first = npy.read_array(stream, part, ids), offset + ranges[-1][0]
                 if some.min() < 0 or some.max() >= len(vectors):
                     raise CommandError(f"{ids} has ids {some.min()} to {some.max()}, and {table} {len(vectors)} rows")
-                yield encoder.embed(some, vectors, offset=offset + ranges[-1][0], **more)
+                yield encoder.embed(some, vectors, offset=first, scale=scale, alpha=alpha, num_threads=threads)
 
-        result = npy.Header((*header.shape, vectors.shape[1]), False, vectors.dtype)
-        _write(output, result, rows(), no_clobber, quiet)
+        _write(output, npy.Header((*header.shape, vectors.shape[1]), False, vectors.dtype), rows(), no_clobber, quiet)
 
 
 def _write(output: str, result: npy.Header, rows: Iterator[Array], no_clobber: bool, quiet: bool) -> None:

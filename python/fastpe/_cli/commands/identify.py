@@ -12,7 +12,7 @@ import fastpe
 from fastpe._cli import options
 from fastpe._cli.files import named_arrays
 from fastpe._cli.files.target import open_regular
-from fastpe._cli.messages import CommandError, short
+from fastpe._cli.messages import CommandError
 
 # Parts of names that tables of positions have in checkpoints.
 _usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
@@ -40,10 +40,10 @@ def _chosen(file: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
         return keys
     if not keys and len(names) == 1:
         return names
-    pairs = [(cos, cos.replace("cos", "sin")) for cos in names if "cos" in cos]
-    if not keys and len(names) == 2 and pairs and set(pairs[0]) == set(names):
-        return pairs[0]
+    pair = sorted(names, key=lambda name: "cos" not in name)
+    if not keys and len(names) == 2 and pair[1] == pair[0].replace("cos", "sin") != pair[0]:
+        return pair
     likely = sorted(names, key=lambda name: not any(part in name.lower() for part in _usual_parts))
     given = f"--key is {' and '.join(keys)}, and {file}" if keys else file
-    some = f"{len(names)} arrays ({short(', '.join(likely))})" if names != [""] else "one array without a name"
+    some = f"{len(names)} arrays ({', '.join(likely)})" if names != [""] else "one array without a name"
     raise CommandError(f"{given} has {some}; choose with --key NAME, or cosines and sines with --key COS --key SIN")

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -17,23 +19,18 @@ from fastpe._cli.files.target import new_file, require_target
 from fastpe._cli.messages import CommandError, report
 from fastpe._extras import needed
 
-_pictures = ("heatmap", "waves", "similarity", "error", "rotary")
+Picture = Literal["heatmap", "waves", "similarity", "error", "rotary"]
 _suffixes = (".png", ".svg", ".pdf")
 
 
 def plot(
-    picture: Annotated[
-        str,
-        typer.Argument(metavar="PICTURE", help=", ".join(_pictures), autocompletion=options.among(_pictures)),
-    ],
+    picture: Annotated[Picture, typer.Argument(metavar="PICTURE", help=", ".join(get_args(Picture)))],
     output: options.Output,
     seq_len: Annotated[int, options.option("Number of positions.", "L", min=2)] = 100,
     d_model: options.DModel = 128,
     convention: Annotated[list[str] | None, options.option("Conventions to draw side by side.", "NAME")] = None,
     base: options.Base = None,
-    last_position: Annotated[
-        int, options.option("Last position of the picture of errors.", "POSITION", min=10)
-    ] = 1_000_000,
+    last_position: Annotated[int, options.option('Last position of "error".', "POSITION", min=10)] = 1_000_000,
     config: options.Config = None,
     layer_type: options.LayerType = None,
     interleaved: options.Interleaved = None,
@@ -46,29 +43,27 @@ def plot(
     "waves" has single dimensions, "similarity" the dot products of two positions, "error" that of the usual float32 code,
     and "rotary" the wavelengths of the model of --config, with its scaling and without.
     """
-    if picture not in _pictures:
-        raise typer.BadParameter(f"PICTURE is {picture}, expected one of {', '.join(_pictures)}")
     if (picture == "rotary") != (config is not None):
         raise CommandError("--config goes with the picture rotary, and with no other; give both or none")
-    more = {"layer_type": layer_type, "interleaved": interleaved, "seq_len": seq_len}
-    rope: Any = embedding(config, None, base, **more) if config else None
+    draws: list[Callable[..., object]]
+    if config is not None:
+        rope = embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)
+        draws = [functools.partial(plotting.rotary_wavelengths, rope)]
+    else:
+        draw = plotting.float32_error if picture == "error" else getattr(plotting, picture)
+        encoders = [
+            fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]
+        ]
+        draws = [functools.partial(draw, each, last_position if picture == "error" else seq_len) for each in encoders]
     require_target(output, _suffixes, no_clobber)
     with needed("fastpe plot", "matplotlib"):
         from matplotlib import style
         from matplotlib.figure import Figure
-    names = [None] if config else convention or ["vaswani"]
     width, height = (5.0, 4.2) if picture == "similarity" else (6.0, 3.6)  # a square with its bar of colours
     with style.context("dark_background" if dark else "default"):
-        figure = Figure(figsize=(width * len(names), height), layout="constrained")
-        for ax, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-            if name is None:
-                plotting.rotary_wavelengths(rope, ax=ax)
-                continue
-            encoding = fastpe.PositionalEncoding(d_model, convention=name, base=base)
-            if picture == "error":
-                plotting.float32_error(encoding, last_position, ax=ax)
-            else:
-                getattr(plotting, picture)(encoding, seq_len, ax=ax)
+        figure = Figure(figsize=(width * len(draws), height), layout="constrained")
+        for one, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
+            one(ax=ax)
         # The whole picture is made in memory, so that one that cannot be drawn leaves no file.
         stream, kind = io.BytesIO(), os.path.splitext(output)[1].lower()[1:]
         # Without the date, the same picture is the same file.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from typing import Annotated, Any
@@ -15,6 +16,10 @@ from fastpe._cli.files.target import new_file, open_regular
 from fastpe._cli.messages import CommandError, reading, report
 
 _forms = ", ".join(_core.table_forms)
+Form = Annotated[
+    str | None,
+    options.option(f"{_forms}; by default the model's.", "FORM", autocompletion=options.among(_core.table_forms)),
+]
 
 
 def rotary(
@@ -23,19 +28,10 @@ def rotary(
     config: options.Config = None,
     layer_type: options.LayerType = None,
     interleaved: options.Interleaved = None,
-    dim: Annotated[
-        int | None, options.option("Number of columns that are rotated, without --config.", "D", min=2)
-    ] = None,
+    dim: Annotated[int | None, options.option("Number of rotated columns, without --config.", "D", min=2)] = None,
     base: options.Base = None,
     offset: options.Offset = 0,
-    form: Annotated[
-        str | None,
-        options.option(
-            f"{_forms}; by default the model's.",
-            "FORM",
-            autocompletion=options.among(_core.table_forms),
-        ),
-    ] = None,
+    form: Form = None,
     dtype: options.Dtype = "float32",
     threads: options.Threads = None,
     no_clobber: options.NoClobber = False,
@@ -46,14 +42,12 @@ def rotary(
     A config.json describes the embedding, or else --dim and --base do. A scaling that depends on a length takes the last
     position plus 1.
     """
-    rope = embedding(
-        config, dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=max(offset + seq_len, 0)
-    )
-    kind = options.dtype_of(dtype)
-    # Tables without rows show whether there are such.
-    rope.tables(0, offset=offset, form=form, dtype=kind)
+    length = max(offset + seq_len, 0)
+    rope = embedding(config, dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
+    make: Any = functools.partial(rope.tables, offset=offset, form=form, dtype=options.dtype_of(dtype))
+    make(0)  # which shows whether there are such tables
     with new_file(output, named_arrays.writers, no_clobber) as target:
-        tables = rope.tables(seq_len, offset=offset, form=form, dtype=kind, num_threads=threads)
+        tables = make(seq_len, num_threads=threads)
         arrays = {"cos": tables[0], "sin": tables[1]} if isinstance(tables, tuple) else {form or rope.form: tables}
         named_arrays.writers[os.path.splitext(output)[1].lower()](target, arrays)
     report(f"wrote {output}", sum(array.nbytes for array in arrays.values()), quiet=quiet)

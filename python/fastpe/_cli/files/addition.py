@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import PositionalEncoding
-from fastpe._cli.messages import CommandError, short
-from fastpe._cli.options import encoder_of
+from fastpe._cli.messages import CommandError
 
 Array = npt.NDArray[Any]
 Block = tuple[tuple[int, int], ...]
@@ -45,8 +44,7 @@ class Addition:
     source: str
     output: str | None
     keys: Sequence[str]
-    convention: str
-    base: float | None
+    encoder: Callable[[int, int], PositionalEncoding]  # for so many columns and positions
     offset: int
     seq_axis: int
     dtype: np.dtype[Any] | None
@@ -54,34 +52,26 @@ class Addition:
     quiet: bool
     options: dict[str, Any]  # of the library: scale, alpha, num_threads
 
-    def encoder(self, d_model: int, seq_len: int) -> PositionalEncoding:
-        """The encoder for so many vectors."""
-        return encoder_of(d_model, seq_len, self.convention, self.base, self.offset)
-
     def result_dtype(self, found: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype in which the array is added to."""
-        bits = found.str[1:] == "V2"
-        if bits and self.dtype is not None and self.dtype.name == "bfloat16":
-            return self.dtype
         if found.kind == "f" and found.itemsize in (2, 4, 8):
             return found.newbyteorder("=") if self.dtype is None else self.dtype
-        remedy = "if it is bfloat16, give --dtype bfloat16" if bits else "save it with .astype('float32')"
-        remedy = "token ids need fastpe embed" if found.kind in "iu" else remedy
-        raise CommandError(f"{self.source} has dtype {short(found)}, expected float16, float32 or float64; {remedy}")
+        remedy = "token ids need fastpe embed" if found.kind in "iu" else "save it with .astype('float32')"
+        if found.str[1:] == "V2":
+            if self.dtype is not None and self.dtype.name == "bfloat16":
+                return self.dtype
+            remedy = "if it is bfloat16, give --dtype bfloat16"
+        raise CommandError(f"{self.source} has dtype {found}, expected float16, float32 or float64; {remedy}")
 
     def adder(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[Array, Block], object]:
         """Check all that can be checked without an element, and return what adds to a part of the array."""
         axis = self.seq_axis + len(shape) if self.seq_axis < 0 else self.seq_axis
-        if len(shape) < 2 or not 0 <= axis < len(shape) - 1:
-            found = f"{self.source} has shape {short(list(shape))}, and --seq-axis is {self.seq_axis}"
-            raise CommandError(
-                f"{found}, expected at least two axes, and one that is not the last; save x[None] for a row"
-            )
+        if not 0 <= axis < len(shape) - 1:
+            found = f"{self.source} has shape {list(shape)}, and --seq-axis is {self.seq_axis}"
+            raise CommandError(f"{found}, expected one of two axes or more, but not the last; save x[None] for a row")
         if 0 in shape:
             return lambda block, ranges: None
-        encoder, options = self.encoder(shape[-1], shape[axis]), {"seq_axis": axis, **self.options}
+        add_, options = self.encoder(shape[-1], shape[axis]).add_, {"seq_axis": axis, **self.options}
         # The library checks arrays without elements as it does all others.
-        encoder.add_(np.empty((0,) * (len(shape) - 1) + shape[-1:], dtype), offset=self.offset, **options)
-        return lambda block, ranges: encoder.add_(
-            block, offset=self.offset + ranges[axis][0], channels=ranges[-1], **options
-        )
+        add_(np.empty((0,) * (len(shape) - 1) + shape[-1:], dtype), offset=self.offset, **options)
+        return lambda x, ranges: add_(x, offset=self.offset + ranges[axis][0], channels=ranges[-1], **options)

@@ -9,10 +9,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from fastpe._cli.files.addition import Addition, Array
+from fastpe._cli.files.addition import Addition
 from fastpe._cli.files.target import new_file
-from fastpe._cli.messages import CommandError, progress, reading, short
-from fastpe._extras import needed
+from fastpe._cli.messages import CommandError, library, progress, reading
 
 # Larger row groups are read and written in parts.
 _group_bytes = 64 << 20
@@ -21,18 +20,13 @@ _group_bytes = 64 << 20
 def add(stream: IO[bytes], addition: Addition) -> int:
     """Add a record batch at a time; the bytes of the vectors."""
     name, output = addition.source, addition.output
-    with needed(name, "pyarrow"):
-        import pyarrow
-    if int(pyarrow.__version__.partition(".")[0]) < 15:  # some of which run code that is in a file
-        raise ImportError(f"pyarrow is {pyarrow.__version__}, expected at least 15; pip install 'pyarrow>=15'")
+    pyarrow = library("pyarrow", "15.0.0", name)  # older ones may run code that is in a file
     if output is None or addition.dtype is not None or addition.seq_axis != -2:
-        raise CommandError(
-            f"{name} is a table, which takes no --in-place, --dtype or --seq-axis; write a new one with -o"
-        )
+        raise CommandError(f"{name} is a table, without --in-place, --dtype and --seq-axis; write a new one with -o")
     start = stream.read(6)
     stream.seek(0)
     is_parquet = start[:4] == b"PAR1"
-    with reading(name, "a Parquet file" if is_parquet else "an Arrow file or stream"):
+    with reading(name, "a Parquet or Arrow file"):
         schema, rows, batches, writer_of = _parquet(stream) if is_parquet else _arrow(stream, start == b"ARROW1")
     column = _Column(schema, addition)
     suffixes = (".parquet",) if is_parquet else (".arrow", ".feather")
@@ -99,42 +93,37 @@ class _Column:
         keys, levels = addition.keys, [_levels(kind) for kind in schema.types]
         places = [place for place, name in enumerate(schema.names) if (name in keys if keys else levels[place])]
         if len(places) != 1 or len(keys) > 1 or not levels[places[0]]:
-            columns = short(", ".join(f"{field.name} of {field.type}" for field in schema))
-            found = f"--key is {' and '.join(keys)}, and {addition.source}" if keys else addition.source
-            raise CommandError(
-                f"{found} has the columns {columns}, expected one of lists of floats; choose with --key NAME"
-            )
+            columns = ", ".join(f"{field.name} of {field.type}" for field in schema)
+            given = f"--key is {' and '.join(keys)}, and " if keys else ""
+            expected = "expected one of lists of floats; choose with --key NAME"
+            raise CommandError(f"{given}{addition.source} has the columns {columns}, {expected}")
         self.place, self.levels, self.addition = places[0], levels[places[0]], addition
         self.row = self.byte_count = self.d_model = 0
 
     def added(self, column: Any) -> Any:
-        """The next rows with the encoding added: lists keep their offsets and nulls, and get other floats."""
+        """The next rows with the encoding added: lists keep their lengths and nulls, and get other floats."""
         import pyarrow
+        from pyarrow import compute
 
-        places, vectors = np.flatnonzero(_valid(column)), column
-        rows = self.row + places
+        rows, vectors = self.row + np.flatnonzero(column.is_valid()), column
         self.row += len(column)
         if self.levels == 2:
-            (starts, lengths), vectors = _spans(column, places), column.values
-            rows = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            places = rows + np.repeat(starts, lengths)
-        (starts, lengths), floats = _spans(vectors, places), vectors.values
-        width = self.d_model = self.d_model or int(lengths.max(initial=0))
+            lengths = compute.list_value_length(column.drop_null()).to_numpy()
+            rows, vectors = (
+                np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths),
+                column.flatten(),
+            )
+        widths, floats = compute.list_value_length(vectors.drop_null()).to_numpy(), vectors.flatten()
+        width = self.d_model = self.d_model or int(widths.max(initial=0))
         if not (len(rows) and width):
             return column
-        is_whole = (lengths == width).all() and not (starts % width).any() and len(floats) % width == 0
-        in_floats = starts // width
-        if not (is_whole and _valid(vectors)[places].all() and _valid(floats).reshape(-1, width)[in_floats].all()):
-            found = f"{self.addition.source} has nulls inside of rows, or vectors of {width} floats and of others"
+        if len(widths) != len(rows) or (widths != width).any() or floats.null_count:
+            found = f"{self.addition.source} has nulls inside of rows, or not only vectors of {width} floats"
             raise CommandError(f"{found}, expected vectors of one length; fill or drop them first")
-        # Other vectors are hidden by nulls.
-        kind = np.dtype(f"f{floats.type.bit_width // 8}")
-        x = np.frombuffer(floats.buffers()[1], kind, len(floats), floats.offset * kind.itemsize).reshape(-1, width)
         encoder = self.addition.encoder(width, int(rows.max()) + 1)
-        positions, mask = np.zeros(len(x), np.int64), np.zeros(len(x), bool)
-        positions[in_floats], mask[in_floats] = encoder.convention.first_position + self.addition.offset + rows, True
-        y = encoder.add(x, positions=positions, mask=mask, **self.addition.options)
-        self.byte_count += len(rows) * width * kind.itemsize
+        positions = encoder.convention.first_position + self.addition.offset + rows
+        y = encoder.add(floats.to_numpy().reshape(-1, width), positions=positions, **self.addition.options)
+        self.byte_count += y.nbytes
         return _with_floats(column, pyarrow.array(y.reshape(-1)))
 
 
@@ -150,25 +139,13 @@ def _levels(kind: Any) -> int:
     return levels if levels <= 2 and types.is_floating(kind) else 0
 
 
-def _valid(array: Any) -> Array:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
-
-
-def _spans(lists: Any, places: Array) -> tuple[Array, Array]:
-    """Where some lists begin in their values, and how long they are."""
-    size = getattr(lists.type, "list_size", None)
-    if size is not None:
-        return (lists.offset + places) * size, np.full(len(places), size)
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    return offsets[places], offsets[places + 1] - offsets[places]
-
-
 def _with_floats(lists: Any, floats: Any) -> Any:
-    """The same lists with all their innermost values replaced."""
+    """Lists of the same lengths, with nulls in the same places, and these innermost values."""
     import pyarrow
+    from pyarrow import compute
 
     if pyarrow.types.is_floating(lists.type):
         return floats
-    own = lists.buffers()[: lists.type.num_buffers]
-    values = _with_floats(lists.values, floats)
-    return pyarrow.Array.from_buffers(lists.type, len(lists), own, offset=lists.offset, children=[values])
+    ends = np.cumsum(compute.list_value_length(lists).fill_null(0), dtype=np.int64)
+    values = _with_floats(lists.flatten(), floats)
+    return pyarrow.LargeListArray.from_arrays(np.r_[0, ends], values, mask=lists.is_null()).cast(lists.type)

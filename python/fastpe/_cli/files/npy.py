@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The .npy format: a header, then the elements, a block at a time. Nothing is mapped: others may truncate a file."""
+"""The .npy format, a block at a time; and whole arrays, which ``rotary`` writes and ``identify`` reads.
+
+Nothing is mapped: others may truncate a file.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ import numpy as np
 
 from fastpe._cli.files.addition import Addition, Array, block_bytes, blocks
 from fastpe._cli.files.target import new_file
-from fastpe._cli.messages import Advance, CommandError, progress, reading, say, short
+from fastpe._cli.messages import Advance, CommandError, progress, reading, say
 
 # More than NumPy's own limit for headers that it does not trust.
 _longest_header = 1 << 14
@@ -41,17 +44,16 @@ class Header(NamedTuple):
 
 def read_header(stream: IO[bytes], name: str) -> Header:
     """Read the header of a file, which must be as long as the header says."""
-    size = os.fstat(stream.fileno()).st_size
     with reading(name, "a .npy file"):
         start = io.BytesIO(stream.read(_longest_header))
         major, _ = np.lib.format.read_magic(start)
         read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
         header = Header(*read(start))
-        extents = header.shape
+        extents, size = header.shape, os.fstat(stream.fileno()).st_size - start.tell()
         if len(extents) > 32 or any(isinstance(each, bool) or not 0 <= each <= sys.maxsize for each in extents):
-            raise ValueError(f"its shape is {header.shape}")
-        if header.dtype.hasobject or header.dtype.itemsize == 0 or header.byte_count != size - start.tell():
-            raise ValueError(f"it has {size - start.tell()} bytes of {header.dtype}, and is of shape {header.shape}")
+            raise ValueError(f"its shape is {extents}")
+        if header.dtype.hasobject or header.dtype.itemsize == 0 or header.byte_count != size:
+            raise ValueError(f"it has {size} bytes of {header.dtype}, and is of shape {extents}")
         stream.seek(start.tell())
     return header
 
@@ -59,8 +61,9 @@ def read_header(stream: IO[bytes], name: str) -> Header:
 def read_array(stream: IO[bytes], header: Header, name: str) -> Array:
     """Read elements of the shape and type that a header says."""
     with reading(name, "an array"):
-        elements = np.fromfile(stream, header.dtype, math.prod(header.shape))
-        if elements.size < math.prod(header.shape):
+        count = math.prod(header.shape)
+        elements = np.fromfile(stream, header.dtype, count)
+        if elements.size < count:
             raise CommandError(f"{name} is truncated: it promises more elements than follow; write it anew")
         elements = elements.reshape(header.disk_shape)
     return elements.T if header.fortran_order else elements
@@ -71,9 +74,7 @@ def as_dtype(elements: Array, dtype: np.dtype[Any]) -> Array:
     if elements.dtype.kind != "V":
         return elements.astype(dtype, copy=False)
     if elements.dtype.str[1:] != "V2" or dtype.name != "bfloat16":
-        raise CommandError(
-            f"--dtype is {dtype}, and there are elements of type {short(elements.dtype)}; convert them first"
-        )
+        raise CommandError(f"--dtype is {dtype}, and the elements are {elements.dtype}; convert them first")
     return elements.view(dtype)
 
 
@@ -84,8 +85,8 @@ def bytes_of(elements: Array) -> memoryview:
 
 def write(stream: IO[bytes], header: Header, elements: Iterable[Array], advance: Advance = lambda _: None) -> None:
     """Write a header, format version 1, and contiguous arrays of elements."""
-    descr = np.lib.format.dtype_to_descr(header.dtype)
-    fields = {"descr": descr, "fortran_order": header.fortran_order, "shape": header.shape}
+    fields = {**header._asdict(), "descr": np.lib.format.dtype_to_descr(header.dtype)}
+    del fields["dtype"]
     np.lib.format.write_array_header_1_0(stream, fields)
     for each in elements:
         stream.write(bytes_of(each))

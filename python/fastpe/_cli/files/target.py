@@ -22,7 +22,7 @@ def open_regular(name: str, *, writable: bool = False) -> Iterator[IO[bytes]]:
     """Open a file to read or to change it, once: what is checked is what is read. Pipes and devices are refused."""
     # Opening a pipe that nobody writes would wait for ever.
     flags = (os.O_RDWR if writable else os.O_RDONLY) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with named(name):
+    with _named(name):
         descriptor = os.open(name, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
@@ -32,7 +32,7 @@ def open_regular(name: str, *, writable: bool = False) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def named(name: str) -> Iterator[None]:
+def _named(name: str) -> Iterator[None]:
     """Give errors of the system, which some calls raise without the file's name, this name."""
     try:
         yield
@@ -78,7 +78,7 @@ def _completed(name: str, final: Path, byte_count: int) -> Iterator[Path]:
         raise CommandError(f"-o {name} would take {byte_count:,} bytes, and {decimal(free)} are free; make room")
     partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
     try:
-        with named(name):
+        with _named(name):
             yield partial
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
