@@ -24,7 +24,7 @@ _examples = {
 }
 
 _encoder = {
-    "warm_up": """Make what later calls read: the tables of one dtype, and all rows that `max_len` promises.
+    "warm_up": """Compute in advance what later calls read: the tables of one dtype, and all rows of `max_len`.
 
 A server calls it before its first request, so that no request spends time on them. Results are the same without it.
 
@@ -227,7 +227,7 @@ Examples
 >>> bool(np.allclose(rope.shift_(moved, by=-10), rope.rotate(k)))
 True
 """,
-    "warm_up": """Make what later calls read: the tables of one dtype, and all rows that `max_len` promises.
+    "warm_up": """Compute in advance what later calls read: the tables of one dtype, and all rows of `max_len`.
 
 Refer to `fastpe.PositionalEncoding.warm_up`.
 """,

@@ -99,7 +99,7 @@ def waves(
 def similarity(
     encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True
 ) -> Axes:
-    """Draw the dot product of every two positions' encodings, which depends on their distance; of a position with itself, 1.
+    """Draw the dot product of every two positions' encodings, which depends on their distance; it is 1 at distance 0.
 
     Parameters
     ----------

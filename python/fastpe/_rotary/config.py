@@ -2,7 +2,7 @@
 """What a model's config.json says about its rotary embedding.
 
 The file does not say all: which columns are pairs, and the defaults of keys that it leaves out, follow from its
-`model_type`. transformers' reading of a key decides, and a key that it does not read is not passed over in silence.
+`model_type`. transformers' reading of a key decides, and a key that it does not read is not ignored silently.
 """
 
 from __future__ import annotations
@@ -581,7 +581,7 @@ class _Layer:
         return next((each for each in (outer, inner, self._longest_length()) if each is not None), None)
 
     def axes(self, width: int) -> Any:
-        """Which coordinate turns each frequency: time 0, height 1, width 2."""
+        """Which coordinate each frequency belongs to: time 0, height 1, width 2."""
         if self._model.mrope is None:
             found, remedy = "is True, but models of this type have one coordinate", "leave it out"
             if not self._model.source:

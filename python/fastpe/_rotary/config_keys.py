@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keys of a config whose names speak of rotation: each is read, or known to be harmless, or refused by its name.
+"""Keys of a config whose names concern rotation: each is read, or known to be harmless, or refused by its name.
 
 keys.json has the names. A key has the first role whose pattern its name fits; a role says which argument of `from_config`
 takes the place of such keys. A name with one of the words below is harmless only as a whole, and not by a pattern.
@@ -19,7 +19,7 @@ from fastpe._arguments import shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, Path, path_text
 
-_longest_name = 200  # of a key that speaks of rotation
+_longest_name = 200  # of a key that concerns rotation
 _rotary_word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|mscale|alibi")
 
 
@@ -72,7 +72,7 @@ def _table() -> _Table:
 
 
 def role_of(name: str) -> Role | None:
-    """The role of a key, if its name speaks of rotation and it is not harmless in every model."""
+    """The role of a key, if its name concerns rotation and it is not harmless in every model."""
     word = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     if word in _table().harmless or (not _rotary_word.search(word) and _table().harmless_pattern.fullmatch(word)):
         return None
@@ -90,7 +90,7 @@ def is_other_part(name: str, value: Json) -> bool:
 
 
 class Keys:
-    """The keys of a config that speak of rotation and are not read, without those whose arguments are given.
+    """The keys of a config that concern rotation and are not read, without those whose arguments are given.
 
     `neutral` has values that change nothing in models of this type.
     """

@@ -42,7 +42,7 @@ class ModelType:
     * unrotated: types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
       rotated_layers: the key of a list that has 0 for each layer that is not rotated.
     * names: what a key is called, in the order in which names count.
-    * harmless: keys that speak of rotation, and that the model's module does not read, by the source of the row. neutral:
+    * harmless: keys that concern rotation, and that the model's module does not read, by the source of the row. neutral:
       values of such keys that change nothing, where others would.
     * hand: fields that the tool cannot measure. source: the folder in transformers, or the file of another project.
     """

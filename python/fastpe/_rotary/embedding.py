@@ -43,7 +43,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     attention_factor : float, optional
         The factor of cosines and sines, finite and positive; by default that of the scaling, or else 1.
     axes : array_like of int [d/2], optional
-        Which coordinate of a position turns each frequency, if positions have several, as in images and videos.
+        Which coordinate of a position each frequency belongs to, if positions have several, as in images and videos.
     conjugate : bool, optional
         Whether to rotate by the negative angle, with the same tables.
     form : str, optional
@@ -222,7 +222,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         ------
         ValueError
             For a ``model_type`` that is not known if `interleaved` is missing, a model without rotary embedding, a
-            missing, unknown or unrotated layer type, a missing base or width, a key that speaks of rotation and is not
+            missing, unknown or unrotated layer type, a missing base or width, a key that concerns rotation and is not
             read in such models, and what the constructor refuses.
         TypeError
             For a value of another type.
@@ -233,8 +233,8 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         -----
         Keys mean what they mean in transformers 5.24 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
         the defaults of missing keys are those of the model's configuration class there. The page "Read a config.json"
-        says which keys other systems read in another way. No key whose name speaks of rotation is passed over: it is
-        read, or known to change nothing, or refused with the argument that takes its place.
+        says which keys other systems read in another way. Every key whose name concerns rotation is
+        read, known to change nothing, or refused with the argument that takes its place.
 
         If a model rotates the tail of a head, as in multi-head latent attention, ``rotary_dim`` is the width of the
         tail, and the array to rotate is a slice. In transformers, some of these models, such as DeepSeek V3, take

@@ -346,7 +346,7 @@ class RotaryLayout(Preset):
         return token_rules[self.tokens]
 
     def windows(self, grid_thw: npt.ArrayLike, *, window: int, merge_size: int = 2) -> Windows:
-        """Give the order of windows, for encoders of images that attend within windows.
+        """Return the order of windows, for image encoders that attend within windows.
 
         Parameters
         ----------
@@ -597,7 +597,7 @@ class RotaryLayout(Preset):
         '(1 : 1 : 1) frequencies of 10000^(-2k / d), d per coordinate; pairs (2k, 2k + 1); form "repeat"'
         """
         if self.division == "doubled":
-            return "position ids, and no rotation"
+            return "only position ids"
         if self.sections is None:
             shares = self.proportions or (1,) * len(self.coordinates)
             counts = f"({' : '.join(map(str, shares))})"

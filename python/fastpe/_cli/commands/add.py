@@ -55,4 +55,4 @@ def add(
             if not is_table and suffix != ".npy":
                 raise CommandError(f"{source} is not a .npy, .parquet or .arrow file, expected one; save it as .npy")
             byte_count = (columns if is_table else npy).add(stream, addition)
-    report(f"added to {source}", byte_count, quiet=quiet)
+    report(f"added to {source}" if output is None else f"wrote {output}", byte_count, quiet=quiet)

@@ -67,7 +67,9 @@ def _open_files() -> Iterator[os.stat_result]:
 
 
 def _kept(name: str) -> CommandError:
-    return CommandError(f"-o is {name}, which exists, and is kept with --no-clobber, as stores are; name another one")
+    return CommandError(
+        f"-o is {name}, which exists: --no-clobber keeps files, and stores are never replaced; name another one"
+    )
 
 
 @contextlib.contextmanager
