@@ -115,7 +115,7 @@ def similarity(
     ax, first = _axes(ax, encoding), encoding.convention.first_position
     values, span = encoding.encode(_shown(encoding, seq_len), dtype=np.float64), (first - 0.5, first + seq_len - 0.5)
     products = values @ values.T / np.square(values).sum(axis=1).max(initial=1e-300)
-    _image(ax, products, "dot product", colorbar, cmap="cividis", vmax=1.0, extent=(*span, *span[::-1]))
+    _image(ax, products, "dot product / largest", colorbar, cmap="cividis", vmax=1.0, extent=(*span, *span[::-1]))
     return _labelled(ax, "Similarity", encoding, "position", "position")
 
 

@@ -197,7 +197,7 @@ _wild(
     "facebookresearch/mae:util/pos_embed.py get_2d_sincos_pos_embed, cls_token=True",
     _mae,
     "fastpe.encode_grid((14, 14), 96, convention='mae2d', class_tokens=1)",
-    "rows that are zero: 0",
+    "zero rows: row 0",
 )
 _wild(
     "diffusers PatchEmbed of 32 x 24 patches",

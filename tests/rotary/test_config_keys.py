@@ -44,6 +44,8 @@ NESTED = {name: {"rope_type": "default", "rope_theta": 1e4} for name in ("full_a
 
 # A config, the arguments, and a frequency with its index.
 READ: list[tuple[Config, Config, int, float]] = [
+    ({**LLAMA, "rope_is_neox_style": True}, {}, 1, 1e6 ** (-1 / 64)),
+    ({"model_type": "paddleocr_vl_text", "rope_is_neox_style": True, "use_3d_rope": True}, {}, 1, 5e5 ** (-1 / 64)),
     ({"model_type": "nomic_bert", "rotary_emb_base": 10000}, {}, 31, 1.3335e-4),
     ({"model_type": "nomic_bert"}, {}, 31, 1.2409e-3),
     ({"model_type": "nomic_bert", "rotary_scaling_factor": 2}, {"seq_len": 8192}, 31, 1.7728e-4),
@@ -250,6 +252,22 @@ OFF: Config = {
 
 # A config, the arguments, and the key that is named.
 REFUSED: list[tuple[Config, Config, str]] = [
+    # Pairing by the names of GPT-NeoX, which mean the opposite of "interleaved"
+    ({"model_type": "qwen3", "head_dim": 64, "rope_theta": 1e7, "rope_is_neox_style": False}, {}, "rope_is_neox_style"),
+    ({"model_type": "ernie4_5", "rope_is_neox_style": True}, {}, "rope_is_neox_style"),
+    # Which layers are rotated, whatever the pairing
+    *(
+        ({**BARE, key: [0, 1, 1, 1]}, UNKNOWN, key)
+        for key in ("rope_layout", "rope_interleave_layers", "use_pos_emb_layers")
+    ),
+    # Heads of another kind of layers
+    (
+        {**BARE, "hidden_size": 2048, "attn": {"num_heads": 16, "rope_theta": 1e4}},
+        {**UNKNOWN, "base": 1e4},
+        "num_heads",
+    ),
+    # ALiBi under the model_type of BERT
+    ({"model_type": "bert", "alibi_starting_size": 512}, {}, "alibi_starting_size"),
     # A second base
     *(
         ({**BARE, key: 1e4, **more}, SWA, key)
@@ -483,6 +501,8 @@ SINUSOIDS = [
     ({"model_type": "timesfm"}, "use_positional_embedding"),
     ({"model_type": "timesfm", "use_positional_embedding": False}, "use_positional_embedding"),
     ({"model_type": "m2m_100", "pad_token_id": None}, "pad_token_id"),
+    ({"model_type": "bert", "position_embedding_type": "alibi"}, "position_embedding_type"),
+    ({"model_type": "bert", "alibi_starting_size": 512}, "alibi_starting_size"),
     ({"model_type": "m2m_100", "hidden_size": 512}, "d_model"),
 ]
 

@@ -72,7 +72,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     >>> print(fastpe.identify(fastpe.encode_grid((14, 14), 768, convention="mae2d", class_tokens=1)))
     grid mae2d: largest difference 0; rounding may cause up to 3.4e-06
         fastpe.encode_grid((14, 14), 768, convention='mae2d', class_tokens=1)
-        rows that are zero: 0
+        zero rows: row 0
     >>> cos, sin = fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)
     >>> fastpe.identify(cos, sin).code
     'fastpe.RotaryEmbedding(64, interleaved=False, base=500000.0).tables(100)'
@@ -154,7 +154,7 @@ def _identification(match: Match, difference: tuple[float, float], dtype: str, s
     notes = list(match.notes)
     if zero := size["zero_rows"]:
         more = ", .." if len(zero) > _zero_rows_shown else ""
-        notes.append(f"rows that are zero: {', '.join(map(str, zero[:_zero_rows_shown]))}{more}")
+        notes.append(f"zero rows: row {', '.join(map(str, zero[:_zero_rows_shown]))}{more}")
     if stored != match.given[0].dtype.name:
         notes.append(f"its values are rounded to {stored}")
     if dtype not in ("float32", "complex64"):

@@ -462,6 +462,8 @@ class _Layer:
                     remedy = f"leave it out to do the same, or give rotary_dim={int(head * share)}"
                     raise _wrong("partial_rotary_factor", found, remedy=remedy)
                 width = _size("partial_rotary_factor", int(head * share))
+        if not self._model.source:
+            self._keys.require("size", is_nested=True)
         self._keys.require("width", head, width)
         self._keys.require("rotated", width)
         self._keys.require("share", share)

@@ -111,9 +111,14 @@ class Keys:
             also = {name: value for name, value in level.items() if config.get(name) != value}
             self._found += _speaking(also, _table().outer)
 
-    def require(self, role: str, *same: Any) -> None:
-        """Refuse the first key of this role whose value is none of these, and that does not leave things as they are."""
+    def require(self, role: str, *same: Any, is_nested: bool = False) -> None:
+        """Refuse the first key of this role whose value is none of these, and that does not leave things as they are.
+
+        `is_nested`: only keys of mappings within the config.
+        """
         for key in self._found:
+            if is_nested and len(key.path) == 1:
+                continue
             name = str(key.path[-1])
             wanted = [argument for argument in key.role.arguments if argument not in self.given]
             harmless = [None, *key.role.neutral, *self._neutral.get(name, []), *same]

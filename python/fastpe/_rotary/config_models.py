@@ -194,23 +194,33 @@ def refuse_known(model_type: str, config: Json) -> None:
         # The first of its sentences whose key the config has.
         remedy = next(sentence for key, sentence in told[model_type].items() if not key or config.get(key))
         raise refused(ValueError, "model_type", f"is {model_type!r}", remedy=remedy)
+    refuse_other_code(model_type, config)
     use = use_of(model_type)
-    kinds = {key: value for key, value in config.items() if value and re.search("rope|rotary", key)}
-    if config.get("position_embedding_type") in ("alibi", "rope", "rotary"):
-        kinds = {"position_embedding_type": config["position_embedding_type"]}
-    if use and kinds:
-        # Models with code of their own, as of Jina, have the model_type of BERT.
-        key, value = next(iter(kinds.items()))
-        found = f"is {model_type!r}, which has no {key} of {shown(value)} in transformers"
-        remedy = "use RotaryEmbedding(rotary_dim, ..) if it is rotated"
-        if other := table()["other_code"].get(model_type):
-            remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
-        raise refused(ValueError, "model_type", found, remedy=remedy)
     if use or model_type in table()["without"]:
         remedy = use or (
             "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
         )
         found = f"is {model_type!r}, a model that has no rotary embedding"
+        raise refused(ValueError, "model_type", found, remedy=remedy)
+
+
+def refuse_other_code(model_type: str, config: Json) -> None:
+    """Refuse a config with keys that its `model_type` does not have in transformers.
+
+    Models with code of their own, such as Jina's and MosaicML's, have the `model_type` of BERT.
+    """
+    if not use_of(model_type):
+        return
+    kinds = {key: value for key, value in config.items() if value and re.search("rope|rotary|alibi", key)}
+    if config.get("position_embedding_type") in ("alibi", "rope", "rotary"):
+        kinds = {"position_embedding_type": config["position_embedding_type"]}
+    for key, value in kinds.items():
+        found = f"is {model_type!r}, which has no {key} of {shown(value)} in transformers"
+        remedy = (
+            "use RotaryEmbedding(rotary_dim, ..) if its own code rotates, or add and rotate nothing if it has ALiBi"
+        )
+        if other := table()["other_code"].get(model_type):
+            remedy += f', or write {{"model_type": {other!r}}} if it is of this family'
         raise refused(ValueError, "model_type", found, remedy=remedy)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from fastpe._arguments import integer, nearest, number, shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, load, path_text
-from fastpe._rotary.config_models import parts_of, table, use_of
+from fastpe._rotary.config_models import parts_of, refuse_other_code, table, use_of
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.presets import conventions
 
@@ -34,6 +34,8 @@ def read_config(config: Json | str | os.PathLike[str]) -> tuple[int, Convention,
     part, model_type = next((level for level in levels if level[1] in table()["sinusoids"]), levels[-1])
     row = table()["sinusoids"].get(model_type)
     if row is None:
+        if model_type is not None:
+            refuse_other_code(model_type, part)
         raise _refusal(model_type)
     for key, allowed in row.get("requires", {}).items():
         if part.get(key, row["defaults"].get(key)) not in allowed:

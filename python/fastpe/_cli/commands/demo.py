@@ -32,6 +32,14 @@ def demo(
         angle = np.arange(seq_len)[:, None] / np.power(10000, 2 * (column // 2) / d_model)
         return np.where(column % 2, np.cos(angle), np.sin(angle))
 
+    frequencies = (1 / np.power(10000, np.arange(0, d_model, 2) / d_model)).astype(np.float32)
+    positions, rival = np.arange(seq_len, dtype=np.float32)[:, None], np.empty((seq_len, d_model), np.float32)
+
+    def computed_by_numpy() -> None:
+        angle = positions * frequencies
+        np.sin(angle, out=rival[:, 0::2])
+        np.cos(angle[:, : d_model // 2], out=rival[:, 1::2])
+
     exact = reference()
     table, pe, y, z = exact.astype(np.float32), fastpe.encode(seq_len, d_model), fastpe.add_(x.copy()), x.copy()
     # The reference's own angles are rounded, to float64.
@@ -47,14 +55,14 @@ def demo(
     print(f"NumPy {facts['numpy']}, {facts['machine']}\n\nx [{batch}, {seq_len}, {d_model}] float32, medians\n")
     print(f"{'work':<12}  largest error       fastpe        NumPy  NumPy / fastpe")
     for work, largest, ours, theirs in (
-        ("encode", error.max(), lambda: fastpe.encode(seq_len, d_model, out=pe), reference),
+        ("encode", error.max(), lambda: fastpe.encode(seq_len, d_model, out=pe), computed_by_numpy),
         ("add in place", error_of_sum.max(), lambda: fastpe.add_(y), lambda: np.add(z, table, out=z)),
     ):
         # In turns, so that a slow moment of the machine falls on both.
         times = [(timeit.timeit(ours, number=1), timeit.timeit(theirs, number=1)) for _ in range(_rounds + 1)][1:]
         ms, numpy_ms = (statistics.median(each) * 1e3 for each in zip(*times, strict=True))
         print(f"{work:<12}  {largest:>13.3g}  {ms:>8.3f} ms  {numpy_ms:>8.3f} ms  {numpy_ms / ms:>14.1f}")
-    print("\nNumPy computes the float64 formula, and adds a table that it already has.")
+    print("\nNumPy computes with float32 angles, which is less exact, and adds a table that it already has.")
     outcome = "passed: no" if passed else "FAILED: a"
     print(f"check {outcome} value is further from the float64 reference than its rounding to float32")
     if not passed:

@@ -44,7 +44,9 @@ def plot(
     and "rotary" the wavelengths of the model of --config, with its scaling and without.
     """
     if (picture == "rotary") != (config is not None):
-        raise CommandError("--config goes with the picture rotary, and with no other; give both or none")
+        raise CommandError(
+            "the picture rotary needs --config FILE, and no other picture takes it; give both or neither"
+        )
     draws: list[Callable[..., object]]
     if config is not None:
         rope = embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)
