@@ -94,7 +94,7 @@ def test_public_names_belong_to_the_package_and_their_examples_run(name: str) ->
 
 
 def test_identify_names_only_conventions_that_are_as_simple_as_its_answer() -> None:
-    # "tensor2tensor" makes this table, too, with two changes: neighbouring columns, cosines first.
+    # "tensor2tensor" also makes this table, with two changes: neighbouring columns, cosines first.
     found = fastpe.identify(fastpe.encode(20, 3, convention="musicgen"))
     assert found is not None
     assert found.equivalents == ("timestep",)
