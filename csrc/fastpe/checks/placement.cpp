@@ -81,7 +81,7 @@ void set_validity(Placement& placement, const PlacementArguments& arguments, con
   Validity& validity = placement.validity;
   if (const ArrayView& mask = arguments.mask; mask.is_given()) {
     // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
-    require_element(mask, Element::boolean, "pass mask != 0, or mask == 0 of one that is added to scores");
+    require_element(mask, Element::boolean, "pass mask != 0; or mask == 0, if it is added to scores");
     validity.mask = mask.data;
     validity.mask_batch_row_stride_bytes = checked_differs_in_batch(mask, extent) ? mask.strides_bytes[0] : 0;
     validity.mask_seq_stride_bytes = mask.last_stride_bytes();
