@@ -111,10 +111,12 @@ def test_what_is_refused(capsys: Capture) -> None:
     "command", ["rotary --config c.json --seq-len 3 -o a.npz", "plot rotary --config c.json -o a.png"]
 )
 def test_hostile_configs(command: str, capsys: Capture) -> None:
+    Path("other.json").write_text('{"model_type": "llama", "head_dim": 8}')
     for text in (
         "",
         "[]",
         "nonsense",
+        '"other.json"',
         "[" * 200_000,
         '{"a":' * 200_000,
         '{"model_type": "llama", "head_dim": ' + "9" * 5000 + "}",

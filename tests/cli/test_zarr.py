@@ -345,6 +345,7 @@ def test_no_metadata_make_a_store_run_code(metadata: dict[str, Any]) -> None:
         {"zarr.json": array_of(2)},  # of the other format
         {".zattrs": array_of(2)},
         {".zarray": array_of(2), ".zattrs": {"a": "x" * 2**24}},  # too large to be copied
+        {".zarray": array_of(2), ".zattrs": [1]},
     ],
     ids=str,
 )
@@ -371,6 +372,9 @@ def test_only_files_and_directories_are_read(place: str, zarr_format: int, capsy
         os.mkfifo(path) if target == "pipe" else os.symlink(target, path)
         refused("add x.zarr --key x -o y.zarr", capsys)
         os.unlink(path)
+    if place == "chunk":
+        path.mkdir()  # the chunk would count as missing
+        refused("add x.zarr --key x -o y.zarr", capsys)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this signal is POSIX's")

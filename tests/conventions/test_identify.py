@@ -356,6 +356,7 @@ def unknown() -> dict[str, tuple[npt.NDArray[Any], ...]]:
         "ones": (np.ones((60, 32)),),
         "integers": (np.round(known * 9).astype(np.int8),),
         "huge values": (noise * 1e150,),
+        "the largest values": (np.array([[1e308, -1e308] * 2] * 4),),
         "tiny values": (noise * 1e-300,),
         "steps of time": (np.cumsum(np.abs(noise), axis=0),),
     }

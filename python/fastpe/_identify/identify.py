@@ -89,9 +89,10 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         given = [*array]  # cosines and sines, if they are not a grid
     zero = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
     size = {"d_model": array.shape[-1], "rows": math.prod(array.shape[:-1]), "zero_rows": zero}
-    for match in _matches(array, given, zero, alone=sin is None):
-        if difference := match.difference(nonzero(match.given)):
-            return _identification(match, difference, np.asarray(table).dtype.name, size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for match in _matches(array, given, zero, alone=sin is None):
+            if difference := match.difference(nonzero(match.given)):
+                return _identification(match, difference, np.asarray(table).dtype.name, size)
     notes = (_as_it_is if sin is None else _as_they_are,) if array.dtype.kind != "c" else ()
     return Identification(False, "no known convention", "", **size, notes=notes)
 

@@ -50,7 +50,7 @@ def _measured(preset: Convention, table: Array, rounding: float) -> Iterator[Con
     d_model = table.shape[1]
     sines, cosines = (table[:, columns] for columns in preset.columns(d_model))
     phases = measured(sines, cosines, rounding)
-    if phases is None:
+    if phases is None or not math.isfinite(phases.amplitude):
         return
     alpha: Any = preset.alpha
     if not math.isclose(preset.output_scale(d_model), phases.amplitude, rel_tol=max(1e-6, 2.0 * rounding)):

@@ -66,4 +66,6 @@ def embedding(config: str | None, dim: int | None, base: float | None, **more: A
     if os.path.exists(config) and not os.path.isdir(config):
         with open_regular(config) as stream, reading(config, "a model's config.json"):
             described = json.loads(stream.read(1 << 26))
+            if not isinstance(described, dict):
+                raise TypeError("it is not a mapping")
     return fastpe.RotaryEmbedding.from_config(described, **more)

@@ -34,7 +34,10 @@ def loaders(stream: IO[bytes], name: str) -> Mapping[str, Callable[[], Array]]:
             # The open file itself: its name may lead to another one by now. Others may truncate a file that is mapped.
             opened = f"/dev/fd/{stream.fileno()}" if os.path.exists("/dev/fd") else name
             file = safetensors.safe_open(opened, "numpy", backend="pread")
-            return {each: partial(_loaded, file.get_tensor, each, name) for each in file.keys()}  # noqa: SIM118
+            names = [*file.keys()]
+            if any(file.get_slice(each).get_dtype() == "BF16" for each in names):
+                library("ml_dtypes", "0.4.0", name)  # which registers the dtype
+            return {each: partial(_loaded, file.get_tensor, each, name) for each in names}
     raise CommandError(f"{name} is not a .npy, .npz or .safetensors file, expected one; write it with numpy.save")
 
 
