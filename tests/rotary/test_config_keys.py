@@ -266,6 +266,12 @@ REFUSED: list[tuple[Config, Config, str]] = [
         {**UNKNOWN, "base": 1e4},
         "num_heads",
     ),
+    # GLM of 2022, under the model_type of GLM 4
+    (
+        {"model_type": "glm", "hidden_size": 4096, "num_attention_heads": 64, "block_position_encoding": True},
+        {},
+        "block_position_encoding",
+    ),
     # ALiBi under the model_type of BERT
     ({"model_type": "bert", "alibi_starting_size": 512}, {}, "alibi_starting_size"),
     # A second base
