@@ -412,7 +412,8 @@ def _key_hint(key: Any, value: Any, known: tuple[str, ...]) -> str:
         return f"give {_other_keys[key]}"
     if others := _types_with(key):
         return f"it is a key of {', '.join(others)}: correct rope_type, or leave the key out"
-    return _close(key, known) or f"expected {', '.join(known)}; leave it out if it changes neither frequencies nor the attention factor, or give attention_factor"
+    remedy = "leave it out if it changes neither frequencies nor the attention factor, or give attention_factor"
+    return _close(key, known) or f"expected {', '.join(known)}; {remedy}"
 
 
 def _close(word: Any, known: tuple[str, ...]) -> str:
