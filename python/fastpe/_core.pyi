@@ -22,6 +22,7 @@ _Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
 _Channels: TypeAlias = tuple[int, int] | None
 _Table: TypeAlias = npt.ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
+_ScalingValue: TypeAlias = float | Sequence[float] | None
 _Out: TypeAlias = npt.NDArray[Any] | None
 _Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
@@ -46,7 +47,22 @@ max_coordinates: int
 table_forms: tuple[str, ...]
 
 def rotary_frequencies(
-    rotary_dim: int, base: float, rope_type: str, **values: float | Sequence[float]
+    rotary_dim: int,
+    base: float,
+    rope_type: str,
+    *,
+    factor: _ScalingValue = None,
+    length: _ScalingValue = None,
+    trained_length: _ScalingValue = None,
+    beta_fast: _ScalingValue = None,
+    beta_slow: _ScalingValue = None,
+    truncate: _ScalingValue = None,
+    mscale: _ScalingValue = None,
+    mscale_all_dim: _ScalingValue = None,
+    divisors: _ScalingValue = None,
+    low_turns: _ScalingValue = None,
+    high_turns: _ScalingValue = None,
+    rotated_count: _ScalingValue = None,
 ) -> tuple[npt.NDArray[np.float64], float]: ...
 
 class Encoder:
@@ -217,4 +233,18 @@ class Rotary:
         num_threads: _Threads = None,
     ) -> tuple[npt.NDArray[Any], ...]: ...
 
-def rotate_by_tables(x: npt.NDArray[Any], *others: npt.NDArray[Any], **options: Any) -> Any: ...
+def rotate_by_tables(
+    x: npt.NDArray[Any],
+    *others: npt.NDArray[Any],
+    cos: npt.ArrayLike,
+    sin: npt.ArrayLike,
+    interleaved: bool,
+    conjugate: bool = False,
+    offset: _Offset = None,
+    positions: _Positions = None,
+    mask: _Mask = None,
+    lengths: _Lengths = None,
+    cu_seqlens: _Sequences = None,
+    seq_axis: int = -2,
+    num_threads: _Threads = None,
+) -> Any: ...
