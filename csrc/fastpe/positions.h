@@ -15,11 +15,10 @@ inline constexpr const char* position_limit = "magnitude at most 2**53";
 inline constexpr const char* why_limited = "beyond it not every integer has a float64 of its own";
 
 // Row (row, l) is at
-//   first + offsets[row] + l                                  by default,
-//   first + offsets[row] + valid rows before l                when only valid rows count,
-//   first + offsets[sequence] + l - its sequence's start      in a packed batch,
-//   values[row, l]                                            when explicit, or its coordinates where there are
-//   several.
+//   first + offsets[row] + l                               by default,
+//   first + offsets[row] + valid rows before l             when only valid rows count,
+//   first + offsets[sequence] + l - its sequence's start   in a packed batch,
+//   values[row, l]                                         when explicit, or its coordinates if there are several.
 struct Positions {
   std::int64_t first = 0;  // with the offset, where it is one for all
   NumbersView offsets;     // per row, or per sequence in a packed batch

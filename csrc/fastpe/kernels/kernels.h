@@ -39,7 +39,7 @@ struct Phasors {
   double largest_quarters;  // of quarters_high, in magnitude
   double* values;           // 2 * frequency_count columns
   double* slopes;
-  double* value_lows;  // what rounding took from values and slopes, if `compensated`; both or neither
+  double* value_lows;  // null, or, if `compensated`, what rounding took from values and slopes: both or neither
   double* slope_lows;
   std::int64_t sine_column, cosine_column;  // of frequency 0
   bool interleaved;                         // column step 2, else 1

@@ -60,7 +60,7 @@ class Rotate final : public Operation {
   // Copies columns from `first` on, if out is not x.
   void copy_columns(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count,
                     std::int64_t first) const;
-  // Rotations do not write the columns from here on.
+  // Columns are copied from here on before a rotation: those behind the pairs, or all where pairs are left out.
   std::int64_t first_copied_column() const { return rotates_all() ? shape_.columns : 0; }
   bool rotates_all() const;
 
