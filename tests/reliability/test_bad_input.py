@@ -199,6 +199,7 @@ OF_SUMS = re.compile(r"\b(table|channels|d_model)=|x, cu_seqlens")
 
 # The last values on this side of the limits.
 TAKEN = [
+    "Encoding(2**20)",
     "encode(0, 8)",
     "encode(np.zeros((1,) * 8), 8)",
     "encode([2**53, -(2**53)], 8)",
@@ -285,6 +286,6 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
         check_refused(call.replace("add_(", "rope.rotate_(", 1), error, arguments, names())
 
 
-@pytest.mark.parametrize("call", [*TAKEN, pytest.param("Encoding(2**20)", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("call", TAKEN)
 def test_taken(call: str) -> None:
     eval(call, names())

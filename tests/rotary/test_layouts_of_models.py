@@ -141,6 +141,11 @@ def options_of(name: str) -> dict[str, Any]:
     return {"theta": CASES[name].theta} if LAYOUTS[name].theta is None else {}
 
 
+def test_one_coordinate_has_one_name() -> None:
+    names = {name for layout in LAYOUTS.values() for name in layout.coordinates}
+    assert names == {"image", "text", "time", "height", "width"}
+
+
 def test_every_layout_has_a_formula() -> None:
     assert list(CASES) == list(LAYOUTS)
 

@@ -133,6 +133,11 @@ def test_times_that_are_not_cut_off() -> None:
     )
 
 
+def test_the_last_position() -> None:
+    ids, delta = LAYOUTS["qwen2_vl"].position_ids([[0]], past=2**53, delta=0)
+    assert (ids.tolist(), delta.tolist()) == ([[[2**53]]] * 3, [0])
+
+
 def test_a_sequence_goes_on() -> None:
     layout, grid = LAYOUTS["qwen2_vl"], [[1, 4, 4]]
     types, mask = types_of("00111100")[[0, 0]], np.array([[1] * 8, [0] * 2 + [1] * 6])
@@ -257,6 +262,7 @@ REFUSED: Refused = {
         *each(QWEN, "[[0]], past=2**54, delta=0 | [[0, 0]], past=2**53, delta=0 | [[0]], past=[1, 2], delta=0"),
         *each(QWEN, "[[0]], past=-1, delta=2 | [[0]], delta=2"),
         "layouts['hunyuan_vl'].position_ids([[1, 1]], image_grid_thw=[[1, 2, 2]], past=1, delta=0)",
+        "layouts['hunyuan_vl'].position_ids([[2, 2]], video_grid_thw=[[1, 2, 2]], past=1, delta=0)",
     ],
     (TypeError, "past"): [QWEN.format("[[0]], past=1.5, delta=0")],
     (ValueError, "delta"): each(QWEN, "[[0]], past=1, delta=-2 | [[0]], past=1 | [[0]], past=1, delta=[[1, 2]]"),
