@@ -41,6 +41,15 @@ def test_queries_and_keys_that_alternate_in_one_buffer() -> None:
     assert_same_bits(columns[:, ::2], ROPE.rotate(before[:, ::2]))
 
 
+@pytest.mark.parametrize("seq_axis", [-2, -3])
+def test_nothing_behind_an_array_is_written(seq_axis: int) -> None:
+    x = values((5, 5, 12), FLOAT32, seed=8)  # of which 8 columns are rotated
+    memory = np.full((6, 5, 12), 7, np.float32)
+    ROPE.rotate(x, out=memory[:5], seq_axis=seq_axis)
+    np.testing.assert_array_equal(memory[:5, :, 8:], x[..., 8:])
+    assert (memory[5] == 7).all()
+
+
 @pytest.mark.parametrize("offset", [7, [7, 100]])
 def test_one_key_without_an_axis_of_heads(offset: Any) -> None:
     """Multi-head latent attention: the parts in the rear of queries, and one key that all heads share."""
