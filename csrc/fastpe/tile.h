@@ -10,9 +10,8 @@ namespace fastpe {
 
 // How a call uses memory. The plan decides it.
 struct Access {
-  bool non_temporal = false;    // store past the caches
-  bool prefetch = false;        // x comes from memory: the processor's own prefetches are too late
-  bool prefetch_to_l1 = false;  // else to L2
+  bool non_temporal = false;  // store past the caches
+  bool prefetch = false;      // x comes from memory: the processor's own prefetches are too late
 };
 
 // Rows l .. l + count - 1 of an encoding, and these of its columns.

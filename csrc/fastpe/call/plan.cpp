@@ -33,8 +33,6 @@ Access access_of(const OperationShape& shape) {
   return access;
 }
 
-// Sets the tile and its segments, and where the next segment is prefetched to: to L1 if a segment of the tile, those of
-// x and out, and the next ones have room there.
 void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
@@ -43,10 +41,6 @@ void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& 
     plan.tile_row_stride_bytes = tile_row_bytes;
     plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, blocks.at_once * blocks.rows);
   }
-  const std::int64_t item_row_bytes = shape.columns_at_once * element_bytes(shape.dtype);
-  const std::int64_t item_rows = shape.is_in_place ? 2 : 4;
-  plan.access.prefetch_to_l1 =
-      plan.access.prefetch && plan.segment_rows * (tile_row_bytes + item_rows * item_row_bytes) <= l1_cache_bytes();
 }
 
 ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64_t operation_bytes) {

@@ -31,7 +31,6 @@ struct CombinedRow {
                : c.next_x != nullptr        ? c.next_x + row * c.x_row_stride_bytes
                                             : nullptr),
         next_out(c.next_out == nullptr ? nullptr : c.next_out + row * c.out_row_stride_bytes),
-        to_l1(c.prefetch_to_l1),
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
 
@@ -42,8 +41,8 @@ struct CombinedRow {
     return sum(T::load(x + column), Addend::load(addend + column));
   }
   FASTPE_ALWAYS_INLINE void prefetch(std::int64_t at_byte) const {
-    if (next_x != nullptr) prefetch_line(next_x + at_byte, to_l1);
-    if (next_out != nullptr) prefetch_line(next_out + at_byte, to_l1);
+    if (next_x != nullptr) FASTPE_PREFETCH_TO_L2(next_x + at_byte);
+    if (next_out != nullptr) FASTPE_PREFETCH_TO_L2(next_out + at_byte);
   }
   // Stores the whole vectors between two columns, and prefetches the next row meanwhile.
   template <bool non_temporal>
@@ -82,7 +81,6 @@ struct CombinedRow {
   const typename Addend::Element* addend;
   const char* next_x;
   const char* next_out;
-  bool to_l1;
   Vector scale, alpha;
 };
 

@@ -212,7 +212,7 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
       if (mode != Mode::write && prefetch_bytes != 0) {
         const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
         for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
-          prefetch_line(rows.x[a][side] + at + prefetch_bytes + line, false);
+          FASTPE_PREFETCH_TO_L2(rows.x[a][side] + at + prefetch_bytes + line);
         }
       }
       T::store(rows.out[a][side] + column, result);

@@ -22,9 +22,7 @@ class SharedLines {
  public:
   // A row's first `lead_columns` columns end where its first whole line begins.
   SharedLines(const Expansion& e, std::int64_t lead_columns)
-      : e_(e), lead_columns_(lead_columns), heads_(e, 0, line), tails_(e, e.columns - line, line) {
-    FASTPE_PREFETCH_TO_L1(begin_of(rows_of_two_blocks));
-  }
+      : e_(e), lead_columns_(lead_columns), heads_(e, 0, line), tails_(e, e.columns - line, line) {}
 
   // Makes the ends of rows that expand_row_set would make.
   template <Mode mode, int anchor_count, int sides>

@@ -86,7 +86,7 @@ struct Expansion {
 struct Combination {
   char* out;
   const char* x;
-  const char* next_x;    // rows to prefetch meanwhile; null: none
+  const char* next_x;    // rows to prefetch into L2 meanwhile; null: none
   const char* next_out;  // the same of out, with next_x; null: none
   // The offset of each row of x from `x` on, then that of a row that is only prefetched; null: rows have a stride.
   const std::int64_t* x_offsets_bytes;
@@ -95,8 +95,7 @@ struct Combination {
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, addend_row_stride_bytes;
   std::int64_t rows, columns;
   double scale, alpha;
-  bool non_temporal;    // store past the caches; out is not x
-  bool prefetch_to_l1;  // else to L2
+  bool non_temporal;  // store past the caches; out is not x
 };
 
 // rotate multiplies pairs of columns, as complex numbers, by given cosines and sines:
@@ -106,7 +105,7 @@ struct Combination {
 struct Rotation {
   char* out;  // may be x
   const char* x;
-  const char* next_x;    // rows to prefetch meanwhile; null: none
+  const char* next_x;    // rows to prefetch into L2 meanwhile; null: none
   const char* next_out;  // the same of out, with next_x; null: none
   const char* cosines;   // of row_dtype
   const char* sines;
@@ -114,8 +113,7 @@ struct Rotation {
   std::int64_t rows, pairs;
   std::int64_t half;
   bool interleaved;
-  bool conjugate;       // by the negative angles
-  bool prefetch_to_l1;  // else to L2
+  bool conjugate;  // by the negative angles
 };
 
 struct Kernels {

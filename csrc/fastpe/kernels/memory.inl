@@ -5,28 +5,17 @@
 #include "elements.inl"
 #include "fastpe/cache_line.h"
 
+// The address may lie outside of every array.
 #if defined(__GNUC__)
-#define FASTPE_PREFETCH_TO_L1(address) __builtin_prefetch((address), 0, 3)
 #define FASTPE_PREFETCH_TO_L2(address) __builtin_prefetch((address), 0, 2)
 #elif defined(_M_X64)
-#define FASTPE_PREFETCH_TO_L1(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T0)
 #define FASTPE_PREFETCH_TO_L2(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T1)
 #else
-#define FASTPE_PREFETCH_TO_L1(address) static_cast<void>(address)
 #define FASTPE_PREFETCH_TO_L2(address) static_cast<void>(address)
 #endif
 
 namespace fastpe {
 namespace {
-
-// The address may lie outside of every array.
-FASTPE_ALWAYS_INLINE void prefetch_line(const char* address, bool to_l1) {
-  if (to_l1) {
-    FASTPE_PREFETCH_TO_L1(address);
-  } else {
-    FASTPE_PREFETCH_TO_L2(address);
-  }
-}
 
 template <class T>
 constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;

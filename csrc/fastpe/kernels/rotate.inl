@@ -93,8 +93,8 @@ void rotate_pairs(const Rotation& rotation) {
       const std::int64_t at = column * static_cast<std::int64_t>(sizeof(Element));
       if (vector_bytes<T> < cache_line_bytes && at % cache_line_bytes >= vector_bytes<T>) return;
       for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
-        prefetch_line(next_x + at + line, r.prefetch_to_l1);
-        if (next_out != nullptr) prefetch_line(next_out + at + line, r.prefetch_to_l1);
+        FASTPE_PREFETCH_TO_L2(next_x + at + line);
+        if (next_out != nullptr) FASTPE_PREFETCH_TO_L2(next_out + at + line);
       }
     };
     const auto prefetch = [&](std::int64_t pair) {

@@ -34,7 +34,6 @@ Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, 
   c.scale = factors.scale;
   c.alpha = factors.alpha;
   c.non_temporal = access.non_temporal;
-  c.prefetch_to_l1 = access.prefetch_to_l1;
   return c;
 }
 

@@ -49,7 +49,6 @@ Rotate::Heads Rotate::heads_at(std::int64_t item, std::int64_t most) const {
 }
 
 void Rotate::set_prefetch(const Place& next, const Access& access, Rotation& rotation) const {
-  rotation.prefetch_to_l1 = access.prefetch_to_l1;
   if (!access.prefetch || next.l >= shape_.seq_len || next.item >= shape_.items()) return;
   const Heads heads = heads_at(next.item, 1);
   rotation.next_x = heads.array.x.row(heads.first, next.l);
