@@ -310,7 +310,7 @@ void combining_is_the_scalar_arithmetic(const Kernels& kernels, DType dtype, std
 
 // ---- rotate
 
-enum class Prefetch { none, to_l1, to_l2 };
+enum class Prefetch { none, x, x_and_out };
 
 struct RotationCase {
   DType dtype;
@@ -351,8 +351,7 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
   rotation.x = x.data();
   rotation.x_row_stride_bytes = x.row_stride_bytes;
   rotation.next_x = r.prefetch == Prefetch::none ? nullptr : x.data();
-  rotation.next_out = r.prefetch == Prefetch::to_l2 && !r.in_place ? out.data() : nullptr;
-  rotation.prefetch_to_l1 = r.prefetch == Prefetch::to_l1;
+  rotation.next_out = r.prefetch == Prefetch::x_and_out && !r.in_place ? out.data() : nullptr;
   rotation.cosines = cosines.data();
   rotation.sines = sines.data();
   rotation.tile_row_stride_bytes = r.shares_row ? 0 : cosines.row_stride_bytes;
@@ -390,7 +389,7 @@ void rotating_is_the_scalar_arithmetic(const Kernels& kernels, const RotationCas
 void every_rotation_of(const Kernels& kernels, DType dtype, std::int64_t pairs) {
   for (const std::int64_t shift : {0, 1, 3}) {
     for (int choice = 0; choice < 16; ++choice) {
-      for (const Prefetch prefetch : {Prefetch::none, Prefetch::to_l1, Prefetch::to_l2}) {
+      for (const Prefetch prefetch : {Prefetch::none, Prefetch::x, Prefetch::x_and_out}) {
         rotating_is_the_scalar_arithmetic(kernels, {dtype, pairs, shift, (choice & 1) != 0, (choice & 2) != 0,
                                                     (choice & 4) != 0, (choice & 8) != 0, prefetch});
       }
