@@ -36,7 +36,7 @@ struct Positions {
   // Whether all rows have the same positions.
   bool are_shared() const { return !values_per_batch_row && !offsets.is_given() && !count_valid_only; }
   // Whether each batch row counts from an offset of its own.
-  bool count_from_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
+  bool has_row_offsets() const { return offsets.is_given() && !values.is_given() && !sequence_starts.is_given(); }
   // Whether earlier positions may come again, so that a source had better remember what it made for them.
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
@@ -115,6 +115,7 @@ struct Span {
   enum class Step { ascending, descending, none } step = Step::ascending;
   const Number* coordinates = nullptr;  // valid during the call that passes the span
 
+  // Not of a single row at an integer position, which counts as ascending.
   bool is_one_position() const { return step == Step::none; }
   // Of integer positions.
   std::int64_t lowest() const { return step == Step::descending ? position.integer - (count - 1) : position.integer; }

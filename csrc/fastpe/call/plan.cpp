@@ -51,18 +51,18 @@ ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64
   return scratch;
 }
 
-RowCuts cuts_of(const Call& call, int threads) {
+RowPieces pieces_of(const Call& call, int threads) {
   const std::int64_t seq_len = call.operation.shape().seq_len;
   const Positions& p = call.placement.positions;
-  RowCuts cuts;
-  cuts.rows = call.source.blocks.rows;
+  RowPieces pieces;
+  pieces.rows = call.source.blocks.rows;
   const bool is_range = !p.values.is_given() && !p.sequence_starts.is_given();
-  const std::int64_t to_end = is_range ? call.source.blocks.rows_to_end(first_position(p, 0)) : cuts.rows;
-  cuts.rows_of_first = std::min(seq_len, to_end);
-  const auto count = [&] { return 1 + (seq_len - cuts.rows_of_first + cuts.rows - 1) / cuts.rows; };
-  if (threads > 1 && count() < least_blocks_per_thread * threads) cuts.rows = cuts.rows_of_first = 1;
-  cuts.count = count();
-  return cuts;
+  const std::int64_t to_end = is_range ? call.source.blocks.rows_to_end(first_position(p, 0)) : pieces.rows;
+  pieces.rows_of_first = std::min(seq_len, to_end);
+  const auto count = [&] { return 1 + (seq_len - pieces.rows_of_first + pieces.rows - 1) / pieces.rows; };
+  if (threads > 1 && count() < least_blocks_per_thread * threads) pieces.rows = pieces.rows_of_first = 1;
+  pieces.count = count();
+  return pieces;
 }
 
 WorkUnits work_of(const Call& call, const Plan& plan) {
@@ -73,39 +73,39 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
                                      : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
   WorkUnits work;
   if (plan.threads == 1 && shape.items() == 1 && shape.seq_len <= unit_rows) {
-    work.cuts.rows = work.cuts.rows_of_first = shape.seq_len;
+    work.pieces.rows = work.pieces.rows_of_first = shape.seq_len;
     return work;
   }
-  std::int64_t cut_rows = 1;  // of all items of a slice
+  std::int64_t piece_rows = 1;  // of all items of a slice
   if (!plan.all_items_share_positions) {
     work.slice_items = shape.items_per_batch_row;
     work.slices = shape.batch_rows;
     if (shape.items() == 1 && shape.has_contiguous_columns) {
-      work.cuts = cuts_of(call, plan.threads);
+      work.pieces = pieces_of(call, plan.threads);
     } else {
-      work.cuts.count = shape.seq_len;
+      work.pieces.count = shape.seq_len;
     }
-    cut_rows = work.slice_items * work.cuts.rows;
+    piece_rows = work.slice_items * work.pieces.rows;
   } else if (shape.seq_len < call.source.blocks.rows * plan.threads) {
     work.slices = shape.items();
-    work.cuts.rows = work.cuts.rows_of_first = cut_rows = shape.seq_len;
+    work.pieces.rows = work.pieces.rows_of_first = piece_rows = shape.seq_len;
   } else {
     // Items of which one block of rows is far more than a unit are done in slices, each of which makes its own tiles.
     const std::int64_t unit_items = std::max<std::int64_t>(1, unit_rows / call.source.blocks.rows);
     const bool is_sliced = shape.items() > 8 * unit_items;
     work.slice_items = is_sliced ? unit_items : shape.items();
     work.slices = (shape.items() + work.slice_items - 1) / work.slice_items;
-    work.cuts = cuts_of(call, is_sliced ? 1 : plan.threads);
-    cut_rows = work.slice_items * work.cuts.rows;
+    work.pieces = pieces_of(call, is_sliced ? 1 : plan.threads);
+    piece_rows = work.slice_items * work.pieces.rows;
   }
-  work.cuts_per_unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, cut_rows));
+  work.pieces_per_unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, piece_rows));
   return work;
 }
 
 }  // namespace
 
-std::int64_t RowCuts::row(std::int64_t cut, std::int64_t seq_len) const {
-  return cut == 0 ? 0 : std::min(seq_len, rows_of_first + (cut - 1) * rows);
+std::int64_t RowPieces::first_row(std::int64_t piece, std::int64_t seq_len) const {
+  return piece == 0 ? 0 : std::min(seq_len, rows_of_first + (piece - 1) * rows);
 }
 
 Plan make_plan(const Call& call, const PositionBounds& bounds) {
@@ -120,13 +120,14 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   // Rows that are in L2, as the output is, are read faster than they are made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
   plan.strategy = shape.targets > 0 && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;
+  // A source whose blocks are single rows is always asked: a LearnedTable has rows, and cannot make any.
   const bool has_single_row_blocks = call.source.blocks.rows == 1;
   plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || fits_in_l2;
   if (plan.wants_rows) plan.rows_found = call.source.find(shape.tile_dtype, bounds);
   if (plan.rows_found.data != nullptr) {
     plan.strategy = Strategy::read_rows;
     const Positions& p = call.placement.positions;
-    plan.reads_at_offsets = has_one_item_per_tile && p.count_from_offsets() && call.placement.validity.are_all_valid();
+    plan.reads_at_offsets = has_one_item_per_tile && p.has_row_offsets() && call.placement.validity.are_all_valid();
   }
 
   if (plan.strategy == Strategy::make_in_tile || shape.items() > 1 || plan.access.prefetch) {

@@ -20,25 +20,25 @@ struct ScratchLayout {
   std::int64_t tile = 0, operation = 0, bytes = 0;  // the source's part comes first
 };
 
-// The rows of a sequence, cut where the source's blocks end: threads and work units that meet there make nothing
-// twice. If some thread would have much less to do than another, there is a cut after every row.
-struct RowCuts {
+// The rows of a sequence in pieces that end where the source's blocks end: threads and work units that meet there make
+// nothing twice. If some thread would have much less to do than another, every row is a piece.
+struct RowPieces {
   std::int64_t rows_of_first = 1;
   std::int64_t rows = 1;  // of one, but for the first and the last
   std::int64_t count = 1;
 
-  std::int64_t row(std::int64_t cut, std::int64_t seq_len) const;
+  std::int64_t first_row(std::int64_t piece, std::int64_t seq_len) const;
 };
 
-// How the work is divided: into slices of `slice_items` items, and each slice into the cuts of its rows. A work unit is
-// up to `cuts_per_unit` of them.
+// How the work is divided: into slices of `slice_items` items, and each slice into pieces of its rows. A work unit is
+// up to `pieces_per_unit` of them.
 struct WorkUnits {
   std::int64_t slice_items = 1;
   std::int64_t slices = 1;
-  RowCuts cuts;
-  std::int64_t cuts_per_unit = 1;
+  RowPieces pieces;
+  std::int64_t pieces_per_unit = 1;
 
-  std::int64_t cut_count() const { return slices * cuts.count; }
+  std::int64_t piece_count() const { return slices * pieces.count; }
 };
 
 struct Plan {
@@ -56,7 +56,7 @@ struct Plan {
 };
 
 // Checks everything that depends on values rather than shapes, before the first write: throws an Error, naming the
-// argument, the place and the value; or Interrupted.
+// argument, the place and the value; or Interrupted. It is in value_checks.cpp.
 PositionBounds check_values(const Call& call, Interruption* interruption);
 
 Plan make_plan(const Call& call, const PositionBounds& bounds);

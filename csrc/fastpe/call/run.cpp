@@ -188,7 +188,7 @@ class Executor {
   }
 
   void apply(const Tile& tile, const Items& items) {
-    // Where rows have different positions, only valid rows come here.
+    // Unless all items share positions, only valid rows come here.
     const bool are_all_valid = !plan_.all_items_share_positions || call_.placement.validity.are_all_valid();
     if (items.count() == 1 && are_all_valid) {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.segment_rows}, workspace_);
@@ -249,20 +249,20 @@ class Scratch {
   AlignedBuffer<char> large_;
 };
 
-// Calls on_region over the plan's cuts [begin, end), which count through the rows of one slice after the other.
+// Calls on_region over the plan's pieces [begin, end), counted through one slice after the other.
 template <class OnRegion>
 void for_each_region(const WorkUnits& units, const OperationShape& shape, std::int64_t begin, std::int64_t end,
                      const OnRegion& on_region) {
-  const std::int64_t cuts = units.cuts.count;
+  const std::int64_t pieces = units.pieces.count;
   while (begin < end) {
-    const std::int64_t slice = begin / cuts;
-    // Slices of one cut each are done together.
-    const std::int64_t stop = cuts == 1 ? end : std::min(end, (slice + 1) * cuts);
-    const std::int64_t slices = cuts == 1 ? end - begin : 1;
+    const std::int64_t slice = begin / pieces;
+    // Slices of one piece each are done together.
+    const std::int64_t stop = pieces == 1 ? end : std::min(end, (slice + 1) * pieces);
+    const std::int64_t slices = pieces == 1 ? end - begin : 1;
     const std::int64_t first_item = slice * units.slice_items;
     on_region(Region{{first_item, std::min(shape.items(), first_item + slices * units.slice_items)},
-                     units.cuts.row(begin - slice * cuts, shape.seq_len),
-                     cuts == 1 ? shape.seq_len : units.cuts.row(stop - slice * cuts, shape.seq_len)});
+                     units.pieces.first_row(begin - slice * pieces, shape.seq_len),
+                     pieces == 1 ? shape.seq_len : units.pieces.first_row(stop - slice * pieces, shape.seq_len)});
     begin = stop;
   }
 }
@@ -281,7 +281,7 @@ void run(const Call& call, Interruption* interruption) {
   for (std::int64_t first = 0; first < shape.columns; first += shape.columns_at_once) {
     const Columns columns{first, std::min(shape.columns_at_once, shape.columns - first)};
     const bool completed =
-        parallel_for(plan.work.cut_count(), plan.work.cuts_per_unit, plan.threads, interruption,
+        parallel_for(plan.work.piece_count(), plan.work.pieces_per_unit, plan.threads, interruption,
                      [&](std::int64_t begin, std::int64_t end, int thread) {
                        Executor executor(call, plan, columns, scratch.data() + thread * plan.scratch.bytes);
                        for_each_region(plan.work, shape, begin, end,

@@ -34,12 +34,12 @@ void require_position(const Source& source, const Number& position, const Origin
          {"pass a longer table or smaller positions"});
 }
 
-// The bounds of rows that all count from offsets, if all are in the source's range. In decoding, there are many such
-// rows with one position each.
-std::optional<PositionBounds> bounds_of_counted_rows(const Call& call, Poller& poller) {
+// The bounds of batch rows that count from offsets of their own, if all are in the source's range. In decoding, there
+// are many such rows with one position each.
+std::optional<PositionBounds> bounds_by_row_offsets(const Call& call, Poller& poller) {
   const Positions& p = call.placement.positions;
   const OperationShape& shape = call.operation.shape();
-  if (!p.count_from_offsets() || !call.placement.validity.are_all_valid() || shape.seq_len == 0) return std::nullopt;
+  if (!p.has_row_offsets() || !call.placement.validity.are_all_valid() || shape.seq_len == 0) return std::nullopt;
   PositionBounds bounds;
   for (std::int64_t row = 0; row < shape.batch_rows; ++row) {
     const std::int64_t first = first_position(p, row);
@@ -55,7 +55,7 @@ std::optional<PositionBounds> bounds_of_counted_rows(const Call& call, Poller& p
 }
 
 PositionBounds check_positions(const Call& call, Poller& poller) {
-  if (const auto counted = bounds_of_counted_rows(call, poller)) return *counted;
+  if (const auto by_offsets = bounds_by_row_offsets(call, poller)) return *by_offsets;
   PositionBounds bounds;
   const Positions& p = call.placement.positions;
   const Source& source = call.source;

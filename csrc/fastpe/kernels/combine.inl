@@ -4,8 +4,8 @@
 // Method: each operation is rounded as NumPy rounds it, in float32 for the 16-bit dtypes. Regular stores start on a
 // vector's boundary, and the vectors at both ends of a row overlap those between.
 // Range: any numbers. It reads and writes exactly the rows' columns, with any alignment; out may be x. If the addend's
-// row stride is 0, one row is added to all rows. Rows of x or of the addend may have offsets of their own, if they are
-// gathered. Error: only the rounding of each operation.
+// row stride is 0, one row is added to all rows. Rows of x, or of the addend, may lie at given offsets instead of a
+// stride apart. Error: only the rounding of each operation.
 #pragma once
 
 #include "elements.inl"
@@ -34,8 +34,8 @@ struct CombinedRow {
         scale(T::broadcast(c.scale)),
         alpha(T::broadcast(c.alpha)) {}
 
-  FASTPE_ALWAYS_INLINE Vector sum(Vector embedding, typename Addend::Vector other) const {
-    return scaled ? embedding * scale + other * alpha : embedding + other;
+  FASTPE_ALWAYS_INLINE Vector sum(Vector x_columns, typename Addend::Vector addend_columns) const {
+    return scaled ? x_columns * scale + addend_columns * alpha : x_columns + addend_columns;
   }
   FASTPE_ALWAYS_INLINE Vector at(std::int64_t column) const {
     return sum(T::load(x + column), Addend::load(addend + column));

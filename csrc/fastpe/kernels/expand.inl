@@ -89,7 +89,7 @@ struct RowSet {
   // With one side, the distance has its sign.
   template <class AnyPanel>
   FASTPE_ALWAYS_INLINE RowSet(const AnyPanel& p, int first_anchor, std::int64_t distance)
-      : angle_sign(Doubles::broadcast(distance < 0 ? -1.0 : 1.0)),
+      : distance_sign(Doubles::broadcast(distance < 0 ? -1.0 : 1.0)),
         scale(T::broadcast(p.e.scale)),
         alpha(T::broadcast(p.e.alpha)),
         bound(Doubles::broadcast(p.e.bound)),
@@ -123,7 +123,7 @@ struct RowSet {
   FASTPE_ALWAYS_INLINE void each_row(std::int64_t column, const OnRow& on_row) const {
     const DoublePair cosine = Float64::load(cosines + column);
     DoublePair sine = Float64::load(sines + column);
-    if constexpr (sides == 1) sine = sine * DoublePair{angle_sign, angle_sign};
+    if constexpr (sides == 1) sine = sine * DoublePair{distance_sign, distance_sign};
     for (int a = 0; a < anchor_count; ++a) {
       DoublePair value = Float64::load(values[a] + column), slope = Float64::load(slopes[a] + column);
       if constexpr (from_centre) {
@@ -134,7 +134,7 @@ struct RowSet {
       DoublePair even_low = even, odd_low = odd;
       if constexpr (compensated) {
         DoublePair sine_low = Float64::load(sine_lows + column);
-        if constexpr (sides == 1) sine_low = sine_low * DoublePair{angle_sign, angle_sign};
+        if constexpr (sides == 1) sine_low = sine_low * DoublePair{distance_sign, distance_sign};
         even_low = value * Float64::load(cosine_lows + column);
         odd_low = slope * sine_low;
       }
@@ -148,9 +148,9 @@ struct RowSet {
         if constexpr (mode == Mode::write) {
           on_row(a, side, T::rounded_once(sum.first, sum.second));
         } else {
-          const Vector embedding = T::load(reinterpret_cast<const Element*>(x[a][side]) + column);
+          const Vector x_columns = T::load(reinterpret_cast<const Element*>(x[a][side]) + column);
           const Vector addend = T::addend(sum.first, sum.second);
-          on_row(a, side, mode == Mode::add ? embedding + addend : embedding * scale + addend * alpha);
+          on_row(a, side, mode == Mode::add ? x_columns + addend : x_columns * scale + addend * alpha);
         }
       }
     }
@@ -161,7 +161,7 @@ struct RowSet {
   const double *cosines, *sines, *cosine_lows = nullptr, *sine_lows = nullptr;
   Element* out[anchor_count][sides];
   const char* x[anchor_count][sides] = {};
-  Doubles angle_sign;
+  Doubles distance_sign;
   Vector scale, alpha;
   Doubles bound;
   const double *centre_cosines = nullptr, *centre_sines = nullptr;
@@ -172,12 +172,12 @@ struct RowSet {
 template <class T, Mode mode, int anchor_count, int sides, bool from_centre>
 FASTPE_NEVER_INLINE void expand_partial(RowSet<T, anchor_count, sides, from_centre> rows, std::int64_t columns) {
   using Element = typename T::Element;
-  Element embeddings[anchor_count][sides][float_lanes] = {};
+  Element x_columns[anchor_count][sides][float_lanes] = {};
   if constexpr (mode != Mode::write) {
     for (int a = 0; a < anchor_count; ++a) {
       for (int side = 0; side < sides; ++side) {
-        copy_elements(embeddings[a][side], reinterpret_cast<const Element*>(rows.x[a][side]), columns);
-        rows.x[a][side] = reinterpret_cast<const char*>(embeddings[a][side]);
+        copy_elements(x_columns[a][side], reinterpret_cast<const Element*>(rows.x[a][side]), columns);
+        rows.x[a][side] = reinterpret_cast<const char*>(x_columns[a][side]);
       }
     }
   }

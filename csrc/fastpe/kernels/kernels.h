@@ -28,7 +28,7 @@ constexpr std::int64_t column_padding = 16;
 // phasors writes sin and cos of one position for every frequency, in the order of the output's columns:
 // values[c] is the encoding's value in column c, slopes[c] its derivative with respect to the phase.
 // phase of frequency k, in quarter turns = anchor * anchor_quarters[k] + residual * quarters[k]; both as high + low.
-struct Phasors {
+struct PhasorArguments {
   double anchor;    // an integer: the position's anchor, counted in blocks
   double residual;  // 0, or what a fractional position has beyond its anchor
   std::int64_t frequency_count;
@@ -117,7 +117,7 @@ struct Rotation {
 };
 
 struct Kernels {
-  void (*phasors)(const Phasors&) = nullptr;
+  void (*phasors)(const PhasorArguments&) = nullptr;
   void (*expand[dtype_count])(const Expansion&) = {};
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype
   void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself

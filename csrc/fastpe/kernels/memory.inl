@@ -20,7 +20,8 @@ namespace {
 template <class T>
 constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;
 
-// Narrow vectors straddle few cache lines, and would need much code to store whole ones.
+// Narrow vectors straddle few cache lines, and would need much code to store whole ones: they are not aligned, and the
+// files that define them need no stream().
 constexpr bool has_wide_vectors = float_lanes >= 8;
 
 // Non-temporal stores write whole lines: a cache line, or a vector where that is longer.

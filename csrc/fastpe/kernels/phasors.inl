@@ -87,7 +87,8 @@ inline Quarters split_quarters(Doubles quarters) {
 enum class Phase { anchor, fractional, far };
 
 template <bool compensated, Phase phase>
-FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const Phasors& p, std::int64_t k, Doubles anchor, Doubles residual) {
+FASTPE_ALWAYS_INLINE SinCos sincos_of_phase(const PhasorArguments& p, std::int64_t k, Doubles anchor,
+                                            Doubles residual) {
   const Doubles high = Doubles::load(p.anchor_quarters_high + k);
   const Doubles product = anchor * high;
   Quarters quarters = split_quarters(product);
@@ -152,8 +153,8 @@ FASTPE_ALWAYS_INLINE void store_columns(double* columns, std::int64_t k, std::in
 }
 
 template <bool compensated, Phase phase, bool interleaved>
-void phasors_of(const Phasors& p) {
-  const Phasors local = p;  // stores could alias p
+void phasors_of(const PhasorArguments& p) {
+  const PhasorArguments local = p;  // stores could alias p
   const Doubles anchor = Doubles::broadcast(local.anchor);
   const Doubles residual = Doubles::broadcast(local.residual);
   const Doubles zero = Doubles::broadcast(0.0);
@@ -176,12 +177,12 @@ void phasors_of(const Phasors& p) {
 }
 
 template <bool compensated, Phase phase>
-void phasors_in_layout(const Phasors& p) {
+void phasors_in_layout(const PhasorArguments& p) {
   p.interleaved ? phasors_of<compensated, phase, true>(p) : phasors_of<compensated, phase, false>(p);
 }
 
 template <bool compensated>
-void phasors_by_phase(const Phasors& p) {
+void phasors_by_phase(const PhasorArguments& p) {
   // The rest is at most 1.5 * 2^-52 of the products: below 0.006 here, so that no sum is beyond the limits.
   constexpr double far_quarters = 0x1p44;
   const double anchor_quarters = 2.0 * (p.anchor < 0.0 ? -p.anchor : p.anchor);
@@ -195,7 +196,7 @@ void phasors_by_phase(const Phasors& p) {
   }
 }
 
-void phasors(const Phasors& p) { p.compensated ? phasors_by_phase<true>(p) : phasors_by_phase<false>(p); }
+void phasors(const PhasorArguments& p) { p.compensated ? phasors_by_phase<true>(p) : phasors_by_phase<false>(p); }
 
 }  // namespace
 }  // namespace fastpe

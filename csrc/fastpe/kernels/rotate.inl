@@ -39,8 +39,8 @@ struct PairColumns {
     if constexpr (!interleaved) copy_elements(buffer + float_lanes, x + half, pairs);
     return load(buffer, 0, float_lanes);
   }
-  template <class Factor>
-  FASTPE_ALWAYS_INLINE PairColumns rotated(Factor cosine, Factor sine) const {
+  template <class RowVector>
+  FASTPE_ALWAYS_INLINE PairColumns rotated(RowVector cosine, RowVector sine) const {
     return {firsts * cosine - seconds * sine, seconds * cosine + firsts * sine};
   }
   FASTPE_ALWAYS_INLINE void store(Element* out, std::int64_t pair, std::int64_t half) const {
@@ -62,28 +62,27 @@ struct PairColumns {
   }
 };
 
-template <class T, class Factors, bool interleaved>
+template <class T, class Row, bool interleaved>
 void rotate_pairs(const Rotation& rotation) {
   using Element = typename T::Element;
   using Loaded = PairColumns<T, interleaved>;
   const Rotation r = rotation;  // stores could alias it
   // Exact, so that x - (-1 * sine) * y is x + sine * y to the bit.
-  const auto sign = Factors::broadcast(r.conjugate ? -1.0 : 1.0);
+  const auto sign = Row::broadcast(r.conjugate ? -1.0 : 1.0);
   const auto in_order = [](auto v) {
     if constexpr (interleaved) v = in_pair_order(v);
     return v;
   };
-  const auto signed_sine = [&](typename Factors::Vector sine) { return in_order(interleaved ? sine * sign : sine); };
+  const auto signed_sine = [&](typename Row::Vector sine) { return in_order(interleaved ? sine * sign : sine); };
   for (std::int64_t row = 0; row < r.rows; ++row) {
     auto* const out = reinterpret_cast<Element*>(r.out + row * r.out_row_stride_bytes);
     const auto* const x = reinterpret_cast<const Element*>(r.x + row * r.x_row_stride_bytes);
     const auto* const cosines =
-        reinterpret_cast<const typename Factors::Element*>(r.cosines + row * r.tile_row_stride_bytes);
-    const auto* const sines =
-        reinterpret_cast<const typename Factors::Element*>(r.sines + row * r.tile_row_stride_bytes);
+        reinterpret_cast<const typename Row::Element*>(r.cosines + row * r.tile_row_stride_bytes);
+    const auto* const sines = reinterpret_cast<const typename Row::Element*>(r.sines + row * r.tile_row_stride_bytes);
     if (r.pairs < float_lanes) {
-      const auto cosine = in_order(load_partial<Factors>(cosines, r.pairs));
-      const auto sine = signed_sine(load_partial<Factors>(sines, r.pairs));
+      const auto cosine = in_order(load_partial<Row>(cosines, r.pairs));
+      const auto sine = signed_sine(load_partial<Row>(sines, r.pairs));
       Loaded::load_partial(x, r.pairs, r.half).rotated(cosine, sine).store_partial(out, r.pairs, r.half);
       continue;
     }
@@ -104,8 +103,8 @@ void rotate_pairs(const Rotation& rotation) {
       prefetch_column(interleaved ? first + float_lanes : first + r.half);
     };
     const auto rotated_at = [&](std::int64_t pair) {
-      const auto cosine = in_order(Factors::load(cosines + pair));
-      return Loaded::load(x, pair, r.half).rotated(cosine, signed_sine(Factors::load(sines + pair)));
+      const auto cosine = in_order(Row::load(cosines + pair));
+      return Loaded::load(x, pair, r.half).rotated(cosine, signed_sine(Row::load(sines + pair)));
     };
     const std::int64_t last_pair = r.pairs - float_lanes;
     const Loaded last = rotated_at(last_pair);
@@ -118,10 +117,10 @@ void rotate_pairs(const Rotation& rotation) {
   }
 }
 
-template <class T, class Factors>
+template <class T, class Row>
 void rotate(const Rotation& rotation) {
-  if (rotation.interleaved) return rotate_pairs<T, Factors, true>(rotation);
-  if (!rotation.conjugate) return rotate_pairs<T, Factors, false>(rotation);
+  if (rotation.interleaved) return rotate_pairs<T, Row, true>(rotation);
+  if (!rotation.conjugate) return rotate_pairs<T, Row, false>(rotation);
   Rotation swapped = rotation;
   const std::int64_t half_bytes = rotation.half * static_cast<std::int64_t>(sizeof(typename T::Element));
   swapped.out += half_bytes;
@@ -129,7 +128,7 @@ void rotate(const Rotation& rotation) {
   if (swapped.next_x != nullptr) swapped.next_x += half_bytes;
   if (swapped.next_out != nullptr) swapped.next_out += half_bytes;
   swapped.half = -rotation.half;
-  rotate_pairs<T, Factors, false>(swapped);
+  rotate_pairs<T, Row, false>(swapped);
 }
 
 }  // namespace

@@ -51,16 +51,16 @@ void Write::add_part(int array, std::int64_t from, std::int64_t count, std::int6
 void Write::finish_shape(bool is_new) {
   shape_.tile_dtype = shape_.dtype;
   shape_.may_be_non_temporal = !is_new;
-  bool is_made_in_place = true;
+  bool can_be_targets = true;
   std::int64_t written = 0;
   shape_.bytes_written = out_[0].bytes() + out_[1].bytes();
   for (const Part& part : parts()) {
     written += part.count;
     shape_.has_contiguous_columns = shape_.has_contiguous_columns && out_of(part).has_contiguous_columns();
-    is_made_in_place = is_made_in_place && part.step == 1;
+    can_be_targets = can_be_targets && part.step == 1;
   }
   // A column that stands in several places is made once and copied.
-  if (is_made_in_place && written == shape_.columns && shape_.has_contiguous_columns) {
+  if (can_be_targets && written == shape_.columns && shape_.has_contiguous_columns) {
     shape_.targets = static_cast<int>(part_count_);
   }
 }

@@ -53,8 +53,8 @@ class Source {
   virtual void prepare(DType /*dtype*/, const PositionBounds& /*bounds*/, bool /*will_keep*/,
                        Interruption* /*interruption*/) const {}
   virtual bool is_prepared(DType /*dtype*/) const { return true; }
-  // Of one thread, on a cache line's boundary: what it has from one span to the next. start() comes first. For
-  // `may_revisit` see Positions.
+  // A thread's scratch memory begins on a cache line's boundary, and holds what the source needs from one span to the
+  // next. start() initialises it before the first write_rows(). For `may_revisit` see Positions.
   virtual std::int64_t scratch_bytes(DType /*dtype*/, bool /*may_revisit*/) const { return 0; }
   virtual void start(char* /*scratch*/, DType /*dtype*/, bool /*may_revisit*/) const {}
   // Writes the rows of an ascending span, or one row. Only sinusoids of one coordinate add to the target's x.

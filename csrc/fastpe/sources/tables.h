@@ -11,7 +11,7 @@ class LearnedTable final : public Source {
   explicit LearnedTable(const TableView& table) : Source({0, table.rows - 1, false}, {}), table_(table) {}
 
   TableView find(DType, const PositionBounds&) const override { return table_; }
-  // Never called: find() is always asked about blocks of one row.
+  // Never called: make_plan() always asks find() where blocks are single rows.
   void write_rows(const Span&, const Target&, char*) const override {}
 
  private:

@@ -78,8 +78,8 @@ Encoder::Encoder(Spec spec)
       frequencies_(make_frequencies(spec_.wanted_frequencies)),
       table_stride_(padded(std::max(spec_.d_model, 2 * frequency_count()))) {}
 
-Phasors Encoder::phasors_of_frequencies() const {
-  Phasors p{};
+PhasorArguments Encoder::frequency_arguments() const {
+  PhasorArguments p{};
   p.frequency_count = frequency_count();
   p.anchor_quarters_high = frequencies_.anchor_quarters.high.data();
   p.anchor_quarters_low = frequencies_.anchor_quarters.low.data();
@@ -91,7 +91,7 @@ Phasors Encoder::phasors_of_frequencies() const {
 
 void Encoder::write_phasors(std::int64_t anchor, double residual, bool compensated, double* values,
                             double* slopes) const {
-  Phasors p = phasors_of_frequencies();
+  PhasorArguments p = frequency_arguments();
   p.anchor = static_cast<double>(anchor);
   p.residual = residual;
   p.values = values;
@@ -122,7 +122,7 @@ Encoder::AngleTables Encoder::make_tables(Step step, std::int64_t steps, double 
       slope_lows(table_stride_);
   for (std::int64_t row = 0; row <= steps; ++row) {
     throw_if_interrupted(interruption);
-    Phasors p = phasors_of_frequencies();
+    PhasorArguments p = frequency_arguments();
     (step == Step::position ? p.residual : p.anchor) = static_cast<double>(row);
     p.values = values.data();
     p.slopes = slopes.data();
@@ -185,7 +185,7 @@ void Encoder::start(char* scratch, DType dtype, bool may_revisit) const {
   std::fill(std::begin(cache.anchors), std::end(cache.anchors), AnchorCache::no_anchor);
 }
 
-std::int64_t Encoder::phasor_slot(AnchorCache& cache, std::int64_t anchor, std::int64_t slot_key) const {
+std::int64_t Encoder::fill_slot(AnchorCache& cache, std::int64_t anchor, std::int64_t slot_key) const {
   const auto slot =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(slot_key) % static_cast<std::uint64_t>(cache.slots));
   if (cache.anchors[slot] != anchor) {
@@ -197,11 +197,11 @@ std::int64_t Encoder::phasor_slot(AnchorCache& cache, std::int64_t anchor, std::
 
 AnchorPhasors Encoder::anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const {
   if (cache.compensated) {  // an angle more would cost accuracy
-    const std::int64_t slot = phasor_slot(cache, anchor, anchor);
+    const std::int64_t slot = fill_slot(cache, anchor, anchor);
     return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, nullptr, nullptr, 1.0};
   }
   const Nearest group = nearest(anchor, group_radius);
-  const std::int64_t slot = phasor_slot(cache, group.index * group_anchors, group.index);
+  const std::int64_t slot = fill_slot(cache, group.index * group_anchors, group.index);
   const AngleTables& tables = anchor_tables();
   const std::int64_t table = std::abs(group.distance) * table_stride_ + first_column;
   return {cache.values(slot) + first_column, cache.slopes(slot) + first_column, tables.cosines.data() + table,
@@ -245,10 +245,10 @@ void Encoder::write_rows(const Span& span, const Target& target, std::int64_t fi
     std::int64_t count = 1;
     if (span.position.is_integer) {
       const auto [anchor, row] = nearest(span.position.integer + done, block_radius);
-      const bool is_two_blocks = row == -block_radius && span.count - done > block_rows;
-      count = std::min(span.count - done, is_two_blocks ? rows_of_two_blocks : block_radius - row + 1);
+      const bool reaches_next_block = row == -block_radius && span.count - done > block_rows;
+      count = std::min(span.count - done, reaches_next_block ? rows_of_two_blocks : block_radius - row + 1);
       e.anchors[0] = anchor_at(cache, anchor, column);
-      if (is_two_blocks) e.anchors[1] = anchor_at(cache, anchor + 1, column);
+      if (reaches_next_block) e.anchors[1] = anchor_at(cache, anchor + 1, column);
       e.first_row = row;
     } else {
       e.anchors[0] = anchor_of_fraction(cache, span.position.value, column);

@@ -52,15 +52,16 @@ class Encoder {
   };
   enum class Step { position, anchor };
 
-  Phasors phasors_of_frequencies() const;  // the tables filled in, nothing else
+  PhasorArguments frequency_arguments() const;  // the tables filled in, nothing else
   AngleTables make_tables(Step step, std::int64_t steps, double scale, bool with_lows,
                           Interruption* interruption) const;
   const AngleTables& fine_tables(DType dtype, Interruption* interruption = nullptr) const;
   const AngleTables& anchor_tables(Interruption* interruption = nullptr) const;
   // Values and slopes of one anchor (and a fractional residual), table_stride_ doubles each; 0 where no frequency is.
   void write_phasors(std::int64_t anchor, double residual, bool compensated, double* values, double* slopes) const;
-  // The slot of an anchor's phasors. Two anchors whose keys differ by one can both be in the cache.
-  std::int64_t phasor_slot(AnchorCache& cache, std::int64_t anchor, std::int64_t slot_key) const;
+  // The slot of an anchor's phasors, which are written unless they are there. Two anchors whose keys differ by one can
+  // both be in the cache.
+  std::int64_t fill_slot(AnchorCache& cache, std::int64_t anchor, std::int64_t slot_key) const;
   AnchorPhasors anchor_at(AnchorCache& cache, std::int64_t anchor, std::int64_t first_column) const;
   AnchorPhasors anchor_of_fraction(AnchorCache& cache, double position, std::int64_t first_column) const;
 

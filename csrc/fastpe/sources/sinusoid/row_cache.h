@@ -17,11 +17,11 @@ namespace fastpe {
 // The bytes of all rows that this process keeps now.
 std::int64_t kept_row_bytes();
 
-// With max_len, rows of positions 0 .. max_len - 1 are kept: a call that uses some of them fills the chunks in which
-// they are, and fill_promised() fills all. Without max_len, an encoder's first call notes only that the encoder was
-// used; later ones mark chunks of their rows, and each fills one chunk that was marked before, as long as the budgets
-// of the encoder and of the process allow. So a small call stays a small call, and rows that are used once take no
-// room.
+// With max_len, rows of positions 0 .. max_len - 1 are kept: after a call whose positions are all among them, keep()
+// fills every chunk from its lowest position's to its highest's, and fill_promised() fills all. Without max_len, an
+// encoder's first call notes only that the encoder was used; later ones mark the chunks between their bounds, and each
+// fills one chunk that was marked before, as long as the budgets of the encoder and of the process allow. So a small
+// call stays a small call, and rows that are used once take no room.
 //
 // No thread waits for another: while one fills a chunk, the others make its rows themselves. A child that is forked
 // meanwhile never finds the chunk filled, and makes rows itself.
@@ -42,7 +42,7 @@ class RowCache {
 
   // Takes the memory for the rows that max_len promises. Throws std::bad_alloc.
   void reserve(DType dtype, const PositionBounds& bounds) const;
-  // Fills chunks of rows within the bounds, or does not where there is no memory. The encoder is prepared. Throws
+  // Fills chunks that lie between the bounds, or does not where there is no memory. The encoder is prepared. Throws
   // Interrupted.
   void keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const;
   // Fills all rows that max_len promises. Throws Interrupted or std::bad_alloc.
