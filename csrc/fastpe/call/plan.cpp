@@ -27,8 +27,8 @@ constexpr std::int64_t least_blocks_per_thread = 4;
 Access access_of(const OperationShape& shape) {
   Access access;
   access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_columns &&
-                        shape.bytes_written > streaming_threshold_bytes() && !is_16_bit(shape.dtype) &&
-                        active_kernels().has_non_temporal_stores;
+                        shape.bytes_written > streaming_threshold_bytes() &&
+                        active_kernels().has_non_temporal_stores[index_of(shape.dtype)];
   access.prefetch = shape.reads_items && shape.bytes_written > streaming_threshold_bytes() / 2;
   return access;
 }

@@ -36,14 +36,15 @@ FASTPE_ALWAYS_INLINE void rotate_phasors(V& value, V& slope, V cosine, V sine) {
   value = rotated;
 }
 
-// Some columns of an expansion, and its anchors' phasors for them, unless is_row_from_centre().
+// Some columns of an expansion, and its anchors' phasors for them, unless is_row_from_centre(). `most_columns` are
+// whole vectors; there may be less than one more, for stores that are aligned.
 template <class T, std::int64_t most_columns>
 struct Panel {
   static constexpr bool compensated = is_compensated(T::dtype);
 
   Panel(const Expansion& expansion, std::int64_t first_column, std::int64_t column_count)
       : e(expansion), begin(first_column), columns(column_count) {
-    const int anchor_count = e.last_row > block_radius ? 2 : 1;
+    const int anchor_count = e.last_row > block_radius ? blocks_at_once : 1;
     for (int i = 0; i < anchor_count; ++i) {
       const AnchorPhasors at = e.anchors[i];
       values[i] = at.values + begin;
@@ -74,6 +75,7 @@ struct Panel {
     slopes[i] = rotated_[i][1];
   }
 
+  static_assert(most_columns % float_lanes == 0 && float_lanes <= column_padding);
   alignas(cache_line_bytes) double rotated_[compensated ? 1 : blocks_at_once][2]
                                            [compensated ? 1 : most_columns + column_padding];
 };
@@ -238,11 +240,12 @@ void expand_panel(const AnyPanel& p, std::int64_t lead_columns) {
     if (is_row_from_centre(p.e)) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
   }
   if (is_two_blocks(p.e)) {
-    for (int anchor = 0; anchor < 2; ++anchor) expand_row_set<T, mode, 1, 1>(p, anchor, 0, lead_columns);
-    for (std::int64_t row = 1; row <= block_radius; ++row) expand_row_set<T, mode, 2, 2>(p, 0, row, lead_columns);
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) expand_row_set<T, mode, 1, 1>(p, anchor, 0, lead_columns);
+    for (std::int64_t row = 1; row <= block_radius; ++row)
+      expand_row_set<T, mode, blocks_at_once, 2>(p, 0, row, lead_columns);
     return;
   }
-  for (int anchor = 0; anchor < 2; ++anchor) {
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
     const std::int64_t first = p.e.first_row - anchor * block_rows, last = p.e.last_row - anchor * block_rows;
     for (std::int64_t row = 0; row <= block_radius; ++row) {
       const bool has_before = first <= -row && -row <= last, has_after = first <= row && row <= last;
@@ -265,7 +268,7 @@ void expand_panels(const Expansion& e) {
   std::int64_t lead_columns = lead_columns_of<T, mode>(e);
   for (std::int64_t begin = 0; begin < e.columns;) {
     const std::int64_t left = e.columns - begin, wanted = width + lead_columns;
-    Panel<T, panel_columns + column_padding> p(e, begin, wanted < left ? wanted : left);
+    Panel<T, panel_columns> p(e, begin, wanted < left ? wanted : left);
     if (e.prefetch) {
       p.prefetch_bytes = p.columns < left
                              ? p.columns * element_size

@@ -43,7 +43,7 @@ class SharedLines {
 
   // Stores the lines between the rows at one distance from the anchors and those that are one row closer.
   void store_at(std::int64_t distance) const {
-    for (int anchor = 0; anchor < 2; ++anchor) {
+    for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
       const std::int64_t own = anchor * block_rows + block_radius;
       store_line(own - distance + 1);
       store_line(own + distance);
@@ -97,14 +97,14 @@ FASTPE_ALWAYS_INLINE void store_lines(const AnyPanel& p, int first_anchor, std::
 template <class T, Mode mode>
 void store_two_blocks(const Expansion& e, std::int64_t begin, std::int64_t columns, SharedLines<T>* shared) {
   const Panel<T, panel_columns> p(e, begin, columns);
-  for (int anchor = 0; anchor < 2; ++anchor) {
+  for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
     store_lines<T, mode, 1, 1>(p, anchor, 0);
     if (shared != nullptr) shared->template make<mode, 1, 1>(anchor, 0);
   }
   for (std::int64_t distance = 1; distance <= block_radius; ++distance) {
-    store_lines<T, mode, 2, 2>(p, 0, distance);
+    store_lines<T, mode, blocks_at_once, 2>(p, 0, distance);
     if (shared == nullptr) continue;
-    shared->template make<mode, 2, 2>(0, distance);
+    shared->template make<mode, blocks_at_once, 2>(0, distance);
     if (distance > 2) shared->store_at(distance - 2);
   }
   if (shared == nullptr) return;

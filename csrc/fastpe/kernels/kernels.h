@@ -18,7 +18,7 @@ constexpr std::int64_t group_radius = 8;
 constexpr std::int64_t group_anchors = 2 * group_radius + 1;
 
 // One expansion may make two adjacent blocks, a pair, which share each load of the fine tables.
-constexpr std::int64_t blocks_at_once = 2;
+constexpr int blocks_at_once = 2;
 constexpr std::int64_t rows_of_two_blocks = blocks_at_once * block_rows;
 
 // Tables of doubles are padded to a multiple of this and have as many columns more, so that kernels may load (never
@@ -122,7 +122,7 @@ struct Kernels {
   void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype
   void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
   void (*rotate[dtype_count])(const Rotation&) = {};
-  bool has_non_temporal_stores = false;  // of float32 and float64; else Expansion and Combination ignore that wish
+  bool has_non_temporal_stores[dtype_count] = {};  // else Expansion and Combination ignore that wish
   // Kernels do not wait for their non-temporal stores. Call this before another thread is told that they are done.
   void (*store_fence)() = nullptr;
 };

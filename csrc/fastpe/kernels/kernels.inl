@@ -23,12 +23,12 @@ constexpr void add_dtype(Kernels& kernels) {
   kernels.combine[dtype] = combine<T, Row>;
   kernels.combine_same_dtype[dtype] = combine<T, T>;
   kernels.rotate[dtype] = rotate<T, Row>;
+  kernels.has_non_temporal_stores[dtype] = can_stream<T>;
 }
 
 constexpr Kernels make_kernels() {
   Kernels kernels;
   kernels.phasors = phasors;
-  kernels.has_non_temporal_stores = has_wide_vectors;
   kernels.store_fence = store_fence;
   add_dtype<Float32, Float32>(kernels);
   add_dtype<Float64, Float64>(kernels);
