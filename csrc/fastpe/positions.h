@@ -184,16 +184,13 @@ struct PositionBounds {
   bool are_all_integers = true;
   std::int64_t rows = 0, spans = 0;  // of all batch rows, or of one, whose positions the others share
 
-  void add(const Number& position) {
-    are_all_integers = are_all_integers && position.is_integer;
-    if (!position.is_integer) return;
-    lowest = std::min(lowest, position.integer);
-    highest = std::max(highest, position.integer);
-  }
   void add(const Span& span) {
+    are_all_integers = are_all_integers && span.position.is_integer;
+    if (!span.position.is_integer) return;
     lowest = std::min(lowest, span.lowest());
     highest = std::max(highest, span.highest());
   }
+  void add(const Number& position) { add(Span{0, 1, position}); }
 };
 
 }  // namespace fastpe

@@ -23,15 +23,36 @@ Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::in
   return {"offset", joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
 
-void require_position(const Source& source, const Number& position, const Origin& origin) {
-  const PositionRange& range = source.range;
-  if (range.has(position)) return;
+[[noreturn]] void refuse_position(const PositionRange& range, const Number& position, const Origin& origin) {
   if (range.has_fractions) {
     refuse_value(origin.argument, {origin.found, position}, {"a finite position of ", position_limit}, {why_limited});
   }
   refuse(ErrorKind::index, origin.argument, {origin.found, position},
          {"an integer from 0 to ", range.highest, ", the last row of the table"},
          {"pass a longer table or smaller positions"});
+}
+
+// Throws an Error about the first row of a span, or its first coordinate, that is out of the range.
+void require_positions(const PositionRange& range, const Positions& p, std::int64_t row, const Span& span) {
+  if (span.coordinates != nullptr) {
+    for (int i = 0; i < p.coordinate_count; ++i) {
+      if (range.has(span.coordinates[i])) continue;
+      const std::string place = place_of(p.value_axes, row, span.l);
+      refuse_position(range, span.coordinates[i], {p.values_name, joined({place, "[", i, "] is "})});
+    }
+    return;
+  }
+  const auto refuse_row = [&](std::int64_t i, const Number& position) {
+    refuse_position(range, position, origin_of(p, row, span, span.l + i));
+  };
+  if (!range.has(span.position)) refuse_row(0, span.position);
+  if (span.is_one_position()) return;
+  if (span.lowest() < range.lowest) {
+    refuse_row(span.position.integer - range.lowest + 1, number_of(range.lowest - 1));
+  }
+  if (span.highest() > range.highest) {
+    refuse_row(range.highest - span.position.integer + 1, number_of(range.highest + 1));
+  }
 }
 
 // The bounds of batch rows that count from offsets of their own, if all are in the source's range. In decoding, there
@@ -58,7 +79,6 @@ PositionBounds check_positions(const Call& call, Poller& poller) {
   if (const auto by_offsets = bounds_by_row_offsets(call, poller)) return *by_offsets;
   PositionBounds bounds;
   const Positions& p = call.placement.positions;
-  const Source& source = call.source;
   const OperationShape& shape = call.operation.shape();
   const bool varies = !p.are_shared() || !call.placement.validity.are_all_valid();
   const std::int64_t rows = varies ? shape.batch_rows : 1;
@@ -66,31 +86,9 @@ PositionBounds check_positions(const Call& call, Poller& poller) {
     std::int64_t valid_before = 0;
     const auto on_span = [&](const Span& span) {
       ++bounds.spans;
-      if (span.coordinates != nullptr) {
-        for (int i = 0; i < p.coordinate_count; ++i) {
-          const Number& coordinate = span.coordinates[i];
-          if (!source.range.has(coordinate)) {
-            const std::string place = place_of(p.value_axes, row, span.l);
-            require_position(source, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
-          }
-          bounds.add(coordinate);
-        }
-        return;
-      }
-      if (span.is_one_position()) {
-        if (!source.range.has(span.position)) require_position(source, span.position, origin_of(p, row, span, span.l));
-        bounds.add(span.position);
-        return;
-      }
-      if (span.lowest() < source.range.lowest || span.highest() > source.range.highest) {
-        // The message names the first bad row: the span's first row, or the row after the last good position.
-        require_position(source, span.position, origin_of(p, row, span, span.l));
-        const bool is_descending = span.step == Span::Step::descending;
-        const std::int64_t first = span.position.integer;
-        const std::int64_t i = is_descending ? first - source.range.lowest + 1 : source.range.highest - first + 1;
-        require_position(source, number_of(is_descending ? first - i : first + i), origin_of(p, row, span, span.l + i));
-      }
-      bounds.add(span);
+      require_positions(call.source.range, p, row, span);
+      if (span.coordinates == nullptr) return bounds.add(span);
+      for (int i = 0; i < p.coordinate_count; ++i) bounds.add(span.coordinates[i]);
     };
     for (std::int64_t begin = 0; begin < shape.seq_len; begin += Poller::elements_at_once) {
       const std::int64_t end = std::min(begin + Poller::elements_at_once, shape.seq_len);
