@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "call.h"
-#include "fastpe/embeddings/sinusoidal_encoding.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/gather.h"
 #include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/row_cache.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 #include "fastpe/sources/tables.h"
 

@@ -11,7 +11,7 @@
 #include "fastpe/checks/rotation.h"
 #include "fastpe/embeddings/rotary_embedding.h"
 #include "fastpe/operations/write.h"
-#include "fastpe/sources/sinusoid/angles.h"
+#include "fastpe/sources/sinusoid/coordinates.h"
 #include "fastpe/sources/tables.h"
 
 namespace fastpe::bindings {

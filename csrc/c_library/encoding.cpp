@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "call.h"
-#include "fastpe/embeddings/sinusoidal_encoding.h"
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/row_cache.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 
 namespace fastpe::c_library {

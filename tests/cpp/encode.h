@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "fastpe/call/call.h"
-#include "fastpe/embeddings/sinusoidal_encoding.h"
 #include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/row_cache.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 
 namespace fastpe::testing {

@@ -10,7 +10,6 @@
 #include "fastpe/lazy.h"
 #include "fastpe/operations/rotate.h"
 #include "fastpe/sources/sinusoid/coordinates.h"
-#include "sinusoidal_encoding.h"
 
 namespace fastpe {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sinusoids of positions with several coordinates, as images and videos have them: each frequency belongs to one
-// of them. A row is put together from the rows of its coordinates, and has their bits.
+// What is made for each frequency of positions with several coordinates, as images and videos have them: each frequency
+// belongs to one of them.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,8 @@ struct FrequencyCoordinates {
   int count = 0;
 };
 
-// A row is not kept as a whole, so find() is not overridden.
+// A row is put together from the rows of its coordinates, and has their bits. It is not kept as a whole, so find() is
+// not overridden.
 class CoordinateSinusoids final : public CachedSinusoids {
  public:
   // Rows are cosines, then sines.
@@ -35,6 +36,20 @@ class CoordinateSinusoids final : public CachedSinusoids {
   std::int64_t row_offset(int coordinate) const;
   const char* row_at(const Number& position, int coordinate, DType dtype, char* scratch) const;
 
+  const FrequencyCoordinates& coordinates_;
+};
+
+// The angles themselves: position times frequency, in radians, rounded to float64 and, for float32, once more. Column k
+// belongs to frequency k. Positions may be single numbers.
+class AngleRows final : public Source {
+ public:
+  AngleRows(const Encoder& encoder, const FrequencyCoordinates& coordinates)
+      : Source({-max_position, max_position, true}, {}), encoder_(encoder), coordinates_(coordinates) {}
+
+  void write_rows(const Span& span, const Target& target, char* scratch) const override;
+
+ private:
+  const Encoder& encoder_;
   const FrequencyCoordinates& coordinates_;
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finished rows that later calls read.
+// Finished rows that later calls read, and the encoder that makes them.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "encoder.h"
 #include "fastpe/buffer.h"
@@ -83,6 +84,16 @@ class RowCache {
   const int chunk_shift_;  // a chunk has 2^chunk_shift_ rows
   mutable std::atomic<bool> was_used_{false};
   mutable std::atomic<std::int64_t> filled_bytes_{0};
+};
+
+// An encoder, the rows of it that are kept, and the position of the first row.
+struct SinusoidalEncoding {
+  explicit SinusoidalEncoding(Spec spec, std::optional<std::int64_t> max_len, std::int64_t first = 0)
+      : encoder(std::move(spec)), row_cache(encoder, max_len), first_position(first) {}
+
+  const Encoder encoder;
+  const RowCache row_cache;
+  const std::int64_t first_position;
 };
 
 }  // namespace fastpe
