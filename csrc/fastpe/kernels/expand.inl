@@ -36,9 +36,9 @@ FASTPE_ALWAYS_INLINE void rotate_phasors(V& value, V& slope, V cosine, V sine) {
   value = rotated;
 }
 
-// Some columns of an expansion, and its anchors' phasors for them, unless is_row_from_centre(). `most_columns` are
-// whole vectors; there may be less than one more, for stores that are aligned.
-template <class T, std::int64_t most_columns>
+// Some columns of an expansion, and its anchors' phasors for them, unless is_row_from_centre(). There are at most
+// panel_columns, and less than a vector more where stores are aligned.
+template <class T>
 struct Panel {
   static constexpr bool compensated = is_compensated(T::dtype);
 
@@ -75,9 +75,9 @@ struct Panel {
     slopes[i] = rotated_[i][1];
   }
 
-  static_assert(most_columns % float_lanes == 0 && float_lanes <= column_padding);
+  static_assert(panel_columns % float_lanes == 0 && float_lanes <= column_padding);
   alignas(cache_line_bytes) double rotated_[compensated ? 1 : blocks_at_once][2]
-                                           [compensated ? 1 : most_columns + column_padding];
+                                           [compensated ? 1 : panel_columns + column_padding];
 };
 
 // The rows of a panel that are made together: those at one distance from one or two anchors, on both sides of each, or
@@ -89,8 +89,7 @@ struct RowSet {
   static constexpr bool compensated = is_compensated(T::dtype);
 
   // With one side, the distance has its sign.
-  template <class AnyPanel>
-  FASTPE_ALWAYS_INLINE RowSet(const AnyPanel& p, int first_anchor, std::int64_t distance)
+  FASTPE_ALWAYS_INLINE RowSet(const Panel<T>& p, int first_anchor, std::int64_t distance)
       : distance_sign(Doubles::broadcast(distance < 0 ? -1.0 : 1.0)),
         scale(T::broadcast(p.e.scale)),
         alpha(T::broadcast(p.e.alpha)),
@@ -201,8 +200,8 @@ inline std::int64_t lead_columns_of(const Expansion& e) {
 }
 
 // The vectors at both ends of a row overlap those between. The last one is made before x can be overwritten.
-template <class T, Mode mode, int anchor_count, int sides, bool from_centre = false, class AnyPanel>
-FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, std::int64_t distance,
+template <class T, Mode mode, int anchor_count, int sides, bool from_centre = false>
+FASTPE_ALWAYS_INLINE void expand_row_set(const Panel<T>& p, int first_anchor, std::int64_t distance,
                                          std::int64_t lead_columns) {
   using Vector = typename T::Vector;
   const RowSet<T, anchor_count, sides, from_centre> rows(p, first_anchor, distance);
@@ -234,8 +233,8 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const AnyPanel& p, int first_anchor, st
   }
 }
 
-template <class T, Mode mode, class AnyPanel>
-void expand_panel(const AnyPanel& p, std::int64_t lead_columns) {
+template <class T, Mode mode>
+void expand_panel(const Panel<T>& p, std::int64_t lead_columns) {
   if constexpr (!is_compensated(T::dtype)) {
     if (is_row_from_centre(p.e)) return expand_row_set<T, mode, 1, 1, true>(p, 0, p.e.first_row, lead_columns);
   }
@@ -268,7 +267,7 @@ void expand_panels(const Expansion& e) {
   std::int64_t lead_columns = lead_columns_of<T, mode>(e);
   for (std::int64_t begin = 0; begin < e.columns;) {
     const std::int64_t left = e.columns - begin, wanted = width + lead_columns;
-    Panel<T, panel_columns> p(e, begin, wanted < left ? wanted : left);
+    Panel<T> p(e, begin, wanted < left ? wanted : left);
     if (e.prefetch) {
       p.prefetch_bytes = p.columns < left
                              ? p.columns * element_size

@@ -68,14 +68,14 @@ class SharedLines {
 
   const Expansion& e_;
   const std::int64_t lead_columns_;
-  const Panel<T, line> heads_, tails_;
+  const Panel<T> heads_, tails_;
   // The last line of the row before, then the first line of the row behind: the shared line is in the middle.
   alignas(cache_line_bytes) Element lines_[rows_of_two_blocks + 1][2 * line];
 };
 
 // Stores the panel's columns, whole lines, of the rows that expand_row_set would make.
-template <class T, Mode mode, int anchor_count, int sides, class AnyPanel>
-FASTPE_ALWAYS_INLINE void store_lines(const AnyPanel& p, int first_anchor, std::int64_t distance) {
+template <class T, Mode mode, int anchor_count, int sides>
+FASTPE_ALWAYS_INLINE void store_lines(const Panel<T>& p, int first_anchor, std::int64_t distance) {
   constexpr int vectors = static_cast<int>(line_columns<T> / float_lanes);
   const RowSet<T, anchor_count, sides> rows(p, first_anchor, distance);
   for (std::int64_t column = 0; column < p.columns; column += line_columns<T>) {
@@ -96,7 +96,7 @@ FASTPE_ALWAYS_INLINE void store_lines(const AnyPanel& p, int first_anchor, std::
 
 template <class T, Mode mode>
 void store_two_blocks(const Expansion& e, std::int64_t begin, std::int64_t columns, SharedLines<T>* shared) {
-  const Panel<T, panel_columns> p(e, begin, columns);
+  const Panel<T> p(e, begin, columns);
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
     store_lines<T, mode, 1, 1>(p, anchor, 0);
     if (shared != nullptr) shared->template make<mode, 1, 1>(anchor, 0);
