@@ -172,25 +172,42 @@ Slice<T> slice_of(const std::vector<T>& items) {
   return {items.data(), items.size()};
 }
 
-// What all rotations in place are given besides the angles: the arrays, x first, and their sequence's axis.
+// What all rotations are given besides the angles: the arrays, x first, and their sequence's axis.
 struct RotatedObjects {
-  RotatedObjects(PyObject* x, const Others& others, PyObject* seq_axis_given, Owned& owned)
-      : arrays{array_to_write(x, "x", owned)}, seq_axis(seq_axis_argument(seq_axis_given)) {
-    arrays.reserve(1 + static_cast<std::size_t>(others.count));
-    for (Py_ssize_t i = 0; i < others.count; ++i) {
-      arrays.push_back(array_to_write(others.items[i], rotated_name(arrays.size()), owned));
+  RotatedObjects(PyObject* x_given, const Others& others_given, PyObject* seq_axis_given, bool in_place, Owned& owned)
+      : x(in_place ? array_to_write(x_given, "x", owned) : array_to_read(x_given, "x", owned)),
+        seq_axis(seq_axis_argument(seq_axis_given)) {
+    const Py_ssize_t count = others_given.count;
+    others.reserve(static_cast<std::size_t>(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      others.push_back(array_to_write(others_given.items[i], rotated_name(1 + others.size()), owned));
+    }
+    if (count == 0) {
+      if (in_place) returned = Object::shared(x_given);
+      return;
+    }
+    returned = not_null(PyTuple_New(1 + count));
+    PyTuple_SET_ITEM(returned.get(), 0, Object::shared(x_given).release());
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyTuple_SET_ITEM(returned.get(), 1 + i, Object::shared(others_given.items[i]).release());
     }
   }
-  // Phase 2
-  std::vector<ArrayView> views() const {
-    std::vector<ArrayView> views;
-    views.reserve(arrays.size());
-    for (PyObject* const array : arrays) views.push_back(view_of(array, rotated_name(views.size())));
-    return views;
+  // Phase 2. They are kept here; those of one array, which is the common case, without an allocation.
+  Slice<ArrayView> views() {
+    x_view = view_of(x, "x");
+    if (others.empty()) return {&x_view, 1};
+    all_views.reserve(1 + others.size());
+    all_views.push_back(x_view);
+    for (PyObject* const other : others) all_views.push_back(view_of(other, rotated_name(all_views.size())));
+    return slice_of(all_views);
   }
 
-  std::vector<PyObject*> arrays;
+  PyObject* x;
+  std::vector<PyObject*> others;
+  ArrayView x_view;
+  std::vector<ArrayView> all_views;
   std::optional<std::int64_t> seq_axis;
+  Object returned;  // by calls in place: x, or a tuple; made now, since no memory may be missing after the first write
 };
 
 RotationChecks::Rules rules_of(const BoundRotary& self, const std::optional<std::int64_t>& seq_axis, bool in_place) {
@@ -198,20 +215,14 @@ RotationChecks::Rules rules_of(const BoundRotary& self, const std::optional<std:
           self.head_dim};
 }
 
-// Calls use(operation), which rotates the arrays in place, and returns them as they were given: one, or a tuple.
+// Calls use(operation), which rotates the arrays in place, and returns them as they were given.
 template <class Use>
 PyObject* with_rotation(const RotationChecks& checks, const PlacementArguments& given, const Pairing& pairing,
-                        PyObject* x, const Others& others, const Use& use) {
-  std::vector<HeadArray> rotated(1 + static_cast<std::size_t>(others.count));
+                        RotatedObjects& objects, const Use& use) {
+  std::vector<HeadArray> rotated(1 + objects.others.size());
   checks.fill_head_arrays(given, rotated.data());
   use(Rotate(slice_of(rotated), checks.extent().batch_rows, pairing));
-  if (others.count == 0) return Object::shared(x).release();
-  Object arrays = not_null(PyTuple_New(1 + others.count));
-  PyTuple_SET_ITEM(arrays.get(), 0, Object::shared(x).release());
-  for (Py_ssize_t i = 0; i < others.count; ++i) {
-    PyTuple_SET_ITEM(arrays.get(), 1 + i, Object::shared(others.items[i]).release());
-  }
-  return arrays.release();
+  return objects.returned.release();
 }
 
 #define FASTPE_ROTATE FASTPE_PLACEMENT ", seq_axis=-2, inverse=False, num_threads=None"
@@ -231,59 +242,43 @@ struct RotateApartArguments {
 };
 Signature rotate_signature("rotate", "x, *, " FASTPE_ROTATE ", out=None");
 
-PlacementArrays placement_arrays_of(const BoundRotary& self, const PlacementObjects& objects, Owned& owned) {
-  refuse_counting(self, objects.offset, "offset");
-  refuse_counting(self, objects.cu_seqlens, "cu_seqlens");
-  return {objects, owned};
-}
-
-PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& arguments) {
+PyObject* rotate_either_way(BoundRotary& self, const RotateArguments& a, bool in_place, const Others& others,
+                            PyObject* given_out) {
   // Phase 1
-  const RotateArguments& a = arguments.common;
   Owned owned;
-  const RotatedObjects heads(a.x, arguments.others, a.seq_axis, owned);
+  RotatedObjects objects(a.x, others, a.seq_axis, in_place, owned);
+  PyObject* const out_array = is_given(given_out) ? array_to_write(given_out, "out", owned) : nullptr;
   const bool is_inverse = bool_argument(a.inverse, "inverse", false);
-  const PlacementArrays placement_arrays = placement_arrays_of(self, a.placement, owned);
+  refuse_counting(self, a.placement.offset, "offset");
+  refuse_counting(self, a.placement.cu_seqlens, "cu_seqlens");
+  const PlacementArrays placement_arrays(a.placement, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
   const PlacementArguments given = placement_arrays.views();
-  const std::vector<ArrayView> views = heads.views();
-  const RotationChecks checks(slice_of(views), given, rules_of(self, heads.seq_axis, true));
+  const RotationChecks checks(objects.views(), given, rules_of(self, objects.seq_axis, in_place));
   const Placement placement = placement_of(given, checks.extent(), 0, self.coordinates.count);
   const double row_factor = self.row_factor(is_inverse);
   const Pairing& pairing = self.pairing(row_factor, is_inverse != self.conjugate);
-  return with_rotation(checks, given, pairing, a.x, arguments.others, [&](const Rotate& rotate) {
+  const auto run_rotation = [&](const Rotate& rotate) {
     self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
-  });
-}
-
-PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& arguments) {
-  // Phase 1
-  const RotateArguments& a = arguments.common;
-  Owned owned;
-  PyObject* const x_array = array_to_read(a.x, "x", owned);
-  PyObject* const out_array = is_given(arguments.out) ? array_to_write(arguments.out, "out", owned) : nullptr;
-  const std::optional<std::int64_t> seq_axis = seq_axis_argument(a.seq_axis);
-  const bool is_inverse = bool_argument(a.inverse, "inverse", false);
-  const PlacementArrays placement_arrays = placement_arrays_of(self, a.placement, owned);
-  const int max_threads = threads_argument(a.num_threads);
-
-  // Phase 2
-  const PlacementArguments given = placement_arrays.views();
-  const ArrayView x = view_of(x_array, "x");
-  const RotationChecks checks({&x, 1}, given, rules_of(self, seq_axis, false));
-  const Placement placement = placement_of(given, checks.extent(), 0, self.coordinates.count);
-  Output out = output(out_array, borrowed_dtype(x_array), Shape(x));
+  };
+  if (in_place) return with_rotation(checks, given, pairing, objects, run_rotation);
+  const ArrayView& x = checks.x();
+  Output out = output(out_array, borrowed_dtype(objects.x), Shape(x));
   if (!is_same_memory(out.view, x)) require_disjoint(out.view, x, " (out may be x itself)");
   require_disjoint(out.view, given);
   const HeadArray rotated{rows_of(x, checks.dtype(), checks.seq_axis()),
                           writable_rows_of(out.view, checks.dtype(), checks.seq_axis())};
-  const double row_factor = self.row_factor(is_inverse);
-  const Rotate rotate({&rotated, 1}, checks.extent().batch_rows,
-                      self.pairing(row_factor, is_inverse != self.conjugate));
-  self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
-  return out.returned(arguments.out);
+  run_rotation(Rotate({&rotated, 1}, checks.extent().batch_rows, pairing));
+  return out.returned(given_out);
+}
+
+PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& a) {
+  return rotate_either_way(self, a.common, true, a.others, nullptr);
+}
+PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& a) {
+  return rotate_either_way(self, a.common, false, {}, a.out);
 }
 
 struct ShiftArguments {
@@ -295,7 +290,7 @@ Signature shift_signature("shift_", "x, *others, by, mask=None, lengths=None, se
 PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   // Phase 1
   Owned owned;
-  const RotatedObjects heads(a.x, a.others, a.seq_axis, owned);
+  RotatedObjects objects(a.x, a.others, a.seq_axis, true, owned);
   const std::optional<std::int64_t> one = position_argument(a.by, "by");
   if (one && self.coordinates.count > 0) {
     refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.coordinates.count, " coordinates"});
@@ -308,14 +303,12 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   std::int64_t same_for_all = one.value_or(0);
   PlacementArguments given = placement_arrays.views();
   given.positions = one ? view_of_number(same_for_all, "by") : view_of(by_array, "by");
-  const std::vector<ArrayView> views = heads.views();
-  const RotationChecks checks(slice_of(views), given, rules_of(self, heads.seq_axis, true));
+  const RotationChecks checks(objects.views(), given, rules_of(self, objects.seq_axis, true));
   const Placement placement = placement_of_moves(given, checks.extent(), self.coordinates.count);
   constexpr double row_factor = 1.0;  // the keys contain the embedding's factor
-  return with_rotation(
-      checks, given, self.pairing(row_factor, self.conjugate), a.x, a.others, [&](const Rotate& rotate) {
-        self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
-      });
+  return with_rotation(checks, given, self.pairing(row_factor, self.conjugate), objects, [&](const Rotate& rotate) {
+    self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
+  });
 }
 
 // ---- Rotation by tables that are given
@@ -333,7 +326,7 @@ Signature rotate_by_tables_signature("rotate_by_tables",
 PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   // Phase 1
   Owned owned;
-  const RotatedObjects heads(a.x, a.others, a.seq_axis, owned);
+  RotatedObjects objects(a.x, a.others, a.seq_axis, true, owned);
   PyObject* const cos_array = array_to_read(a.cos, "cos", owned);
   PyObject* const sin_array = array_to_read(a.sin, "sin", owned);
   const bool interleaved = bool_argument(a.interleaved, "interleaved", false);
@@ -345,16 +338,15 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   const ArrayView cos = view_of(cos_array, "cos"), sin = view_of(sin_array, "sin");
   const PlacementArguments given = placement_arrays.views();
   const GivenTables tables = given_tables(cos, sin);
-  const std::vector<ArrayView> views = heads.views();
   const RotationChecks checks(
-      slice_of(views), given,
-      {2 * tables.pairs, heads.seq_axis, true, 0, "tables of fewer columns, such as cos[:, :d // 2]"});
+      objects.views(), given,
+      {2 * tables.pairs, objects.seq_axis, true, 0, "tables of fewer columns, such as cos[:, :d // 2]"});
   require_table_dtype(cos, checks.x());
   const Placement placement = placement_of(given, checks.extent());
   checks.require_disjoint_from(cos);
   checks.require_disjoint_from(sin);
   const Pairing pairing{tables.pairs, interleaved, conjugate, {{0, tables.pairs}}};
-  return with_rotation(checks, given, pairing, a.x, a.others, [&](const Rotate& rotate) {
+  return with_rotation(checks, given, pairing, objects, [&](const Rotate& rotate) {
     run_call({RotaryTables(tables.cosines, tables.sines, tables.pairs), rotate, placement, max_threads});
   });
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls in which one allocation fails, whichever it is, raise MemoryError and leave everything as good as it was."""
+"""Calls in which one allocation fails, whichever it is, raise MemoryError and change nothing."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ CALLS += [
     "rope.rotate_(x, y, offset=[1, 2])",
     "rope.rotate(x, inverse=True)",
     "rope.shift_(x, by=positions)",
+    # More arrays than the free lists of tuples serve
+    "rope.rotate_(x, *many)",
+    "rope.shift_(x, *many, by=3)",
+    "fastpe.rotate_(x, *many, cos=cos, sin=sin, interleaved=True)",
+    "rope.rotate_(large)",
+    "enc.add_(large)",
+    "rope.tables(positions, out=(table[:3, :4], table[3:6, :4]))",
     "rope.tables(positions, form='complex')",
     "rope.frequencies",
     "rope.wavelengths",
@@ -88,7 +95,8 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
 SCRIPT = f"""{test_wrong_arguments.SETUP}
 import pickle
 CALLS, MOST = {CALLS}, {MOST}
-y, wide = np.zeros((2, 3, 8), np.float32), np.zeros((3, 8))
+y, wide = np.ones((2, 3, 8), np.float32), np.zeros((3, 8))
+many, large = list(np.ones((24, 2, 3, 8), np.float32)), np.ones((1, 4096, 8), np.float32)
 positions, lengths, mask = np.arange(3), np.array([1, 2]), np.array([True, False, True])
 freqs, axes, linear = np.ones(4), np.array([0, 0, 1, 1]), dict(rope_type="linear", factor=2.0)
 
@@ -103,6 +111,10 @@ def outcome(code, n):
     except BaseException as error:
         return type(error), str(error)
 
+def contents():
+    arrays = [*many, *(each for each in globals().values() if type(each) is np.ndarray)]
+    return [array.tobytes() for array in arrays]
+
 for source in CALLS:
     code = compile(source, source, "eval")
     end()
@@ -111,7 +123,11 @@ for source in CALLS:
         raise AssertionError((source, usual))
     found, as_usual = [], 0
     for n in range(MOST):
-        if (result := outcome(code, n)) == usual:
+        before = contents()
+        result = outcome(code, n)
+        if result and contents() != before:
+            raise AssertionError((source, n, result, "an array was changed"))
+        if result == usual:
             as_usual += 1
         elif issubclass(result[0], MemoryError):
             found.append(n)
