@@ -62,6 +62,8 @@ WrittenPositions::Views WrittenPositions::views(const PlacementArguments& given,
   if (!count_ && coordinate_count > 0 && views.shape.axes() > 0) views.shape.drop_last_axis();
   const Shape& shape = views.shape;
   const bool has_batch = shape.axes() > 1;
+  // placement_at uses it only for a mask and lengths, and refuses these with more than two axes, where batch_rows would
+  // have to be the product of all but the last.
   const Extent extent{has_batch ? *shape.begin() : 1, shape.axes() > 0 ? shape.end()[-1] : 1, has_batch};
   views.placement =
       count_ ? placement_of(given, extent, first) : placement_at(views.positions, given, extent, coordinate_count);

@@ -24,8 +24,8 @@ namespace fastpe::bindings {
 
 // ---- Phase 1
 
-// The arguments that say where rows are and which are valid, of methods whose rows belong to x or to ids. They become
-// arrays (phase 1), then views (phase 2), then a Placement.
+// The arguments that say where rows are and which are valid. They become arrays (phase 1), then views (phase 2), then a
+// Placement. A method that has only some of them leaves the others null.
 #define FASTPE_PLACEMENT "offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None"
 struct PlacementObjects {
   PyObject *offset = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;

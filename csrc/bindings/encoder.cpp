@@ -106,7 +106,11 @@ PyObject* encode(SinusoidalEncoding& self, const EncodeArguments& a) {
   PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const WrittenPositions positions(a.positions, a.offset, owned);
-  const PlacementArrays placement_arrays({a.offset, nullptr, a.mask, a.lengths, nullptr}, owned);
+  PlacementObjects placement;
+  placement.offset = a.offset;
+  placement.mask = a.mask;
+  placement.lengths = a.lengths;
+  const PlacementArrays placement_arrays(placement, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2

@@ -19,25 +19,25 @@ namespace {
 
 // ---- Forms of tables
 
-enum class Arrangement { columns, pairs, complex, angles };
+enum class Arrangement { columns, pairs, complex };
 
 struct Form {
   const char* name;
-  TableForm table;
-  Arrangement arrangement;
+  std::optional<TableForm> table;  // none: the angles themselves
+  Arrangement arrangement = Arrangement::columns;
 
-  std::size_t arrays() const { return static_cast<std::size_t>(arrays_of(table)); }
+  std::size_t arrays() const { return table ? static_cast<std::size_t>(arrays_of(*table)) : 1; }
 };
 
 constexpr Form forms[] = {
-    {"halves", TableForm::halves, Arrangement::columns},
-    {"tile", TableForm::tile, Arrangement::columns},
-    {"repeat", TableForm::repeat, Arrangement::columns},
-    {"cos_sin", TableForm::cos_sin, Arrangement::columns},
-    {"sin_cos", TableForm::sin_cos, Arrangement::columns},
+    {"halves", TableForm::halves},
+    {"tile", TableForm::tile},
+    {"repeat", TableForm::repeat},
+    {"cos_sin", TableForm::cos_sin},
+    {"sin_cos", TableForm::sin_cos},
     {"pairs", TableForm::pairs, Arrangement::pairs},
     {"complex", TableForm::pairs, Arrangement::complex},
-    {"angles", TableForm::pairs, Arrangement::angles},  // its TableForm says only that there is one array
+    {"angles", std::nullopt},
 };
 
 const Form& form_named(PyObject* name) {
@@ -101,7 +101,7 @@ DType dtype_of_parts(const Form& form, PyObject* asked, PyObject* given) {
     const bool is_wide = element == Element::complex128 && form.arrangement == Arrangement::complex;
     dtype = is_wide ? DType::float64 : float_dtype(element.value_or(Element::boolean)).value_or(dtype);
   }
-  if ((form.arrangement == Arrangement::complex || form.arrangement == Arrangement::angles) && is_16_bit(dtype)) {
+  if ((form.arrangement == Arrangement::complex || !form.table) && is_16_bit(dtype)) {
     refuse_type(asked != nullptr ? "dtype" : "out", {"has 16 bits"}, {"float32 or float64 for form='", form.name, "'"});
   }
   return dtype;
@@ -109,7 +109,8 @@ DType dtype_of_parts(const Form& form, PyObject* asked, PyObject* given) {
 
 Shape shape_of(const Shape& rows, const Form& form, std::int64_t pairs) {
   Shape shape = rows;
-  shape.add_axis(form.arrangement == Arrangement::columns ? columns_per_pair(form.table) * pairs : pairs);
+  const bool is_of_columns = form.table && form.arrangement == Arrangement::columns;
+  shape.add_axis(is_of_columns ? columns_per_pair(*form.table) * pairs : pairs);
   if (form.arrangement == Arrangement::pairs) shape.add_axis(2);
   return shape;
 }
@@ -123,7 +124,9 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   const WrittenPositions positions(a.positions, a.offset, owned);
   refuse_counting(self, a.offset, "offset");
   if (positions.is_count()) refuse_counting(self, a.positions, "positions");
-  const PlacementArrays placement_arrays({a.offset, nullptr, nullptr, nullptr, nullptr}, owned);
+  PlacementObjects placement;
+  placement.offset = a.offset;
+  const PlacementArrays placement_arrays(placement, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
@@ -153,12 +156,12 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
     require_disjoint(out[0].view, out[1].view);
   }
   const bool is_new = given_out[0] == nullptr;
-  if (form.arrangement == Arrangement::angles) {
-    run_call({AngleRows(self.encoder, self.coordinates), Write(written[0], is_new), rows.placement, max_threads});
-  } else {
-    const Write write(written, form.table, self.pairs(), is_new);
+  if (form.table) {
+    const Write write(written, *form.table, self.pairs(), is_new);
     self.with_source(self.row_factor(false),
                      [&](const Source& source) { run_call({source, write, rows.placement, max_threads}); });
+  } else {
+    run_call({AngleRows(self.encoder, self.coordinates), Write(written[0], is_new), rows.placement, max_threads});
   }
   if (form.arrays() == 1) return out[0].returned(a.out);
   if (is_given(a.out)) return Object::shared(a.out).release();
@@ -296,7 +299,10 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
     refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.coordinates.count, " coordinates"});
   }
   PyObject* const by_array = one ? nullptr : numbers_from(a.by, "by", Numbers::integers_or_floats, owned);
-  const PlacementArrays placement_arrays({nullptr, nullptr, a.mask, a.lengths, nullptr}, owned);
+  PlacementObjects validity;
+  validity.mask = a.mask;
+  validity.lengths = a.lengths;
+  const PlacementArrays placement_arrays(validity, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2

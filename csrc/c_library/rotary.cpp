@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "call.h"
@@ -171,11 +172,11 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     if (form < FASTPE_TABLES_HALVES || form > FASTPE_TABLES_ANGLES) {
       refuse_value("form", {"is ", form}, {"FASTPE_TABLES_HALVES or another of the header's"});
     }
-    const bool is_angles = form == FASTPE_TABLES_ANGLES, is_pairs = form == FASTPE_TABLES_PAIRS;
-    // Both have the same order. Angles are in one array, as pairs are.
+    // Both have the same order; the angles themselves are no table.
     static_assert(FASTPE_TABLES_PAIRS - 1 == static_cast<int32_t>(TableForm::pairs));
-    const TableForm table_form = is_angles ? TableForm::pairs : static_cast<TableForm>(form - 1);
-    const bool has_two = arrays_of(table_form) == 2;
+    const std::optional<TableForm> table =
+        form == FASTPE_TABLES_ANGLES ? std::nullopt : std::optional(static_cast<TableForm>(form - 1));
+    const bool has_two = table && arrays_of(*table) == 2, is_pairs = table == TableForm::pairs;
     if ((second != nullptr) != has_two) {
       refuse_value("second", {has_two ? "is NULL" : "was given"},
                    {has_two ? "an array: this form has two" : "NULL: this form has one array"});
@@ -184,7 +185,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     const ArrayView one = views.of(&required(first, "first"), "first"), two = views.of(second, "second");
     const PlacementArguments arguments = views.rows(rows);
     refuse_given({&arguments.mask, &arguments.lengths}, "NULL: tables have no padding");
-    const std::int64_t columns = is_angles || is_pairs ? self.pairs() : columns_per_pair(table_form) * self.pairs();
+    const std::int64_t columns = (table && !is_pairs ? columns_per_pair(*table) : 1) * self.pairs();
     const Written written(one, columns, is_pairs, arguments);
     std::array<Rows, 2> out{written.rows};
     if (has_two) {
@@ -193,16 +194,15 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
       require_disjoint(one, two);
       out[1] = Written(two, columns, is_pairs, arguments).rows;
     }
-    if (is_angles) {
-      const DType dtype = written.rows.dtype;
-      if (is_16_bit(dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
-      run_call(AngleRows(self.encoder, self.coordinates), Write(written.rows, false), {arguments, written.extent},
-               threads);
-    } else {
-      const Write write(out, table_form, self.pairs(), false);
+    if (table) {
+      const Write write(out, *table, self.pairs(), false);
       self.with_source(self.row_factor(false),
                        [&](const Source& source) { run_call(source, write, {arguments, written.extent}, threads); });
+      return;
     }
+    if (is_16_bit(written.rows.dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
+    run_call(AngleRows(self.encoder, self.coordinates), Write(written.rows, false), {arguments, written.extent},
+             threads);
   });
 }
 
