@@ -62,15 +62,15 @@ def pytest_report_header() -> list[str]:
     return [f"fastpe {config['version']}: instruction sets tested: {tested}; threads {config['threads']}"]
 
 
-@pytest.fixture(scope="module", params=_core.available_instruction_sets())
+@pytest.fixture(scope="module", params=_core.config()["available_instruction_sets"])
 def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
     """Each instruction set that this machine has; the tests that use it run once on each."""
-    before = _core.instruction_set()
+    before = _core.config()["instruction_set"]
     name: str = request.param
     _core.use_instruction_set(name)
-    assert _core.instruction_set() == name
+    assert _core.config()["instruction_set"] == name
     yield name
-    assert _core.instruction_set() == name
+    assert _core.config()["instruction_set"] == name
     _core.use_instruction_set(before)
 
 

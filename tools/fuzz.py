@@ -124,7 +124,7 @@ def check(
         else:
             assert is_empty, f"not refused: {what}"
         return "refused"
-    active = _core.instruction_set()
+    active = _core.config()["instruction_set"]
     _core.use_instruction_set("baseline")
     wanted = expected()
     _core.use_instruction_set(active)
@@ -434,7 +434,7 @@ def main() -> None:
         if time.monotonic() > end:
             break
         case = Case(f"{options.seed}/{number}")
-        _core.use_instruction_set(case.pick(_core.available_instruction_sets()))
+        _core.use_instruction_set(case.pick(_core.config()["available_instruction_sets"]))
         make, *calls = case.pick(kinds)
         try:
             source = make(case)

@@ -27,24 +27,23 @@ constexpr const char* compiler = "MSVC " FASTPE_TEXT(_MSC_VER);
 constexpr const char* compiler = "unknown";
 #endif
 
-PyObject* available(PyObject*, PyObject*) {
+// What fastpe.show_config() says of the core. Raises a ValueError for a wrong FASTPE_* variable.
+PyObject* config(PyObject*, PyObject*) {
   return returned_or<PyObject*>(nullptr, [] {
-    Object names = not_null(PyList_New(0));
+    const char* const instruction_set = active_instruction_set();
+    const int threads = default_thread_count();
+    const long long streaming_bytes = streaming_threshold_bytes(), row_bytes = kept_row_bytes();
+    const Object available = not_null(PyList_New(0));
     for (const std::string& name : available_instruction_sets()) {
       const Object text = not_null(PyUnicode_FromString(name.c_str()));
-      if (PyList_Append(names.get(), text.get()) < 0) throw PythonError{};
+      if (PyList_Append(available.get(), text.get()) < 0) throw PythonError{};
     }
-    return names.release();
-  });
-}
-
-// Raises a ValueError for a wrong FASTPE_* variable.
-PyObject* check_environment(PyObject*, PyObject*) {
-  return returned_or<PyObject*>(nullptr, [] {
-    active_instruction_set();
-    default_thread_count();
-    streaming_threshold_bytes();
-    return Py_NewRef(Py_None);
+    return not_null(Py_BuildValue("{s:s,s:O,s:s,s:O,s:i,s:L,s:L}", "compiler", compiler,              //
+                                  "openmp", has_openmp() ? Py_True : Py_False,                        //
+                                  "instruction_set", instruction_set,                                 //
+                                  "available_instruction_sets", available.get(), "threads", threads,  //
+                                  "streaming_bytes", streaming_bytes, "kept_row_bytes", row_bytes))
+        .release();
   });
 }
 
@@ -108,31 +107,16 @@ PyObject* checked_output(PyObject&, const OutputArguments& a) {
   return result.array.release();
 }
 
-// Only check_environment can fail, and comes first.
-PyMethodDef functions_without_arguments[] = {
-    {"check_environment", check_environment, METH_NOARGS, nullptr},
-    {"available_instruction_sets", available, METH_NOARGS, nullptr},
-    {"compiler", [](PyObject*, PyObject*) { return PyUnicode_FromString(compiler); }, METH_NOARGS, nullptr},
-    {"has_openmp", [](PyObject*, PyObject*) { return PyBool_FromLong(has_openmp()); }, METH_NOARGS, nullptr},
-    {"thread_count", [](PyObject*, PyObject*) { return PyLong_FromLong(default_thread_count()); }, METH_NOARGS,
-     nullptr},
-    {"instruction_set", [](PyObject*, PyObject*) { return PyUnicode_FromString(active_instruction_set()); },
-     METH_NOARGS, nullptr},
-    {"streaming_threshold_bytes", [](PyObject*, PyObject*) { return PyLong_FromLongLong(streaming_threshold_bytes()); },
-     METH_NOARGS, nullptr},
-    {"kept_row_bytes", [](PyObject*, PyObject*) { return PyLong_FromLongLong(kept_row_bytes()); }, METH_NOARGS,
-     nullptr},
-    {}};
-
 void fill(PyObject* module) {
   load_numpy();
   static PyMethodDef functions[] = {method<use_instruction_set, use_instruction_set_signature>(),
                                     method<array, array_signature>(),
                                     method<mask, mask_signature>(),
                                     method<checked_output, output_signature>(),
+                                    {"config", config, METH_NOARGS, nullptr},
                                     {"document", document, METH_VARARGS, nullptr},
                                     {}};
-  if (PyModule_AddFunctions(module, functions_without_arguments) < 0 || PyModule_AddFunctions(module, functions) < 0 ||
+  if (PyModule_AddFunctions(module, functions) < 0 ||
       PyModule_AddStringConstant(module, "__version__", FASTPE_TEXT(FASTPE_VERSION)) < 0) {
     throw PythonError{};
   }

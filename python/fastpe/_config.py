@@ -12,7 +12,7 @@ from fastpe import _core
 
 # The import reports a wrong FASTPE_* variable, so that no call has to. It raises a ValueError here, since an extension
 # module's own initialisation would turn it into an ImportError.
-_core.check_environment()
+_core.config()
 
 __version__: str = _core.__version__
 
@@ -41,13 +41,7 @@ def show_config() -> dict[str, Any]:
 
     return {
         "version": __version__,
-        "compiler": _core.compiler(),
-        "openmp": _core.has_openmp(),
-        "instruction_set": _core.instruction_set(),
-        "available_instruction_sets": _core.available_instruction_sets(),
-        "threads": _core.thread_count(),
-        "streaming_bytes": _core.streaming_threshold_bytes(),
-        "kept_row_bytes": _core.kept_row_bytes(),
+        **_core.config(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "machine": platform.machine(),

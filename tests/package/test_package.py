@@ -169,8 +169,8 @@ def test_environment_variables_are_honoured() -> None:
         "import fastpe; config = fastpe.show_config();"
         "print(config['instruction_set'], config['threads'], config['streaming_bytes'])"
     )
-    has_openmp = _core.has_openmp()
-    for name in _core.available_instruction_sets():
+    has_openmp = _core.config()["openmp"]
+    for name in _core.config()["available_instruction_sets"]:
         result = run(code, FASTPE_ISA=name, FASTPE_NUM_THREADS="3", FASTPE_STREAMING_BYTES="12345", OMP_NUM_THREADS="5")
         assert result.stdout.split() == [name, "3" if has_openmp else "1", "12345"], result.stderr
     assert run(code, OMP_NUM_THREADS="5").stdout.split()[1] == ("5" if has_openmp else "1")

@@ -31,7 +31,7 @@ FRACTIONS = np.concatenate([np.linspace(-50, 50, 77), [1e-310, 5e-324, 1e-9, 1e6
 
 @functools.cache
 def on_the_baseline(convention: str, dtype: np.dtype[Any], d_model: int) -> tuple[Array, Array, Array]:
-    before = _core.instruction_set()
+    before = _core.config()["instruction_set"]
     _core.use_instruction_set("baseline")
     try:
         return tables(convention, dtype, d_model)
@@ -51,7 +51,7 @@ def tables(convention: str, dtype: np.dtype[Any], d_model: int) -> tuple[Array, 
 def test_every_instruction_set_gives_the_same_bits(instruction_set: str, convention: str, dtype: np.dtype[Any]) -> None:
     for d_model in (2, 30, 31, 64, 770):
         expected = on_the_baseline(convention, dtype, d_model)
-        assert _core.instruction_set() == instruction_set
+        assert _core.config()["instruction_set"] == instruction_set
         for result, same in zip(tables(convention, dtype, d_model), expected, strict=True):
             assert_same_bits(result, same)
 
@@ -82,7 +82,7 @@ def test_two_threads_give_the_same_bits(dtype: np.dtype[Any]) -> None:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc, which this system lacks")
-@pytest.mark.skipif(not _core.has_openmp(), reason="built without OpenMP: there is one thread")
+@pytest.mark.skipif(not _core.config()["openmp"], reason="built without OpenMP: there is one thread")
 def test_two_threads_really_run() -> None:
     code = (
         "import os, fastpe; count = lambda: len(os.listdir('/proc/self/task')); before = count();"
@@ -148,7 +148,7 @@ def test_the_stride_of_an_axis_of_length_one_does_not_matter(stride: int) -> Non
 
 
 def test_a_large_streamed_table_has_the_bits_of_its_parts() -> None:
-    rows = 2 * _core.streaming_threshold_bytes() // (1024 * 4)
+    rows = 2 * _core.config()["streaming_bytes"] // (1024 * 4)
     rows = min(rows, 2**17)
     out: npt.NDArray[np.float32] = np.empty((rows, 1024), np.float32)
     fastpe.encode(rows, 1024, out=out)
