@@ -52,7 +52,7 @@ PyObject* add_either_way(SinusoidalEncoding& self, const AddArguments& a, bool i
   const std::optional<Columns> channels = channels_argument(a.channels, self.encoder.spec().d_model);
   const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a.seq_axis);
   const PlacementArrays placement_arrays(a.placement, owned);
-  const Factors factors{number_argument(a.scale, "scale", 1.0), number_argument(a.alpha, "alpha", 1.0)};
+  const Factors factors{factor_argument(a.scale, "scale"), factor_argument(a.alpha, "alpha")};
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
@@ -145,7 +145,7 @@ PyObject* embed(SinusoidalEncoding& self, const EmbedArguments& a) {
       is_given(a.position_table) ? array_to_read(a.position_table, "position_table", owned) : nullptr;
   PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const PlacementArrays placement_arrays(a.placement, owned);
-  const Factors factors{number_argument(a.scale, "scale", 1.0), number_argument(a.alpha, "alpha", 1.0)};
+  const Factors factors{factor_argument(a.scale, "scale"), factor_argument(a.alpha, "alpha")};
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2

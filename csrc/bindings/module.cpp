@@ -64,7 +64,7 @@ Signature array_signature("array", "input, name, *, in_place=False");
 PyObject* array(PyObject&, const ArrayArguments& a) {
   Owned owned;
   const std::string name = utf8_of(a.name);
-  const bool in_place = bool_argument(a.in_place, "in_place", false);
+  const bool in_place = bool_argument(a.in_place, "in_place");
   return Object::shared(in_place ? array_to_write(a.input, name.c_str(), owned)
                                  : array_to_read(a.input, name.c_str(), owned))
       .release();

@@ -251,7 +251,7 @@ PyObject* rotate_either_way(BoundRotary& self, const RotateArguments& a, bool in
   Owned owned;
   RotatedObjects objects(a.x, others, a.seq_axis, in_place, owned);
   PyObject* const out_array = is_given(given_out) ? array_to_write(given_out, "out", owned) : nullptr;
-  const bool is_inverse = bool_argument(a.inverse, "inverse", false);
+  const bool is_inverse = bool_argument(a.inverse, "inverse");
   refuse_counting(self, a.placement.offset, "offset");
   refuse_counting(self, a.placement.cu_seqlens, "cu_seqlens");
   const PlacementArrays placement_arrays(a.placement, owned);
@@ -335,8 +335,8 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
   RotatedObjects objects(a.x, a.others, a.seq_axis, true, owned);
   PyObject* const cos_array = array_to_read(a.cos, "cos", owned);
   PyObject* const sin_array = array_to_read(a.sin, "sin", owned);
-  const bool interleaved = bool_argument(a.interleaved, "interleaved", false);
-  const bool conjugate = bool_argument(a.conjugate, "conjugate", false);
+  const bool interleaved = bool_argument(a.interleaved, "interleaved");
+  const bool conjugate = bool_argument(a.conjugate, "conjugate");
   const PlacementArrays placement_arrays(a.placement, owned);
   const int max_threads = threads_argument(a.num_threads);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 #include <string_view>
 
 #include "arrays.h"
@@ -14,67 +13,52 @@
 namespace fastpe::bindings {
 namespace {
 
-struct Arguments {
-  PyObject *rotary_dim, *base, *rope_type;
-  PyObject *factor, *length, *trained_length, *beta_fast, *beta_slow, *truncate, *mscale, *mscale_all_dim, *divisors,
-      *low_turns, *high_turns, *rotated_count;
-};
-Signature rotary_frequencies_signature(
-    "rotary_frequencies",
-    "rotary_dim, base, rope_type, *, factor=None, length=None, trained_length=None, beta_fast=None, beta_slow=None, "
-    "truncate=None, mscale=None, mscale_all_dim=None, divisors=None, low_turns=None, high_turns=None, "
-    "rotated_count=None");
-
 constexpr std::string_view types[] = {"default", "linear",   "ntk",    "dynamic",
                                       "yarn",    "longrope", "llama3", "proportional"};
 static_assert(static_cast<std::size_t>(RotaryScaling::Type::proportional) + 1 == std::size(types));
 
-constexpr struct {
-  PyObject* Arguments::* given;
-  double RotaryScaling::* number;
-} numbers[] = {
-    {&Arguments::factor, &RotaryScaling::factor},
-    {&Arguments::length, &RotaryScaling::length},
-    {&Arguments::trained_length, &RotaryScaling::trained_length},
-    {&Arguments::beta_fast, &RotaryScaling::beta_fast},
-    {&Arguments::beta_slow, &RotaryScaling::beta_slow},
-    {&Arguments::mscale, &RotaryScaling::mscale},
-    {&Arguments::mscale_all_dim, &RotaryScaling::mscale_all_dim},
-    {&Arguments::low_turns, &RotaryScaling::low_turns},
-    {&Arguments::high_turns, &RotaryScaling::high_turns},
-};
-
-RotaryScaling scaling_of(const Arguments& a) {
-  const std::string type = utf8_of(a.rope_type);
-  const auto found = std::find(std::begin(types), std::end(types), type);
-  if (found == std::end(types)) refuse_value("rope_type", {"is '", type, "'"}, {"one that the core knows"});
-  RotaryScaling scaling;
-  scaling.type = static_cast<RotaryScaling::Type>(found - std::begin(types));
-  for (const auto& each : numbers) {
-    if (is_given(a.*each.given)) scaling.*each.number = number_from(a.*each.given, "scaling");
-  }
-  scaling.truncate = bool_argument(a.truncate, "truncate", true);
-  if (is_given(a.rotated_count)) scaling.rotated_count = integer_argument(a.rotated_count).value_or(0);
-  if (is_given(a.divisors)) scaling.divisors = doubles_from(a.divisors);
-  return scaling;
+RotaryScaling::Type type_named(const char* name) {
+  const auto found = std::find(std::begin(types), std::end(types), name);
+  if (found == std::end(types)) refuse_value("rope_type", {"is '", name, "'"}, {"one that the core knows"});
+  return static_cast<RotaryScaling::Type>(found - std::begin(types));
 }
 
-PyObject* frequencies(PyObject&, const Arguments& a) {
-  const std::int64_t rotary_dim = integer_argument(a.rotary_dim).value_or(0);
-  const double base = number_from(a.base, "base");
-  const RotaryScaling scaling = scaling_of(a);
-  const RotaryFrequencies result = [&] {
-    const ReleasedInterpreter released;
-    return rotary_frequencies(rotary_dim, base, scaling);
-  }();
-  const Object radians = new_array(result.radians.data(), static_cast<std::int64_t>(result.radians.size()));
-  return not_null(Py_BuildValue("(Od)", radians.get(), result.attention_factor)).release();
+// Numbers of the scaling that are not given keep their defaults.
+PyObject* frequencies(PyObject*, PyObject* arguments, PyObject* keywords) {
+  static const char* const names[] = {
+      "rotary_dim", "base",           "rope_type", "factor",     "length",   "trained_length", "beta_fast", "beta_slow",
+      "mscale",     "mscale_all_dim", "low_turns", "high_turns", "truncate", "rotated_count",  "divisors",  nullptr};
+  return returned_or<PyObject*>(nullptr, [&] {
+    RotaryScaling s;
+    long long rotary_dim, rotated_count = 0;
+    double base;
+    const char* type;
+    int truncate = 1;
+    PyObject* divisors = nullptr;
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "Lds|$dddddddddpLO", const_cast<char**>(names), &rotary_dim,
+                                    &base, &type, &s.factor, &s.length, &s.trained_length, &s.beta_fast, &s.beta_slow,
+                                    &s.mscale, &s.mscale_all_dim, &s.low_turns, &s.high_turns, &truncate,
+                                    &rotated_count, &divisors) == 0) {
+      throw PythonError{};
+    }
+    s.type = type_named(type);
+    s.truncate = truncate != 0;
+    s.rotated_count = rotated_count;
+    if (divisors != nullptr) s.divisors = doubles_from(divisors);
+    const RotaryFrequencies result = [&] {
+      const ReleasedInterpreter released;
+      return rotary_frequencies(rotary_dim, base, s);
+    }();
+    const Object radians = new_array(result.radians.data(), static_cast<std::int64_t>(result.radians.size()));
+    return not_null(Py_BuildValue("(Od)", radians.get(), result.attention_factor)).release();
+  });
 }
 
 }  // namespace
 
 void add_rotary_frequencies(PyObject* module) {
-  static PyMethodDef functions[] = {method<frequencies, rotary_frequencies_signature>(), {}};
+  const auto function = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(frequencies));
+  static PyMethodDef functions[] = {{"rotary_frequencies", function, METH_VARARGS | METH_KEYWORDS, nullptr}, {}};
   const Object largest = not_null(PyFloat_FromDouble(largest_scaling_number));
   if (PyModule_AddFunctions(module, functions) < 0 ||
       PyModule_AddObjectRef(module, "largest_scaling_number", largest.get()) < 0) {

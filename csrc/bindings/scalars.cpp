@@ -73,12 +73,8 @@ double number_from(PyObject* object, const char* name) {
   return value;
 }
 
-double number_argument(PyObject* object, const char* name, double otherwise) {
-  return object != nullptr ? number_from(object, name) : otherwise;
-}
-
-bool bool_argument(PyObject* object, const char* name, bool otherwise) {
-  if (object == nullptr) return otherwise;
+bool bool_argument(PyObject* object, const char* name) {
+  if (object == nullptr) return false;
   if (object == Py_True || object == Py_False) return object == Py_True;
   if (!is_numpy_bool(object)) refuse_type(name, {"is ", repr_of(object)}, {"True or False"});
   return parked_at_exit([&] { return PyObject_IsTrue(object); }) == 1;

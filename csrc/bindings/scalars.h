@@ -26,9 +26,11 @@ std::optional<std::int64_t> position_count(PyObject* object);
 double number_from(PyObject* object, const char* name);
 
 // Arguments that may be missing: null, or, where it says so, None.
-double number_argument(PyObject* object, const char* name, double otherwise);
-bool bool_argument(PyObject* object, const char* name, bool otherwise);  // Python's or NumPy's
-int threads_argument(PyObject* object);                                  // None: the default
+inline double factor_argument(PyObject* object, const char* name) {
+  return object != nullptr ? number_from(object, name) : 1.0;
+}
+bool bool_argument(PyObject* object, const char* name);  // Python's or NumPy's; missing: False
+int threads_argument(PyObject* object);                  // None: the default
 std::optional<std::int64_t> seq_axis_argument(PyObject* object);
 std::optional<Columns> channels_argument(PyObject* channels, std::int64_t d_model);  // None: not given
 

@@ -22,7 +22,6 @@ _Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
 _Channels: TypeAlias = tuple[int, int] | None
 _Table: TypeAlias = npt.ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
-_ScalingValue: TypeAlias = float | Sequence[float] | None
 _Out: TypeAlias = npt.NDArray[Any] | None
 _Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
@@ -40,22 +39,7 @@ max_coordinates: int
 table_forms: tuple[str, ...]
 
 def rotary_frequencies(
-    rotary_dim: int,
-    base: float,
-    rope_type: str,
-    *,
-    factor: _ScalingValue = None,
-    length: _ScalingValue = None,
-    trained_length: _ScalingValue = None,
-    beta_fast: _ScalingValue = None,
-    beta_slow: _ScalingValue = None,
-    truncate: _ScalingValue = None,
-    mscale: _ScalingValue = None,
-    mscale_all_dim: _ScalingValue = None,
-    divisors: _ScalingValue = None,
-    low_turns: _ScalingValue = None,
-    high_turns: _ScalingValue = None,
-    rotated_count: _ScalingValue = None,
+    rotary_dim: int, base: float, rope_type: str, **numbers: float | Sequence[float]
 ) -> tuple[npt.NDArray[np.float64], float]: ...
 
 class Encoder:
