@@ -42,7 +42,14 @@ CALLS += [
     "fastpe.rotate_(x, *many, cos=cos, sin=sin, interleaved=True)",
     "rope.rotate_(large)",
     "enc.add_(large)",
+    # Into memory that is given
+    "enc.add_(memory)",
+    "enc.add(x, out=y)",
+    "enc.embed(ids, table, out=y)",
+    "rope.rotate_(memory, y)",
+    "rope.rotate(x, out=y)",
     "rope.tables(positions, out=(table[:3, :4], table[3:6, :4]))",
+    "rope.tables(positions, form='angles', out=wide[:, :4])",
     "rope.tables(positions, form='complex')",
     "rope.frequencies",
     "rope.wavelengths",
@@ -93,8 +100,9 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
 """
 
 SCRIPT = f"""{test_wrong_arguments.SETUP}
-import pickle
+import pickle, types
 CALLS, MOST = {CALLS}, {MOST}
+memory = types.SimpleNamespace(__array_interface__=x.__array_interface__)
 y, wide = np.ones((2, 3, 8), np.float32), np.zeros((3, 8))
 many, large = list(np.ones((24, 2, 3, 8), np.float32)), np.ones((1, 4096, 8), np.float32)
 positions, lengths, mask = np.arange(3), np.array([1, 2]), np.array([True, False, True])
