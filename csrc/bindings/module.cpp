@@ -38,11 +38,14 @@ PyObject* config(PyObject*, PyObject*) {
       const Object text = not_null(PyUnicode_FromString(name.c_str()));
       if (PyList_Append(available.get(), text.get()) < 0) throw PythonError{};
     }
-    return not_null(Py_BuildValue("{s:s,s:O,s:s,s:O,s:i,s:L,s:L}", "compiler", compiler,              //
-                                  "openmp", has_openmp() ? Py_True : Py_False,                        //
-                                  "instruction_set", instruction_set,                                 //
-                                  "available_instruction_sets", available.get(), "threads", threads,  //
-                                  "streaming_bytes", streaming_bytes, "kept_row_bytes", row_bytes))
+    return not_null(Py_BuildValue("{s:s,s:O,s:s,s:O,s:i,s:L,s:L}",                //
+                                  "compiler", compiler,                           //
+                                  "openmp", has_openmp() ? Py_True : Py_False,    //
+                                  "instruction_set", instruction_set,             //
+                                  "available_instruction_sets", available.get(),  //
+                                  "threads", threads,                             //
+                                  "streaming_bytes", streaming_bytes,             //
+                                  "kept_row_bytes", row_bytes))
         .release();
   });
 }

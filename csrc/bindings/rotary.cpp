@@ -4,7 +4,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "call.h"
@@ -54,14 +53,10 @@ const Form& form_named(PyObject* name) {
 
 // What Python's Rotary holds.
 struct BoundRotary : RotaryEmbedding {
-  BoundRotary(const WantedFrequencies& frequencies, bool interleaved, bool is_conjugate, double attention_factor,
-              FrequencyCoordinates frequency_coordinates, const Form& default_form, std::optional<std::int64_t> max_len)
-      : RotaryEmbedding(frequencies, interleaved, attention_factor, std::move(frequency_coordinates), max_len),
-        conjugate(is_conjugate),
-        form(default_form) {}
+  using RotaryEmbedding::RotaryEmbedding;
 
-  bool conjugate;
-  const Form& form;
+  bool conjugate = false;
+  const Form* form = nullptr;
   std::int64_t head_dim = 0;  // 0: not known
 };
 
@@ -118,7 +113,7 @@ Shape shape_of(const Shape& rows, const Form& form, std::int64_t pairs) {
 PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   // Phase 1
   Owned owned;
-  const Form& form = is_given(a.form) ? form_named(a.form) : self.form;
+  const Form& form = is_given(a.form) ? form_named(a.form) : *self.form;
   const std::array<PyObject*, 2> given_out = given_outputs(a.out, form, owned);
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const WrittenPositions positions(a.positions, a.offset, owned);
@@ -380,9 +375,11 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
   frequencies.exponent_denominator = static_cast<double>(rotary_dim / 2);
   frequencies.given = doubles_from(freqs);
   frequencies.arguments = "base and scaling";
-  auto made = std::make_unique<BoundRotary>(frequencies, interleaved != 0, conjugate != 0, attention_factor,
-                                            FrequencyCoordinates(doubles_from(axes), rotary_dim / 2), form_named(form),
-                                            max_len_from(max_len));
+  auto made =
+      std::make_unique<BoundRotary>(frequencies, interleaved != 0, attention_factor,
+                                    FrequencyCoordinates(doubles_from(axes), rotary_dim / 2), max_len_from(max_len));
+  made->conjugate = conjugate != 0;
+  made->form = &form_named(form);
   made->head_dim = head_dim;
   return made;
 }
