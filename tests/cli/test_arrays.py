@@ -18,8 +18,7 @@ import ml_dtypes
 import numpy as np
 
 import fastpe
-from fastpe._cli.commands import encode
-from fastpe._cli.files import addition, npy
+from fastpe._cli import npy
 
 from .support import Array, Capture, contents, embeddings, refused, run
 
@@ -27,8 +26,7 @@ from .support import Array, Capture, contents, embeddings, refused, run
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # Many blocks per file, none of them a whole number of rows.
-    for module in (addition, npy, encode):
-        monkeypatch.setattr(module, "block_bytes", 100)
+    monkeypatch.setattr(npy, "block_bytes", 100)
 
 
 def added(x: Array, options: str = "") -> Array:
@@ -43,11 +41,11 @@ def added(x: Array, options: str = "") -> Array:
 def test_blocks_are_contiguous_bounded_and_cover_the_array(shape: tuple[int, ...]) -> None:
     numbers = np.arange(np.prod(shape)).reshape(shape)
     for limit in (1, 2, 5, 6, 1000):
-        pieces = [numbers[tuple(slice(*span) for span in block)].ravel() for block in addition.blocks(shape, limit)]
+        pieces = [numbers[tuple(slice(*span) for span in block)].ravel() for block in npy.blocks(shape, limit)]
         assert max(map(len, pieces), default=0) <= limit
         np.testing.assert_array_equal(np.concatenate([numbers[:0].ravel(), *pieces]), numbers.ravel())
     # Blocks of any shape are made one by one.
-    assert next(iter(addition.blocks((2**40, 2**20, 2**20), 2**20)))[0] == (0, 1)
+    assert next(iter(npy.blocks((2**40, 2**20, 2**20), 2**20)))[0] == (0, 1)
 
 
 # ---- results
@@ -69,7 +67,7 @@ def test_every_layout_and_axis(shape: tuple[int, ...], seq_axis: int, order: Any
 def test_every_dtype_and_option(dtype: str, convention: str, is_native: bool) -> None:
     x = embeddings(2, 9, 40, dtype=dtype)
     stored = x if is_native else x.astype(x.dtype.newbyteorder())
-    result = added(stored, f"--convention {convention} --base 500 --scale 3 --alpha 0.5 --threads 1")
+    result = added(stored, f"--convention {convention} --base 500 --scale 3 --alpha 0.5")
     np.testing.assert_array_equal(
         result, fastpe.add(x, convention=convention, base=500, scale=3, alpha=0.5), strict=True
     )
@@ -159,7 +157,7 @@ def test_in_place_says_that_a_file_is_partly_changed(
 ) -> None:
     x = embeddings(20, 6)
     np.save("x.npy", x)
-    right, calls = npy.bytes_of, []
+    right, calls = npy._bytes, []
 
     def fail_in_the_third_block(elements: Array) -> memoryview:
         if sys._getframe(1).f_code.co_name == "_replace":
@@ -168,7 +166,7 @@ def test_in_place_says_that_a_file_is_partly_changed(
                 raise error
         return right(elements)
 
-    monkeypatch.setattr(npy, "bytes_of", fail_in_the_third_block)
+    monkeypatch.setattr(npy, "_bytes", fail_in_the_third_block)
     assert run("add x.npy --in-place") == code
     note, line = capsys.readouterr().err.splitlines()
     assert line == ("fastpe: error: x.npy: Input/output error" if code == 1 else "fastpe: interrupted")
@@ -318,9 +316,9 @@ def test_pipes_and_devices_are_not_read(capsys: Capture) -> None:
     for command in (
         *("add pipe.npy --in-place", "identify pipe.npy", "identify /dev/zero"),
         *("embed pipe.npy v.npy -o y.npy", "embed v.npy pipe.npy -o y.npy"),
-        "rotary --config pipe.npy --seq-len 3 -o y.npz",
     ):
         refused(command, capsys, "not a regular file")
+    refused("rotary --config pipe.npy --seq-len 3 -o y.npz", capsys, "pipe.npy")
     run("add /dev/stdin -o y.npy")
     assert "y.npy" not in contents()
 
@@ -351,8 +349,9 @@ sys.exit(main(["add", "large.npy", "-o", "y.npy", "-q", *sys.argv[1:]]))
 def test_a_file_larger_than_memory(seq_axis: str) -> None:
     for name, rows in (("small", 100), ("large", 64 << 10)):
         with open(f"{name}.npy", "wb") as stream:
-            npy.write(stream, npy.Header((rows, 1024), False, np.dtype(np.float32)), [])
+            fields = {"descr": "<f4", "fortran_order": False, "shape": (rows, 1024)}
+            np.lib.format.write_array_header_1_0(stream, fields)
             stream.truncate(stream.tell() + rows * 4096)
-    command = [sys.executable, "-c", _with_little_memory, "--seq-axis", seq_axis, "--threads", "1"]
+    command = [sys.executable, "-c", _with_little_memory, "--seq-axis", seq_axis]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -89,7 +89,6 @@ WRONG = {
     (2, "--base"): "encode --seq-len 3 --d-model 8 -o y.npy --base ten",
     (2, "--offset"): "add x.npy -o y.npy --offset 1.5",
     (2, "--batch"): "demo --batch 0",
-    (2, "--threads"): "add x.npy -o y.npy --threads 0",
     (2, "--seq-len"): "encode --d-model 8 -o y.npy",
     (2, "-o"): "add x.npy -o",
     (2, "TABLE"): "embed x.npy -o y.npy",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import fastpe
-from fastpe._cli.files import named_arrays
+from fastpe._cli import identify, rotary
 
 from .support import Capture, refused, run
 
@@ -24,7 +24,7 @@ def file_of_arrays(path: Path, arrays: dict[str, Any]) -> str:
         np.savez(path, **arrays)
     else:
         with open(path, "wb") as stream:
-            named_arrays.writers[path.suffix](stream, arrays)
+            rotary.write_arrays(stream, path.suffix, arrays)
     return str(path)
 
 
@@ -127,7 +127,7 @@ def test_what_was_opened_is_read(suffix: str) -> None:
     other = file_of_arrays(Path("b" + suffix), {"pe": table + 1})
     with open(name, "rb") as stream:
         Path(other).replace(name)
-        (load,) = named_arrays.loaders(stream, name).values()
+        (load,) = identify.loaders_of(stream, name).values()
         assert np.array_equal(load(), table)
 
 

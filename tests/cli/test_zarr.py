@@ -24,7 +24,7 @@ import numpy as np
 import zarr
 
 import fastpe
-from fastpe._cli.files import addition
+from fastpe._cli import npy
 
 from .support import Array, Capture, contents, embeddings, refused, run
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # Some chunks per block, and many blocks per array.
-    monkeypatch.setattr(addition, "block_bytes", 500)
+    monkeypatch.setattr(npy, "block_bytes", 500)
 
 
 def make(path: str, x: Array, chunks: tuple[int, ...], zarr_format: Any, **options: Any) -> None:
@@ -255,18 +255,13 @@ HOSTILE: list[tuple[int, dict[str, Any]]] = [
     *((3, shards(inner)) for inner in ([2**40, 2], "22")),
     (3, {"shape": [1024, 1024], "chunks": [1024, 1024], **shards([1, 1])}),
     *((each, {"shape": shape}) for each in (2, 3) for shape in ODD_SHAPES),
-    # More than there is room for, in chunks that were never written.
-    (2, {"shape": [2**45, 16], "chunks": [1, 1]}),
-    (2, {"shape": [8, 4], "chunks": [1, 2**18]}),
 ]
 
 
 @pytest.mark.parametrize(("zarr_format", "fields"), HOSTILE, ids=lambda value: str(value)[:70])
 def test_hostile_metadata_are_refused_before_a_chunk_is_read(
-    zarr_format: int, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    zarr_format: int, fields: dict[str, Any], capsys: Capture
 ) -> None:
-    usage = shutil.disk_usage(".")
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10**6))
     for directory in ("x.zarr/c", "others", "out"):
         os.makedirs(directory)
     write_store({"zarr.json" if zarr_format == 3 else ".zarray": array_of(zarr_format, **fields)})

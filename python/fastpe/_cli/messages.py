@@ -6,18 +6,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.filesize import decimal
 from rich.progress import Progress
 
 from fastpe._extras import needed
 
-# Takes how much was done since the last call.
-Advance = Callable[[int], None]
+# Older versions of pyarrow may run code that is in a file, and those of safetensors map files, or cannot read bfloat16.
+_least_versions = {"pyarrow": "15.0.0", "zarr": "3.1.0", "safetensors": "0.8.0", "ml_dtypes": "0.4.0"}
 
 
 class CommandError(Exception):
@@ -31,18 +30,19 @@ def say(message: str) -> None:
     print("fastpe:", line if len(line) <= 1000 else f"{line[:600]} .. {line[-300:]}", file=sys.stderr)
 
 
-def library(name: str, least: str, what: str) -> Any:
-    """Import a library of at least this version, which `what` needs."""
-    with needed(what, name, f"'{name}>={least}'"):
+def library(name: str, what: str) -> Any:
+    """Import a library that `what` needs."""
+    requirement = f"'{name}>={_least_versions[name]}'"
+    with needed(what, name, requirement):
         module = importlib.import_module(name)
-    if np.lib.NumpyVersion(module.__version__) < least:
-        raise ImportError(f"{name} is {module.__version__}, expected at least {least}; pip install '{name}>={least}'")
+    if np.lib.NumpyVersion(module.__version__) < _least_versions[name]:
+        raise ImportError(f"{what} needs {requirement}, and {name} is {module.__version__}; pip install {requirement}")
     return module
 
 
 @contextlib.contextmanager
 def reading(name: str, what: str) -> Iterator[None]:
-    """Turn whatever libraries raise about the content of a file into one line: codecs and parsers have errors of any type."""
+    """Turn whatever libraries raise about a file's content into one line: codecs and parsers have errors of any type."""
     try:
         yield
     except (CommandError, MemoryError):
@@ -55,19 +55,14 @@ def reading(name: str, what: str) -> Iterator[None]:
         raise CommandError(f"{name} cannot be used as {what}: {reason}; write it anew") from None
 
 
-@contextlib.contextmanager
-def progress(total: int | None, *, quiet: bool) -> Iterator[Advance]:
-    """A bar, if standard error is a terminal."""
+def progress(parts: Iterable[Any], byte_count: int | None, quiet: bool) -> Iterator[Any]:
+    """The parts, with a bar of their bytes if standard error is a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:  # some versions of rich print an empty line for a disabled bar
-        yield lambda _: None
+        yield from parts
         return
     with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda count: bar.advance(task, count)
-
-
-def report(what: str, byte_count: int, *, quiet: bool) -> None:
-    """Say what was written."""
-    if not quiet:
-        say(f"{what}: {decimal(byte_count)}")
+        task = bar.add_task("", total=byte_count)
+        for part in parts:
+            yield part
+            bar.advance(task, part.nbytes)

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import typer
 
 import fastpe
-from fastpe._extras import needed
+from fastpe._cli.messages import CommandError, library
 
 
 def option(help: str, metavar: str | None, *names: str, **more: Any) -> Any:
@@ -23,6 +24,9 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
     """What a shell completes."""
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
+
+Array = npt.NDArray[Any]
+Block = tuple[tuple[int, int], ...]  # a range for each axis
 
 complete_conventions = among(fastpe.conventions)
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
@@ -38,7 +42,6 @@ Dtype = Annotated[DtypeName, option("float16, bfloat16, float32 or float64.", "D
 NewDtype = Annotated[
     DtypeName | None, option("Convert to this dtype first; bfloat16 names what NumPy saves as V2.", "DTYPE")
 ]
-Threads = Annotated[int | None, option("Largest number of threads.", "N", min=1)]
 NoClobber = Annotated[bool, option("Refuse to replace a file.", None, "--no-clobber")]
 Quiet = Annotated[bool, option("Print only errors.", None, "-q", "--quiet")]
 Config = Annotated[str | None, option("A model's config.json.", "FILE")]
@@ -51,8 +54,7 @@ Interleaved = Annotated[
 def dtype_of(name: DtypeName) -> np.dtype[Any]:
     """A dtype from its name."""
     if name == "bfloat16":
-        with needed("--dtype bfloat16", "ml_dtypes"):
-            importlib.import_module("ml_dtypes")  # which registers the name
+        library("ml_dtypes", "--dtype bfloat16")  # which registers the name
     return np.dtype(name)
 
 
@@ -64,3 +66,50 @@ def encoder_of(
     for row in (0, seq_len - 1) if seq_len else ():
         encoder.encode(1, offset=offset + row, channels=(0, 1))
     return encoder
+
+
+class Addition(NamedTuple):
+    """What ``fastpe add`` does to an array, whatever file it is in."""
+
+    source: str
+    output: str | None
+    keys: Sequence[str]
+    seq_axis: int
+    scale: float
+    alpha: float
+    convention: str
+    base: float | None
+    offset: int
+    dtype: np.dtype[Any] | None
+    no_clobber: bool
+    quiet: bool
+
+    def encoder(self, d_model: int, seq_len: int) -> fastpe.PositionalEncoding:
+        """The encoder of so many columns and positions."""
+        return encoder_of(d_model, seq_len, self.convention, self.base, self.offset)
+
+    def result_dtype(self, found: np.dtype[Any]) -> np.dtype[Any]:
+        """The dtype in which the array is added to."""
+        if found.kind == "f" and found.itemsize in (2, 4, 8):
+            return found.newbyteorder("=") if self.dtype is None else self.dtype
+        remedy = "token ids need fastpe embed" if found.kind in "iu" else "save it with .astype('float32')"
+        if found.str[1:] == "V2":
+            if self.dtype is not None and self.dtype.name == "bfloat16":
+                return self.dtype
+            remedy = "if it is bfloat16, give --dtype bfloat16"
+        raise CommandError(f"{self.source} has dtype {found}, expected float16, float32 or float64; {remedy}")
+
+    def adder(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[Array, Block], object]:
+        """Check all that can be checked without an element, and return what adds to a part of the array."""
+        axis = self.seq_axis + len(shape) if self.seq_axis < 0 else self.seq_axis
+        if not 0 <= axis < len(shape) - 1:
+            found = f"{self.source} has shape {list(shape)}, and --seq-axis is {self.seq_axis}"
+            raise CommandError(f"{found}, expected one of two axes or more, but not the last; save x[None] for a row")
+        if 0 in shape:
+            return lambda block, ranges: None
+        add_ = functools.partial(
+            self.encoder(shape[-1], shape[axis]).add_, seq_axis=axis, scale=self.scale, alpha=self.alpha
+        )
+        # The library checks arrays without elements as it does all others.
+        add_(np.empty((0,) * (len(shape) - 1) + shape[-1:], dtype), offset=self.offset)
+        return lambda x, ranges: add_(x, offset=self.offset + ranges[axis][0], channels=ranges[-1])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import os
 from collections.abc import Callable
 from typing import Annotated, Literal, get_args
@@ -14,13 +13,12 @@ import typer
 import fastpe
 from fastpe import plotting
 from fastpe._cli import options
-from fastpe._cli.commands.rotary import embedding
-from fastpe._cli.files.target import new_file, require_target
-from fastpe._cli.messages import CommandError, report
+from fastpe._cli.messages import CommandError
+from fastpe._cli.rotary import embedding
+from fastpe._cli.target import new_file
 from fastpe._extras import needed
 
 Picture = Literal["heatmap", "waves", "similarity", "error", "rotary"]
-_suffixes = (".png", ".svg", ".pdf")
 
 
 def plot(
@@ -44,33 +42,30 @@ def plot(
     and "rotary" the wavelengths of the model of --config, with its scaling and without.
     """
     if (picture == "rotary") != (config is not None):
-        raise CommandError(
-            "the picture rotary needs --config FILE, and no other picture takes it; give both or neither"
-        )
+        raise CommandError("the picture rotary needs --config FILE, and no other takes it; give both or neither")
     draws: list[Callable[..., object]]
     if config is not None:
         rope = embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)
         draws = [functools.partial(plotting.rotary_wavelengths, rope)]
     else:
         draw = plotting.float32_error if picture == "error" else getattr(plotting, picture)
+        last = last_position if picture == "error" else seq_len
         encoders = [
-            fastpe.PositionalEncoding(d_model, convention=name, base=base) for name in convention or ["vaswani"]
+            fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in convention or ["vaswani"]
         ]
-        draws = [functools.partial(draw, each, last_position if picture == "error" else seq_len) for each in encoders]
-    require_target(output, _suffixes, no_clobber)
+        draws = [functools.partial(draw, encoder, last) for encoder in encoders]
     with needed("fastpe plot", "matplotlib"):
         from matplotlib import style
         from matplotlib.figure import Figure
+    kind = os.path.splitext(output)[1].lower()[1:]
     width, height = (5.0, 4.2) if picture == "similarity" else (6.0, 3.6)  # a square with its bar of colours
-    with style.context("dark_background" if dark else "default"):
+    with (
+        new_file(output, [".png", ".svg", ".pdf"], no_clobber, quiet) as target,
+        style.context("dark_background" if dark else "default"),
+    ):
         figure = Figure(figsize=(width * len(draws), height), layout="constrained")
         for one, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
             one(ax=ax)
-        # The whole picture is made in memory, so that one that cannot be drawn leaves no file.
-        stream, kind = io.BytesIO(), os.path.splitext(output)[1].lower()[1:]
         # Without the date, the same picture is the same file.
         metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-        figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
-    with new_file(output, _suffixes, no_clobber) as target:
-        target.write(stream.getvalue())
-    report(f"wrote {output}", len(stream.getvalue()), quiet=quiet)
+        figure.savefig(target, format=kind, dpi=150, metadata=metadata)

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from rich.filesize import decimal
-
-from fastpe._cli.messages import CommandError
+from fastpe._cli.messages import CommandError, say
 
 
 @contextlib.contextmanager
@@ -42,62 +40,48 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-def require_target(name: str, suffixes: Iterable[str], no_clobber: bool) -> Path:
-    """Refuse what cannot be written, before anything is; the path that is written, behind links."""
+def _checked(name: str, suffixes: Iterable[str], no_clobber: bool) -> Path:
+    """Refuse what may not be replaced, before anything is written; the path that is written, behind links."""
     final = Path(os.path.realpath(name))
     # A name that ends in a separator has no suffix here.
     if os.path.splitext(name)[1].lower() not in suffixes:
         raise CommandError(f"-o is {name}, expected a name that ends in {' or '.join(suffixes)}; correct the name")
     if no_clobber and os.path.lexists(name):
-        raise _kept(name)
-    if not final.parent.is_dir():
-        raise CommandError(f"-o is {name}, and {final.parent} is not a directory; make it first")
+        found = f"-o is {name}, which exists: --no-clobber keeps files, and stores are never replaced"
+        raise CommandError(f"{found}; name another one")
     if final.exists():
         # Another program holds the file behind /dev/stdout open, and would not see that it is replaced.
-        if not final.is_file() or any(os.path.samestat(each, final.stat()) for each in _open_files()):
+        is_open = any(each.exists() and each.samefile(final) for each in list(Path("/dev/fd").glob("*")))
+        if is_open or not final.is_file():
             raise CommandError(f"-o is {name}, expected a file that may be replaced; name another one")
         open(name, "r+b").close()  # A file that somebody did not want changed could be replaced all the same.
     return final
 
 
-def _open_files() -> Iterator[os.stat_result]:
-    for number in os.listdir("/dev/fd") if os.path.isdir("/dev/fd") else ():
-        with contextlib.suppress(OSError):
-            yield os.fstat(int(number))
-
-
-def _kept(name: str) -> CommandError:
-    return CommandError(
-        f"-o is {name}, which exists: --no-clobber keeps files, and stores are never replaced; name another one"
-    )
-
-
 @contextlib.contextmanager
-def _completed(name: str, final: Path, byte_count: int) -> Iterator[Path]:
-    """Where to write what is to be complete later, of at least `byte_count` bytes; an error leaves nothing of it."""
-    free = shutil.disk_usage(final.parent).free
-    if byte_count > free:
-        raise CommandError(f"-o {name} would take {byte_count:,} bytes, and {decimal(free)} are free; make room")
+def _completed(name: str, final: Path, quiet: bool) -> Iterator[Path]:
+    """Where to write what is to be complete later; nothing else is left, however it ends."""
     partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
     try:
         with _named(name):
             yield partial
-    except BaseException:
+            if os.name == "posix":  # others cannot open directories, and do not need this
+                descriptor = os.open(final.parent, os.O_RDONLY)
+                os.fsync(descriptor)
+                os.close(descriptor)
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
         partial.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":  # others cannot open directories, and do not need this
-        descriptor = os.open(final.parent, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+    if not quiet:
+        say(f"wrote {name}")
 
 
 @contextlib.contextmanager
-def new_file(name: str, suffixes: Iterable[str], no_clobber: bool, byte_count: int = 0) -> Iterator[IO[bytes]]:
+def new_file(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool) -> Iterator[IO[bytes]]:
     """Write a file, with the permissions of the one that it replaces."""
-    final = require_target(name, suffixes, no_clobber)
+    final = _checked(name, suffixes, no_clobber)
     mode = final.stat().st_mode & 0o777 if final.exists() else None
-    with _completed(name, final, byte_count) as partial:
+    with _completed(name, final, quiet) as partial:
         with open(partial, "xb", opener=lambda path, flags: os.open(path, flags, mode or 0o666)) as stream:
             if mode is not None:
                 os.chmod(partial, mode)  # whatever the umask is
@@ -106,25 +90,20 @@ def new_file(name: str, suffixes: Iterable[str], no_clobber: bool, byte_count: i
             os.fsync(stream.fileno())
         if no_clobber:
             try:
-                with contextlib.suppress(PermissionError, NotImplementedError):  # of a file system without hard links
-                    os.link(partial, final)
-                    partial.unlink()
-                    return
+                os.link(partial, final)  # unlike a rename, it fails if another file has appeared
+                return
+            except (PermissionError, NotImplementedError):  # of a file system without hard links
                 open(final, "xb").close()  # which reserves the name
-            except FileExistsError:
-                raise _kept(name) from None
         os.replace(partial, final)
 
 
 @contextlib.contextmanager
-def new_directory(name: str, byte_count: int) -> Iterator[Path]:
+def new_directory(name: str, quiet: bool) -> Iterator[Path]:
     """Fill a zarr store, which is closed to others until it is complete."""
-    final = require_target(name.rstrip("/"), [".zarr"], True)
-    with _completed(name, final, byte_count) as partial:
+    final = _checked(name.rstrip("/"), [".zarr"], True)
+    with _completed(name, final, quiet) as partial:
         partial.mkdir(0o700)
         yield partial
         if hasattr(os, "sync"):
             os.sync()
-        if os.path.lexists(final):
-            raise _kept(name)
-        os.rename(partial, final)
+        os.rename(partial, final)  # which fails if a store has appeared

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
+
+import numpy as np
 
 import fastpe
 from fastpe import _core
 from fastpe._cli import options
-from fastpe._cli.files import named_arrays
-from fastpe._cli.files.target import new_file, open_regular
-from fastpe._cli.messages import CommandError, reading, report
+from fastpe._cli.messages import CommandError, library
+from fastpe._cli.target import new_file
 
 _forms = ", ".join(_core.table_forms)
 Form = Annotated[
@@ -33,7 +33,6 @@ def rotary(
     offset: options.Offset = 0,
     form: Form = None,
     dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
     no_clobber: options.NoClobber = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -46,26 +45,37 @@ def rotary(
     rope = embedding(config, dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
     make: Any = functools.partial(rope.tables, offset=offset, form=form, dtype=options.dtype_of(dtype))
     make(0)  # which shows whether there are such tables
-    with new_file(output, named_arrays.writers, no_clobber) as target:
-        tables = make(seq_len, num_threads=threads)
+    with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
+        tables = make(seq_len)
         arrays = {"cos": tables[0], "sin": tables[1]} if isinstance(tables, tuple) else {form or rope.form: tables}
-        named_arrays.writers[os.path.splitext(output)[1].lower()](target, arrays)
-    report(f"wrote {output}", sum(array.nbytes for array in arrays.values()), quiet=quiet)
+        write_arrays(target, os.path.splitext(output)[1].lower(), arrays)
+
+
+def write_arrays(target: IO[bytes], suffix: str, arrays: dict[str, Any]) -> None:
+    """Write arrays in the format of a suffix."""
+    if suffix == ".npz":
+        np.savez(target, **arrays)
+    elif suffix == ".safetensors":
+        library("safetensors", "-o .safetensors")
+        from safetensors import SafetensorError, numpy
+
+        try:
+            target.write(numpy.save(arrays))
+        except SafetensorError as error:
+            raise CommandError(f"safetensors: {error}; write a .npz file, or choose another --dtype") from None
+    elif len(arrays) > 1:
+        raise CommandError(f"a .npy file has room for one array, not for {' and '.join(arrays)}; write a .npz file")
+    else:
+        np.save(target, next(iter(arrays.values())), allow_pickle=False)
 
 
 def embedding(config: str | None, dim: int | None, base: float | None, **more: Any) -> fastpe.RotaryEmbedding:
     """The embedding that options describe."""
-    if config is None:
-        if dim is None or more["layer_type"] is not None:
-            raise CommandError("there is no --config, expected one, or --dim without --layer-type; give one of them")
-        # Tables do not depend on the pairing.
-        return fastpe.RotaryEmbedding(dim, interleaved=bool(more["interleaved"]), base=base)
-    if dim is not None or base is not None:
-        raise CommandError("--config describes the embedding, and so do --dim and --base; give one of them")
-    described: Any = config
-    if os.path.exists(config) and not os.path.isdir(config):
-        with open_regular(config) as stream, reading(config, "a model's config.json"):
-            described = json.loads(stream.read(1 << 26))
-            if not isinstance(described, dict):
-                raise TypeError("it is not a mapping")
-    return fastpe.RotaryEmbedding.from_config(described, **more)
+    if config is not None:
+        if dim is not None or base is not None:
+            raise CommandError("--config describes the embedding, and so do --dim and --base; give one of them")
+        return fastpe.RotaryEmbedding.from_config(config, **more)
+    if dim is None or more["layer_type"] is not None:
+        raise CommandError("there is no --config, expected one, or --dim without --layer-type; give one of them")
+    # Tables do not depend on the pairing.
+    return fastpe.RotaryEmbedding(dim, interleaved=bool(more["interleaved"]), base=base)

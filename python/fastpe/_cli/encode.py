@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fastpe._cli import options
-from fastpe._cli.files import npy
-from fastpe._cli.files.addition import Array, block_bytes, blocks
-from fastpe._cli.files.target import new_file, open_regular
-from fastpe._cli.messages import CommandError, progress, report
+from fastpe._cli import npy, options
+from fastpe._cli.messages import CommandError
+from fastpe._cli.target import open_regular
 
 
 def encode(
@@ -23,7 +21,6 @@ def encode(
     base: options.Base = None,
     offset: options.Offset = 0,
     dtype: options.Dtype = "float32",
-    threads: options.Threads = None,
     no_clobber: options.NoClobber = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -31,10 +28,10 @@ def encode(
     encoder = options.encoder_of(d_model, seq_len, convention, base, offset)
     result = npy.Header((seq_len, d_model), False, options.dtype_of(dtype))
     rows = (
-        encoder.encode(stop - start, dtype=result.dtype, num_threads=threads, offset=offset + start, channels=channels)
-        for (start, stop), channels in blocks(result.shape, block_bytes // result.dtype.itemsize)
+        encoder.encode(stop - start, dtype=result.dtype, offset=offset + start, channels=channels)
+        for (start, stop), channels in npy.blocks(result.shape, npy.block_bytes // result.dtype.itemsize)
     )
-    _write(output, result, rows, no_clobber, quiet)
+    npy.write(output, result, rows, no_clobber, quiet)
 
 
 def embed(
@@ -47,7 +44,6 @@ def embed(
     base: options.Base = None,
     offset: options.Offset = 0,
     dtype: options.NewDtype = None,
-    threads: options.Threads = None,
     no_clobber: options.NoClobber = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -63,21 +59,15 @@ def embed(
         if header.dtype.kind not in "iu" or not header.shape or header.fortran_order or vectors.ndim != 2:
             found = f"{ids} has {header.dtype} of shape {header.shape}, and {table} shape {vectors.shape}"
             raise CommandError(f"{found}, expected integers [.., L] in C order and [V, D]; save them so")
-        encoder = options.encoder_of(vectors.shape[1], header.shape[-1], convention, base, offset)
+        d_model = vectors.shape[1]
+        encoder = options.encoder_of(d_model, header.shape[-1], convention, base, offset)
+        limit = max(1, npy.block_bytes // (d_model * vectors.itemsize))
 
-        def rows() -> Iterator[Array]:
-            for ranges in blocks(header.shape, max(1, block_bytes // (vectors.shape[1] * vectors.itemsize))):
-                part = header._replace(shape=tuple(stop - start for start, stop in ranges))
-                some, first = npy.read_array(stream, part, ids), offset + ranges[-1][0]
+        def rows() -> Iterator[options.Array]:
+            for some, ranges in npy.read_blocks(stream, header, ids, limit):
                 if some.min() < 0 or some.max() >= len(vectors):
                     raise CommandError(f"{ids} has ids {some.min()} to {some.max()}, and {table} {len(vectors)} rows")
-                yield encoder.embed(some, vectors, offset=first, scale=scale, alpha=alpha, num_threads=threads)
+                first = offset + ranges[-1][0]
+                yield encoder.embed(some, vectors, offset=first, scale=scale, alpha=alpha)
 
-        _write(output, npy.Header((*header.shape, vectors.shape[1]), False, vectors.dtype), rows(), no_clobber, quiet)
-
-
-def _write(output: str, result: npy.Header, rows: Iterator[Array], no_clobber: bool, quiet: bool) -> None:
-    size = result.byte_count
-    with new_file(output, [".npy"], no_clobber, size) as target, progress(size, quiet=quiet) as advance:
-        npy.write(target, result, rows, advance)
-    report(f"wrote {output}", size, quiet=quiet)
+        npy.write(output, npy.Header((*header.shape, d_model), False, vectors.dtype), rows(), no_clobber, quiet)

@@ -6,28 +6,28 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastpe._cli.files import addition as arrays
-from fastpe._cli.files.addition import Addition
-from fastpe._cli.files.target import new_directory, open_regular
+from fastpe._cli import npy
 from fastpe._cli.messages import CommandError, library, progress, reading
+from fastpe._cli.options import Addition, Array
+from fastpe._cli.target import new_directory
 
 _what = "a zarr array"
 _largest_chunk_bytes, _largest_metadata_bytes = 1 << 30, 1 << 24
 # Codecs that only decode numbers. Others, such as "pickle", can run code that a chunk holds.
 _codecs = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd", "shuffle", "crc32", "crc32c", "bytes", "transpose"]
 _most_chunks = 10_000  # that are read at once, and that one shard has
-_file_bytes = 4096  # what a file takes beyond its contents
 
 
-def add(addition: Addition) -> int:
-    """Write a new store with the array that --key names, or the one that the store is; the bytes of its elements."""
+def add(addition: Addition) -> None:
+    """Write a new store with the array that --key names, or the one that the store is."""
     name, output, store = addition.source, addition.output, Path(addition.source).resolve()
-    library("zarr", "3.1.0", name)
+    library("zarr", name)
     if output is None:
         raise CommandError(f"{name} cannot be changed in place, as only .npy files can; write a new store with -o")
     if Path(output).resolve().is_relative_to(store):
@@ -40,41 +40,45 @@ def add(addition: Addition) -> int:
     if len(addition.keys) > 1 or not is_inside or [each.name for each in files[:1]] != names[:1]:
         raise CommandError(f"{root} is not an array behind no link, expected one; choose an array with one --key NAME")
     with reading(name, _what):
-        texts = {file.name: _text(file) for file in files}
+        if any(file.stat().st_size > _largest_metadata_bytes for file in files):
+            raise ValueError(f"its metadata have more than {_largest_metadata_bytes} bytes")
+        texts = {file.name: file.read_bytes() for file in files}
         metadata, *others = (json.loads(text) for text in texts.values())
         if not all(isinstance(each, dict) for each in (metadata, metadata.get("attributes", {}), *others)):
             raise ValueError("its metadata are not mappings")
         if "shape" not in metadata or metadata["zarr_format"] != zarr_format:
             raise CommandError(f"{name} is a group, expected an array; choose one of its arrays with --key NAME")
         source = _opened(root, metadata)
-        unit, chunks_at_once = _checked(source, name)
-    shape: tuple[int, ...] = source.shape
+        unit, units_at_once = _checked(source, name)
     dtype = addition.result_dtype(source.dtype)
     if dtype != source.dtype.newbyteorder("="):
         raise CommandError(f"--dtype is {dtype}, and {name} has {source.dtype}, which is kept; leave --dtype out")
-    add_to, byte_count = addition.adder(shape, dtype), math.prod(shape) * dtype.itemsize
+    add_to = addition.adder(source.shape, dtype)
     unit_bytes = math.prod(unit) * dtype.itemsize
     _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
-    grid = tuple(-(-extent // size) for extent, size in zip(shape, unit, strict=True))
-    room = math.prod(grid) * (unit_bytes + _file_bytes)
-    at_once = max(1, min(arrays.block_bytes // unit_bytes, chunks_at_once))
-    with new_directory(output, room) as directory, progress(byte_count, quiet=addition.quiet) as advance:
-        for file_name, text in texts.items():
-            (directory / file_name).write_bytes(text)
-        target = _opened(directory, metadata)
-        for block in arrays.blocks(grid, at_once):
-            sides = zip(block, unit, shape, strict=True)
+
+    def written(target: Any) -> Iterator[Array]:
+        grid = tuple(-(-extent // size) for extent, size in zip(source.shape, unit, strict=True))
+        for block in npy.blocks(grid, max(1, min(npy.block_bytes // unit_bytes, units_at_once))):
+            sides = zip(block, unit, source.shape, strict=True)
             ranges = tuple((start * size, min(stop * size, extent)) for (start, stop), size, extent in sides)
             place = tuple(slice(*span) for span in ranges)
             # However a loop of our own ends, no thread of zarr's goes on reading or writing.
             with reading(name, _what):
                 values = np.require(asyncio.run(source.getitem(place)), dtype, ["C", "W"])
             add_to(values, ranges)
-            with reading(output, _what):
+            with reading(str(output), _what):
                 asyncio.run(target.setitem(place, values))
-            advance(values.nbytes)
+            yield values
+
+    with new_directory(output, addition.quiet) as directory:
+        for file_name, text in texts.items():
+            (directory / file_name).write_bytes(text)
+        for _ in progress(
+            written(_opened(directory, metadata)), math.prod(source.shape) * dtype.itemsize, addition.quiet
+        ):
+            pass
         directory.chmod(root.stat().st_mode & 0o777)
-    return byte_count
 
 
 def _opened(directory: Path, metadata: dict[str, Any]) -> Any:
@@ -83,14 +87,6 @@ def _opened(directory: Path, metadata: dict[str, Any]) -> Any:
     from zarr.storage import LocalStore, StorePath
 
     return zarr.AsyncArray.from_dict(StorePath(LocalStore(directory)), metadata)
-
-
-def _text(file: Path) -> bytes:
-    with open_regular(str(file)) as stream:
-        text = stream.read(_largest_metadata_bytes + 1)
-    if len(text) > _largest_metadata_bytes:
-        raise ValueError(f"{file.name} has more than {_largest_metadata_bytes} bytes")
-    return text
 
 
 def _require_plain_files(root: Path, largest: int) -> None:
@@ -107,7 +103,7 @@ def _require_plain_files(root: Path, largest: int) -> None:
 
 
 def _checked(array: Any, name: str) -> tuple[tuple[int, ...], int]:
-    """What one file has, and how many of these are read at once. It is checked what zarr has understood of the metadata."""
+    """The shape of what one file has, and how many files are read at once. It is checked what zarr has understood."""
     described, chunks = array.metadata.to_dict(), math.prod(array.chunks)
     if "codecs" in described:
         codecs = described["codecs"]
