@@ -25,7 +25,7 @@ from .support import Array, Capture, contents, embeddings, refused, run
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Many blocks per file, none of them a whole number of rows.
+    # Many blocks per file, the last of which is a smaller one.
     monkeypatch.setattr(npy, "block_bytes", 100)
 
 
@@ -33,30 +33,17 @@ def added(x: Array, options: str = "") -> Array:
     np.save("x.npy", x)
     assert run(f"add x.npy -o y.npy --quiet {options}") == 0
     result: Array = np.load("y.npy", allow_pickle=False)
-    assert result.flags.f_contiguous == np.load("x.npy", allow_pickle=False).flags.f_contiguous
     return result
-
-
-@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4), (2, 1, 3, 2), (1, 1, 9), (3, 0, 4)])
-def test_blocks_are_contiguous_bounded_and_cover_the_array(shape: tuple[int, ...]) -> None:
-    numbers = np.arange(np.prod(shape)).reshape(shape)
-    for limit in (1, 2, 5, 6, 1000):
-        pieces = [numbers[tuple(slice(*span) for span in block)].ravel() for block in npy.blocks(shape, limit)]
-        assert max(map(len, pieces), default=0) <= limit
-        np.testing.assert_array_equal(np.concatenate([numbers[:0].ravel(), *pieces]), numbers.ravel())
-    # Blocks of any shape are made one by one.
-    assert next(iter(npy.blocks((2**40, 2**20, 2**20), 2**20)))[0] == (0, 1)
 
 
 # ---- results
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(
     ("shape", "seq_axis"), [((9, 5), 0), ((3, 9, 5), 1), ((9, 3, 6), 0), ((2, 3, 4, 7), 2), ((2, 3, 4, 7), -3)]
 )
-def test_every_layout_and_axis(shape: tuple[int, ...], seq_axis: int, order: Any) -> None:
-    x = np.asarray(embeddings(*shape), order=order)
+def test_every_layout_and_axis(shape: tuple[int, ...], seq_axis: int) -> None:
+    x = embeddings(*shape)
     result = added(x, f"--seq-axis {seq_axis} --offset 100000")
     np.testing.assert_array_equal(result, fastpe.add(x, seq_axis=seq_axis, offset=100000))
 
@@ -87,7 +74,7 @@ def test_bfloat16_as_numpy_saves_it(where: str) -> None:
     assert np.load("y.npy" if "y" in where else "x.npy").tobytes() == fastpe.add(x).tobytes()
 
 
-@pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4), (3, 4, 0)])
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4)])
 def test_empty_arrays(shape: tuple[int, ...]) -> None:
     assert added(np.zeros(shape, np.float32)).shape == shape
 
@@ -134,9 +121,8 @@ def test_bits_are_bfloat16_only_if_that_is_asked_for(capsys: Capture) -> None:
 # ---- in place
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_in_place(order: Any) -> None:
-    x = np.asarray(embeddings(4, 9, 6), order=order)
+def test_in_place() -> None:
+    x = embeddings(4, 9, 6)
     np.save("x.npy", x)
     inode = os.stat("x.npy").st_ino
     assert run("add x.npy --in-place -q") == 0
@@ -157,16 +143,15 @@ def test_in_place_says_that_a_file_is_partly_changed(
 ) -> None:
     x = embeddings(20, 6)
     np.save("x.npy", x)
-    right, calls = npy._bytes, []
+    right, calls = npy.read, []
 
-    def fail_in_the_third_block(elements: Array) -> memoryview:
-        if sys._getframe(1).f_code.co_name == "_replace":
-            calls.append(1)
-            if len(calls) == 3:
-                raise error
-        return right(elements)
+    def fail_in_the_third_block(*arguments: Any) -> Array:
+        calls.append(1)
+        if len(calls) == 3:
+            raise error
+        return right(*arguments)
 
-    monkeypatch.setattr(npy, "_bytes", fail_in_the_third_block)
+    monkeypatch.setattr(npy, "read", fail_in_the_third_block)
     assert run("add x.npy --in-place") == code
     note, line = capsys.readouterr().err.splitlines()
     assert line == ("fastpe: error: x.npy: Input/output error" if code == 1 else "fastpe: interrupted")
@@ -182,7 +167,7 @@ def test_a_file_is_changed_in_place_by_one_run_at_a_time(monkeypatch: pytest.Mon
     np.save("x.npy", x)
     os.link("x.npy", "link.npy")
     inner: list[int] = []
-    read = npy.read_array
+    read = npy.read
 
     def run_another(*arguments: Any) -> Array:
         if not inner:
@@ -191,7 +176,7 @@ def test_a_file_is_changed_in_place_by_one_run_at_a_time(monkeypatch: pytest.Mon
         return read(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(npy, "read_array", run_another)
+        patch.setattr(npy, "read", run_another)
         assert run("add x.npy --in-place --quiet") == 0
     assert inner == [1, 1]
     assert "another run" in capsys.readouterr().err
@@ -292,13 +277,13 @@ def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
 ) -> None:
     np.save("x.npy", embeddings(20_000, 64))
     np.save("i.npy", np.zeros(4, int))
-    read = npy.read_array
+    read = npy.read
 
     def truncate_first(*arguments: Any) -> Array:
         os.truncate("x.npy", 5_000)
         return read(*arguments)
 
-    monkeypatch.setattr(npy, "read_array", truncate_first)
+    monkeypatch.setattr(npy, "read", truncate_first)
     monkeypatch.setattr(npy, "block_bytes", 1 << 20)
     assert run(command) == 1
     errors = capsys.readouterr().err.splitlines()

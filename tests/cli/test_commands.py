@@ -107,6 +107,8 @@ WRONG = {
     (1, "offset"): f"encode --seq-len 3 --d-model 8 -o y.npy --offset {2**53 + 1}",
     (1, "--seq-axis"): "add x.npy -o y.npy --seq-axis 1",
     (1, "--key"): "add x.npy -o y.npy --key a",
+    (1, "ascontiguousarray"): "add columns.npy -o y.npy",
+    (1, "C order"): "embed columns.npy x.npy -o y.npy",
     (1, "row.npy"): "add row.npy -o y.npy",
     (1, "fastpe embed"): "add ids.npy -o y.npy",
     (1, "--dtype bfloat16"): "add short.npy -o y.npy",
@@ -121,6 +123,7 @@ WRONG = {
 @pytest.mark.filterwarnings("default")
 def test_refused(capsys: Capture) -> None:
     np.save("x.npy", np.ones((3, 8), np.float32))
+    np.save("columns.npy", np.ones((3, 8), np.float32, order="F"))
     np.save("row.npy", np.ones(8, np.float32))
     np.save("ids.npy", np.full((3, 8), 5))
     np.save("short.npy", np.ones((3, 8), "V2"))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import fastpe
-from fastpe._cli import identify, rotary
+from fastpe._cli import named_arrays
 
 from .support import Capture, refused, run
 
@@ -24,7 +24,7 @@ def file_of_arrays(path: Path, arrays: dict[str, Any]) -> str:
         np.savez(path, **arrays)
     else:
         with open(path, "wb") as stream:
-            rotary.write_arrays(stream, path.suffix, arrays)
+            named_arrays.write_arrays(stream, path.suffix, arrays)
     return str(path)
 
 
@@ -127,7 +127,7 @@ def test_what_was_opened_is_read(suffix: str) -> None:
     other = file_of_arrays(Path("b" + suffix), {"pe": table + 1})
     with open(name, "rb") as stream:
         Path(other).replace(name)
-        (load,) = identify.loaders_of(stream, name).values()
+        (load,) = named_arrays.loaders_of(stream, name).values()
         assert np.array_equal(load(), table)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from .support import Capture, refused, run
 from .test_rotary import LLAMA
 
-SMALL = "--d-model 16 --seq-len 20 --last-position 1000"
+SMALL = "--d-model 16 --seq-len 20"
 
 
 @pytest.mark.parametrize("picture", ["similarity", "error", pytest.param("waves", marks=pytest.mark.slow)])

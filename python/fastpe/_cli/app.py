@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import fastpe
-from fastpe._cli import add, encode, identify, options, plot, rotary
+from fastpe._cli import arrays, named_arrays, options, plot
 
 _rounds = 15
 
@@ -90,11 +90,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _examples: dict[Callable[..., None], str] = {
-    encode.encode: "encode --seq-len 512 --d-model 768 --convention fairseq -o pe.npy",
-    encode.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
-    add.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
-    rotary.rotary: "rotary --config config.json --seq-len 4096 --dtype float16 -o cache.npz",
-    identify.identify: "identify model.safetensors --key encoder.embed_positions.weight",
+    arrays.encode: "encode --seq-len 512 --d-model 768 --convention fairseq -o pe.npy",
+    arrays.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
+    arrays.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
+    named_arrays.rotary: "rotary --config config.json --seq-len 4096 --dtype float16 -o cache.npz",
+    named_arrays.identify: "identify model.safetensors --key encoder.embed_positions.weight",
     plot.plot: "plot heatmap --convention vaswani --convention mlx -o both.svg",
     info: "info --json",
     demo: "demo --batch 8",

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
+import pyarrow
+from pyarrow import compute, ipc, parquet, types
 
-from fastpe._cli.messages import CommandError, library, progress, reading
+from fastpe._cli.messages import CommandError, naming, progress
 from fastpe._cli.options import Addition
 from fastpe._cli.target import new_file
 
@@ -20,37 +21,33 @@ _group_bytes = 64 << 20
 def add(stream: IO[bytes], addition: Addition) -> None:
     """Add a record batch at a time."""
     name, output = addition.source, addition.output
-    library("pyarrow", name)
     if output is None or addition.dtype is not None or addition.seq_axis != -2:
         raise CommandError(f"{name} is a table, without --in-place, --dtype and --seq-axis; write a new one with -o")
-    with reading(name, "a Parquet or Arrow file"):
-        schema, batches, writer_of, suffixes = _opened(stream)
+    with naming(name, "a Parquet or Arrow file"):
+        schema, batches, writer_of, suffixes = _opened(stream, addition.quiet)
     place, levels = _column(schema, addition)
-    byte_count = os.fstat(stream.fileno()).st_size  # about as many as in memory
     with new_file(output, suffixes, addition.no_clobber, addition.quiet) as target, writer_of(target, schema) as writer:
-        for batch in progress(_added(batches, place, levels, addition), byte_count, addition.quiet):
+        for batch in _added(batches, place, levels, addition):
             writer.write_batch(batch)
 
 
-def _opened(stream: IO[bytes]) -> Any:
+def _opened(stream: IO[bytes], quiet: bool) -> Any:
     """The schema, the batches, and what opens a file to write the same, with its suffixes."""
-    from pyarrow import ipc, parquet
-
     start = stream.read(6)
     stream.seek(0)
     if start[:4] == b"PAR1":
         file = parquet.ParquetFile(stream)
-        return file.schema_arrow, _row_groups(file), parquet.ParquetWriter, (".parquet",)
+        return file.schema_arrow, _row_groups(file, quiet), parquet.ParquetWriter, (".parquet",)
     if start == b"ARROW1":
         reader = ipc.open_file(stream)
-        batches = map(reader.get_batch, range(reader.num_record_batches))
+        batches = map(reader.get_batch, progress(range(reader.num_record_batches), quiet))
         return reader.schema, batches, ipc.new_file, (".arrow", ".feather")
     reader = ipc.open_stream(stream)
-    return reader.schema, reader, ipc.new_stream, (".arrow", ".feather")
+    return reader.schema, iter(progress(reader, quiet)), ipc.new_stream, (".arrow", ".feather")
 
 
-def _row_groups(file: Any) -> Iterator[Any]:
-    for index in range(file.num_row_groups):
+def _row_groups(file: Any, quiet: bool) -> Iterator[Any]:
+    for index in progress(range(file.num_row_groups), quiet):
         group = file.metadata.row_group(index)
         rows = min(_group_bytes * group.num_rows // max(group.total_byte_size, 1), group.num_rows)
         yield from file.iter_batches(max(rows, 1), row_groups=[index])
@@ -70,8 +67,6 @@ def _column(schema: Any, addition: Addition) -> tuple[int, int]:
 
 def _levels(kind: Any) -> int:
     """1 if the rows of a column are vectors, 2 if they are lists of vectors, and 0 in other columns."""
-    from pyarrow import types
-
     levels = 0
     while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         if getattr(kind, "list_size", 1) == 0:  # pyarrow divides by it
@@ -86,12 +81,9 @@ def _added(batches: Iterator[Any], place: int, levels: int, addition: Addition) 
     Either each row is a vector, and the rows of the file are the positions of one sequence; or each row is a list of
     vectors, and a sequence of its own. Rows that are null stay null, and a null vector keeps its position.
     """
-    import pyarrow
-    from pyarrow import compute
-
     name, next_row, d_model = addition.source, 0, 0
     while True:
-        with reading(name, "a table"):
+        with naming(name, "a table"):
             batch = next(batches, None)
             if batch is None:
                 return
@@ -111,21 +103,17 @@ def _added(batches: Iterator[Any], place: int, levels: int, addition: Addition) 
             if len(widths) != len(rows) or (widths != d_model).any() or floats.null_count:
                 found = f"{name} has nulls inside of rows, or not only vectors of {d_model} floats"
                 raise CommandError(f"{found}, expected vectors of one length; fill or drop them first")
-            encoder = addition.encoder(d_model, int(rows.max()) + 1)
+            x = floats.to_numpy().reshape(-1, d_model)
+            encoder, _ = addition.encoder((int(rows.max()) + 1, d_model), x.dtype)
             positions = encoder.convention.first_position + addition.offset + rows
-            y = encoder.add(
-                floats.to_numpy().reshape(-1, d_model), positions=positions, scale=addition.scale, alpha=addition.alpha
-            )
+            y = encoder.add(x, positions=positions, **addition.factors)
             arrays[place] = _with_floats(column, pyarrow.array(y.reshape(-1)))
         yield pyarrow.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
 def _with_floats(lists: Any, floats: Any) -> Any:
     """Lists of the same lengths, with nulls in the same places, and these innermost values."""
-    import pyarrow
-    from pyarrow import compute
-
-    if pyarrow.types.is_floating(lists.type):
+    if types.is_floating(lists.type):
         return floats
     ends = np.cumsum(compute.list_value_length(lists).fill_null(0), dtype=np.int64)
     values = _with_floats(lists.flatten(), floats)

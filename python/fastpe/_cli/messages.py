@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import track
 
 from fastpe._extras import needed
 
@@ -41,28 +42,29 @@ def library(name: str, what: str) -> Any:
 
 
 @contextlib.contextmanager
-def reading(name: str, what: str) -> Iterator[None]:
-    """Turn whatever libraries raise about a file's content into one line: codecs and parsers have errors of any type."""
+def naming(name: str, what: str = "") -> Iterator[None]:
+    """Give errors of the system the name of their file, which some lack.
+
+    If `what` says what the file should be, whatever libraries raise about its content becomes one line: codecs and parsers
+    have errors of any type.
+    """
     try:
         yield
     except (CommandError, MemoryError):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
-            error.filename = error.filename or name
-            raise
-        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise CommandError(f"{name} cannot be used as {what}: {reason}; write it anew") from None
+            if ".fastpe-" in os.fsdecode(error.filename or ".fastpe-"):  # the name of an unfinished file
+                error.filename = name
+        elif what:
+            reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+            raise CommandError(f"{name} cannot be used as {what}: {reason}; write it anew") from None
+        raise
 
 
-def progress(parts: Iterable[Any], byte_count: int | None, quiet: bool) -> Iterator[Any]:
-    """The parts, with a bar of their bytes if standard error is a terminal."""
+def progress(parts: Iterable[Any], quiet: bool, total: int | None = None) -> Iterable[Any]:
+    """The parts, with a bar if standard error is a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:  # some versions of rich print an empty line for a disabled bar
-        yield from parts
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("", total=byte_count)
-        for part in parts:
-            yield part
-            bar.advance(task, part.nbytes)
+        return parts
+    return track(parts, "", total, console=console, transient=True)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -26,7 +25,6 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 Array = npt.NDArray[Any]
-Block = tuple[tuple[int, int], ...]  # a range for each axis
 
 complete_conventions = among(fastpe.conventions)
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
@@ -75,18 +73,13 @@ class Addition(NamedTuple):
     output: str | None
     keys: Sequence[str]
     seq_axis: int
-    scale: float
-    alpha: float
+    factors: dict[str, Any]  # scale and alpha
     convention: str
     base: float | None
     offset: int
     dtype: np.dtype[Any] | None
     no_clobber: bool
     quiet: bool
-
-    def encoder(self, d_model: int, seq_len: int) -> fastpe.PositionalEncoding:
-        """The encoder of so many columns and positions."""
-        return encoder_of(d_model, seq_len, self.convention, self.base, self.offset)
 
     def result_dtype(self, found: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype in which the array is added to."""
@@ -99,17 +92,13 @@ class Addition(NamedTuple):
             remedy = "if it is bfloat16, give --dtype bfloat16"
         raise CommandError(f"{self.source} has dtype {found}, expected float16, float32 or float64; {remedy}")
 
-    def adder(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[Array, Block], object]:
-        """Check all that can be checked without an element, and return what adds to a part of the array."""
+    def encoder(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[fastpe.PositionalEncoding, int]:
+        """The encoder of an array, and the axis of its positions, after all checks that need no element."""
         axis = self.seq_axis + len(shape) if self.seq_axis < 0 else self.seq_axis
         if not 0 <= axis < len(shape) - 1:
             found = f"{self.source} has shape {list(shape)}, and --seq-axis is {self.seq_axis}"
             raise CommandError(f"{found}, expected one of two axes or more, but not the last; save x[None] for a row")
-        if 0 in shape:
-            return lambda block, ranges: None
-        add_ = functools.partial(
-            self.encoder(shape[-1], shape[axis]).add_, seq_axis=axis, scale=self.scale, alpha=self.alpha
-        )
+        encoder = encoder_of(shape[-1], shape[axis], self.convention, self.base, self.offset)
         # The library checks arrays without elements as it does all others.
-        add_(np.empty((0,) * (len(shape) - 1) + shape[-1:], dtype), offset=self.offset)
-        return lambda x, ranges: add_(x, offset=self.offset + ranges[axis][0], channels=ranges[-1])
+        encoder.add_(np.empty((0, shape[-1]), dtype), offset=self.offset, **self.factors)
+        return encoder, axis

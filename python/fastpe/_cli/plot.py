@@ -14,7 +14,7 @@ import fastpe
 from fastpe import plotting
 from fastpe._cli import options
 from fastpe._cli.messages import CommandError
-from fastpe._cli.rotary import embedding
+from fastpe._cli.named_arrays import embedding
 from fastpe._cli.target import new_file
 from fastpe._extras import needed
 
@@ -24,11 +24,10 @@ Picture = Literal["heatmap", "waves", "similarity", "error", "rotary"]
 def plot(
     picture: Annotated[Picture, typer.Argument(metavar="PICTURE", help=", ".join(get_args(Picture)))],
     output: options.Output,
-    seq_len: Annotated[int, options.option("Number of positions.", "L", min=2)] = 100,
+    seq_len: Annotated[int | None, options.option("Number of positions.", "L", min=2)] = None,
     d_model: options.DModel = 128,
     convention: Annotated[list[str] | None, options.option("Conventions to draw side by side.", "NAME")] = None,
     base: options.Base = None,
-    last_position: Annotated[int, options.option('Last position of "error".', "POSITION", min=10)] = 1_000_000,
     config: options.Config = None,
     layer_type: options.LayerType = None,
     interleaved: options.Interleaved = None,
@@ -48,16 +47,15 @@ def plot(
         rope = embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)
         draws = [functools.partial(plotting.rotary_wavelengths, rope)]
     else:
-        draw = plotting.float32_error if picture == "error" else getattr(plotting, picture)
-        last = last_position if picture == "error" else seq_len
         encoders = [
             fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in convention or ["vaswani"]
         ]
-        draws = [functools.partial(draw, encoder, last) for encoder in encoders]
+        draw = plotting.float32_error if picture == "error" else getattr(plotting, picture)
+        lengths = [] if seq_len is None else [seq_len]
+        draws = [functools.partial(draw, encoder, *lengths) for encoder in encoders]
     with needed("fastpe plot", "matplotlib"):
         from matplotlib import style
         from matplotlib.figure import Figure
-    kind = os.path.splitext(output)[1].lower()[1:]
     width, height = (5.0, 4.2) if picture == "similarity" else (6.0, 3.6)  # a square with its bar of colours
     with (
         new_file(output, [".png", ".svg", ".pdf"], no_clobber, quiet) as target,
@@ -66,6 +64,4 @@ def plot(
         figure = Figure(figsize=(width * len(draws), height), layout="constrained")
         for one, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
             one(ax=ax)
-        # Without the date, the same picture is the same file.
-        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-        figure.savefig(target, format=kind, dpi=150, metadata=metadata)
+        figure.savefig(target, format=os.path.splitext(output)[1][1:].lower(), dpi=150)

@@ -52,21 +52,15 @@ def run(arguments: Sequence[str] | None) -> int:
         message, code = f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", 1
     except (CommandError, ImportError, ValueError, TypeError, ArithmeticError) as error:
         message, code = f"error: {error}", 2 if isinstance(error, ImportError) else 1
-    if code:
-        _discard_output()
+    if code and sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:  # the interpreter would try again, and complain, when it ends
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), sys.stdout.fileno())
     if message:
         say(message)
     return code
-
-
-def _discard_output() -> None:
-    """Drop what standard output holds and cannot write: the interpreter would try again, and complain, when it ends."""
-    with contextlib.suppress(AttributeError):
-        try:
-            sys.stdout.flush()
-        except OSError:
-            with open(os.devnull, "wb") as nowhere:
-                os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @contextlib.contextmanager

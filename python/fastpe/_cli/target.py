@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from fastpe._cli.messages import CommandError, say
+from fastpe._cli.messages import CommandError, naming, say
 
 
 @contextlib.contextmanager
@@ -20,24 +20,13 @@ def open_regular(name: str, *, writable: bool = False) -> Iterator[IO[bytes]]:
     """Open a file to read or to change it, once: what is checked is what is read. Pipes and devices are refused."""
     # Opening a pipe that nobody writes would wait for ever.
     flags = (os.O_RDWR if writable else os.O_RDONLY) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with _named(name):
+    with naming(name):
         descriptor = os.open(name, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise CommandError(f"{name} is not a regular file, expected one; write what it has into a file")
         with os.fdopen(descriptor, "r+b" if writable else "rb") as stream:
             yield stream
-
-
-@contextlib.contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Give errors of the system, which some calls raise without the file's name, this name."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is not None and ".fastpe-" in os.fsdecode(error.filename or ".fastpe-"):
-            error.filename = name
-        raise
 
 
 def _checked(name: str, suffixes: Iterable[str], no_clobber: bool) -> Path:
@@ -63,7 +52,7 @@ def _completed(name: str, final: Path, quiet: bool) -> Iterator[Path]:
     """Where to write what is to be complete later; nothing else is left, however it ends."""
     partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
     try:
-        with _named(name):
+        with naming(name):
             yield partial
             if os.name == "posix":  # others cannot open directories, and do not need this
                 descriptor = os.open(final.parent, os.O_RDONLY)

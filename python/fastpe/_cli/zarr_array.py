@@ -6,15 +6,16 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zarr
+from zarr.storage import LocalStore, StorePath
 
 from fastpe._cli import npy
-from fastpe._cli.messages import CommandError, library, progress, reading
-from fastpe._cli.options import Addition, Array
+from fastpe._cli.messages import CommandError, naming, progress
+from fastpe._cli.options import Addition
 from fastpe._cli.target import new_directory
 
 _what = "a zarr array"
@@ -27,7 +28,6 @@ _most_chunks = 10_000  # that are read at once, and that one shard has
 def add(addition: Addition) -> None:
     """Write a new store with the array that --key names, or the one that the store is."""
     name, output, store = addition.source, addition.output, Path(addition.source).resolve()
-    library("zarr", name)
     if output is None:
         raise CommandError(f"{name} cannot be changed in place, as only .npy files can; write a new store with -o")
     if Path(output).resolve().is_relative_to(store):
@@ -37,9 +37,9 @@ def add(addition: Addition) -> None:
     names = ["zarr.json"] if zarr_format == 3 else [".zarray", ".zattrs"]
     files = [root / each for each in names if (root / each).is_file() and not (root / each).is_symlink()]
     is_inside = root.resolve() == root and root.is_relative_to(store)
-    if len(addition.keys) > 1 or not is_inside or [each.name for each in files[:1]] != names[:1]:
+    if len(addition.keys) > 1 or not is_inside or root / names[0] not in files:
         raise CommandError(f"{root} is not an array behind no link, expected one; choose an array with one --key NAME")
-    with reading(name, _what):
+    with naming(name, _what):
         if any(file.stat().st_size > _largest_metadata_bytes for file in files):
             raise ValueError(f"its metadata have more than {_largest_metadata_bytes} bytes")
         texts = {file.name: file.read_bytes() for file in files}
@@ -53,39 +53,30 @@ def add(addition: Addition) -> None:
     dtype = addition.result_dtype(source.dtype)
     if dtype != source.dtype.newbyteorder("="):
         raise CommandError(f"--dtype is {dtype}, and {name} has {source.dtype}, which is kept; leave --dtype out")
-    add_to = addition.adder(source.shape, dtype)
+    encoder, axis = addition.encoder(source.shape, dtype)
     unit_bytes = math.prod(unit) * dtype.itemsize
     _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
-
-    def written(target: Any) -> Iterator[Array]:
-        grid = tuple(-(-extent // size) for extent, size in zip(source.shape, unit, strict=True))
-        for block in npy.blocks(grid, max(1, min(npy.block_bytes // unit_bytes, units_at_once))):
-            sides = zip(block, unit, source.shape, strict=True)
-            ranges = tuple((start * size, min(stop * size, extent)) for (start, stop), size, extent in sides)
-            place = tuple(slice(*span) for span in ranges)
-            # However a loop of our own ends, no thread of zarr's goes on reading or writing.
-            with reading(name, _what):
-                values = np.require(asyncio.run(source.getitem(place)), dtype, ["C", "W"])
-            add_to(values, ranges)
-            with reading(str(output), _what):
-                asyncio.run(target.setitem(place, values))
-            yield values
-
+    sides = (unit[0] * max(1, min(npy.block_bytes // unit_bytes, units_at_once)), *unit[1:])
+    grid = tuple(-(-extent // side) for extent, side in zip(source.shape, sides, strict=True))
     with new_directory(output, addition.quiet) as directory:
         for file_name, text in texts.items():
             (directory / file_name).write_bytes(text)
-        for _ in progress(
-            written(_opened(directory, metadata)), math.prod(source.shape) * dtype.itemsize, addition.quiet
-        ):
-            pass
+        target = _opened(directory, metadata)
+        for number in progress(range(math.prod(grid)), addition.quiet):
+            start = [int(index) * side for index, side in zip(np.unravel_index(number, grid), sides, strict=True)]
+            place = tuple(slice(first, first + side) for first, side in zip(start, sides, strict=True))
+            # However a loop of our own ends, no thread of zarr's goes on reading or writing.
+            with naming(name, _what):
+                x = np.require(asyncio.run(source.getitem(place)), dtype, ["C", "W"])
+            channels, offset = (start[-1], start[-1] + x.shape[-1]), addition.offset + start[axis]
+            encoder.add_(x, offset=offset, channels=channels, seq_axis=axis, **addition.factors)
+            with naming(output, _what):
+                asyncio.run(target.setitem(place, x))
         directory.chmod(root.stat().st_mode & 0o777)
 
 
 def _opened(directory: Path, metadata: dict[str, Any]) -> Any:
     """The array with exactly these metadata, whatever else the store says about it."""
-    import zarr
-    from zarr.storage import LocalStore, StorePath
-
     return zarr.AsyncArray.from_dict(StorePath(LocalStore(directory)), metadata)
 
 

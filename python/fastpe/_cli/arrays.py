@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe encode``, ``fastpe embed`` and ``fastpe add``, which make arrays a block at a time."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from fastpe._cli import npy, options
+from fastpe._cli.messages import CommandError, library
+from fastpe._cli.target import open_regular
+
+
+def encode(
+    output: options.Output,
+    seq_len: options.SeqLen,
+    d_model: options.DModel,
+    convention: options.Convention = "vaswani",
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    dtype: options.Dtype = "float32",
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write the encoding of positions to a .npy file."""
+    encoder, kind = options.encoder_of(d_model, seq_len, convention, base, offset), options.dtype_of(dtype)
+    parts = (
+        encoder.encode(len(rows), dtype=kind, offset=offset + rows.start)
+        for rows in npy.blocks(seq_len, d_model * kind.itemsize, quiet)
+    )
+    npy.write(output, (seq_len, d_model), kind, parts, no_clobber, quiet)
+
+
+def embed(
+    ids: Annotated[str, typer.Argument(metavar="IDS", help="A .npy file of token ids [.., L].")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file of embeddings [V, D].")],
+    output: options.Output,
+    scale: options.Scale = 1.0,
+    alpha: options.Alpha = 1.0,
+    convention: options.Convention = "vaswani",
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    dtype: options.NewDtype = None,
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Embed token ids and add the encoding.
+
+    The .npy file OUT has the rows TABLE[IDS] * S + A * encoding. TABLE is read into memory; IDS and the result may be larger than memory.
+    """
+    with open_regular(table) as stream:
+        vectors = npy.load(stream, table)
+    vectors = vectors if dtype is None else npy.as_dtype(vectors, options.dtype_of(dtype))
+    with open_regular(ids) as stream:
+        shape, fortran_order, kind = npy.read_header(stream, ids)
+        if kind.kind not in "iu" or not shape or fortran_order or vectors.ndim != 2:
+            found = f"{ids} has {kind} of shape {shape}, and {table} shape {vectors.shape}"
+            raise CommandError(f"{found}, expected integers [.., L] in C order and [V, D]; save them so")
+        d_model = vectors.shape[1]
+        encoder = options.encoder_of(d_model, shape[-1], convention, base, offset)
+        first = encoder.convention.first_position + offset
+
+        def parts() -> Iterator[options.Array]:
+            for rows in npy.blocks(math.prod(shape), d_model * vectors.itemsize, quiet):
+                some = npy.read(stream, ids, kind, len(rows))
+                if some.min() < 0 or some.max() >= len(vectors):
+                    raise CommandError(f"{ids} has ids {some.min()} to {some.max()}, and {table} {len(vectors)} rows")
+                positions = first + np.arange(rows.start, rows.stop) % shape[-1]
+                yield encoder.embed(some, vectors, positions=positions, scale=scale, alpha=alpha)
+
+        npy.write(output, (*shape, d_model), vectors.dtype, parts(), no_clobber, quiet)
+
+
+def add(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A .npy, .parquet or .arrow file, or a .zarr store.")],
+    output: Annotated[str | None, options.option("The file to write.", "OUT", "-o", "--output")] = None,
+    in_place: Annotated[bool, options.option("Change the .npy file itself.", None, "--in-place")] = False,
+    key: Annotated[list[str] | None, options.option("A table's column, or a store's array.", "NAME")] = None,
+    seq_axis: Annotated[int, options.option("The axis of the sequence.", "AXIS")] = -2,
+    scale: options.Scale = 1.0,
+    alpha: options.Alpha = 1.0,
+    convention: options.Convention = "vaswani",
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    dtype: options.NewDtype = None,
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Add the encoding to embeddings in a file.
+
+    The file may be larger than memory. A new file appears when it is complete. A run with --in-place that is stopped leaves the file partly changed.
+    """
+    if in_place == (output is not None) or (in_place and no_clobber):
+        found = "the target is missing or given twice, expected -o OUT, also with --no-clobber, or --in-place"
+        raise CommandError(f"{found}; give one of them")
+    if output is not None and os.path.exists(output) and os.path.samefile(source, output):
+        raise CommandError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
+    addition = options.Addition(
+        *(source, output, key or [], seq_axis, {"scale": scale, "alpha": alpha}, convention, base, offset),
+        *(dtype and options.dtype_of(dtype), no_clobber, quiet),
+    )
+    if os.path.isdir(source):
+        library("zarr", source)
+        from fastpe._cli import zarr_array
+
+        return zarr_array.add(addition)
+    with open_regular(source, writable=in_place) as stream:
+        start, suffix = stream.read(6), os.path.splitext(source)[1].lower()
+        stream.seek(0)
+        if start[:4] == b"PAR1" or start == b"ARROW1" or suffix in (".parquet", ".arrow", ".feather"):
+            library("pyarrow", source)
+            from fastpe._cli import columns
+
+            return columns.add(stream, addition)
+        if suffix == ".npy":
+            return npy.add(stream, addition)
+    raise CommandError(f"{source} is not a .npy, .parquet or .arrow file, expected one; save it as .npy")

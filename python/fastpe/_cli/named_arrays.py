@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``fastpe rotary`` and ``fastpe identify``: whole arrays, with names in .npz and .safetensors files."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import IO, Annotated, Any
+
+import numpy as np
+import typer
+
+import fastpe
+from fastpe import _core
+from fastpe._cli import npy, options
+from fastpe._cli.messages import CommandError, library, naming
+from fastpe._cli.target import new_file, open_regular
+
+# Parts of names that tables of positions have in checkpoints.
+_usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
+_forms = ", ".join(_core.table_forms)
+
+
+def rotary(
+    output: Annotated[str, options.option("A .npz or .safetensors file; .npy for one array.", "OUT", "-o", "--output")],
+    seq_len: options.SeqLen,
+    config: options.Config = None,
+    layer_type: options.LayerType = None,
+    interleaved: options.Interleaved = None,
+    dim: Annotated[int | None, options.option("Number of rotated columns, without --config.", "D", min=2)] = None,
+    base: options.Base = None,
+    offset: options.Offset = 0,
+    form: Annotated[
+        str | None,
+        options.option(f"{_forms}; by default the model's.", "FORM", autocompletion=options.among(_core.table_forms)),
+    ] = None,
+    dtype: options.Dtype = "float32",
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write the cosines and sines of a rotary embedding.
+
+    A config.json describes the embedding, or else --dim and --base do. A scaling that depends on a length takes the last
+    position plus 1.
+    """
+    length = max(offset + seq_len, 0)
+    rope = embedding(config, dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
+    make: Any = functools.partial(rope.tables, offset=offset, form=form, dtype=options.dtype_of(dtype))
+    make(0)  # which shows whether there are such tables
+    with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
+        tables = make(seq_len)
+        arrays = {"cos": tables[0], "sin": tables[1]} if isinstance(tables, tuple) else {form or rope.form: tables}
+        write_arrays(target, os.path.splitext(output)[1].lower(), arrays)
+
+
+def write_arrays(target: IO[bytes], suffix: str, arrays: dict[str, Any]) -> None:
+    """Write arrays in the format of a suffix, with their names but in a .npy file."""
+    if suffix == ".npz":
+        np.savez(target, **arrays)
+    elif suffix == ".safetensors":
+        library("safetensors", "-o .safetensors")
+        from safetensors import SafetensorError, numpy
+
+        try:
+            target.write(numpy.save(arrays))
+        except SafetensorError as error:
+            raise CommandError(f"safetensors: {error}; write a .npz file, or choose another --dtype") from None
+    elif len(arrays) > 1:
+        raise CommandError(f"a .npy file has room for one array, not for {' and '.join(arrays)}; write a .npz file")
+    else:
+        np.save(target, next(iter(arrays.values())), allow_pickle=False)
+
+
+def embedding(config: str | None, dim: int | None, base: float | None, **more: Any) -> fastpe.RotaryEmbedding:
+    """The embedding that options describe."""
+    if config is not None:
+        if dim is not None or base is not None:
+            raise CommandError("--config describes the embedding, and so do --dim and --base; give one of them")
+        return fastpe.RotaryEmbedding.from_config(config, **more)
+    if dim is None or more["layer_type"] is not None:
+        raise CommandError("there is no --config, expected one, or --dim without --layer-type; give one of them")
+    # Tables do not depend on the pairing.
+    return fastpe.RotaryEmbedding(dim, interleaved=bool(more["interleaved"]), base=base)
+
+
+def identify(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy, .npz or .safetensors file.")],
+    key: Annotated[list[str] | None, options.option("Name of the array; twice for cosines and sines.", "NAME")] = None,
+) -> None:
+    """Find the call that makes a table.
+
+    TABLE has an encoding, the cells of a grid, or cosines and sines. The command exits with 1 if no call that it knows makes the table.
+    """
+    with open_regular(table) as stream:
+        loaders = loaders_of(stream, table)
+        chosen = _chosen(table, list(loaders), key or [])
+        with naming(table, "a file of arrays"):
+            arrays = [np.asarray(loaders[name]()) for name in chosen]
+    found = fastpe.identify(*arrays)
+    print(found)
+    if not found:
+        raise typer.Exit(1)
+
+
+def loaders_of(stream: IO[bytes], name: str) -> dict[str, Callable[[], Any]]:
+    """How to load each array of an open file, by its name; a .npy file's has none."""
+    start, suffix = stream.read(6), os.path.splitext(name)[1].lower()
+    stream.seek(0)
+    if start == np.lib.format.MAGIC_PREFIX or suffix == ".npy":
+        return {"": lambda: npy.load(stream, name)}
+    if start[:2] == b"PK" or suffix == ".npz":
+        with naming(name, "a .npz archive"):
+            archive: Any = np.lib.npyio.NpzFile(stream, allow_pickle=False)
+        return {each: functools.partial(archive.get, each) for each in archive.files}
+    if suffix == ".safetensors":
+        safetensors = library("safetensors", name)
+        with naming(name, "a safetensors file"):
+            # The open file itself: its name may lead to another one by now. Others may truncate a file that is mapped.
+            opened = f"/dev/fd/{stream.fileno()}" if os.path.exists("/dev/fd") else name
+            file = safetensors.safe_open(opened, "numpy", backend="pread")
+            if any(file.get_slice(each).get_dtype() == "BF16" for each in file.keys()):  # noqa: SIM118
+                library("ml_dtypes", name)  # which registers the dtype
+            return {each: functools.partial(file.get_tensor, each) for each in file.keys()}  # noqa: SIM118
+    raise CommandError(f"{name} is not a .npy, .npz or .safetensors file, expected one; write it with numpy.save")
+
+
+def _chosen(file: str, names: list[str], keys: Sequence[str]) -> Sequence[str]:
+    """The keys of one array, or of cosines and sines."""
+    if len(keys) in (1, 2) and set(keys) <= set(names) - {""}:
+        return keys
+    if not keys and len(names) == 1:
+        return names
+    pair = sorted(names, key=lambda name: "cos" not in name)
+    if not keys and len(names) == 2 and pair[1] == pair[0].replace("cos", "sin") != pair[0]:
+        return pair
+    likely = sorted(names, key=lambda name: not any(part in name.lower() for part in _usual_parts))
+    given = f"--key is {' and '.join(keys)}, and {file}" if keys else file
+    some = f"{len(names)} arrays ({', '.join(likely)})" if names != [""] else "one array without a name"
+    raise CommandError(f"{given} has {some}; choose with --key NAME, or cosines and sines with --key COS --key SIN")
