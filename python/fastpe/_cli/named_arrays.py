@@ -93,35 +93,36 @@ def identify(
     TABLE has an encoding, the cells of a grid, or cosines and sines. The command exits with 1 if no call that it knows makes the table.
     """
     with open_regular(table) as stream:
-        loaders = loaders_of(stream, table)
-        chosen = _chosen(table, list(loaders), key or [])
+        names, load = named_arrays(stream, table)
+        chosen = _chosen(table, names, key or [])
         with naming(table, "a file of arrays"):
-            arrays = [np.asarray(loaders[name]()) for name in chosen]
+            arrays = [np.asarray(load(name)) for name in chosen]
     found = fastpe.identify(*arrays)
     print(found)
     if not found:
         raise typer.Exit(1)
 
 
-def loaders_of(stream: IO[bytes], name: str) -> dict[str, Callable[[], Any]]:
-    """How to load each array of an open file, by its name; a .npy file's has none."""
+def named_arrays(stream: IO[bytes], name: str) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of the arrays in an open file, and what loads one of them; a .npy file's has none."""
     start, suffix = stream.read(6), os.path.splitext(name)[1].lower()
     stream.seek(0)
     if start == np.lib.format.MAGIC_PREFIX or suffix == ".npy":
-        return {"": lambda: npy.load(stream, name)}
+        return [""], lambda _: npy.load(stream, name)
     if start[:2] == b"PK" or suffix == ".npz":
         with naming(name, "a .npz archive"):
             archive: Any = np.lib.npyio.NpzFile(stream, allow_pickle=False)
-        return {each: functools.partial(archive.get, each) for each in archive.files}
+        return archive.files, archive.get
     if suffix == ".safetensors":
         safetensors = library("safetensors", name)
         with naming(name, "a safetensors file"):
             # The open file itself: its name may lead to another one by now. Others may truncate a file that is mapped.
             opened = f"/dev/fd/{stream.fileno()}" if os.path.exists("/dev/fd") else name
             file = safetensors.safe_open(opened, "numpy", backend="pread")
-            if any(file.get_slice(each).get_dtype() == "BF16" for each in file.keys()):  # noqa: SIM118
+            names = [*file.keys()]
+            if any(file.get_slice(each).get_dtype() == "BF16" for each in names):
                 library("ml_dtypes", name)  # which registers the dtype
-            return {each: functools.partial(file.get_tensor, each) for each in file.keys()}  # noqa: SIM118
+        return names, file.get_tensor
     raise CommandError(f"{name} is not a .npy, .npz or .safetensors file, expected one; write it with numpy.save")
 
 

@@ -29,9 +29,10 @@ def open_regular(name: str, *, writable: bool = False) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _checked(name: str, suffixes: Iterable[str], no_clobber: bool) -> Path:
-    """Refuse what may not be replaced, before anything is written; the path that is written, behind links."""
-    final = Path(os.path.realpath(name))
+@contextlib.contextmanager
+def _completed(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool) -> Iterator[Path]:
+    """Check what is to be replaced, and give where to write; nothing else is left, however it ends."""
+    final = Path(os.path.realpath(name))  # behind links
     # A name that ends in a separator has no suffix here.
     if os.path.splitext(name)[1].lower() not in suffixes:
         raise CommandError(f"-o is {name}, expected a name that ends in {' or '.join(suffixes)}; correct the name")
@@ -44,16 +45,18 @@ def _checked(name: str, suffixes: Iterable[str], no_clobber: bool) -> Path:
         if is_open or not final.is_file():
             raise CommandError(f"-o is {name}, expected a file that may be replaced; name another one")
         open(name, "r+b").close()  # A file that somebody did not want changed could be replaced all the same.
-    return final
-
-
-@contextlib.contextmanager
-def _completed(name: str, final: Path, quiet: bool) -> Iterator[Path]:
-    """Where to write what is to be complete later; nothing else is left, however it ends."""
     partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")
     try:
         with naming(name):
             yield partial
+            if no_clobber and partial.is_file():
+                try:
+                    os.link(partial, final)  # unlike a rename, it fails if another file has appeared
+                except (PermissionError, NotImplementedError):  # of a file system without hard links
+                    open(final, "xb").close()  # which reserves the name
+                    os.replace(partial, final)
+            else:
+                os.replace(partial, final)  # which replaces no directory, unless it is empty
             if os.name == "posix":  # others cannot open directories, and do not need this
                 descriptor = os.open(final.parent, os.O_RDONLY)
                 os.fsync(descriptor)
@@ -68,31 +71,23 @@ def _completed(name: str, final: Path, quiet: bool) -> Iterator[Path]:
 @contextlib.contextmanager
 def new_file(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool) -> Iterator[IO[bytes]]:
     """Write a file, with the permissions of the one that it replaces."""
-    final = _checked(name, suffixes, no_clobber)
-    mode = final.stat().st_mode & 0o777 if final.exists() else None
-    with _completed(name, final, quiet) as partial:
-        with open(partial, "xb", opener=lambda path, flags: os.open(path, flags, mode or 0o666)) as stream:
-            if mode is not None:
-                os.chmod(partial, mode)  # whatever the umask is
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        if no_clobber:
-            try:
-                os.link(partial, final)  # unlike a rename, it fails if another file has appeared
-                return
-            except (PermissionError, NotImplementedError):  # of a file system without hard links
-                open(final, "xb").close()  # which reserves the name
-        os.replace(partial, final)
+    mode = os.stat(name).st_mode & 0o777 if os.path.exists(name) else None
+    with (
+        _completed(name, suffixes, no_clobber, quiet) as partial,
+        open(partial, "xb", opener=lambda path, flags: os.open(path, flags, mode or 0o666)) as stream,
+    ):
+        if mode is not None:
+            os.chmod(partial, mode)  # whatever the umask is
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 @contextlib.contextmanager
 def new_directory(name: str, quiet: bool) -> Iterator[Path]:
     """Fill a zarr store, which is closed to others until it is complete."""
-    final = _checked(name.rstrip("/"), [".zarr"], True)
-    with _completed(name, final, quiet) as partial:
+    with _completed(name.rstrip("/"), [".zarr"], True, quiet) as partial:
         partial.mkdir(0o700)
         yield partial
         if hasattr(os, "sync"):
             os.sync()
-        os.rename(partial, final)  # which fails if a store has appeared
