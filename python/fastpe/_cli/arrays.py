@@ -96,8 +96,7 @@ def add(
     The file may be larger than memory. A new file appears when it is complete. A run with --in-place that is stopped leaves the file partly changed.
     """
     if in_place == (output is not None) or (in_place and no_clobber):
-        found = "the target is missing or given twice, expected -o OUT, also with --no-clobber, or --in-place"
-        raise CommandError(f"{found}; give one of them")
+        raise CommandError("expected one target: -o OUT, also with --no-clobber, or --in-place; give one of them")
     if output is not None and os.path.exists(output) and os.path.samefile(source, output):
         raise CommandError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
     addition = options.Addition(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import IO, Annotated, Any
@@ -46,11 +45,9 @@ def rotary(
     """
     length = max(offset + seq_len, 0)
     rope = embedding(config, dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
-    make: Any = functools.partial(rope.tables, offset=offset, form=form, dtype=options.dtype_of(dtype))
-    make(0)  # which shows whether there are such tables
+    tables: Any = rope.tables(seq_len, offset=offset, form=form, dtype=options.dtype_of(dtype))
+    arrays = {"cos": tables[0], "sin": tables[1]} if isinstance(tables, tuple) else {form or rope.form: tables}
     with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
-        tables = make(seq_len)
-        arrays = {"cos": tables[0], "sin": tables[1]} if isinstance(tables, tuple) else {form or rope.form: tables}
         write_arrays(target, os.path.splitext(output)[1].lower(), arrays)
 
 

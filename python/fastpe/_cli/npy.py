@@ -69,7 +69,7 @@ def blocks(rows: int, row_bytes: int, quiet: bool) -> Iterator[range]:
 
 
 def write(
-    output: str, shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[Array], no_clobber: bool, quiet: bool
+    output: str, shape: tuple[int, ...], dtype: Any, parts: Iterable[Array], no_clobber: bool, quiet: bool
 ) -> None:
     """Write a file of format version 1 from contiguous parts of an array."""
     with new_file(output, [".npy"], no_clobber, quiet) as target:
@@ -102,14 +102,13 @@ def add(stream: IO[bytes], addition: Addition) -> None:
     elif dtype.kind != "V" and dtype != result:
         raise CommandError(f"{name} has {dtype}, and {result} needs a new file; write one with -o")
     else:
-        _require_lock(stream, name)
         _replace(stream, added(), name)
         if not quiet:
             say(f"added to {name}")
 
 
-def _require_lock(stream: IO[bytes], name: str) -> None:
-    """Refuse a file that another run is changing. Windows and some file systems have no such locks."""
+def _replace(stream: IO[bytes], parts: Iterable[Array], name: str) -> None:
+    """Change a file, if no other run does. Windows and some file systems have no such locks."""
     with contextlib.suppress(ModuleNotFoundError, OSError):
         import fcntl
 
@@ -117,9 +116,6 @@ def _require_lock(stream: IO[bytes], name: str) -> None:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CommandError(f"{name} is being changed in place by another run; wait until it has ended") from None
-
-
-def _replace(stream: IO[bytes], parts: Iterable[Array], name: str) -> None:
     done = 0
     try:
         for part in parts:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-import fastpe
+from fastpe import PositionalEncoding, conventions
 from fastpe._cli.messages import CommandError, library
 
 
@@ -26,7 +26,7 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 Array = npt.NDArray[Any]
 
-complete_conventions = among(fastpe.conventions)
+complete_conventions = among(conventions)
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
 Output = Annotated[str, option("The file to write.", "OUT", "-o", "--output")]
 SeqLen = Annotated[int, option("Number of positions.", "L", min=0)]
@@ -56,11 +56,9 @@ def dtype_of(name: DtypeName) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def encoder_of(
-    d_model: int, seq_len: int, convention: str, base: float | None, offset: int
-) -> fastpe.PositionalEncoding:
+def encoder_of(d_model: int, seq_len: int, convention: str, base: float | None, offset: int) -> PositionalEncoding:
     """The encoder, at positions that it can encode: that is known before anything is written."""
-    encoder = fastpe.PositionalEncoding(d_model, convention=convention, base=base)
+    encoder = PositionalEncoding(d_model, convention=convention, base=base)
     for row in (0, seq_len - 1) if seq_len else ():
         encoder.encode(1, offset=offset + row, channels=(0, 1))
     return encoder
@@ -92,7 +90,7 @@ class Addition(NamedTuple):
             remedy = "if it is bfloat16, give --dtype bfloat16"
         raise CommandError(f"{self.source} has dtype {found}, expected float16, float32 or float64; {remedy}")
 
-    def encoder(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[fastpe.PositionalEncoding, int]:
+    def encoder(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[PositionalEncoding, int]:
         """The encoder of an array, and the axis of its positions, after all checks that need no element."""
         axis = self.seq_axis + len(shape) if self.seq_axis < 0 else self.seq_axis
         if not 0 <= axis < len(shape) - 1:

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -42,17 +41,16 @@ def plot(
     """
     if (picture == "rotary") != (config is not None):
         raise CommandError("the picture rotary needs --config FILE, and no other takes it; give both or neither")
-    draws: list[Callable[..., object]]
+    subjects: list[Any]
+    lengths = [] if seq_len is None or config is not None else [seq_len]
     if config is not None:
-        rope = embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)
-        draws = [functools.partial(plotting.rotary_wavelengths, rope)]
+        draw: Callable[..., Any] = plotting.rotary_wavelengths
+        subjects = [embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)]
     else:
-        encoders = [
+        draw = plotting.float32_error if picture == "error" else getattr(plotting, picture)
+        subjects = [
             fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in convention or ["vaswani"]
         ]
-        draw = plotting.float32_error if picture == "error" else getattr(plotting, picture)
-        lengths = [] if seq_len is None else [seq_len]
-        draws = [functools.partial(draw, encoder, *lengths) for encoder in encoders]
     with needed("fastpe plot", "matplotlib"):
         from matplotlib import style
         from matplotlib.figure import Figure
@@ -61,7 +59,7 @@ def plot(
         new_file(output, [".png", ".svg", ".pdf"], no_clobber, quiet) as target,
         style.context("dark_background" if dark else "default"),
     ):
-        figure = Figure(figsize=(width * len(draws), height), layout="constrained")
-        for one, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
-            one(ax=ax)
+        figure = Figure(figsize=(width * len(subjects), height), layout="constrained")
+        for subject, ax in zip(subjects, figure.subplots(1, len(subjects), squeeze=False)[0], strict=True):
+            draw(subject, *lengths, ax=ax)
         figure.savefig(target, format=os.path.splitext(output)[1][1:].lower(), dpi=150)
