@@ -107,10 +107,7 @@ def test_what_is_refused(capsys: Capture) -> None:
         refused(f"rotary {options}", capsys, named, code=2 if "int8" in options else 1)
 
 
-@pytest.mark.parametrize(
-    "command", ["rotary --config c.json --seq-len 3 -o a.npz", "plot rotary --config c.json -o a.png"]
-)
-def test_hostile_configs(command: str, capsys: Capture) -> None:
+def test_hostile_configs(capsys: Capture) -> None:
     Path("other.json").write_text('{"model_type": "llama", "head_dim": 8}')
     for text in (
         "",
@@ -125,7 +122,7 @@ def test_hostile_configs(command: str, capsys: Capture) -> None:
         "\xff\xfe",
     ):
         Path("c.json").write_text(text, encoding="latin-1")
-        refused(command, capsys)
+        refused("rotary --config c.json --seq-len 3 -o a.npz", capsys)
 
 
 def cache_of(config: dict[str, Any], options: str) -> dict[str, npt.NDArray[Any]]:

@@ -99,9 +99,9 @@ def add(
         raise CommandError("expected one target: -o OUT, also with --no-clobber, or --in-place; give one of them")
     if output is not None and os.path.exists(output) and os.path.samefile(source, output):
         raise CommandError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
+    factors, new_dtype = {"scale": scale, "alpha": alpha}, dtype and options.dtype_of(dtype)
     addition = options.Addition(
-        *(source, output, key or [], seq_axis, {"scale": scale, "alpha": alpha}, convention, base, offset),
-        *(dtype and options.dtype_of(dtype), no_clobber, quiet),
+        source, output, key or [], seq_axis, factors, convention, base, offset, new_dtype, no_clobber, quiet
     )
     if os.path.isdir(source):
         library("zarr", source)

@@ -87,8 +87,7 @@ def add(stream: IO[bytes], addition: Addition) -> None:
     shape, fortran_order, dtype = read_header(stream, name)
     if fortran_order:
         raise CommandError(f"{name} is in Fortran order, expected C order; save it with numpy.ascontiguousarray(x)")
-    result = addition.result_dtype(dtype)
-    encoder, axis = addition.encoder(shape, result)
+    encoder, axis, result = addition.prepared(shape, dtype)
     first = encoder.convention.first_position + addition.offset
 
     def added() -> Iterator[Array]:

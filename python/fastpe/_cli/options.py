@@ -79,24 +79,19 @@ class Addition(NamedTuple):
     no_clobber: bool
     quiet: bool
 
-    def result_dtype(self, found: np.dtype[Any]) -> np.dtype[Any]:
-        """The dtype in which the array is added to."""
-        if found.kind == "f" and found.itemsize in (2, 4, 8):
-            return found.newbyteorder("=") if self.dtype is None else self.dtype
-        remedy = "token ids need fastpe embed" if found.kind in "iu" else "save it with .astype('float32')"
-        if found.str[1:] == "V2":
-            if self.dtype is not None and self.dtype.name == "bfloat16":
-                return self.dtype
-            remedy = "if it is bfloat16, give --dtype bfloat16"
-        raise CommandError(f"{self.source} has dtype {found}, expected float16, float32 or float64; {remedy}")
-
-    def encoder(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[PositionalEncoding, int]:
-        """The encoder of an array, and the axis of its positions, after all checks that need no element."""
+    def prepared(self, shape: Sequence[int], found: np.dtype[Any]) -> tuple[PositionalEncoding, int, np.dtype[Any]]:
+        """An array's encoder, the axis of its positions, and the dtype to add in, after all checks that need no element."""
         axis = self.seq_axis + len(shape) if self.seq_axis < 0 else self.seq_axis
         if not 0 <= axis < len(shape) - 1:
-            found = f"{self.source} has shape {list(shape)}, and --seq-axis is {self.seq_axis}"
-            raise CommandError(f"{found}, expected one of two axes or more, but not the last; save x[None] for a row")
+            wrong = f"{self.source} has shape {list(shape)}, and --seq-axis is {self.seq_axis}"
+            raise CommandError(f"{wrong}, expected one of two axes or more, but not the last; save x[None] for a row")
+        is_bits, is_bfloat16 = found.str[1:] == "V2", self.dtype is not None and self.dtype.name == "bfloat16"
+        if found.str[1:] not in ("f2", "f4", "f8") and not (is_bits and is_bfloat16):
+            remedy = "token ids need fastpe embed" if found.kind in "iu" else "save it with .astype('float32')"
+            remedy = "if it is bfloat16, give --dtype bfloat16" if is_bits else remedy
+            raise CommandError(f"{self.source} has dtype {found}, expected float16, float32 or float64; {remedy}")
+        dtype = self.dtype or found.newbyteorder("=")
         encoder = encoder_of(shape[-1], shape[axis], self.convention, self.base, self.offset)
         # The library checks arrays without elements as it does all others.
         encoder.add_(np.empty((0, shape[-1]), dtype), offset=self.offset, **self.factors)
-        return encoder, axis
+        return encoder, axis, dtype

@@ -50,10 +50,9 @@ def add(addition: Addition) -> None:
             raise CommandError(f"{name} is a group, expected an array; choose one of its arrays with --key NAME")
         source = _opened(root, metadata)
         unit, units_at_once = _checked(source, name)
-    dtype = addition.result_dtype(source.dtype)
+    encoder, axis, dtype = addition.prepared(source.shape, source.dtype)
     if dtype != source.dtype.newbyteorder("="):
         raise CommandError(f"--dtype is {dtype}, and {name} has {source.dtype}, which is kept; leave --dtype out")
-    encoder, axis = addition.encoder(source.shape, dtype)
     unit_bytes = math.prod(unit) * dtype.itemsize
     _require_plain_files(root, 2 * unit_bytes + _largest_metadata_bytes)
     sides = (unit[0] * max(1, min(npy.block_bytes // unit_bytes, units_at_once)), *unit[1:])
