@@ -23,7 +23,7 @@ Picture = Literal["heatmap", "waves", "similarity", "error", "rotary"]
 def plot(
     picture: Annotated[Picture, typer.Argument(metavar="PICTURE", help=", ".join(get_args(Picture)))],
     output: options.Output,
-    seq_len: Annotated[int | None, options.option("Number of positions.", "L", min=2)] = None,
+    seq_len: Annotated[int | None, options.option("Number of positions; 100, or 10**6 of error.", "L", min=2)] = None,
     d_model: options.DModel = 128,
     convention: Annotated[list[str] | None, options.option("Conventions to draw side by side.", "NAME")] = None,
     base: options.Base = None,
