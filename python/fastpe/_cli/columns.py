@@ -15,7 +15,7 @@ from fastpe._cli.options import Addition
 from fastpe._cli.target import new_file
 
 # Larger row groups are read and written in parts.
-_group_bytes = 64 << 20
+_group_bytes = 32 << 20
 
 
 def add(stream: IO[bytes], addition: Addition) -> None:
@@ -36,7 +36,8 @@ def _opened(stream: IO[bytes], quiet: bool) -> Any:
     start = stream.read(6)
     stream.seek(0)
     if start[:4] == b"PAR1":
-        file = parquet.ParquetFile(stream)
+        # Without a buffer's size, a whole row group is read into memory.
+        file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=1 << 20)
         return file.schema_arrow, _row_groups(file, quiet), parquet.ParquetWriter, (".parquet",)
     if start == b"ARROW1":
         reader = ipc.open_file(stream)
