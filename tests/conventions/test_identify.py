@@ -111,6 +111,15 @@ def test_angles_in_float32_are_tolerated(name: str) -> None:
     assert 1e-5 < found.largest_difference <= found.tolerance < 2e-3
 
 
+def test_of_positions_that_fit_the_simplest_is_found() -> None:
+    # Positions 1000 further have much the same angles.
+    assert "offset=2)" in fastpe.identify(fastpe.encode(300, 8, freq_scale=2 * np.pi, offset=2)).code
+
+
+def test_the_factor_of_a_transposed_table_is_that_of_its_own_width() -> None:
+    assert fastpe.identify(fastpe.encode(50, 16, convention="x-transformers").T).alpha == 0.25
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("widened", [False, True])
 @pytest.mark.parametrize("name", ["vaswani", pytest.param("musicgen", marks=pytest.mark.slow)])
@@ -239,6 +248,16 @@ def test_base_and_spacing_of_a_grid_are_found(name: str, knobs: dict[str, Any]) 
     check_call(found, table)
     assert all(f"{key}={value!r}" in found.code for key, value in knobs.items())
     assert found.base == knobs.get("base", 10000.0)
+
+
+def test_the_base_of_a_grid_whose_last_columns_are_cut_off_is_found() -> None:
+    table = fastpe.encode_grid((3, 8, 10), 16, convention="tatp22", base=12000.0)
+    check_call(fastpe.identify(table), table)
+
+
+def test_the_simplest_spacing_of_a_coarse_grid_is_found() -> None:
+    table = fastpe.encode_grid((3, 8, 10), 96, convention="diffusers3d", base=100.0, spacing=2 / 3, dtype="float16")
+    assert "base=100.0, spacing=0.6666666666666666)" in fastpe.identify(table).code
 
 
 def test_the_scale_of_a_normalized_grid_is_found() -> None:

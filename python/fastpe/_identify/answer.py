@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,34 +39,31 @@ def call_text(function: Callable[..., Any], *arguments: Any, **keywords: Any) ->
 class Match:
     """A call that may make the arrays that were given.
 
-    `expected` makes some rows of them, and says how far each value may be off. `made_by` is what the call calls with, and
-    the rest is as in `Identification`.
+    `make` makes some rows of them, in which each column may be off by `allowed`. `found` has fields of `Identification`.
     """
 
-    title: str
-    call: str
-    made_by: Convention | GridConvention | RotaryEmbedding
+    code: str
+    found: Mapping[str, Any]
     given: Sequence[Array]
-    expected: Callable[[Rows], Sequence[tuple[Array, Array]]]
-    equivalents: tuple[str, ...] = ()
+    make: Callable[[Rows], Sequence[Array]]
+    allowed: Array
     notes: tuple[str, ...] = ()
 
     def fits(self, rows: Rows) -> bool:
         """Whether the call makes some of these rows, from all over the table."""
         return self.difference(rows[np.linspace(0, len(rows) - 1, _sample_rows).astype(np.intp)]) is not None
 
-    def difference(self, rows: Rows) -> tuple[float, float] | None:
-        """The largest difference in these rows, and the largest one that is allowed; None if one is not allowed."""
-        largest = most = 0.0
-        step = max(1, _block_values // self.given[0][0].size)
+    def difference(self, rows: Rows) -> float | None:
+        """The largest difference in these rows, or None if one is larger than allowed."""
+        largest, step = 0.0, max(1, _block_values // self.allowed.size)
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
-            for given, (made, allowed) in zip(self.given, self.expected(block), strict=True):
-                off = np.abs(given[block].astype(np.result_type(given, np.float64)) - made)
-                if not (off <= allowed).all():
+            for given, made in zip(self.given, self.make(block), strict=True):
+                off = np.abs(given[block].astype(np.float64) - made)
+                if not (off <= self.allowed).all():
                     return None
-                largest, most = max(largest, float(off.max())), max(most, float(allowed.max()))
-        return largest, most
+                largest = max(largest, float(off.max()))
+        return largest
 
 
 def nonzero(given: Sequence[Array]) -> Rows:

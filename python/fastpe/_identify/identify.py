@@ -3,27 +3,20 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe._errors import refused
-from fastpe._grid.convention import GridConvention
-from fastpe._identify import grids, rotary, sequences
-from fastpe._identify.answer import Array, Identification, Match, nonzero
+from fastpe._identify import presets, rotary
+from fastpe._identify.answer import Array, Identification, nonzero
 from fastpe._identify.numbers import stored_as
-from fastpe._rotary.embedding import RotaryEmbedding
 
-# Tokenizers have no padding index beyond this.
-_largest_padding_index = 7
 _zero_rows_shown = 5
-# Tables have no more columns than these.
-_widest = 1 << 14
-_block_values = 1 << 20
 _as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
 _as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
 
@@ -85,20 +78,23 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
         raise refused(ValueError, "sin", "holds the same values as table", "sines", "leave it out if table has both")
     if sin is None and not array.any():
         raise refused(ValueError, "table", "is entirely zero", "encodings")
-    if sin is None and array.ndim == 3 and len(array) == 2 and array.dtype.kind != "c":
+    encoding = sin is None and array.dtype.kind != "c"
+    if encoding and array.ndim == 3 and len(array) == 2:
         given = [*array]  # cosines and sines, if they are not a grid
     zero = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
     size = {"d_model": array.shape[-1], "rows": math.prod(array.shape[:-1]), "zero_rows": zero}
     with np.errstate(over="ignore", invalid="ignore"):
-        for match in _matches(array, given, zero, alone=sin is None):
-            if difference := match.difference(nonzero(match.given)):
-                return _identification(match, difference, np.asarray(table).dtype.name, size)
+        for match in itertools.chain(presets.find(array) if encoding else (), rotary.find(given)):
+            if (difference := match.difference(nonzero(match.given))) is not None:
+                notes = *match.notes, *_notes(zero, match.given[0], np.asarray(table).dtype.name)
+                found = {**match.found, "largest_difference": difference, "tolerance": float(match.allowed.max())}
+                return Identification(True, code=match.code, **found, **size, notes=notes)
     notes = (_as_it_is if sin is None else _as_they_are,) if array.dtype.kind != "c" else ()
     return Identification(False, "no known convention", "", **size, notes=notes)
 
 
 def _checked(name: str, table: Any) -> Array:
-    """`table` as an array of finite numbers, without its axes of length 1 except for the last two."""
+    """`table` in single or double precision, without its axes of length 1 except for the last two."""
     try:
         array = np.asarray(table)
     except ValueError:
@@ -112,59 +108,19 @@ def _checked(name: str, table: Any) -> Array:
         raise refused(TypeError, name, f"is a {type(table).__name__}", "an array of numbers", remedy)
     if array.ndim < 2 or 0 in array.shape:
         raise refused(ValueError, name, f"has shape {list(array.shape)}", "[L, d_model]: one row for each position")
-    step = max(1, _block_values * len(array) // array.size)
-    if not all(np.isfinite(array[start : start + step]).all() for start in range(0, len(array), step)):
+    dtype = np.result_type(array, np.float32)
+    array = array.astype({"g": "d", "G": "D"}.get(dtype.char, dtype), copy=False)  # no call makes long doubles
+    if not np.isfinite(array).all():
         raise refused(ValueError, name, "holds values that are not finite", "encodings", f"pass np.nan_to_num({name})")
-    if array.ndim > 2:
-        outer = [length for length in array.shape[:-1] if length != 1]
-        array = array.reshape(*(outer or [1]), array.shape[-1])
-    return array.astype(np.float64) if array.dtype.kind in "iub" else array
+    outer = [length for length in array.shape[:-1] if length != 1]
+    return array if array.ndim == 2 else array.reshape(*(outer or [1]), array.shape[-1])
 
 
-def _matches(array: Array, given: Sequence[Array], zero: tuple[int, ...], *, alone: bool) -> Iterator[Match]:
-    """What makes a sample of the table, the likeliest first."""
-    flat = array.ndim == 2 and array.dtype.kind != "c" and alone
-    if flat:
-        yield from _sequences(array, zero)
-    if alone and array.dtype.kind != "c":
-        tokens = int(np.argmax(array.any(axis=1))) if flat else 0
-        if match := grids.find(array, tokens, stored_as(array)[0]):
-            yield match
-    if given[0].any() and (match := rotary.find(given)):
-        yield match
-    if flat:
-        views = {"[::-1]": array[::-1]} | ({".transpose()": array.T} if len(array) <= _widest else {})
-        for then, view in views.items():
-            for match in _sequences(view, tuple(np.flatnonzero(~view.any(axis=1)).tolist())):
-                yield dataclasses.replace(match, call=match.call + then)
-
-
-def _sequences(array: Array, zero: tuple[int, ...]) -> Iterator[Match]:
-    rounding = stored_as(array)[0]
-    leading = zero == tuple(range(len(zero)))
-    start = zero[-1] + 1 if zero and (leading or (len(zero) == 1 and zero[0] <= _largest_padding_index)) else 0
-    if start and (match := sequences.find(array, start, rounding)):
-        note = f"tokens start at row {start}, behind padding or class tokens, and so does the call"
-        yield dataclasses.replace(match, notes=(note, *match.notes))
-    if match := sequences.find(array, 0, rounding):
-        yield match
-
-
-def _identification(match: Match, difference: tuple[float, float], dtype: str, size: dict[str, Any]) -> Identification:
-    stored, made_by = stored_as(match.given[0])[1], match.made_by
-    notes = list(match.notes)
-    if zero := size["zero_rows"]:
+def _notes(zero: tuple[int, ...], given: Array, dtype: str) -> Iterator[str]:
+    if zero:
         more = ", .." if len(zero) > _zero_rows_shown else ""
-        notes.append(f"zero rows: row {', '.join(map(str, zero[:_zero_rows_shown]))}{more}")
-    if stored != match.given[0].dtype.name:
-        notes.append(f"its values are rounded to {stored}")
+        yield f"zero rows: row {', '.join(map(str, zero[:_zero_rows_shown]))}{more}"
+    if (stored := stored_as(given)[1]) not in (given.dtype.name, dtype):
+        yield f"its values are rounded to {stored}"
     if dtype not in ("float32", "complex64"):
-        notes.append(f"the table has dtype {dtype}: give dtype= to the call")
-    found: dict[str, Any] = {"rotary": made_by}
-    if not isinstance(made_by, RotaryEmbedding):
-        axis = made_by.axis if isinstance(made_by, GridConvention) else made_by
-        found = {"convention": made_by, "alpha": axis.output_scale(size["d_model"])}
-        found |= {name: getattr(axis, name) for name in ("first_position", "base", "freq_scale")}
-    largest, tolerance = difference
-    found |= {"largest_difference": largest, "tolerance": tolerance, "equivalents": match.equivalents}
-    return Identification(True, match.title, match.call, **size, **found, notes=tuple(notes))
+        yield f"the table has dtype {dtype}: give dtype= to the call"

@@ -16,13 +16,9 @@ from fastpe._identify.answer import Array
 
 Floats = npt.NDArray[np.float64]
 
-_head_rows = 256
-_head_values = 1 << 20
-# The relative error of one rounding.
-_roundings = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
-_float32_rounding = 2.0**-24
-# Of angles in systems that compute them in float32: at most 1.5e-7 was found. Rounding the exponent of a power adds to it for
-# each unit of the exponent.
+# The rows that numbers are measured in.
+head_rows = 256
+# The relative error of angles that are computed in float32, and what each unit of a power's exponent adds to it.
 _float32_angle_error = 2.5e-7
 _float32_power_error = 2.0**-23
 # Beyond this, tables of different conventions would be taken for one another.
@@ -38,23 +34,24 @@ _least_step = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class Phases:
-    """Angles as points on circles: cosine + i sine [rows, pairs], their radius, and radians per row with their error."""
+    """Angles as points on circles: cosine + i sine [rows, pairs], their radius, and radians per unit with their error."""
 
     phasors: npt.NDArray[np.complex128]
     amplitude: float
     steps: Floats
     error: float
+    exponents: Floats  # in formulas, steps are scale * base**-exponents
 
-    def numbers(self, exponents: Floats, base: float, scale: float) -> list[tuple[float, float]]:
-        """Pairs of base and scale, such as people choose them, for which ``scale * base**-exponents`` are about the steps.
+    def numbers(self, base: float, scale: float) -> dict[float, list[float]]:
+        """Bases, and scales for each, such as people choose them, that make about these steps.
 
         The given numbers come first. The others come from a line through the logarithms.
         """
         if len(self.phasors) == 1:
-            return [(base, scale)]
+            return {base: [scale]}
         bases, scales = [base], [scale]
         fast = self.steps > max(0.01 * np.abs(self.steps).max(), _least_step)
-        steps, powers = self.steps[fast], exponents[fast]
+        steps, powers = self.steps[fast], self.exponents[fast]
         if steps.size > 1:
             # The error of a phase does not depend on its size, so slow frequencies have a larger relative error.
             slope, intercept = np.polyfit(powers, np.log(steps), 1, w=steps)
@@ -64,12 +61,12 @@ class Phases:
             scales += nearby(intercept)
         elif steps.size:
             scales += nearby(math.log(steps[0]))
-        found = []
+        found: dict[float, list[float]] = {}
         for pair in itertools.product(dict.fromkeys(bases), dict.fromkeys(scales)):
             # Steps are known except for whole turns.
             apart = np.abs(np.angle(np.exp(1j * (pair[1] * pair[0] ** -powers - steps))))
             if pair[0] != 1.0 and apart.max(initial=0.0) < self.error * np.abs(self.steps).max():
-                found.append(pair)
+                found.setdefault(pair[0], []).append(pair[1])
         return found
 
     def first_positions(self, frequencies: Floats) -> list[int]:
@@ -85,44 +82,40 @@ class Phases:
                 slow = frequencies[k]
                 candidates += np.angle(starts[k] * np.exp(-1j * slow * candidates)) / slow
         whole = np.unique(np.rint(candidates[np.abs(candidates) < 2.0**31]))
-        apart = np.abs(self.phasors[0] / self.amplitude - np.exp(1j * np.multiply.outer(whole, frequencies))).max(
-            axis=1
-        )
+        points = np.exp(1j * np.multiply.outer(whole, frequencies))
+        apart = np.abs(self.phasors[0] / self.amplitude - points).max(axis=1)
         return [int(position) for position in whole[apart < _same_phase]]
 
 
-def measured(sines: Array, cosines: Array, rounding: float) -> Phases | None:
-    """The phases of the first rows; None where the two are not sines and cosines of the same angles."""
+def measured(sines: Array, cosines: Array, rounding: float, denominator: float, unit: float = 1.0) -> Phases | None:
+    """The phases of rows that are `unit` apart; None where the two are not sines and cosines of the same angles."""
     pairs = min(sines.shape[1], cosines.shape[1])
-    head = np.s_[: max(2, min(_head_rows, _head_values // max(pairs, 1))), :pairs]
-    phasors = cosines[head].astype(np.complex128) + 1j * sines[head].astype(np.float64)
+    phasors = cosines[:, :pairs] + 1j * sines[:, :pairs].astype(np.float64)
     # Rows that are zero were left out by somebody: those before them say enough.
     zero = np.flatnonzero(~phasors.any(axis=1))
     phasors = phasors[: zero[0]] if zero.size else phasors
     sizes = np.abs(phasors)
     amplitude = float(np.sqrt(np.mean(sizes**2))) if sizes.size else 0.0
-    if not amplitude > 0.0 or np.abs(sizes - amplitude).max() > 8.0 * rounding * amplitude:
+    if not 0.0 < amplitude < math.inf or np.abs(sizes - amplitude).max() > 8.0 * rounding * amplitude:
         return None
-    steps = np.angle(np.sum(phasors[1:] * phasors[:-1].conj(), axis=0))
-    return Phases(phasors, amplitude, steps, 1e-5 + 8.0 * rounding / math.sqrt(len(phasors)))
+    steps = np.angle(np.sum(phasors[1:] * phasors[:-1].conj(), axis=0)) / unit
+    error = 1e-5 + 8.0 * rounding / math.sqrt(len(phasors))
+    return Phases(phasors, amplitude, steps, error, np.arange(pairs) / denominator)
 
 
 def stored_as(array: Array) -> tuple[float, str]:
     """The relative error of one rounding, and the narrowest dtype that holds the first values."""
-    name = array.dtype.name
-    parts = np.ascontiguousarray(array[:_head_rows]).view(array.real.dtype)
-    if name not in _roundings and not np.isin(parts, (-1, 0, 1)).all():
-        with np.errstate(over="ignore", invalid="ignore"):
-            single = parts.astype(np.float32)
-            half = single.astype(np.float16)
+    parts = np.ascontiguousarray(array[:head_rows]).view(array.real.dtype)
+    single = parts.astype(np.float32)
+    if not np.isin(parts, (-1, 0, 1)).all():
         if (single == parts).all() and not (single.view(np.uint32) & 0xFFFF).any():
-            name = "bfloat16"
-        elif (half == parts).all():
-            name = "float16"
-    return _roundings.get(name, _float32_rounding), name
+            return 2.0**-8, "bfloat16"
+        if (single.astype(np.float16) == parts).all():
+            return 2.0**-11, "float16"
+    return 2.0**-24, array.dtype.name
 
 
-def tolerance(frequencies: Floats, furthest: float, rounding: float, amplitude: float = 1.0) -> Floats:
+def tolerance(frequencies: Floats, furthest: float, rounding: float) -> Floats:
     """How far sines and cosines of each frequency may be off if angles up to `furthest` are float32 numbers.
 
     Exponents are rounded too, so that slow frequencies are relatively less exact.
@@ -130,13 +123,7 @@ def tolerance(frequencies: Floats, furthest: float, rounding: float, amplitude: 
     sizes = np.abs(frequencies)
     powers = np.log(sizes.max(initial=0.0) / sizes, where=sizes > 0.0, out=np.zeros_like(sizes))
     angles = sizes * furthest * (_float32_angle_error + _float32_power_error * powers)
-    bounds: Floats = amplitude * np.minimum(2.0 * rounding + angles, _largest_tolerance)
-    return bounds
-
-
-def call_dtype(array: Array) -> npt.DTypeLike:
-    """The dtype in which calls make what is compared with this array."""
-    return np.float64 if array.dtype.name in ("float64", "complex128") else np.float32
+    return np.asarray(np.minimum(2.0 * rounding + angles, _largest_tolerance))
 
 
 def linear_scaling(base: float, scale: float) -> dict[str, Any]:

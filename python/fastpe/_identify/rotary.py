@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fastpe._identify import numbers
 from fastpe._identify.answer import Array, Match, Rows, call_text, nonzero
-from fastpe._identify.numbers import Floats, Phases, call_dtype, linear_scaling, measured, nearby, stored_as, tolerance
 from fastpe._rotary.embedding import RotaryEmbedding
 
 # Fewer rows than these fit some frequencies, whatever they are.
@@ -25,25 +26,21 @@ _pairing = "cosines and sines are the same for both pairings: what interleaved= 
 _quotients = "of original_max_position_embeddings and the turns, only the quotients can be measured"
 
 
-def find(given: Sequence[Array]) -> Match | None:
-    """The embedding whose cosines and sines these are, in one array or two."""
-    rounding = max(stored_as(array)[0] for array in given)
+def find(given: Sequence[Array]) -> Iterator[Match]:
+    """The embedding whose cosines and sines these are, in one array or two, for each form that they may have."""
+    rounding, rows = max(numbers.stored_as(array)[0] for array in given), nonzero(given)
     for form, cos, sin, which in _readings(given) if len(given[0]) >= _fewest_rows else ():
         fits: list[tuple[Match, dict[str, Any]]] = []
         for start, arguments in _arguments(cos, sin, rounding):
-            try:
+            with contextlib.suppress(ValueError):  # a base below 1, or numbers that are out of range
                 rope = RotaryEmbedding(2 * cos.shape[1], interleaved=False, form=form, **arguments)
-            except ValueError:  # a base below 1, or numbers that are out of range
-                continue
-            match = _match(cos, sin, which, rope, start, rounding)
-            if match.fits(nonzero(match.given)):
-                fits.append((match, arguments))
+                match = _match([cos, sin], which, rope, start, rounding)
+                fits += [(match, arguments)] * match.fits(rows)
         if fits:
             match, arguments = fits[0]
             others = [str({key: each[key] for key in each if each[key] != arguments.get(key)}) for _, each in fits[1:]]
             notes = [f"this table is too small or too coarse to tell it from {'; '.join(others[:3])}"] * bool(others)
-            return dataclasses.replace(match, notes=(*notes, *match.notes))
-    return None
+            yield dataclasses.replace(match, notes=(*notes, *match.notes))
 
 
 def _readings(given: Sequence[Array]) -> Iterator[tuple[Any, Array, Array, slice]]:
@@ -59,56 +56,58 @@ def _readings(given: Sequence[Array]) -> Iterator[tuple[Any, Array, Array, slice
         if len(given) == 1 and not odd:
             yield "cos_sin", array[:, :half], array[:, half:], both
             yield "sin_cos", array[:, half:], array[:, :half], both
-        forms = [("tile", np.s_[:half], np.s_[half:]), ("repeat", np.s_[::2], np.s_[1::2])] if not odd else []
-        for form, one, other in (*forms, ("halves", np.s_[:], np.s_[:])):
+        forms = {"tile": np.s_[:half, half:], "repeat": np.s_[::2, 1::2], "halves": np.s_[:, :]}
+        for form, (one, other) in forms.items():
             if all(np.array_equal(each[:, one], each[:, other]) for each in given):
                 first = array[:, one]
+                # In the first two rows from position 0 on, angles are so small that one function says the other.
+                second = np.sqrt(np.maximum(1.0 - first[:2].astype(np.float64) ** 2, 0.0))
                 if len(given) == 2:
                     yield form, first, given[1][:, one], both
+                elif first[0].any():
+                    yield form, first, second, slice(0, 1)
                 else:
-                    # In the first two rows from position 0 on, angles are so small that one function says the other.
-                    second = np.sqrt(np.maximum(1.0 - first[:2].astype(np.float64) ** 2, 0.0))
-                    yield (form, first, second, slice(0, 1)) if first[0].any() else (form, second, first, slice(1, 2))
+                    yield form, second, first, slice(1, 2)
 
 
 def _arguments(cos: Array, sin: Array, rounding: float) -> Iterator[tuple[int, dict[str, Any]]]:
     """The first position, and what frequencies follow from: a base, a linear scaling, or that of llama3."""
-    rows = min(len(cos), len(sin))
+    rows = min(len(cos), len(sin), numbers.head_rows)
     # Cosines of small angles say little of them.
-    phases = measured(sin[:rows], cos[:rows], rounding * (1 if rows > 2 else 64))
+    phases = numbers.measured(sin[:rows], cos[:rows], rounding * (1 if rows > 2 else 64), cos.shape[1])
     if phases is None:
         return
-    exponents = np.arange(phases.steps.size) / phases.steps.size
-    found = phases.numbers(exponents, 1e4, 1.0)
-    for arguments in (*itertools.starmap(linear_scaling, found), *_llama3(phases, exponents)):
+    found = phases.numbers(1e4, 1.0).items()
+    linear = (numbers.linear_scaling(base, scale) for base, scales in found for scale in scales)
+    for arguments in itertools.chain(linear, _llama3(phases.steps, phases.exponents)):
         for start in phases.first_positions(phases.steps) if rows > 2 else (0,):
             yield start, arguments
 
 
-def _llama3(phases: Phases, exponents: Floats) -> Iterator[dict[str, Any]]:
+def _llama3(steps: numbers.Floats, exponents: numbers.Floats) -> Iterator[dict[str, Any]]:
     """Fast frequencies stay, slow ones are divided by a factor, and those between are a mean of both."""
-    steps = phases.steps
     if steps.size < 3 or (steps <= 0.0).any() or abs(steps[0] - 1.0) > 0.01:
         return
     # The fastest frequency but the first, which is always 1, says the base; the slowest says the factor.
-    for base in dict.fromkeys([*_usual_bases, *nearby(-steps.size * math.log(steps[1]))]):
+    for base in dict.fromkeys([*_usual_bases, *numbers.nearby(-steps.size * math.log(steps[1]))]):
         ratios = steps * base**exponents
         if abs(ratios[1] - 1.0) < 0.01 and ratios[-1] < 0.99:
-            for factor, (low, high), length in itertools.product(nearby(-math.log(ratios[-1])), _turns, _lengths):
+            factors = numbers.nearby(-math.log(ratios[-1]))
+            for factor, (low, high), length in itertools.product(factors, _turns, _lengths):
                 scaling = {"rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high}
                 yield {"base": base, "scaling": {**scaling, "original_max_position_embeddings": length}}
 
 
-def _match(cos: Array, sin: Array, which: slice, rope: RotaryEmbedding, start: int, rounding: float) -> Match:
-    given, notes = [cos, sin][which], [_quotients] * ("llama3" in repr(rope)) + [_pairing]
-    length, kind = len(given[0]), call_dtype(given[0])
-    bounds = tolerance(rope.frequencies, max(abs(start), abs(start + length)), rounding)
+def _match(tables: list[Array], which: slice, rope: RotaryEmbedding, start: int, rounding: float) -> Match:
+    given, notes = tables[which], (_quotients, _pairing) if "llama3" in repr(rope) else (_pairing,)
+    length = len(given[0])
+    allowed = numbers.tolerance(rope.frequencies, max(abs(start), abs(start + length)), rounding)
 
-    def expected(rows: Rows) -> list[tuple[Array, Array]]:
-        return [(each, bounds) for each in rope.tables(start + rows, form="halves", dtype=kind)[which]]
+    def make(rows: Rows) -> Any:
+        return rope.tables(start + rows, form="halves", dtype=given[0].dtype)[which]
 
     call = call_text(rope.tables, length, **({"offset": start} if start else {}))
     title = f"rotary embedding in form {rope.form!r}"
     if len(given) == 1:
         call, title = f"{call}[{which.start}]", f"{('cosines', 'sines')[which.start]} of a {title}"
-    return Match(title, call, rope, given, expected, (), tuple(notes))
+    return Match(call, {"title": title, "rotary": rope}, given, make, allowed, notes)
