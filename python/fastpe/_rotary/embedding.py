@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import flag, frequencies, integer, leave_out, number, numbers
+from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
-from fastpe._immutable import Immutable
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
 
 
 # The methods that write arrays are inherited. rotate_, rotate, shift_, tables and warm_up: csrc/bindings/rotary.cpp;
 # their docstrings: _docs.py.
-class RotaryEmbedding(Immutable, _core.Rotary):
+class RotaryEmbedding(EncoderBase, _core.Rotary):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
@@ -98,6 +98,7 @@ class RotaryEmbedding(Immutable, _core.Rotary):
         "head_dim",
         "max_len",
     )
+    _defaults: ClassVar = {"conjugate": False, "form": "halves"}
     __slots__ = ("__weakref__", "_arguments", *_compared)
 
     rotary_dim: int
@@ -108,7 +109,6 @@ class RotaryEmbedding(Immutable, _core.Rotary):
     form: str
     head_dim: int | None
     max_len: int | None
-    _arguments: dict[str, Any]
     _scaling: Scaling | tuple[float, ...]
 
     def __init__(
@@ -268,23 +268,6 @@ class RotaryEmbedding(Immutable, _core.Rotary):
             rotary_dim=rotary_dim,
         )
         return cls(**arguments, max_len=max_len)
-
-    def __repr__(self) -> str:
-        defaults = {"conjugate": False, "form": "halves", "head_dim": None, "max_len": None}
-        shown = [
-            repr(value) if name == "rotary_dim" else f"{name}={value!r}"
-            for name, value in self._arguments.items()
-            if value != defaults.get(name)
-        ]
-        return f"RotaryEmbedding({', '.join(shown)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What it was made with; tables are made again."""
-        return self._arguments
-
-    def __setstate__(self, arguments: dict[str, Any]) -> None:
-        """Make the embedding of a copy."""
-        self.__init__(**arguments)  # type: ignore[misc]
 
 
 def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:

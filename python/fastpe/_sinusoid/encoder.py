@@ -6,15 +6,15 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import conversion, frequencies, integer, number, numbers, shown
+from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
-from fastpe._immutable import Immutable
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, with_overrides
 from fastpe._sinusoid.presets import conventions
@@ -22,7 +22,7 @@ from fastpe._sinusoid.presets import conventions
 
 # The methods that write arrays are inherited. encode, add_, add, embed and warm_up: csrc/bindings/encoder.cpp;
 # their docstrings: _docs.py.
-class PositionalEncoding(Immutable, _core.Encoder):
+class PositionalEncoding(EncoderBase, _core.Encoder):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
     It is thread-safe, hashable by value, and picklable. `max_len` changes the speed, and never the results.
@@ -75,7 +75,8 @@ class PositionalEncoding(Immutable, _core.Encoder):
     """
 
     _compared = ("d_model", "max_len", "convention", "_freqs")
-    __slots__ = ("__weakref__", "embedding_scale", "padding_idx", *_compared)
+    _defaults: ClassVar = {"convention": "vaswani"}
+    __slots__ = ("__weakref__", "_arguments", "embedding_scale", "padding_idx", *_compared)
 
     d_model: int
     max_len: int | None
@@ -116,7 +117,10 @@ class PositionalEncoding(Immutable, _core.Encoder):
             max_len=rows,
             first_position=chosen.first_position,
         )
-        self._set(d_model=width, max_len=rows, convention=chosen, padding_idx=None, embedding_scale=1.0, _freqs=given)
+        name = chosen.name if conventions.get(chosen.name) == chosen else chosen
+        arguments = {"d_model": width, "max_len": rows, "convention": name, "freqs": list(given) or None}
+        self._set(d_model=width, max_len=rows, convention=chosen, padding_idx=None, embedding_scale=1.0)
+        self._set(_freqs=given, _arguments=arguments)
 
     @classmethod
     def from_config(
@@ -221,33 +225,14 @@ class PositionalEncoding(Immutable, _core.Encoder):
         result[..., cosines] = wide[..., cosines] * rotation[cosines] - wide[..., sines] * rotation[sines]
         return np.asarray(result.astype(table.dtype))
 
-    def __repr__(self) -> str:
-        name = self.convention.name
-        is_preset = name in conventions and conventions[name] == self.convention
-        shown = {
-            "max_len": self.max_len,
-            "convention": name if is_preset else self.convention,
-            "freqs": list(self._freqs),
-        }
-        defaults: dict[str, Any] = {"max_len": None, "convention": "vaswani", "freqs": []}
-        given = [f"{name}={value!r}" for name, value in shown.items() if value != defaults[name]]
-        return f"PositionalEncoding({', '.join([repr(self.d_model), *given])})"
+    def __getstate__(self) -> Any:
+        """What it was made with, and what its model says besides."""
+        return self._arguments, {"padding_idx": self.padding_idx, "embedding_scale": self.embedding_scale}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What it was made with; tables are made again."""
-        return {
-            "d_model": self.d_model,
-            "max_len": self.max_len,
-            "convention": self.convention,
-            "freqs": self._freqs or None,
-            "padding_idx": self.padding_idx,
-            "embedding_scale": self.embedding_scale,
-        }
-
-    def __setstate__(self, arguments: dict[str, Any]) -> None:
-        """Make the encoder of a copy; pickles of early versions say nothing of a model."""
-        model = {name: arguments.pop(name) for name in ("padding_idx", "embedding_scale") if name in arguments}
-        self.__init__(**arguments)  # type: ignore[misc]
+    def __setstate__(self, state: Any) -> None:
+        """Make the encoder of a copy."""
+        arguments, model = state
+        super().__setstate__(arguments)
         self._set(**model)
 
 

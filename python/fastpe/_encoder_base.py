@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans that never change: equal by value, and hashable."""
+"""What the two encoders have in common: values that never change, and are compared, copied and shown as such."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 
-class Immutable:
+class EncoderBase:
     """The part in Python of an encoder of the core. Its attributes are set once, by `_set`.
 
-    `_compared` names those that two equal objects have in common.
+    `_compared` names those that two equal objects have in common. `_arguments` are those of the constructor, the width
+    first; copies are made of them. `_defaults` are those that are not None.
     """
 
     __slots__ = ()
     _compared: tuple[str, ...]
+    _arguments: dict[str, Any]
+    _defaults: ClassVar[dict[str, Any]]
 
     if TYPE_CHECKING:
 
@@ -61,7 +64,7 @@ class Immutable:
         return tuple(getattr(self, name) for name in self._compared)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Immutable) or not (isinstance(other, type(self)) or isinstance(self, type(other))):
+        if not isinstance(other, EncoderBase) or not (isinstance(other, type(self)) or isinstance(self, type(other))):
             return NotImplemented
         return self._value() == other._value()
 
@@ -73,3 +76,16 @@ class Immutable:
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name!r}")
+
+    def __repr__(self) -> str:
+        (_, width), *others = self._arguments.items()
+        given = [f"{name}={value!r}" for name, value in others if value != self._defaults.get(name)]
+        return f"{type(self).__name__}({', '.join([repr(width), *given])})"
+
+    def __getstate__(self) -> Any:
+        """What it was made with; tables are made again."""
+        return self._arguments
+
+    def __setstate__(self, state: Any) -> None:
+        """Make the encoder of a copy."""
+        self.__init__(**state)  # type: ignore[misc]
