@@ -170,9 +170,8 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
     import difflib  # this import takes longer than the rest of the package's, and only errors need it
 
     value = value[:_longest_shown].lower()
-    return next(
-        iter(difflib.get_close_matches(value, [each for each in known if each[:1] == value[:1]], 1, cutoff)), None
-    )
+    near = difflib.get_close_matches(value, [each for each in known if each[:1] == value[:1]], 1, cutoff)
+    return near[0] if near else None
 
 
 def same_digits(name: str, near: str) -> bool:

@@ -80,12 +80,8 @@ def waves(
     ax, first = _axes(ax, encoding), encoding.convention.first_position
     chosen = _visible_dimensions(encoding, max(seq_len, 2)) if dimensions is None else list(dimensions)
     if len(chosen) > len(_colors) or not all(0 <= dimension < encoding.d_model for dimension in chosen):
-        raise refused(
-            ValueError,
-            "dimensions",
-            f"is {chosen}",
-            f"at most {len(_colors)} of the dimensions from 0 to {encoding.d_model - 1}",
-        )
+        expected = f"at most {len(_colors)} of the dimensions from 0 to {encoding.d_model - 1}"
+        raise refused(ValueError, "dimensions", f"is {chosen}", expected)
     # Fractional positions, so that fast waves are waves.
     position = np.linspace(first, first + max(seq_len - 1, 1), min(20 * max(seq_len, 2), 40_000))
     for dimension, color in zip(chosen, _palette(ax), strict=False):

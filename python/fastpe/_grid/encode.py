@@ -118,12 +118,9 @@ def encode_grid(
     elif channels_first:
         cells = np.moveaxis(result, len(batch), -1)
     if valid is None:
+        lines = [axis_coordinates(chosen, np.arange(length), each) for length, each in zip(grid, spacings, strict=True)]
         rows = [
-            share.encoding.encode(
-                axis_coordinates(chosen, grid[share.axis], spacings[share.axis]),
-                dtype=result.dtype,
-                num_threads=num_threads,
-            )
+            share.encoding.encode(lines[share.axis], dtype=result.dtype, num_threads=num_threads)
             for share in columns.shares
         ]
         if channels_first:
@@ -132,10 +129,11 @@ def encode_grid(
         else:
             columns.spread_by_blocks(rows, cells)
     else:
-        counted = {
-            axis: _counted_coordinates(chosen, valid, axis - len(grid), spacings[axis]) for axis in range(len(grid))
+        coordinates = {
+            axis: axis_coordinates(chosen, np.cumsum(valid, axis - len(grid)) - 1, spacings[axis], axis - len(grid))
+            for axis in range(len(grid))
         }
-        columns.write(counted, cells, num_threads)
+        columns.write(coordinates, cells, num_threads)
     if class_tokens:
         result[..., :class_tokens, :] = 0
     return result if out is None else out
@@ -249,20 +247,11 @@ def _spacings(spacing: float | Sequence[float], axis_count: int) -> list[float]:
     return [float(value) for value in np.broadcast_to(spacings, (axis_count,))]
 
 
-def axis_coordinates(convention: GridConvention, length: int, spacing: float = 1.0) -> npt.NDArray[Any]:
-    """The coordinates of the cells along one axis, as they are encoded."""
-    counted = np.arange(convention.axis.first_position, convention.axis.first_position + length)
-    return _scaled(convention, counted, 0, spacing)
-
-
-def _counted_coordinates(
-    convention: GridConvention, valid: npt.NDArray[np.bool_], axis: int, spacing: float
+def axis_coordinates(
+    convention: GridConvention, cells: npt.NDArray[Any], spacing: float = 1.0, axis: int = 0
 ) -> npt.NDArray[Any]:
-    counted = np.cumsum(valid, axis=axis) + (convention.axis.first_position - 1)
-    return _scaled(convention, counted, axis, spacing)
-
-
-def _scaled(convention: GridConvention, counted: npt.NDArray[Any], axis: int, spacing: float) -> npt.NDArray[Any]:
+    """The coordinates of cells along one axis, as they are encoded; cells are counted from 0."""
+    counted = cells + convention.axis.first_position
     coordinates = counted + convention.cell_offset if convention.cell_offset else counted
     if spacing != 1.0:
         counted, coordinates = counted * spacing, coordinates * spacing

@@ -149,8 +149,8 @@ class _Candidate:
     def lines(self) -> list[Array]:
         """The coordinates of the cells along each axis."""
         spacings = np.broadcast_to(self.changes.get("spacing", 1.0), len(self.reading.shape))
-        sizes = zip(self.reading.shape, spacings, strict=True)
-        return [axis_coordinates(self.convention, *size) - self.reading.start for size in sizes]
+        cells = (np.arange(length) - self.reading.start for length in self.reading.shape)
+        return [axis_coordinates(self.convention, *each) for each in zip(cells, spacings, strict=True)]
 
     @cached_property
     def match(self) -> Match:

@@ -27,9 +27,8 @@ _z_image_multiple = 32
 class Rule(NamedTuple):
     """How one project numbers its tokens."""
 
-    function: Callable[
-        ..., Iterable[Array]
-    ]  # from the segments and the options to arrays of ids that follow each other
+    # From the segments and the options to arrays of ids that follow each other.
+    function: Callable[..., Iterable[Array]]
     grid: tuple[str, ...]  # what the lengths of a grid are
     text: bool = False  # whether a segment may be text
     options: tuple[str, ...] = ()
@@ -138,13 +137,9 @@ def _mrope(segments: Segments, merge_size: int, start: int, time_interval: float
 def _mrope_frames(segments: Segments, merge_size: int, start: int) -> Iterator[Array]:
     for segment in segments:
         if isinstance(segment, tuple) and segment[0] != 1:
-            raise refused(
-                ValueError,
-                "segments",
-                f"hold the grid {segment}",
-                "a time of 1: a time stamp stands before each frame of a video",
-                "pass the text and the frames as segments of their own",
-            )
+            expected = "a time of 1: a time stamp stands before each frame of a video"
+            remedy = "pass the text and the frames as segments of their own"
+            raise refused(ValueError, "segments", f"hold the grid {segment}", expected, remedy)
     return _mrope(segments, merge_size, start)
 
 
@@ -231,10 +226,6 @@ def _rescaled(grid: Grid, trained_shape: Grid | None) -> Array:
     return _cells(grid) if trained_shape is None else _cells(grid) / grid * trained_shape
 
 
-def _rescaled_columns_first(grid: Grid, trained_shape: Grid | None) -> Array:
-    return _rescaled(grid, trained_shape)[:, ::-1]
-
-
 def _cogvideox(grid: Grid, trained_shape: Grid | None) -> Array:
     axes: list[Array] = [np.arange(length) for length in grid]
     if trained_shape is not None:
@@ -270,7 +261,9 @@ rules = {
     "llama4": Rule(_each(_llama4), _plane),
     "centres": Rule(_each(lambda grid: 2.0 * ((_cells(grid) + 0.5) / grid) - 1.0), _plane),
     "rescaled": Rule(_each(_rescaled), _plane, options=("trained_shape",)),
-    "rescaled_columns_first": Rule(_each(_rescaled_columns_first), _plane, options=("trained_shape",)),
+    "rescaled_columns_first": Rule(
+        _each(lambda grid, trained_shape: _rescaled(grid, trained_shape)[:, ::-1]), _plane, options=("trained_shape",)
+    ),
     "from_minus_one_to_one": Rule(
         _each(lambda grid: _cells_at([np.linspace(-1.0, 1.0, length) for length in grid])), _plane
     ),

@@ -328,12 +328,7 @@ _types = {
     ),
     "longrope": _Type(
         _longrope,
-        (
-            ("factor", "max_position_embeddings", "attention_factor"),
-            _trained,
-            ("short_factor",),
-            ("long_factor",),
-        ),
+        (("factor", "max_position_embeddings", "attention_factor"), _trained, ("short_factor",), ("long_factor",)),
     ),
     "llama3": _Type(_llama3, (("factor",), _trained, ("low_freq_factor",), ("high_freq_factor",))),
     "proportional": _Type(_proportional, others=("factor",)),

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpe._errors import refused
-from fastpe._rotary.token_rules import mark, padding_token, slice_mark
-
-Array = npt.NDArray[Any]
+from fastpe._rotary.token_rules import Array, mark, padding_token, slice_mark
 
 
 class Crop(NamedTuple):

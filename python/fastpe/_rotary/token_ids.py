@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpe._arguments import bools, shown
 from fastpe._errors import refused
 from fastpe._rotary.position_ids import largest_position
 from fastpe._rotary.token_canvas import canvas_ids
 from fastpe._rotary.token_rules import (
+    Array,
     Sizes,
     TokenRule,
     audio_token,
@@ -24,8 +24,6 @@ from fastpe._rotary.token_rules import (
     text_token,
     video_token,
 )
-
-Array = npt.NDArray[Any]
 
 _longest_side = 2**20
 _words = {image_token: "image", video_token: "video"}

@@ -6,12 +6,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpe._errors import refused
-from fastpe._rotary.token_rules import check_blocks, checked
-
-Array = npt.NDArray[Any]
+from fastpe._rotary.token_rules import Array, check_blocks, checked
 
 
 class Windows(NamedTuple):
