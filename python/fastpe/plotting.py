@@ -215,7 +215,7 @@ def _axes(ax: Axes | None, drawn: Any, name: str = "encoding", kind: type = Posi
         raise refused(TypeError, name, f"is a {type(drawn).__name__}", f"a fastpe.{kind.__name__}", "make one")
     if ax is not None:
         return ax
-    with needed("fastpe.plotting", "matplotlib", "matplotlib"):
+    with needed("fastpe.plotting", "matplotlib"):
         from matplotlib import pyplot
     return pyplot.subplots(layout="constrained")[1]
 

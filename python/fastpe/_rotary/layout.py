@@ -234,15 +234,9 @@ class RotaryLayout(Preset):
                [0, 1, 2, 2, 3, 3, 4],
                [0, 1, 2, 3, 2, 3, 4]])
         """
-        return position_ids(
-            self.name,
-            self.ids,
-            segments,
-            merge_size=merge_size,
-            start=start,
-            time_interval=time_interval,
-            trained_shape=trained_shape,
-        )
+        options: dict[str, Any] = {"merge_size": merge_size, "start": start}
+        options |= {"time_interval": time_interval, "trained_shape": trained_shape}
+        return position_ids(self.name, self.ids, segments, **options)
 
     def token_types(self, input_ids: npt.ArrayLike, config: Json | str | os.PathLike[str]) -> npt.NDArray[np.int64]:
         """Give the type of each token, by the ids of special tokens in a config.json.
