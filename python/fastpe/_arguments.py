@@ -15,7 +15,7 @@ from fastpe import _core
 from fastpe._errors import refused
 
 # Positions and lengths beyond this are not exact float64 numbers.
-_largest_integer = 2**53
+largest_position = 2**53
 _longest_shown = 500
 
 
@@ -35,7 +35,7 @@ def shown(value: Any) -> str:
         raise
 
 
-def integer(name: str, value: Any, least: int = -_largest_integer, most: int = _largest_integer) -> int:
+def integer(name: str, value: Any, least: int = -largest_position, most: int = largest_position) -> int:
     """An int from `least` to `most`, which is 2**53."""
     try:
         result = operator.index(value)
@@ -160,8 +160,8 @@ def choice(name: str, value: Any, allowed: tuple[str, ...], *, otherwise: str = 
     found, expected = f"is {shown(value)}", f"{', '.join(others)} or {last}"
     if not isinstance(value, str):
         raise refused(TypeError, name, found, expected)
-    near = nearest(value, allowed)
-    hint = f"did you mean {near!r}?" if near and same_digits(value, near) else ""
+    near = likely(value, allowed, 0.6)
+    hint = f"did you mean {near!r}?" if near else ""
     raise refused(ValueError, name, found, expected, hint)
 
 
@@ -174,15 +174,10 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
     return near[0] if near else None
 
 
-def same_digits(name: str, near: str) -> bool:
-    """Whether two names have the same digits: others may be another version, or another formula."""
-    return re.findall(r"\d", near) == re.findall(r"\d", name)
-
-
-def likely(name: str, known: Iterable[str]) -> str | None:
-    """The name in `known` that another one, which may be right and unknown here, was meant to be."""
-    near = nearest(name, known, 0.85)
-    return near if near and same_digits(name, near) else None
+def likely(name: str, known: Iterable[str], cutoff: float = 0.85) -> str | None:
+    """The nearest name with the same digits: others may be another version, or another formula."""
+    near = nearest(name, known, cutoff)
+    return near if near and re.findall(r"\d", near) == re.findall(r"\d", name) else None
 
 
 def model_guess(name: str, known: Iterable[str], quote: str = "'") -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, bools, conversion, integer, integers, numbers, shown
+from fastpe._arguments import asked_once, bools, conversion, integer, integers, largest_position, numbers, shown
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
@@ -202,7 +202,7 @@ def encode_coordinates(
         remedy = conversion(points, "coordinates", "float64")
         raise refused(TypeError, "coordinates", f"has dtype {points.dtype}", "int, float32 or float64", remedy)
     # The encoder checks as well, but only the part that it is given.
-    if not (np.abs(points) <= 2.0**53).all():
+    if not (np.abs(points) <= largest_position).all():
         raise refused(ValueError, "coordinates", "holds values that are not finite or beyond 2**53", "smaller ones")
     axis_count = points.shape[-1]
     own = axis_count if include_input else 0

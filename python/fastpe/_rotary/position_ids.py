@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._arguments import integer, number
+from fastpe._arguments import integer, largest_position, number
 from fastpe._errors import refused
 
 Array = npt.NDArray[Any]
 Grid = tuple[int, ...]
 Segments = Sequence[int | Grid]
 
-largest_position = 2**53
 # Z-Image fills its texts and images up to a multiple of this.
 _z_image_multiple = 32
 

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpe._arguments import bools, shown
+from fastpe._arguments import bools, largest_position, shown
 from fastpe._errors import refused
-from fastpe._rotary.position_ids import largest_position
 from fastpe._rotary.token_canvas import canvas_ids
 from fastpe._rotary.token_rules import (
     Array,

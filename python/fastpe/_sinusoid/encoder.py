@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, frequencies, integer, number, numbers, shown
+from fastpe._arguments import conversion, frequencies, integer, largest_position, number, numbers, shown
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._names import ConventionName
@@ -215,7 +215,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
             found = f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe"
             raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
-        if not abs(number("k", k)) <= 2**53:
+        if not abs(number("k", k)) <= largest_position:
             raise refused(ValueError, "k", f"is {shown(k)}", "a finite shift of magnitude at most 2**53")
         rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
         sines, cosines = self.convention.columns(self.d_model)
