@@ -371,6 +371,9 @@ def unknown() -> dict[str, tuple[npt.NDArray[Any], ...]]:
         "frequencies that follow no base": fastpe.RotaryEmbedding(64, interleaved=False, freqs=freqs).tables(300),
         "an encoding of such frequencies": (fastpe.encode(300, 64, freqs=freqs),),
         "a base that nobody chooses": (fastpe.encode(300, 64, base=12345.678),),
+        "a slow frequency of two": (
+            fastpe.encode(40, 4, convention="ddpm", base=20000.0, freq_scale=0.1, offset=7, dtype="float64"),
+        ),
         "one row of position 0, repeated": (np.tile(known[:1], (60, 1)),),
         "ones": (np.ones((60, 32)),),
         "integers": (np.round(known * 9).astype(np.int8),),

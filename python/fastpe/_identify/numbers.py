@@ -10,11 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpe._identify.answer import Array
-
-Floats = npt.NDArray[np.float64]
 
 # The rows that numbers are measured in.
 head_rows = 256
@@ -28,6 +25,8 @@ _same_phase = 0.05
 # Nobody chooses a base or a scale with a larger logarithm.
 _largest_logarithm = 60.0
 _largest_denominator = 32
+# No table starts further from position 0: angles of two or three frequencies may be found anywhere.
+_furthest_start = 2**20
 _turns_tried = 512
 _least_step = 1e-12
 
@@ -36,11 +35,11 @@ _least_step = 1e-12
 class Phases:
     """Angles as points on circles: cosine + i sine [rows, pairs], their radius, and radians per unit with their error."""
 
-    phasors: npt.NDArray[np.complex128]
+    phasors: Array
     amplitude: float
-    steps: Floats
+    steps: Array
     error: float
-    exponents: Floats  # in formulas, steps are scale * base**-exponents
+    exponents: Array  # in formulas, steps are scale * base**-exponents
 
     def numbers(self, base: float, scale: float) -> dict[float, list[float]]:
         """Bases, and scales for each, such as people choose them, that make about these steps.
@@ -69,7 +68,7 @@ class Phases:
                 found.setdefault(pair[0], []).append(pair[1])
         return found
 
-    def first_positions(self, frequencies: Floats) -> list[int]:
+    def first_positions(self, frequencies: Array) -> list[int]:
         """The integers that the position of the first row can be, by these frequencies, from the slowest on."""
         starts = (self.phasors * np.exp(-1j * np.multiply.outer(np.arange(len(self.phasors)), frequencies))).sum(axis=0)
         order = [k for k in np.argsort(np.abs(frequencies)) if frequencies[k] != 0.0]
@@ -81,7 +80,7 @@ class Phases:
             if abs(frequencies[k]) > 4.0 * abs(slow):
                 slow = frequencies[k]
                 candidates += np.angle(starts[k] * np.exp(-1j * slow * candidates)) / slow
-        whole = np.unique(np.rint(candidates[np.abs(candidates) < 2.0**31]))
+        whole = np.unique(np.rint(candidates[np.abs(candidates) < _furthest_start]))
         points = np.exp(1j * np.multiply.outer(whole, frequencies))
         apart = np.abs(self.phasors[0] / self.amplitude - points).max(axis=1)
         return [int(position) for position in whole[apart < _same_phase]]
@@ -115,7 +114,7 @@ def stored_as(array: Array) -> tuple[float, str]:
     return 2.0**-24, array.dtype.name
 
 
-def tolerance(frequencies: Floats, furthest: float, rounding: float) -> Floats:
+def tolerance(frequencies: Array, furthest: float, rounding: float) -> Array:
     """How far sines and cosines of each frequency may be off if angles up to `furthest` are float32 numbers.
 
     Exponents are rounded too, so that slow frequencies are relatively less exact.
@@ -150,5 +149,6 @@ def few_digits(value: float, error: float) -> float:
 
 
 def digits(value: float) -> int:
-    """Significant decimal digits, at most 4."""
-    return min(4, len(f"{value:e}".partition("e")[0].rstrip("0").strip("-.").replace(".", "")))
+    """Significant decimal digits; at most 4 of a fraction, which may be pi or a quotient."""
+    count = len(f"{value:.15e}".partition("e")[0].rstrip("0").strip("-.").replace(".", ""))
+    return count if value == int(value) else min(4, count)

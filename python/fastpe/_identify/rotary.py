@@ -84,7 +84,7 @@ def _arguments(cos: Array, sin: Array, rounding: float) -> Iterator[tuple[int, d
             yield start, arguments
 
 
-def _llama3(steps: numbers.Floats, exponents: numbers.Floats) -> Iterator[dict[str, Any]]:
+def _llama3(steps: Array, exponents: Array) -> Iterator[dict[str, Any]]:
     """Fast frequencies stay, slow ones are divided by a factor, and those between are a mean of both."""
     if steps.size < 3 or (steps <= 0.0).any() or abs(steps[0] - 1.0) > 0.01:
         return
