@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
-from collections.abc import Iterable
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,7 @@ from fastpe._errors import refused
 # Positions and lengths beyond this are not exact float64 numbers.
 largest_position = 2**53
 _longest_shown = 500
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
 def shown(value: Any) -> str:
@@ -172,6 +175,26 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
     value = value[:_longest_shown].lower()
     near = difflib.get_close_matches(value, [each for each in known if each[:1] == value[:1]], 1, cutoff)
     return near[0] if near else None
+
+
+def names_keywords(function: _Callable) -> _Callable:
+    """Make the error of an unknown keyword name the nearest one, as Python 3.13 does by itself."""
+    if sys.version_info >= (3, 13):
+        return function
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except TypeError as error:
+            near = next((nearest(name, known) for name in options if name not in known), None)
+            if near is None:
+                raise
+            raise TypeError(f"{error}. Did you mean {near!r}?") from None
+
+    return call  # type: ignore[return-value]
 
 
 def likely(name: str, known: Iterable[str], cutoff: float = 0.85) -> str | None:

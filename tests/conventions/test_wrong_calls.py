@@ -210,3 +210,16 @@ def test_every_field_is_checked(preset: str) -> None:
     for field in dataclasses.fields(PRESETS[preset]):
         with pytest.raises(TypeError, match=naming(field.name)):
             dataclasses.replace(PRESETS[preset], **{field.name: object()})
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        ("fastpe.encode(3, 8, bas=3)", "base"),
+        ("fastpe.RotaryEmbedding(8, interleavd=True)", "interleaved"),
+        ("fastpe.PositionalEncoding(8).encode(3, ofset=1)", "offset"),
+    ],
+)
+def test_a_misspelt_keyword_is_told_the_nearest_one(call: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"Did you mean '{meant}'"):
+        eval(call)

@@ -12,7 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import asked_once, bools, conversion, integer, integers, largest_position, numbers, shown
+from fastpe._arguments import (
+    asked_once,
+    bools,
+    conversion,
+    integer,
+    integers,
+    largest_position,
+    names_keywords,
+    numbers,
+    shown,
+)
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
@@ -24,6 +34,7 @@ from fastpe._sinusoid.convention import with_overrides
 _normalize_epsilon = 1e-6
 
 
+@names_keywords
 def encode_grid(
     shape: Sequence[int],
     d_model: int,
@@ -139,6 +150,7 @@ def encode_grid(
     return result if out is None else out
 
 
+@names_keywords
 def encode_coordinates(
     coordinates: npt.ArrayLike,
     d_model: int,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, frequencies, integer, leave_out, number, numbers
+from fastpe._arguments import flag, frequencies, integer, leave_out, names_keywords, number, numbers
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
@@ -111,6 +111,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     max_len: int | None
     _scaling: Scaling | tuple[float, ...]
 
+    @names_keywords
     def __init__(
         self,
         rotary_dim: int,
@@ -170,6 +171,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         )
 
     @classmethod
+    @names_keywords
     def from_config(
         cls,
         config: Mapping[str, Any] | str | os.PathLike[str],

@@ -8,8 +8,10 @@ from typing import Any
 import numpy.typing as npt
 
 from fastpe import _core
+from fastpe._arguments import names_keywords
 
 
+@names_keywords
 def rotate_(
     x: npt.NDArray[Any],
     *others: npt.NDArray[Any],

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, integer, nearest, shown
+from fastpe._arguments import flag, integer, names_keywords, nearest, shown
 from fastpe._errors import refused
 
 Value = float | tuple[float, ...]
@@ -56,6 +56,7 @@ class Scaling(NamedTuple):
         return freqs, factor if self.attention_factor is None else self.attention_factor
 
 
+@names_keywords
 def rotary_frequencies(
     rotary_dim: int,
     *,

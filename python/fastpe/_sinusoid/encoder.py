@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, frequencies, integer, largest_position, number, numbers, shown
+from fastpe._arguments import conversion, frequencies, integer, largest_position, names_keywords, number, numbers, shown
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._names import ConventionName
@@ -85,6 +85,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
     embedding_scale: float
     _freqs: tuple[float, ...]
 
+    @names_keywords
     def __init__(
         self,
         d_model: int,
@@ -123,6 +124,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         self._set(_freqs=given, _arguments=arguments)
 
     @classmethod
+    @names_keywords
     def from_config(
         cls, config: Mapping[str, Any] | str | os.PathLike[str], *, max_len: int | None = None
     ) -> PositionalEncoding:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import leave_out
+from fastpe._arguments import leave_out, names_keywords
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.encoder import cached_encoding
@@ -28,6 +28,7 @@ def _width(x: Any, d_model: int | None) -> int:
     return max(int(shape[-1]), 1)
 
 
+@names_keywords
 def encode(
     positions: int | npt.ArrayLike,
     d_model: int,
@@ -114,6 +115,7 @@ def encode(
     )
 
 
+@names_keywords
 def add_(
     x: _Array,
     *,
@@ -215,6 +217,7 @@ def add_(
     )
 
 
+@names_keywords
 def add(
     x: npt.ArrayLike,
     *,
@@ -291,6 +294,7 @@ d_model, table, num_threads
     )
 
 
+@names_keywords
 def embed(
     ids: npt.ArrayLike,
     table: npt.ArrayLike,

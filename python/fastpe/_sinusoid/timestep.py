@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, number
+from fastpe._arguments import flag, names_keywords, number
 from fastpe._errors import renamed
 from fastpe._sinusoid.functions import encode
 from fastpe._sinusoid.presets import conventions
@@ -25,6 +25,7 @@ _names_here = {
 }
 
 
+@names_keywords
 def timestep_embedding(
     timesteps: npt.ArrayLike,
     embedding_dim: int,
