@@ -21,7 +21,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
-TWO_PAIRINGS = "what interleaved= should be"
+TWO_PAIRINGS = "interleaved= may be"
 
 
 def made(found: fastpe.Identification) -> Any:

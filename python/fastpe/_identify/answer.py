@@ -83,7 +83,8 @@ class Identification:
         What the table is, in a few words.
     code : str
         The call that makes the table; empty if nothing known does. If the table starts with padding or class tokens, it
-        makes the rows that tokens read. `identify` has compared all values.
+        makes the rows that tokens read. `identify` has compared all values. Of a rotary embedding, ``interleaved=`` is
+        not known, and may be True or False.
     convention : Convention, GridConvention or None
         The preset with the numbers of the table, which can be passed as ``convention=``; None for a rotary embedding
         and for an unknown table.

@@ -17,8 +17,9 @@ from fastpe._identify.answer import Array, Identification, nonzero
 from fastpe._identify.numbers import stored_as
 
 _zero_rows_shown = 5
-_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] as it is"
-_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by tables [L, pairs] as they are"
+_saved_bfloat16 = np.dtype("V2")  # by NumPy
+_as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] of encodings as it is"
+_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by cosines and sines [L, pairs]"
 
 
 def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identification:
@@ -86,7 +87,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     with np.errstate(over="ignore", invalid="ignore"):
         for match in itertools.chain(presets.find(array) if encoding else (), rotary.find(given)):
             if (difference := match.difference(nonzero(match.given))) is not None:
-                notes = *match.notes, *_notes(zero, match.given[0], np.asarray(table).dtype.name)
+                notes = *match.notes, *_notes(zero, match.given[0], np.asarray(table).dtype)
                 found = {**match.found, "largest_difference": difference, "tolerance": float(match.allowed.max())}
                 return Identification(True, code=match.code, **found, **size, notes=notes)
     notes = (_as_it_is if sin is None else _as_they_are,) if array.dtype.kind != "c" else ()
@@ -101,7 +102,7 @@ def _checked(name: str, table: Any) -> Array:
         raise refused(ValueError, name, "holds rows of different lengths", "an array", "pass one of them") from None
     except (TypeError, RuntimeError):  # PyTorch refuses tensors in bfloat16 and those that require a gradient
         array = np.array(None)
-    if array.dtype == np.dtype("V2"):  # as NumPy saves bfloat16
+    if array.dtype == _saved_bfloat16:
         array = (np.ascontiguousarray(array).view("<u2").astype(np.uint32) << 16).view(np.float32)
     if array.dtype.kind not in "fiubc" and array.dtype.name != "bfloat16":
         remedy = f"read a file with numpy.load, and pass {name}.detach().float().numpy() of a PyTorch tensor"
@@ -116,7 +117,8 @@ def _checked(name: str, table: Any) -> Array:
     return array if array.ndim == 2 else array.reshape(*(outer or [1]), array.shape[-1])
 
 
-def _notes(zero: tuple[int, ...], given: Array, dtype: str) -> Iterator[str]:
+def _notes(zero: tuple[int, ...], given: Array, table_dtype: np.dtype[Any]) -> Iterator[str]:
+    dtype = "bfloat16" if table_dtype == _saved_bfloat16 else table_dtype.name
     if zero:
         more = ", .." if len(zero) > _zero_rows_shown else ""
         yield f"zero rows: row {', '.join(map(str, zero[:_zero_rows_shown]))}{more}"

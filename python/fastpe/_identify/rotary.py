@@ -22,7 +22,7 @@ _usual_bases = (1e4, 5e5, 1e6, 5e6, 1e7)
 # What files of models with "llama3" have: the least and largest turns, and the length before scaling.
 _turns = ((1.0, 4.0), (1.0, 1.0))
 _lengths = (8192, 4096, 2048, 16384, 32768, 131072)
-_pairing = "cosines and sines are the same for both pairings: what interleaved= should be, the table does not say"
+_pairing = "the table does not show the pairing: interleaved= may be True or False"
 _quotients = "of original_max_position_embeddings and the turns, only the quotients can be measured"
 
 
