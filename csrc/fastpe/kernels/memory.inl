@@ -20,6 +20,17 @@ namespace {
 template <class T>
 constexpr auto vector_bytes = static_cast<std::int64_t>(sizeof(typename T::Element)) * float_lanes;
 
+// Prefetches a vector of a row, if it begins a cache line. GCC drops calls of functions that only prefetch, unless they
+// are always inlined.
+template <class T>
+FASTPE_ALWAYS_INLINE void prefetch_vector(const char* row, std::int64_t column) {
+  const std::int64_t at_byte = column * static_cast<std::int64_t>(sizeof(typename T::Element));
+  if (vector_bytes<T> < cache_line_bytes && at_byte % cache_line_bytes >= vector_bytes<T>) return;
+  for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
+    FASTPE_PREFETCH_TO_L2(row + at_byte + line);
+  }
+}
+
 // Narrow vectors straddle few cache lines, and would need much code to store whole ones: they are not aligned, and the
 // files that define them need no stream().
 constexpr bool has_wide_vectors = float_lanes >= 8;

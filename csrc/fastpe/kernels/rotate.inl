@@ -62,6 +62,14 @@ struct PairColumns {
   }
 };
 
+template <class T, bool interleaved>
+FASTPE_ALWAYS_INLINE void prefetch_pairs(const char* row, std::int64_t pair, std::int64_t half) {
+  if (row == nullptr) return;
+  const std::int64_t first = interleaved ? 2 * pair : pair;
+  prefetch_vector<T>(row, first);
+  prefetch_vector<T>(row, interleaved ? first + float_lanes : first + half);
+}
+
 template <class T, class Row, bool interleaved>
 void rotate_pairs(const Rotation& rotation) {
   using Element = typename T::Element;
@@ -88,20 +96,6 @@ void rotate_pairs(const Rotation& rotation) {
     }
     const char* const next_x = r.next_x == nullptr ? nullptr : r.next_x + row * r.x_row_stride_bytes;
     const char* const next_out = r.next_out == nullptr ? nullptr : r.next_out + row * r.out_row_stride_bytes;
-    const auto prefetch_column = [&](std::int64_t column) {
-      const std::int64_t at = column * static_cast<std::int64_t>(sizeof(Element));
-      if (vector_bytes<T> < cache_line_bytes && at % cache_line_bytes >= vector_bytes<T>) return;
-      for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
-        FASTPE_PREFETCH_TO_L2(next_x + at + line);
-        if (next_out != nullptr) FASTPE_PREFETCH_TO_L2(next_out + at + line);
-      }
-    };
-    const auto prefetch = [&](std::int64_t pair) {
-      if (next_x == nullptr) return;
-      const std::int64_t first = interleaved ? 2 * pair : pair;
-      prefetch_column(first);
-      prefetch_column(interleaved ? first + float_lanes : first + r.half);
-    };
     const auto rotated_at = [&](std::int64_t pair) {
       const auto cosine = in_order(Row::load(cosines + pair));
       return Loaded::load(x, pair, r.half).rotated(cosine, signed_sine(Row::load(sines + pair)));
@@ -109,10 +103,12 @@ void rotate_pairs(const Rotation& rotation) {
     const std::int64_t last_pair = r.pairs - float_lanes;
     const Loaded last = rotated_at(last_pair);
     for (std::int64_t pair = 0; pair < last_pair; pair += float_lanes) {
-      prefetch(pair);
+      prefetch_pairs<T, interleaved>(next_x, pair, r.half);
+      prefetch_pairs<T, interleaved>(next_out, pair, r.half);
       rotated_at(pair).store(out, pair, r.half);
     }
-    prefetch(last_pair);
+    prefetch_pairs<T, interleaved>(next_x, last_pair, r.half);
+    prefetch_pairs<T, interleaved>(next_out, last_pair, r.half);
     last.store(out, last_pair, r.half);
   }
 }
