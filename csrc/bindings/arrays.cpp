@@ -149,7 +149,8 @@ bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, scala
 bool is_numpy_bool(PyObject* object) { return Py_TYPE(object) == bool_type; }
 
 PyObject* array_behind(PyObject* object, const char* name, Owned& owned) {
-  if (is_array(object)) {
+  if (is_ndarray(object)) return object;
+  if (is_array(object)) {  // of a subclass
     if (!is_masked_array(object)) return object;
     refuse_type(name, {"is a masked array"}, {"a plain numpy.ndarray"},
                 {"pass ", name, ".data, and the rows to leave alone as mask="});
