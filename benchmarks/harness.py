@@ -44,6 +44,7 @@ class Bar:
     rivals: Sequence[str]
     one_thread: float | None
     all_threads: float | None
+    obstacle: str = ""  # where a machine misses it by more than a tenth
 
 
 @dataclasses.dataclass(frozen=True)

@@ -228,8 +228,9 @@ def bars_text(record: Record) -> str:
             cells.append(digits(times) + verdict(times, least) if rival and least else "")
         least_text = _both("-" if value is None else f"{value:g}" for value in (bar.one_thread, bar.all_threads))
         if any(cells):
-            rows.append((case.name, " or ".join(bar.rivals), least_text, *cells))
-    text = table(("work", "times as fast as", "1 thread / all", *record.settings), rows)
+            obstacle = bar.obstacle if any(cell.endswith("!") for cell in cells) else ""
+            rows.append((case.name, " or ".join(bar.rivals), least_text, *cells, obstacle))
+    text = table(("work", "times as fast as", "1 thread / all", *record.settings, "why it is missed"), rows)
     for name, values in record.fresh.items():
         unit, value = next(iter(values.items()))
         most = {"ms": 10, "MiB": 1}[unit]
