@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
+from fastpe._rotary.config_models import table
 
 Array = npt.NDArray[np.float64]
 
@@ -61,6 +62,24 @@ def test_the_call_gives_what_the_formula_says(system: str) -> None:
     names: dict[str, Any] = {"fastpe": fastpe, "np": np, "math": math, "L": LENGTH, "d": WIDTH}
     ours = eval(CALLS[system], {**names, "x": X, "start": START, "output_size": OUTPUT})
     np.testing.assert_allclose(ours, FORMULAS[system](), rtol=0, atol=1e-5)
+
+
+# Where the first row is not that of the first token, or padding is not counted
+LEARNED = {
+    name: arguments
+    for names, arguments in re.findall(r"^\| (`.*`) \| `(offset=.*)` \|$", PAGE, re.MULTILINE)
+    for name in re.findall("[^`, ]+", names)
+}
+
+
+def test_the_page_has_every_learned_table_that_does_not_begin_at_0() -> None:
+    assert {name: call for name, call in table()["learned"].items() if call != "offset=0"} == LEARNED
+
+
+@pytest.mark.parametrize("model_type", LEARNED)
+def test_refusals_of_learned_tables_give_the_offset_and_the_mask(model_type: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(LEARNED[model_type])):
+        fastpe.PositionalEncoding.from_config({"model_type": model_type})
 
 
 def test_zipformer() -> None:

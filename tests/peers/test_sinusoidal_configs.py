@@ -324,8 +324,8 @@ OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 }
 
 
-def first_row(model_type: str, **given: Any) -> int:
-    """The row of a learned table that a model of this type looks up for its first token or patch."""
+def first_rows(model_type: str, **given: Any) -> list[int]:
+    """The rows of a learned table that a model of this type looks up first, for tokens or patches."""
     torch = pytest.importorskip("torch")
     kind = importlib.import_module("tools.rotary_models").configurations()[model_type]
     folder = pathlib.Path(inspect.getfile(kind)).parent
@@ -344,7 +344,7 @@ def first_row(model_type: str, **given: Any) -> int:
         else:
             run = model
         rows = looked_up(torch, model, lambda: run(**inputs(config)))
-        return rows[0] if rows else added(torch, model, lambda: run(**inputs(config)))
+        return rows or [added(torch, model, lambda: run(**inputs(config)))]
     for source in sorted(folder.glob("modeling_*.py")):
         module = importlib.import_module(f"transformers.models.{folder.name}.{source.stem}")
         for name, model in sorted(vars(module).items(), key=lambda item: len(item[0])):
@@ -357,7 +357,7 @@ def first_row(model_type: str, **given: Any) -> int:
                 made = model(config).eval()
                 rows = looked_up(torch, made, functools.partial(made, **usual_inputs(made, config)))
                 if rows:
-                    return rows[0]
+                    return rows
     raise ValueError(f"no model of {model_type} was run")
 
 
@@ -368,6 +368,8 @@ def usual_inputs(model: Any, config: Any) -> dict[str, Any]:
     size = size if isinstance(size, int) else size[0]
     image = {"pixel_values": zeros(1, getattr(config, "num_channels", 3), size, size)}
     inputs = {"input_ids": tokens()} if "input_ids" in takes else image
+    if "input_ids" in takes and "attention_mask" in takes:
+        inputs["attention_mask"] = (tokens() == 7).long()
     return {**inputs, **({"decoder_input_ids": tokens()} if "decoder_input_ids" in takes else {})}
 
 
@@ -420,12 +422,23 @@ def added(torch: Any, model: Any, run: Callable[[], Any]) -> int:
     return int(seen[0])
 
 
+def offset_and_mask(model_type: str) -> tuple[str, str]:
+    offset, _, mask = table()["learned"][model_type].partition(", mask=")
+    return offset.removeprefix("offset="), mask
+
+
 @pytest.mark.parametrize("model_type", sorted(table()["learned"]))
 def test_first_rows_of_learned_tables(model_type: str) -> None:
     modeling("bert")
-    offset = table()["learned"][model_type]
-    if isinstance(offset, int):
-        assert first_row(model_type) == offset
-    else:
-        for pad in (1, 3):
-            assert first_row(model_type, pad_token_id=pad) == pad + 1
+    offset, _ = offset_and_mask(model_type)
+    for pad in (1, 3) if "pad_token_id" in offset else (1,):
+        assert first_rows(model_type, pad_token_id=pad)[0] == eval(offset, {"pad_token_id": pad})
+
+
+@pytest.mark.parametrize("model_type", [name for name, call in table()["learned"].items() if call != "offset=0"])
+def test_which_learned_tables_count_padding(model_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    modeling("bert")
+    offset, mask = offset_and_mask(model_type)
+    monkeypatch.setitem(globals(), "tokens", lambda: tensor([[1, 1, 7, 7, 7]]))
+    first = eval(offset, {"pad_token_id": 1}) + (0 if mask else 2)
+    assert first_rows(model_type, pad_token_id=1)[2:5] == [first, first + 1, first + 2]

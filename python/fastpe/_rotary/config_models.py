@@ -233,8 +233,7 @@ def use_of(model_type: str) -> str:
     if model_type in data["grids"]:
         return f"use {data['grids'][model_type]}"
     if model_type in data["learned"]:
-        offset = data["learned"][model_type]
-        return f"it adds a learned table: fastpe.add_(x, table=table, offset={offset})"
+        return f"it adds a learned table: fastpe.add_(x, table=table, {data['learned'][model_type]})"
     return ""
 
 

@@ -39,7 +39,8 @@ def read_config(config: Json | str | os.PathLike[str]) -> tuple[int, Convention,
         raise _refusal(model_type)
     for key, allowed in row.get("requires", {}).items():
         if part.get(key, row["defaults"].get(key)) not in allowed:
-            found, remedy = "this model's table is learned", "use fastpe.add_(x, table=table)"
+            found = "this model's table is learned"
+            remedy = f"use fastpe.add_(x, table=table, {table()['learned'].get(model_type, 'offset=0')})"
             if row.get("otherwise") == "none":
                 found, remedy = "this model adds no positions", f"write {json.dumps({key: allowed[0]})} if yours does"
             raise refused(ValueError, path_text((key,)), f"is {shown(part.get(key))}: {found}", remedy=remedy)
