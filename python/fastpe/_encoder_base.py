@@ -32,8 +32,8 @@ class EncoderBase:
         Examples
         --------
         >>> import fastpe
-        >>> fastpe.RotaryEmbedding(4, interleaved=True).frequencies
-        array([1.  , 0.01])
+        >>> fastpe.PositionalEncoding(4).frequencies, fastpe.RotaryEmbedding(4, interleaved=True).frequencies
+        (array([1.  , 0.01]), array([1.  , 0.01]))
         """
         return self._frequencies()
 
@@ -44,8 +44,8 @@ class EncoderBase:
         Examples
         --------
         >>> import fastpe
-        >>> fastpe.PositionalEncoding(4).wavelengths.round(2)
-        array([  6.28, 628.32])
+        >>> fastpe.PositionalEncoding(2).wavelengths, fastpe.RotaryEmbedding(2, interleaved=True).wavelengths
+        (array([6.28318531]), array([6.28318531]))
         """
         with np.errstate(divide="ignore"):
             return 2.0 * np.pi / self._frequencies()

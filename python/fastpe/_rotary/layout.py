@@ -298,7 +298,8 @@ class RotaryLayout(Preset):
             transformers count if there is none.
         past, delta : int or array_like [B] or [B, 1], optional
             How many tokens a row has had, without padding, and by how much its next position is ahead of them: the ids
-            continue those of a prompt. Both are integers; where ids may be float64, delta may be too.
+            continue those of a prompt. Both are integers; where ids may be float64, delta may be too. With the
+            ``rope_deltas`` of transformers 4, which count padding, `past` counts it as well.
 
         Returns
         -------
@@ -306,8 +307,8 @@ class RotaryLayout(Preset):
             int64, or float64 if a model does not cut off times that are fractions, as Qwen3-Omni. Its padding is what
             transformers has there.
         delta : ndarray [B]
-            The ``rope_deltas`` of transformers, of the dtype of ids: the number of tokens of a row plus this number is the
-            largest of its positions plus 1.
+            The ``rope_deltas`` of transformers 5, which are [B, 1] there, of the dtype of ids: the number of tokens of a row
+            plus this number is the largest of its positions plus 1.
 
         Raises
         ------

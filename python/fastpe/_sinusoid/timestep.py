@@ -74,7 +74,8 @@ def timestep_embedding(
     downscale_freq_shift=0``, which is convention ``"timestep"``. If diffusers divides 0 by 0 (one frequency and
     a shift of 1) and returns NaN, the only frequency here is `scale`.
 
-    A guidance scale ``w`` of a latent consistency model is encoded as ``timestep_embedding(w * 1000, d)``.
+    A guidance scale ``w`` of a latent consistency model is encoded as ``timestep_embedding(w * 1000, d)``. In the
+    pipelines of diffusers, ``w`` is ``guidance_scale - 1``.
 
     Examples
     --------
