@@ -122,8 +122,8 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
 
 * **array** says where the result goes. A "new" array is allocated by the call, with all else that the code needs. For a
   "given" one, and "in place", all arrays are at hand.
-* **sin and cos** says where these come from. "computed": by everyone, in each call. "kept": everyone reads rows that were
-  computed before. fastpe's encoder, the others' frequencies and positions, and code are warm, except in a "first call".
+* **sin and cos** says where these come from. "computed": all contenders compute them in each call. "kept": all read rows that
+  were computed before. fastpe's encoder, the others' frequencies and positions, and code are warm, except in a "first call".
 * **fastest alternative** is the fastest of NumPy, torch (eager) and, in `rotate`, onnxruntime doing the same work in the same
   state, [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. NumPy has one thread.
 * **times as fast** is above 1 where fastpe is faster, with one thread and with all: the median of each turn's ratio. Everyone
@@ -167,10 +167,9 @@ _readme = """
 
 {table}
 
-A "new" array is allocated by the call. Sines and cosines are computed in each call by everyone, or read from rows that
-were "kept". Ratios vary by {spread}. Measured on {date} with {processors} processors of one machine:
-[the page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) names it, says how this was
-measured, where fastpe does not help, and what was not measured.
+A "new" array is allocated by the call. All contenders compute sines and cosines in each call, or all read rows that were
+"kept". Ratios vary by {spread}. Measured on {date} with {processors} processors of one machine:
+[the page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) says how, and where fastpe does not help.
 
 """
 
