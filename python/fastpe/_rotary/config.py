@@ -41,21 +41,13 @@ _unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_
 
 
 def read_config(
-    config: Json | str | os.PathLike[str],
-    *,
-    layer_type: str | None,
-    seq_len: int | None,
-    interleaved: bool | None,
-    axes: bool,
-    base: float | None,
-    scaling: Json | None,
-    rotary_dim: int | None,
+    config: Json | str | os.PathLike[str], layer_type: str | None, seq_len: int | None, axes: bool, instead: Json
 ) -> dict[str, Any]:
-    """The arguments of the `RotaryEmbedding` that `config` means. Arguments that are given count, not the keys."""
-    pairing = None if interleaved is None else flag("interleaved", interleaved)
+    """The arguments of the `RotaryEmbedding` that `config` means. Those of `instead` that are not None count, not keys."""
+    given = {name for name, value in instead.items() if value is not None}
+    base, scaling, rotary_dim = (instead[name] for name in ("base", "scaling", "rotary_dim"))
+    pairing = flag("interleaved", instead["interleaved"]) if "interleaved" in given else None
     found = find_model(load(config), pairing)
-    arguments = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-    given = {name for name, value in arguments.items() if value is not None}
     if {"base", "scaling"} <= given:
         found = found._replace(config=_without_mapping(found.config, "rotary_dim" in given))
     model = found.model
@@ -90,7 +82,7 @@ def read_config(
     if layer.has_base_ntk():
         # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
         factor = max(_number("factor", read.get("factor")), 1.0)
-        base, read = base * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}  # type: ignore[operator]
+        base, read = base * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}
     if width % 2:
         result["freqs"] = _odd_frequencies(width, base, read)
     elif read == {"rope_type": "default"}:
@@ -273,11 +265,8 @@ class _Layer:
         self._require_rope_type((key,), given)
         for name in ("rope_theta", "partial_rotary_factor") if self._model.own_theta else ():
             if given.get(name) is not None:
-                found, remedy = (
-                    "which transformers does not read here",
-                    f"write {self._model.names_of(name)[0]} next to {key}",
-                )
-                raise _wrong((key, name), f"is {shown(given[name])}, {found}", remedy=remedy)
+                found = f"is {shown(given[name])}, which transformers does not read here"
+                raise _wrong((key, name), found, remedy=f"write {self._model.names_of(name)[0]} next to {key}")
         return given
 
     def _require_rope_type(self, place: Path, given: Json) -> None:
@@ -553,11 +542,8 @@ class _Layer:
         allowed, told = self._model.rope_types, table()["told_scalings"]
         for name, word in {**{name: name for name in self._mapping}, key: rope_type}.items():
             if isinstance(word, str) and word in told:
-                raise _wrong(
-                    (place[0], name),
-                    f"is {shown(self._mapping[name])}, which transformers does not have",
-                    remedy=told[word],
-                )
+                found = f"is {shown(self._mapping[name])}, which transformers does not have"
+                raise _wrong((place[0], name), found, remedy=told[word])
         if allowed and rope_type not in allowed:
             found, expected = f"is {shown(written)}, which models of this type do not have", " or ".join(allowed)
             raise _wrong(place, found, expected, "correct it, or give scaling=")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import itertools
 import json
 import os
@@ -25,6 +26,12 @@ def path_text(path: Path) -> str:
     return "config" + "".join(f"[{name}]" if isinstance(name, int) else f'["{name}"]' for name in path)
 
 
+def packaged(name: str) -> dict[str, Any]:
+    """What a JSON file of this package has."""
+    file = importlib.resources.files("fastpe").joinpath(f"_rotary/{name}")
+    return json.loads(file.read_text("utf-8"))  # type: ignore[no-any-return]
+
+
 def load(config: Json | str | os.PathLike[str]) -> Json:
     """`config` itself, or what the file of this name has."""
     if isinstance(config, Mapping):
@@ -40,11 +47,10 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         raise refused(IsADirectoryError, "config", f"is {os.fspath(config)!r}, a directory", "a file", remedy)
     if not os.path.exists(config):
         name = os.fspath(config)
-        on_a_hub = (
-            f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
-            f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
-        )
-        remedy = on_a_hub if may_be_on_a_hub(name) else "correct the path"
+        remedy = "correct the path"
+        if re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) and not name.endswith(".json"):  # as "gpt2" or "author/model"
+            remedy = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
+            remedy += f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
         raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", _what, remedy)
     if not os.path.isfile(config):  # to open a pipe would wait for its writer
         raise refused(ValueError, "config", f"is {os.fspath(config)!r}, a pipe or a device", "a file")
@@ -64,11 +70,6 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
     return loaded
 
 
-def may_be_on_a_hub(name: str) -> bool:
-    """Whether this is the form of a model's name there, such as "gpt2" or "organisation/model"."""
-    return re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) is not None and not name.endswith(".json")
-
-
 def _require_json(config: Json) -> None:
     """Refuse arrays, and a mapping that contains itself, or is nested so deeply that it cannot be a model's."""
     inside: list[tuple[Path, Any]] = [((), config)]
@@ -85,11 +86,9 @@ def _require_json(config: Json) -> None:
             return
         if len(inside) > _most_containers:
             break
+    where = f"on more than {_most_levels} levels, more than {_most_containers} on one, or contains itself"
     raise refused(
-        ValueError,
-        "config",
-        f"has mappings and lists inside of each other on more than {_most_levels} levels, more than {_most_containers} on one, or contains itself",
-        "what a config.json has",
+        ValueError, "config", f"has mappings and lists inside of each other {where}", "what a config.json has"
     )
 
 

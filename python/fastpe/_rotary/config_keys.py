@@ -8,8 +8,6 @@ takes the place of such keys. A name with one of the words below is harmless onl
 from __future__ import annotations
 
 import functools
-import importlib.resources
-import json
 import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -17,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json, Path, path_text
+from fastpe._rotary.config_file import Json, Path, packaged, path_text
 
 _longest_name = 200  # of a key that concerns rotation
 _rotary_word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|mscale|alibi")
@@ -58,7 +56,7 @@ class _Table(NamedTuple):
 
 @functools.cache
 def _table() -> _Table:
-    data = json.loads(importlib.resources.files("fastpe").joinpath("_rotary/keys.json").read_text("utf-8"))
+    data = packaged("keys.json")
     roles = [Role(**each) for each in data["roles"]]
     return _Table(
         [(re.compile(role.pattern), role) for role in roles],
@@ -127,13 +125,9 @@ class Keys:
                 remedy = _table().hints.get(name, key.role.remedy)
                 if not (key.role.says or name in _table().hints or _rotary_word.search(name.lower())):
                     remedy += ", or leave the key out if it changes nothing"
-                raise refused(
-                    ValueError,
-                    path_text(key.path),
-                    f"is {shown(key.value)}{says and ', '}{says}",
-                    f"{' or '.join(dict.fromkeys(map(shown, same)))}, which the other keys say" if same else "",
-                    remedy,
-                )
+                found = f"is {shown(key.value)}{says and ', '}{says}"
+                expected = f"{' or '.join(dict.fromkeys(map(shown, same)))}, which the other keys say" if same else ""
+                raise refused(ValueError, path_text(key.path), found, expected, remedy)
 
 
 def _speaking(config: Mapping[Any, Any], read: AbstractSet[str], path: Path = ()) -> Iterator[Key]:

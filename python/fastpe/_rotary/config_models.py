@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.resources
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fastpe._arguments import model_guess, shown, text
 from fastpe._errors import refused
-from fastpe._rotary.config_file import Json
+from fastpe._rotary.config_file import Json, packaged
 
 # Parts lie inside of each other; files have 2.
 _most_parts = 8
@@ -107,20 +105,12 @@ class Found(NamedTuple):
 @functools.cache
 def table() -> dict[str, Any]:
     """models.json."""
-    data: dict[str, Any] = json.loads(
-        importlib.resources.files("fastpe").joinpath("_rotary/models.json").read_text("utf-8")
-    )
-    return data
+    return packaged("models.json")
 
 
 @functools.cache
 def _row(name: str) -> ModelType:
     return ModelType(**table()["models"][name])
-
-
-def model_types() -> list[str]:
-    """The model types that have a row."""
-    return list(table()["models"])
 
 
 def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str | None]]:
@@ -137,9 +127,8 @@ def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str
         part = config.get(key)
         if not isinstance(part, Mapping) and (model_type in parts or model_type not in table()["models"]):
             names = [*table()["text_parts"], *(["decoder_config"] if model_type in parts else [])]
-            part = next(
-                (config[name] for name in names if config.get(name) and isinstance(config[name], Mapping)), None
-            )
+            found_parts = (config[name] for name in names if config.get(name))
+            part = next((each for each in found_parts if isinstance(each, Mapping)), None)
         if isinstance(part, Mapping):
             config = part
         elif model_type in parts and "hidden_size" in config:
@@ -169,13 +158,12 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
     if model_type is not None:
         refuse_known(model_type, part)
     if interleaved is None:
-        raise refused(
-            ValueError,
-            "model_type",
-            f"is {model_type!r}, which is not known, and a config does not say which columns are pairs",
-            remedy="give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
-            f"apart{other_models(part)}{_near(model_type)}",
-        )
+        found = f"is {model_type!r}, which is not known, and a config does not say which columns are pairs"
+        remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
+        guess = model_guess(model_type or "", [*table()["models"], *table()["parts"]], quote='"')
+        otherwise = "print(fastpe.rotary_layouts) for models of images and videos"
+        remedy += f"apart{other_models(part)}; {guess or otherwise}"
+        raise refused(ValueError, "model_type", found, remedy=remedy)
     unknown = ModelType(interleaved=interleaved, partial=True, **table()["unknown"])
     # Where a file has the width of the part, it counts.
     exact = next((key for key in table()["rotary_dims"] if part.get(key) is not None), "")
@@ -197,11 +185,9 @@ def refuse_known(model_type: str, config: Json) -> None:
     refuse_other_code(model_type, config)
     use = use_of(model_type)
     if use or model_type in table()["without"]:
-        remedy = use or (
-            "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
-        )
         found = f"is {model_type!r}, a model that has no rotary embedding"
-        raise refused(ValueError, "model_type", found, remedy=remedy)
+        otherwise = "leave its queries and keys as they are, or use RotaryEmbedding(rotary_dim, ..) if yours has one"
+        raise refused(ValueError, "model_type", found, remedy=use or otherwise)
 
 
 def refuse_other_code(model_type: str, config: Json) -> None:
@@ -242,9 +228,3 @@ def other_models(config: Json) -> str:
     models = {name: part for name, part in config.items() if isinstance(part, Mapping) and "model_type" in part}
     names = [name for name in models if not re.search("vision|image|video|audio", name)]
     return f", or the mapping under {' or '.join(map(repr, names))} if this is your model" if names else ""
-
-
-def _near(model_type: str | None) -> str:
-    """What is said of a known type with a similar name."""
-    guess = "" if model_type is None else model_guess(model_type, [*table()["models"], *table()["parts"]], quote='"')
-    return f"; {guess}" if guess else "; print(fastpe.rotary_layouts) for models of images and videos"

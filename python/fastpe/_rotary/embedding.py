@@ -16,6 +16,9 @@ from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
 
+# Arguments that are attributes, and fields of the core, by the same names.
+_as_given = ("rotary_dim", "interleaved", "conjugate", "form", "max_len")
+
 
 # The methods that write arrays are inherited. rotate_, rotate, shift_, tables and warm_up: csrc/bindings/rotary.cpp;
 # their docstrings: _docs.py.
@@ -87,17 +90,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     True
     """
 
-    _compared = (
-        "rotary_dim",
-        "interleaved",
-        "_scaling",
-        "attention_factor",
-        "axes",
-        "conjugate",
-        "form",
-        "head_dim",
-        "max_len",
-    )
+    _compared = (*_as_given, "attention_factor", "axes", "head_dim", "_scaling")
     _defaults: ClassVar = {"conjugate": False, "form": "halves"}
     __slots__ = ("__weakref__", "_arguments", *_compared)
 
@@ -161,7 +154,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
             "head_dim": None if head_dim is None else integer("head_dim", head_dim, width),
             "max_len": None if max_len is None else integer("max_len", max_len, 0),
         }
-        same = {name: arguments[name] for name in ("rotary_dim", "interleaved", "conjugate", "form", "max_len")}
+        same = {name: arguments[name] for name in _as_given}
         head = arguments["head_dim"]
         super().__init__(
             base=ideal_base, freqs=given, attention_factor=factor, axes=coordinates or (), head_dim=head or 0, **same
@@ -259,17 +252,8 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         """
         from fastpe._rotary.config import read_config  # most programs that rotate never need it
 
-        arguments = read_config(
-            config,
-            layer_type=layer_type,
-            seq_len=seq_len,
-            interleaved=interleaved,
-            axes=axes,
-            base=base,
-            scaling=scaling,
-            rotary_dim=rotary_dim,
-        )
-        return cls(**arguments, max_len=max_len)
+        instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
+        return cls(**read_config(config, layer_type, seq_len, axes, instead), max_len=max_len)
 
 
 def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
