@@ -15,24 +15,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from fastpe._arguments import flag, integer, shown, text
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, Path, load, path_text
 from fastpe._rotary.config_keys import Keys
 from fastpe._rotary.config_models import Found, find_model, other_models, table
-from fastpe._rotary.scaling import is_known_type, read_rotary_dim, rotary_frequencies
+from fastpe._rotary.scaling import axes_of, common_keys, is_known_type, lengths, read_rotary_dim, rotary_frequencies
 
 # Keys of the same meaning in every rope mapping.
-_read_here = (
-    "rope_type",
-    "type",
-    "rope_theta",
-    "partial_rotary_factor",
-    "original_max_position_embeddings",
-    "max_position_embeddings",
-)
+_read_here = (*common_keys, *lengths)
 _other_types = {"mrope": "default"}
 # More columns or heads than any model has: products of such numbers stay exact.
 _largest_size = 2**31
@@ -149,7 +140,10 @@ class _Layer:
         self._usual_width = found.model.width
         self._layer_type = None if layer_type is None else text("layer_type", layer_type)
         key, given = self._rope_mapping()
-        self._layer_types = self._texts("layer_types")
+        layer_types = self._config.get("layer_types") or []
+        if not isinstance(layer_types, (list, tuple)) or not all(isinstance(name, str) for name in layer_types):
+            raise _wrong("layer_types", f"is {shown(layer_types)}", "a list of names", kind=TypeError)
+        self._layer_types = list(layer_types)
         self._names = (*self._model.layers, *self._layer_types)
         nested = {
             name: value
@@ -288,13 +282,6 @@ class _Layer:
             found = f"is {self._layer_type!r}: these layers are not rotated, their entry is null"
             raise refused(ValueError, "layer_type", found)
         return self._layer_type
-
-    def _texts(self, key: str) -> list[str]:
-        """A list of names in the config, empty where it is missing."""
-        found = self._config.get(key) or []
-        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
-            raise _wrong(key, f"is {shown(found)}", "a list of names", kind=TypeError)
-        return list(found)
 
     def _own_values(self) -> Json:
         """What the config says only of the layers that are meant, as transformers 5 writes it; all must have the same."""
@@ -592,18 +579,10 @@ class _Layer:
             raise _wrong(place, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
         if sum(sections) != width // 2 or min(sections) < 0:
             raise _wrong(place, f"is {shown(sections)}", f"3 numbers whose sum is {width // 2}")
-        if kind == "sections":
-            return np.repeat([0, 1, 2], sections)
-        result = np.zeros(width // 2, np.int64)
-        if kind == "interleaved":
-            for axis in (1, 2):
-                result[axis : 3 * sections[axis] : 3] = axis
-        else:
-            # Ernie 4.5 VL: height and width take turns; its sections are for height, width and time.
-            if sections[0] != sections[1]:
-                raise _wrong(place, f"is {shown(sections)}", "that the first two are equal")
-            result[: 2 * sections[0]] = np.tile([1, 2], sections[0])
-        return result
+        division = {"sections": "runs", "interleaved": "strides"}.get(kind, "turns")
+        if division == "turns" and sections[0] != sections[1]:
+            raise _wrong(place, f"is {shown(sections)}", "that the first two are equal")
+        return axes_of(division, sections)
 
 
 def _odd_frequencies(width: int, base: Any, scaling: dict[str, Any]) -> Any:

@@ -41,31 +41,30 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         raise refused(TypeError, "config", f"is a {type(config).__name__}", _what, _hint(config))
     if isinstance(config, str) and config.lstrip().startswith("{"):
         raise refused(ValueError, "config", "is JSON", _what, "give json.loads(config)")
-    if os.path.isdir(config):
-        inside = os.path.join(config, "config.json")
+    name = os.fspath(config)
+    if os.path.isdir(name):
+        inside = os.path.join(name, "config.json")
         remedy = f"give {inside!r}" if os.path.isfile(inside) else "it has no config.json: give the path of one"
-        raise refused(IsADirectoryError, "config", f"is {os.fspath(config)!r}, a directory", "a file", remedy)
-    if not os.path.exists(config):
-        name = os.fspath(config)
+        raise refused(IsADirectoryError, "config", f"is {name!r}, a directory", "a file", remedy)
+    if not os.path.exists(name):
         remedy = "correct the path"
         if re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) and not name.endswith(".json"):  # as "gpt2" or "author/model"
             remedy = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
             remedy += f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
         raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", _what, remedy)
-    if not os.path.isfile(config):  # to open a pipe would wait for its writer
-        raise refused(ValueError, "config", f"is {os.fspath(config)!r}, a pipe or a device", "a file")
-    with open(config, encoding="utf-8") as file:
+    if not os.path.isfile(name):  # to open a pipe would wait for its writer
+        raise refused(ValueError, "config", f"is {name!r}, a pipe or a device", "a file")
+    with open(name, encoding="utf-8") as file:
         try:
             loaded = json.load(file)
         except RecursionError:
-            found, expected = "whose JSON is nested too deeply", "a config.json"
-            raise refused(ValueError, "config", f"is {os.fspath(config)!r}, {found}", expected) from None
+            found = f"is {name!r}, whose JSON is nested too deeply"
+            raise refused(ValueError, "config", found, "a config.json") from None
         except ValueError as error:
-            found = f"is {os.fspath(config)!r}, which is not JSON: {error}"
+            found = f"is {name!r}, which is not JSON: {error}"
             raise refused(ValueError, "config", found, remedy="give a config.json") from None
     if not isinstance(loaded, dict):
-        found = f"is {os.fspath(config)!r}, which has a {type(loaded).__name__}"
-        raise refused(TypeError, "config", found, "a JSON object")
+        raise refused(TypeError, "config", f"is {name!r}, which has a {type(loaded).__name__}", "a JSON object")
     _require_json(loaded)
     return loaded
 

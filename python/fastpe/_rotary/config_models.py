@@ -108,11 +108,6 @@ def table() -> dict[str, Any]:
     return packaged("models.json")
 
 
-@functools.cache
-def _row(name: str) -> ModelType:
-    return ModelType(**table()["models"][name])
-
-
 def parts_of(config: Json, parts: Mapping[str, Any]) -> Iterator[tuple[Json, str | None]]:
     """`config`, the part in it that describes one model, and so on, each with its `model_type`."""
     other_names, expected = table()["other_names"], None
@@ -149,7 +144,7 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
     part, model_type = levels[-1]
     outer = tuple(level for level, _ in levels[:-1] if level.keys() - {"model_type"} - part.keys())
     if model_type in table()["models"]:
-        return Found(part, _row(model_type), outer)
+        return Found(part, ModelType(**table()["models"][model_type]), outer)
     for key, what in table()["other_files"].items():
         if model_type is None and key in part:
             remedy = "give the config.json of the same model"

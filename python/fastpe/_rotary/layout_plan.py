@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from fastpe._errors import refused
 from fastpe._rotary.embedding import RotaryEmbedding
-from fastpe._rotary.scaling import rotary_frequencies
+from fastpe._rotary.scaling import axes_of, rotary_frequencies
 
 if TYPE_CHECKING:
     from fastpe._rotary.layout import RotaryLayout
 
-# Divisions that keep the order of one sequence of frequencies, and those with frequencies over a coordinate's columns.
-_shared_frequencies = ("runs", "strides", "turns")
+# Divisions with frequencies over a coordinate's columns.
 own_frequencies = ("blocks", "mixed", "parts")
 
 # The forms of timm: one array, all sines and then all cosines, as wide as the columns each.
@@ -130,14 +129,8 @@ def _frequencies_and_axes(
     layout: RotaryLayout, theta: float, counts: tuple[int, ...]
 ) -> tuple[npt.NDArray[np.float64] | None, npt.NDArray[np.int64]]:
     """The frequencies, None for the ideal ones over all columns, and the coordinate of each."""
-    axes = np.repeat(np.arange(len(counts)), counts)
-    if layout.division == "strides":
-        axes[:] = 0
-        axes[1 : 3 * counts[1] : 3] = 1
-        axes[2 : 3 * counts[2] : 3] = 2
-    elif layout.division == "turns":
-        axes = np.concatenate([np.tile([1, 2], counts[0]), np.zeros(counts[2], np.int64)])
-    if layout.division in _shared_frequencies:
+    axes = axes_of(layout.division, counts)
+    if layout.division in ("runs", "strides", "turns"):  # the ideal ones over all columns
         return None, axes
     if layout.division == "parity":
         shared, _ = rotary_frequencies(2 * sum(counts), base=theta)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +54,18 @@ class Scaling(NamedTuple):
         """Radians per position, and the attention factor."""
         freqs, factor = _core.rotary_frequencies(rotary_dim, self.base, self.rope_type, **dict(self.values))
         return freqs, factor if self.attention_factor is None else self.attention_factor
+
+
+def axes_of(division: str, counts: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The coordinate of each frequency: see the divisions of `RotaryLayout`."""
+    if division == "turns":
+        return np.concatenate([np.tile([1, 2], counts[0]), np.zeros(counts[2], np.int64)])
+    if division == "strides":
+        axes = np.zeros(sum(counts), np.int64)
+        axes[1 : 3 * counts[1] : 3] = 1
+        axes[2 : 3 * counts[2] : 3] = 2
+        return axes
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 @names_keywords
@@ -113,8 +125,7 @@ def rotary_frequencies(
     * "llama3": ``w_k / factor`` for frequencies that turn less than ``low_freq_factor`` times in ``L0`` positions,
       ``w_k`` for those that turn more than ``high_freq_factor`` times, and a blend between.
     * "proportional": ``w_k / factor`` for the first ``int(partial_rotary_factor * d // 2)``, then 0; both keys are 1
-      where they are missing. All other types ignore the share: `rotary_dim` says how many
-      columns are rotated.
+      where they are missing. All other types ignore the share: `rotary_dim` says how many columns are rotated.
 
     Other systems use some of these words for other numbers. The page "Scale for long contexts" lists them.
 
@@ -197,7 +208,7 @@ class _Keys:
         if not is_known_type(self.rope_type):
             found = f"is {shown(self.rope_type)}, which is not known"
             raise refused(ValueError, f'scaling["{name}"]', found, remedy=_type_hint(self.rope_type))
-        known = (*_common_keys, *_types[self.rope_type].keys)
+        known = (*common_keys, *_types[self.rope_type].keys)
         for key, value in given.items():
             if key not in known:
                 place, found = f'scaling["{key}"]', f"is {shown(value)}, "
@@ -313,7 +324,7 @@ class _Type(NamedTuple):
         return tuple(dict.fromkeys([*(name for names in self.needed for name in names), *self.others]))
 
 
-_lengths = ("max_position_embeddings", "original_max_position_embeddings")
+lengths = ("max_position_embeddings", "original_max_position_embeddings")
 _trained = ("original_max_position_embeddings",)
 
 # Sources: huggingface/transformers:modeling_rope_utils.py, ROPE_INIT_FUNCTIONS; for ntk,
@@ -321,7 +332,7 @@ _trained = ("original_max_position_embeddings",)
 _types = {
     "default": _Type(lambda keys, call: {}),
     "linear": _Type(_by_factor, (("factor",),)),
-    "dynamic": _Type(_dynamic, (("factor", "alpha"), (*_lengths, "alpha"))),
+    "dynamic": _Type(_dynamic, (("factor", "alpha"), (*lengths, "alpha"))),
     "yarn": _Type(
         _yarn,
         (("factor", "max_position_embeddings"), _trained),
@@ -377,12 +388,12 @@ _readers: dict[str, Callable[[str, Any], Any]] = {
     "attention_factor": _number_from(math.ulp(0.0), sys.float_info.max, "a finite positive number"),
     **dict.fromkeys(("mscale", "mscale_all_dim"), _positive_or_0),
     **dict.fromkeys(("short_factor", "long_factor"), _positives),
-    **dict.fromkeys(_lengths, functools.partial(integer, least=1, most=_largest)),
+    **dict.fromkeys(lengths, functools.partial(integer, least=1, most=_largest)),
     **dict.fromkeys(("factor", "alpha", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"), _positive),
 }
 
 # Every type may have these. The rotary dimension says already which part of a head is rotated.
-_common_keys = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
+common_keys = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 
 
 def is_known_type(rope_type: Any) -> bool:
@@ -396,9 +407,8 @@ def _types_with(key: Any) -> list[str]:
 
 
 def _type_hint(rope_type: Any) -> str:
-    if isinstance(rope_type, str) and rope_type in _other_types:
-        return _other_types[rope_type]
-    return _close(rope_type, tuple(_types)) or f"expected one of {', '.join(_types)}"
+    other = _other_types.get(rope_type) if isinstance(rope_type, str) else None
+    return other or _close(rope_type, tuple(_types)) or f"expected one of {', '.join(_types)}"
 
 
 def _key_hint(key: Any, value: Any, known: tuple[str, ...]) -> str:
