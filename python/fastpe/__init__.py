@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from fastpe._grid.presets import grid_conventions
     from fastpe._identify.answer import Identification
     from fastpe._identify.identify import identify
-    from fastpe._rotary.embedding import RotaryEmbedding
+    from fastpe._rotary.embedding import RotaryEmbedding, rotate_
     from fastpe._rotary.layout import RotaryLayout
     from fastpe._rotary.layout_presets import rotary_layouts
-    from fastpe._rotary.rotation import rotate_
     from fastpe._rotary.scaling import rotary_frequencies
 
 __all__ = [
@@ -90,7 +89,7 @@ _deferred = {
     "identify": "_identify.identify",
     "rotary_frequencies": "_rotary.scaling",
     "rotary_layouts": "_rotary.layout_presets",
-    "rotate_": "_rotary.rotation",
+    "rotate_": "_rotary.embedding",
 }
 
 

@@ -16,10 +16,9 @@ from fastpe._errors import refused
 from fastpe._registry import Preset
 from fastpe._rotary.config_file import Json, load
 from fastpe._rotary.layout_plan import Part, Plan, bits, own_frequencies, planned, sines_first
-from fastpe._rotary.position_ids import position_ids, rules, segments_text
+from fastpe._rotary.position_ids import Windows, position_ids, rules, segments_text, windows
 from fastpe._rotary.token_ids import token_position_ids
 from fastpe._rotary.token_rules import TokenRule, part_of, sizes_of, token_rules, token_types
-from fastpe._rotary.windows import Windows, windows
 
 Division = Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "parts", "doubled"]
 Frequencies = Literal["geometric", "linear"]
@@ -602,14 +601,10 @@ class RotaryLayout(Preset):
         half = "d / 2 columns of their own part" if self.division == "parts" else "d / 2"
         pairs = "(2k, 2k + 1)" if self.interleaved else f"(k, k + {half})"
         where = "d per coordinate" if own else f"d for all, divided in {self.division}"
-        return f'{counts} frequencies of {self._frequency_text()}, {where}; pairs {pairs}; form "{self.form}"'
-
-    def _frequency_text(self) -> str:
         scale = "" if self.freq_scale == 1.0 else f"{self.freq_scale:g} * "
         theta = "theta" if self.theta is None else f"{self.theta:g}"
-        if self.frequencies == "linear":
-            return f"{scale}pi * linspace(1, {theta} / 2)"
-        return f"{scale}{theta}^(-2k / d)"
+        each = f"pi * linspace(1, {theta} / 2)" if self.frequencies == "linear" else f"{theta}^(-2k / d)"
+        return f'{counts} frequencies of {scale}{each}, {where}; pairs {pairs}; form "{self.form}"'
 
     def _counting(self) -> str:
         return f"coordinates: {', '.join(self.coordinates)}; ids of {segments_text(self.ids)}"

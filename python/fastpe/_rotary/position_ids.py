@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The position ids of the projects: which coordinates the rows of a sequence of text and images have.
 
-A sequence is a list of segments: an int for so many tokens of text, a tuple for the lengths of a grid.
+A sequence is a list of segments: an int for so many tokens of text, a tuple for the lengths of a grid. Some encoders of
+images attend to their patches in windows, whose order is here also.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastpe._arguments import integer, largest_position, number
 from fastpe._errors import refused
+from fastpe._rotary.token_rules import Array, check_grids, checked
 
-Array = npt.NDArray[Any]
 Grid = tuple[int, ...]
 Segments = Sequence[int | Grid]
 
@@ -273,3 +273,34 @@ rules = {
     "lumina2": Rule(_lumina2, _plane, text=True),
     "z_image": Rule(_z_image, _volume, text=True),
 }
+
+
+class Windows(NamedTuple):
+    """The order of windows, and where windows and frames begin: see `RotaryLayout.windows`."""
+
+    window_index: Array
+    cu_window_seqlens: Array
+    cu_seqlens: Array
+
+
+def windows(grid_thw: Any, window: int, merge_size: int) -> Windows:
+    """The windows of all grids, one after the other."""
+    grids = checked("grid_thw", grid_thw, (None, 3), expected="rows of (time, height, width), in patches")
+    check_grids("grid_thw", grids, merge_size, "merge_size")
+    order, lengths, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for time, height, width in grids.tolist():
+        rows, columns = (np.arange(length // merge_size) for length in (height, width))
+        across = -(-len(columns) // window)
+        # The window of each block of a frame. Sorting keeps the order of the blocks in it.
+        owners = ((rows // window)[:, None] * across + columns // window).ravel()
+        frame = np.argsort(owners, kind="stable")
+        order.append((np.arange(time)[:, None] * len(owners) + frame + first).ravel())
+        lengths.append(np.tile(np.bincount(owners) * merge_size**2, time))
+        first += time * len(owners)
+    frames = np.repeat(grids[:, 1] * grids[:, 2], grids[:, 0])
+    return Windows(np.concatenate(order), _ends(np.concatenate(lengths)), _ends(frames))
+
+
+def _ends(lengths: Array) -> Array:
+    """Where things of these lengths begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

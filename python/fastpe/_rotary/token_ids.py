@@ -15,7 +15,7 @@ from fastpe._rotary.token_rules import (
     Sizes,
     TokenRule,
     audio_token,
-    check_blocks,
+    check_grids,
     checked,
     image_token,
     padding_token,
@@ -123,11 +123,7 @@ def _visuals(sizes: Sizes, name: str, kind: int, value: Any, seconds: Any) -> Vi
     planes = [(None, 2)] if rule.grid == "canvas" else []
     given = checked(name, value, (None, 3), *planes, expected="rows of (time, height, width), in patches")
     given = given if given.shape[1] == 3 else np.insert(given, 0, 1, axis=1)
-    wrong = np.flatnonzero(((given < 1) | (given > _longest_side)).any(axis=1))
-    if len(wrong):
-        found = f"is {tuple(given[wrong[0]].tolist())}"
-        raise refused(ValueError, f"{name}[{wrong[0]}]", found, f"lengths from 1 to {_longest_side}")
-    check_blocks(name, given, sizes.merge, sizes.rule.merge_size[0])
+    check_grids(name, given, sizes.merge, sizes.rule.merge_size[0], _longest_side)
     owners, times = np.arange(len(given)), given[:, 0] // (sizes.temporal_merge if is_video else 1)
     intervals = _intervals(sizes, seconds, len(given)) if is_video else np.ones(len(given), np.float32)
     if is_video and rule.grid == "frames":

@@ -154,9 +154,8 @@ def _check_vision(config: Json, paths: set[str]) -> None:
         raise refused(TypeError, "vision_config", f"is {shown(vision)}", "a mapping")
     is_part = not inner.isdisjoint(config) or str(config.get("model_type")).endswith("_text")
     if inner and is_part and "vision_config" not in config:
-        raise refused(
-            ValueError, "config", "is a part of one, with no vision_config", remedy="pass the whole config.json"
-        )
+        found = "is a part of one, with no vision_config"
+        raise refused(ValueError, "config", found, remedy="pass the whole config.json")
     for level, keys in ((config, {path.partition(".")[0] for path in paths} - {""}), (vision, inner)):
         for key in sorted(keys.difference(level)):
             if near := likely(key, map(str, level)):
@@ -171,14 +170,12 @@ def special_tokens(rule: TokenRule, config: Json) -> Iterator[tuple[int, list[in
     """The types of tokens, and the ids of each; a later type counts."""
     names = {"image": image_token, "video": video_token} | ({"audio": audio_token} if rule.audio else {})
     for name, kind in names.items():
-        found = [key for key in (f"{name}_token_id", f"{name}_token_index") if config.get(key) is not None]
-        if found:
-            yield kind, [integer(found[0], config[found[0]], 0)]
-        elif kind == image_token:
-            raise _missing(f"{name}_token_id")
+        keys = [key for key in (f"{name}_token_id", f"{name}_token_index") if config.get(key) is not None]
+        if keys or kind == image_token:
+            yield kind, [_token(config, [*keys, f"{name}_token_id"][0])]
     if rule.grid == "canvas":
-        keys = ("image_start_id", "image_end_id", "slice_end_id", "newline_id")
-        yield mark, [_token(config, key) for key in keys]
+        marks = ("image_start_id", "image_end_id", "slice_end_id", "newline_id")
+        yield mark, [_token(config, key) for key in marks]
         yield slice_mark, [_token(config, "slice_start_id")]
 
 
@@ -212,24 +209,22 @@ def _fits(wanted: int | None, length: int) -> bool:
     return wanted is None or wanted == length
 
 
-def check_blocks(name: str, grids: Array, merge: int, merge_name: str) -> None:
-    """Patches are merged in whole blocks."""
-    wrong = np.flatnonzero((grids[:, 1:] % merge).any(axis=1))
-    if len(wrong):
-        expected = f"heights and widths that are multiples of {merge_name}, {merge}"
-        raise refused(ValueError, f"{name}[{wrong[0]}]", f"is {tuple(grids[wrong[0]].tolist())}", expected)
+def check_grids(name: str, grids: Array, merge: int, merge_name: str, longest: int | None = None) -> None:
+    """Lengths are at least 1, and patches are merged in whole blocks."""
+    lengths = f"lengths from 1{'' if longest is None else f' to {longest}'}"
+    blocks = f"heights and widths that are multiples of {merge_name}, {merge}"
+    is_short_or_long = (grids < 1) | (grids > (np.inf if longest is None else longest))
+    for is_wrong, expected in ((is_short_or_long, lengths), (grids[:, 1:] % merge != 0, blocks)):
+        wrong = np.flatnonzero(is_wrong.any(axis=1))
+        if len(wrong):
+            raise refused(ValueError, f"{name}[{wrong[0]}]", f"is {tuple(grids[wrong[0]].tolist())}", expected)
 
 
 def _token(config: Json, key: str) -> int:
     if config.get(key) is None:
-        raise _missing(key)
+        expected, remedy = "the config.json of the model", "it says which tokens are images"
+        raise refused(ValueError, "config", f"has no {key}", expected, remedy)
     return integer(key, config[key], 0)
-
-
-def _missing(key: str) -> Exception:
-    return refused(
-        ValueError, "config", f"has no {key}", "the config.json of the model", "it says which tokens are images"
-    )
 
 
 def _value(config: Any, path: str, default: Any) -> Any:
