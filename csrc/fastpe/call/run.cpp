@@ -19,7 +19,7 @@ struct Region {
 };
 
 // Does one work unit: it finds the rows that are valid and their positions, and has the source's rows for them passed
-// to the operation.
+// to the operation, or made in the operation's targets.
 class Executor {
  public:
   Executor(const Call& call, const Plan& plan, Columns columns, char* scratch)

@@ -31,8 +31,8 @@ FASTPE_ALWAYS_INLINE void prefetch_vector(const char* row, std::int64_t column) 
   }
 }
 
-// Narrow vectors straddle few cache lines, and would need much code to store whole ones: they are not aligned, and the
-// files that define them need no stream().
+// Narrow vectors straddle few cache lines, and would need much code to store whole ones: `expand` does not align them,
+// and the files that define them need no stream().
 constexpr bool has_wide_vectors = float_lanes >= 8;
 
 // Non-temporal stores write whole lines: a cache line, or a vector where that is longer.

@@ -16,7 +16,7 @@ struct OperationShape {
   std::int64_t batch_rows = 1;
   std::int64_t items_per_batch_row = 1;
   std::int64_t seq_len = 0;
-  std::int64_t columns = 0;           // of the encoding, which may be fewer than an item's
+  std::int64_t columns = 0;           // of the encoding; an item may have more, or fewer in forms of tables
   std::int64_t columns_at_once = 0;   // that one pass over the rows takes
   DType dtype = DType::float32;       // of what is written
   DType tile_dtype = DType::float32;  // of rows that are made; those that are found may have `dtype`
@@ -25,7 +25,7 @@ struct OperationShape {
   bool is_in_place = false;
   bool may_be_non_temporal = false;
   bool has_contiguous_columns = true;
-  int targets = 0;                 // in how many places an item's rows may be made; 0: only in a tile
+  int targets = 0;                 // that an item's rows are made in, each for some columns; 0: only in a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
   std::int64_t items() const { return batch_rows * items_per_batch_row; }
@@ -61,8 +61,8 @@ class Operation {
   // Checks values that are not positions, before the first write. Throws an Error, or Interrupted.
   virtual void check(Poller& /*poller*/) const {}
 
-  // Does the operation with the tile's rows for each of the items. While row l of the tile is done for an item, row
-  // next.l + (l - tile.l) of next.item is prefetched: of the item that comes next, or a segment ahead in this one.
+  // Does the operation with the tile's rows for each of the items. While row l of the tile is done for the last item,
+  // row next.l + (l - tile.l) of next.item is prefetched; for the other items, the same row of the item that follows.
   virtual void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const = 0;
 
   // Does the operation with a tile of its own for each item: tile_offsets_bytes[i] from `tile` on for the i-th one.

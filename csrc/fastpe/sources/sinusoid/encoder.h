@@ -41,7 +41,7 @@ class Encoder {
   std::int64_t scratch_bytes(DType dtype, bool may_revisit) const;
   void start(char* scratch, DType dtype, bool may_revisit) const;
 
-  // Writes the rows of a span that is not descending. The target's columns are counted from first_column on.
+  // Writes the rows of an ascending span, or one row. The target's columns are counted from first_column on.
   void write_rows(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const;
 
  private:

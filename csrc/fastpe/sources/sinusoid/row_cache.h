@@ -18,6 +18,8 @@ namespace fastpe {
 // The bytes of all rows that this process keeps now.
 std::int64_t kept_row_bytes();
 
+// Only calls that would have read rows count (`Plan::wants_rows`).
+//
 // With max_len, rows of positions 0 .. max_len - 1 are kept: after a call whose positions are all among them, keep()
 // fills every chunk from its lowest position's to its highest's, and fill_promised() fills all. Without max_len, an
 // encoder's first call notes only that the encoder was used; later ones mark the chunks between their bounds, and each
