@@ -240,8 +240,9 @@ void expand_panel(const Panel<T>& p, std::int64_t lead_columns) {
   }
   if (is_two_blocks(p.e)) {
     for (int anchor = 0; anchor < blocks_at_once; ++anchor) expand_row_set<T, mode, 1, 1>(p, anchor, 0, lead_columns);
-    for (std::int64_t row = 1; row <= block_radius; ++row)
+    for (std::int64_t row = 1; row <= block_radius; ++row) {
       expand_row_set<T, mode, blocks_at_once, 2>(p, 0, row, lead_columns);
+    }
     return;
   }
   for (int anchor = 0; anchor < blocks_at_once; ++anchor) {
