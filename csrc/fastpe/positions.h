@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "arrays.h"
 
@@ -20,10 +21,10 @@ inline constexpr const char* why_limited = "beyond it not every integer has a fl
 //   first + offsets[sequence] + l - its sequence's start   in a packed batch,
 //   values[row, l]                                         when explicit, or its coordinates if there are several.
 struct Positions {
-  std::int64_t first = 0;  // with the offset, where it is one for all
-  NumbersView offsets;     // per row, or per sequence in a packed batch
-  bool is_offset_given = false;
-  NumbersView values;  // explicit
+  std::int64_t first = 0;             // with the offset, where it is one for all
+  NumbersView offsets;                // per row, or per sequence in a packed batch
+  const char* offset_name = nullptr;  // of either; null where neither was given
+  NumbersView values;                 // explicit
   const char* values_name = nullptr;
   bool values_per_batch_row = false;
   int coordinate_count = 0;  // of each explicit position; 0: it is one number
@@ -41,13 +42,14 @@ struct Positions {
   bool may_revisit() const { return values.is_given() || offsets.is_given(); }
 };
 
-// Which rows are valid. An operation skips the others.
+// Which rows are valid. An operation skips the others, and nobody looks at their positions.
 struct Validity {
   const char* mask = nullptr;  // bytes; not 0: valid
   std::int64_t mask_batch_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
   NumbersView lengths;  // per row: how many are valid
 
   bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
+  bool differs_in_batch() const { return mask_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
   // Of a mask.
   bool has(std::int64_t row, std::int64_t l) const {
     return mask[row * mask_batch_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
@@ -59,34 +61,47 @@ struct Placement {
   Validity validity;
 };
 
-// Calls on_valid(l, count) and on_invalid(l, count) over [begin, end) of one row.
-template <class OnValid, class OnInvalid>
-void for_each_validity(const Validity& validity, std::int64_t row, std::int64_t begin, std::int64_t end,
-                       const OnValid& on_valid, const OnInvalid& on_invalid) {
-  if (validity.lengths.is_given()) {
-    const std::int64_t length = std::clamp(validity.lengths.integer_at(row, 0), begin, end);
-    if (length > begin) on_valid(begin, length - begin);
-    if (end > length) on_invalid(length, end - length);
-    return;
-  }
-  if (validity.mask == nullptr) {
-    if (end > begin) on_valid(begin, end - begin);
-    return;
-  }
-  for (std::int64_t l = begin; l < end;) {
-    const bool is_valid = validity.has(row, l);
-    std::int64_t stop = l + 1;
-    while (stop < end && validity.has(row, stop) == is_valid) ++stop;
-    is_valid ? on_valid(l, stop - l) : on_invalid(l, stop - l);
-    l = stop;
-  }
-}
+// One batch row, or several that share their positions: what is valid in any of them has a position.
+struct BatchRows {
+  std::int64_t begin, end;
+};
 
-inline std::int64_t valid_rows_before(const Validity& validity, std::int64_t row, std::int64_t l) {
-  std::int64_t count = 0;
-  for_each_validity(
-      validity, row, 0, l, [&count](std::int64_t, std::int64_t n) { count += n; }, [](std::int64_t, std::int64_t) {});
-  return count;
+// Calls on_valid(l, count) for what is valid in any of the batch rows, and on_invalid(l, count) for the rest of
+// [begin, end), in order.
+template <class OnValid, class OnInvalid>
+void for_each_validity(const Validity& validity, const BatchRows& rows, std::int64_t begin, std::int64_t end,
+                       const OnValid& on_valid, const OnInvalid& on_invalid) {
+  if (validity.are_all_valid()) {
+    if (begin < end) on_valid(begin, end - begin);
+    return;
+  }
+  const std::int64_t rows_end = validity.differs_in_batch() ? rows.end : std::min(rows.end, rows.begin + 1);
+  if (validity.lengths.is_given()) {
+    std::int64_t longest = begin;
+    for (std::int64_t row = rows.begin; row < rows_end && longest < end; ++row) {
+      longest = std::clamp(validity.lengths.integer_at(row, 0), longest, end);
+    }
+    if (begin < longest) on_valid(begin, longest - begin);
+    if (longest < end) on_invalid(longest, end - longest);
+    return;
+  }
+  std::int64_t last_found = rows.begin;  // most likely, the next l is valid in the same row
+  const auto is_valid = [&](std::int64_t l) {
+    if (last_found < rows_end && validity.has(last_found, l)) return true;
+    for (std::int64_t row = rows.begin; row < rows_end; ++row) {
+      if (!validity.has(row, l)) continue;
+      last_found = row;
+      return true;
+    }
+    return false;
+  };
+  while (begin < end) {
+    const std::int64_t l = begin;
+    const bool are_valid = is_valid(l);
+    do ++begin;
+    while (begin < end && is_valid(begin) == are_valid);
+    are_valid ? on_valid(l, begin - l) : on_invalid(l, begin - l);
+  }
 }
 
 inline std::int64_t first_position(const Positions& p, std::int64_t row) {
@@ -113,7 +128,7 @@ struct Span {
   std::int64_t count;
   Number position;  // of the first row; its first coordinate where there are several
   enum class Step { ascending, descending, none } step = Step::ascending;
-  const Number* coordinates = nullptr;  // valid during the call that passes the span
+  Slice<Number> coordinates = {};  // of a row that has several; valid during the call that passes the span
 
   // Not of a single row at an integer position, which counts as ascending.
   bool is_one_position() const { return step == Step::none; }
@@ -122,10 +137,12 @@ struct Span {
   std::int64_t highest() const { return step == Step::ascending ? position.integer + (count - 1) : position.integer; }
 };
 
-// Calls on_span over [l, l + count) of one row, all of them valid, the first being the valid_before-th valid one.
+namespace detail {
+
+// Over [l, l + count) of rows whose positions are those of `row`. All are valid, and valid_before others come before.
 template <class OnSpan>
-void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count, std::int64_t valid_before,
-                   const OnSpan& on_span) {
+void for_each_span_of_valid(const Positions& p, std::int64_t row, std::int64_t l, std::int64_t count,
+                            std::int64_t valid_before, const OnSpan& on_span) {
   if (p.values.is_given()) {
     const std::int64_t value_row = p.values_per_batch_row ? row : 0;
     const std::int64_t end = l + count;
@@ -137,7 +154,8 @@ void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::in
           coordinate.data += i * p.coordinate_stride_bytes;
           coordinates[i] = coordinate.at(value_row, l);
         }
-        on_span(Span{l, 1, coordinates[0], Span::Step::none, coordinates});
+        const auto coordinate_count = static_cast<std::size_t>(p.coordinate_count);
+        on_span(Span{l, 1, coordinates[0], Span::Step::none, {coordinates, coordinate_count}});
       }
       return;
     }
@@ -178,13 +196,56 @@ void for_each_span(const Positions& p, std::int64_t row, std::int64_t l, std::in
   }
 }
 
-// The bounds of the valid rows' positions, which were checked.
+}  // namespace detail
+
+// Calls on_span for what is valid in any of the batch rows, which share their positions, and on_invalid(l, count) for
+// the rest of [begin, end), in order. Before `begin`, valid_before rows are valid, if only these count.
+template <class OnSpan, class OnInvalid>
+void for_each_span(const Placement& placement, const BatchRows& rows, std::int64_t begin, std::int64_t end,
+                   std::int64_t valid_before, const OnSpan& on_span, const OnInvalid& on_invalid) {
+  for_each_validity(
+      placement.validity, rows, begin, end,
+      [&](std::int64_t l, std::int64_t count) {
+        detail::for_each_span_of_valid(placement.positions, rows.begin, l, count, valid_before, on_span);
+        valid_before += count;
+      },
+      on_invalid);
+}
+
+// How many rows of a batch row are valid before any one of them, found without counting from the first one on.
+class ValidCounts {
+ public:
+  static constexpr std::int64_t rows_at_once = 1024;
+
+  explicit ValidCounts(std::int64_t seq_len) : counts_per_row_((seq_len - 1) / rows_at_once) {}
+
+  // To be called for each batch row and every l that is a multiple of rows_at_once, in order.
+  void add(std::int64_t l, std::int64_t valid_before) {
+    if (l > 0) counts_.push_back(valid_before);
+  }
+  std::int64_t before(const Validity& validity, std::int64_t row, std::int64_t l) const {
+    const std::int64_t known = l / rows_at_once;
+    std::int64_t count = known == 0 ? 0 : counts_[static_cast<std::size_t>(row * counts_per_row_ + known - 1)];
+    for_each_validity(
+        validity, {row, row + 1}, known * rows_at_once, l, [&count](std::int64_t, std::int64_t n) { count += n; },
+        [](std::int64_t, std::int64_t) {});
+    return count;
+  }
+
+ private:
+  std::int64_t counts_per_row_;
+  std::vector<std::int64_t> counts_;  // those of l = 0 are left out
+};
+
+// Of the valid rows' positions, or of all their coordinates.
 struct PositionBounds {
   std::int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of the integer ones
   bool are_all_integers = true;
   std::int64_t rows = 0, spans = 0;  // of all batch rows, or of one, whose positions the others share
 
   void add(const Span& span) {
+    for (const Number& coordinate : span.coordinates) add(coordinate);
+    if (span.coordinates.count > 0) return;
     are_all_integers = are_all_integers && span.position.is_integer;
     if (!span.position.is_integer) return;
     lowest = std::min(lowest, span.lowest());

@@ -55,9 +55,15 @@ struct Plan {
   WorkUnits work;
 };
 
+// What the checks found on their way.
+struct CheckedValues {
+  PositionBounds bounds;
+  ValidCounts valid_counts;  // where only valid rows count
+};
+
 // Checks everything that depends on values rather than shapes, before the first write: throws an Error, naming the
 // argument, the place and the value; or Interrupted. It is in value_checks.cpp.
-PositionBounds check_values(const Call& call, Interruption* interruption);
+CheckedValues check_values(const Call& call, Interruption* interruption);
 
 Plan make_plan(const Call& call, const PositionBounds& bounds);
 

@@ -22,9 +22,10 @@ struct Region {
 // to the operation, or made in the operation's targets.
 class Executor {
  public:
-  Executor(const Call& call, const Plan& plan, Columns columns, char* scratch)
+  Executor(const Call& call, const Plan& plan, const ValidCounts& valid_counts, Columns columns, char* scratch)
       : call_(call),
         plan_(plan),
+        valid_counts_(valid_counts),
         operation_(call.operation),
         columns_(columns),
         source_scratch_(scratch),
@@ -36,17 +37,14 @@ class Executor {
   }
 
   void execute(const Region& region) {
-    if (plan_.all_items_share_positions) {
-      // Which rows are valid differs from item to item: see apply().
-      execute_valid_rows(0, region.items, region.l_begin, region.l_end - region.l_begin, 0);
-      return;
-    }
     if (plan_.reads_at_offsets) return read_at_offsets(region);
     const std::int64_t items_per_batch_row = operation_.shape().items_per_batch_row;
-    std::int64_t row = region.items.begin / items_per_batch_row;
-    for (std::int64_t begin = region.items.begin; begin < region.items.end; ++row) {
-      const Items items{begin, std::min(region.items.end, (row + 1) * items_per_batch_row)};
-      execute_batch_row(row, items, region.l_begin, region.l_end);
+    for (std::int64_t begin = region.items.begin; begin < region.items.end;) {
+      const std::int64_t row = begin / items_per_batch_row;
+      const std::int64_t last = plan_.all_items_share_positions ? (region.items.end - 1) / items_per_batch_row : row;
+      const BatchRows rows{row, last + 1};
+      const Items items{begin, std::min(region.items.end, rows.end * items_per_batch_row)};
+      execute_batch_rows(rows, items, region.l_begin, region.l_end);
       begin = items.end;
     }
   }
@@ -69,7 +67,7 @@ class Executor {
       std::int64_t found = 0;
       for (; begin + found < end; ++found) {
         const std::int64_t position = first_position(call_.placement.positions, begin + found) + region.l_begin;
-        // See rows_that_exist().
+        // See exists().
         if (position < 0 || position > kept.rows - count) break;
         tile_offsets_bytes[found] = position * kept.row_stride_bytes;
       }
@@ -83,43 +81,21 @@ class Executor {
     }
   }
 
-  void execute_batch_row(std::int64_t row, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
-    const Validity& validity = call_.placement.validity;
-    std::int64_t before = call_.placement.positions.count_valid_only ? valid_rows_before(validity, row, l_begin) : 0;
-    for_each_validity(
-        validity, row, l_begin, l_end,
-        [&](std::int64_t l, std::int64_t count) {
-          execute_valid_rows(row, items, l, count, before);
-          before += count;
-        },
+  void execute_batch_rows(const BatchRows& rows, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
+    const Placement& placement = call_.placement;
+    const std::int64_t valid_before =
+        placement.positions.count_valid_only ? valid_counts_.before(placement.validity, rows.begin, l_begin) : 0;
+    for_each_span(
+        placement, rows, l_begin, l_end, valid_before,
+        [&](const Span& span) { exists(span) ? execute_span(items, span) : write_invalid(items, span.l, span.count); },
         [&](std::int64_t l, std::int64_t count) { write_invalid(items, l, count); });
   }
 
-  // Rows that are valid in no item may have positions that were not checked. And another thread may have changed
-  // positions, offsets or lengths meanwhile: results are then undefined, but nothing outside the arrays is read.
-  std::int64_t rows_that_exist(const Span& span) const {
-    if (span.coordinates != nullptr) {
-      for (int i = 0; i < call_.placement.positions.coordinate_count; ++i) {
-        if (!call_.source.range.has(span.coordinates[i])) return 0;
-      }
-      return span.count;
-    }
-    const bool reads_rows = plan_.strategy == Strategy::read_rows;
-    if (!span.position.is_integer) return !reads_rows && call_.source.range.has(span.position) ? span.count : 0;
-    const std::int64_t lowest = reads_rows ? 0 : call_.source.range.lowest;
-    const std::int64_t highest = reads_rows ? plan_.rows_found.rows - 1 : call_.source.range.highest;
-    if (span.lowest() < lowest || span.position.integer > highest) return 0;
-    return span.step == Span::Step::ascending ? std::min(span.count, highest - span.position.integer + 1) : span.count;
-  }
-
-  void execute_valid_rows(std::int64_t row, const Items& items, std::int64_t l, std::int64_t count,
-                          std::int64_t valid_before) {
-    for_each_span(call_.placement.positions, row, l, count, valid_before, [&](const Span& span) {
-      const std::int64_t existing = rows_that_exist(span);
-      if (existing == span.count) return execute_span(items, span);
-      if (existing > 0) execute_span(items, {span.l, existing, span.position, span.step, span.coordinates});
-      write_invalid(items, span.l + existing, span.count - existing);
-    });
+  // It does unless another thread has changed positions, offsets or lengths since they were checked: results are then
+  // undefined, but nothing outside the arrays is read.
+  bool exists(const Span& span) const {
+    if (plan_.strategy != Strategy::read_rows) return call_.source.range.has(span);
+    return span.position.is_integer && 0 <= span.lowest() && span.highest() < plan_.rows_found.rows;
   }
 
   void execute_span(const Items& items, const Span& span) {
@@ -158,8 +134,8 @@ class Executor {
 
   void write_rows(const Span& span, const Target& target) {
     if (span.step != Span::Step::descending) return call_.source.write_rows(span, target, source_scratch_);
-    call_.source.write_rows({span.l, span.count, number_of(span.lowest()), Span::Step::ascending, nullptr},
-                            target.reversed(span.count), source_scratch_);
+    call_.source.write_rows({span.l, span.count, number_of(span.lowest())}, target.reversed(span.count),
+                            source_scratch_);
   }
 
   void make_in_targets(std::int64_t item, const Span& span) {
@@ -188,8 +164,7 @@ class Executor {
   }
 
   void apply(const Tile& tile, const Items& items) {
-    // Unless all items share positions, only valid rows come here.
-    const bool are_all_valid = !plan_.all_items_share_positions || call_.placement.validity.are_all_valid();
+    const bool are_all_valid = !plan_.all_items_share_positions || !call_.placement.validity.differs_in_batch();
     if (items.count() == 1 && are_all_valid) {
       operation_.apply(tile, items, {items.begin, tile.l + plan_.segment_rows}, workspace_);
       return;
@@ -214,8 +189,9 @@ class Executor {
       const std::int64_t next_item = is_last ? items.begin : item + 1;
       const std::int64_t rows_on = is_last ? end - first : 0;
       const Items one{item, item + 1};
+      const std::int64_t row = item / items_per_batch_row;
       for_each_validity(
-          call_.placement.validity, item / items_per_batch_row, first, end,
+          call_.placement.validity, {row, row + 1}, first, end,
           [&](std::int64_t l, std::int64_t count) {
             operation_.apply(tile.rows_between(l, l + count), one, {next_item, l + rows_on}, workspace_);
           },
@@ -229,6 +205,7 @@ class Executor {
 
   const Call& call_;
   const Plan& plan_;
+  const ValidCounts& valid_counts_;
   const Operation& operation_;
   const Columns columns_;
   char* const source_scratch_;
@@ -271,7 +248,8 @@ void for_each_region(const WorkUnits& units, const OperationShape& shape, std::i
 
 void run(const Call& call, Interruption* interruption) {
   const OperationShape& shape = call.operation.shape();
-  const PositionBounds bounds = check_values(call, interruption);
+  const CheckedValues checked = check_values(call, interruption);
+  const PositionBounds& bounds = checked.bounds;
   if (shape.items() == 0 || shape.seq_len == 0 || shape.columns == 0) return;
   const Plan plan = make_plan(call, bounds);
   if (plan.strategy != Strategy::read_rows) {
@@ -280,14 +258,14 @@ void run(const Call& call, Interruption* interruption) {
   Scratch scratch(plan.threads * plan.scratch.bytes);
   for (std::int64_t first = 0; first < shape.columns; first += shape.columns_at_once) {
     const Columns columns{first, std::min(shape.columns_at_once, shape.columns - first)};
-    const bool completed =
-        parallel_for(plan.work.piece_count(), plan.work.pieces_per_unit, plan.threads, interruption,
-                     [&](std::int64_t begin, std::int64_t end, int thread) {
-                       Executor executor(call, plan, columns, scratch.data() + thread * plan.scratch.bytes);
-                       for_each_region(plan.work, shape, begin, end,
-                                       [&executor](const Region& region) { executor.execute(region); });
-                       if (plan.access.non_temporal) active_kernels().store_fence();
-                     });
+    const bool completed = parallel_for(
+        plan.work.piece_count(), plan.work.pieces_per_unit, plan.threads, interruption,
+        [&](std::int64_t begin, std::int64_t end, int thread) {
+          Executor executor(call, plan, checked.valid_counts, columns, scratch.data() + thread * plan.scratch.bytes);
+          for_each_region(plan.work, shape, begin, end,
+                          [&executor](const Region& region) { executor.execute(region); });
+          if (plan.access.non_temporal) active_kernels().store_fence();
+        });
     if (!completed) throw Interrupted{};
   }
   if (plan.wants_rows && plan.strategy != Strategy::read_rows) {

@@ -17,10 +17,10 @@ struct Origin {
 
 Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::int64_t l) {
   if (p.values.is_given()) return {p.values_name, joined({place_of(p.value_axes, row, l), " is "})};
-  if (!p.is_offset_given) return {"", joined({"the position of row ", l, " is "})};
+  if (p.offset_name == nullptr) return {"", joined({"the position of row ", l, " is "})};
   const std::int64_t index = p.sequence_starts.is_given() ? sequence_of(p, span.l) : row;
   const std::string place = p.offsets.is_given() ? place_of({}, 0, index) : "";
-  return {"offset", joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
+  return {p.offset_name, joined({place, place.empty() ? "" : " ", "makes the position of row ", l, " "})};
 }
 
 [[noreturn]] void refuse_position(const PositionRange& range, const Number& position, const Origin& origin) {
@@ -34,25 +34,21 @@ Origin origin_of(const Positions& p, std::int64_t row, const Span& span, std::in
 
 // Throws an Error about the first row of a span, or its first coordinate, that is out of the range.
 void require_positions(const PositionRange& range, const Positions& p, std::int64_t row, const Span& span) {
-  if (span.coordinates != nullptr) {
-    for (int i = 0; i < p.coordinate_count; ++i) {
-      if (range.has(span.coordinates[i])) continue;
-      const std::string place = place_of(p.value_axes, row, span.l);
-      refuse_position(range, span.coordinates[i], {p.values_name, joined({place, "[", i, "] is "})});
-    }
-    return;
+  if (range.has(span)) return;
+  for (const Number& coordinate : span.coordinates) {
+    if (range.has(coordinate)) continue;
+    const std::string place = place_of(p.value_axes, row, span.l);
+    const auto i = &coordinate - span.coordinates.begin();
+    refuse_position(range, coordinate, {p.values_name, joined({place, "[", i, "] is "})});
   }
   const auto refuse_row = [&](std::int64_t i, const Number& position) {
     refuse_position(range, position, origin_of(p, row, span, span.l + i));
   };
   if (!range.has(span.position)) refuse_row(0, span.position);
-  if (span.is_one_position()) return;
   if (span.lowest() < range.lowest) {
     refuse_row(span.position.integer - range.lowest + 1, number_of(range.lowest - 1));
   }
-  if (span.highest() > range.highest) {
-    refuse_row(range.highest - span.position.integer + 1, number_of(range.highest + 1));
-  }
+  refuse_row(range.highest - span.position.integer + 1, number_of(range.highest + 1));
 }
 
 // The bounds of batch rows that count from offsets of their own, if all are in the source's range. In decoding, there
@@ -75,35 +71,47 @@ std::optional<PositionBounds> bounds_by_row_offsets(const Call& call, Poller& po
   return bounds;
 }
 
-PositionBounds check_positions(const Call& call, Poller& poller) {
-  if (const auto by_offsets = bounds_by_row_offsets(call, poller)) return *by_offsets;
-  PositionBounds bounds;
-  const Positions& p = call.placement.positions;
+CheckedValues check_positions(const Call& call, Poller& poller) {
   const OperationShape& shape = call.operation.shape();
-  const bool varies = !p.are_shared() || !call.placement.validity.are_all_valid();
-  const std::int64_t rows = varies ? shape.batch_rows : 1;
-  for (std::int64_t row = 0; row < rows; ++row) {
+  const Placement& placement = call.placement;
+  CheckedValues checked{{}, ValidCounts(shape.seq_len)};
+  PositionBounds& bounds = checked.bounds;
+  if (const auto by_offsets = bounds_by_row_offsets(call, poller)) {
+    bounds = *by_offsets;
+    return checked;
+  }
+  const Positions& p = placement.positions;
+  const bool are_shared = p.are_shared();
+  const std::int64_t groups = are_shared ? 1 : shape.batch_rows;
+  const bool reads_batch = are_shared && placement.validity.differs_in_batch();
+  const std::int64_t elements_per_row = reads_batch ? shape.batch_rows + 1 : 1;
+  std::int64_t rows_at_once = std::max<std::int64_t>(1, Poller::elements_at_once / elements_per_row);
+  if (p.count_valid_only) {
+    rows_at_once = ValidCounts::rows_at_once;
+  } else if (!p.values.is_given() && placement.validity.are_all_valid()) {  // nothing is read
+    rows_at_once = std::max<std::int64_t>(1, shape.seq_len);
+  }
+  for (std::int64_t group = 0; group < groups; ++group) {
+    const BatchRows rows{group, are_shared ? shape.batch_rows : group + 1};
     std::int64_t valid_before = 0;
-    const auto on_span = [&](const Span& span) {
-      ++bounds.spans;
-      require_positions(call.source.range, p, row, span);
-      if (span.coordinates == nullptr) return bounds.add(span);
-      for (int i = 0; i < p.coordinate_count; ++i) bounds.add(span.coordinates[i]);
-    };
-    for (std::int64_t begin = 0; begin < shape.seq_len; begin += Poller::elements_at_once) {
-      const std::int64_t end = std::min(begin + Poller::elements_at_once, shape.seq_len);
-      for_each_validity(
-          call.placement.validity, row, begin, end,
-          [&](std::int64_t l, std::int64_t count) {
-            bounds.rows += count;
-            for_each_span(p, row, l, count, valid_before, on_span);
-            valid_before += count;
+    for (std::int64_t begin = 0; begin < shape.seq_len; begin += rows_at_once) {
+      if (p.count_valid_only) checked.valid_counts.add(begin, valid_before);
+      const std::int64_t end = std::min(begin + rows_at_once, shape.seq_len);
+      const std::int64_t rows_before = bounds.rows;
+      for_each_span(
+          placement, rows, begin, end, valid_before,
+          [&](const Span& span) {
+            ++bounds.spans;
+            bounds.rows += span.count;
+            require_positions(call.source.range, p, group, span);
+            bounds.add(span);
           },
           [](std::int64_t, std::int64_t) {});
-      poller.pass(end - begin);
+      valid_before += bounds.rows - rows_before;
+      poller.pass((end - begin) * elements_per_row);
     }
   }
-  return bounds;
+  return checked;
 }
 
 void check_sequences(const Call& call, Poller& poller) {
@@ -139,7 +147,7 @@ void check_lengths(const Call& call, Poller& poller) {
 
 }  // namespace
 
-PositionBounds check_values(const Call& call, Interruption* interruption) {
+CheckedValues check_values(const Call& call, Interruption* interruption) {
   Poller poller(interruption);
   check_sequences(call, poller);
   check_lengths(call, poller);

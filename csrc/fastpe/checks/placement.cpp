@@ -35,8 +35,10 @@ bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int 
 
 void set_offset(Positions& positions, const PlacementArguments& arguments, std::int64_t rows, const char* each) {
   positions.first += arguments.offset.value_or(0);
-  positions.is_offset_given = arguments.offset || arguments.offsets.is_given();
-  if (arguments.offsets.is_given()) positions.offsets = per_row_integers(arguments.offsets, rows, each);
+  if (arguments.offset) positions.offset_name = "offset";
+  if (!arguments.offsets.is_given()) return;
+  positions.offset_name = arguments.offsets.name;
+  positions.offsets = per_row_integers(arguments.offsets, rows, each);
 }
 
 void set_sequences(Positions& positions, const ArrayView& array, const Extent& extent) {

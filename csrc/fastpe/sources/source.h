@@ -2,6 +2,7 @@
 // A source yields rows for positions: rows that are there already, or rows that it makes where they are wanted.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -19,6 +20,14 @@ struct PositionRange {
   bool has(const Number& position) const {
     if (position.is_integer) return lowest <= position.integer && position.integer <= highest;
     return has_fractions && std::fabs(position.value) <= static_cast<double>(highest);
+  }
+  // All positions of a span, or all coordinates.
+  bool has(const Span& span) const {
+    if (span.coordinates.count > 0) {
+      return std::all_of(span.coordinates.begin(), span.coordinates.end(), [&](const Number& c) { return has(c); });
+    }
+    if (!span.position.is_integer) return has(span.position);
+    return lowest <= span.lowest() && span.highest() <= highest;
   }
 };
 

@@ -75,7 +75,8 @@ const char* CoordinateSinusoids::row_at(const Number& position, int coordinate, 
 
 void CoordinateSinusoids::write_rows(const Span& span, const Target& target, char* scratch) const {
   const char* rows[max_coordinates];
-  for (int i = 0; i < coordinates_.count; ++i) rows[i] = row_at(span.coordinates[i], i, target.dtype, scratch);
+  for (int i = 0; i < coordinates_.count; ++i)
+    rows[i] = row_at(span.coordinates[static_cast<std::size_t>(i)], i, target.dtype, scratch);
   const std::vector<int>& of_frequency = coordinates_.of_frequency;
   const auto frequencies = static_cast<std::int64_t>(of_frequency.size());
   const std::int64_t bytes = element_bytes(target.dtype);
@@ -101,8 +102,9 @@ void AngleRows::write_rows(const Span& span, const Target& target, char* /*scrat
     char* out = target.out + row * target.out_row_stride_bytes;
     for (std::int64_t i = 0; i < target.columns.count; ++i, out += element_bytes(target.dtype)) {
       const auto k = static_cast<std::size_t>(target.columns.first + i);
-      const Number& position =
-          span.coordinates == nullptr ? span.position : span.coordinates[coordinates_.of_frequency[k]];
+      const Number& position = span.coordinates.count == 0
+                                   ? span.position
+                                   : span.coordinates[static_cast<std::size_t>(coordinates_.of_frequency[k])];
       const double angle = angle_at(position.value + static_cast<double>(row), radians.high[k], radians.low[k]);
       const auto narrow = static_cast<float>(angle);
       is_float64 ? std::memcpy(out, &angle, sizeof angle) : std::memcpy(out, &narrow, sizeof narrow);
