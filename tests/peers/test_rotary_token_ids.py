@@ -212,8 +212,29 @@ def rope_index(folder: str, prompt: Prompt, token_types: Any) -> tuple[Any, Any]
         arguments = {names.get(name, name): value for name, value in arguments.items()}
     if folder == "qwen2_5_vl" and seconds is not None:
         arguments["second_per_grid_ts"] = seconds.float()
-    ids, delta = model.get_rope_index(tokens, **arguments)
-    return ids.numpy(), delta.reshape(-1).numpy()
+    ids, delta = (each.numpy() for each in model.get_rope_index(tokens, **arguments))
+    if folder in AFTER_THE_LARGEST:
+        return as_its_authors(ids, token_types, prompt.mask)
+    return ids, delta.reshape(-1)
+
+
+# Where transformers 5.3 to 5.24 contradicts the models' authors: there, text continues max(height, width) behind the
+# start of a video. The authors, and transformers up to 5.2, continue behind the largest coordinate:
+# `st_idx = llm_pos_ids_list[-1].max() + 1` in Qwen's code (huggingface/transformers#32318 and #35569, by its authors) and
+# in vLLM, PaddleNLP and the code of PaddleOCR-VL; `cur_position = np.max(pos_ids) + 1` in PaddlePaddle's for ERNIE.
+AFTER_THE_LARGEST = ("ernie4_5_vl_moe", "paddleocr_vl", "qwen2_5_vl", "qwen2_vl")
+
+
+def as_its_authors(ids: Any, token_types: Any, mask: Any) -> tuple[Any, Any]:
+    """Ids and deltas in which each run of tokens continues behind the largest coordinate before it."""
+    ids, deltas = ids.copy(), np.zeros(len(mask), int)
+    for row, (types_of_row, valid) in enumerate(zip(token_types, mask.astype(bool), strict=True)):
+        end, here = 0, np.flatnonzero(valid)
+        for run in np.split(here, np.flatnonzero(np.diff(types_of_row[here])) + 1):
+            ids[:, row, run] += end - ids[0, row, run[0]]
+            end = ids[:, row, run].max() + 1
+        deltas[row] = end - len(here)
+    return ids, deltas
 
 
 def ours(folder: str, prompt: Prompt) -> tuple[Any, Any, Any]:
@@ -286,12 +307,8 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", ["ernie4_5_vl_moe", "qwen2_5_vl", "qwen2_vl"])
 def test_turns_are_the_whole_conversation(folder: str) -> None:
-    """As `generate` counts, also after a video whose last time is beyond the text behind it."""
-    torch = pytest.importorskip("torch")
-    mixin = importlib.import_module("transformers.generation.utils").GenerationMixin
-    generator = types.SimpleNamespace(config=types.SimpleNamespace(is_encoder_decoder=False))
     layout, config, rng = fastpe.rotary_layouts[folder], peer(folder).config.to_dict(), np.random.default_rng(17)
-    differ = 0
+    turns = 0
     for prompt in (drawn(folder, rng) for _ in range(PROMPTS * 4)):
         if len(prompt.tokens) > 1:
             continue
@@ -303,15 +320,11 @@ def test_turns_are_the_whole_conversation(folder: str) -> None:
             counts["video_grid_thw"] = counts["second_per_grid"] = np.sum(row[0, starts[starts < cut]] == 2)
             before = {name: each[: counts[name]] for name, each in prompt.grids.items()}
             after = {name: each[counts[name] :] for name, each in prompt.grids.items()}
-            ids, of_prompt = layout.position_ids(row[:, :cut], config=config, **before)
-            delta = ids[0, :, -1] + 1 - cut
+            _, delta = layout.position_ids(row[:, :cut], config=config, **before)
             more, _ = layout.position_ids(row[:, cut:], config=config, past=cut, delta=delta, **after)
             np.testing.assert_array_equal(more, expected[:, :, cut:])
-            state = {"position_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(prompt.mask[:, :cut])}
-            state = mixin._update_model_kwargs_for_generation(generator, {}, state, num_new_tokens=1)
-            np.testing.assert_array_equal(state["position_ids"][..., -1], np.tile(cut + delta, (3, 1)))
-            differ += bool((delta != of_prompt).any())
-    assert differ > 0
+            turns += 1
+    assert turns > 0
 
 
 def test_images_that_glm_image_generates() -> None:

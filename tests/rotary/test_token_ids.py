@@ -18,7 +18,7 @@ LAYOUTS: Any = fastpe.rotary_layouts
 
 
 class Case(NamedTuple):
-    """A character is a type of a token, and then an id, in base 36. The ids are those of transformers 5.24."""
+    """A character is a type of a token, and then an id, in base 36."""
 
     folder: str
     types: str
@@ -32,13 +32,13 @@ class Case(NamedTuple):
 
 CASES = [
     Case(
-        "qwen2_vl", "0011110220", ("0122224566", "0122334556", "0123234556"), -3, images=[[1, 4, 4]], videos=[[2, 2, 2]]
+        "qwen2_vl", "0011110220", ("0122224567", "0122334557", "0123234557"), -2, images=[[1, 4, 4]], videos=[[2, 2, 2]]
     ),
-    # The text behind a video begins behind its side, and the token after the prompt behind its last time.
-    Case("qwen2_vl", "02220", ("01232", "01112", "01112"), -1, videos=[[3, 2, 2]]),
-    Case("qwen2_5_vl", "0222200", ("0136923", "0111123", "0111123"), 3, videos=[[4, 2, 2]], seconds=[0.7]),
+    # The text behind a video begins behind its last time.
+    Case("qwen2_vl", "02220", ("01234", "01114", "01114"), 0, videos=[[3, 2, 2]]),
+    Case("qwen2_5_vl", "0222200", ("01369ab", "01111ab", "01111ab"), 5, videos=[[4, 2, 2]], seconds=[0.7], config={}),
     Case("qwen3_vl", "02200220", ("01134557", "01134557", "01234567"), 0, videos=[[2, 2, 4]]),
-    Case("ernie4_5_vl_moe", "0220", ("0122", "0112", "0112"), -1, videos=[[4, 2, 2]]),
+    Case("ernie4_5_vl_moe", "0220", ("0123", "0113", "0113"), 0, videos=[[4, 2, 2]]),
     Case("hy_v4_vl", "022222200", ("011144478", "011144478", "012345678"), 0, videos=[[2, 2, 4]]),
     # The first image has a token more on each side than its grid has.
     Case(
@@ -69,6 +69,7 @@ CASES = [
         images=[[1, 2, 4]],
         videos=[[2, 2, 2]],
         seconds=0.08,
+        config={"position_id_per_seconds": 25},
     ),
     # An image with two lines of two slices each.
     Case(
@@ -119,7 +120,9 @@ def test_padding_is_not_counted(case: Case) -> None:
 
 
 def test_times_that_are_not_cut_off() -> None:
-    ids, delta = LAYOUTS["qwen3_omni_moe"].position_ids([[0, 2, 2, 0]], video_grid_thw=[[2, 2, 2]], second_per_grid=0.1)
+    ids, delta = LAYOUTS["qwen3_omni_moe"].position_ids(
+        [[0, 2, 2, 0]], video_grid_thw=[[2, 2, 2]], second_per_grid=0.1, config={}
+    )
     np.testing.assert_array_equal(ids[0, 0], [0, 1, 3.5, 4.5])
     assert (ids.dtype, delta.tolist()) == (np.float64, [1.5])
     # The token that follows, by one coordinate and by three
@@ -156,20 +159,30 @@ def test_a_sequence_goes_on() -> None:
     assert layout.position_ids([[0, 0]], attention_mask=[[0, 0]])[1].tolist() == [0]
 
 
-def test_turns_after_a_video_are_the_whole_conversation() -> None:
-    """The last time of the video is beyond the text behind it, so that the deltas of transformers do not serve here."""
-    layout, given = LAYOUTS["qwen2_5_vl"], {"video_grid_thw": [[4, 2, 2]] * 2, "second_per_grid": 1}
-    types = types_of("0222200000")[[0, 0]]
-    types[1] = [0, 0, 0, 2, 2, 2, 2, 0, 0, 0]
-    mask = np.array([[1] * 8 + [0] * 2, [0] * 2 + [1] * 8])
-    ids, _ = layout.position_ids(types, attention_mask=mask, **given)
-    past, last = mask.sum(axis=1), mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)
-    delta = ids[0, [0, 1], last] + 1 - past
-    turn = types_of("0022220")[[0, 0]]
-    more, _ = layout.position_ids(turn, past=past, delta=delta[:, None], **given)
-    for row in range(2):
-        whole, _ = layout.position_ids([[*types[row, mask[row] == 1], *turn[row]]], **given)
-        np.testing.assert_array_equal(more[:, row], whole[:, 0, 8:])
+@pytest.mark.parametrize(
+    ("folder", "grid", "config", "after"),
+    [
+        ("qwen2_5_vl", (30, 36, 54), {"vision_config": {"tokens_per_second": 2}}, 62),
+        ("qwen2_5_vl", (60, 18, 26), {"vision_config": {"tokens_per_second": 2}}, 122),
+        ("qwen2_vl", (60, 18, 26), None, 63),
+        ("qwen2_vl", (3, 18, 26), None, 16),
+        ("ernie4_5_vl_moe", (60, 18, 26), None, 33),
+    ],
+)
+def test_text_after_a_video(folder: str, grid: tuple[int, int, int], config: Any, after: int) -> None:
+    """It continues behind the largest coordinate, and so do a later turn and segments."""
+    frames, height, width = grid
+    times = frames // 2 if folder == "ernie4_5_vl_moe" else frames
+    types = np.array([[0] * 3 + [2] * (times * height * width // 4) + [0] * 2])
+    given = {"config": config} | ({"second_per_grid": 1} if folder == "qwen2_5_vl" else {})
+    layout = LAYOUTS[folder]
+    ids, delta = layout.position_ids(types, video_grid_thw=[grid], **given)
+    assert ids[:, 0, -2:].tolist() == [[after, after + 1]] * 3
+    assert delta.tolist() == [after + 2 - types.shape[1]]
+    later, _ = layout.position_ids(types, video_grid_thw=[grid], past=types.shape[1], delta=delta, **given)
+    np.testing.assert_array_equal(later, ids + after + 2)
+    interval = {"time_interval": 2.0} if folder == "qwen2_5_vl" else {}
+    np.testing.assert_array_equal(layout.positions(3, (times, height, width), 2, **interval).T, ids[:, 0])
 
 
 def test_types_of_tokens() -> None:
@@ -189,7 +202,7 @@ def test_types_of_tokens() -> None:
 def test_sizes_of_a_config() -> None:
     layout, types = LAYOUTS["qwen2_5_vl"], types_of("02222")
     config = {"model_type": "qwen2_5_vl", "vision_config": {"spatial_merge_size": 4, "tokens_per_second": 2}}
-    ids, _ = layout.position_ids(types, video_grid_thw=[[2, 4, 8]], config=config)
+    ids, _ = layout.position_ids(types, video_grid_thw=[[2, 4, 8]], second_per_grid=1, config=config)
     assert ids[:, 0].tolist() == [[0, 1, 1, 3, 3], [0, 1, 1, 1, 1], [0, 1, 2, 1, 2]]
     sections = {"text_config": {"rope_scaling": {"xdrope_section": [16, 16, 32]}}}
     assert LAYOUTS["hunyuan_vl"].position_ids([[0]], config=sections)[0].shape == (3, 1, 1)
@@ -225,7 +238,7 @@ def test_windows() -> None:
 
 
 QWEN = "layouts['qwen2_vl'].position_ids({})"
-QWEN_2_5 = "layouts['qwen2_5_vl'].position_ids([[2, 2]], video_grid_thw=[[2, 2, 2]], second_per_grid={})"
+QWEN_2_5 = "layouts['qwen2_5_vl'].position_ids([[2, 2]], video_grid_thw=[[2, 2, 2]], second_per_grid={}, config=dict())"
 REFUSED: Refused = {
     (ValueError, "image_grid_thw[1]"): each(
         QWEN,
@@ -235,7 +248,7 @@ REFUSED: Refused = {
     (ValueError, "image_grid_thw[0]"): each(QWEN, "[[1] * 4], image_grid_thw=[[1, 5, 4]]"),
     (ValueError, "video_grid_thw[0]"): [
         "layouts['qwen3_vl'].position_ids([[2, 0, 2, 2]], video_grid_thw=[[2, 2, 2]])",
-        "layouts['qwen2_5_omni'].position_ids([[2, 3, 2]], video_grid_thw=[[3, 2, 2]])",
+        "layouts['qwen2_5_omni'].position_ids([[2, 3, 2]], video_grid_thw=[[3, 2, 2]], second_per_grid=1, config={})",
     ],
     (ValueError, "image_grid_thw"): each(
         QWEN, "[[1, 0, 1]], image_grid_thw=[[1, 2, 2]] | [[1, 1]] | [[1]], image_grid_thw=[[2, 2]]"
@@ -251,7 +264,7 @@ REFUSED: Refused = {
     ),
     (ValueError, "attention_mask"): each(QWEN, "[[0]], attention_mask=[[1, 1]] | [[0]], attention_mask=[[2]]"),
     (ValueError, "second_per_grid"): [
-        *each(QWEN_2_5, "[1, 2] | -1 | np.nan | np.inf"),
+        *each(QWEN_2_5, "[1, 2] | -1 | np.nan | np.inf | None"),
         QWEN.format("[[0]], second_per_grid=1"),
     ],
     # No position is beyond 2**53.
@@ -268,6 +281,10 @@ REFUSED: Refused = {
     (ValueError, "delta"): each(QWEN, "[[0]], past=1, delta=-2 | [[0]], past=1 | [[0]], past=1, delta=[[1, 2]]"),
     # Parts of a config, other models and misspelt keys would leave the defaults in silence.
     (ValueError, "config"): [
+        *each(
+            "layouts['{}'].position_ids([[2]], video_grid_thw=[[1, 2, 2]], second_per_grid=1)",
+            "qwen2_5_vl | qwen2_5_omni",
+        ),
         *each(QWEN, "[[0]], config={'model_type': 'qwen2_5_vl'} | [[0]], config={'spatial_merge_size': 2}"),
         *each(
             "layouts['qwen2_5_vl'].position_ids([[0]], config={})",

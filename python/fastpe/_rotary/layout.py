@@ -289,12 +289,13 @@ class RotaryLayout(Preset):
         image_grid_thw, video_grid_thw : array_like of int [images, 3], [videos, 3], optional
             Times, heights and widths in patches, before patches are merged, in the order of the batch.
         second_per_grid : float or array_like [videos], optional
-            The seconds between two times of a video; 1 by default.
+            The seconds between two times of a video, where a model has positions per second.
         attention_mask : array_like of int or bool [B, L], optional
             0 for padding, on the left or the right, which is not counted. Without a mask, every token is counted.
         config : mapping or path, optional
-            The whole config.json of the model, for the sizes that numbering depends on. The defaults of its class in
-            transformers count if there is none.
+            The whole config.json of the model, for the sizes that numbering depends on. It is required for videos
+            of models that have positions per second; otherwise, the defaults of the model's class in transformers count
+            if there is none.
         past, delta : int or array_like [B] or [B, 1], optional
             How many tokens a row has had, without padding, and by how much its next position is ahead of them: the ids
             continue those of a prompt. Both are integers; where ids may be float64, delta may be too. With the
@@ -329,6 +330,9 @@ class RotaryLayout(Preset):
         array([5, 5, 5])
         """
         rule = self._token_rule()
+        if config is None and rule.per_second is not None and video_grid_thw is not None:
+            expected, remedy = "the config.json of the model for its videos", f"it has {rule.per_second[0]}"
+            raise refused(ValueError, "config", "is missing", expected, remedy)
         part = {} if config is None else part_of(rule, self.tokens, load(config))
         grids = image_grid_thw, video_grid_thw, second_per_grid
         return token_position_ids(sizes_of(rule, part), token_types, *grids, attention_mask, past, delta)

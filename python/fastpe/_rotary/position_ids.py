@@ -128,7 +128,7 @@ def _mrope(segments: Segments, merge_size: int, start: int, time_interval: float
                 raise refused(ValueError, "time_interval", found, "a smaller number")
             cells[:, 0] = times
             yield cells + start
-            start += max(height, width)
+            start += max(int(cells[-1, 0]) + 1, height, width)
     if start > largest_position + 1:
         raise refused(ValueError, "start", "leads to a position beyond 2**53", "a smaller number")
 

@@ -136,6 +136,9 @@ def _visuals(sizes: Sizes, name: str, kind: int, value: Any, seconds: Any) -> Vi
 def _intervals(sizes: Sizes, second_per_grid: Any, count: int) -> Array:
     """In float32, as transformers computes it: the fraction that is cut off depends on the rounding."""
     seconds = np.ones(count)
+    if count and second_per_grid is None and sizes.per_second is not None:
+        found, remedy = "is missing", "pass the second_per_grid_ts or video_second_per_grid of the processor"
+        raise refused(ValueError, "second_per_grid", found, "the seconds between two times of each video", remedy)
     if second_per_grid is not None and sizes.per_second is None:
         found = "is given, but the ids of this model do not depend on it"
         raise refused(ValueError, "second_per_grid", found, remedy="leave it out")
@@ -239,8 +242,6 @@ def _advance(rule: TokenRule, runs: Runs, grids: Grids, last: Array) -> Array:
     sides = np.maximum(grids.heights, grids.widths)
     if rule.after == "token":
         advance = runs.lengths
-    elif rule.after == "side":
-        advance = sides
     else:
         advance = last + sides if rule.grid == "lines" else np.maximum(last, sides - 1) + 1
     advance = np.where(runs.types == text_token, runs.lengths, advance)

@@ -33,8 +33,8 @@ class TokenRule:
     # far apart as a frame is wide. "plane": from 0, while the sequence counts on. "canvas": slices of an image share the
     # coordinates of the whole image.
     grid: Literal["whole", "frames", "lines", "plane", "canvas"] = "whole"
-    # What the text after a grid continues: the longer side, the largest coordinate, or the count of tokens.
-    after: Literal["side", "largest", "token"] = "side"
+    # What the text after a grid continues: the largest coordinate, or the count of tokens.
+    after: Literal["largest", "token"] = "largest"
     # Keys of the config, and the defaults of its class.
     merge_size: tuple[str, int | str] = ("vision_config.spatial_merge_size", 2)
     temporal_merge_size: tuple[str, int] | None = None
@@ -51,14 +51,12 @@ class TokenRule:
     @property
     def has_segments(self) -> bool:
         """Whether segments, as `RotaryLayout.positions` takes them, are numbered likewise."""
-        return self.after == "side" and self.grid != "canvas" and not self.adjacent
+        return self.grid in ("whole", "frames") and not self.adjacent and not self.audio
 
 
 _frames = functools.partial(TokenRule, grid="frames")
 _frames_between_marks = functools.partial(_frames, marks=("video_start_token_id", "video_end_token_id"))
-_omni = functools.partial(
-    TokenRule, after="largest", per_second=("position_id_per_seconds", 25.0), part="thinker_config"
-)
+_omni = functools.partial(TokenRule, per_second=("position_id_per_seconds", 25.0), part="thinker_config")
 
 token_rules: dict[str, TokenRule] = {
     "cohere_compass": _frames("qwen3_vl", ("cohere_compass_text",)),
@@ -73,7 +71,7 @@ token_rules: dict[str, TokenRule] = {
     "glm_image": TokenRule("glm4v_moe", ("glm_image_text",), merge_size=("", 1), adjacent=True, padding=1),
     "glm_ocr": _frames_between_marks("glm4v", ("glm_ocr_text",)),
     "hunyuan_vl": TokenRule("hunyuan_vl", ("hunyuan_vl_text",), "plane", "token"),
-    "hy_v4_vl": TokenRule("hy_v4_vl", ("hy_v4_vl_text",), "lines", "largest"),
+    "hy_v4_vl": TokenRule("hy_v4_vl", ("hy_v4_vl_text",), "lines"),
     "minicpmv4_7": TokenRule("qwen3_5", grid="canvas", merge_size=("downsample_mode", "16x")),
     "paddleocr_vl": TokenRule("qwen2_vl", ("paddleocr_vl_text",)),
     "qwen2_5_omni": _omni("qwen2_vl", ("qwen2_5_omni_thinker", "qwen2_5_omni_text"), audio="together", padding=1),
