@@ -183,17 +183,7 @@ PyObject* mask_from(PyObject* object, const char* name, Owned& owned) {
   const char kind = facts_of(borrowed_dtype(array)).kind;
   if (kind != 'i' && kind != 'u') return array;
   array = numbers_from(array, name, Numbers::integers, owned, Order::contiguous);
-  const ArrayView view = view_of(array, name);
-  const std::int64_t bytes = element_bytes(view.element);
-  const NumbersView numbers{view.data, view.element, 0, bytes};
-  std::int64_t count = 1;
-  for (int axis = 0; axis < view.axes; ++axis) count *= view.shape[axis];
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (const std::int64_t value = numbers.integer_at(0, i); value != 0 && value != 1) {
-      refuse_value(name, {"holds ", value}, {"bool, or 1 where the row is valid and 0 elsewhere"},
-                   {"pass a condition, such as ", name, " != 0"});
-    }
-  }
+  require_zeros_and_ones(view_of(array, name));
   return owned.add(cast(array, Element::boolean));
 }
 

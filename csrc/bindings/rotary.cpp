@@ -81,8 +81,9 @@ std::array<PyObject*, 2> given_outputs(PyObject* out, const Form& form, Owned& o
   if (!is_sequence || PySequence_Fast_GET_SIZE(out) != 2) {
     refuse_type("out", {"is a ", type_name(out)}, {"a tuple of two arrays, (cos, sin), for form='", form.name, "'"});
   }
-  PyObject* const cos = owned.add(Object::shared(PySequence_Fast_GET_ITEM(out, 0)));
-  PyObject* const sin = owned.add(Object::shared(PySequence_Fast_GET_ITEM(out, 1)));
+  // Another thread may replace a list's items: none is used before it is owned.
+  PyObject* const cos = owned.add(run_python([&] { return PySequence_GetItem(out, 0); }));
+  PyObject* const sin = owned.add(run_python([&] { return PySequence_GetItem(out, 1); }));
   return {array_to_write(cos, "out[0]", owned), array_to_write(sin, "out[1]", owned)};
 }
 

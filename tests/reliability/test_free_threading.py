@@ -31,6 +31,27 @@ def test_import_leaves_the_gil_off(run_script: Callable[..., str]) -> None:
     """)
 
 
+@needs_free_threading
+def test_lists_whose_items_others_replace(run_script: Callable[..., str]) -> None:
+    run_script("""
+        import threading
+        import numpy as np, fastpe
+        rope, made = fastpe.RotaryEmbedding(8, interleaved=True), lambda: np.empty((4, 4), np.float32)
+        outputs, axes, is_over = [made(), made()], [0, 1, 0, 1], threading.Event()
+        def replace():
+            while not is_over.is_set():
+                outputs[0], outputs[1], axes[0] = made(), made(), int("0")
+        threads = [threading.Thread(target=replace) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in range(30_000):
+            assert rope.tables(4, form="halves", out=outputs) is outputs
+        for _ in range(1_000):
+            fastpe.RotaryEmbedding(8, interleaved=True, axes=axes)
+        is_over.set()
+    """)
+
+
 # An array and the call that takes it as `changed`; what is written into it later has no row in the table.
 CALLS = {
     "positions": ("np.arange(rows)[::-1] % 16", "encoding.add_(x, positions=changed, num_threads=1)"),
