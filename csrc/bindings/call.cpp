@@ -13,7 +13,7 @@ constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned) {
   if (is_given(objects.cu_seqlens)) {
     refuse_together(objects.cu_seqlens, "cu_seqlens", objects.positions, "positions");
-    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.mask, "mask");
+    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.valid, "valid");
     refuse_together(objects.cu_seqlens, "cu_seqlens", objects.lengths, "lengths");
     cu_seqlens = numbers_from(objects.cu_seqlens, "cu_seqlens", Numbers::integers, owned);
   }
@@ -31,8 +31,8 @@ PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned) 
   if (is_given(objects.positions)) {
     positions = numbers_from(objects.positions, "positions", Numbers::integers_or_floats, owned);
   }
-  refuse_together(objects.mask, "mask", objects.lengths, "lengths");
-  if (is_given(objects.mask)) mask = mask_from(objects.mask, "mask", owned);
+  refuse_together(objects.valid, "valid", objects.lengths, "lengths");
+  if (is_given(objects.valid)) valid = bools_from(objects.valid, "valid", owned);
   if (is_given(objects.lengths)) lengths = numbers_from(objects.lengths, "lengths", Numbers::integers, owned);
 }
 
@@ -41,7 +41,7 @@ PlacementArguments PlacementArrays::views() const {
   views.offset = offset;
   if (offsets != nullptr) views.offsets = view_of(offsets, "offset");
   if (positions != nullptr) views.positions = view_of(positions, "positions");
-  if (mask != nullptr) views.mask = view_of(mask, "mask");
+  if (valid != nullptr) views.valid = view_of(valid, "valid");
   if (lengths != nullptr) views.lengths = view_of(lengths, "lengths");
   if (cu_seqlens != nullptr) views.cu_seqlens = view_of(cu_seqlens, "cu_seqlens");
   return views;

@@ -115,7 +115,7 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
         encoding, rope = fastpe.PositionalEncoding(64), fastpe.RotaryEmbedding(64, interleaved=True)
         x = np.zeros((8, 64), np.float32)
         def wrong():
-            for keywords in ({"offset": [1, 2]}, {"positions": [np.nan] * 8}, {"mask": [1]}, {"nonsense": 1},
+            for keywords in ({"offset": [1, 2]}, {"positions": [np.nan] * 8}, {"valid": [1]}, {"nonsense": 1},
                              {"lengths": 9}, {"channels": (0, 1)}, {"offset": [[1], [1, 2]]}):
                 with contextlib.suppress(ValueError, TypeError):
                     encoding.add_(x, **keywords)
