@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call.h"
 
+#include <algorithm>
+
 #include "errors.h"
 
 namespace fastpe::bindings {
@@ -90,7 +92,8 @@ Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* 
 
 void run_call(const Call& call) {
   const OperationShape& shape = call.operation.shape();
-  const bool is_small = shape.bytes_written < bytes_worth_releasing_the_gil;
+  // Rows that have no columns are only checked.
+  const bool is_small = std::max(shape.bytes_written, shape.items() * shape.seq_len) < bytes_worth_releasing_the_gil;
   // A small call may have to make the encoder's tables. It is interruptible then, but keeps the interpreter's lock, so
   // that not every thread makes them.
   if (is_small && call.source.is_prepared(shape.tile_dtype)) return run(call, nullptr);

@@ -53,6 +53,8 @@ def test_more_than_31_bits_of_rows_without_columns() -> None:
     assert fastpe.add_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
     rope = fastpe.RotaryEmbedding(4, interleaved=False)
     assert rope.rotate_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
+    assert fastpe.encode(2**53, 4, channels=(0, 0)).shape == (2**53, 0)
+    assert fastpe.encode(2**50, 4, channels=(1, 1), lengths=[0, 5, 2**50], offset=[1, 2, 3]).shape == (3, 2**50, 0)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits its memory with setrlimit")
