@@ -25,6 +25,11 @@ void require_in_range(const char* name, double value) {
   refuse_value(name, {"is ", value}, {"a positive number from 2**-31 to 2**31"});
 }
 
+void require_factor(double value) {
+  if (!(0.0 < value && value < 1.0)) return;
+  refuse_value("factor", {"is ", value}, {"at least 1"}, {"give ", 1.0 / value, " if lengths are multiplied by that"});
+}
+
 // The fields that a type has are in range, and the others 0: they would belong to another type.
 void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
   constexpr unsigned dynamic = bit_of(FASTPE_SCALING_DYNAMIC), yarn = bit_of(FASTPE_SCALING_YARN),
@@ -64,6 +69,7 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
   check_fields(s, has_attention_factor);
+  require_factor(s.factor);
   if (s.type != FASTPE_SCALING_LONGROPE && (s.divisors != nullptr || s.divisor_count != 0)) {
     refuse_value("divisors", {"was given"}, {"NULL: this type of scaling does not use it"});
   }
@@ -184,7 +190,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     Views views;
     const ArrayView one = views.of(&required(first, "first"), "first"), two = views.of(second, "second");
     const PlacementArguments arguments = views.rows(rows);
-    refuse_given({&arguments.valid, &arguments.lengths}, "NULL: tables have no padding");
+    refuse_given({&arguments.mask, &arguments.lengths}, "NULL: tables have no padding");
     const std::int64_t columns = (table && !is_pairs ? columns_per_pair(*table) : 1) * self.pairs();
     const Written written(one, columns, is_pairs, arguments);
     std::array<Rows, 2> out{written.rows};

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 import fastpe
 
@@ -176,8 +177,8 @@ ROWS: list[dict[str, Any]] = [
     {"positions": np.arange(LENGTH, dtype=np.int32)[::-1] * 3},
     {"positions": np.arange(3 * LENGTH, dtype=np.float32).reshape(3, LENGTH) / 4},
     {"lengths": np.array([LENGTH, 0, 5], np.uint8), "offset": 2},
-    {"valid": np.arange(3 * LENGTH).reshape(3, LENGTH) % 5 > 1},
-    {"valid": np.arange(LENGTH) > 3},
+    {"mask": np.arange(3 * LENGTH).reshape(3, LENGTH) % 5 > 1},
+    {"mask": np.arange(LENGTH) > 3},
 ]
 
 
@@ -287,7 +288,7 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH), offset=1)),
     ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.full(LENGTH, np.nan))),
     ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH - 1))),
-    ("VALUE", "valid", lambda e, r, x: e.add(x, valid=np.ones(LENGTH, bool), lengths=[1, 2])),
+    ("VALUE", "mask", lambda e, r, x: e.add(x, mask=np.ones(LENGTH, bool), lengths=[1, 2])),
     ("VALUE", "lengths", lambda e, r, x: e.add(x, lengths=[1, LENGTH + 1])),
     ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x, cu_seqlens=[0, LENGTH])),
     ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x[0], cu_seqlens=[0, 5])),
@@ -297,6 +298,8 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "positions", lambda e, r, x: e.encode(x[0], positions=np.zeros((2, LENGTH)))),
     ("VALUE", "x[0]", lambda e, r, x: r.rotate(x[..., :8])),
     ("VALUE", "x[0]", lambda e, r, x: Rotary(e.shared_library, 4, head_dim=8).rotate(x)),
+    ("VALUE", "x", lambda e, r, x: e.add(as_strided(x, (3, HEAD), (4 * HEAD + 2, 4)))),
+    ("VALUE", "x", lambda e, r, x: e.add(as_strided(x, (3, 8), (4 * HEAD, 6)))),
     ("VALUE", "x[0]", lambda e, r, x: r.rotate(x, x)),
     ("VALUE", "x[1]", lambda e, r, x: r.rotate(x, x[:, 1:].copy())),
     ("VALUE", "count", lambda e, r, x: r.rotate()),
@@ -305,12 +308,12 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], x[1, 1:, :8])),
     ("VALUE", "first", lambda e, r, x: r.tables("pairs", x[0].reshape(LENGTH, 2, 8))),
     ("VALUE", "first", lambda e, r, x: r.tables("halves", x[0, :, :8], x[0, :, 7:15])),
-    ("VALUE", "valid", lambda e, r, x: r.tables("cos_sin", x[0], valid=np.ones(LENGTH, bool))),
+    ("VALUE", "mask", lambda e, r, x: r.tables("cos_sin", x[0], mask=np.ones(LENGTH, bool))),
     ("TYPE", "x", lambda e, r, x: e.add(x.view(np.int32))),
     ("TYPE", "out", lambda e, r, x: e.add(x, np.empty(x.shape, np.float64))),
     ("TYPE", "positions", lambda e, r, x: e.add(x, positions=np.zeros(LENGTH, bool))),
     ("TYPE", "offsets", lambda e, r, x: e.add(x, offsets=[0.5, 1.5])),
-    ("TYPE", "valid", lambda e, r, x: e.add(x, valid=np.ones(LENGTH, np.uint8))),
+    ("TYPE", "mask", lambda e, r, x: e.add(x, mask=np.ones(LENGTH, np.uint8))),
     ("TYPE", "x[1]", lambda e, r, x: r.rotate(x, np.empty(x.shape, np.float16))),
     ("TYPE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], np.empty((LENGTH, 8)))),
 ]  # fmt: skip
@@ -348,7 +351,7 @@ def random_rows(case: Any, batch: int, length: int) -> dict[str, Any]:
         fractions = case.laid_out(case.positions(*nearly(case, shape)).astype(np.float64))
         rows["positions"] = fractions if case.chance(50) else integers(0, 40, *shape)
     if case.chance(16):
-        rows["valid"] = integers(0, 1, *case.pick([(length,), (batch, length)])).astype(bool)
+        rows["mask"] = integers(0, 1, *case.pick([(length,), (batch, length)])).astype(bool)
     if case.chance(16):
         rows["lengths"] = integers(0, length + case.chance(10), batch)
     if case.chance(12):

@@ -60,7 +60,7 @@ CASES: dict[str, tuple[int, float, dict[str, Any], int | None]] = {
     "yarn, gpt_oss": (64, 150000.0, GPT_OSS, None),
     "yarn, DeepSeek V3": (64, 10000.0, DEEPSEEK, None),
     "yarn, unequal mscale": (64, 10000.0, {**DEEPSEEK, "mscale": 0.5, "mscale_all_dim": 1.25}, None),
-    "yarn, factor below 1": (64, 10000.0, {**YARN, "factor": 0.5}, None),
+    "yarn, high beyond the end": (64, 10000.0, {**YARN, "beta_slow": 1e-6}, None),
     "yarn, no factor": (128, 10000.0, {**without(YARN, "factor"), "max_position_embeddings": 50000}, None),
     "yarn, attention_factor": (64, 10000.0, {**DEEPSEEK, "attention_factor": 0.7}, None),
     "yarn, low == high": (64, 10000.0, {**YARN, "beta_fast": 5.0, "beta_slow": 5.0, "truncate": False}, None),
@@ -70,7 +70,7 @@ CASES: dict[str, tuple[int, float, dict[str, Any], int | None]] = {
     "yarn, low beyond the end": (8, 2.0, {**YARN, "beta_fast": 1.0, "beta_slow": 0.5}, None),
     "longrope, short": (96, 10000.0, LONGROPE, 4096),
     "longrope, long": (96, 10000.0, LONGROPE, 4097),
-    "longrope, factor below 1": (96, 10000.0, {**LONGROPE, "factor": 0.5}, 1),
+    "longrope, longest below trained": (96, 10000.0, {**without(LONGROPE, "factor"), "max_position_embeddings": 9}, 1),
     "proportional": (512, 1e6, PROPORTIONAL, None),
     "proportional, none": (128, 1e6, {"rope_type": "proportional", "partial_rotary_factor": 0.0}, None),
 }
@@ -102,7 +102,7 @@ def rising(low: str, high: str) -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def scalings(draw: st.DrawFn, d: int) -> dict[str, Any]:
-    factor = {"factor": draw(powers_of_2(-8, 12))}
+    factor = {"factor": draw(powers_of_2(0, 12))}
     trained = {"original_max_position_embeddings": draw(st.integers(2, 2**20))}
     divisors = st.lists(powers_of_2(-3, 6), min_size=d // 2, max_size=d // 2)
     mscale = powers_of_2(-3, 3) | st.just(0.0)
@@ -132,8 +132,8 @@ def test_every_number_of_any_scaling_is_its_formulas_rounded_once(data: st.DataO
 
 @pytest.mark.parametrize("ulps", [1, 2, 3, 2**26 + 1])
 def test_a_quotient_that_is_almost_a_tie(ulps: int) -> None:
-    # 1 / (1 - x) is 1 + x + x**2 + ..: of one ulp, its first 106 bits are a tie.
-    factor = 1 - ulps * 2.0**-53
+    # 2 / (2 - x) is 1 + x/2 + x**2/4 + ..: of one ulp, its first 106 bits are a tie.
+    factor = 2 - ulps * 2.0**-52
     freqs, _ = fastpe.rotary_frequencies(2, base=2.0, scaling={"rope_type": "linear", "factor": factor})
     assert freqs[0] == 1 / factor
 
@@ -214,9 +214,19 @@ REFUSED: Refused = {
     (ValueError, "rope_theta"): each("freqs(64, scaling={'rope_theta': {}})", "0.0 | 0.5 | np.nan | 10**400"),
     (ValueError, "base rope_theta"): ["freqs(64, base=1e4, scaling={'rope_theta': 5e5})"],
     # The ideal frequencies are usable, the scaled ones are not.
-    (ValueError, "base scaling"): each(
-        "freqs(64, base=6e28, scaling={'rope_type': '{}', 'factor': 1e6})", "linear | ntk"
+    (ValueError, "base scaling"): [
+        *each("freqs(64, base=6e28, scaling={'rope_type': '{}', 'factor': 1e6})", "linear | ntk"),
+        # It would be 0 in float64.
+        "freqs(2**20, base=1.7e308, scaling={'rope_type': 'ntk', 'factor': 2.0**31})",
+    ],
+    # As ggml writes 4
+    (ValueError, "factor"): each(
+        "freqs(64, scaling={**{}, 'factor': 0.25}, seq_len=5000)", "YARN | LLAMA | DYNAMIC | LINEAR"
     ),
+    (ValueError, "max_position_embeddings"): [
+        "freqs(96, scaling=without(DYNAMIC, 'max_position_embeddings'), seq_len=5)",
+        "freqs(64, scaling={**without(YARN, 'factor'), 'max_position_embeddings': 32767})",
+    ],
     # ---- Types and keys that are unknown
     **{
         (ValueError, f"rope_type {name}"): [f"freqs(64, scaling={{'rope_type': '{name}'}})"]
@@ -235,9 +245,6 @@ REFUSED: Refused = {
     (ValueError, "factor max_position_embeddings"): ["freqs(96, scaling=without(YARN, 'factor'), seq_len=5000)"],
     (ValueError, "factor max_position_embeddings attention_factor"): [
         "freqs(96, scaling=without(LONGROPE, 'max_position_embeddings'), seq_len=5000)"
-    ],
-    (ValueError, "max_position_embeddings"): [
-        "freqs(96, scaling=without(DYNAMIC, 'max_position_embeddings'), seq_len=5)"
     ],
     # ---- Lengths
     (ValueError, "seq_len"): [
@@ -274,6 +281,7 @@ REFUSED: Refused = {
 }
 NAMES = {"freqs": fastpe.rotary_frequencies, "np": np, "without": without}
 NAMES |= {"LLAMA": LLAMA, "YARN": YARN, "LONGROPE": LONGROPE, "DYNAMIC": DYNAMIC, "PROPORTIONAL": PROPORTIONAL}
+NAMES |= {"LINEAR": {"rope_type": "linear"}}
 
 
 @pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))

@@ -228,7 +228,8 @@ class _Candidate:
         if "first_position" in self.changes or self.preset.name == "opennmt-tf":
             yield f"a stream goes on with {self.call(length)}; add_ and add take this offset too"
         halves = axis.layout == "concatenated" and axis.exponent_denominator(d_model) == d_model / 2
-        if halves and d_model % 2 == 0 and axis.base >= 1.0 and axis.output_scale(d_model) == 1.0:
+        is_rotary = axis.base >= 1.0 >= axis.freq_scale > 0.0 and axis.output_scale(d_model) == 1.0
+        if halves and d_model % 2 == 0 and is_rotary:
             form = "cos_sin" if axis.cosine_first else "sin_cos"
             arguments = numbers.linear_scaling(axis.base, axis.freq_scale)
             rope = RotaryEmbedding(d_model, interleaved=False, form=form, **arguments)

@@ -237,8 +237,13 @@ class _Keys:
 
     def factor(self, trained: int) -> float:
         """`factor`, or how often the trained length fits into the longest one."""
-        result: float = self["factor"] if "factor" in self else self["max_position_embeddings"] / trained
-        return result
+        if "factor" in self:
+            return self["factor"]  # type: ignore[no-any-return]
+        longest: int = self["max_position_embeddings"]
+        if longest < trained and self.rope_type == "yarn":
+            expected = f"at least original_max_position_embeddings, {trained}"
+            raise refused(ValueError, 'scaling["max_position_embeddings"]', f"is {longest}", expected, "swap them")
+        return longest / trained
 
 
 def _by_factor(keys: _Keys, call: _Call) -> dict[str, Value]:
@@ -367,6 +372,14 @@ def _number_from(least: float, most: float, expected: str) -> Callable[[str, Any
     return read
 
 
+def _factor(name: str, value: Any) -> float:
+    result = _number(name, value)
+    if 0.0 < result < 1.0:
+        remedy = f"write {shown(1.0 / result)} if lengths are multiplied by that number: it is the factor's inverse"
+        raise refused(ValueError, name, f"is {shown(value)}", "at least 1", remedy)
+    return _positive(name, result)
+
+
 _base = _number_from(1.0, sys.float_info.max, "a finite number, at least 1")
 _positive = _number_from(1 / _largest, _largest, f"a number from {_range}")
 
@@ -389,7 +402,8 @@ _readers: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("mscale", "mscale_all_dim"), _positive_or_0),
     **dict.fromkeys(("short_factor", "long_factor"), _positives),
     **dict.fromkeys(lengths, functools.partial(integer, least=1, most=_largest)),
-    **dict.fromkeys(("factor", "alpha", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"), _positive),
+    "factor": _factor,
+    **dict.fromkeys(("alpha", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"), _positive),
 }
 
 # Every type may have these. The rotary dimension says already which part of a head is rotated.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "fastpe/error.h"
 #include "wide.h"
@@ -58,6 +59,11 @@ void pad(DoubleDoubles& values) {
 
 }  // namespace
 
+void require_power(double power, std::int64_t k, const char* arguments) {
+  const double smallest = std::numeric_limits<double>::denorm_min();
+  require_representable(std::fabs(power) < smallest ? smallest : power, k, arguments);
+}
+
 void require_representable(double frequency, std::int64_t k, const char* arguments) {
   const double magnitude = std::fabs(frequency);
   if (!(magnitude < 0x1p45) || (magnitude != 0.0 && magnitude < 0x1p-96)) {
@@ -80,8 +86,8 @@ Frequencies make_frequencies(const WantedFrequencies& wanted) {
     const double exponent =
         varies ? static_cast<double>(wanted.frequency_count - 1) / wanted.exponent_denominator : 0.0;
     if (varies) require_divisor(wanted.exponent_denominator);
-    require_representable(wanted.frequency_scale * std::pow(wanted.base, -exponent), wanted.frequency_count - 1,
-                          wanted.arguments);
+    const double last = wanted.frequency_scale * std::pow(wanted.base, -exponent);
+    if (varies) require_power(last, wanted.frequency_count - 1, wanted.arguments);
     const ScaledWide ratio = varies ? ratio_of(wanted.base, wanted.exponent_denominator) : ScaledWide::of_double(1.0);
     const double sign = wanted.frequency_scale < 0 ? -1.0 : 1.0;
     ScaledWide radians = ScaledWide::of_double(std::fabs(wanted.frequency_scale));

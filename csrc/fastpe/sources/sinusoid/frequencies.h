@@ -40,6 +40,8 @@ constexpr std::int64_t padded(std::int64_t columns) {
 
 // Throws an Error about these arguments where the magnitude of frequency k is neither 0 nor in [2^-96, 2^45).
 void require_representable(double frequency, std::int64_t k, const char* arguments);
+// The same of a frequency that is not 0, though it may be rounded to 0.
+void require_power(double power, std::int64_t k, const char* arguments);
 
 // Throws an Error where a frequency is not representable, or the exponents' denominator is below 2^-10.
 Frequencies make_frequencies(const WantedFrequencies& wanted);

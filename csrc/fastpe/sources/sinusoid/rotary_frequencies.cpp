@@ -30,7 +30,7 @@ void require_count(const char* name, std::int64_t count, std::int64_t least, std
   refuse_value(name, {"is ", count}, {lowest, frequencies, ", the number of frequencies"});
 }
 
-void require_usable(double frequency, std::int64_t k) { require_representable(frequency, k, "base and scaling"); }
+constexpr const char* arguments = "base and scaling";
 
 // base^(-2k / rotary_dim), where base is multiplied by stretch^(rotary_dim / (rotary_dim - 2)).
 std::vector<Wide> powers(std::int64_t rotary_dim, double base, const Wide& stretch) {
@@ -40,7 +40,7 @@ std::vector<Wide> powers(std::int64_t rotary_dim, double base, const Wide& stret
   const ScaledWide ratio = exp2_of(log2_of_ratio);
   // Frequencies fall or rise with k, so the others are between this one and 1.
   const ScaledWide last = exp2_of(log2_of_ratio * of_index(rotary_dim / 2 - 1));
-  require_usable(std::ldexp(last.mantissa.nearest_double(), last.exponent), rotary_dim / 2 - 1);
+  require_power(std::ldexp(last.mantissa.nearest_double(), last.exponent), rotary_dim / 2 - 1, arguments);
   std::vector<Wide> result(static_cast<std::size_t>(rotary_dim / 2));
   ScaledWide radians = ScaledWide::of_double(1.0);
   for (Wide& frequency : result) {
@@ -157,7 +157,7 @@ Wide attention_factor_of(const RotaryScaling& scaling) {
 RotaryFrequencies rotary_frequencies(std::int64_t rotary_dim, double base, const RotaryScaling& scaling) {
   RotaryFrequencies result;
   for (const Wide& frequency : scaled_frequencies(rotary_dim, base, scaling)) {
-    require_usable(frequency.nearest_double(), static_cast<std::int64_t>(result.radians.size()));
+    require_representable(frequency.nearest_double(), static_cast<std::int64_t>(result.radians.size()), arguments);
     result.radians.push_back(frequency.nearest_double());
   }
   result.attention_factor = attention_factor_of(scaling).nearest_double();
