@@ -104,9 +104,17 @@ def numbers(name: str, values: npt.ArrayLike, expected: str, kinds: str = "iuf",
     return array.astype(dtype)
 
 
-def bools(name: str, valid: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def are_positions(values: npt.NDArray[Any]) -> bool:
+    """Whether all are finite and of a magnitude that the encoder takes."""
+    if not values.size:
+        return True
+    # As Python's numbers, which have a negative of each, and no float64 in between.
+    return bool(-largest_position <= values.min().item() and values.max().item() <= largest_position)
+
+
+def bools(name: str, mask: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """A mask, of bool or of 0 and 1."""
-    array = _core.bools(valid, name)
+    array = _core.mask(mask, name)
     if array.dtype != np.bool_:
         expected = "bool or integers, True or 1 for what counts"
         remedy = f"pass {name} == 0 if it is added to scores, and {name} != 0 otherwise"

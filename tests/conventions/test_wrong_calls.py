@@ -49,11 +49,14 @@ REFUSED: Refused = {
         "identify(table, table)",
     ],
     (TypeError, "spacing"): ["grid(spacing='1')"],
-    (ValueError, "spacing"): each("grid(spacing={})", "(1.0, 2.0, 3.0) | np.nan | [[1.0], [2.0, 3.0]]"),
-    (TypeError, "valid"): ["grid(convention='detr', valid=np.ones((2, 3)))"],
-    (ValueError, "valid"): [
-        "grid(convention='detr', valid=[[2, 1, 0]] * 2)",
-        "grid(convention='detr', valid=np.ones((3, 2), bool))",
+    (ValueError, "spacing"): each(
+        "grid(spacing={})",
+        "(1.0, 2.0, 3.0) | np.nan | [[1.0], [2.0, 3.0]] | (1, 1e16) | (1, 1e16), mask=np.ones((2, 3), bool)",
+    ),
+    (TypeError, "mask"): ["grid(convention='detr', mask=np.ones((2, 3)))"],
+    (ValueError, "mask"): [
+        "grid(convention='detr', mask=[[2, 1, 0]] * 2)",
+        "grid(convention='detr', mask=np.ones((3, 2), bool))",
     ],
     (ValueError, "class_tokens"): ["grid(class_tokens=-1)"],
     (ValueError, "class_tokens channels_first"): ["grid(class_tokens=1, channels_first=True)"],
@@ -76,7 +79,9 @@ REFUSED: Refused = {
         *each("points(coordinates={})", "np.float64(1.0) | np.zeros((3, 0))"),
         "points(coordinates=np.full((3, 2), np.inf), out=out[0])",
         "points(coordinates=np.concatenate([np.zeros((20_000, 2)), [[0.0, -(2.0**54)]]]), out=many)",
+        "points(coordinates=np.array([[1, -2**63], [0, 0], [0, 0]]), out=out[0])",
     ],
+    (ValueError, "base freq_scale"): ["encode(4, 1000, base=1e308, freq_scale=2.0**-90)"],
     # ---- Timesteps
     (TypeError, "timesteps"): ["timestep(timesteps=['7'])", "timestep(timesteps=lists)"],
     (TypeError, "embedding_dim"): ["timestep(embedding_dim=[5])"],
@@ -181,7 +186,7 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
 
 
 def test_the_calls_are_right_but_for_what_is_refused() -> None:
-    for call in ("grid()", "points()", "timestep()", "grid(convention='detr', valid=np.ones((2, 3), bool), out=None)"):
+    for call in ("grid()", "points()", "timestep()", "grid(convention='detr', mask=np.ones((2, 3), bool), out=None)"):
         eval(call, names())
 
 

@@ -14,6 +14,8 @@ from fastpe._grid.convention import GridConvention
 from fastpe._sinusoid.encoder import PositionalEncoding, cached_encoding
 
 _slab_values = 1 << 16
+# Python answers signals between assignments of this size.
+_largest_assignment_bytes = 1 << 24
 # The largest blocks of a grid fit into the second-level cache. Those below the smallest do not repay a step in Python.
 _largest_block_bytes = 1 << 19
 _smallest_block_bytes = 1 << 14
@@ -59,15 +61,19 @@ class SharedColumns:
 
     def spread(self, rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any], first_axis: int = 0) -> None:
         """Write the rows of each axis from `first_axis` on to all cells that share their index; `cells` has those axes."""
-        for share, table in zip(self.shares, rows, strict=True):
-            if share.axis < first_axis:
-                continue
-            across = table.reshape(
-                *(-1 if first_axis + i == share.axis else 1 for i in range(cells.ndim - 1)), table.shape[1]
-            )
-            for target, source in share.pieces:
-                cells[..., target] = across[..., source]
-        cells[..., self.used :] = 0
+        step = max(1, _largest_assignment_bytes // max(1, cells[:1].nbytes))
+        for start in range(0, len(cells), step):
+            slab = cells[start : start + step]
+            for share, table in zip(self.shares, rows, strict=True):
+                if share.axis < first_axis:
+                    continue
+                own = table[start : start + step] if share.axis == first_axis else table
+                across = own.reshape(
+                    *(-1 if first_axis + i == share.axis else 1 for i in range(cells.ndim - 1)), own.shape[1]
+                )
+                for target, source in share.pieces:
+                    slab[..., target] = across[..., source]
+            slab[..., self.used :] = 0
 
     def spread_by_blocks(self, rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any]) -> None:
         """Put blocks of cells together in the cache and copy them whole.
@@ -95,6 +101,10 @@ class SharedColumns:
 
     def write(self, coordinates: dict[int, npt.NDArray[Any]], cells: npt.NDArray[Any], num_threads: int | None) -> None:
         """Encode one coordinate per cell and axis, some of the leading entries at a time."""
+        if cells.ndim > 2 and cells[:1].size > _slab_values:
+            for i in range(len(cells)):
+                self.write({axis: values[i] for axis, values in coordinates.items()}, cells[i], num_threads)
+            return
         step = max(1, _slab_values // max(1, cells[:1].size))
         for start in range(0, len(cells), step):
             slab = slice(start, start + step)

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import (
+    are_positions,
     asked_once,
     bools,
     conversion,
     integer,
     integers,
-    largest_position,
     names_keywords,
     numbers,
     shown,
@@ -44,7 +44,7 @@ def encode_grid(
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,
     spacing: float | Sequence[float] = 1.0,
-    valid: npt.ArrayLike | None = None,
+    mask: npt.ArrayLike | None = None,
     class_tokens: int = 0,
     channels_first: bool = False,
     dtype: npt.DTypeLike | None = None,
@@ -67,7 +67,7 @@ def encode_grid(
         The frequencies of every axis themselves, in radians per cell.
     spacing : float or one per axis, optional
         Distance between neighbouring cells, in the order of `shape`.
-    valid : bool array [height, width] or [B, height, width], optional
+    mask : bool array [height, width] or [B, height, width], optional
         Which cells are counted: those that are True, or 1. The coordinate of a cell along an axis is the number of
         counted cells up to it. Cells of padding thus repeat the coordinate before them, as in DETR.
     class_tokens : int, optional
@@ -87,7 +87,7 @@ def encode_grid(
     ------
     ValueError
         For a width that the convention cannot share among the axes, a number of axes that it does not take, an unknown
-        convention, or an `out` or `valid` of another shape. Nothing has been written then.
+        convention, or an `out` or `mask` of another shape. Nothing has been written then.
     TypeError
         For a dtype that does not fit.
 
@@ -111,12 +111,25 @@ def encode_grid(
     grid = _grid_shape(shape)
     spacings = _spacings(spacing, len(grid))
     columns = SharedColumns(chosen, d_model, len(grid), freqs)
-    valid = None if valid is None else _checked_valid(valid, grid)
+    valid = None if mask is None else _checked_mask(mask, grid)
     class_tokens, num_threads = integer("class_tokens", class_tokens, 0), asked_once(num_threads)
     if class_tokens and channels_first:
         raise refused(
             ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
         )
+    lines = {
+        axis: axis_coordinates(
+            chosen,
+            np.arange(length) if valid is None else np.cumsum(valid, axis - len(grid)) - 1,
+            spacings[axis],
+            0 if valid is None else axis - len(grid),
+        )
+        for axis, length in enumerate(grid)
+    }
+    for axis, coordinates in lines.items():
+        if not are_positions(coordinates):
+            found = f"is {shown(spacing)}, which puts cells of axis {axis} beyond 2**53"
+            raise refused(ValueError, "spacing", found, "smaller numbers")
     batch = () if valid is None else valid.shape[: valid.ndim - len(grid)]
     if class_tokens:
         whole = (*batch, class_tokens + math.prod(grid), d_model)
@@ -129,7 +142,6 @@ def encode_grid(
     elif channels_first:
         cells = np.moveaxis(result, len(batch), -1)
     if valid is None:
-        lines = [axis_coordinates(chosen, np.arange(length), each) for length, each in zip(grid, spacings, strict=True)]
         rows = [
             share.encoding.encode(lines[share.axis], dtype=result.dtype, num_threads=num_threads)
             for share in columns.shares
@@ -140,11 +152,7 @@ def encode_grid(
         else:
             columns.spread_by_blocks(rows, cells)
     else:
-        coordinates = {
-            axis: axis_coordinates(chosen, np.cumsum(valid, axis - len(grid)) - 1, spacings[axis], axis - len(grid))
-            for axis in range(len(grid))
-        }
-        columns.write(coordinates, cells, num_threads)
+        columns.write(lines, cells, num_threads)
     if class_tokens:
         result[..., :class_tokens, :] = 0
     return result if out is None else out
@@ -214,7 +222,7 @@ def encode_coordinates(
         remedy = conversion(points, "coordinates", "float64")
         raise refused(TypeError, "coordinates", f"has dtype {points.dtype}", "int, float32 or float64", remedy)
     # The encoder checks as well, but only the part that it is given.
-    if not (np.abs(points) <= largest_position).all():
+    if not are_positions(points):
         raise refused(ValueError, "coordinates", "holds values that are not finite or beyond 2**53", "smaller ones")
     axis_count = points.shape[-1]
     own = axis_count if include_input else 0
@@ -272,9 +280,9 @@ def axis_coordinates(
     return coordinates
 
 
-def _checked_valid(valid: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    valid = bools("valid", valid)
+def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    valid = bools("mask", mask)
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
         expected = f"{list(grid)}, or a batch axis before that"
-        raise refused(ValueError, "valid", f"has shape {list(valid.shape)}", expected)
+        raise refused(ValueError, "mask", f"has shape {list(valid.shape)}", expected)
     return valid
