@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_a_position_outside_a_learned_table_is_an_index_error(keywords: dict[str
         fastpe.add_(x, table=table, **keywords)
     np.testing.assert_array_equal(bits(x), bits(before))
     # Nobody looks at the positions of rows that are left alone.
-    masked = {"lengths": [0, 0]} if "offset" in keywords else {"valid": np.zeros(4, bool)}
+    masked = {"lengths": [0, 0]} if "offset" in keywords else {"mask": np.zeros(4, bool)}
     fastpe.add_(x, table=table, **keywords, **masked)
     np.testing.assert_array_equal(bits(x), bits(before))
 
@@ -129,14 +130,18 @@ def test_packed_sequences_over_two_threads() -> None:
     assert_same_bits(fastpe.add_(x, cu_seqlens=cu_seqlens, num_threads=2), expected)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 0.0, -1000.0])
 @pytest.mark.parametrize("convention", ["vaswani", "concat", "musicgen", "mlx"])
-def test_shift_is_a_linear_function_of_the_encoding(convention: str) -> None:
-    encoding = fastpe.PositionalEncoding(128, convention=convention)
+def test_shift_is_a_linear_function_of_the_encoding(convention: str, alpha: float) -> None:
+    chosen = fastpe.conventions[convention]
+    chosen = chosen if alpha == 1.0 else dataclasses.replace(chosen, alpha=alpha)
+    encoding = fastpe.PositionalEncoding(128, convention=chosen)
+    atol = 2e-15 * max(1.0, abs(alpha))
     positions = np.array([0, 1, 2, 3, 17, 500, 4999, 65536, 10**6, 10**7])
     a, b = encoding.encode([3, 8], dtype=np.float64)
     for k in (0, 1, -1, 7, -1000, 12345, 10**6, -(10**6)):
         shifted = encoding.shift(encoding.encode(positions, dtype=np.float64), k)
-        np.testing.assert_allclose(shifted, encoding.encode(positions + k, dtype=np.float64), rtol=0, atol=2e-15)
+        np.testing.assert_allclose(shifted, encoding.encode(positions + k, dtype=np.float64), rtol=0, atol=atol)
         # Linear: what it does to a sum is the sum of what it does.
         sums = encoding.shift(a, k) + 2 * encoding.shift(b, k)
-        np.testing.assert_allclose(encoding.shift(a + 2 * b, k), sums, atol=2e-15)
+        np.testing.assert_allclose(encoding.shift(a + 2 * b, k), sums, atol=atol)

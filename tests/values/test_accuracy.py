@@ -6,6 +6,7 @@ float32, float16, bfloat16: |error| <= 0.5 ulp + 1e-15. float64: |error| <= 1 ul
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -97,6 +98,15 @@ def check_error(table: Array, exact: Exact, positions: Sequence[float]) -> None:
     excess = errors(table, exact) - ulps * ulp(exact.high, table.dtype)
     worst = np.unravel_index(np.argmax(excess), excess.shape)
     assert excess[worst] <= absolute, (table.dtype, positions[int(worst[0])], worst[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_negative_output_scale_negates_every_value(dtype: np.dtype[Any]) -> None:
+    for alpha in (1.0, 0.3, 1e-300):
+        chosen = [dataclasses.replace(fastpe.conventions["vaswani"], alpha=sign * alpha) for sign in (1.0, -1.0)]
+        values, negated = (fastpe.encode(40, 66, convention=each, dtype=dtype) for each in chosen)
+        np.testing.assert_array_equal(negated, -values)
+        assert values.any() or alpha == 1e-300
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         The arguments as they were given. `base` and `freq_scale` are part of the convention.
     padding_idx : int or None
         The id of padding, if a model's config says that padding is not counted (`from_config`). Such rows are left
-        out with ``valid=ids != encoding.padding_idx``.
+        out with ``mask=ids != encoding.padding_idx``.
     embedding_scale : float
         The factor that a model multiplies embeddings with before the encoding is added: the `scale` of `add_` and
         `embed`. It is 1 unless a config says otherwise (`from_config`).
@@ -166,7 +167,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         >>> encoding.convention.name, encoding.convention.first_position, encoding.padding_idx
         ('fairseq', 2, 1)
         >>> ids, table = np.array([[5, 6, 1]]), np.ones((9, 8), np.float32)
-        >>> x = encoding.embed(ids, table, scale=encoding.embedding_scale, valid=ids != encoding.padding_idx)
+        >>> x = encoding.embed(ids, table, scale=encoding.embedding_scale, mask=ids != encoding.padding_idx)
         """
         from fastpe._sinusoid.config import read_config  # most programs never need it
 
@@ -188,7 +189,8 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         Returns
         -------
         ndarray [.., d_model]
-            A new array of `pe`'s dtype. In float64, it is within 2e-15 of the encoding itself.
+            A new array of `pe`'s dtype. In float64, it is within 2e-15 of the encoding itself, times the convention's
+            alpha.
 
         Raises
         ------
@@ -219,7 +221,10 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
             raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
         if not abs(number("k", k)) <= largest_position:
             raise refused(ValueError, "k", f"is {shown(k)}", "a finite shift of magnitude at most 2**53")
-        rotation = self.encode([k], dtype=np.float64)[0] / self.convention.output_scale(self.d_model)
+        unscaled = dataclasses.replace(self.convention, alpha=1.0)
+        rotation = cached_encoding(self.d_model, unscaled, None, None, self._freqs or None).encode(
+            [k], dtype=np.float64
+        )[0]
         sines, cosines = self.convention.columns(self.d_model)
         wide = table.astype(np.float64)
         result = wide.copy()
