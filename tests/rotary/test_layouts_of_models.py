@@ -388,7 +388,7 @@ REFUSED: Refused = {
     (ValueError, "x others"): ["gemma.rotate_(wide[:, :64], wide[:, 32:96], positions=ids)"],
     (ValueError, "x"): ["gemma.rotate_(q[0, 0], positions=ids)"],
     (TypeError, "x"): ["gemma.rotate_(q.tolist(), positions=ids)"],
-    (ValueError, "valid"): ["gemma.rotate_(q, k, positions=ids, valid=np.ones((1, 5), bool))"],
+    (ValueError, "mask"): ["gemma.rotate_(q, k, positions=ids, mask=np.ones((1, 5), bool))"],
     (ValueError, "out x"): ["gemma.rotate(wide[:, :64], positions=ids, out=wide[:, 8:72])"],
     (ValueError, "out"): [
         "gemma.rotate(q, positions=ids, out=out[:1])",
@@ -456,7 +456,7 @@ class Once:
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("num_threads", 1), ("seq_axis", 1), ("valid", [[1, 0, 1, 1, 0, 1]]), ("lengths", [4]), ("positions", None)],
+    [("num_threads", 1), ("seq_axis", 1), ("mask", [[1, 0, 1, 1, 0, 1]]), ("lengths", [4]), ("positions", None)],
 )
 def test_arguments_are_converted_once(argument: str, value: Any) -> None:
     layout = LAYOUTS["gemma4_vision"]

@@ -29,6 +29,16 @@ def open_regular(name: str, *, writable: bool = False) -> Iterator[IO[bytes]]:
             yield stream
 
 
+def _is_held(name: str, final: Path) -> bool:
+    """Whether the program that started this one has the file open, and would not see that it is replaced."""
+    standard = (path for path in map(Path, ("/dev/fd/0", "/dev/fd/1", "/dev/fd/2")) if path.exists())
+    while os.path.islink(name):
+        if os.path.realpath(os.path.dirname(name)) == os.path.realpath("/dev/fd"):
+            return True
+        name = os.path.join(os.path.dirname(name), os.readlink(name))
+    return any(path.samefile(final) for path in standard)
+
+
 @contextlib.contextmanager
 def _completed(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool) -> Iterator[Path]:
     """Check what is to be replaced, and give where to write; nothing else is left, however it ends."""
@@ -40,9 +50,7 @@ def _completed(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool
         found = f"-o is {name}, which exists: --no-clobber keeps files, and stores are never replaced"
         raise CommandError(f"{found}; name another one")
     if final.exists():
-        # Another program holds the file behind /dev/stdout open, and would not see that it is replaced.
-        is_open = any(each.exists() and each.samefile(final) for each in list(Path("/dev/fd").glob("*")))
-        if is_open or not final.is_file():
+        if _is_held(name, final) or not final.is_file():
             raise CommandError(f"-o is {name}, expected a file that may be replaced; name another one")
         open(name, "r+b").close()  # A file that somebody did not want changed could be replaced all the same.
     partial = final.with_name(f".fastpe-{secrets.token_hex(8)}.partial")

@@ -287,7 +287,7 @@ def rotate_(
     conjugate: bool = False,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
+    mask: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
     cu_seqlens: npt.ArrayLike | None = None,
     seq_axis: int = -2,
@@ -312,7 +312,7 @@ def rotate_(
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
     conjugate : bool, optional
         Whether to rotate by the negative angles.
-    offset, positions, valid, lengths, cu_seqlens, seq_axis, num_threads
+    offset, positions, mask, lengths, cu_seqlens, seq_axis, num_threads
         As in `RotaryEmbedding.rotate_`. Positions are integers, and each has a row in the tables.
 
     Returns
@@ -353,7 +353,7 @@ def rotate_(
         conjugate=conjugate,
         offset=offset,
         positions=positions,
-        valid=valid,
+        mask=mask,
         lengths=lengths,
         cu_seqlens=cu_seqlens,
         seq_axis=seq_axis,

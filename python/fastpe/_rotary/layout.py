@@ -450,7 +450,7 @@ class RotaryLayout(Preset):
         positions: npt.ArrayLike,
         theta: float | None = None,
         sections: Sequence[int] | None = None,
-        valid: npt.ArrayLike | None = None,
+        mask: npt.ArrayLike | None = None,
         lengths: npt.ArrayLike | None = None,
         seq_axis: int = -2,
         inverse: bool = False,
@@ -466,7 +466,7 @@ class RotaryLayout(Preset):
             The coordinates of each row.
         theta, sections : optional
             The numbers of your model, which replace those of the layout.
-        valid, lengths, seq_axis, inverse, num_threads : optional
+        mask, lengths, seq_axis, inverse, num_threads : optional
             As in `RotaryEmbedding.rotate_`.
 
         Returns
@@ -491,7 +491,7 @@ class RotaryLayout(Preset):
         given = (x, *others)
         arrays = self._arrays(given)
         plan = self._plan(arrays[0].shape[-1], theta, sections)
-        options: dict[str, Any] = {"positions": positions, "valid": valid, "lengths": lengths, "seq_axis": seq_axis}
+        options: dict[str, Any] = {"positions": positions, "mask": mask, "lengths": lengths, "seq_axis": seq_axis}
         options |= {"inverse": inverse, "num_threads": num_threads}
         if plan.checker is None:
             return plan.whole.rotate_(*given, **options)
@@ -507,7 +507,7 @@ class RotaryLayout(Preset):
         positions: npt.ArrayLike,
         theta: float | None = None,
         sections: Sequence[int] | None = None,
-        valid: npt.ArrayLike | None = None,
+        mask: npt.ArrayLike | None = None,
         lengths: npt.ArrayLike | None = None,
         seq_axis: int = -2,
         inverse: bool = False,
@@ -520,7 +520,7 @@ class RotaryLayout(Preset):
         ----------
         x : array_like [.., L, .., head_dim]
             Queries or keys.
-        positions, theta, sections, valid, lengths, seq_axis, inverse, num_threads
+        positions, theta, sections, mask, lengths, seq_axis, inverse, num_threads
             As in `rotate_`.
         out : ndarray, optional
             The array to write into: `x` itself, or an array apart from it.
@@ -545,7 +545,7 @@ class RotaryLayout(Preset):
         """
         x = _core.array(x, "x")
         plan = self._plan(self._arrays((x,))[0].shape[-1], theta, sections)
-        options: dict[str, Any] = {"positions": positions, "valid": valid, "lengths": lengths, "seq_axis": seq_axis}
+        options: dict[str, Any] = {"positions": positions, "mask": mask, "lengths": lengths, "seq_axis": seq_axis}
         options |= {"inverse": inverse, "num_threads": num_threads}
         if plan.checker is None:
             return plan.whole.rotate(x, out=out, **options)
@@ -614,15 +614,15 @@ class RotaryLayout(Preset):
         return f"coordinates: {', '.join(self.coordinates)}; ids of {segments_text(self.ids)}"
 
 
-def _converted(positions: Any, valid: Any, lengths: Any, **others: Any) -> dict[str, Any]:
+def _converted(positions: Any, mask: Any, lengths: Any, **others: Any) -> dict[str, Any]:
     """The options of several calls of the core, converted once: a conversion may run the caller's code."""
-    if valid is not None:
-        valid = _core.bools(valid, "valid")
+    if mask is not None:
+        mask = _core.mask(mask, "mask")
     if lengths is not None:
         array = _core.array(lengths, "lengths")
         lengths = array if array.size else lengths  # the core takes an empty list, whose dtype is float64, for integers
     rest = {name: asked_once(value) for name, value in others.items()}
-    return {"positions": _core.array(positions, "positions"), "valid": valid, "lengths": lengths, **rest}
+    return {"positions": _core.array(positions, "positions"), "mask": mask, "lengths": lengths, **rest}
 
 
 def _theta(value: Any) -> float:
