@@ -186,10 +186,10 @@ def test_masks_of_integers_have_any_stride(dtype: str) -> None:
     sevens = np.full((7, 12), 7, dtype)
     for mask in (sevens[3, 1::3], sevens[3, 10:0:-3], sevens[1:5, 2]):
         mask[:] = [0, 1, 1, 0]
-        found = fastpe.encode(4, 8, mask=mask)
-        assert_same_bits(found, fastpe.encode(4, 8, mask=np.array([0, 1, 1, 0], bool)))
-        with pytest.raises(ValueError, match=naming("mask")):
-            fastpe.encode(4, 8, mask=sevens[0, 1::3])
+        found = fastpe.encode(4, 8, valid=mask)
+        assert_same_bits(found, fastpe.encode(4, 8, valid=np.array([0, 1, 1, 0], bool)))
+        with pytest.raises(ValueError, match=naming("valid")):
+            fastpe.encode(4, 8, valid=sevens[0, 1::3])
 
 
 @pytest.mark.parametrize("number", [500.5, 500, np.float32(500.5), np.array(500.5), ByArray(np.array(500.5))])
