@@ -84,16 +84,16 @@ CALLS: dict[str, tuple[Call, OfRow]] = {
 SHIFTS = {state.__name__: shift_of(state(rope)) for state in STATES}
 
 
-def check(call: Call, of_row: OfRow, positions: Rows, valid: Array, **rows: Any) -> None:
-    for shape in ((len(valid), len(positions), WIDTH), (len(valid), 3, len(positions), WIDTH)):
+def check(call: Call, of_row: OfRow, positions: Rows, mask: Array, **rows: Any) -> None:
+    for shape in ((len(mask), len(positions), WIDTH), (len(mask), 3, len(positions), WIDTH)):
         x = np.clip(values(shape, np.dtype(np.float32), seed=5), -4, 4)
         expected = x.copy()
-        for b, l in np.argwhere(valid):
+        for b, l in np.argwhere(mask):
             for row in expected[b].reshape(-1, len(positions), WIDTH)[:, l]:
                 row[:] = of_row(row, positions[l])
         found = call(x.copy(), {"positions": np.array(positions), **rows})
         np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
-        keep = np.broadcast_to(~valid.reshape(valid.shape[0], *[1] * (len(shape) - 3), -1), shape[:-1])
+        keep = np.broadcast_to(~mask.reshape(len(mask), *[1] * (len(shape) - 3), -1), shape[:-1])
         assert_same_bits(found[keep], x[keep])
 
 
@@ -113,9 +113,9 @@ CASES: dict[str, tuple[Rows, Any]] = {
 @pytest.mark.parametrize(("call", "of_row"), CALLS.values(), ids=CALLS)
 def test_positions_that_a_batch_shares(call: Call, of_row: OfRow, positions: Rows, valid: Any) -> None:
     mask = np.array(valid, bool)
-    check(call, of_row, positions, mask, mask=mask)
+    check(call, of_row, positions, mask, valid=mask)
     if (mask == mask[0]).all():
-        check(call, of_row, positions, mask, mask=mask[0])
+        check(call, of_row, positions, mask, valid=mask[0])
     lengths = mask.sum(1)
     if (mask == (np.arange(len(positions)) < lengths[:, None])).all():
         check(call, of_row, positions, mask, lengths=lengths)
@@ -125,7 +125,7 @@ def test_positions_that_a_batch_shares(call: Call, of_row: OfRow, positions: Row
 @pytest.mark.parametrize("call", SHIFTS.values(), ids=SHIFTS)
 def test_moves_that_a_batch_shares(call: Call, positions: Rows, valid: Any) -> None:
     mask = np.array(valid, bool)
-    check(call, rotated, positions, mask, mask=mask)
+    check(call, rotated, positions, mask, valid=mask)
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if "fresh" in name])
@@ -135,7 +135,7 @@ def test_positions_at_the_limit(name: str) -> None:
         positions = [sign * (LIMIT - 1), sign * LIMIT, sign * (LIMIT + 1), sign * (LIMIT + 2)]
         for order, valid in ((slice(None), [1, 1, 0, 0]), (slice(None, None, -1), [0, 0, 1, 1])):
             mask = np.array([valid] * 2, bool)
-            check(call, of_row, positions[order], mask, mask=mask)
+            check(call, of_row, positions[order], mask, valid=mask)
 
 
 @pytest.mark.parametrize(("call", "of_row"), CALLS.values(), ids=CALLS)
@@ -144,4 +144,4 @@ def test_offsets_of_sequences_without_valid_rows(call: Call, of_row: OfRow) -> N
     expected = np.stack([x[0], [*x[1][:2], of_row(x[1][2], 3), of_row(x[1][3], 4)], x[2]])
     mask = np.array([[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 0, 0]], bool)
     for positions in ({"offset": [-9, 3, 2**62]}, {"positions": [[-9] * 4, [2**62, -1, 3, 4], [-1] * 4]}):
-        np.testing.assert_allclose(call(x.copy(), {"mask": mask, **positions}), expected, rtol=0, atol=2e-6)
+        np.testing.assert_allclose(call(x.copy(), {"valid": mask, **positions}), expected, rtol=0, atol=2e-6)
