@@ -35,7 +35,8 @@ class Host:
         self.ids = layout.positions(TEXT_TOKENS, (height // PIXELS_PER_PATCH, width // PIXELS_PER_PATCH))
         shape = (len(self.ids), HEAD_DIM)
         self.cos, self.sin = np.empty(shape, np.float16), np.empty(shape, np.float16)
-        layout.tables(self.ids, HEAD_DIM, out=(self.cos, self.sin))
+        rope = fastpe.RotaryEmbedding.from_layout("flux", HEAD_DIM)
+        rope.tables(self.ids, form="repeat", out=(self.cos, self.sin))
 
 
 def main() -> None:

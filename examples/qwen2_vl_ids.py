@@ -45,7 +45,8 @@ def main(config_json: str | None = None) -> None:
     vision = fastpe.rotary_layouts[config["model_type"] + "_vision"]
     sizes = config["vision_config"]
     patches = vision.positions(*map(tuple, grids), merge_size=sizes["spatial_merge_size"])
-    cos, _ = vision.tables(patches, sizes["embed_dim"] // sizes["num_heads"])
+    rope = fastpe.RotaryEmbedding.from_layout(vision, sizes["embed_dim"] // sizes["num_heads"])
+    cos, _ = rope.tables(patches, form="tile")
     print(f"vision: ids {list(patches.shape)}, tables {list(cos.shape)}")
 
     token_types = layout.token_types(input_ids, config)

@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[1]
 # The members that a page describes besides the class itself.
 METHODS = {
     "PositionalEncoding": "from_config shift warm_up frequencies wavelengths",
-    "RotaryEmbedding": "from_config rotate_ rotate tables shift_ warm_up frequencies wavelengths",
-    "RotaryLayout": "positions rotate_ rotate tables parts token_types position_ids windows",
+    "RotaryEmbedding": "from_config from_layout rotate_ rotate tables shift_ warm_up frequencies wavelengths",
+    "RotaryLayout": "positions token_types position_ids windows",
 }
 PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
 PAGES = {

@@ -75,7 +75,7 @@ times = np.array([0.5, 999.0])
 points = rng.standard_normal((4, 2))
 rope: Any = fastpe.RotaryEmbedding(8, interleaved=False)
 encoding: Any = fastpe.PositionalEncoding(8)
-layout: Any = fastpe.rotary_layouts["wan"]
+wan: Any = fastpe.RotaryEmbedding.from_layout("wan", 16)
 volume = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8]])
 
 Taken = Callable[[Array], Any]
@@ -105,9 +105,8 @@ READS: dict[str, Callable[[Taken], Any]] = {
     "tables": lambda t: rope.tables(t(positions))[0],
     "rotary freqs": lambda t: fastpe.RotaryEmbedding(8, interleaved=True, freqs=t(np.arange(4.0))).frequencies,
     "rotary axes": lambda t: fastpe.RotaryEmbedding(8, interleaved=True, axes=t(np.array([0, 0, 1, 1]))).wavelengths,
-    "layout rotate": lambda t: layout.rotate(t(np.tile(x, 2)), positions=volume),
-    "layout positions": lambda t: layout.rotate(np.tile(x, 2), positions=t(volume)),
-    "layout tables": lambda t: layout.tables(t(volume), 16)[0],
+    "rotate coordinates": lambda t: wan.rotate(np.tile(x, 2), positions=t(volume)),
+    "tables coordinates": lambda t: wan.tables(t(volume))[0],
 }
 
 
@@ -142,7 +141,6 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
     "rotate_ by tables": lambda target: fastpe.rotate_(target, cos=angles, sin=angles.copy(), interleaved=True),
     "rotate out": lambda target: rope.rotate(x, out=target),
     "tables out": lambda target: rope.tables(positions, form="cos_sin", out=target),
-    "layout rotate_": lambda target: layout.rotate_(target, positions=volume),
 }
 
 
@@ -166,7 +164,6 @@ MASKED: dict[str, Callable[[Any], Any]] = {
     "rotate": lambda mask: rope.rotate(x, mask=mask),
     "shift_": lambda mask: rope.shift_(x.copy(), by=2, mask=mask),
     "by tables": lambda mask: fastpe.rotate_(x.copy(), cos=angles, sin=angles.copy(), interleaved=True, mask=mask),
-    "layout": lambda mask: layout.rotate(np.tile(x, 2), positions=volume, mask=mask),
 }
 
 

@@ -30,7 +30,7 @@ def test_presets_are_frozen_hashable_picklable_and_shown(registry: Any) -> None:
         assert b"fastpe." not in pickled
         assert pickle.loads(pickled) == preset
         assert hash(copy.deepcopy(preset)) == hash(preset)
-        assert eval(repr(preset), {**names, "RotaryLayout": fastpe.RotaryLayout}) == preset
+        assert eval(repr(preset), {**names, "fastpe": fastpe}) == preset
         assert str(preset) == str(pickle.loads(pickled)) == preset.__doc__
         assert str(preset).startswith(f"{name}: {preset.formula}")
         assert all(text in str(preset) for text in (*preset.serves, preset.source))

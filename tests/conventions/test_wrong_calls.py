@@ -122,7 +122,6 @@ FIELDS: dict[tuple[str, type[Exception]], dict[str, list[Any]]] = {
 PRESETS: dict[str, Any] = {
     "vaswani": fastpe.conventions["vaswani"],
     "mae2d": fastpe.grid_conventions["mae2d"],
-    "flux": fastpe.rotary_layouts["flux"],
 }
 
 

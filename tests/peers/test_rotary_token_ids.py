@@ -167,7 +167,7 @@ def drawn(folder: str, rng: Any, *, videos: bool = True, padding: str = "") -> P
                             inner = interleaved(folder, config, grids[kind][-1], seconds[-1], length)
                             inner = [config.audio_start_token_id, *inner, 998]
                     tokens += [config.vision_start_token_id, *inner, 997]
-                elif kind == "video" and fastpe.rotary_layouts[folder].ids == "mrope_frames":
+                elif kind == "video" and fastpe.rotary_layouts[folder]._ids == "mrope_frames":
                     marks: list[Any] = [getattr(config, f"video_{end}_token_id", None) for end in ("start", "end")]
                     token = config.image_token_id if marks[0] else token
                     frames = [[*text(rng), *[token] * (height * width // 4)] for _ in range(times)]

@@ -41,10 +41,7 @@ CALLS: dict[str, dict[str, str]] = {
     "rope.shift_": {"x": "x", "by": "3"},
     "rope.tables": {"positions": "3"},
     "rope.warm_up": {},
-    "layout.rotate_": {"x": "heads", "positions": "points"},
-    "layout.rotate": {"x": "heads", "positions": "points"},
-    "layout.tables": {"positions": "points", "head_dim": "128"},
-    "layout.parts": {"head_dim": "128"},
+    "fastpe.RotaryEmbedding.from_layout": {"layout": "'wan'", "head_dim": "128"},
     "qwen.token_types": {"input_ids": "ids", "config": "{'image_token_id': 9}"},
     "qwen.position_ids": {"token_types": "[[0, 0]]"},
     "vision.windows": {"grid_thw": "[[1, 2, 2]]", "window": "1"},
@@ -62,7 +59,6 @@ layout, qwen = fastpe.rotary_layouts["wan"], fastpe.rotary_layouts["qwen2_vl"]
 vision = fastpe.rotary_layouts["qwen2_vl_vision"]
 x, ids, table = np.ones((2, 3, 8), np.float32), np.array([[1, 2, 0], [3, 0, 0]]), fastpe.encode(40, 8)
 cos, sin = np.ones((9, 4), np.float32), np.zeros((9, 4), np.float32)
-heads, points = np.ones((4, 128), np.float32), np.zeros((4, 3))
 raw_encoder = fastpe.PositionalEncoding.__new__(fastpe.PositionalEncoding)
 raw_embedding = fastpe.RotaryEmbedding.__new__(fastpe.RotaryEmbedding)
 """
@@ -90,7 +86,12 @@ def test_every_public_function_is_here() -> None:
         methods = {each for each in dir(names()[name]) if not each.startswith("_")}
         methods = {f"{name}.{each}" for each in methods if callable(getattr(names()[name], each))}
         of_some_layouts = {"layout.token_types", "layout.position_ids", "layout.windows"}
-        assert methods - {"enc.from_config", "rope.from_config", "layout.positions"} - of_some_layouts <= set(CALLS)
+        assert methods - {
+            "enc.from_config",
+            "rope.from_config",
+            "rope.from_layout",
+            "layout.positions",
+        } - of_some_layouts <= set(CALLS)
 
 
 @pytest.mark.parametrize("function", CALLS)
@@ -135,7 +136,7 @@ REFUSED: Refused = {
         "raw_embedding.tables(3)",
     ],
     # A layout cannot be changed; encodings and embeddings are in tests/arrays/test_objects.py
-    (dataclasses.FrozenInstanceError, "theta"): ["setattr(layout, 'theta', 4.0)", "delattr(layout, 'theta')"],
+    (dataclasses.FrozenInstanceError, "name"): ["setattr(layout, 'name', 'x')", "delattr(layout, 'name')"],
 }
 
 

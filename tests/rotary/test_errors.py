@@ -23,7 +23,6 @@ REFUSED: Refused = {
     # ---- Arrays
     (TypeError, "x"): [
         "rope.rotate_((q, k))",
-        "wan.rotate_(heads.tolist(), positions=points)",
     ],
     (ValueError, "x"): [
         "rope.rotate_(x[..., :3])",
@@ -35,7 +34,6 @@ REFUSED: Refused = {
     (TypeError, "others"): [
         *each("rope.rotate_(x, {})", "None | 5 | np.int64(3) | [0, 1, 2] | [[0, 1, 2]] | np.arange(3)"),
         *each("rope.rotate_(x, {})", "np.ones((2, 3), bool) | wide.astype('f8') | wide, q.astype('f2')"),
-        "wan.rotate_(heads, None, positions=points)",
     ],
     (ValueError, "others"): [
         "rope.rotate_(x, readonly)",
@@ -96,7 +94,6 @@ REFUSED: Refused = {
     # ---- Positions
     (TypeError, "positions"): [
         *each("rope.tables({})", "True | 2.0 | None | '3'"),
-        "wan.tables((1, 4, 6), 128)",
     ],
     (ValueError, "positions"): [
         *each("rope.tables({})", "-1 | 2**60 | [0.0, np.nan] | [0, 2**53 + 1] | [[1, 2], [3]]"),
@@ -242,7 +239,6 @@ def names() -> dict[str, Any]:
         "DYNAMIC": DYNAMIC,
         "rope": RotaryEmbedding(4, interleaved=False),
         "several": RotaryEmbedding(4, interleaved=False, axes=[0, 1]),
-        "wan": fastpe.rotary_layouts["wan"],
         "given": given,
         "by": functools.partial(given, cos=cos, sin=sin),
         "cos": cos,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pickle
 from typing import Any, NamedTuple
 
@@ -211,7 +210,8 @@ def test_sizes_of_a_config() -> None:
 def test_names_of_models() -> None:
     assert LAYOUTS["qwen2_5_vl_text"] is LAYOUTS["qwen2_5_vl"] or LAYOUTS["qwen2_5_vl_text"] == LAYOUTS["qwen2_5_vl"]
     assert LAYOUTS["qwen2_vl_text"] is LAYOUTS["qwen2_vl"]
-    assert LAYOUTS["qwen3_vl_moe"].parts(128, theta=1e6) == LAYOUTS["qwen3_vl"].parts(128, theta=1e6)
+    ropes = [fastpe.RotaryEmbedding.from_layout(LAYOUTS[name], 128, base=1e6) for name in ("qwen3_vl_moe", "qwen3_vl")]
+    assert ropes[0] == ropes[1]
     assert LAYOUTS["glm4v_vision"] is LAYOUTS["qwen2_vl_vision"]
     assert "paddleocr_vl_vision" not in LAYOUTS  # its positions need an option
     assert "hunyuan_vl" in LAYOUTS
@@ -226,7 +226,7 @@ def test_names_of_models() -> None:
                 LAYOUTS[name]
     omni = LAYOUTS["qwen2_5_omni"]
     assert pickle.loads(pickle.dumps(omni)) == omni
-    assert eval(repr(omni), {"RotaryLayout": fastpe.RotaryLayout}) == omni
+    assert eval(repr(omni)) == omni
 
 
 def test_windows() -> None:
@@ -308,9 +308,11 @@ REFUSED: Refused = {
         QWEN.format("[[0]], config={'vision_config': {'spatial_merge_size': 0}}")
     ],
     (ValueError, "ids"): ["layouts['flux'].position_ids([[0]])"],
-    (ValueError, "tokens"): ["replace(layouts['flux'], tokens='flux')"],
     (ValueError, "segments"): ["layouts['qwen2_5_omni'].positions(1)"],
-    (ValueError, "layout"): ["layouts['hunyuan_vl'].parts(128)", "layouts['flux'].windows([[1, 2, 2]], window=2)"],
+    (ValueError, "layout"): [
+        "fastpe.RotaryEmbedding.from_layout(layouts['hunyuan_vl'], 128)",
+        "layouts['flux'].windows([[1, 2, 2]], window=2)",
+    ],
     (ValueError, "grid_thw[1]"): ["vision.windows([[1, 2, 2], [1, 3, 2]], window=2)"],
     (ValueError, "grid_thw"): ["vision.windows([1, 2, 2], window=2)"],
     (ValueError, "window"): ["vision.windows([[1, 2, 2]], window=0)"],
@@ -320,5 +322,5 @@ REFUSED: Refused = {
 
 @pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))
 def test_refused(call: str, error: type[Exception], arguments: str) -> None:
-    names = {"layouts": LAYOUTS, "vision": LAYOUTS["qwen2_vl_vision"], "np": np, "replace": dataclasses.replace}
+    names = {"layouts": LAYOUTS, "vision": LAYOUTS["qwen2_vl_vision"], "np": np, "fastpe": fastpe}
     check_refused(call, error, arguments, names)

@@ -170,7 +170,7 @@ def refuse_known(model_type: str, config: Json) -> None:
     layouts, told = table()["layouts"], table()["told"]
     if model_type in layouts:
         layout, *more = layouts[model_type]
-        remedy = f"use fastpe.rotary_layouts[{layout!r}]{''.join(f', {each}' for each in more)}"
+        remedy = f"use fastpe.RotaryEmbedding.from_layout({layout!r}, head_dim){''.join(f', {each}' for each in more)}"
         found = f"is {model_type!r}, whose positions have several coordinates"
         raise refused(ValueError, "model_type", found, remedy=remedy)
     if model_type in told:

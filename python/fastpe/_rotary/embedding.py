@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from fastpe._arguments import flag, frequencies, integer, leave_out, names_keywo
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
+
+if TYPE_CHECKING:
+    from fastpe._rotary.layout import RotaryLayout
 
 # Arguments that are attributes, and fields of the core, by the same names.
 _as_given = ("rotary_dim", "interleaved", "conjugate", "form", "max_len")
@@ -253,6 +256,68 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
 
         instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
         return cls(**read_config(config, layer_type, seq_len, axes, instead), max_len=max_len)
+
+    @classmethod
+    @names_keywords
+    def from_layout(
+        cls,
+        layout: str | RotaryLayout,
+        head_dim: int,
+        *,
+        base: float | None = None,
+        sections: Sequence[int] | None = None,
+        max_len: int | None = None,
+    ) -> RotaryEmbedding:
+        """Make the embedding of an image, video or diffusion model, whose positions have several coordinates.
+
+        Parameters
+        ----------
+        layout : str or RotaryLayout
+            One of `fastpe.rotary_layouts`, or its name.
+        head_dim : int
+            Columns of a head.
+        base : float, optional
+            The base of your model, if it is not that of the layout. Layouts of text need it, since models differ. For
+            "timm_pixel", it is the resolution in pixels, ``max_res``.
+        sections : sequence of int, optional
+            How many frequencies each coordinate has in your model, as in ``mrope_section``. They are half of the columns
+            that ``axes_dim`` and ``axes_dims_rope`` count.
+        max_len : int, optional
+            As in the constructor.
+
+        Returns
+        -------
+        RotaryEmbedding
+            Its positions have an axis of coordinates at their end, in the order of the layout's `coordinates`, as
+            `RotaryLayout.positions` gives them. Its `form` is that of the tables of the project's own module.
+
+        Raises
+        ------
+        ValueError
+            For an unknown layout, a width that the coordinates cannot share, a missing base, other numbers of sections,
+            and "gemma4_vision", whose halves of a head are rotated one by one.
+        TypeError
+            For a value of another type.
+
+        Notes
+        -----
+        Frequencies over all columns are the ideal ones, as in the constructor. Where each coordinate has a sequence of
+        its own, they are float64 numbers that are taken as they are.
+
+        Examples
+        --------
+        >>> import numpy as np, fastpe
+        >>> rope = fastpe.RotaryEmbedding.from_layout("wan", 128)
+        >>> ids = fastpe.rotary_layouts["wan"].positions((2, 3, 4))  # times, heights and widths
+        >>> q = np.ones((1, 4, 24, 128), np.float32)  # [B, heads, L, D]
+        >>> rope.rotate_(q, positions=ids) is q
+        True
+        """
+        from fastpe._rotary.layout_presets import rotary_layouts
+
+        found = rotary_layouts.find(layout)
+        arguments = found._rotation.arguments(found.name, found.coordinates, head_dim, base, sections)
+        return cls(**arguments, max_len=max_len)
 
 
 def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from fastpe._arguments import model_guess
 from fastpe._registry import Registry, plain
 from fastpe._rotary.config_models import table
 from fastpe._rotary.layout import RotaryLayout
+from fastpe._rotary.layout_rotation import Rotation
 from fastpe._rotary.token_rules import folders, token_rules
 
 _volume = ("time", "height", "width")
@@ -49,7 +50,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
             RotaryLayout,
             layouts,
             word="layout",
-            call="the methods of fastpe.rotary_layouts[NAME], such as rotate_ and tables",
+            call="fastpe.RotaryEmbedding.from_layout",
         )
 
     def __getitem__(self, name: str) -> RotaryLayout:
@@ -75,13 +76,13 @@ class LayoutRegistry(Registry[RotaryLayout]):
         """The layout that a model rotates by, with its own position ids."""
         rule = token_rules[folder]
         preset = _hunyuan_vl if rule.layout == "hunyuan_vl" else self._presets[rule.layout]
-        if preset.name == folder or preset.tokens == folder:
+        if preset.name == folder or preset._tokens == folder:
             return preset
         return dataclasses.replace(
             preset,
             name=folder,
-            ids=preset.ids if rule.has_segments else "tokens",
-            tokens=folder,
+            _ids=preset._ids if rule.has_segments else "tokens",
+            _tokens=folder,
             serves=(f"{folder} in transformers",),
             source=_transformers(folder),
         )
@@ -103,24 +104,34 @@ def _transformers(*models: str) -> str:
 _timm = "huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py, version 1.0.31"
 
 
+def _layout(
+    name: str,
+    source: str,
+    serves: tuple[str, ...],
+    coordinates: tuple[str, ...],
+    ids: str,
+    tokens: str,
+    **rotation: Any,
+) -> RotaryLayout:
+    return RotaryLayout(name, coordinates, Rotation(**rotation), ids, tokens, serves, source)
+
+
 def _text(name: str, *serves: str, models: tuple[str, ...] = (), **fields: Any) -> RotaryLayout:
     """Text among images and videos, as in a folder of transformers, whose configs have the base."""
     usual = {"coordinates": _volume, "interleaved": False, "form": "tile", "ids": "mrope_frames", "tokens": name}
-    source = _transformers(*models or (name,))
-    return RotaryLayout(name, theta=None, serves=serves, source=source, **{**usual, **fields})
+    return _layout(name, _transformers(*models or (name,)), serves, **{**usual, "base": None, **fields})
 
 
 def _vision(name: str, source: str, *serves: str, **fields: Any) -> RotaryLayout:
     """The patches of an image."""
     usual = {"coordinates": ("height", "width"), "division": "blocks", "interleaved": False, "form": "tile"}
-    return RotaryLayout(name, serves=serves, source=source, **{**usual, **fields})
+    return _layout(name, source, serves, **{**usual, "tokens": "", **fields})
 
 
 def _diffusion(name: str, path: str, *serves: str, **fields: Any) -> RotaryLayout:
     """The latent cells of an image or a video, as in a file of diffusers."""
-    usual = {"division": "blocks", "interleaved": True, "form": "repeat"}
-    source = f"huggingface/diffusers:{path}, version 0.42.1"
-    return RotaryLayout(name, serves=serves, source=source, **{**usual, **fields})
+    usual = {"division": "blocks", "interleaved": True, "form": "repeat", "tokens": ""}
+    return _layout(name, f"huggingface/diffusers:{path}, version 0.42.1", serves, **{**usual, **fields})
 
 
 _hunyuan_vl = _text(
@@ -207,25 +218,24 @@ rotary_layouts = LayoutRegistry(
             _transformers("gemma4"),
             "Gemma 4, vision",
             coordinates=("width", "height"),
-            division="parts",
+            division="halves",
             ids="plane_columns_first",
-            theta=100.0,
+            base=100.0,
         ),
         _vision(
             "dinov3",
             _transformers("dinov3_vit"),
             "DINOv3 in transformers",
             ids="centres",
-            theta=100.0,
+            base=100.0,
             freq_scale=2.0 * math.pi,
         ),
         _vision(
             "timm_dinov3",
             _timm,
             "timm RotaryEmbeddingDinoV3",
-            form="sin_cos_tile",
             ids="centres",
-            theta=100.0,
+            base=100.0,
             freq_scale=2.0 * math.pi,
         ),
         _vision(
@@ -233,7 +243,7 @@ rotary_layouts = LayoutRegistry(
             _timm,
             "timm RotaryEmbeddingCat, in_pixels=False; EVA-02 with trained_shape",
             interleaved=True,
-            form="sin_cos_repeat",
+            form="repeat",
             ids="rescaled",
         ),
         _vision(
@@ -241,10 +251,10 @@ rotary_layouts = LayoutRegistry(
             _timm,
             "timm RotaryEmbeddingCat, in_pixels=True and linear_bands=True",
             interleaved=True,
-            form="sin_cos_repeat",
+            form="repeat",
             ids="from_minus_one_to_one",
-            theta=224.0,
-            frequencies="linear",
+            base=224.0,
+            linear=True,
         ),
         _vision(
             "sam2",
@@ -271,7 +281,7 @@ rotary_layouts = LayoutRegistry(
             "Flux 2 in diffusers",
             coordinates=(*_image, "text"),
             ids="flux2",
-            theta=2000.0,
+            base=2000.0,
             sections=(16, 16, 16, 16),
         ),
         _diffusion(
@@ -289,7 +299,7 @@ rotary_layouts = LayoutRegistry(
             "HunyuanVideo in diffusers; its text is not rotated",
             coordinates=_volume,
             ids="volume",
-            theta=256.0,
+            base=256.0,
             sections=(8, 28, 28),
         ),
         _diffusion(
@@ -323,7 +333,7 @@ rotary_layouts = LayoutRegistry(
             coordinates=("text", "height", "width"),
             form="complex",
             ids="z_image",
-            theta=256.0,
+            base=256.0,
             sections=(16, 24, 24),
         ),
     ),

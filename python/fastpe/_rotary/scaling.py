@@ -164,7 +164,7 @@ def read_scaling(
     """The arguments of `rotary_frequencies`, checked, with what follows from them filled in."""
     if seq_len is not None:
         seq_len = integer("seq_len", seq_len, 0, _largest)
-    chosen = None if base is None else _base("base", base)
+    chosen = None if base is None else read_base("base", base)
     if scaling is None:
         return Scaling("default", _default_base if chosen is None else chosen)
     keys = _Keys(scaling)
@@ -380,7 +380,7 @@ def _factor(name: str, value: Any) -> float:
     return _positive(name, result)
 
 
-_base = _number_from(1.0, sys.float_info.max, "a finite number, at least 1")
+read_base = _number_from(1.0, sys.float_info.max, "a finite number, at least 1")
 _positive = _number_from(1 / _largest, _largest, f"a number from {_range}")
 
 
@@ -395,7 +395,7 @@ def _positives(name: str, values: Any) -> tuple[float, ...]:
 
 
 _readers: dict[str, Callable[[str, Any], Any]] = {
-    "rope_theta": _base,
+    "rope_theta": read_base,
     "partial_rotary_factor": _number_from(0.0, 1.0, "a share of the head, from 0 to 1"),
     "truncate": flag,
     "attention_factor": _number_from(math.ulp(0.0), sys.float_info.max, "a finite positive number"),

@@ -78,7 +78,7 @@ def _refusal(model_type: str | None) -> Exception:
     if model_type in data["models"] or model_type in data["parts"]:
         return refused(ValueError, "model_type", found, remedy="use fastpe.RotaryEmbedding.from_config(config)")
     if model_type in data["layouts"]:
-        remedy = f"use fastpe.rotary_layouts[{data['layouts'][model_type][0]!r}]"
+        remedy = f"use fastpe.RotaryEmbedding.from_layout({data['layouts'][model_type][0]!r}, head_dim)"
         return refused(ValueError, "model_type", found, remedy=remedy)
     if model_type is not None and (use := use_of(model_type)):
         return refused(ValueError, "model_type", f"is {model_type!r}", remedy=use)
