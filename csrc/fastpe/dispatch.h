@@ -16,7 +16,7 @@ std::vector<std::string> available_instruction_sets();
 const char* active_instruction_set();
 const Kernels& active_kernels();
 
-// For tests: another of the available ones, for calls that start from now on.
+// For tests, while no call runs: another of the available ones.
 void use_instruction_set(const std::string& name);
 
 }  // namespace fastpe

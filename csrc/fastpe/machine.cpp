@@ -46,6 +46,8 @@ std::int64_t last_level_cache_bytes() {
 // Server processors have 1.9 to 4 MiB of the last-level cache for each core.
 constexpr std::int64_t processor_share_bytes = std::int64_t{4} * 1024 * 1024;
 
+constexpr std::int64_t largest_near_cache_bytes = std::int64_t{64} * 1024 * 1024;
+
 }  // namespace
 
 std::int64_t l1_cache_bytes() {
@@ -56,6 +58,11 @@ std::int64_t l1_cache_bytes() {
 std::int64_t l2_cache_bytes() {
   static const std::int64_t bytes = std::max(cache_bytes(2), std::int64_t{512} * 1024);
   return bytes;
+}
+
+bool is_last_level_cache_near() {
+  static const bool is_near = last_level_cache_bytes() <= largest_near_cache_bytes;
+  return is_near;
 }
 
 std::int64_t streaming_threshold_bytes() {

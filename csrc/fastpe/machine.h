@@ -10,6 +10,9 @@ namespace fastpe {
 std::int64_t l1_cache_bytes();
 std::int64_t l2_cache_bytes();
 
+// Whether the last-level cache answers in much less time than memory: a large one is spread over a mesh of many cores.
+bool is_last_level_cache_near();
+
 // Outputs larger than this may be stored past the caches: the part of the last-level cache that one call may use, or
 // FASTPE_STREAMING_BYTES. Throws an Error for a wrong value of that variable.
 std::int64_t streaming_threshold_bytes();

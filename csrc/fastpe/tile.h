@@ -11,7 +11,7 @@ namespace fastpe {
 // How a call uses memory. The plan decides it.
 struct Access {
   bool non_temporal = false;  // store past the caches
-  bool prefetch = false;      // x comes from memory: the processor's own prefetches are too late
+  bool prefetch = false;      // arrays are in memory: the processor's own prefetches are too late
 };
 
 // Rows l .. l + count - 1 of an encoding, and these of its columns.

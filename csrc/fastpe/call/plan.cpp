@@ -29,7 +29,7 @@ Access access_of(const OperationShape& shape) {
   access.non_temporal = shape.may_be_non_temporal && shape.has_contiguous_columns &&
                         shape.bytes_written > streaming_threshold_bytes() &&
                         active_kernels().has_non_temporal_stores[index_of(shape.dtype)];
-  access.prefetch = shape.reads_items && shape.bytes_written > streaming_threshold_bytes() / 2;
+  access.prefetch = shape.bytes_written > streaming_threshold_bytes() / 2;
   return access;
 }
 
@@ -117,12 +117,13 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
 
   const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_batch_row == 1;
   const bool has_short_spans = bounds.rows < rows_worth_making * bounds.spans;
-  // Rows that are in L2, as the output is, are read faster than they are made.
+  // Rows that are near, as the output is, are read faster than they are made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
+  const bool is_near = fits_in_l2 || (is_last_level_cache_near() && shape.bytes_written <= streaming_threshold_bytes());
   plan.strategy = shape.targets > 0 && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;
   // A source whose blocks are single rows is always asked: a LearnedTable has rows, and cannot make any.
   const bool has_single_row_blocks = call.source.blocks.rows == 1;
-  plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || fits_in_l2;
+  plan.wants_rows = has_single_row_blocks || plan.strategy == Strategy::make_in_tile || has_short_spans || is_near;
   if (plan.wants_rows) plan.rows_found = call.source.find(shape.tile_dtype, bounds);
   if (plan.rows_found.data != nullptr) {
     plan.strategy = Strategy::read_rows;

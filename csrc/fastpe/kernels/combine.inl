@@ -41,8 +41,8 @@ struct CombinedRow {
     return sum(T::load(x + column), Addend::load(addend + column));
   }
   FASTPE_ALWAYS_INLINE void prefetch(std::int64_t at_byte) const {
-    if (next_x != nullptr) FASTPE_PREFETCH_TO_L2(next_x + at_byte);
-    if (next_out != nullptr) FASTPE_PREFETCH_TO_L2(next_out + at_byte);
+    if (next_x != nullptr) FASTPE_PREFETCH_TO_READ(next_x + at_byte);
+    if (next_out != nullptr) FASTPE_PREFETCH_TO_WRITE(next_out + at_byte);
   }
   // Stores the whole vectors between two columns, and prefetches the next row meanwhile.
   template <bool non_temporal>

@@ -56,7 +56,8 @@ struct Panel {
 
   const Expansion& e;
   const std::int64_t begin, columns;
-  std::int64_t prefetch_bytes = 0;  // from this panel's columns of x to those that come next; 0: nothing is prefetched
+  // From this panel's columns of x, or of out where nothing is read, to those that come next; 0: nothing is prefetched.
+  std::int64_t prefetch_bytes = 0;
   const double* values[blocks_at_once] = {};
   const double* slopes[blocks_at_once] = {};
 
@@ -210,10 +211,14 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const Panel<T>& p, int first_anchor, st
   const std::int64_t prefetch_bytes = p.prefetch_bytes;
   const auto put = [&](std::int64_t column) {
     rows.template each_row<mode>(column, [&](int a, int side, const Vector& result) {
-      if (mode != Mode::write && prefetch_bytes != 0) {
-        const std::int64_t at = column * static_cast<std::int64_t>(sizeof(typename T::Element));
+      if (prefetch_bytes != 0) {
+        const std::int64_t next = column * static_cast<std::int64_t>(sizeof(typename T::Element)) + prefetch_bytes;
         for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
-          FASTPE_PREFETCH_TO_L2(rows.x[a][side] + at + prefetch_bytes + line);
+          if constexpr (mode == Mode::write) {
+            FASTPE_PREFETCH_TO_WRITE(reinterpret_cast<const char*>(rows.out[a][side]) + next + line);
+          } else {
+            FASTPE_PREFETCH_TO_READ(rows.x[a][side] + next + line);
+          }
         }
       }
       T::store(rows.out[a][side] + column, result);
@@ -270,9 +275,9 @@ void expand_panels(const Expansion& e) {
     const std::int64_t left = e.columns - begin, wanted = width + lead_columns;
     Panel<T> p(e, begin, wanted < left ? wanted : left);
     if (e.prefetch) {
-      p.prefetch_bytes = p.columns < left
-                             ? p.columns * element_size
-                             : (e.last_row - e.first_row + 1) * e.x_row_stride_bytes - begin * element_size;
+      const std::int64_t row_stride_bytes = mode == Mode::write ? e.out_row_stride_bytes : e.x_row_stride_bytes;
+      p.prefetch_bytes = p.columns < left ? p.columns * element_size
+                                          : (e.last_row - e.first_row + 1) * row_stride_bytes - begin * element_size;
     }
     expand_panel<T, mode>(p, lead_columns);
     lead_columns = 0;

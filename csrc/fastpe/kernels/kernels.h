@@ -78,7 +78,7 @@ struct Expansion {
   std::int64_t x_row_stride_bytes;
   double scale, alpha;
   double bound;       // of the encoding's magnitude: the output scale's
-  bool prefetch;      // the rows of x behind these, into L2
+  bool prefetch;      // the rows behind these, of x or else of out, into L2
   bool non_temporal;  // store past the caches, where rows are aligned alike; out is not x
 };
 

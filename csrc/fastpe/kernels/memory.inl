@@ -5,13 +5,17 @@
 #include "elements.inl"
 #include "fastpe/cache_line.h"
 
-// The address may lie outside of every array.
+// Both prefetch into L2. The address may lie outside of every array.
 #if defined(__GNUC__)
-#define FASTPE_PREFETCH_TO_L2(address) __builtin_prefetch((address), 0, 2)
+#define FASTPE_PREFETCH_TO_READ(address) __builtin_prefetch((address), 0, 2)
+#define FASTPE_PREFETCH_TO_WRITE(address) __builtin_prefetch((address), 1, 2)
 #elif defined(_M_X64)
-#define FASTPE_PREFETCH_TO_L2(address) _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T1)
+#include <xmmintrin.h>
+#define FASTPE_PREFETCH_TO_READ(address) _mm_prefetch((address), _MM_HINT_T1)
+#define FASTPE_PREFETCH_TO_WRITE(address) FASTPE_PREFETCH_TO_READ(address)
 #else
-#define FASTPE_PREFETCH_TO_L2(address) static_cast<void>(address)
+#define FASTPE_PREFETCH_TO_READ(address) static_cast<void>(address)
+#define FASTPE_PREFETCH_TO_WRITE(address) static_cast<void>(address)
 #endif
 
 namespace fastpe {
@@ -27,7 +31,7 @@ FASTPE_ALWAYS_INLINE void prefetch_vector(const char* row, std::int64_t column) 
   const std::int64_t at_byte = column * static_cast<std::int64_t>(sizeof(typename T::Element));
   if (vector_bytes<T> < cache_line_bytes && at_byte % cache_line_bytes >= vector_bytes<T>) return;
   for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
-    FASTPE_PREFETCH_TO_L2(row + at_byte + line);
+    FASTPE_PREFETCH_TO_READ(row + at_byte + line);
   }
 }
 
