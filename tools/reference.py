@@ -31,11 +31,11 @@ PAGES = {
     "encodings": "Sinusoidal encodings: encode add_ add embed timestep_embedding encode_grid encode_coordinates "
     "PositionalEncoding",
     "rotary": "Rotary embeddings: RotaryEmbedding rotate_ rotary_frequencies RotaryLayout",
-    "presets": "Presets: Convention GridConvention",
-    "other": "Other calls: identify Identification show_config dask.add "
+    "presets": "Presets: Convention GridConvention ResizeConvention",
+    "other": "Other calls: resize_table resize_taps identify Identification show_config dask.add "
     + " ".join(f"plotting.{name}" for name in PLOTS),
 }
-REGISTRIES = ("conventions", "grid_conventions", "rotary_layouts")
+REGISTRIES = ("conventions", "grid_conventions", "resize_conventions", "rotary_layouts")
 LITERAL = re.compile(r"``([^`]*)``")
 
 

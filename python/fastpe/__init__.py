@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from fastpe._grid.convention import GridConvention
     from fastpe._grid.encode import encode_coordinates, encode_grid
     from fastpe._grid.presets import grid_conventions
+    from fastpe._grid.resize import resize_table, resize_taps
+    from fastpe._grid.resize_conventions import ResizeConvention, resize_conventions
     from fastpe._identify.answer import Identification
     from fastpe._identify.identify import identify
     from fastpe._rotary.embedding import RotaryEmbedding, rotate_
@@ -41,6 +43,7 @@ __all__ = [
     "GridConvention",
     "Identification",
     "PositionalEncoding",
+    "ResizeConvention",
     "RotaryEmbedding",
     "RotaryLayout",
     "__version__",
@@ -53,6 +56,9 @@ __all__ = [
     "encode_grid",
     "grid_conventions",
     "identify",
+    "resize_conventions",
+    "resize_table",
+    "resize_taps",
     "rotary_frequencies",
     "rotary_layouts",
     "rotate_",
@@ -81,12 +87,16 @@ for _name in {*__all__} & {*globals()}:
 _deferred = {
     "GridConvention": "_grid.convention",
     "Identification": "_identify.answer",
+    "ResizeConvention": "_grid.resize_conventions",
     "RotaryEmbedding": "_rotary.embedding",
     "RotaryLayout": "_rotary.layout",
     "encode_coordinates": "_grid.encode",
     "encode_grid": "_grid.encode",
     "grid_conventions": "_grid.presets",
     "identify": "_identify.identify",
+    "resize_conventions": "_grid.resize_conventions",
+    "resize_table": "_grid.resize",
+    "resize_taps": "_grid.resize",
     "rotary_frequencies": "_rotary.scaling",
     "rotary_layouts": "_rotary.layout_presets",
     "rotate_": "_rotary.embedding",

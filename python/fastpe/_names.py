@@ -39,3 +39,19 @@ GridConventionName: TypeAlias = Literal[
     "nerf",
     "pytorch3d",
 ]
+ResizeConventionName: TypeAlias = Literal[
+    "vit",
+    "dinov2",
+    "dinov2_2023",
+    "timm",
+    "qwen3_vl",
+    "vilt",
+    "paddleocr_vl",
+    "hy_v4_vl",
+    "muse",
+    "radio",
+    "siglip2",
+    "idefics2",
+    "sam3",
+    "sam_relative",
+]

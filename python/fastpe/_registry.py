@@ -10,12 +10,13 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from fastpe._arguments import choice, flag, integer, likely, number, shown, text, texts
 from fastpe._errors import refused
-from fastpe._names import ConventionName, GridConventionName
+from fastpe._names import ConventionName, GridConventionName, ResizeConventionName
 
 # Presets of other kinds are named by the calls that take them: their own files import this one.
 _taken_by = {
     "fastpe.encode, add_, add and embed": get_args(ConventionName),
     "fastpe.encode_grid and encode_coordinates": get_args(GridConventionName),
+    "fastpe.resize_table and resize_taps": get_args(ResizeConventionName),
 }
 # Presets as they are listed, by kind and name: a changed one says what differs.
 _listed: dict[tuple[type, str], Preset] = {}
@@ -36,7 +37,7 @@ def plain(name: str) -> str:
 
 
 class Preset:
-    """The base of `Convention`, `GridConvention` and `RotaryLayout`: frozen dataclasses whose fields are checked when one is made."""
+    """The base of `Convention` and its like: frozen dataclasses whose fields are checked when one is made."""
 
     name: str
     serves: tuple[str, ...]
@@ -184,12 +185,12 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
 
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         """What an unknown name probably means, or else the known ones."""
+        if serving := self.serving(name):
+            return "; ".join(serving)
         for call, names in _taken_by.items():
             meant = next((known for known in names if plain(known) == plain(name)), "")
             if meant and meant not in self:
                 return f"{meant!r} is for {call}"
-        if serving := self.serving(name):
-            return "; ".join(serving)
         known = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
         return self._guess(name, known) or f"expected one of {', '.join(known)}{self._more}"
 

@@ -15,12 +15,12 @@ from fastpe import Convention, GridConvention
 
 from ..oracles.refusals import naming
 
-REGISTRIES: list[Any] = [fastpe.conventions, fastpe.grid_conventions, fastpe.rotary_layouts]
+REGISTRIES = ["conventions", "grid_conventions", "resize_conventions", "rotary_layouts"]
 
 
-@pytest.mark.parametrize("registry", REGISTRIES, ids=["conventions", "grid_conventions", "rotary_layouts"])
-def test_presets_are_frozen_hashable_picklable_and_shown(registry: Any) -> None:
-    names: dict[str, Any] = {"Convention": Convention, "GridConvention": GridConvention}
+@pytest.mark.parametrize("name_of_registry", REGISTRIES)
+def test_presets_are_frozen_hashable_picklable_and_shown(name_of_registry: str) -> None:
+    registry = getattr(fastpe, name_of_registry)
     for name, preset in registry.items():
         assert preset.name == name
         field = "name"
@@ -30,7 +30,7 @@ def test_presets_are_frozen_hashable_picklable_and_shown(registry: Any) -> None:
         assert b"fastpe." not in pickled
         assert pickle.loads(pickled) == preset
         assert hash(copy.deepcopy(preset)) == hash(preset)
-        assert eval(repr(preset), {**names, "fastpe": fastpe}) == preset
+        assert eval(repr(preset), {"fastpe": fastpe, **vars(fastpe)}) == preset
         assert str(preset) == str(pickle.loads(pickled)) == preset.__doc__
         assert str(preset).startswith(f"{name}: {preset.formula}")
         assert all(text in str(preset) for text in (*preset.serves, preset.source))

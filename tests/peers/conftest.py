@@ -27,15 +27,15 @@ def measured() -> Measured:
     return _measured
 
 
-def timm_sincos() -> Any:
-    """timm's module of encodings, without the rest of timm, which needs a torchvision that matches torch."""
+def timm_layer(name: str) -> Any:
+    """A module of timm's layers, without the rest of timm, which needs a torchvision that matches torch."""
     package = importlib.util.find_spec("timm")
     if package is None or not package.submodule_search_locations:
         pytest.skip("timm is not installed; see the head of test_peers.py")
     layers = types.ModuleType("timm_layers")
     layers.__path__ = [str(pathlib.Path(package.submodule_search_locations[0], "layers"))]
     sys.modules[layers.__name__] = layers
-    return importlib.import_module("timm_layers.pos_embed_sincos")
+    return importlib.import_module(f"timm_layers.{name}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -25,7 +25,7 @@ import pytest
 import fastpe
 
 from ..oracles import docs_pages
-from .conftest import Measured, timm_sincos
+from .conftest import Measured, timm_layer
 
 pytestmark = [
     pytest.mark.peers,
@@ -176,7 +176,7 @@ def _vit_mae(H: int, W: int, d: int) -> Any:
 def _timm(**knobs: Any) -> Callable[..., Any]:
     def encode(H: int, W: int, d: int) -> Any:
         _imported("torch")
-        return timm_sincos().build_sincos2d_pos_embed([H, W], d, **knobs)
+        return timm_layer("pos_embed_sincos").build_sincos2d_pos_embed([H, W], d, **knobs)
 
     return encode
 

@@ -20,7 +20,7 @@ import pytest
 
 import fastpe
 
-from .conftest import Measured, timm_sincos
+from .conftest import Measured, timm_layer
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -372,7 +372,7 @@ TIMM: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", TIMM)
 def test_timm_rotary_embedding_cat(kind: str, measured: Measured) -> None:
     imported("torch")
-    module = timm_sincos()
+    module = timm_layer("pos_embed_sincos")
     layout, arguments, id_options = TIMM[kind]
     rotary = module.RotaryEmbeddingCat(64, **arguments).eval()
     table = rotary.get_embed([6, 9])
@@ -385,7 +385,7 @@ def test_timm_rotary_embedding_cat(kind: str, measured: Measured) -> None:
 
 def test_timm_with_an_offset_and_columns_first() -> None:
     imported("torch")
-    rotary = timm_sincos().RotaryEmbeddingCat(
+    rotary = timm_layer("pos_embed_sincos").RotaryEmbeddingCat(
         64, in_pixels=False, grid_offset=1.0, grid_indexing="xy", ref_feat_shape=[24, 24]
     )
     layout = fastpe.rotary_layouts["timm"]
@@ -397,7 +397,13 @@ def test_timm_with_an_offset_and_columns_first() -> None:
 
 def test_timm_with_columns_that_are_half_of_the_width_apart() -> None:
     imported("torch")
-    expected = timm_sincos().RotaryEmbeddingCat(64, in_pixels=False, rotate_half=True).eval().get_embed([6, 9]).numpy()
+    expected = (
+        timm_layer("pos_embed_sincos")
+        .RotaryEmbeddingCat(64, in_pixels=False, rotate_half=True)
+        .eval()
+        .get_embed([6, 9])
+        .numpy()
+    )
     ids = fastpe.rotary_layouts["timm"].positions((6, 9))
     sin_cos = fastpe.RotaryEmbedding.from_layout("timm", 64).tables(ids, form="tile")[::-1]
     np.testing.assert_allclose(np.concatenate(sin_cos, axis=-1), expected, rtol=0, atol=9 * 2.0**-22)
@@ -405,7 +411,7 @@ def test_timm_with_columns_that_are_half_of_the_width_apart() -> None:
 
 def test_timm_dinov3(measured: Measured) -> None:
     imported("torch")
-    module = timm_sincos()
+    module = timm_layer("pos_embed_sincos")
     table = module.RotaryEmbeddingDinoV3(64).eval().get_embed([6, 9])
     rotate = each(lambda x: module.apply_rot_embed_cat(x, table, half=True))
     check(Peer("timm_dinov3", 64, ((6, 9),), table, rotate), measured, "timm dinov3")

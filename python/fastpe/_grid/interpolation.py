@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The learned cells that a resized cell is made of, along one axis, and their weights as fractions of integers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._grid.resize_conventions import ResizeConvention
+
+# Arrays of Python's integers, which are exact at any size.
+Integers = npt.NDArray[Any]
+
+
+class AxisTaps(NamedTuple):
+    """For each of the new cells of an axis: the learned cells, and the numerators and the denominator of their weights."""
+
+    indices: npt.NDArray[np.int64]  # [cells, taps]
+    numerators: Integers  # [cells, taps]
+    denominators: Integers  # [cells, 1]
+
+    @property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """Each weight, rounded once."""
+        return np.asarray(self.numerators / self.denominators, np.float64)
+
+
+def axis_taps(convention: ResizeConvention, side: int, length: int, step: Fraction) -> AxisTaps:
+    """The taps of `length` new cells in an axis of `side` learned ones, for `step` learned cells per new cell."""
+    cells: Integers = np.arange(length).astype(object)
+    p, q = step.numerator, step.denominator
+    if convention.mode in ("nearest", "nearest-exact", "tile"):
+        whole = {"nearest": cells * p // q, "nearest-exact": (2 * cells + 1) * p // (2 * q), "tile": cells % side}
+        one = np.ones((length, 1), object)
+        return AxisTaps(np.minimum(whole[convention.mode], side - 1)[:, None].astype(np.int64), one, one)
+    # Places are in units of 1 / (2 * q) of a learned cell. The kernel reaches as far as `support` of `unit`.
+    places = 2 * p * cells if convention.align_corners else (2 * cells + 1) * p - q
+    unit = 2 * (max(p, q) if convention.antialias else q)
+    support = 2 if convention.mode == "bicubic" else 1
+    first = (places - support * unit) // (2 * q) + 1
+    indices = first[:, None] + np.arange(-(-support * unit // q))
+    numerators, denominator = _kernel(convention, abs(2 * q * indices - places[:, None]), unit)
+    denominators = np.full((length, 1), denominator, object)
+    if convention.antialias or convention.padding_mode == "zeros":
+        numerators = numerators * ((indices >= 0) & (indices < side))
+    if convention.antialias:
+        denominators = numerators.sum(axis=1, keepdims=True)
+    return AxisTaps(np.clip(indices, 0, side - 1).astype(np.int64), numerators, denominators)
+
+
+def _kernel(convention: ResizeConvention, distance: Integers, unit: int) -> tuple[Integers, int]:
+    """Numerators and the denominator of the kernel's values at distances that are given in `unit`.
+
+    The cubic kernel is that of Keys, "Cubic convolution interpolation for digital image processing", 1981.
+    """
+    if convention.mode != "bicubic":
+        return np.maximum(unit - distance, 0), unit
+    a = -2 if convention.antialias else -3  # in quarters
+    near = ((a + 8) * distance - (a + 12) * unit) * distance**2 + 4 * unit**3
+    far = a * (((distance - 5 * unit) * distance + 8 * unit**2) * distance - 4 * unit**3)
+    return np.where(distance <= unit, near, np.where(distance < 2 * unit, far, 0)), 4 * unit**3
+
+
+def float32_of(numerators: Integers, denominators: Integers) -> npt.NDArray[np.float32]:
+    """Fractions, each rounded once."""
+    quotients = np.asarray(numerators / denominators, np.float64)
+    # A float64 half-way between two of float32 may be a rounded one: then the fraction says which is nearer.
+    for place in np.argwhere((quotients.view(np.uint64) & 0x1FFF_FFFF) == 0x1000_0000):
+        at = tuple(place)
+        quotient = quotients[at]
+        exact = Fraction(numerators[at], np.broadcast_to(denominators, numerators.shape)[at])
+        if exact != quotient:
+            quotients[at] = np.nextafter(quotient, np.inf if exact > quotient else -np.inf)
+    return quotients.astype(np.float32)
