@@ -236,8 +236,8 @@ def some_rows(
     where = "positions" if coordinates or name == "by" else case.pick(["counted", "offset", "offsets", "positions"])
     if is_packed:
         where = "packed"
-    elif (limit := case.pick(["", "", "mask", "lengths"])) == "mask":
-        valid, keywords["mask"], is_per_row = spread(case, lambda n: case.integers(0, 9, n, length) > 2, batch)
+    elif (limit := case.pick(["", "", "valid", "lengths"])) == "valid":
+        valid, keywords["valid"], is_per_row = spread(case, lambda n: case.integers(0, 9, n, length) > 2, batch)
     elif limit == "lengths":
         lengths = case.integers(0, length, batch)
         keywords["lengths"], is_per_row = case.laid_out(lengths), True

@@ -153,7 +153,7 @@ PyObject* array_behind(PyObject* object, const char* name, Owned& owned) {
   if (is_array(object)) {  // of a subclass
     if (!is_masked_array(object)) return object;
     refuse_type(name, {"is a masked array"}, {"a plain numpy.ndarray"},
-                {"pass ", name, ".data, and the rows to leave alone as mask="});
+                {"pass ", name, ".data, and the rows to leave alone as valid="});
   }
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) {
     return owned.add(converted(object));
@@ -178,7 +178,7 @@ PyObject* array_to_read(PyObject* object, const char* name, Owned& owned) {
   refuse_type(name, {"is a ", type_name(object)}, {"an array, or what np.asarray makes an array of numbers"});
 }
 
-PyObject* mask_from(PyObject* object, const char* name, Owned& owned) {
+PyObject* bools_from(PyObject* object, const char* name, Owned& owned) {
   PyObject* array = array_to_read(object, name, owned);
   const char kind = facts_of(borrowed_dtype(array)).kind;
   if (kind != 'i' && kind != 'u') return array;

@@ -50,7 +50,7 @@ inline PyObject* array_to_write(PyObject* object, const char* name, Owned& owned
 PyObject* array_to_read(PyObject* object, const char* name, Owned& owned);
 
 // The same for a mask: integers 0 and 1, as tokenizers have them, become bool.
-PyObject* mask_from(PyObject* object, const char* name, Owned& owned);
+PyObject* bools_from(PyObject* object, const char* name, Owned& owned);
 
 // An array of numbers, from any array-like: such inputs are only read, so a conversion changes nothing for the caller.
 // Of native byte order and, if asked for, contiguous where it has several axes.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call.h"
 
+#include <algorithm>
+
 #include "errors.h"
 
 namespace fastpe::bindings {
@@ -13,7 +15,7 @@ constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned) {
   if (is_given(objects.cu_seqlens)) {
     refuse_together(objects.cu_seqlens, "cu_seqlens", objects.positions, "positions");
-    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.mask, "mask");
+    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.valid, "valid");
     refuse_together(objects.cu_seqlens, "cu_seqlens", objects.lengths, "lengths");
     cu_seqlens = numbers_from(objects.cu_seqlens, "cu_seqlens", Numbers::integers, owned);
   }
@@ -31,8 +33,8 @@ PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned) 
   if (is_given(objects.positions)) {
     positions = numbers_from(objects.positions, "positions", Numbers::integers_or_floats, owned);
   }
-  refuse_together(objects.mask, "mask", objects.lengths, "lengths");
-  if (is_given(objects.mask)) mask = mask_from(objects.mask, "mask", owned);
+  refuse_together(objects.valid, "valid", objects.lengths, "lengths");
+  if (is_given(objects.valid)) valid = bools_from(objects.valid, "valid", owned);
   if (is_given(objects.lengths)) lengths = numbers_from(objects.lengths, "lengths", Numbers::integers, owned);
 }
 
@@ -41,7 +43,7 @@ PlacementArguments PlacementArrays::views() const {
   views.offset = offset;
   if (offsets != nullptr) views.offsets = view_of(offsets, "offset");
   if (positions != nullptr) views.positions = view_of(positions, "positions");
-  if (mask != nullptr) views.mask = view_of(mask, "mask");
+  if (valid != nullptr) views.valid = view_of(valid, "valid");
   if (lengths != nullptr) views.lengths = view_of(lengths, "lengths");
   if (cu_seqlens != nullptr) views.cu_seqlens = view_of(cu_seqlens, "cu_seqlens");
   return views;
@@ -90,7 +92,8 @@ Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* 
 
 void run_call(const Call& call) {
   const OperationShape& shape = call.operation.shape();
-  const bool is_small = shape.bytes_written < bytes_worth_releasing_the_gil;
+  // Rows that have no columns are only checked.
+  const bool is_small = std::max(shape.bytes_written, shape.items() * shape.seq_len) < bytes_worth_releasing_the_gil;
   // A small call may have to make the encoder's tables. It is interruptible then, but keeps the interpreter's lock, so
   // that not every thread makes them.
   if (is_small && call.source.is_prepared(shape.tile_dtype)) return run(call, nullptr);

@@ -26,9 +26,9 @@ namespace fastpe::bindings {
 
 // The arguments that say where rows are and which are valid. They become arrays (phase 1), then views (phase 2), then a
 // Placement. A method that has only some of them leaves the others null.
-#define FASTPE_PLACEMENT "offset=None, positions=None, mask=None, lengths=None, cu_seqlens=None"
+#define FASTPE_PLACEMENT "offset=None, positions=None, valid=None, lengths=None, cu_seqlens=None"
 struct PlacementObjects {
-  PyObject *offset = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
+  PyObject *offset = nullptr, *positions = nullptr, *valid = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
 };
 
 inline void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name) {
@@ -41,7 +41,7 @@ struct PlacementArrays {
   PlacementArguments views() const;
 
   std::optional<std::int64_t> offset;
-  PyObject *offsets = nullptr, *positions = nullptr, *mask = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
+  PyObject *offsets = nullptr, *positions = nullptr, *valid = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
 };
 
 // Of calls that only write rows: how many positions, or an array of them of any shape.

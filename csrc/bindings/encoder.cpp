@@ -92,10 +92,10 @@ PyObject* add(SinusoidalEncoding& self, const AddApartArguments& a) {
 // ---- encode
 
 struct EncodeArguments {
-  PyObject *positions, *dtype, *offset, *mask, *lengths, *channels, *num_threads, *out;
+  PyObject *positions, *dtype, *offset, *valid, *lengths, *channels, *num_threads, *out;
 };
 Signature encode_signature("encode",
-                           "positions, *, dtype=None, offset=None, mask=None, lengths=None, channels=None, "
+                           "positions, *, dtype=None, offset=None, valid=None, lengths=None, channels=None, "
                            "num_threads=None, out=None");
 
 PyObject* encode(SinusoidalEncoding& self, const EncodeArguments& a) {
@@ -108,7 +108,7 @@ PyObject* encode(SinusoidalEncoding& self, const EncodeArguments& a) {
   const WrittenPositions positions(a.positions, a.offset, owned);
   PlacementObjects placement;
   placement.offset = a.offset;
-  placement.mask = a.mask;
+  placement.valid = a.valid;
   placement.lengths = a.lengths;
   const PlacementArrays placement_arrays(placement, owned);
   const int max_threads = threads_argument(a.num_threads);

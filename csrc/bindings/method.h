@@ -2,7 +2,7 @@
 // Methods and functions on CPython's vectorcall protocol: a call is parsed in tens of nanoseconds.
 //
 // The arguments of each are one struct of PyObject*, null where nothing was given, and one text, which inspect also
-// reads, such as "x, *others, by, mask=None": those before the star may be given by place, and those without a default
+// reads, such as "x, *others, by, valid=None": those before the star may be given by place, and those without a default
 // must be given. Both must have the same names in the same order, of which only the number is checked; where there is
 // "*others", an Others ends the struct.
 #pragma once

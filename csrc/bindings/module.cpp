@@ -73,13 +73,13 @@ PyObject* array(PyObject&, const ArrayArguments& a) {
       .release();
 }
 
-struct MaskArguments {
+struct BoolsArguments {
   PyObject *input, *name;
 };
-Signature mask_signature("mask", "input, name");
-PyObject* mask(PyObject&, const MaskArguments& a) {
+Signature bools_signature("bools", "input, name");
+PyObject* bools(PyObject&, const BoolsArguments& a) {
   Owned owned;
-  return Object::shared(mask_from(a.input, utf8_of(a.name).c_str(), owned)).release();
+  return Object::shared(bools_from(a.input, utf8_of(a.name).c_str(), owned)).release();
 }
 
 // The array behind `out`, checked, or a new one. It shares no memory with the inputs.
@@ -114,7 +114,7 @@ void fill(PyObject* module) {
   load_numpy();
   static PyMethodDef functions[] = {method<use_instruction_set, use_instruction_set_signature>(),
                                     method<array, array_signature>(),
-                                    method<mask, mask_signature>(),
+                                    method<bools, bools_signature>(),
                                     method<checked_output, output_signature>(),
                                     {"config", config, METH_NOARGS, nullptr},
                                     {"document", document, METH_VARARGS, nullptr},

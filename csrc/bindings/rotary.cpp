@@ -281,10 +281,10 @@ PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& a) {
 }
 
 struct ShiftArguments {
-  PyObject *x, *by, *mask, *lengths, *seq_axis, *num_threads;
+  PyObject *x, *by, *valid, *lengths, *seq_axis, *num_threads;
   Others others;
 };
-Signature shift_signature("shift_", "x, *others, by, mask=None, lengths=None, seq_axis=-2, num_threads=None");
+Signature shift_signature("shift_", "x, *others, by, valid=None, lengths=None, seq_axis=-2, num_threads=None");
 
 PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   // Phase 1
@@ -296,7 +296,7 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   }
   PyObject* const by_array = one ? nullptr : numbers_from(a.by, "by", Numbers::integers_or_floats, owned);
   PlacementObjects validity;
-  validity.mask = a.mask;
+  validity.valid = a.valid;
   validity.lengths = a.lengths;
   const PlacementArrays placement_arrays(validity, owned);
   const int max_threads = threads_argument(a.num_threads);

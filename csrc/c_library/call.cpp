@@ -129,7 +129,7 @@ PlacementArguments Views::rows(const fastpe_rows* rows) {
   PlacementArguments a;
   a.offsets = of(rows->offsets, "offsets");
   a.positions = of(rows->positions, "positions");
-  a.mask = of(rows->mask, "mask");
+  a.valid = of(rows->valid, "valid");
   a.lengths = of(rows->lengths, "lengths");
   a.cu_seqlens = of(rows->cu_seqlens, "cu_seqlens");
   if (rows->offset != 0) {
@@ -140,9 +140,9 @@ PlacementArguments Views::rows(const fastpe_rows* rows) {
     if (a.positions.is_given()) refuse_both("positions", "offset");
     a.offset = rows->offset;
   }
-  if (a.cu_seqlens.is_given()) refuse_given({&a.positions, &a.mask, &a.lengths}, "NULL, with cu_seqlens");
+  if (a.cu_seqlens.is_given()) refuse_given({&a.positions, &a.valid, &a.lengths}, "NULL, with cu_seqlens");
   if (a.positions.is_given() && a.offsets.is_given()) refuse_both("positions", "offsets");
-  if (a.mask.is_given() && a.lengths.is_given()) refuse_both("mask", "lengths");
+  if (a.valid.is_given() && a.lengths.is_given()) refuse_both("valid", "lengths");
   return a;
 }
 

@@ -190,7 +190,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     Views views;
     const ArrayView one = views.of(&required(first, "first"), "first"), two = views.of(second, "second");
     const PlacementArguments arguments = views.rows(rows);
-    refuse_given({&arguments.mask, &arguments.lengths}, "NULL: tables have no padding");
+    refuse_given({&arguments.valid, &arguments.lengths}, "NULL: tables have no padding");
     const std::int64_t columns = (table && !is_pairs ? columns_per_pair(*table) : 1) * self.pairs();
     const Written written(one, columns, is_pairs, arguments);
     std::array<Rows, 2> out{written.rows};

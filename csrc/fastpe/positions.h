@@ -44,15 +44,15 @@ struct Positions {
 
 // Which rows are valid. An operation skips the others, and nobody looks at their positions.
 struct Validity {
-  const char* mask = nullptr;  // bytes; not 0: valid
-  std::int64_t mask_batch_row_stride_bytes = 0, mask_seq_stride_bytes = 0;
+  const char* valid = nullptr;  // bytes; not 0: valid
+  std::int64_t valid_batch_row_stride_bytes = 0, valid_seq_stride_bytes = 0;
   NumbersView lengths;  // per row: how many are valid
 
-  bool are_all_valid() const { return mask == nullptr && !lengths.is_given(); }
-  bool differs_in_batch() const { return mask_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
+  bool are_all_valid() const { return valid == nullptr && !lengths.is_given(); }
+  bool differs_in_batch() const { return valid_batch_row_stride_bytes != 0 || lengths.row_stride_bytes != 0; }
   // Of a mask.
   bool has(std::int64_t row, std::int64_t l) const {
-    return mask[row * mask_batch_row_stride_bytes + l * mask_seq_stride_bytes] != 0;
+    return valid[row * valid_batch_row_stride_bytes + l * valid_seq_stride_bytes] != 0;
   }
 };
 

@@ -112,9 +112,9 @@ def are_positions(values: npt.NDArray[Any]) -> bool:
     return bool(-largest_position <= values.min().item() and values.max().item() <= largest_position)
 
 
-def bools(name: str, mask: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def bools(name: str, valid: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """A mask, of bool or of 0 and 1."""
-    array = _core.mask(mask, name)
+    array = _core.bools(valid, name)
     if array.dtype != np.bool_:
         expected = "bool or integers, True or 1 for what counts"
         remedy = f"pass {name} == 0 if it is added to scores, and {name} != 0 otherwise"

@@ -16,7 +16,7 @@ _Array = TypeVar("_Array", bound=npt.NDArray[Any] | _HasArrayInterface | memoryv
 # Arguments that several methods take.
 _Offset: TypeAlias = int | npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
 _Positions: TypeAlias = npt.ArrayLike | None  # [L], [1, L] or [B, L]
-_Mask: TypeAlias = npt.ArrayLike | None  # bool, or 0 and 1: [L], [1, L] or [B, L]
+_Valid: TypeAlias = npt.ArrayLike | None  # bool, or 0 and 1: [L], [1, L] or [B, L]
 _Lengths: TypeAlias = npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
 _Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
 _Channels: TypeAlias = tuple[int, int] | None
@@ -31,7 +31,7 @@ def output(
     out: _Out, dtype: npt.DTypeLike | None, shape: Sequence[int], *inputs: npt.NDArray[Any]
 ) -> npt.NDArray[Any]: ...
 def array(input: Any, name: str, *, in_place: bool = False) -> npt.NDArray[Any]: ...
-def mask(input: Any, name: str) -> npt.NDArray[Any]: ...
+def bools(input: Any, name: str) -> npt.NDArray[Any]: ...
 def document(method: Callable[..., Any], prose: str, /) -> None: ...
 
 largest_scaling_number: float
@@ -52,7 +52,7 @@ class Encoder:
         *,
         dtype: npt.DTypeLike | None = None,
         offset: _Offset = None,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         channels: _Channels = None,
         num_threads: _Threads = None,
@@ -64,7 +64,7 @@ class Encoder:
         *,
         offset: _Offset = None,
         positions: _Positions = None,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
         scale: float = 1.0,
@@ -80,7 +80,7 @@ class Encoder:
         *,
         offset: _Offset = None,
         positions: _Positions = None,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
         scale: float = 1.0,
@@ -98,7 +98,7 @@ class Encoder:
         *,
         offset: _Offset = None,
         positions: _Positions = None,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
         scale: float = 1.0,
@@ -152,7 +152,7 @@ class Rotary:
         *,
         offset: _Offset = None,
         positions: _Positions = None,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
         seq_axis: int = -2,
@@ -166,7 +166,7 @@ class Rotary:
         *others: npt.NDArray[Any],
         offset: _Offset = None,
         positions: _Positions = None,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
         seq_axis: int = -2,
@@ -179,7 +179,7 @@ class Rotary:
         *,
         offset: _Offset = None,
         positions: _Positions = None,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
         seq_axis: int = -2,
@@ -193,7 +193,7 @@ class Rotary:
         x: _Array,
         *,
         by: npt.ArrayLike,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         seq_axis: int = -2,
         num_threads: _Threads = None,
@@ -204,7 +204,7 @@ class Rotary:
         x: npt.NDArray[Any],
         *others: npt.NDArray[Any],
         by: npt.ArrayLike,
-        mask: _Mask = None,
+        valid: _Valid = None,
         lengths: _Lengths = None,
         seq_axis: int = -2,
         num_threads: _Threads = None,
@@ -219,7 +219,7 @@ def rotate_by_tables(
     conjugate: bool = False,
     offset: _Offset = None,
     positions: _Positions = None,
-    mask: _Mask = None,
+    valid: _Valid = None,
     lengths: _Lengths = None,
     cu_seqlens: _Sequences = None,
     seq_axis: int = -2,

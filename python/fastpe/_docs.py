@@ -119,7 +119,7 @@ offset : int or int array [B], optional
 positions : array_like [L] or [B, L], optional
     The positions themselves, integers or floats, which are then not counted. With `axes`, there is one axis more,
     [.., coordinates].
-mask : array_like [L] or [B, L] of bool, or of integers 0 and 1, optional
+valid : array_like [L] or [B, L] of bool, or of integers 0 and 1, optional
     Which rows are valid. The others are left as they are, and are not counted.
 lengths : int array_like [B], optional
     How many leading rows of each sequence are valid.
@@ -169,7 +169,7 @@ Parameters
 ----------
 x : array_like [.., L, .., D]
     As in `rotate_`, but one array, which is only read.
-offset, positions, mask, lengths, cu_seqlens, seq_axis, inverse, num_threads
+offset, positions, valid, lengths, cu_seqlens, seq_axis, inverse, num_threads
     As in `rotate_`.
 out : ndarray, optional
     The array to write into: `x` itself, or an array apart from it, of its shape and dtype.
@@ -200,7 +200,7 @@ x, *others : ndarray [.., L, .., D]
     As in `rotate_`.
 by : int, float or array_like [L], [B, L] or [B, 1]
     How many positions to move by, for all rows or for each; it may be fractional. With `axes`, there is one axis more, [.., coordinates].
-mask, lengths, seq_axis, num_threads : optional
+valid, lengths, seq_axis, num_threads : optional
     As in `rotate_`.
 
 Returns

@@ -96,7 +96,7 @@ def test_a_position_outside_a_learned_table_is_an_index_error(keywords: dict[str
         fastpe.add_(x, table=table, **keywords)
     np.testing.assert_array_equal(bits(x), bits(before))
     # Nobody looks at the positions of rows that are left alone.
-    masked = {"lengths": [0, 0]} if "offset" in keywords else {"mask": np.zeros(4, bool)}
+    masked = {"lengths": [0, 0]} if "offset" in keywords else {"valid": np.zeros(4, bool)}
     fastpe.add_(x, table=table, **keywords, **masked)
     np.testing.assert_array_equal(bits(x), bits(before))
 

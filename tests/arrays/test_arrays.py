@@ -154,7 +154,7 @@ def test_outputs_that_overlap_other_inputs_are_refused() -> None:
         ("positions", lambda: fastpe.add_(x, positions=memory[:3])),
         ("offset", lambda: fastpe.add_(x, offset=whole[:2])),
         ("lengths", lambda: fastpe.add_(x, lengths=whole[2:4])),
-        ("mask", lambda: fastpe.add_(x, mask=memory.view(bool)[4:7])),
+        ("valid", lambda: fastpe.add_(x, valid=memory.view(bool)[4:7])),
         ("table", lambda: fastpe.add_(x, table=memory[12:36].reshape(6, 4))),
         ("encode's positions", lambda: fastpe.encode(memory[:3], 4, out=x[0])),
         ("embed's ids", lambda: fastpe.embed(whole[:3], np.ones((9, 4), np.float32), out=x[0])),
@@ -261,7 +261,7 @@ def test_size_zero_is_fine_everywhere(dtype: np.dtype[Any]) -> None:
         if len(shape) > 2:
             batch, rows = shape[0], shape[-2]
             fastpe.add_(x, offset=np.zeros(batch, int))
-            fastpe.add_(x, mask=np.ones((batch, rows), bool))
+            fastpe.add_(x, valid=np.ones((batch, rows), bool))
             fastpe.add_(x, lengths=np.full(batch, rows))
             fastpe.add_(x, positions=np.zeros((batch, rows)))
             fastpe.add_(x, table=np.zeros((9, shape[-1]), dtype))

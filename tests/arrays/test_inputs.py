@@ -85,7 +85,7 @@ READS: dict[str, Callable[[Taken], Any]] = {
     "add_ positions": lambda t: fastpe.add_(x.copy(), positions=t(positions)),
     "add_ offset": lambda t: fastpe.add_(x.copy(), offset=t(ids[:, 0])),
     "add_ lengths": lambda t: fastpe.add_(x.copy(), lengths=t(np.array([2, 3]))),
-    "add_ mask": lambda t: fastpe.add_(x.copy(), mask=t(positions > 1)),
+    "add_ valid": lambda t: fastpe.add_(x.copy(), valid=t(positions > 1)),
     "add_ cu_seqlens": lambda t: fastpe.add_(x[0].copy(), cu_seqlens=t(np.array([0, 1, 3]))),
     "encode": lambda t: fastpe.encode(t(positions), 8),
     "encode freqs": lambda t: fastpe.encode(3, 8, freqs=t(np.arange(4.0))),
@@ -95,7 +95,7 @@ READS: dict[str, Callable[[Taken], Any]] = {
     "shift": lambda t: encoding.shift(t(x), 3),
     "timestep": lambda t: fastpe.timestep_embedding(t(times), 8),
     "coordinates": lambda t: fastpe.encode_coordinates(t(points), 8, convention="hf2d"),
-    "grid mask": lambda t: fastpe.encode_grid((2, 3), 8, convention="detr", mask=t(positions > 1)),
+    "grid valid": lambda t: fastpe.encode_grid((2, 3), 8, convention="detr", valid=t(positions > 1)),
     "grid spacing": lambda t: fastpe.encode_grid((2, 3), 8, convention="hf2d", spacing=t(times)),
     "rotate": lambda t: rope.rotate(t(x)),
     "rotate_ positions": lambda t: rope.rotate_(x.copy(), positions=t(positions)),
@@ -154,28 +154,28 @@ def test_what_is_written_to_is_never_converted(name: str) -> None:
         assert (memory == 1).all()
 
 
-MASKED: dict[str, Callable[[Any], Any]] = {
-    "add_": lambda mask: fastpe.add_(x.copy(), mask=mask),
-    "add": lambda mask: fastpe.add(x, mask=mask),
-    "encode": lambda mask: fastpe.encode(3, 8, mask=mask),
-    "embed": lambda mask: fastpe.embed(ids, table, mask=mask),
-    "grid": lambda mask: fastpe.encode_grid((2, 3), 8, convention="detr", mask=mask),
-    "rotate_": lambda mask: rope.rotate_(x.copy(), mask=mask),
-    "rotate": lambda mask: rope.rotate(x, mask=mask),
-    "shift_": lambda mask: rope.shift_(x.copy(), by=2, mask=mask),
-    "by tables": lambda mask: fastpe.rotate_(x.copy(), cos=angles, sin=angles.copy(), interleaved=True, mask=mask),
+WITH_VALID: dict[str, Callable[[Any], Any]] = {
+    "add_": lambda valid: fastpe.add_(x.copy(), valid=valid),
+    "add": lambda valid: fastpe.add(x, valid=valid),
+    "encode": lambda valid: fastpe.encode(3, 8, valid=valid),
+    "embed": lambda valid: fastpe.embed(ids, table, valid=valid),
+    "grid": lambda valid: fastpe.encode_grid((2, 3), 8, convention="detr", valid=valid),
+    "rotate_": lambda valid: rope.rotate_(x.copy(), valid=valid),
+    "rotate": lambda valid: rope.rotate(x, valid=valid),
+    "shift_": lambda valid: rope.shift_(x.copy(), by=2, valid=valid),
+    "by tables": lambda valid: fastpe.rotate_(x.copy(), cos=angles, sin=angles.copy(), interleaved=True, valid=valid),
 }
 
 
-@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.parametrize("name", WITH_VALID)
 def test_masks_of_tokenizers_are_integers(name: str) -> None:
-    mask = np.array([[0, 1, 1], [1, 1, 0]])
-    expected = MASKED[name](mask.astype(bool))
-    assert_same_bits(MASKED[name](mask.tolist()), expected)
+    valid = np.array([[0, 1, 1], [1, 1, 0]])
+    expected = WITH_VALID[name](valid.astype(bool))
+    assert_same_bits(WITH_VALID[name](valid.tolist()), expected)
     for dtype in ("int64", "int32", "int8", "uint8", "uint64", ">i4"):
-        attention_mask = mask.astype(dtype)
-        assert_same_bits(MASKED[name](attention_mask), expected)
-        assert_same_bits(MASKED[name](np.repeat(attention_mask, 2, axis=1)[:, ::-2][:, ::-1]), expected)
+        attention_mask = valid.astype(dtype)
+        assert_same_bits(WITH_VALID[name](attention_mask), expected)
+        assert_same_bits(WITH_VALID[name](np.repeat(attention_mask, 2, axis=1)[:, ::-2][:, ::-1]), expected)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint16"])

@@ -57,6 +57,17 @@ def test_a_call_fills_one_block_at_most(growth: Growth) -> None:
     assert max(grown) <= MIB
 
 
+def test_a_small_call_stays_small_where_much_was_promised(growth: Growth) -> None:
+    x, positions = np.zeros((2, 1, 1024), np.float32), [0, 2**18 - 1]
+    encoding = fastpe.PositionalEncoding(1024, max_len=2**18)
+    for _ in range(3):
+        assert growth(lambda: encoding.add_(x, offset=positions)) <= MIB
+    encoding = fastpe.PositionalEncoding(1024, max_len=1000)
+    grown = [growth(lambda: encoding.add_(x, offset=[1, 998])) for _ in range(20)]
+    assert max(grown) <= MIB
+    assert sum(grown) == 1000 * 1024 * 4
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_rotations_keep_the_rows_of_each_coordinate(dtype: str, growth: Growth) -> None:
     rope = fastpe.RotaryEmbedding(64, interleaved=False, axes=np.arange(32) % 2, max_len=64)

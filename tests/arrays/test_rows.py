@@ -21,7 +21,7 @@ BATCH, LENGTH, WIDTH = 3, 6, 16
 ROPE = fastpe.RotaryEmbedding(WIDTH, interleaved=False)
 COS, SIN = ROPE.tables(60)
 VOCABULARY = np.random.default_rng(0).standard_normal((9, WIDTH)).astype(np.float32)
-MASK = np.array([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0]], bool)
+VALID = np.array([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0]], bool)
 
 Call = Callable[..., Array]
 
@@ -68,11 +68,11 @@ def test_counted_positions(call: Call) -> None:
     for offset in (starts, starts[:, 0], starts[:, 0].tolist(), starts.astype(np.uint8), with_odd_strides(starts)):
         assert_same_bits(call(x, offset=offset), at(counted + np.reshape(offset, (BATCH, 1))))
     # A mask leaves rows alone, and positions count the others.
-    masked = call(x, mask=MASK, offset=starts)
-    expected = at(np.where(MASK, np.cumsum(MASK, axis=1) - 1 + starts, 0))
-    assert_same_bits(masked[MASK], expected[MASK])
+    masked = call(x, valid=VALID, offset=starts)
+    expected = at(np.where(VALID, np.cumsum(VALID, axis=1) - 1 + starts, 0))
+    assert_same_bits(masked[VALID], expected[VALID])
     left = embeddings() if call is not _embed else VOCABULARY[(x[..., 0] > 0) * 4]
-    np.testing.assert_array_equal(bits(masked[~MASK]), bits(left[~MASK]))
+    np.testing.assert_array_equal(bits(masked[~VALID]), bits(left[~VALID]))
     # Lengths leave the rows behind alone.
     for lengths in ([2, 0, 6], np.array([[2], [0], [6]])):
         cut = call(x, lengths=lengths, offset=starts)
@@ -85,11 +85,11 @@ def test_counted_positions(call: Call) -> None:
 @pytest.mark.parametrize("layout", [lambda array: array, with_odd_strides], ids=["plain", "strided"])
 def test_one_row_stands_for_all(call: Call, layout: Callable[[Array], Array]) -> None:
     x = embeddings()
-    positions, mask = layout(np.array([[7, 0, 3, 50, 2, 2]])), layout(MASK[:1])
-    assert positions.shape == mask.shape == (1, LENGTH)
+    positions, valid = layout(np.array([[7, 0, 3, 50, 2, 2]])), layout(VALID[:1])
+    assert positions.shape == valid.shape == (1, LENGTH)
     assert_same_bits(call(x, positions=positions), call(x, positions=np.repeat(positions, BATCH, axis=0)))
-    assert_same_bits(call(x, mask=mask), call(x, mask=np.repeat(mask, BATCH, axis=0)))
-    assert_same_bits(call(x[0], positions=positions, mask=mask), call(x[0], positions=positions[0], mask=mask[0]))
+    assert_same_bits(call(x, valid=valid), call(x, valid=np.repeat(valid, BATCH, axis=0)))
+    assert_same_bits(call(x[0], positions=positions, valid=valid), call(x[0], positions=positions[0], valid=valid[0]))
     assert_same_bits(call(x[0], offset=[[7]], lengths=[[2]]), call(x[0], offset=7, lengths=2))
 
 
@@ -109,7 +109,7 @@ def test_packed_sequences(call: Call) -> None:
 @of_sequences
 @pytest.mark.parametrize("order", [(0, 2, 1, 3), (2, 0, 1, 3), (1, 0, 2, 3)], ids=["BLHD", "LBHD", "a view"])
 def test_the_axis_of_the_sequence(call: Call, order: tuple[int, ...]) -> None:
-    x, rows = embeddings(BATCH, 2, LENGTH, WIDTH), {"offset": [5, 0, 9], "mask": MASK}
+    x, rows = embeddings(BATCH, 2, LENGTH, WIDTH), {"offset": [5, 0, 9], "valid": VALID}
     expected = call(x, **rows)
     if order == (1, 0, 2, 3):  # [B, H, L, D] as a view of another order in memory
         assert_same_bits(call(x.transpose(order).copy().transpose(order), **rows), expected)
@@ -131,7 +131,7 @@ def test_ten_axes(dtype: np.dtype[Any]) -> None:
 @pytest.mark.parametrize("bad", [np.nan, 1e300, -np.inf, 2.0**62])
 def test_positions_of_rows_that_are_left_alone_are_not_looked_at(call: Call, bad: float) -> None:
     x, positions = embeddings(), np.tile([0.0, 1, 2, bad, bad, bad], (BATCH, 1))
-    for valid in ({"lengths": [3, 1, 2]}, {"mask": np.arange(LENGTH) < 3}):
+    for valid in ({"lengths": [3, 1, 2]}, {"valid": np.arange(LENGTH) < 3}):
         for given in (positions, positions[0]):
             assert_same_bits(call(x, positions=given, **valid), call(x, positions=np.arange(LENGTH), **valid))
     with pytest.raises((ValueError, IndexError), match=naming("positions")):
@@ -150,20 +150,20 @@ def test_streaming_in_chunks(call: Call, start: int) -> None:
 
 
 def test_encode_leaves_rows_that_do_not_count_zero() -> None:
-    mask = MASK[:, ::-1]
+    valid = VALID[:, ::-1]
     for dtype in DTYPES:
         whole = fastpe.encode(LENGTH, WIDTH, dtype=dtype)
         out = np.full((BATCH, LENGTH, WIDTH), 7, dtype)
-        fastpe.encode(LENGTH, WIDTH, mask=mask, out=out)
+        fastpe.encode(LENGTH, WIDTH, valid=valid, out=out)
         by_length = fastpe.encode(LENGTH, WIDTH, dtype=dtype, lengths=[2, 0, 6])
-        for found, row_mask, length, cut in zip(out, mask, [2, 0, 6], by_length, strict=True):
-            assert_same_bits(found[row_mask], whole[: row_mask.sum()])
-            assert not found[~row_mask].any()
+        for found, row_valid, length, cut in zip(out, valid, [2, 0, 6], by_length, strict=True):
+            assert_same_bits(found[row_valid], whole[: row_valid.sum()])
+            assert not found[~row_valid].any()
             assert_same_bits(cut[:length], whole[:length])
             assert not cut[length:].any()
     positions = np.arange(BATCH * LENGTH).reshape(BATCH, LENGTH)
-    expected = np.where(mask[:1, :, None], fastpe.encode(positions, WIDTH), np.float32(0))
-    assert_same_bits(fastpe.encode(positions, WIDTH, mask=mask[:1]), expected)
+    expected = np.where(valid[:1, :, None], fastpe.encode(positions, WIDTH), np.float32(0))
+    assert_same_bits(fastpe.encode(positions, WIDTH, valid=valid[:1]), expected)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -182,8 +182,8 @@ def test_learned_tables_may_have_an_axis_of_length_1(axis: int) -> None:
 def test_empty_batches_take_what_stands_for_all_rows(call: Call) -> None:
     x = np.zeros((0, LENGTH, WIDTH), np.float32)
     for rows in (0, 1):
-        positions, mask = np.zeros((rows, LENGTH), int), np.ones((rows, LENGTH), bool)
-        assert call(x, positions=positions, mask=mask).shape == x.shape
+        positions, valid = np.zeros((rows, LENGTH), int), np.ones((rows, LENGTH), bool)
+        assert call(x, positions=positions, valid=valid).shape == x.shape
     assert call(x, offset=np.zeros((0, 1), int), lengths=np.zeros((0, 1), int)).shape == x.shape
 
 
@@ -199,9 +199,9 @@ def test_empty_batches_take_what_stands_for_all_rows(call: Call) -> None:
         {"positions": [[1], [2], [3]]},
         {"positions": np.zeros((2, LENGTH), int)},
         {"positions": [[1]]},
-        {"mask": np.ones((3, 1), bool)},
-        {"mask": np.ones((2, LENGTH), bool)},
-        {"mask": np.ones((1, 1, LENGTH), bool)},
+        {"valid": np.ones((3, 1), bool)},
+        {"valid": np.ones((2, LENGTH), bool)},
+        {"valid": np.ones((1, 1, LENGTH), bool)},
     ],
     ids=str,
 )
@@ -229,18 +229,18 @@ def test_offsets_of_one_sequence_are_refused_without_a_batch_axis(call: Call) ->
 @of_every_call
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_mask_with_earlier_rows_is_refused(call: Call, count: int) -> None:
-    x, mask = embeddings(), MASK | (np.arange(LENGTH) > 3)
+    x, valid = embeddings(), VALID | (np.arange(LENGTH) > 3)
     new = x[:, -count:]
-    for wrong in (mask, mask[:2]):
-        with pytest.raises(ValueError, match=naming("mask")):
-            call(new, mask=wrong)
-    found = call(new, mask=mask[:, -count:], offset=mask[:, :-count].sum(1))
-    assert_same_bits(found, call(x, mask=mask)[:, -count:])
+    for wrong in (valid, valid[:2]):
+        with pytest.raises(ValueError, match=naming("valid")):
+            call(new, valid=wrong)
+    found = call(new, valid=valid[:, -count:], offset=valid[:, :-count].sum(1))
+    assert_same_bits(found, call(x, valid=valid)[:, -count:])
 
 
 @of_sequences
 @pytest.mark.parametrize(
-    "rows", [{"mask": MASK}, {"positions": np.tile(np.arange(LENGTH), (3, 1))}, {"lengths": [6, 1, 5]}]
+    "rows", [{"valid": VALID}, {"positions": np.tile(np.arange(LENGTH), (3, 1))}, {"lengths": [6, 1, 5]}]
 )
 def test_rows_of_the_axis_before_are_refused(call: Call, rows: dict[str, Any]) -> None:
     x = embeddings(BATCH, LENGTH, 2, WIDTH)

@@ -86,10 +86,10 @@ int main(void) {
   float* const data = calloc((size_t)2 * ROWS * WIDTH, sizeof *data);
   int32_t positions[ROWS];
   int64_t offsets[2] = {5, 900};
-  uint8_t mask[ROWS];
+  uint8_t valid[ROWS];
   for (int i = 0; i < ROWS; ++i) {
     positions[i] = ROWS - 1 - i;
-    mask[i] = i % 3 != 1;
+    valid[i] = i % 3 != 1;
   }
   for (int64_t length = 1; length <= ROWS; length *= 2) {
     const int64_t shape[] = {2, length, WIDTH}, heads_shape[] = {2, length, HEADS, HEAD};
@@ -103,11 +103,11 @@ int main(void) {
     const fastpe_array sines = {data + ROWS * WIDTH, table_shape, NULL, 2, FASTPE_FLOAT32};
     const fastpe_array given_positions = {positions, positions_shape, NULL, 1, FASTPE_INT32};
     const fastpe_array given_offsets = {offsets, offsets_shape, NULL, 1, FASTPE_INT64};
-    const fastpe_array given_mask = {mask, positions_shape, NULL, 1, FASTPE_BOOL};
+    const fastpe_array given_valid = {valid, positions_shape, NULL, 1, FASTPE_BOOL};
     fastpe_rows rows[4] = {{0}, {0}, {0}, {0}};
     rows[1].positions = &given_positions;
     rows[2].offsets = &given_offsets;
-    rows[3].mask = &given_mask;
+    rows[3].valid = &given_valid;
     const int is_small = 2 * length * WIDTH * 4 <= 256 * 1024;
     for (int i = 0; i < 4; ++i) {
       if (i == 2 && length + offsets[1] > ROWS) continue; /* beyond the rows that are kept */

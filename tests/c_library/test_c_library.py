@@ -177,8 +177,8 @@ ROWS: list[dict[str, Any]] = [
     {"positions": np.arange(LENGTH, dtype=np.int32)[::-1] * 3},
     {"positions": np.arange(3 * LENGTH, dtype=np.float32).reshape(3, LENGTH) / 4},
     {"lengths": np.array([LENGTH, 0, 5], np.uint8), "offset": 2},
-    {"mask": np.arange(3 * LENGTH).reshape(3, LENGTH) % 5 > 1},
-    {"mask": np.arange(LENGTH) > 3},
+    {"valid": np.arange(3 * LENGTH).reshape(3, LENGTH) % 5 > 1},
+    {"valid": np.arange(LENGTH) > 3},
 ]
 
 
@@ -288,7 +288,7 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH), offset=1)),
     ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.full(LENGTH, np.nan))),
     ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH - 1))),
-    ("VALUE", "mask", lambda e, r, x: e.add(x, mask=np.ones(LENGTH, bool), lengths=[1, 2])),
+    ("VALUE", "valid", lambda e, r, x: e.add(x, valid=np.ones(LENGTH, bool), lengths=[1, 2])),
     ("VALUE", "lengths", lambda e, r, x: e.add(x, lengths=[1, LENGTH + 1])),
     ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x, cu_seqlens=[0, LENGTH])),
     ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x[0], cu_seqlens=[0, 5])),
@@ -308,12 +308,12 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], x[1, 1:, :8])),
     ("VALUE", "first", lambda e, r, x: r.tables("pairs", x[0].reshape(LENGTH, 2, 8))),
     ("VALUE", "first", lambda e, r, x: r.tables("halves", x[0, :, :8], x[0, :, 7:15])),
-    ("VALUE", "mask", lambda e, r, x: r.tables("cos_sin", x[0], mask=np.ones(LENGTH, bool))),
+    ("VALUE", "valid", lambda e, r, x: r.tables("cos_sin", x[0], valid=np.ones(LENGTH, bool))),
     ("TYPE", "x", lambda e, r, x: e.add(x.view(np.int32))),
     ("TYPE", "out", lambda e, r, x: e.add(x, np.empty(x.shape, np.float64))),
     ("TYPE", "positions", lambda e, r, x: e.add(x, positions=np.zeros(LENGTH, bool))),
     ("TYPE", "offsets", lambda e, r, x: e.add(x, offsets=[0.5, 1.5])),
-    ("TYPE", "mask", lambda e, r, x: e.add(x, mask=np.ones(LENGTH, np.uint8))),
+    ("TYPE", "valid", lambda e, r, x: e.add(x, valid=np.ones(LENGTH, np.uint8))),
     ("TYPE", "x[1]", lambda e, r, x: r.rotate(x, np.empty(x.shape, np.float16))),
     ("TYPE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], np.empty((LENGTH, 8)))),
 ]  # fmt: skip
@@ -351,7 +351,7 @@ def random_rows(case: Any, batch: int, length: int) -> dict[str, Any]:
         fractions = case.laid_out(case.positions(*nearly(case, shape)).astype(np.float64))
         rows["positions"] = fractions if case.chance(50) else integers(0, 40, *shape)
     if case.chance(16):
-        rows["mask"] = integers(0, 1, *case.pick([(length,), (batch, length)])).astype(bool)
+        rows["valid"] = integers(0, 1, *case.pick([(length,), (batch, length)])).astype(bool)
     if case.chance(16):
         rows["lengths"] = integers(0, length + case.chance(10), batch)
     if case.chance(12):

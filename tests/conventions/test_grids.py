@@ -114,21 +114,21 @@ def test_the_input_comes_where_the_convention_has_it() -> None:
 def test_a_mask_that_hides_nothing_changes_nothing(name: str, channels_first: bool) -> None:
     plain = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first)
     full = np.ones((2, 5, 7), bool)
-    masked = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, mask=full)
+    masked = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, valid=full)
     assert masked.shape == (2, *plain.shape)
     assert_same_bits(masked[0], plain)
     assert_same_bits(masked[1], plain)
     assert_same_bits(
-        fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, mask=full[0]), plain
+        fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, valid=full[0]), plain
     )
 
 
 def test_a_padded_image_is_encoded_as_if_it_were_alone() -> None:
-    mask = np.zeros((1, 9, 8), bool)
-    mask[:, :5, :6] = True
-    padded = fastpe.encode_grid((9, 8), 16, convention="detr", mask=mask)
+    valid = np.zeros((1, 9, 8), bool)
+    valid[:, :5, :6] = True
+    padded = fastpe.encode_grid((9, 8), 16, convention="detr", valid=valid)
     assert_same_bits(padded[0, :5, :6], fastpe.encode_grid((5, 6), 16, convention="detr"))
-    tokens = fastpe.encode_grid((9, 8), 16, convention="detr", mask=mask, class_tokens=1)
+    tokens = fastpe.encode_grid((9, 8), 16, convention="detr", valid=valid, class_tokens=1)
     assert tokens.shape == (1, 73, 16)
     assert (tokens[:, 0] == 0).all()
     assert_same_bits(tokens[:, 1:].reshape(padded.shape), padded)
@@ -172,5 +172,5 @@ def test_columns_that_cannot_be_shared_are_padded_or_cut(outermost: Any) -> None
 def test_empty_grids(shape: tuple[int, int]) -> None:
     assert fastpe.encode_grid(shape, 8, convention="detr").shape == (*shape, 8)
     assert fastpe.encode_grid(shape, 8, convention="mae2d", class_tokens=1).shape == (1, 8)
-    assert fastpe.encode_grid(shape, 8, convention="detr", mask=np.ones(shape, bool)).shape == (*shape, 8)
+    assert fastpe.encode_grid(shape, 8, convention="detr", valid=np.ones(shape, bool)).shape == (*shape, 8)
     assert fastpe.encode_coordinates(np.zeros((*shape, 2)), 8, convention="hf2d").shape == (*shape, 8)

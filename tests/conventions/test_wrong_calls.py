@@ -51,12 +51,12 @@ REFUSED: Refused = {
     (TypeError, "spacing"): ["grid(spacing='1')"],
     (ValueError, "spacing"): each(
         "grid(spacing={})",
-        "(1.0, 2.0, 3.0) | np.nan | [[1.0], [2.0, 3.0]] | (1, 1e16) | (1, 1e16), mask=np.ones((2, 3), bool)",
+        "(1.0, 2.0, 3.0) | np.nan | [[1.0], [2.0, 3.0]] | (1, 1e16) | (1, 1e16), valid=np.ones((2, 3), bool)",
     ),
-    (TypeError, "mask"): ["grid(convention='detr', mask=np.ones((2, 3)))"],
-    (ValueError, "mask"): [
-        "grid(convention='detr', mask=[[2, 1, 0]] * 2)",
-        "grid(convention='detr', mask=np.ones((3, 2), bool))",
+    (TypeError, "valid"): ["grid(convention='detr', valid=np.ones((2, 3)))"],
+    (ValueError, "valid"): [
+        "grid(convention='detr', valid=[[2, 1, 0]] * 2)",
+        "grid(convention='detr', valid=np.ones((3, 2), bool))",
     ],
     (ValueError, "class_tokens"): ["grid(class_tokens=-1)"],
     (ValueError, "class_tokens channels_first"): ["grid(class_tokens=1, channels_first=True)"],
@@ -185,7 +185,7 @@ def test_refused(call: str, error: type[Exception], arguments: str) -> None:
 
 
 def test_the_calls_are_right_but_for_what_is_refused() -> None:
-    for call in ("grid()", "points()", "timestep()", "grid(convention='detr', mask=np.ones((2, 3), bool), out=None)"):
+    for call in ("grid()", "points()", "timestep()", "grid(convention='detr', valid=np.ones((2, 3), bool), out=None)"):
         eval(call, names())
 
 

@@ -172,16 +172,16 @@ def _marian_nmt(x: Table, d: int) -> Table:
 _left_padded = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]], bool)
 
 
-def _positions_from_mask(mask: npt.NDArray[np.bool_], padding_idx: int) -> npt.NDArray[np.int64]:
-    return np.asarray(np.cumsum(mask, axis=1) * mask + padding_idx)
+def _positions_of_valid(valid: npt.NDArray[np.bool_], padding_idx: int) -> npt.NDArray[np.int64]:
+    return np.asarray(np.cumsum(valid, axis=1) * valid + padding_idx)
 
 
 @_system(
     "fairseq SinusoidalPositionalEmbedding; transformers M2M100, Speech2Text, TrOCR",
-    *({"mask": _left_padded, "L": 5, "d": d, "padding_idx": pad} for d in (4, 7) for pad in (0, 1, 3)),
+    *({"valid": _left_padded, "L": 5, "d": d, "padding_idx": pad} for d in (4, 7) for pad in (0, 1, 3)),
 )
-def _fairseq(mask: npt.NDArray[np.bool_], L: int, d: int, padding_idx: int) -> Table:
-    positions = _positions_from_mask(mask, padding_idx)
+def _fairseq(valid: npt.NDArray[np.bool_], L: int, d: int, padding_idx: int) -> Table:
+    positions = _positions_of_valid(valid, padding_idx)
     table = _timing_signal(range(int(positions.max()) + 1), d)
     table[padding_idx] = 0.0
     assert positions.shape == (2, L)
@@ -351,26 +351,28 @@ _rectangles[1, 2:, :] = False
 _rectangles[1, :, 3:] = False
 
 
-@_system("DETR PositionEmbeddingSine, normalize=True; transformers DETR", {"mask": _rectangles, "H": 3, "W": 4, "d": 8})
-def _detr(mask: npt.NDArray[np.bool_], H: int, W: int, d: int) -> Table:
-    y, x = np.cumsum(mask, axis=1, dtype=np.float64), np.cumsum(mask, axis=2, dtype=np.float64)
+@_system(
+    "DETR PositionEmbeddingSine, normalize=True; transformers DETR", {"valid": _rectangles, "H": 3, "W": 4, "d": 8}
+)
+def _detr(valid: npt.NDArray[np.bool_], H: int, W: int, d: int) -> Table:
+    y, x = np.cumsum(valid, axis=1, dtype=np.float64), np.cumsum(valid, axis=2, dtype=np.float64)
     y, x = y / (y[:, -1:, :] + 1e-6), x / (x[:, :, -1:] + 1e-6)
-    parts = [_interleaved(axis.ravel(), d // 2, 2 * np.pi).reshape(len(mask), H, W, d // 2) for axis in (y, x)]
+    parts = [_interleaved(axis.ravel(), d // 2, 2 * np.pi).reshape(len(valid), H, W, d // 2) for axis in (y, x)]
     return np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
 
 
 @_system(
     "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR",
-    {"mask": _rectangles, "H": 3, "W": 4, "d": 8},
-    {"mask": None, "H": 3, "W": 4, "d": 8},
+    {"valid": _rectangles, "H": 3, "W": 4, "d": 8},
+    {"valid": None, "H": 3, "W": 4, "d": 8},
 )
-def _deformable_detr(mask: npt.NDArray[np.bool_] | None, H: int, W: int, d: int) -> Table:
-    counted = np.ones((1, H, W), bool) if mask is None else mask
+def _deformable_detr(valid: npt.NDArray[np.bool_] | None, H: int, W: int, d: int) -> Table:
+    counted = np.ones((1, H, W), bool) if valid is None else valid
     y, x = np.cumsum(counted, axis=1, dtype=np.float64), np.cumsum(counted, axis=2, dtype=np.float64)
     y, x = (y - 0.5) / (y[:, -1:, :] + 1e-6), (x - 0.5) / (x[:, :, -1:] + 1e-6)
     parts = [_interleaved(axis.ravel(), d // 2, 2 * np.pi).reshape(len(counted), H, W, d // 2) for axis in (y, x)]
     result = np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
-    return result[0] if mask is None else result
+    return result[0] if valid is None else result
 
 
 @_system("DETR PositionEmbeddingSine, normalize=False", {"H": 3, "W": 4, "d": 8})

@@ -35,7 +35,7 @@ REFUSED: Refused = {
     (TypeError, "x"): ["fastpe.add_(lazy)"],
     (TypeError, "offset"): ["add(lazy, offset=1.5)", "add(lazy, offset=[0, 3])"],
     (ValueError, "offset"): ["add(lazy, offset=2**53 - 1)"],
-    (TypeError, "mask"): ["add(lazy, mask=[True] * 6)"],
+    (TypeError, "valid"): ["add(lazy, valid=[True] * 6)"],
     (ValueError, "convention"): ["add(lazy, convention='fairsec')"],
     (ValueError, "num_threads"): ["add(lazy, num_threads=0)"],
 }

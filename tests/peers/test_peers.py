@@ -84,9 +84,9 @@ def _pegasus_x(L: int, d: int) -> Any:
 
 
 def _from_ids(model: str, name: str) -> Callable[..., Any]:
-    def encode(mask: Table, L: int, d: int, padding_idx: int) -> Any:
+    def encode(valid: Table, L: int, d: int, padding_idx: int) -> Any:
         torch = _imported("torch")
-        ids = torch.from_numpy(np.where(mask, padding_idx + 7, padding_idx))
+        ids = torch.from_numpy(np.where(valid, padding_idx + 7, padding_idx))
         return getattr(_model(model), name)(padding_idx + 1 + L, d, padding_idx)(ids)
 
     return encode
@@ -182,15 +182,15 @@ def _timm(**knobs: Any) -> Callable[..., Any]:
 
 
 def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:
-    def encode(H: int, W: int, d: int, mask: Table | None = None) -> Any:
+    def encode(H: int, W: int, d: int, valid: Table | None = None) -> Any:
         torch = _imported("torch")
         layer = getattr(_model(model), name)(d // 2, **knobs)
-        batch = 1 if mask is None else len(mask)
-        given = None if mask is None else torch.from_numpy(mask)
+        batch = 1 if valid is None else len(valid)
+        given = None if valid is None else torch.from_numpy(valid)
         # Its mask is True for cells that are valid, as fastpe's is.
         table = layer((batch, 3, H, W), torch.device("cpu"), torch.float32, given)
         table = table.reshape(batch, H, W, d).permute(0, 3, 1, 2) if table.ndim == 3 else table
-        return table[0] if mask is None else table
+        return table[0] if valid is None else table
 
     return encode
 
@@ -219,7 +219,7 @@ def _grids(*widths: int) -> list[dict[str, Any]]:
 def _padded() -> list[dict[str, Any]]:
     left = np.arange(700) >= np.array([[0], [1], [650]])
     return [
-        {"mask": side, "L": 700, "d": d, "padding_idx": 1}
+        {"valid": side, "L": 700, "d": d, "padding_idx": 1}
         for d in (4, 7, 512)
         for side in (left, np.ascontiguousarray(left[:, ::-1]))
     ]
@@ -330,9 +330,9 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
     "DETR PositionEmbeddingSine, normalize=True; transformers DETR": [
         *(
             (
-                f"{name}, mask",
+                f"{name}, valid",
                 _detr(model, f"{name}SinePositionEmbedding", normalize=True),
-                [{"mask": _images, "H": 12, "W": 17, "d": d} for d in (8, 256)],
+                [{"valid": _images, "H": 12, "W": 17, "d": d} for d in (8, 256)],
             )
             for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr"))
         )
@@ -341,7 +341,7 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
         (
             "DeformableDetr",
             _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True),
-            [{"mask": mask, "H": 12, "W": 17, "d": d} for d in (8, 256) for mask in (_corners, None)],
+            [{"valid": valid, "H": 12, "W": 17, "d": d} for d in (8, 256) for valid in (_corners, None)],
         )
     ],
     "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding": [

@@ -184,8 +184,8 @@ def test_padding_is_not_counted(model_type: str) -> None:
         ids = IDS.copy()
         ids[:, where] = encoding.padding_idx
         theirs = np.asarray(made(modeling(folder), name, ids).detach())
-        mask = ids != encoding.padding_idx
-        ours = encoding.add(np.zeros((1, LENGTH, WIDTH), np.float32), mask=mask)
+        valid = ids != encoding.padding_idx
+        ours = encoding.add(np.zeros((1, LENGTH, WIDTH), np.float32), valid=valid)
         np.testing.assert_allclose(ours[0], theirs, rtol=0, atol=LENGTH * 2.0**-22)
 
 
@@ -422,15 +422,15 @@ def added(torch: Any, model: Any, run: Callable[[], Any]) -> int:
     return int(seen[0])
 
 
-def offset_and_mask(model_type: str) -> tuple[str, str]:
-    offset, _, mask = table()["learned"][model_type].partition(", mask=")
-    return offset.removeprefix("offset="), mask
+def offset_and_valid(model_type: str) -> tuple[str, str]:
+    offset, _, valid = table()["learned"][model_type].partition(", valid=")
+    return offset.removeprefix("offset="), valid
 
 
 @pytest.mark.parametrize("model_type", sorted(table()["learned"]))
 def test_first_rows_of_learned_tables(model_type: str) -> None:
     modeling("bert")
-    offset, _ = offset_and_mask(model_type)
+    offset, _ = offset_and_valid(model_type)
     for pad in (1, 3) if "pad_token_id" in offset else (1,):
         assert first_rows(model_type, pad_token_id=pad)[0] == eval(offset, {"pad_token_id": pad})
 
@@ -438,7 +438,7 @@ def test_first_rows_of_learned_tables(model_type: str) -> None:
 @pytest.mark.parametrize("model_type", [name for name, call in table()["learned"].items() if call != "offset=0"])
 def test_which_learned_tables_count_padding(model_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     modeling("bert")
-    offset, mask = offset_and_mask(model_type)
+    offset, valid = offset_and_valid(model_type)
     monkeypatch.setitem(globals(), "tokens", lambda: tensor([[1, 1, 7, 7, 7]]))
-    first = eval(offset, {"pad_token_id": 1}) + (0 if mask else 2)
+    first = eval(offset, {"pad_token_id": 1}) + (0 if valid else 2)
     assert first_rows(model_type, pad_token_id=1)[2:5] == [first, first + 1, first + 2]

@@ -78,7 +78,7 @@ REFUSED: Refused = {
         *each("add_(x, positions={})", "[0, 1] | 3 | [[0, 1]] | [[0, 1, 2]] * 3 | np.zeros((3, 2)) | x"),
         "embed([0, 1], table, positions=[0, np.nan])",
     ],
-    (ValueError, "positions mask"): ["encode(np.zeros((2, 2, 2)), 8, mask=[True] * 2)"],
+    (ValueError, "positions valid"): ["encode(np.zeros((2, 2, 2)), 8, valid=[True] * 2)"],
     (ValueError, "positions offset"): ["add_(x, offset=1, positions=[0, 1, 2])", "encode([0, 1], 8, offset=1)"],
     (IndexError, "positions"): each("add_(x, table=table, positions=[0, 1, {}])", "100 | 0.5 | -1"),
     (IndexError, UNNAMED): ["add_(x, table=table[:2])", "embed([0, 1], table, position_table=table[:1])"],
@@ -97,18 +97,18 @@ REFUSED: Refused = {
     ],
     (IndexError, "offset"): each("add_(x, table=table, offset={})", "98 | -1 | [0, 98] | [0, -1]"),
     # ---- Rows
-    (TypeError, "mask"): ["add_(x, mask=[1.0, 1.0, 0.0])", "add_(x, mask='no')", "add_(x, mask=tensor)"],
-    (ValueError, "mask"): [
-        *each("add_(x, mask={})", "[1, 2, 0] | [0, -1, 0] | [2**64 - 1] * 3 | True | [True, False] | [[True, True]]"),
-        "add_(x, mask=[[True], [True, False]])",
-        "add_(x, mask=np.ones((2, 3, 1), bool))",
-        "add_(x, mask=np.ones((2, 3, 3), bool))",
-        "add_(x, mask=np.ones((2, 1, 3, 3), bool))",
-        "encode(3, 8, mask=[True])",
+    (TypeError, "valid"): ["add_(x, valid=[1.0, 1.0, 0.0])", "add_(x, valid='no')", "add_(x, valid=tensor)"],
+    (ValueError, "valid"): [
+        *each("add_(x, valid={})", "[1, 2, 0] | [0, -1, 0] | [2**64 - 1] * 3 | True | [True, False] | [[True, True]]"),
+        "add_(x, valid=[[True], [True, False]])",
+        "add_(x, valid=np.ones((2, 3, 1), bool))",
+        "add_(x, valid=np.ones((2, 3, 3), bool))",
+        "add_(x, valid=np.ones((2, 1, 3, 3), bool))",
+        "encode(3, 8, valid=[True])",
     ],
-    (ValueError, "mask lengths"): [
-        "add_(x, mask=[True] * 3, lengths=[1, 1])",
-        "encode(3, 8, mask=[True] * 3, lengths=[1])",
+    (ValueError, "valid lengths"): [
+        "add_(x, valid=[True] * 3, lengths=[1, 1])",
+        "encode(3, 8, valid=[True] * 3, lengths=[1])",
     ],
     (TypeError, "lengths"): ["add_(x, lengths=[1.0, 2.0])", "add_(x, lengths=True)"],
     (ValueError, "lengths"): [
@@ -125,7 +125,7 @@ REFUSED: Refused = {
         "embed(np.zeros(0, int), table[:0], cu_seqlens=[0, 1])",
     ],
     (ValueError, "cu_seqlens positions"): ["add_(flat, cu_seqlens=[0, 6], positions=np.arange(6))"],
-    (ValueError, "cu_seqlens mask"): ["add_(flat, cu_seqlens=[0, 6], mask=np.ones(6, bool))"],
+    (ValueError, "cu_seqlens valid"): ["add_(flat, cu_seqlens=[0, 6], valid=np.ones(6, bool))"],
     (ValueError, "cu_seqlens lengths"): ["add_(flat, cu_seqlens=[0, 6], lengths=[6])"],
     # ---- Ids
     (TypeError, "ids"): [
@@ -194,7 +194,7 @@ REFUSED: Refused = {
 }
 
 # The arguments that rotations have too, and those that they do not have.
-OF_ROTATIONS = {"x", "positions", "offset", "mask", "lengths", "cu_seqlens", "seq_axis", "num_threads"}
+OF_ROTATIONS = {"x", "positions", "offset", "valid", "lengths", "cu_seqlens", "seq_axis", "num_threads"}
 OF_SUMS = re.compile(r"\b(table|channels|d_model)=|x, cu_seqlens")
 
 # The last values on this side of the limits.
@@ -214,7 +214,7 @@ TAKEN = [
     "add_(x, seq_axis=0)",
     "add_(x, seq_axis=-3)",
     "add_(x, channels=(8, 16), d_model=16)",
-    "add_(x, mask=[1, 0, 1], scale=np.inf, alpha=np.float64(2))",
+    "add_(x, valid=[1, 0, 1], scale=np.inf, alpha=np.float64(2))",
     "add_(x, lengths=[0, 3])",
     "add_(flat, cu_seqlens=[0, 0, 6, 6])",
     "add_(x, table=table, offset=[0, 97])",

@@ -127,7 +127,7 @@ class Arrays:
         self.cos = self._start(np.ones((64, 8), np.float32), np.nan)
         self.ids = self._start(np.arange(32, dtype=np.int64).reshape(4, 8), 10**12)
         self.positions = self._start(np.arange(32, dtype=np.float64).reshape(4, 8), np.nan)
-        self.mask = self._start(np.ones((4, 8), np.bool_), False)
+        self.valid = self._start(np.ones((4, 8), np.bool_), False)
         self.lengths = self._start(np.full(4, 8, np.int64), 10**12)
         self.offset = self._start(np.zeros(4, np.int64), 10**12)
         self.cu_seqlens = self._start(np.array([0, 8], np.int64), 10**12)
@@ -151,7 +151,7 @@ CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
     "add_ scale": lambda a, c: encoding.add_(a.x, scale=Number(c)),
     "add_ offsets": lambda a, c: encoding.add_(a.x, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3])),
     "add_ sequence": lambda a, c: encoding.add_(a.x, offset=Tuple(c, [0, 1, 2, 3])),
-    "add_ positions": lambda a, c: encoding.add_(a.x, mask=a.mask, positions=AsArray(c, np.arange(8.0))),
+    "add_ positions": lambda a, c: encoding.add_(a.x, valid=a.valid, positions=AsArray(c, np.arange(8.0))),
     "add_ cu_seqlens": lambda a, c: encoding.add_(a.x[0], offset=a.offset[:1], cu_seqlens=AsArray(c, [0, 8])),
     "add_ seq_axis": lambda a, c: encoding.add_(a.x, offset=a.offset, seq_axis=Number(c)),
     "add_ channels": lambda a, c: encoding.add_(a.x, channels=(0, Number(c, 16))),
@@ -161,20 +161,22 @@ CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
     "add out": lambda a, c: encoding.add(a.x, out=WithInterface(c, a.out)),
     "add subclass": lambda a, c: encoding.add(a.x, out=subclass(a.out, c)),
     "add x": lambda a, c: encoding.add(WithInterface(c, a.x), table=a.table, out=a.out),
-    "encode positions": lambda a, c: encoding.encode(AsArray(c, np.arange(32.0).reshape(4, 8)), mask=a.mask, out=a.out),
+    "encode positions": lambda a, c: encoding.encode(
+        AsArray(c, np.arange(32.0).reshape(4, 8)), valid=a.valid, out=a.out
+    ),
     "encode count": lambda a, c: encoding.encode(Number(c, 8), offset=a.offset, lengths=a.lengths, out=a.out),
     "encode out": lambda a, c: encoding.encode(a.positions, lengths=a.lengths, out=WithInterface(c, a.out)),
     "encode subclass": lambda a, c: encoding.encode(a.positions, out=subclass(a.out, c)),
-    "embed ids": lambda a, c: encoding.embed(AsArray(c, np.zeros((4, 8), int)), a.table, mask=a.mask, out=a.out),
+    "embed ids": lambda a, c: encoding.embed(AsArray(c, np.zeros((4, 8), int)), a.table, valid=a.valid, out=a.out),
     "embed table": lambda a, c: encoding.embed(a.ids, WithInterface(c, a.table), lengths=a.lengths),
     "embed position_table": lambda a, c: encoding.embed(a.ids, a.table, position_table=WithInterface(c, a.table)),
-    "rotate_ x": lambda a, c: rope.rotate_(WithInterface(c, a.x), a.out, positions=a.positions, mask=a.mask),
+    "rotate_ x": lambda a, c: rope.rotate_(WithInterface(c, a.x), a.out, positions=a.positions, valid=a.valid),
     "rotate_ other": lambda a, c: rope.rotate_(a.x, WithInterface(c, a.out), offset=a.offset, lengths=a.lengths),
     "rotate_ offsets": lambda a, c: rope.rotate_(a.x, a.out, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3])),
     "rotate_ coordinates": lambda a, c: spatial.rotate_(a.x, a.out, positions=AsArray(c, np.ones((8, 2)))),
     "rotate out": lambda a, c: rope.rotate(a.x, positions=a.positions, out=WithInterface(c, a.out)),
     "rotate subclass": lambda a, c: rope.rotate(a.x, out=subclass(a.out, c)),
-    "shift_ by": lambda a, c: rope.shift_(a.x, a.out, by=AsArray(c, [[3]] * 4), mask=a.mask),
+    "shift_ by": lambda a, c: rope.shift_(a.x, a.out, by=AsArray(c, [[3]] * 4), valid=a.valid),
     "shift_ one": lambda a, c: rope.shift_(a.x, a.out, by=Number(c), lengths=a.lengths),
     "rotate_ by tables": lambda a, c: by_tables(a, a.x, WithInterface(c, a.out), positions=a.ids, offset=None),
     "rotate_ by cos": lambda a, c: by_tables(a, a.x, cos=WithInterface(c, a.cos)),
@@ -317,7 +319,7 @@ def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
         lambda: encoding.add_(x, channels=(0, number)),
         lambda: encoding.encode(number),
         lambda: encoding.embed(AsArray(raising(error), [1]), x[0]),
-        lambda: encoding.add_(x, mask=AsArray(raising(error), [True])),
+        lambda: encoding.add_(x, valid=AsArray(raising(error), [True])),
         lambda: encoding.add_(RaisingAttributes(error)),
         lambda: encoding.add(x, out=RaisingAttributes(error)),
         lambda: encoding.add_(x, scale=RaisingRepr(error), num_threads=RaisingRepr(error)),

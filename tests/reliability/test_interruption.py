@@ -42,7 +42,7 @@ LONG_CALLS = {
     # At first each of its elements is on a page that does not exist yet.
     "strided": "fastpe.add_(out.T[:1024, :100_000], num_threads=threads)",
     # The calling thread has nothing to do, the other one everything.
-    "unequal-shares": "fastpe.encode(positions, 1024, out=out, mask=second_half, num_threads=threads)",
+    "unequal-shares": "fastpe.encode(positions, 1024, out=out, valid=second_half, num_threads=threads)",
     "positions-to-check": "fastpe.encode(same_positions, 2, out=pairs, num_threads=threads)",
     # Few values are asked for, and all rows between them are made, to be kept.
     "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(far_apart, num_threads=threads)",

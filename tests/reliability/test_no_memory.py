@@ -22,9 +22,9 @@ CALLS = [written(function, arguments) for function, arguments in test_wrong_argu
 CALLS += [
     "fastpe.PositionalEncoding(8, max_len=16, freqs=freqs)",
     "enc.encode(positions, dtype='float64', out=wide)",
-    "enc.encode(ids, mask=ids)",
+    "enc.encode(ids, valid=ids)",
     "enc.add_(x, offset=[1, 2])",
-    "enc.add(x, mask=mask)",
+    "enc.add(x, valid=valid)",
     "enc.add(x.tolist(), lengths=lengths)",
     "enc.embed(ids, table, position_table=table)",
     "enc.warm_up(dtype='float64')",
@@ -105,7 +105,7 @@ CALLS, MOST = {CALLS}, {MOST}
 memory = types.SimpleNamespace(__array_interface__=x.__array_interface__)
 y, wide = np.ones((2, 3, 8), np.float32), np.zeros((3, 8))
 many, large = list(np.ones((24, 2, 3, 8), np.float32)), np.ones((1, 4096, 8), np.float32)
-positions, lengths, mask = np.arange(3), np.array([1, 2]), np.array([True, False, True])
+positions, lengths, valid = np.arange(3), np.array([1, 2]), np.array([True, False, True])
 freqs, axes, linear = np.ones(4), np.array([0, 0, 1, 1]), dict(rope_type="linear", factor=2.0)
 
 def outcome(code, n):

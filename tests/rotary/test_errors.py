@@ -41,7 +41,7 @@ REFUSED: Refused = {
         # a batch of its own, where rows of the batch differ
         *each("rope.rotate_(q, {}, offset=[1, 2])", "k[:1] | k[0]"),
         "rope.rotate_(q, k[0, 0], positions=[[0, 1, 2], [1, 2, 3]])",
-        "rope.rotate_(q, k[:1], mask=[[True] * 3] * 2)",
+        "rope.rotate_(q, k[:1], valid=[[True] * 3] * 2)",
         "rope.shift_(q, k[:1], by=[[1], [2]])",
         # axes of its own, where they are counted from the first
         "rope.rotate_(q.transpose(0, 2, 1, 3), k[:, 0], seq_axis=-3)",
@@ -80,7 +80,7 @@ REFUSED: Refused = {
     (ValueError, "x positions"): ["rope.rotate_(floats, positions=memory[:12])"],
     (ValueError, "x offset"): ["rope.rotate_(floats, offset=memory[3:5])"],
     (ValueError, "x lengths"): ["rope.rotate_(floats, lengths=memory[:2])"],
-    (ValueError, "x mask"): ["rope.rotate_(floats, mask=memory[:3].view('?'))"],
+    (ValueError, "x valid"): ["rope.rotate_(floats, valid=memory[:3].view('?'))"],
     (ValueError, "x cu_seqlens"): ["rope.rotate_(floats.reshape(24, 4), cu_seqlens=memory[4:6])"],
     (ValueError, "x by"): ["rope.shift_(floats, by=memory[:12])"],
     (ValueError, "x cos"): ["by(x, cos=x[0, :, :2], sin=sin[:3])"],
@@ -101,7 +101,7 @@ REFUSED: Refused = {
         "rope.rotate_(packed, positions=[[1, 2, 3, 4, 5, 6]] * 2, seq_axis=0)",
         "rope.rotate_(x, positions=np.zeros((2, 3, 3)))",
         # several coordinates
-        *(f"several.{call}" for call in ("rotate_(x)", "rotate(x)", "rotate_(x, mask=[True] * 3)", "tables(5)")),
+        *(f"several.{call}" for call in ("rotate_(x)", "rotate(x)", "rotate_(x, valid=[True] * 3)", "tables(5)")),
         *each("several.rotate_(x, positions=np.zeros({}))", "3 | (3, 3) | (2, 3) | (2, 2, 3)"),
         "several.rotate_(x, positions=np.zeros((3, 3, 2)))",
         "several.rotate_(x[0], positions=np.zeros((2, 3, 2)))",
@@ -133,9 +133,9 @@ REFUSED: Refused = {
         *each("several.shift_(x, by={})", "3 | [1, 2, 3] | [[1, 2], [3, 4]] | [1, np.inf]"),
     ],
     # ---- Rows
-    (ValueError, "mask"): [
-        "rope.rotate_(packed, mask=[[True] * 6] * 2, seq_axis=0)",
-        "rope.shift_(x, by=3, mask=[[True, False]])",
+    (ValueError, "valid"): [
+        "rope.rotate_(packed, valid=[[True] * 6] * 2, seq_axis=0)",
+        "rope.shift_(x, by=3, valid=[[True, False]])",
     ],
     (ValueError, "lengths"): [
         "rope.rotate_(packed, lengths=[1, 2], seq_axis=-3)",

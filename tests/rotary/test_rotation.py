@@ -56,8 +56,8 @@ def test_columns_and_rows_that_are_left_keep_their_bits(step: int, dtype: np.dty
     x = with_nan_payloads((3, 2, 5, 11 * step), dtype)[..., ::step]
     assert len(np.unique(bits(x))) > 50
     x[..., :6] = 1
-    mask = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)
-    for call, valid in (({"mask": mask}, mask), ({"lengths": [0, 5, 3]}, np.arange(5) < np.array([[0], [5], [3]]))):
+    some = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)
+    for call, valid in (({"valid": some}, some), ({"lengths": [0, 5, 3]}, np.arange(5) < np.array([[0], [5], [3]]))):
         rows = with_nan_payloads((3, 2, 5, 11 * step), dtype)[..., ::step]
         rows[np.broadcast_to(valid[:, None], (3, 2, 5))] = x[np.broadcast_to(valid[:, None], (3, 2, 5))]
         before = rows.copy()

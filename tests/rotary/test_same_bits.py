@@ -90,7 +90,7 @@ def test_threads_rotate_to_the_same_bits(dtype: np.dtype[Any], interleaved: bool
         {"offset": np.array([5, -9])},
         {"positions": np.arange(length)[::-1] * 3},
         {"lengths": [length, 100], "inverse": True},
-        {"mask": np.arange(length) % 7 > 2},
+        {"valid": np.arange(length) % 7 > 2},
     ]
     for call in calls:
         one = rope.rotate(x, num_threads=1, **call)

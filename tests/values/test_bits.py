@@ -68,7 +68,7 @@ def test_two_threads_give_the_same_bits(dtype: np.dtype[Any]) -> None:
         {"offset": np.array([5, -9, 2**40, 0])},
         {"positions": np.arange(rows // 4)[::-1] * 3},
         {"lengths": [rows // 4, 1, 0, 100], "scale": 3.0},
-        {"mask": np.arange(rows // 4) % 7 > 2},
+        {"valid": np.arange(rows // 4) % 7 > 2},
     ]
     for keyword in keywords:
         serial = fastpe.add(x, num_threads=1, **keyword)

@@ -269,7 +269,7 @@ void run(const Call& call, Interruption* interruption) {
     if (!completed) throw Interrupted{};
   }
   if (plan.wants_rows && plan.strategy != Strategy::read_rows) {
-    call.source.keep(shape.tile_dtype, bounds, call.max_threads, interruption);
+    call.source.keep(shape.tile_dtype, bounds, shape.bytes_written, call.max_threads, interruption);
   }
 }
 

@@ -88,7 +88,7 @@ CheckedValues check_positions(const Call& call, Poller& poller) {
   std::int64_t rows_at_once = std::max<std::int64_t>(1, Poller::elements_at_once / elements_per_row);
   if (p.count_valid_only) {
     rows_at_once = ValidCounts::rows_at_once;
-  } else if (!p.values.is_given() && placement.validity.mask == nullptr) {  // no row is looked at
+  } else if (!p.values.is_given() && placement.validity.valid == nullptr) {  // no row is looked at
     rows_at_once = std::max<std::int64_t>(1, shape.seq_len);
   }
   for (std::int64_t group = 0; group < groups; ++group) {

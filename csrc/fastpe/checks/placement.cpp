@@ -81,12 +81,12 @@ void set_explicit_positions(Positions& p, const ArrayView& array, const Extent& 
 // Comes after the positions.
 void set_validity(Placement& placement, const PlacementArguments& arguments, const Extent& extent) {
   Validity& validity = placement.validity;
-  if (const ArrayView& mask = arguments.mask; mask.is_given()) {
+  if (const ArrayView& valid = arguments.valid; valid.is_given()) {
     // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
-    require_element(mask, Element::boolean, "pass mask != 0; or mask == 0, if it is added to scores");
-    validity.mask = mask.data;
-    validity.mask_batch_row_stride_bytes = checked_differs_in_batch(mask, extent) ? mask.strides_bytes[0] : 0;
-    validity.mask_seq_stride_bytes = mask.last_stride_bytes();
+    require_element(valid, Element::boolean, "pass valid != 0; or valid == 0, if it is added to scores");
+    validity.valid = valid.data;
+    validity.valid_batch_row_stride_bytes = checked_differs_in_batch(valid, extent) ? valid.strides_bytes[0] : 0;
+    validity.valid_seq_stride_bytes = valid.last_stride_bytes();
     placement.positions.count_valid_only = !placement.positions.values.is_given();
   }
   if (arguments.lengths.is_given()) {
@@ -112,8 +112,8 @@ Shape counted_shape(const PlacementArguments& arguments, std::int64_t count) {
     shape.add_axis(arguments.offsets.shape[0]);
   } else if (arguments.lengths.is_given() && arguments.lengths.axes > 0) {
     shape.add_axis(arguments.lengths.shape[0]);
-  } else if (arguments.mask.is_given() && arguments.mask.axes == 2) {
-    shape.add_axis(arguments.mask.shape[0]);
+  } else if (arguments.valid.is_given() && arguments.valid.axes == 2) {
+    shape.add_axis(arguments.valid.shape[0]);
   }
   shape.add_axis(count);
   return shape;
@@ -209,9 +209,9 @@ Placement placement_at(const ArrayView& array, const PlacementArguments& argumen
   }
   p.values_per_batch_row = axes > 1;
   for (int axis = 0; axis + 1 < axes; ++axis) p.value_axes.add(array.shape[axis], array.strides_bytes[axis]);
-  const bool has_validity = arguments.mask.is_given() || arguments.lengths.is_given();
+  const bool has_validity = arguments.valid.is_given() || arguments.lengths.is_given();
   if (has_validity && axes > 2) {
-    refuse_value("positions", {"has ", axes, " axes"}, {"[L] or [B, L] with mask= and lengths="}, {"reshape it"});
+    refuse_value("positions", {"has ", axes, " axes"}, {"[L] or [B, L] with valid= and lengths="}, {"reshape it"});
   }
   set_validity(placement, arguments, extent);
   return placement;

@@ -13,7 +13,7 @@ namespace fastpe {
 // Each may be missing.
 struct PlacementArguments {
   std::optional<std::int64_t> offset;  // one for all rows
-  ArrayView offsets, positions, mask, lengths, cu_seqlens;
+  ArrayView offsets, positions, valid, lengths, cu_seqlens;
 };
 
 // Of two that exclude each other.
@@ -58,7 +58,7 @@ Placement placement_at(const ArrayView& positions, const PlacementArguments& arg
 inline void require_disjoint(const ArrayView& out, const PlacementArguments& arguments) {
   require_disjoint(out, arguments.offsets);
   require_disjoint(out, arguments.positions);
-  require_disjoint(out, arguments.mask);
+  require_disjoint(out, arguments.valid);
   require_disjoint(out, arguments.lengths);
   require_disjoint(out, arguments.cu_seqlens);
 }

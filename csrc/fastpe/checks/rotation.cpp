@@ -22,7 +22,7 @@ const char* per_row_argument(const PlacementArguments& arguments, int coordinate
   if (differs(arguments.offsets, 1)) return arguments.offsets.name;
   if (differs(arguments.lengths, 1)) return arguments.lengths.name;
   if (differs(arguments.positions, coordinate_count > 0 ? 3 : 2)) return arguments.positions.name;
-  return differs(arguments.mask, 2) ? arguments.mask.name : nullptr;
+  return differs(arguments.valid, 2) ? arguments.valid.name : nullptr;
 }
 
 // Whether tables have each column twice, which no table of pairs has: its halves are alike, or its neighbours.

@@ -53,9 +53,9 @@ class Source {
   // or no data.
   virtual TableView find(DType /*dtype*/, const PositionBounds& /*bounds*/) const { return {}; }
   // After a call that would have used them: keeps rows within the bounds for later calls, or does not. No result
-  // depends on it. Throws Interrupted.
-  virtual void keep(DType /*dtype*/, const PositionBounds& /*bounds*/, int /*max_threads*/,
-                    Interruption* /*interruption*/) const {}
+  // depends on it. It makes about bytes_written of them at most, so that a small call stays one. Throws Interrupted.
+  virtual void keep(DType /*dtype*/, const PositionBounds& /*bounds*/, std::int64_t /*bytes_written*/,
+                    int /*max_threads*/, Interruption* /*interruption*/) const {}
 
   // Makes what write_rows() needs for positions within the bounds, and keep() if it will be called. Throws Interrupted,
   // or std::bad_alloc.

@@ -114,7 +114,7 @@ typedef struct fastpe_rows {
   int64_t offset;                 /* row l is at position offset + l; a convention may count from 1 or 2 */
   const fastpe_array* offsets;    /* integers [B]: an offset for each sequence */
   const fastpe_array* positions;  /* [L] or [B, L], integers, float32 or float64: explicit positions */
-  const fastpe_array* mask;       /* FASTPE_BOOL [L] or [B, L]: true where valid. Only valid rows are counted */
+  const fastpe_array* valid;      /* FASTPE_BOOL [L] or [B, L]: true where valid. Only valid rows are counted */
   const fastpe_array* lengths;    /* integers [B]: how many rows of each sequence are valid, from the first one on */
   const fastpe_array* cu_seqlens; /* integers [N + 1]: where each of N packed sequences starts, and the end. There is no
                                      batch then, and `offsets` is [N] */
@@ -247,7 +247,7 @@ enum {
 };
 
 /* Writes cosines and sines, times the attention factor. Leading axes are [L] or [B, L]; `second` is NULL where the form
- * has one array. `rows` has neither mask nor lengths. Thread-safe. */
+ * has one array. `rows` has neither valid rows nor lengths. Thread-safe. */
 FASTPE_API fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fastpe_array* first,
                                        const fastpe_array* second, const fastpe_rows* rows, int32_t threads);
 

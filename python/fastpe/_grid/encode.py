@@ -44,7 +44,7 @@ def encode_grid(
     freq_scale: float | None = None,
     freqs: npt.ArrayLike | None = None,
     spacing: float | Sequence[float] = 1.0,
-    mask: npt.ArrayLike | None = None,
+    valid: npt.ArrayLike | None = None,
     class_tokens: int = 0,
     channels_first: bool = False,
     dtype: npt.DTypeLike | None = None,
@@ -67,7 +67,7 @@ def encode_grid(
         The frequencies of every axis themselves, in radians per cell.
     spacing : float or one per axis, optional
         Distance between neighbouring cells, in the order of `shape`.
-    mask : bool array [height, width] or [B, height, width], optional
+    valid : bool array [height, width] or [B, height, width], optional
         Which cells are counted: those that are True, or 1. The coordinate of a cell along an axis is the number of
         counted cells up to it. Cells of padding thus repeat the coordinate before them, as in DETR.
     class_tokens : int, optional
@@ -87,7 +87,7 @@ def encode_grid(
     ------
     ValueError
         For a width that the convention cannot share among the axes, a number of axes that it does not take, an unknown
-        convention, or an `out` or `mask` of another shape. Nothing has been written then.
+        convention, or an `out` or `valid` of another shape. Nothing has been written then.
     TypeError
         For a dtype that does not fit.
 
@@ -111,7 +111,7 @@ def encode_grid(
     grid = _grid_shape(shape)
     spacings = _spacings(spacing, len(grid))
     columns = SharedColumns(chosen, d_model, len(grid), freqs)
-    valid = None if mask is None else _checked_mask(mask, grid)
+    valid = None if valid is None else _checked_valid(valid, grid)
     class_tokens, num_threads = integer("class_tokens", class_tokens, 0), asked_once(num_threads)
     if class_tokens and channels_first:
         raise refused(
@@ -280,9 +280,9 @@ def axis_coordinates(
     return coordinates
 
 
-def _checked_mask(mask: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    valid = bools("mask", mask)
+def _checked_valid(valid: npt.ArrayLike, grid: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    valid = bools("valid", valid)
     if valid.shape[-len(grid) :] != grid or valid.ndim > len(grid) + 1:
         expected = f"{list(grid)}, or a batch axis before that"
-        raise refused(ValueError, "mask", f"has shape {list(valid.shape)}", expected)
+        raise refused(ValueError, "valid", f"has shape {list(valid.shape)}", expected)
     return valid

@@ -352,7 +352,7 @@ def rotate_(
     conjugate: bool = False,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
-    mask: npt.ArrayLike | None = None,
+    valid: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
     cu_seqlens: npt.ArrayLike | None = None,
     seq_axis: int = -2,
@@ -377,7 +377,7 @@ def rotate_(
         Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
     conjugate : bool, optional
         Whether to rotate by the negative angles.
-    offset, positions, mask, lengths, cu_seqlens, seq_axis, num_threads
+    offset, positions, valid, lengths, cu_seqlens, seq_axis, num_threads
         As in `RotaryEmbedding.rotate_`. Positions are integers, and each has a row in the tables.
 
     Returns
@@ -418,7 +418,7 @@ def rotate_(
         conjugate=conjugate,
         offset=offset,
         positions=positions,
-        mask=mask,
+        valid=valid,
         lengths=lengths,
         cu_seqlens=cu_seqlens,
         seq_axis=seq_axis,

@@ -46,7 +46,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         The arguments as they were given. `base` and `freq_scale` are part of the convention.
     padding_idx : int or None
         The id of padding, if a model's config says that padding is not counted (`from_config`). Such rows are left
-        out with ``mask=ids != encoding.padding_idx``.
+        out with ``valid=ids != encoding.padding_idx``.
     embedding_scale : float
         The factor that a model multiplies embeddings with before the encoding is added: the `scale` of `add_` and
         `embed`. It is 1 unless a config says otherwise (`from_config`).
@@ -167,7 +167,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         >>> encoding.convention.name, encoding.convention.first_position, encoding.padding_idx
         ('fairseq', 2, 1)
         >>> ids, table = np.array([[5, 6, 1]]), np.ones((9, 8), np.float32)
-        >>> x = encoding.embed(ids, table, scale=encoding.embedding_scale, mask=ids != encoding.padding_idx)
+        >>> x = encoding.embed(ids, table, scale=encoding.embedding_scale, valid=ids != encoding.padding_idx)
         """
         from fastpe._sinusoid.config import read_config  # most programs never need it
 

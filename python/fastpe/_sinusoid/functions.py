@@ -39,7 +39,7 @@ def encode(
     freqs: npt.ArrayLike | None = None,
     dtype: npt.DTypeLike | None = None,
     offset: int | npt.ArrayLike | None = None,
-    mask: npt.ArrayLike | None = None,
+    valid: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
     channels: tuple[int, int] | None = None,
     num_threads: int | None = None,
@@ -64,7 +64,7 @@ def encode(
         float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
     offset : int or int array [B] or [B, 1], optional
         The number that is added to counted positions. With an array, the result is ``[B, positions, d_model]``.
-    mask : bool array [L], [1, L] or [B, L], optional
+    valid : bool array [L], [1, L] or [B, L], optional
         Rows that are False, or 0 among integers 0 and 1, become zero, and only the others are counted.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on become zero.
@@ -107,7 +107,7 @@ def encode(
         positions,
         dtype=dtype,
         offset=offset,
-        mask=mask,
+        valid=valid,
         lengths=lengths,
         channels=channels,
         num_threads=num_threads,
@@ -125,7 +125,7 @@ def add_(
     freqs: npt.ArrayLike | None = None,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
-    mask: npt.ArrayLike | None = None,
+    valid: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
     cu_seqlens: npt.ArrayLike | None = None,
     scale: float = 1.0,
@@ -149,7 +149,7 @@ def add_(
         rows, or one per batch row, or one per sequence of `cu_seqlens`.
     positions : int or float array [L], [1, L] or [B, L], optional
         The positions themselves, which are then not counted; they may be negative or fractional.
-    mask : bool array [L], [1, L] or [B, L], optional
+    valid : bool array [L], [1, L] or [B, L], optional
         Rows that are False, or 0 among integers 0 and 1, are left as they are, bit for bit. Without `positions`, only
         the other rows are counted, so that padding may be on the left.
     lengths : int, or int array [B] or [B, 1], optional
@@ -205,7 +205,7 @@ def add_(
         x,
         offset=offset,
         positions=positions,
-        mask=mask,
+        valid=valid,
         lengths=lengths,
         cu_seqlens=cu_seqlens,
         scale=scale,
@@ -227,7 +227,7 @@ def add(
     freqs: npt.ArrayLike | None = None,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
-    mask: npt.ArrayLike | None = None,
+    valid: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
     cu_seqlens: npt.ArrayLike | None = None,
     scale: float = 1.0,
@@ -247,7 +247,7 @@ def add(
         An array of float32, float64, float16 or ml_dtypes.bfloat16, with any strides, read-only or broadcast. It is
         only read, so it may be whatever NumPy takes as an array: a list, a tensor of torch or jax, an object with
         DLPack.
-    convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
+    convention, base, freq_scale, freqs, offset, positions, valid, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
 d_model, table, num_threads
         The arguments of `add_`. Rows that are left out are copied.
     out : ndarray, optional
@@ -281,7 +281,7 @@ d_model, table, num_threads
         x,
         offset=offset,
         positions=positions,
-        mask=mask,
+        valid=valid,
         lengths=lengths,
         cu_seqlens=cu_seqlens,
         scale=scale,
@@ -305,7 +305,7 @@ def embed(
     freqs: npt.ArrayLike | None = None,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
-    mask: npt.ArrayLike | None = None,
+    valid: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
     cu_seqlens: npt.ArrayLike | None = None,
     scale: float = 1.0,
@@ -322,7 +322,7 @@ def embed(
         Rows of `table`; the last axis is the sequence.
     table : array_like [vocabulary, d_model]
         An array of float32, float64, float16 or ml_dtypes.bfloat16 with contiguous rows.
-    convention, base, freq_scale, freqs, offset, positions, mask, lengths, cu_seqlens, scale, alpha, num_threads
+    convention, base, freq_scale, freqs, offset, positions, valid, lengths, cu_seqlens, scale, alpha, num_threads
         The arguments of `add_`. A row that is left out is ``table[id]`` as it is.
     position_table : array_like [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
         A learned position table of `table`'s dtype, instead of sinusoids.
@@ -361,7 +361,7 @@ def embed(
         table,
         offset=offset,
         positions=positions,
-        mask=mask,
+        valid=valid,
         lengths=lengths,
         cu_seqlens=cu_seqlens,
         scale=scale,

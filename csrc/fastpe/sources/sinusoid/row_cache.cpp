@@ -108,23 +108,32 @@ void RowCache::reserve(DType dtype, const PositionBounds& bounds) const {
   if (!is_automatic_ && can_keep(dtype, bounds)) memory_of(kept_rows(dtype));
 }
 
-void RowCache::keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const {
+std::int64_t RowCache::first_to_fill(const Memory& memory, const Chunks& chunks) const {
+  std::int64_t first = -1;
+  for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
+    std::atomic<State>& state = memory.states[static_cast<std::size_t>(chunk)];
+    if (!is_automatic_) {
+      if (state.load(std::memory_order_relaxed) == State::empty) return chunk;
+      continue;
+    }
+    State found = State::empty;
+    if (!state.compare_exchange_strong(found, State::used_once) && found == State::used_once && first < 0)
+      first = chunk;
+  }
+  return first;
+}
+
+void RowCache::keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
+                    Interruption* interruption) const {
   if (!can_keep(dtype, bounds)) return;
   if (is_automatic_ && !was_used_.exchange(true, std::memory_order_relaxed)) return;
+  const KeptRows& rows = kept_rows(dtype);
   try {
-    Chunks chunks = chunks_of(bounds);
-    if (is_automatic_) {
-      std::atomic<State>* const states = memory_of(kept_rows(dtype)).states.get();
-      std::int64_t again = -1;
-      for (std::int64_t chunk = chunks.first; chunk <= chunks.last; ++chunk) {
-        State state = State::empty;
-        const bool is_first_use = states[chunk].compare_exchange_strong(state, State::used_once);
-        if (!is_first_use && state == State::used_once && again < 0) again = chunk;
-      }
-      if (again < 0) return;
-      chunks = {again, again};
-    }
-    fill(kept_rows(dtype), chunks, is_automatic_ ? 1 : max_threads, interruption);
+    const Chunks chunks = chunks_of(bounds);
+    const std::int64_t first = first_to_fill(memory_of(rows), chunks);
+    if (first < 0) return;
+    const std::int64_t more = is_automatic_ ? 0 : bytes_written / (rows.row_bytes << chunk_shift_);
+    fill(rows, {first, std::min(chunks.last, first + more)}, is_automatic_ ? 1 : max_threads, interruption);
   } catch (const std::bad_alloc&) {  // the rows are made again
   }
 }

@@ -21,10 +21,10 @@ std::int64_t kept_row_bytes();
 // Only calls that would have read rows count (`Plan::wants_rows`).
 //
 // With max_len, rows of positions 0 .. max_len - 1 are kept: after a call whose positions are all among them, keep()
-// fills every chunk from its lowest position's to its highest's, and fill_promised() fills all. Without max_len, an
-// encoder's first call notes only that the encoder was used; later ones mark the chunks between their bounds, and each
-// fills one chunk that was marked before, as long as the budgets of the encoder and of the process allow. So a small
-// call stays a small call, and rows that are used once take no room.
+// fills chunks from its lowest position's to its highest's, one more than the bytes that the call wrote at most, and
+// fill_promised() fills all. Without max_len, an encoder's first call notes only that the encoder was used; later ones
+// mark the chunks between their bounds, and each fills one chunk that was marked before, as long as the budgets of the
+// encoder and of the process allow. So a small call stays a small call, and rows that are used once take no room.
 //
 // No thread waits for another: while one fills a chunk, the others make its rows themselves. A child that is forked
 // meanwhile never finds the chunk filled, and makes rows itself.
@@ -47,7 +47,8 @@ class RowCache {
   void reserve(DType dtype, const PositionBounds& bounds) const;
   // Fills chunks that lie between the bounds, or does not where there is no memory. The encoder is prepared. Throws
   // Interrupted.
-  void keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const;
+  void keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
+            Interruption* interruption) const;
   // Fills all rows that max_len promises. Throws Interrupted or std::bad_alloc.
   void fill_promised(DType dtype, int max_threads, Interruption* interruption) const;
 
@@ -77,6 +78,8 @@ class RowCache {
   Chunks chunks_of(const PositionBounds& bounds) const {
     return {bounds.lowest >> chunk_shift_, bounds.highest >> chunk_shift_};
   }
+  // The first of these chunks that is to be filled now; or -1. Without max_len, it marks all of them as used.
+  std::int64_t first_to_fill(const Memory& memory, const Chunks& chunks) const;
   void fill(const KeptRows& rows, const Chunks& chunks, int max_threads, Interruption* interruption) const;
   void fill_chunk(const KeptRows& rows, const Memory& memory, std::int64_t chunk, char* scratch) const;
 

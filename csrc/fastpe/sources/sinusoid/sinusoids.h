@@ -10,8 +10,9 @@ namespace fastpe {
 
 class CachedSinusoids : public Source {
  public:
-  void keep(DType dtype, const PositionBounds& bounds, int max_threads, Interruption* interruption) const final {
-    cache_.keep(dtype, bounds, max_threads, interruption);
+  void keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
+            Interruption* interruption) const final {
+    cache_.keep(dtype, bounds, bytes_written, max_threads, interruption);
   }
   void prepare(DType dtype, const PositionBounds& bounds, bool will_keep, Interruption* interruption) const final {
     encoder_.prepare(dtype, interruption);
