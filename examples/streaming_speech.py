@@ -18,7 +18,7 @@ import fastpe
 FEATURES = 560  # seven stacked frames of 80 filter banks
 FRAMES_PER_CHUNK = 10  # 600 ms of 60 ms frames
 # Sines, then cosines, positions from 1, as in CTranslate2 and several speech systems.
-CONVENTION = "opennmt-tf"
+CONVENTION = "opennmt_tf"
 
 
 class FrontEnd:

@@ -41,7 +41,7 @@ constexpr Convention conventions[] = {
     {false, true, Odd::pad, 0, 0, 1e4, 1, 0, Scale::one},                       // FASTPE_TIMESTEP
     {false, false, Odd::refused, 1, 0, 1e4, 1, 0, Scale::root_of_two_over},     // FASTPE_MLX
     {false, false, Odd::refused, 1, 0, 1e7, depthcharge_scale, 0, Scale::one},  // FASTPE_DEPTHCHARGE
-    {true, false, Odd::round_up, 0, 0, 1e4, 1, 0, Scale::one},                  // FASTPE_TATP22
+    {true, false, Odd::round_up, 0, 0, 1e4, 1, 0, Scale::one},                  // FASTPE_POSITIONAL_ENCODINGS
     {true, false, Odd::refused, 0, 1, 0.5, 1, 0, Scale::one},                   // FASTPE_NERF
     {true, false, Odd::natural, 0, 0, 1e8, 1, 0, Scale::one},                   // FASTPE_DOUBLED_EXPONENT
 };

@@ -157,7 +157,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         """Names that IPython and notebooks offer in brackets."""
         return list(self)
 
-    def find(self, preset: Any) -> _Preset:
+    def _find(self, preset: Any) -> _Preset:
         """A preset from its name, or `preset` itself."""
         if isinstance(preset, self._kind):
             return preset
@@ -168,7 +168,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             return self._presets[preset]
         raise refused(ValueError, self._word, f"is {shown(preset)}, which is not known", "", self._hint(preset))
 
-    def serving(self, name: str) -> list[str]:
+    def _serving(self, name: str) -> list[str]:
         """The presets that serve a system or model of this name, as messages say it."""
         if len(plain(name)) < 3:
             return []
@@ -185,7 +185,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
 
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         """What an unknown name probably means, or else the known ones."""
-        if serving := self.serving(name):
+        if serving := self._serving(name):
             return "; ".join(serving)
         for call, names in _taken_by.items():
             meant = next((known for known in names if plain(known) == plain(name)), "")

@@ -51,7 +51,7 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
     'dimension'
     """
     ax, first = _axes(ax, encoding), encoding.convention.first_position
-    limit = encoding.convention.output_scale(encoding.d_model)
+    limit = encoding.convention._output_scale(encoding.d_model)
     options = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "aspect": "auto"}
     extent = (-0.5, encoding.d_model - 0.5, first + seq_len - 0.5, first - 0.5)
     _image(ax, encoding.encode(_shown(encoding, seq_len)), "value", colorbar, extent=extent, **options)
@@ -189,14 +189,14 @@ def rotary_wavelengths(rope: RotaryEmbedding, *, ax: Axes | None = None) -> Axes
 def _usual_float32(encoding: PositionalEncoding, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     convention = encoding.convention
     k = np.arange(len(encoding.frequencies), dtype=np.float32)
-    step = np.float32(-math.log(convention.base) / convention.exponent_denominator(encoding.d_model))
+    step = np.float32(-math.log(convention.base) / convention._exponent_denominator(encoding.d_model))
     angles = positions.astype(np.float32)[..., None] * (np.exp(k * step) * np.float32(convention.freq_scale))
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
 
 
 def _visible_dimensions(encoding: PositionalEncoding, seq_len: int) -> list[int]:
     """Sines whose wavelengths are spread over what `seq_len` positions can show."""
-    sines = range(encoding.d_model)[encoding.convention.columns(encoding.d_model)[0]]
+    sines = range(encoding.d_model)[encoding.convention._columns(encoding.d_model)[0]]
     wanted = np.geomspace(seq_len / 10, seq_len * 2, 4)
     nearest = [int(np.abs(np.log(encoding.wavelengths / wavelength)).argmin()) for wavelength in wanted]
     return sorted({sines[min(k, len(sines) - 1)] for k in nearest} if sines else {0})

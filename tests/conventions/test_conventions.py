@@ -99,8 +99,8 @@ def test_every_width_is_defined_or_refused_in_words(name: str) -> None:
             with pytest.raises(ValueError, match=naming("d_model")):
                 fastpe.encode(3, d_model, convention=name)
             continue
-        count = preset.frequency_count(d_model)
-        k = np.arange(count) / preset.exponent_denominator(d_model)
+        count = preset._frequency_count(d_model)
+        k = np.arange(count) / preset._exponent_denominator(d_model)
         angles = (preset.first_position + np.arange(3.0))[:, None] * preset.freq_scale * preset.base**-k
         functions = [np.cos(angles), np.sin(angles)] if preset.cosine_first else [np.sin(angles), np.cos(angles)]
         expected = np.zeros((3, d_model + 1))
@@ -109,15 +109,15 @@ def test_every_width_is_defined_or_refused_in_words(name: str) -> None:
         else:
             expected[:, : 2 * count] = np.concatenate(functions, axis=1)
         table = fastpe.encode(3, d_model, convention=name, dtype=np.float64)
-        sines, cosines = preset.columns(d_model)
+        sines, cosines = preset._columns(d_model)
         zero = fastpe.encode([0], d_model, convention=name, dtype=np.float64)[0]
         assert (zero[sines] == 0).all()
-        assert (zero[cosines] == preset.output_scale(d_model)).all()
+        assert (zero[cosines] == preset._output_scale(d_model)).all()
         assert len(zero[sines]) + len(zero[cosines]) == min(2 * count, d_model)
         # NumPy rounds its angles, of which depthcharge's and NeRF's are the largest.
         np.testing.assert_allclose(
             table,
-            preset.output_scale(d_model) * expected[:, :d_model],
+            preset._output_scale(d_model) * expected[:, :d_model],
             rtol=0,
             atol=1e-15 + 4 * np.spacing(np.abs(angles).max(initial=1.0)),
         )

@@ -15,7 +15,13 @@ from fastpe import GridConvention
 from ..oracles.reference import DTYPES, assert_same_bits
 
 CONCAT = fastpe.conventions["concat"]
-WIDTHS = {"diffusers3d": (3, 32), "tatp22": (2, 10), "tensor2tensor": (2, 10), "nerf": (2, 12), "sam": (2, 4)}
+WIDTHS = {
+    "diffusers3d": (3, 32),
+    "positional_encodings": (2, 10),
+    "tensor2tensor": (2, 10),
+    "nerf": (2, 12),
+    "sam": (2, 4),
+}
 
 
 def _grid(name: str) -> tuple[tuple[int, ...], int]:
@@ -41,7 +47,7 @@ def test_grids_points_and_channels_first_agree_to_the_bit(name: str) -> None:
     ("shape", "d_model", "name"),
     [
         ((40, 60, 96), 48, "diffusers3d"),
-        ((9, 8, 20, 40), 25, "tatp22"),
+        ((9, 8, 20, 40), 25, "positional_encodings"),
         ((2, 9000), 64, "mae2d"),
         ((9000, 2), 64, "mae2d"),
     ],

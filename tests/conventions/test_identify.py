@@ -103,7 +103,7 @@ def test_angles_in_float32_are_tolerated(name: str) -> None:
     table = exact.copy()
     positions = np.arange(3000, dtype=np.float32) + encoding.convention.first_position
     angles = positions[:, None] * encoding.frequencies.astype(np.float32)
-    for function, columns in zip((np.sin, np.cos), encoding.convention.columns(64), strict=True):
+    for function, columns in zip((np.sin, np.cos), encoding.convention._columns(64), strict=True):
         table[:, columns] = function(angles)
     assert np.abs(table - exact).max() > 1e-5, "the table should have an error that is worth tolerating"
     found = fastpe.identify(table)
@@ -117,7 +117,7 @@ def test_of_positions_that_fit_the_simplest_is_found() -> None:
 
 
 def test_the_factor_of_a_transposed_table_is_that_of_its_own_width() -> None:
-    assert fastpe.identify(fastpe.encode(50, 16, convention="x-transformers").T).alpha == 0.25
+    assert fastpe.identify(fastpe.encode(50, 16, convention="x_transformers").T).alpha == 0.25
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
@@ -139,7 +139,7 @@ def test_dtypes_of_checkpoints(name: str, dtype: str, widened: bool) -> None:
 
 def test_what_a_small_table_does_not_tell_apart_is_said() -> None:
     found = fastpe.identify(fastpe.encode(50, 2))
-    assert preset(found) >= {"vaswani", "concat", "tensor2tensor", "ddpm", "tatp22", "doubled_exponent"}
+    assert preset(found) >= {"vaswani", "concat", "tensor2tensor", "ddpm", "positional_encodings", "doubled_exponent"}
     assert "the same as concat" in str(found)
     # Of two frequencies, 1 and 1 / 50: concat with base 2500, or tensor2tensor with base 50.
     assert preset(fastpe.identify(fastpe.encode(50, 4, convention="concat", base=2500.0))) >= {
@@ -168,7 +168,7 @@ def test_the_call_makes_the_rows_that_tokens_read(zero: list[int], first: int) -
     assert (found.first_position, found.rows, found.zero_rows) == (first, 60, tuple(zero))
     assert f"tokens start at row {first}" in found.notes[0]
     np.testing.assert_array_equal(made(found), whole[first:])
-    expected = {1: "opennmt-tf", 2: "fairseq"}.get(first, "tensor2tensor")
+    expected = {1: "opennmt_tf", 2: "fairseq"}.get(first, "tensor2tensor")
     assert found.convention is not None
     assert found.convention.name == expected
     # The rows before the padding index are compared too.
@@ -191,11 +191,11 @@ def test_a_stream_goes_on_with_the_call_in_the_notes(start: int) -> None:
     frequency = np.exp(np.arange(280, dtype=np.float32) * np.float32(-np.log(10000) / 279))
     table = np.concatenate([np.sin(position * frequency), np.cos(position * frequency)], axis=1)
     found = fastpe.identify(table[None])
-    assert "opennmt-tf" in preset(found)
-    assert "FunASR" in str(fastpe.conventions["opennmt-tf"])
+    assert "opennmt_tf" in preset(found)
+    assert "FunASR" in str(fastpe.conventions["opennmt_tf"])
     (note,) = (note for note in found.notes if "stream" in note)
     following = eval(note.partition("goes on with ")[2].partition(";")[0], {"fastpe": fastpe})
-    np.testing.assert_array_equal(following, fastpe.encode(10, 560, convention="opennmt-tf", offset=start + 10))
+    np.testing.assert_array_equal(following, fastpe.encode(10, 560, convention="opennmt_tf", offset=start + 10))
 
 
 # ---- Grids
@@ -227,7 +227,7 @@ def test_every_grid_is_found(name: str, arranged: str) -> None:
 
 @pytest.mark.parametrize("given", [(-1, 48), (3, -1, 48), pytest.param((-1, 7, 48), marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "name", ["diffusers3d", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pcp-mae", "detr"))]
+    "name", ["diffusers3d", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pcp_mae", "detr"))]
 )
 @pytest.mark.parametrize("dtype", ["float16", pytest.param("float32", marks=pytest.mark.slow)])
 def test_cells_of_three_axes(name: str, given: tuple[int, ...], dtype: str) -> None:
@@ -251,7 +251,7 @@ def test_base_and_spacing_of_a_grid_are_found(name: str, knobs: dict[str, Any]) 
 
 
 def test_the_base_of_a_grid_whose_last_columns_are_cut_off_is_found() -> None:
-    table = fastpe.encode_grid((3, 8, 10), 16, convention="tatp22", base=12000.0)
+    table = fastpe.encode_grid((3, 8, 10), 16, convention="positional_encodings", base=12000.0)
     check_call(fastpe.identify(table), table)
 
 

@@ -37,7 +37,7 @@ REFUSED: Refused = {
     (TypeError, "shape"): each("grid(shape={})", "5 | (2.7, 2) | ('2', 3) | None"),
     (ValueError, "shape"): ["grid(shape=())", "grid(shape=(2, -1))"],
     (ValueError, "d_model"): [
-        *each("grid(d_model={})", "6 | 0, convention='tatp22' | 7, convention='sam'"),
+        *each("grid(d_model={})", "6 | 0, convention='positional_encodings' | 7, convention='sam'"),
         "points(coordinates=[[0.25, 0.5]], d_model=256, convention='sam')",
         "points(coordinates=np.zeros((4, 3)), d_model=63, convention='nerf', include_input=True)",
         "encode(3, 200, convention='nerf')",

@@ -106,7 +106,7 @@ _wild(
     lambda: _side_by_side(_angles(np.arange(601, 611), _half_minus_one(560)))[None],
     "fastpe.encode(10, 560, convention='tensor2tensor', offset=601)",
     "a stream goes on with fastpe.encode(10, 560, convention='tensor2tensor', offset=611)",
-    "opennmt-tf",
+    "opennmt_tf",
 )
 _wild(
     "transformers Marian",

@@ -263,7 +263,7 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
         ("keras-hub Flux", _flux, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5, 256)])
     ],
     "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE": [("keras-hub D-FINE", _d_fine, _grids(4, 256))],
-    "x-transformers ScaledSinusoidalEmbedding": [("x-transformers", _x_transformers, _long(2, 256))],
+    "x-transformers ScaledSinusoidalEmbedding": [("x_transformers", _x_transformers, _long(2, 256))],
     "diffusers SinusoidalPositionalEmbedding": [
         ("diffusers 1-D", _diffusers_1d, [*_long(2, 256), {"L": 5000, "d": 512}])
     ],

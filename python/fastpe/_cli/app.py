@@ -30,7 +30,7 @@ def conventions(
     found = [str(preset) for preset in fastpe.conventions.values() if name in (None, preset.name)]
     found += [f"grid {preset}" for preset in fastpe.grid_conventions.values() if name in (None, preset.name)]
     if not found:
-        fastpe.conventions.find(name)  # which says what is probably meant
+        fastpe.conventions._find(name)  # which says what is probably meant
     print("\n\n".join(found))
 
 

@@ -34,8 +34,8 @@ class SharedColumns:
     """The columns of a vector, shared by the axes; those from `used` on belong to none and are zero."""
 
     def __init__(self, convention: GridConvention, d_model: int, axis_count: int, freqs: npt.ArrayLike | None) -> None:
-        order = convention.order(axis_count)
-        widths = convention.widths(d_model, axis_count)
+        order = convention._order(axis_count)
+        widths = convention._widths(d_model, axis_count)
         self.used = min(sum(widths), d_model)
         self.shares: list[AxisShare] = []
         start = 0

@@ -99,13 +99,13 @@ class GridConvention(Preset):
             raise refused(ValueError, "outermost", f"is {self.outermost!r}", expected, remedy)
         return {"axis_order": order, "proportions": shares}
 
-    def order(self, axis_count: int) -> tuple[int, ...]:
+    def _order(self, axis_count: int) -> tuple[int, ...]:
         """Axes in the order in which they appear in the vector."""
         order = tuple(range(axis_count)) if self.axis_order is None else self.axis_order
         self._check_axis_count(axis_count, order)
         return order
 
-    def widths(self, d_model: int, axis_count: int) -> tuple[int, ...]:
+    def _widths(self, d_model: int, axis_count: int) -> tuple[int, ...]:
         """Columns of each axis, in vector order; even, and not always `d_model` in all."""
         shares = (1,) * axis_count if self.proportions is None else self.proportions
         self._check_axis_count(axis_count, shares)

@@ -247,7 +247,7 @@ def encode_coordinates(
 
 
 def _chosen(convention: Any, base: float | None, freq_scale: float | None, freqs: Any) -> GridConvention:
-    found = grid_conventions.find(convention)
+    found = grid_conventions._find(convention)
     axis = with_overrides(found.axis, base, freq_scale, freqs)
     return found if axis is found.axis else dataclasses.replace(found, axis=axis)
 

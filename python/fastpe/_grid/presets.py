@@ -77,7 +77,7 @@ grid_conventions = Registry(
             source="zju3dv/LoFTR:src/loftr/utils/position_encoding.py @3955e990",
         ),
         GridConvention(
-            "pcp-mae",
+            "pcp_mae",
             _concat,
             serves=("PCP-MAE get_pos_embed, of any number of axes",),
             source="aHapBean/PCP-MAE:models/pos.py",
@@ -90,7 +90,7 @@ grid_conventions = Registry(
             source="tensorflow/tensor2tensor:layers/common_attention.py @bafdc1b6",
         ),
         GridConvention(
-            "tatp22",
+            "positional_encodings",
             _interleaved,
             remainder="truncate",
             serves=("positional-encodings PositionalEncoding2D and 3D (tatp22/multidim-positional-encoding)",),

@@ -193,7 +193,7 @@ def _chosen(convention: Any, mode: Any, *options: Any) -> ResizeConvention:
     named = dict(zip(("align_corners", "antialias", "padding_mode", "scale_factor"), options, strict=True))
     if convention is not None:
         leave_out("convention", "it says all of that", mode=mode, **named)
-        return resize_conventions.find(convention)
+        return resize_conventions._find(convention)
     if mode is None:
         remedy = "print(fastpe.resize_conventions) lists the names"
         raise refused(TypeError, "convention", "and mode were not given", "one of them: models differ", remedy)

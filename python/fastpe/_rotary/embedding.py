@@ -315,7 +315,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         """
         from fastpe._rotary.layout_presets import rotary_layouts
 
-        found = rotary_layouts.find(layout)
+        found = rotary_layouts._find(layout)
         arguments = found._rotation.arguments(found.name, found.coordinates, head_dim, base, sections)
         return cls(**arguments, max_len=max_len)
 

@@ -25,11 +25,6 @@ class LayoutRegistry(Registry[RotaryLayout]):
     Model types of transformers are names as well: of the layout that the model rotates by, with its own position ids.
     They are not listed.
 
-    Attributes
-    ----------
-    not_expressible : mapping of str to str
-        For models that need something else than a layout, the reason, and what to do.
-
     Examples
     --------
     >>> import fastpe
@@ -45,7 +40,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
     _more = ", or the model_type of a config.json"
 
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
-        self.not_expressible = dict(not_expressible)
+        self._not_expressible = dict(not_expressible)
         super().__init__(
             RotaryLayout,
             layouts,
@@ -64,8 +59,8 @@ class LayoutRegistry(Registry[RotaryLayout]):
             return self._presets[layout]
         if layout:
             raise KeyError(f"{name!r} is not a layout: use {layout!r}, {', '.join(remarks)}")
-        if name in self.not_expressible:
-            raise KeyError(f"{name!r} is not a layout: {self.not_expressible[name]}")
+        if name in self._not_expressible:
+            raise KeyError(f"{name!r} is not a layout: {self._not_expressible[name]}")
         return super().__getitem__(name)
 
     def __contains__(self, name: object) -> bool:

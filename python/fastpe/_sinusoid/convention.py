@@ -70,8 +70,8 @@ class Convention(Preset):
     >>> slow = dataclasses.replace(fastpe.conventions["vaswani"], base=1e6)
     >>> fastpe.encode(3, 8, convention=slow).shape
     (3, 8)
-    >>> print(fastpe.conventions["opennmt-tf"])
-    opennmt-tf: [sin | cos], w_k = 10000^(-k / (n - 1)), n = d / 2
+    >>> print(fastpe.conventions["opennmt_tf"])
+    opennmt_tf: [sin | cos], w_k = 10000^(-k / (n - 1)), n = d / 2
         positions from 1; odd d: error
         serves: OpenNMT-tf SinusoidalPositionEncoder; CTranslate2 SinusoidalPositionEncoder; FunASR SinusoidalPositionEncoder
         source: OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36
@@ -100,7 +100,7 @@ class Convention(Preset):
             else choice("alpha", alpha, get_args(NamedAlpha), otherwise="a number"),
         }
 
-    def frequency_count(self, d_model: int) -> int:
+    def _frequency_count(self, d_model: int) -> int:
         """Number of frequencies in an encoding this wide."""
         if d_model % 2 == 0 or self.odd == "pad":
             return d_model // 2
@@ -110,17 +110,17 @@ class Convention(Preset):
             raise refused(ValueError, "d_model", f"is {d_model}", expected, remedy)
         return d_model // 2 + 1
 
-    def exponent_denominator(self, d_model: int) -> float:
+    def _exponent_denominator(self, d_model: int) -> float:
         """The denominator ``n - shift`` of the exponent."""
         if self.denominator is not None:
             return self.denominator
-        count = self.frequency_count(d_model)
+        count = self._frequency_count(d_model)
         # A single frequency has exponent 0, whatever it is divided by.
         if count < 2:
             return 1.0
         return (d_model / 2 if self.odd == "natural" else float(count)) - self.shift
 
-    def output_scale(self, d_model: int) -> float:
+    def _output_scale(self, d_model: int) -> float:
         """`alpha` as a number."""
         if self.alpha == "1/sqrt(d)":
             return 1.0 / math.sqrt(d_model)
@@ -128,17 +128,9 @@ class Convention(Preset):
             return math.sqrt(2.0 / d_model)
         return float(self.alpha)
 
-    def columns(self, d_model: int) -> tuple[slice, slice]:
-        """The columns that hold sines, and those that hold cosines.
-
-        Examples
-        --------
-        >>> import fastpe
-        >>> sines, cosines = fastpe.conventions["timestep"].columns(8)
-        >>> fastpe.encode([0], 8, convention="timestep")[:, cosines]
-        array([[1., 1., 1., 1.]], dtype=float32)
-        """
-        count = self.frequency_count(d_model)
+    def _columns(self, d_model: int) -> tuple[slice, slice]:
+        """The columns that hold sines, and those that hold cosines."""
+        count = self._frequency_count(d_model)
         used = min(2 * count, d_model)
         if self.layout == "interleaved":
             first, second = slice(0, used, 2), slice(1, used, 2)

@@ -100,22 +100,22 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         self._require_new()
         width = integer("d_model", d_model, 1)
         rows = None if max_len is None else integer("max_len", max_len, 0)
-        chosen = with_overrides(conventions.find(convention), base, freq_scale, freqs)
-        given = () if freqs is None else frequencies("freqs", freqs, chosen.frequency_count(width))
-        denominator = chosen.exponent_denominator(width)
+        chosen = with_overrides(conventions._find(convention), base, freq_scale, freqs)
+        given = () if freqs is None else frequencies("freqs", freqs, chosen._frequency_count(width))
+        denominator = chosen._exponent_denominator(width)
         if not denominator > 0:
             expected = f"less than the {denominator + chosen.shift} frequencies"
             raise refused(ValueError, "shift", f"is {chosen.shift}", expected)
         super().__init__(
             d_model=width,
-            frequency_count=chosen.frequency_count(width),
+            frequency_count=chosen._frequency_count(width),
             base=chosen.base,
             exponent_denominator=denominator,
             freq_scale=chosen.freq_scale,
             freqs=given,
             interleaved=chosen.layout == "interleaved",
             cosine_first=chosen.cosine_first,
-            output_scale=chosen.output_scale(width),
+            output_scale=chosen._output_scale(width),
             max_len=rows,
             first_position=chosen.first_position,
         )
@@ -216,7 +216,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         if table.dtype not in (np.float32, np.float64):
             remedy = conversion(table, "pe", "float32")
             raise refused(TypeError, "pe", f"has dtype {table.dtype}", "float32 or float64", remedy)
-        if 2 * self.convention.frequency_count(self.d_model) > self.d_model:
+        if 2 * self.convention._frequency_count(self.d_model) > self.d_model:
             found = f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe"
             raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
         if not abs(number("k", k)) <= largest_position:
@@ -225,7 +225,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         rotation = cached_encoding(self.d_model, unscaled, None, None, self._freqs or None).encode(
             [k], dtype=np.float64
         )[0]
-        sines, cosines = self.convention.columns(self.d_model)
+        sines, cosines = self.convention._columns(self.d_model)
         wide = table.astype(np.float64)
         result = wide.copy()
         result[..., sines] = wide[..., sines] * rotation[cosines] + wide[..., cosines] * rotation[sines]

@@ -42,7 +42,7 @@ conventions = Registry(
             source="huggingface/transformers:models/marian/modeling_marian.py @00b676f8",
         ),
         _concatenated(
-            "x-transformers",
+            "x_transformers",
             odd="error",
             alpha="1/sqrt(d)",
             serves=("x-transformers ScaledSinusoidalEmbedding, at its initial scale",),
@@ -74,7 +74,7 @@ conventions = Registry(
             source="facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py @3d262bb2",
         ),
         _shifted(
-            "opennmt-tf",
+            "opennmt_tf",
             odd="error",
             first_position=1,
             serves=(
@@ -130,7 +130,7 @@ conventions = Registry(
             source="wfondrie/depthcharge:depthcharge/encoders/sinusoidal.py",
         ),
         Convention(
-            "tatp22",
+            "positional_encodings",
             odd="round_up",
             serves=("positional-encodings PositionalEncoding1D (tatp22/multidim-positional-encoding)",),
             source="tatp22/multidim-positional-encoding:positional_encodings/torch_encodings.py @efeb8d9",
