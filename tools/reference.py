@@ -30,9 +30,9 @@ PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths"
 PAGES = {
     "encodings": "Sinusoidal encodings: encode add_ add embed timestep_embedding encode_grid encode_coordinates "
     "PositionalEncoding",
-    "rotary": "Rotary embeddings: RotaryEmbedding rotate_ rotary_frequencies RotaryLayout",
+    "rotary": "Rotary embeddings: RotaryEmbedding rotate_ rotary_frequencies pair_order RotaryLayout",
     "presets": "Presets: Convention GridConvention ResizeConvention",
-    "other": "Other calls: resize_table resize_taps identify Identification show_config dask.add "
+    "other": "Other calls: resize_table resize_taps alibi_slopes relative_buckets identify Identification show_config dask.add "
     + " ".join(f"plotting.{name}" for name in PLOTS),
 }
 REGISTRIES = ("conventions", "grid_conventions", "resize_conventions", "rotary_layouts")

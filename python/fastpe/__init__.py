@@ -26,6 +26,8 @@ from fastpe._sinusoid.timestep import timestep_embedding
 if TYPE_CHECKING:
     from fastpe import dask as dask
     from fastpe import plotting as plotting
+    from fastpe._attention.alibi import alibi_slopes
+    from fastpe._attention.relative_buckets import relative_buckets
     from fastpe._grid.convention import GridConvention
     from fastpe._grid.encode import encode_coordinates, encode_grid
     from fastpe._grid.presets import grid_conventions
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from fastpe._rotary.embedding import RotaryEmbedding, rotate_
     from fastpe._rotary.layout import RotaryLayout
     from fastpe._rotary.layout_presets import rotary_layouts
+    from fastpe._rotary.pair_order import pair_order
     from fastpe._rotary.scaling import rotary_frequencies
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "__version__",
     "add",
     "add_",
+    "alibi_slopes",
     "conventions",
     "embed",
     "encode",
@@ -56,6 +60,8 @@ __all__ = [
     "encode_grid",
     "grid_conventions",
     "identify",
+    "pair_order",
+    "relative_buckets",
     "resize_conventions",
     "resize_table",
     "resize_taps",
@@ -90,10 +96,13 @@ _deferred = {
     "ResizeConvention": "_grid.resize_conventions",
     "RotaryEmbedding": "_rotary.embedding",
     "RotaryLayout": "_rotary.layout",
+    "alibi_slopes": "_attention.alibi",
     "encode_coordinates": "_grid.encode",
     "encode_grid": "_grid.encode",
     "grid_conventions": "_grid.presets",
     "identify": "_identify.identify",
+    "pair_order": "_rotary.pair_order",
+    "relative_buckets": "_attention.relative_buckets",
     "resize_conventions": "_grid.resize_conventions",
     "resize_table": "_grid.resize",
     "resize_taps": "_grid.resize",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._grid.resize_conventions import ResizeConvention
+from fastpe._rounding import rounded_once
 
 # Arrays of Python's integers, which are exact at any size.
 Integers = npt.NDArray[Any]
@@ -67,11 +68,10 @@ def _kernel(convention: ResizeConvention, distance: Integers, unit: int) -> tupl
 def float32_of(numerators: Integers, denominators: Integers) -> npt.NDArray[np.float32]:
     """Fractions, each rounded once."""
     quotients = np.asarray(numerators / denominators, np.float64)
+    remainders = np.zeros(quotients.shape)
     # A float64 half-way between two of float32 may be a rounded one: then the fraction says which is nearer.
     for place in np.argwhere((quotients.view(np.uint64) & 0x1FFF_FFFF) == 0x1000_0000):
         at = tuple(place)
-        quotient = quotients[at]
         exact = Fraction(numerators[at], np.broadcast_to(denominators, numerators.shape)[at])
-        if exact != quotient:
-            quotients[at] = np.nextafter(quotient, np.inf if exact > quotient else -np.inf)
-    return quotients.astype(np.float32)
+        remainders[at] = exact - Fraction(quotients[at])
+    return rounded_once(quotients, np.dtype(np.float32), remainders)

@@ -18,6 +18,7 @@ from fastpe._errors import refused
 from fastpe._grid.interpolation import AxisTaps, axis_taps, float32_of
 from fastpe._grid.resize_conventions import PaddingMode, ResizeConvention, ResizeMode, resize_conventions
 from fastpe._names import ResizeConventionName
+from fastpe._rounding import rounded_once
 
 _axes_of_modes = {"linear": 1, "bilinear": 2, "bicubic": 2}
 
@@ -118,7 +119,7 @@ def resize_table(
         for axis, taps in enumerate(axes):
             cells = _summed(cells, axis, taps)
     new = np.concatenate([wide[:class_tokens], _in_merge_order(cells, merge_size)])
-    result[...] = _rounded(new, result.dtype).reshape(whole)
+    result[...] = rounded_once(new, result.dtype).reshape(whole)
     return result if out is None else out
 
 
@@ -295,17 +296,3 @@ def _in_merge_order(cells: npt.NDArray[Any], merge_size: int) -> npt.NDArray[Any
         blocks = cells.reshape(height // merge_size, merge_size, wide // merge_size, merge_size, width)
         cells = blocks.swapaxes(1, 2)
     return cells.reshape(-1, width)
-
-
-def _rounded(values: npt.NDArray[np.float64], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Numbers as another dtype, rounded once: ml_dtypes rounds to float32 before it rounds to bfloat16."""
-    if dtype.name != "bfloat16":
-        with np.errstate(over="ignore"):
-            return values.astype(dtype)
-    # Between two of bfloat16, a float32 towards zero whose last bit says that something was cut off rounds as the number.
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
-    back, bits = single.astype(np.float64), single.view(np.uint32)
-    bits -= abs(back) > abs(values)
-    bits |= back != values
-    return single.astype(dtype)
