@@ -54,7 +54,7 @@ def main(config_json: str | None = None) -> None:
     print(f"prompts: position_ids {list(ids.shape)}, delta {delta.tolist()}")
 
     # A graph takes ids or tables; queries and keys in NumPy are rotated in place.
-    rope = fastpe.RotaryEmbedding.from_config(config, axes=True)
+    rope = fastpe.RotaryEmbedding.from_config(config, mrope=True)
     positions = np.moveaxis(ids, 0, -1)
     cos, _ = rope.tables(positions)
     heads, key_heads = config["num_attention_heads"], config["num_key_value_heads"]

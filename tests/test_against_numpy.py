@@ -63,4 +63,4 @@ def test_against_numpy(dtype: Any, tolerance: float) -> None:
         expected = rotation(q.astype(float), np.arange(40) + 9, interleaved=interleaved)
         check(rope.rotate(q, offset=9), expected)
         cos, sin = rope.tables(49, dtype=dtype)
-        check(fastpe.rotate_(q.copy(), cos=cos, sin=sin, interleaved=interleaved, offset=9), expected)
+        check(fastpe.rotate_by_tables_(q.copy(), cos=cos, sin=sin, interleaved=interleaved, offset=9), expected)

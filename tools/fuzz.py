@@ -147,7 +147,7 @@ def an_encoding(case: Case) -> PositionalEncoding:
     d_model, max_len = max(case.size(), 1), case.pick([0, 0, 1, 40, 200])
     if case.chance(10):
         freqs = [case.pick([0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range((d_model + 1) // 2)]
-        return PositionalEncoding(d_model, max_len=max_len, freqs=freqs)
+        return PositionalEncoding(d_model, max_len=max_len, frequencies=freqs)
     return PositionalEncoding(d_model, max_len=max_len, convention=case.pick([*fastpe.conventions]))
 
 
@@ -155,27 +155,31 @@ def a_rotary_embedding(case: Case) -> RotaryEmbedding:
     pairs = max(case.size() // (1 if case.chance(20) else 3), 1)
     keywords = {"interleaved": case.chance(50), "conjugate": case.chance(20), "form": case.pick(FORMS)}
     if case.chance(20):
-        keywords["freqs"] = [case.pick([0.0, 0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(pairs)]
+        keywords["frequencies"] = [case.pick([0.0, 0.0, 1.0, -0.3, 1e-9, 1e6]) for _ in range(pairs)]
     if case.chance(30):
         keywords["attention_factor"] = case.pick([1.0, 0.5, 1.3465735902799727, 3.0, 1e-3])
     if case.chance(25):
         count, in_runs = case.integer(1, 4), case.chance(50)
-        keywords["axes"] = [k * count // pairs if in_runs else case.integer(0, count - 1) for k in range(pairs)]
+        keywords["frequency_axes"] = [
+            k * count // pairs if in_runs else case.integer(0, count - 1) for k in range(pairs)
+        ]
     rope = RotaryEmbedding(2 * pairs, max_len=case.pick([0, 0, 1, 40, 200]), **keywords)
-    for _ in range(case.integer(0, 2) if rope.axes is None else 0):  # leaves some rows kept
+    for _ in range(case.integer(0, 2) if rope.frequency_axes is None else 0):  # leaves some rows kept
         rope.tables(case.integer(0, 60), offset=case.integer(-50, 220), dtype=case.pick([np.float32, np.float64]))
     return rope
 
 
 def coordinates_of(source: Any) -> tuple[int, ...]:
     """What positions have as a last axis."""
-    axes = getattr(source, "axes", None)
+    axes = getattr(source, "frequency_axes", None)
     return () if axes is None else (max(axes) + 1,)
 
 
 def rows_at(source: PositionalEncoding, positions: Array, dtype: np.dtype[Any]) -> Array:
     """PE of positions, each in a call of its own."""
-    plain = PositionalEncoding(source.d_model, convention=source.convention, freqs=source._freqs or None, max_len=0)
+    plain = PositionalEncoding(
+        source.d_model, convention=source.convention, frequencies=source._given or None, max_len=0
+    )
     rows = np.zeros((positions.size, source.d_model), dtype)
     for row, position in zip(rows, positions.ravel(), strict=True):
         plain.encode(np.asarray([position]), out=row[None])
@@ -184,7 +188,7 @@ def rows_at(source: PositionalEncoding, positions: Array, dtype: np.dtype[Any]) 
 
 def halves_at(rope: RotaryEmbedding, positions: Array, dtype: np.dtype[Any], factor: float) -> tuple[Array, Array]:
     """Cosines and sines, [.., d/2] each, of each coordinate in a call of its own; with axes, one has [.., coordinates]."""
-    plain = RotaryEmbedding(**{**rope._arguments, "axes": None, "max_len": 0, "attention_factor": factor})
+    plain = RotaryEmbedding(**{**rope._arguments, "frequency_axes": None, "max_len": 0, "attention_factor": factor})
     half = rope.rotary_dim // 2
     tables = np.zeros((2, positions.size, half), dtype)
     known: dict[Any, int] = {}
@@ -194,8 +198,8 @@ def halves_at(rope: RotaryEmbedding, positions: Array, dtype: np.dtype[Any], fac
         if same == row:
             plain.tables([position], form="halves", out=(tables[0, row, None], tables[1, row, None]))
     parts = tables.reshape((2, *positions.shape, half))
-    if rope.axes is not None:
-        parts = parts[..., np.array(rope.axes), np.arange(half)]
+    if rope.frequency_axes is not None:
+        parts = parts[..., np.array(rope.frequency_axes), np.arange(half)]
     return parts[0], parts[1]
 
 
@@ -295,7 +299,7 @@ def fuzz_rows(case: Case, source: Any) -> str:
     is_encoding = isinstance(source, PositionalEncoding)
     form = "" if is_encoding else case.pick(FORMS)
     dtype, keywords = case.pick(DTYPES), {"num_threads": case.integer(1, 4)}
-    if getattr(source, "axes", None) is None and case.chance(40):
+    if getattr(source, "frequency_axes", None) is None and case.chance(40):
         argument, keywords["offset"] = case.size(), case.integer(-400, 10**6)
         first = source.convention.first_position if is_encoding else 0
         positions = first + keywords["offset"] + np.arange(argument)

@@ -181,7 +181,7 @@ Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
 std::unique_ptr<SinusoidalEncoding> make_encoder(PyObject* arguments, PyObject* keywords) {
   static const char* const names[] = {"d_model",      "frequency_count", "base",           "exponent_denominator",
-                                      "freq_scale",   "freqs",           "interleaved",    "cosine_first",
+                                      "freq_scale",   "frequencies",     "interleaved",    "cosine_first",
                                       "output_scale", "max_len",         "first_position", nullptr};
   long long d_model, frequency_count, first_position;
   double base, exponent_denominator, freq_scale, output_scale;

@@ -164,7 +164,7 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   return not_null(PyTuple_Pack(2, out[0].array.get(), out[1].array.get())).release();
 }
 
-// ---- rotate_, rotate, shift_
+// ---- Rotations, in place or apart
 
 template <class T>
 Slice<T> slice_of(const std::vector<T>& items) {
@@ -173,16 +173,15 @@ Slice<T> slice_of(const std::vector<T>& items) {
 
 // What all rotations are given besides the angles: the arrays, x first, and their sequence's axis.
 struct RotatedObjects {
-  RotatedObjects(PyObject* x_given, const Others& others_given, PyObject* seq_axis_given, bool in_place, Owned& owned)
-      : x(in_place ? array_to_write(x_given, "x", owned) : array_to_read(x_given, "x", owned)),
-        seq_axis(seq_axis_argument(seq_axis_given)) {
+  RotatedObjects(PyObject* x_given, PyObject* seq_axis_given, Owned& owned, const Others& others_given)
+      : x(array_to_write(x_given, "x", owned)), seq_axis(seq_axis_argument(seq_axis_given)), in_place(true) {
     const Py_ssize_t count = others_given.count;
     others.reserve(static_cast<std::size_t>(count));
     for (Py_ssize_t i = 0; i < count; ++i) {
       others.push_back(array_to_write(others_given.items[i], rotated_name(1 + others.size()), owned));
     }
     if (count == 0) {
-      if (in_place) returned = Object::shared(x_given);
+      returned = Object::shared(x_given);
       return;
     }
     returned = not_null(PyTuple_New(1 + count));
@@ -190,6 +189,12 @@ struct RotatedObjects {
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyTuple_SET_ITEM(returned.get(), 1 + i, Object::shared(others_given.items[i]).release());
     }
+  }
+  RotatedObjects(PyObject* x_given, PyObject* seq_axis_given, Owned& owned, PyObject* out_given)
+      : x(array_to_read(x_given, "x", owned)), seq_axis(seq_axis_argument(seq_axis_given)), in_place(false) {
+    if (!is_given(out_given)) return;
+    out = array_to_write(out_given, "out", owned);
+    returned = Object::shared(out_given);
   }
   // Phase 2. They are kept here; those of one array, which is the common case, without an allocation.
   Slice<ArrayView> views() {
@@ -201,27 +206,46 @@ struct RotatedObjects {
     return slice_of(all_views);
   }
 
-  PyObject* x;
+  PyObject *x, *out = nullptr;
   std::vector<PyObject*> others;
   ArrayView x_view;
   std::vector<ArrayView> all_views;
   std::optional<std::int64_t> seq_axis;
-  Object returned;  // by calls in place: x, or a tuple; made now, since no memory may be missing after the first write
+  bool in_place;
+  Object
+      returned;  // what was given, x, a tuple or `out`; made now, since no memory may be missing after the first write
 };
 
-RotationChecks::Rules rules_of(const BoundRotary& self, const std::optional<std::int64_t>& seq_axis, bool in_place) {
-  return {2 * self.pairs(), seq_axis, in_place, self.coordinates.count, "make the embedding with a smaller rotary_dim",
+RotationChecks::Rules rules_of(const BoundRotary& self, const RotatedObjects& objects) {
+  return {2 * self.pairs(),
+          objects.seq_axis,
+          objects.in_place,
+          self.coordinates.count,
+          "make the embedding with a smaller rotary_dim",
           self.head_dim};
 }
 
-// Calls use(operation), which rotates the arrays in place, and returns them as they were given.
+// Calls use(operation), which rotates the arrays in place, or x into `out` or a new array, and returns what the caller
+// gets. What is written shares no memory with what is read: `given`, and `tables`.
 template <class Use>
-PyObject* with_rotation(const RotationChecks& checks, const PlacementArguments& given, const Pairing& pairing,
-                        RotatedObjects& objects, const Use& use) {
-  std::vector<HeadArray> rotated(1 + objects.others.size());
-  checks.fill_head_arrays(given, rotated.data());
-  use(Rotate(slice_of(rotated), checks.extent().batch_rows, pairing));
-  return objects.returned.release();
+PyObject* with_rotation(const RotationChecks& checks, const PlacementArguments& given, Slice<ArrayView> tables,
+                        const Pairing& pairing, RotatedObjects& objects, const Use& use) {
+  if (objects.in_place) {
+    std::vector<HeadArray> rotated(1 + objects.others.size());
+    checks.fill_head_arrays(given, rotated.data());
+    for (const ArrayView& table : tables) checks.require_disjoint_from(table);
+    use(Rotate(slice_of(rotated), checks.extent().batch_rows, pairing));
+    return objects.returned.release();
+  }
+  const ArrayView& x = checks.x();
+  Output out = output(objects.out, borrowed_dtype(objects.x), Shape(x));
+  if (!is_same_memory(out.view, x)) require_disjoint(out.view, x, " (out may be x itself)");
+  require_disjoint(out.view, given);
+  for (const ArrayView& table : tables) require_disjoint(out.view, table);
+  const HeadArray rotated{rows_of(x, checks.dtype(), checks.seq_axis()),
+                          writable_rows_of(out.view, checks.dtype(), checks.seq_axis())};
+  use(Rotate({&rotated, 1}, checks.extent().batch_rows, pairing));
+  return objects.returned ? objects.returned.release() : out.array.release();
 }
 
 #define FASTPE_ROTATE FASTPE_PLACEMENT ", seq_axis=-2, inverse=False, num_threads=None"
@@ -241,12 +265,8 @@ struct RotateApartArguments {
 };
 Signature rotate_signature("rotate", "x, *, " FASTPE_ROTATE ", out=None");
 
-PyObject* rotate_either_way(BoundRotary& self, const RotateArguments& a, bool in_place, const Others& others,
-                            PyObject* given_out) {
+PyObject* rotate(BoundRotary& self, const RotateArguments& a, Owned& owned, RotatedObjects objects) {
   // Phase 1
-  Owned owned;
-  RotatedObjects objects(a.x, others, a.seq_axis, in_place, owned);
-  PyObject* const out_array = is_given(given_out) ? array_to_write(given_out, "out", owned) : nullptr;
   const bool is_inverse = bool_argument(a.inverse, "inverse");
   refuse_counting(self, a.placement.offset, "offset");
   refuse_counting(self, a.placement.cu_seqlens, "cu_seqlens");
@@ -255,41 +275,41 @@ PyObject* rotate_either_way(BoundRotary& self, const RotateArguments& a, bool in
 
   // Phase 2
   const PlacementArguments given = placement_arrays.views();
-  const RotationChecks checks(objects.views(), given, rules_of(self, objects.seq_axis, in_place));
+  const RotationChecks checks(objects.views(), given, rules_of(self, objects));
   const Placement placement = placement_of(given, checks.extent(), 0, self.coordinates.count);
   const double row_factor = self.row_factor(is_inverse);
   const Pairing& pairing = self.pairing(row_factor, is_inverse != self.conjugate);
-  const auto run_rotation = [&](const Rotate& rotate) {
+  return with_rotation(checks, given, {}, pairing, objects, [&](const Rotate& rotate) {
     self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
-  };
-  if (in_place) return with_rotation(checks, given, pairing, objects, run_rotation);
-  const ArrayView& x = checks.x();
-  Output out = output(out_array, borrowed_dtype(objects.x), Shape(x));
-  if (!is_same_memory(out.view, x)) require_disjoint(out.view, x, " (out may be x itself)");
-  require_disjoint(out.view, given);
-  const HeadArray rotated{rows_of(x, checks.dtype(), checks.seq_axis()),
-                          writable_rows_of(out.view, checks.dtype(), checks.seq_axis())};
-  run_rotation(Rotate({&rotated, 1}, checks.extent().batch_rows, pairing));
-  return out.returned(given_out);
+  });
 }
 
 PyObject* rotate_in_place(BoundRotary& self, const RotateInPlaceArguments& a) {
-  return rotate_either_way(self, a.common, true, a.others, nullptr);
+  Owned owned;
+  return rotate(self, a.common, owned, {a.common.x, a.common.seq_axis, owned, a.others});
 }
 PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& a) {
-  return rotate_either_way(self, a.common, false, {}, a.out);
+  Owned owned;
+  return rotate(self, a.common, owned, {a.common.x, a.common.seq_axis, owned, a.out});
 }
 
+#define FASTPE_SHIFT "by, valid=None, lengths=None, seq_axis=-2, num_threads=None"
 struct ShiftArguments {
   PyObject *x, *by, *valid, *lengths, *seq_axis, *num_threads;
+};
+struct ShiftInPlaceArguments {
+  ShiftArguments common;
   Others others;
 };
-Signature shift_signature("shift_", "x, *others, by, valid=None, lengths=None, seq_axis=-2, num_threads=None");
+Signature shift_in_place_signature("shift_", "x, *others, " FASTPE_SHIFT);
+struct ShiftApartArguments {
+  ShiftArguments common;
+  PyObject* out;
+};
+Signature shift_signature("shift", "x, *, " FASTPE_SHIFT ", out=None");
 
-PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
+PyObject* shift(BoundRotary& self, const ShiftArguments& a, Owned& owned, RotatedObjects objects) {
   // Phase 1
-  Owned owned;
-  RotatedObjects objects(a.x, a.others, a.seq_axis, true, owned);
   const std::optional<std::int64_t> one = position_argument(a.by, "by");
   if (one && self.coordinates.count > 0) {
     refuse_value("by", {"is ", repr_of(a.by)}, {"an array of ", self.coordinates.count, " coordinates"});
@@ -305,52 +325,78 @@ PyObject* shift(BoundRotary& self, const ShiftArguments& a) {
   std::int64_t same_for_all = one.value_or(0);
   PlacementArguments given = placement_arrays.views();
   given.positions = one ? view_of_number(same_for_all, "by") : view_of(by_array, "by");
-  const RotationChecks checks(objects.views(), given, rules_of(self, objects.seq_axis, true));
+  const RotationChecks checks(objects.views(), given, rules_of(self, objects));
   const Placement placement = placement_of_moves(given, checks.extent(), self.coordinates.count);
   constexpr double row_factor = 1.0;  // the keys contain the embedding's factor
-  return with_rotation(checks, given, self.pairing(row_factor, self.conjugate), objects, [&](const Rotate& rotate) {
+  const Pairing& pairing = self.pairing(row_factor, self.conjugate);
+  return with_rotation(checks, given, {}, pairing, objects, [&](const Rotate& rotate) {
     self.with_source(row_factor, [&](const Source& source) { run_call({source, rotate, placement, max_threads}); });
   });
 }
 
+PyObject* shift_in_place(BoundRotary& self, const ShiftInPlaceArguments& a) {
+  Owned owned;
+  return shift(self, a.common, owned, {a.common.x, a.common.seq_axis, owned, a.others});
+}
+PyObject* shift_apart(BoundRotary& self, const ShiftApartArguments& a) {
+  Owned owned;
+  return shift(self, a.common, owned, {a.common.x, a.common.seq_axis, owned, a.out});
+}
+
 // ---- Rotation by tables that are given
 
-struct RotateByTablesArguments {
-  PyObject *x, *cos, *sin, *interleaved, *conjugate;
+#define FASTPE_BY_TABLES "cos, sin, interleaved, inverse, head_dim, " FASTPE_PLACEMENT ", seq_axis=-2, num_threads=None"
+struct ByTablesArguments {
+  PyObject *x, *cos, *sin, *interleaved, *inverse, *head_dim;
   PlacementObjects placement;
   PyObject *seq_axis, *num_threads;
+};
+struct ByTablesInPlaceArguments {
+  ByTablesArguments common;
   Others others;
 };
-Signature rotate_by_tables_signature("rotate_by_tables",
-                                     "x, *others, cos, sin, interleaved, conjugate=False, " FASTPE_PLACEMENT
-                                     ", seq_axis=-2, num_threads=None");
+Signature by_tables_in_place_signature("rotate_by_tables_", "x, *others, " FASTPE_BY_TABLES);
+struct ByTablesApartArguments {
+  ByTablesArguments common;
+  PyObject* out;
+};
+Signature by_tables_signature("rotate_by_tables", "x, *, " FASTPE_BY_TABLES ", out=None");
 
-PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
+PyObject* rotate_by_tables(const ByTablesArguments& a, Owned& owned, RotatedObjects objects) {
   // Phase 1
-  Owned owned;
-  RotatedObjects objects(a.x, a.others, a.seq_axis, true, owned);
   PyObject* const cos_array = array_to_read(a.cos, "cos", owned);
   PyObject* const sin_array = array_to_read(a.sin, "sin", owned);
   const bool interleaved = bool_argument(a.interleaved, "interleaved");
-  const bool conjugate = bool_argument(a.conjugate, "conjugate");
+  const bool is_inverse = bool_argument(a.inverse, "inverse");
+  const std::int64_t head_dim = integer_argument(a.head_dim).value_or(0);
   const PlacementArrays placement_arrays(a.placement, owned);
   const int max_threads = threads_argument(a.num_threads);
 
   // Phase 2
-  const ArrayView cos = view_of(cos_array, "cos"), sin = view_of(sin_array, "sin");
+  const ArrayView cos_and_sin[] = {view_of(cos_array, "cos"), view_of(sin_array, "sin")};
+  const auto& [cos, sin] = cos_and_sin;
   const PlacementArguments given = placement_arrays.views();
-  const GivenTables tables = given_tables(cos, sin);
+  const Slice<ArrayView> arrays = objects.views();
+  const GivenTables tables = given_tables(cos, sin, arrays[0], head_dim);
   const RotationChecks checks(
-      objects.views(), given,
-      {2 * tables.pairs, objects.seq_axis, true, 0, "tables of fewer columns, such as cos[:, :d // 2]"});
+      arrays, given,
+      {2 * tables.pairs, objects.seq_axis, objects.in_place, 0, "tables of fewer columns, such as cos[..., :d // 2]",
+       head_dim != 0 ? head_dim : 2 * tables.pairs});
   require_table_dtype(cos, checks.x());
   const Placement placement = placement_of(given, checks.extent());
-  checks.require_disjoint_from(cos);
-  checks.require_disjoint_from(sin);
-  const Pairing pairing{tables.pairs, interleaved, conjugate, {{0, tables.pairs}}};
-  return with_rotation(checks, given, pairing, objects, [&](const Rotate& rotate) {
+  const Pairing pairing{tables.pairs, interleaved, is_inverse, {{0, tables.pairs}}};
+  return with_rotation(checks, given, {cos_and_sin, 2}, pairing, objects, [&](const Rotate& rotate) {
     run_call({RotaryTables(tables.cosines, tables.sines, tables.pairs), rotate, placement, max_threads});
   });
+}
+
+PyObject* rotate_by_tables_in_place(PyObject&, const ByTablesInPlaceArguments& a) {
+  Owned owned;
+  return rotate_by_tables(a.common, owned, {a.common.x, a.common.seq_axis, owned, a.others});
+}
+PyObject* rotate_by_tables_apart(PyObject&, const ByTablesApartArguments& a) {
+  Owned owned;
+  return rotate_by_tables(a.common, owned, {a.common.x, a.common.seq_axis, owned, a.out});
 }
 
 // ---- The class
@@ -358,9 +404,9 @@ PyObject* rotate_by_tables(PyObject&, const RotateByTablesArguments& a) {
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
 std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords) {
-  static const char* const names[] = {"rotary_dim",       "interleaved", "base",      "freqs",
-                                      "attention_factor", "axes",        "conjugate", "form",
-                                      "max_len",          "head_dim",    nullptr};
+  static const char* const names[] = {"rotary_dim",       "interleaved",    "base",      "frequencies",
+                                      "attention_factor", "frequency_axes", "conjugate", "form",
+                                      "max_len",          "head_dim",       nullptr};
   long long rotary_dim, head_dim;
   int interleaved, conjugate;
   double base, attention_factor;
@@ -391,11 +437,14 @@ void add_rotary(PyObject* module) {
   static PyMethodDef methods[] = {method<tables, tables_signature>(),
                                   method<rotate_in_place, rotate_in_place_signature>(),
                                   method<rotate_apart, rotate_signature>(),
-                                  method<shift, shift_signature>(),
+                                  method<shift_in_place, shift_in_place_signature>(),
+                                  method<shift_apart, shift_signature>(),
                                   method<warm_up<BoundRotary>, warm_up_signature>(),
                                   {"_frequencies", frequencies<BoundRotary>, METH_NOARGS, nullptr},
                                   {}};
-  static PyMethodDef functions[] = {method<rotate_by_tables, rotate_by_tables_signature>(), {}};
+  static PyMethodDef functions[] = {method<rotate_by_tables_in_place, by_tables_in_place_signature>(),
+                                    method<rotate_by_tables_apart, by_tables_signature>(),
+                                    {}};
   const Object type = holder_type<BoundRotary, make_rotary>("fastpe._core.Rotary", methods);
   const Object names = not_null(PyTuple_New(std::size(forms)));
   for (std::size_t i = 0; i < std::size(forms); ++i) {

@@ -91,7 +91,7 @@ int threads_argument(PyObject* object) {
 }
 
 std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
-  if (object == nullptr) return std::nullopt;
+  if (!is_given(object)) return std::nullopt;
   const std::optional<std::int64_t> axis = integer_argument(object);
   if (!axis || *axis < -max_axes || *axis > max_axes) {
     refuse(axis ? ErrorKind::value : ErrorKind::type, "seq_axis", {"is ", repr_of(object)},

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from fastpe._grid.resize_conventions import ResizeConvention, resize_conventions
     from fastpe._identify.answer import Identification
     from fastpe._identify.identify import identify
-    from fastpe._rotary.embedding import RotaryEmbedding, rotate_
+    from fastpe._rotary.embedding import RotaryEmbedding
+    from fastpe._rotary.given_tables import rotate_by_tables, rotate_by_tables_
     from fastpe._rotary.layout import RotaryLayout
     from fastpe._rotary.layout_presets import rotary_layouts
     from fastpe._rotary.pair_order import pair_order
@@ -67,7 +68,8 @@ __all__ = [
     "resize_taps",
     "rotary_frequencies",
     "rotary_layouts",
-    "rotate_",
+    "rotate_by_tables",
+    "rotate_by_tables_",
     "show_config",
     "timestep_embedding",
 ]
@@ -108,7 +110,8 @@ _deferred = {
     "resize_taps": "_grid.resize",
     "rotary_frequencies": "_rotary.scaling",
     "rotary_layouts": "_rotary.layout_presets",
-    "rotate_": "_rotary.embedding",
+    "rotate_by_tables": "_rotary.given_tables",
+    "rotate_by_tables_": "_rotary.given_tables",
 }
 
 

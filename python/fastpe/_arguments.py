@@ -122,7 +122,7 @@ def bools(name: str, valid: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     return array
 
 
-def frequencies(name: str, values: npt.ArrayLike, count: int) -> tuple[float, ...]:
+def given_frequencies(name: str, values: npt.ArrayLike, count: int) -> tuple[float, ...]:
     """`count` numbers."""
     array = numbers(name, values, f"[{count}] numbers")
     if array.shape != (count,):

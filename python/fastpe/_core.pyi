@@ -209,19 +209,17 @@ class Rotary:
         seq_axis: int = -2,
         num_threads: _Threads = None,
     ) -> tuple[npt.NDArray[Any], ...]: ...
+    def shift(
+        self,
+        x: npt.ArrayLike,
+        *,
+        by: npt.ArrayLike,
+        valid: _Valid = None,
+        lengths: _Lengths = None,
+        seq_axis: int = -2,
+        num_threads: _Threads = None,
+        out: _Out = None,
+    ) -> npt.NDArray[Any]: ...
 
-def rotate_by_tables(
-    x: npt.NDArray[Any],
-    *others: npt.NDArray[Any],
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
-    interleaved: bool,
-    conjugate: bool = False,
-    offset: _Offset = None,
-    positions: _Positions = None,
-    valid: _Valid = None,
-    lengths: _Lengths = None,
-    cu_seqlens: _Sequences = None,
-    seq_axis: int = -2,
-    num_threads: _Threads = None,
-) -> Any: ...
+def rotate_by_tables_(x: Any, *others: Any, **options: Any) -> Any: ...
+def rotate_by_tables(x: Any, **options: Any) -> Any: ...

@@ -60,7 +60,7 @@ Parameters
 ----------
 positions : int or array_like
     How many positions there are, counted from `offset`; or positions of any shape S, integers or floats, of magnitude
-    at most 2**53. With `axes`, an array S + (coordinates,).
+    at most 2**53. With `frequency_axes`, an array S + (coordinates,).
 form : str, optional
     How cosines and sines are arranged; by default the form that the embedding was made with. With d = `rotary_dim`:
 
@@ -117,7 +117,7 @@ x, *others : ndarray [.., L, .., D]
 offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
 positions : array_like [L] or [B, L], optional
-    The positions themselves, integers or floats, which are then not counted. With `axes`, there is one axis more,
+    The positions themselves, integers or floats, which are then not counted. With `frequency_axes`, there is one axis more,
     [.., coordinates].
 valid : array_like [L] or [B, L] of bool, or of integers 0 and 1, optional
     Which rows are valid. The others are left as they are, and are not counted.
@@ -199,7 +199,7 @@ Parameters
 x, *others : ndarray [.., L, .., D]
     As in `rotate_`.
 by : int, float or array_like [L], [B, L] or [B, 1]
-    How many positions to move by, for all rows or for each; it may be fractional. With `axes`, there is one axis more, [.., coordinates].
+    How many positions to move by, for all rows or for each; it may be fractional. With `frequency_axes`, there is one axis more, [.., coordinates].
 valid, lengths, seq_axis, num_threads : optional
     As in `rotate_`.
 
@@ -225,6 +225,35 @@ Examples
 >>> k = np.ones((3, 4))
 >>> moved = rope.rotate(k, offset=10)
 >>> bool(np.allclose(rope.shift_(moved, by=-10), rope.rotate(k)))
+True
+""",
+    "shift": """Move keys, which have been rotated before, to other positions, into another array.
+
+Parameters
+----------
+x : array_like [.., L, .., D]
+    As in `shift_`, but one array, which is only read.
+by, valid, lengths, seq_axis, num_threads
+    As in `shift_`.
+out : ndarray, optional
+    The array to write into: `x` itself, or an array apart from it, of its shape and dtype.
+
+Returns
+-------
+ndarray
+    `out`, or a new array. Columns from `rotary_dim` on, and rows that are not valid, are copied.
+
+Raises
+------
+ValueError, TypeError
+    The errors of `shift_`.
+
+Examples
+--------
+>>> import numpy as np, fastpe
+>>> rope = fastpe.RotaryEmbedding(4, interleaved=False)
+>>> k = rope.rotate(np.ones((3, 4)), offset=10)
+>>> bool(np.allclose(rope.shift(k, by=-10), rope.rotate(np.ones((3, 4)))))
 True
 """,
     "warm_up": """Compute in advance what later calls read: the tables of one dtype, and all rows of `max_len`.

@@ -31,7 +31,7 @@ def add(
     convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    freqs: npt.ArrayLike | None = None,
+    frequencies: npt.ArrayLike | None = None,
     offset: int = 0,
     scale: float = 1.0,
     alpha: float = 1.0,
@@ -47,7 +47,7 @@ def add(
         float32, float64, float16 or ml_dtypes.bfloat16.
     seq_axis : int, optional
         Which axis is the sequence; not the last one.
-    convention, base, freq_scale, freqs, scale, alpha
+    convention, base, freq_scale, frequencies, scale, alpha
         As in `fastpe.add_`.
     offset : int, optional
         Added to the counted positions, the same for all rows.
@@ -90,7 +90,9 @@ def add(
     if math.isnan(seq_len) or math.isnan(d_model):
         found = "has chunks of unknown size along the sequence or the last axis"
         raise refused(ValueError, "array", found, remedy="call array.compute_chunk_sizes() first")
-    encoding = PositionalEncoding(max(d_model, 1), convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
+    encoding = PositionalEncoding(
+        max(d_model, 1), convention=convention, base=base, freq_scale=freq_scale, frequencies=frequencies
+    )
     options: dict[str, Any] = {"scale": scale, "alpha": alpha, "num_threads": num_threads}
     try:
         # Only the first and the last row, so that a wrong argument is an error here and not in a worker.

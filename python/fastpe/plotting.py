@@ -139,7 +139,7 @@ def float32_error(encoding: PositionalEncoding, last_position: int = 10**6, *, a
     # The largest error of a few neighbours depends on where they are, not on luck.
     starts = np.unique(np.geomspace(1, last_position, 120).astype(np.int64))
     neighbours = starts[:, None] - np.minimum(np.arange(32), starts[:, None] // 8)
-    plain = PositionalEncoding(2 * len(encoding.frequencies), convention="concat", freqs=encoding.frequencies)
+    plain = PositionalEncoding(2 * len(encoding.frequencies), convention="concat", frequencies=encoding.frequencies)
     exact = plain.encode(neighbours, dtype=np.float64)
     usual, own = _usual_float32(encoding, neighbours), plain.encode(neighbours)
     for name, values, color, style in (("usual float32 code", usual, 1, "-"), ("fastpe, float32", own, 0, "--")):

@@ -140,8 +140,8 @@ def test_shift_is_a_linear_function_of_the_encoding(convention: str, alpha: floa
     positions = np.array([0, 1, 2, 3, 17, 500, 4999, 65536, 10**6, 10**7])
     a, b = encoding.encode([3, 8], dtype=np.float64)
     for k in (0, 1, -1, 7, -1000, 12345, 10**6, -(10**6)):
-        shifted = encoding.shift(encoding.encode(positions, dtype=np.float64), k)
+        shifted = encoding.shift(encoding.encode(positions, dtype=np.float64), by=k)
         np.testing.assert_allclose(shifted, encoding.encode(positions + k, dtype=np.float64), rtol=0, atol=atol)
         # Linear: what it does to a sum is the sum of what it does.
-        sums = encoding.shift(a, k) + 2 * encoding.shift(b, k)
-        np.testing.assert_allclose(encoding.shift(a + 2 * b, k), sums, atol=atol)
+        sums = encoding.shift(a, by=k) + 2 * encoding.shift(b, by=k)
+        np.testing.assert_allclose(encoding.shift(a + 2 * b, by=k), sums, atol=atol)

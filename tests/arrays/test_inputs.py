@@ -88,11 +88,11 @@ READS: dict[str, Callable[[Taken], Any]] = {
     "add_ valid": lambda t: fastpe.add_(x.copy(), valid=t(positions > 1)),
     "add_ cu_seqlens": lambda t: fastpe.add_(x[0].copy(), cu_seqlens=t(np.array([0, 1, 3]))),
     "encode": lambda t: fastpe.encode(t(positions), 8),
-    "encode freqs": lambda t: fastpe.encode(3, 8, freqs=t(np.arange(4.0))),
+    "encode frequencies": lambda t: fastpe.encode(3, 8, frequencies=t(np.arange(4.0))),
     "embed ids": lambda t: fastpe.embed(t(ids), table),
     "embed table": lambda t: fastpe.embed(ids, t(table)),
     "embed position_table": lambda t: fastpe.embed(ids, table, position_table=t(table)),
-    "shift": lambda t: encoding.shift(t(x), 3),
+    "shift": lambda t: encoding.shift(t(x), by=3),
     "timestep": lambda t: fastpe.timestep_embedding(t(times), 8),
     "coordinates": lambda t: fastpe.encode_coordinates(t(points), 8, convention="hf2d"),
     "grid valid": lambda t: fastpe.encode_grid((2, 3), 8, convention="detr", valid=t(positions > 1)),
@@ -100,11 +100,15 @@ READS: dict[str, Callable[[Taken], Any]] = {
     "rotate": lambda t: rope.rotate(t(x)),
     "rotate_ positions": lambda t: rope.rotate_(x.copy(), positions=t(positions)),
     "shift_ by": lambda t: rope.shift_(x.copy(), by=t(positions)),
-    "rotate_ cos": lambda t: fastpe.rotate_(x.copy(), cos=t(angles), sin=angles.copy(), interleaved=True),
-    "rotate_ sin": lambda t: fastpe.rotate_(x.copy(), cos=angles.copy(), sin=t(angles), interleaved=True),
+    "rotate_ cos": lambda t: fastpe.rotate_by_tables_(x.copy(), cos=t(angles), sin=angles.copy(), interleaved=True),
+    "rotate_ sin": lambda t: fastpe.rotate_by_tables_(x.copy(), cos=angles.copy(), sin=t(angles), interleaved=True),
     "tables": lambda t: rope.tables(t(positions))[0],
-    "rotary freqs": lambda t: fastpe.RotaryEmbedding(8, interleaved=True, freqs=t(np.arange(4.0))).frequencies,
-    "rotary axes": lambda t: fastpe.RotaryEmbedding(8, interleaved=True, axes=t(np.array([0, 0, 1, 1]))).wavelengths,
+    "rotary frequencies": lambda t: (
+        fastpe.RotaryEmbedding(8, interleaved=True, frequencies=t(np.arange(4.0))).frequencies
+    ),
+    "rotary axes": lambda t: (
+        fastpe.RotaryEmbedding(8, interleaved=True, frequency_axes=t(np.array([0, 0, 1, 1]))).wavelengths
+    ),
     "rotate coordinates": lambda t: wan.rotate(np.tile(x, 2), positions=t(volume)),
     "tables coordinates": lambda t: wan.tables(t(volume))[0],
 }
@@ -138,7 +142,9 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
     "rotate_": rope.rotate_,
     "rotate_ others": lambda target: rope.rotate_(x.copy(), target),
     "shift_": lambda target: rope.shift_(target, by=1),
-    "rotate_ by tables": lambda target: fastpe.rotate_(target, cos=angles, sin=angles.copy(), interleaved=True),
+    "rotate_ by tables": lambda target: fastpe.rotate_by_tables_(
+        target, cos=angles, sin=angles.copy(), interleaved=True
+    ),
     "rotate out": lambda target: rope.rotate(x, out=target),
     "tables out": lambda target: rope.tables(positions, form="cos_sin", out=target),
 }
@@ -163,7 +169,9 @@ WITH_VALID: dict[str, Callable[[Any], Any]] = {
     "rotate_": lambda valid: rope.rotate_(x.copy(), valid=valid),
     "rotate": lambda valid: rope.rotate(x, valid=valid),
     "shift_": lambda valid: rope.shift_(x.copy(), by=2, valid=valid),
-    "by tables": lambda valid: fastpe.rotate_(x.copy(), cos=angles, sin=angles.copy(), interleaved=True, valid=valid),
+    "by tables": lambda valid: fastpe.rotate_by_tables_(
+        x.copy(), cos=angles, sin=angles.copy(), interleaved=True, valid=valid
+    ),
 }
 
 

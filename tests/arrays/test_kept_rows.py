@@ -70,7 +70,7 @@ def test_a_small_call_stays_small_where_much_was_promised(growth: Growth) -> Non
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_rotations_keep_the_rows_of_each_coordinate(dtype: str, growth: Growth) -> None:
-    rope = fastpe.RotaryEmbedding(64, interleaved=False, axes=np.arange(32) % 2, max_len=64)
+    rope = fastpe.RotaryEmbedding(64, interleaved=False, frequency_axes=np.arange(32) % 2, max_len=64)
     x = np.zeros((64, 64), dtype)
     grid = np.stack([np.arange(64), np.arange(64)[::-1]], -1)
     # Rotations of 16 bits turn by cosines and sines in float32.
@@ -139,8 +139,8 @@ def test_no_bit_depends_on_what_is_kept(dtype: str, threads: int) -> None:
 @pytest.mark.parametrize(("axes", "base"), [(None, 1e4), ([0, 1] * 8, 1e3)])
 def test_no_bit_of_a_rotary_embedding_depends_on_what_is_kept(axes: list[int] | None, base: float) -> None:
     rng = np.random.default_rng(1)
-    keeping = fastpe.RotaryEmbedding(32, base=base, interleaved=False, axes=axes)
-    plain = fastpe.RotaryEmbedding(32, base=base, interleaved=False, axes=axes, max_len=0)
+    keeping = fastpe.RotaryEmbedding(32, base=base, interleaved=False, frequency_axes=axes)
+    plain = fastpe.RotaryEmbedding(32, base=base, interleaved=False, frequency_axes=axes, max_len=0)
     x = rng.standard_normal((2, 3, 40, 32)).astype(np.float32)
     positions = rng.integers(0, 600, (2, 40) if axes is None else (2, 40, 2))
     for _ in range(4):

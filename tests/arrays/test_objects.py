@@ -23,8 +23,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"interleaved": True},
     {"base": 500000.0},
     {"base": 500000},
-    {"freqs": np.linspace(0, 1, 48)},
-    {"freqs": [1.0] * 48, "attention_factor": 0.5},
+    {"frequencies": np.linspace(0, 1, 48)},
+    {"frequencies": [1.0] * 48, "attention_factor": 0.5},
     {"scaling": {"rope_type": "linear", "factor": 4}},
     {"scaling": LLAMA, "base": 500000.0},
     {"scaling": {**LLAMA, "rope_theta": 500000.0}},
@@ -33,7 +33,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"scaling": LONGROPE, "seq_len": 4097},
     {"scaling": {"type": "linear", "factor": np.float32(2)}},
     {"scaling": PROPORTIONAL},
-    {"axes": np.arange(48) % 3},
+    {"frequency_axes": np.arange(48) % 3},
     {"conjugate": True},
     {"form": "sin_cos"},
     {"max_len": 512},
@@ -51,7 +51,7 @@ ENCODINGS: list[dict[str, Any]] = [
     {"max_len": 16},
     {"base": 500.0},
     {"freq_scale": 2.0},
-    {"freqs": [1.0, 0.5, 0.25, 0.125]},
+    {"frequencies": [1.0, 0.5, 0.25, 0.125]},
     {"d_model": 9},
     {"convention": "fairseq"},
     {"convention": dataclasses.replace(fastpe.conventions["fairseq"], first_position=5)},
@@ -70,7 +70,7 @@ class Subclass(PositionalEncoding):
 def results_of(made: Any) -> list[Any]:
     if isinstance(made, PositionalEncoding):
         return [made.encode(30, offset=-3), made.frequencies]
-    positions = [[3] * 16] if made.axes is None else [[[3, 4, 5][: max(made.axes) + 1]]]
+    positions = [[3] * 16] if made.frequency_axes is None else [[[3, 4, 5][: max(made.frequency_axes) + 1]]]
     return [*made.tables(positions, form="halves"), made.frequencies]
 
 
@@ -126,8 +126,8 @@ def test_different_objects_are_unequal() -> None:
         ({"scaling": DYNAMIC, "seq_len": 5}, {"scaling": DYNAMIC, "seq_len": 2048}),
         ({"scaling": LONGROPE, "seq_len": 4097}, {"scaling": LONGROPE, "seq_len": 131072}),
         ({"scaling": {**YARN, "beta_fast": 32, "beta_slow": 1.0}}, {"scaling": YARN}),
-        ({"freqs": [0.5] * 48}, {"freqs": np.full(48, 0.5, np.float32)}),
-        ({"axes": [0, 1] * 24}, {"axes": np.arange(48, dtype=np.uint8) % 2}),
+        ({"frequencies": [0.5] * 48}, {"frequencies": np.full(48, 0.5, np.float32)}),
+        ({"frequency_axes": [0, 1] * 24}, {"frequency_axes": np.arange(48, dtype=np.uint8) % 2}),
     ],
 )
 def test_arguments_that_mean_the_same_are_equal(options: dict[str, Any], same: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ def test_arguments_that_mean_the_same_are_equal(options: dict[str, Any], same: d
 def test_what_it_was_made_of_may_change_afterwards() -> None:
     scaling: dict[str, Any] = copy.deepcopy(LONGROPE)
     freqs, axes = np.linspace(0.1, 1, 48), np.arange(48) % 2
-    ropes = [make(scaling=scaling, seq_len=5000), make(freqs=freqs), make(axes=axes)]
+    ropes = [make(scaling=scaling, seq_len=5000), make(frequencies=freqs), make(frequency_axes=axes)]
     before = [(repr(rope), hash(rope), rope.frequencies) for rope in ropes]
     scaling["long_factor"][0] = 7.0
     scaling["short_factor"].clear()
@@ -157,7 +157,7 @@ def test_what_it_was_made_of_may_change_afterwards() -> None:
     ("made", "fields"),
     [
         (make(max_len=8), ("rotary_dim", "attention_factor", "form", "frequencies", "anything")),
-        (encoding(max_len=8), ("d_model", "max_len", "convention", "_freqs", "frequencies", "anything")),
+        (encoding(max_len=8), ("d_model", "max_len", "convention", "_given", "frequencies", "anything")),
     ],
     ids=["RotaryEmbedding", "PositionalEncoding"],
 )
@@ -182,15 +182,15 @@ def test_attributes_of_an_encoding() -> None:
     made = encoding(d_model=6, max_len=3, base=100.0)
     assert (made.d_model, made.max_len, made.convention.base) == (6, 3, 100.0)
     np.testing.assert_allclose(made.frequencies, [1, 100 ** (-1 / 3), 100 ** (-2 / 3)], rtol=1e-15)
-    given = encoding(d_model=4, freqs=np.array([0.0, -2.0], np.float32))
+    given = encoding(d_model=4, frequencies=np.array([0.0, -2.0], np.float32))
     assert given.frequencies.tolist() == [0.0, -2.0]
     assert given.wavelengths.tolist() == [np.inf, -np.pi]
 
 
 def test_attributes() -> None:
     options: dict[str, Any] = {"interleaved": np.False_, "conjugate": np.True_, "max_len": np.int64(5)}
-    rope = RotaryEmbedding(np.int32(8), scaling=YARN, axes=[1, 0, 0, 1], form="pairs", **options)
-    assert (rope.rotary_dim, rope.interleaved, rope.axes) == (8, False, (1, 0, 0, 1))
+    rope = RotaryEmbedding(np.int32(8), scaling=YARN, frequency_axes=[1, 0, 0, 1], form="pairs", **options)
+    assert (rope.rotary_dim, rope.interleaved, rope.frequency_axes) == (8, False, (1, 0, 0, 1))
     assert (rope.conjugate, rope.form, rope.max_len) == (True, "pairs", 5)
     assert [type(value) for value in (rope.rotary_dim, rope.interleaved, rope.max_len)] == [int, bool, int]
     frequencies, factor = fastpe.rotary_frequencies(8, scaling=YARN)
@@ -200,6 +200,6 @@ def test_attributes() -> None:
     np.testing.assert_array_equal(rope.wavelengths, 2 * np.pi / frequencies)
     assert RotaryEmbedding(8, interleaved=False, scaling=YARN, attention_factor=2).attention_factor == 2
     plain = RotaryEmbedding(8, interleaved=False)
-    values = (plain.attention_factor, plain.axes, plain.conjugate, plain.form, plain.max_len)
+    values = (plain.attention_factor, plain.frequency_axes, plain.conjugate, plain.form, plain.max_len)
     assert values == (1.0, None, False, "halves", None)
     np.testing.assert_array_equal(plain.frequencies, fastpe.rotary_frequencies(8)[0])

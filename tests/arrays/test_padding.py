@@ -79,7 +79,10 @@ TABLE, (COS, SIN) = encoding().encode(8), rope().tables(8)
 CALLS: dict[str, tuple[Call, OfRow]] = {
     **{name: call for state in STATES for name, call in calls_of(state(encoding), state(rope), state.__name__).items()},
     "add_ by a table": (lambda x, rows: fastpe.add_(x, table=TABLE, **rows), added),
-    "rotate_ by tables": (lambda x, rows: fastpe.rotate_(x, cos=COS, sin=SIN, interleaved=False, **rows), rotated),
+    "rotate_ by tables": (
+        lambda x, rows: fastpe.rotate_by_tables_(x, cos=COS, sin=SIN, interleaved=False, **rows),
+        rotated,
+    ),
 }
 SHIFTS = {state.__name__: shift_of(state(rope)) for state in STATES}
 

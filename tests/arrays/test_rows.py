@@ -37,7 +37,7 @@ CALLS: dict[str, Call] = {
     "embed": _embed,
     "rotate": ROPE.rotate,
     "rotate_": lambda x, **rows: ROPE.rotate_(x.copy(), **rows),
-    "by tables": lambda x, **rows: fastpe.rotate_(x.copy(), cos=COS, sin=SIN, interleaved=False, **rows),
+    "by tables": lambda x, **rows: fastpe.rotate_by_tables_(x.copy(), cos=COS, sin=SIN, interleaved=False, **rows),
 }
 of_every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 of_sequences = pytest.mark.parametrize("call", [CALLS["add"], CALLS["rotate"]], ids=["add", "rotate"])

@@ -71,7 +71,7 @@ def test_conventions_are_those_of_python(library: Library, name: str, d_model: i
     "frequencies", [{"base": 500.0}, {"freq_scale": 0.25}, {"frequencies": [0.5, -0.25, 3.0, 0.0]}], ids=str
 )
 def test_frequencies_can_be_given(library: Library, frequencies: dict[str, Any]) -> None:
-    python = {"freqs" if name == "frequencies" else name: value for name, value in frequencies.items()}
+    python = frequencies
     found = Encoding(library, 8, "timestep", **frequencies).encode(np.empty((9, 8)))
     assert_same_bits(found, fastpe.encode(9, 8, convention="timestep", dtype=np.float64, **python))
 

@@ -57,7 +57,9 @@ def test_overrides_and_replace_are_the_same() -> None:
     result = fastpe.encode(20, 16, convention="timestep", base=500.0, freq_scale=0.5)
     assert (result == expected).all()
     frequencies = 0.5 * 500.0 ** (-np.arange(8) / 8)
-    assert np.allclose(fastpe.encode(20, 16, convention="timestep", freqs=frequencies), expected, rtol=0, atol=1e-6)
+    assert np.allclose(
+        fastpe.encode(20, 16, convention="timestep", frequencies=frequencies), expected, rtol=0, atol=1e-6
+    )
 
 
 def test_an_own_convention_needs_nothing_but_data() -> None:
@@ -74,11 +76,19 @@ MAE2D = fastpe.grid_conventions["mae2d"]
 
 
 def test_numbers_of_any_kind_make_the_same_convention() -> None:
-    mine = dataclasses.replace(VASWANI, base=500.0, shift=1.0, alpha=2.0, first_position=3, cosine_first=True)
+    mine = dataclasses.replace(
+        VASWANI, base=500.0, denominator_offset=1.0, alpha=2.0, first_position=3, cosine_first=True
+    )
     for kinds in (
-        {"base": 500, "shift": True + 0, "alpha": 2, "first_position": np.int8(3), "cosine_first": np.True_},
-        {"base": np.float32(500), "shift": Fraction(1), "alpha": np.float16(2)},
-        {"base": np.array(500), "shift": np.uint8(1), "denominator": None},
+        {
+            "base": 500,
+            "denominator_offset": True + 0,
+            "alpha": 2,
+            "first_position": np.int8(3),
+            "cosine_first": np.True_,
+        },
+        {"base": np.float32(500), "denominator_offset": Fraction(1), "alpha": np.float16(2)},
+        {"base": np.array(500), "denominator_offset": np.uint8(1), "denominator": None},
     ):
         same = dataclasses.replace(mine, **kinds)
         assert (same, hash(same), repr(same)) == (mine, hash(mine), repr(mine))

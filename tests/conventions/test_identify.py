@@ -368,8 +368,8 @@ def unknown() -> dict[str, tuple[npt.NDArray[Any], ...]]:
         "cosines of another embedding": (fastpe.RotaryEmbedding(64, interleaved=False).tables(300)[0], sin),
         "sines and cosines in the wrong order": (sin, cos),
         "yarn": fastpe.RotaryEmbedding(64, interleaved=False, scaling=yarn).tables(300),
-        "frequencies that follow no base": fastpe.RotaryEmbedding(64, interleaved=False, freqs=freqs).tables(300),
-        "an encoding of such frequencies": (fastpe.encode(300, 64, freqs=freqs),),
+        "frequencies that follow no base": fastpe.RotaryEmbedding(64, interleaved=False, frequencies=freqs).tables(300),
+        "an encoding of such frequencies": (fastpe.encode(300, 64, frequencies=freqs),),
         "a base that nobody chooses": (fastpe.encode(300, 64, base=12345.678),),
         "a slow frequency of two": (
             fastpe.encode(40, 4, convention="ddpm", base=20000.0, freq_scale=0.1, offset=7, dtype="float64"),

@@ -61,9 +61,9 @@ REFUSED: Refused = {
     (ValueError, "class_tokens"): ["grid(class_tokens=-1)"],
     (ValueError, "class_tokens channels_first"): ["grid(class_tokens=1, channels_first=True)"],
     (ValueError, "base"): ["grid(base=-1.0)"],
-    (ValueError, "freqs"): ["grid(freqs=[1.0, 2.0, 3.0])"],
-    (TypeError, "freqs"): ["points(freqs=['1', '2'])"],
-    (ValueError, "freqs base"): ["grid(freqs=[1.0, 0.1], base=5.0)"],
+    (ValueError, "frequencies"): ["grid(frequencies=[1.0, 2.0, 3.0])"],
+    (TypeError, "frequencies"): ["points(frequencies=['1', '2'])"],
+    (ValueError, "frequencies base"): ["grid(frequencies=[1.0, 0.1], base=5.0)"],
     (TypeError, "out"): [
         "grid(out=[[7.0]])",
         "grid(out=out.astype('i8'))",
@@ -100,7 +100,9 @@ REFUSED: Refused = {
     ],
     (ValueError, "sin"): ["identify(table, table[:3])"],
     # ---- Fields that contradict each other
-    (ValueError, "shift"): ["encode(3, 8, convention=replace(vaswani, denominator=None, shift=4.0))"],
+    (ValueError, "denominator_offset"): [
+        "encode(3, 8, convention=replace(vaswani, denominator=None, denominator_offset=4.0))"
+    ],
     (ValueError, "outermost"): ["replace(mae2d, axis=vaswani, outermost='pair', proportions=(1, 1))"],
 }
 
@@ -108,7 +110,7 @@ REFUSED: Refused = {
 FIELDS: dict[tuple[str, type[Exception]], dict[str, list[Any]]] = {
     ("vaswani", ValueError): {
         "layout": ["interleave"],
-        "shift": [np.inf],
+        "denominator_offset": [np.inf],
         "denominator": [0],
         "base": [-1.0, 10**400],
         "first_position": [2**53 + 1, -(2**53) - 1],

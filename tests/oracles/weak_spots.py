@@ -45,7 +45,9 @@ def allowed(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 def frequencies_of(convention: Any, d_model: int) -> list[Any]:
     """Radians per position of an even width, from the convention's fields."""
-    denominator = d_model / 2 - convention.shift if convention.denominator is None else convention.denominator
+    denominator = (
+        d_model / 2 - convention.denominator_offset if convention.denominator is None else convention.denominator
+    )
     base, scale = mpmath.mpf(convention.base), mpmath.mpf(convention.freq_scale)
     return [scale * mpmath.power(base, -mpmath.mpf(k) / denominator) for k in range(d_model // 2)]
 

@@ -103,7 +103,7 @@ def test_rotary_wavelengths() -> None:
     turning = rope.frequencies != 0
     np.testing.assert_array_equal(scaled.get_xdata(), np.flatnonzero(turning))
     np.testing.assert_array_equal(scaled.get_ydata(), rope.wavelengths[turning])
-    given = fastpe.RotaryEmbedding(4, interleaved=False, freqs=[1.0, -0.5])
+    given = fastpe.RotaryEmbedding(4, interleaved=False, frequencies=[1.0, -0.5])
     (line,) = draw(plotting.rotary_wavelengths, given).lines
     np.testing.assert_array_equal(line.get_ydata(), np.abs(given.wavelengths))
 

@@ -98,7 +98,7 @@ def test_onnx_own_cases_of_rotary_embedding(name: str, measured: Measured) -> No
         cos, sin = (each.reshape(-1, each.shape[-1]) for each in (cos, sin))
         positions = np.arange(len(cos)).reshape(x.shape[0], -1)
     interleaved = bool(attributes.get("interleaved", 0))
-    fastpe.rotate_(x, cos=cos, sin=sin, interleaved=interleaved, positions=positions, seq_axis=seq_axis)
+    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=interleaved, positions=positions, seq_axis=seq_axis)
     compare(measured, name, x.reshape(expected.shape), expected, 1e-6)
 
 
@@ -247,7 +247,7 @@ def test_onnxruntime_kernel_of_three_coordinates(
     attributes = {"mrope_section": sections, "mrope_layout": int(layout != "sections"), "interleaved": int(interleaved)}
     attributes |= {"num_heads": heads, "rotary_embedding_dim": rotary_dim}
     (expected,) = run_node("MRotaryEmbedding", feeds, ["y"], domain="com.microsoft", **attributes)
-    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, base=1e6, axes=axes)
+    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, base=1e6, frequency_axes=axes)
     rope.rotate_(x, positions=np.moveaxis(ids, 0, -1), seq_axis=-3 if is_flat else -2)
     compare(measured, f"onnxruntime, {layout}", x.reshape(expected.shape), expected, 1e-6)
 

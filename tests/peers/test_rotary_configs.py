@@ -405,7 +405,7 @@ def test_sections_of_several_coordinates(
     compare_rotation(kind, rope, module, chosen, theirs, bounds)
     # An image: they are not.
     points = np.stack([POSITIONS, POSITIONS[::-1], 3 * POSITIONS + 1], -1)
-    axial = fastpe.RotaryEmbedding.from_config(written, axes=True)
+    axial = fastpe.RotaryEmbedding.from_config(written, mrope=True)
     made_there = arrays(rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(points, -1, 0)[:, None].copy())))
     bounds = spread(table_bounds(axial, points, base_of(chosen, None)), axial.form)
     for our, their in zip(axial.tables(points), made_there, strict=True):

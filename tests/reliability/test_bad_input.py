@@ -161,7 +161,7 @@ REFUSED: Refused = {
     (ValueError, "d_model"): [
         *each("encode(3, {})", "0 | -8 | 2**20 + 1 | 2**63 | huge"),
         "encode(3, 7, convention='mlx')",
-        "Encoding(7).shift(np.zeros((3, 7)), 1)",
+        "Encoding(7).shift(np.zeros((3, 7)), by=1)",
     ],
     (TypeError, "max_len"): each("Encoding(8, max_len={})", "1.0 | True | '3'"),
     (ValueError, "max_len"): each("Encoding(8, max_len={})", "-1 | 2**53 + 1 | 2**60 | 2**63 | -huge"),
@@ -175,22 +175,23 @@ REFUSED: Refused = {
     ],
     (TypeError, "freq_scale"): ["encode(3, 8, freq_scale='1')"],
     (ValueError, "freq_scale"): ["encode(3, 8, freq_scale=np.inf)", "encode(3, 8, freq_scale=2.0**62)"],
-    (TypeError, "freqs"): each(
-        "encode(3, 8, freqs={})", "[1.0, None, 1.0, 1.0] | 'abcd' | ['1'] * 4 | [1j] * 4 | [True] * 4 | [10**400] * 4"
+    (TypeError, "frequencies"): each(
+        "encode(3, 8, frequencies={})",
+        "[1.0, None, 1.0, 1.0] | 'abcd' | ['1'] * 4 | [1j] * 4 | [True] * 4 | [10**400] * 4",
     ),
-    (ValueError, "freqs"): [
-        *each("encode(3, 8, freqs=[1.0, {}, 1.0, 1.0])", "np.nan | np.inf | 2.0**46 | 1e30 | 2.0**-97"),
-        *each("encode(3, 8, freqs={})", "1.0 | [1.0] | [[1.0] * 4] | [[1.0], [1.0, 2.0]]"),
+    (ValueError, "frequencies"): [
+        *each("encode(3, 8, frequencies=[1.0, {}, 1.0, 1.0])", "np.nan | np.inf | 2.0**46 | 1e30 | 2.0**-97"),
+        *each("encode(3, 8, frequencies={})", "1.0 | [1.0] | [[1.0] * 4] | [[1.0], [1.0, 2.0]]"),
     ],
-    (TypeError, "pe"): ["enc.shift(x.astype('f2'), 1)"],
-    (ValueError, "pe"): ["enc.shift(x[..., :6], 1)"],
-    (ValueError, "k"): ["enc.shift(np.zeros((3, 8)), 10**30)", "enc.shift(np.zeros((3, 8)), float('nan'))"],
+    (TypeError, "pe"): ["enc.shift(x.astype('f2'), by=1)"],
+    (ValueError, "pe"): ["enc.shift(x[..., :6], by=1)"],
+    (ValueError, "by"): ["enc.shift(np.zeros((3, 8)), by=10**30)", "enc.shift(np.zeros((3, 8)), by=float('nan'))"],
     # ---- One or the other
-    (ValueError, "freqs base"): ["encode(3, 8, freqs=[1.0] * 4, base=2.0)"],
-    (ValueError, "freqs freq_scale"): ["encode(3, 8, freqs=[1.0] * 4, freq_scale=2.0)"],
+    (ValueError, "frequencies base"): ["encode(3, 8, frequencies=[1.0] * 4, base=2.0)"],
+    (ValueError, "frequencies freq_scale"): ["encode(3, 8, frequencies=[1.0] * 4, freq_scale=2.0)"],
     (ValueError, "table base"): ["add(x, table=table, base=5.0)"],
     (ValueError, "table channels"): ["add_(x, table=table, channels=(0, 8))"],
-    (ValueError, "position_table freqs"): ["embed([1], table, position_table=table, freqs=[1.0])"],
+    (ValueError, "position_table frequencies"): ["embed([1], table, position_table=table, frequencies=[1.0])"],
 }
 
 # The arguments that rotations have too, and those that they do not have.
@@ -205,7 +206,7 @@ TAKEN = [
     "encode([2**53, -(2**53)], 8)",
     "encode(3, 8, offset=2**53 - 2)",
     "encode(3, 8, channels=(8, 8))",
-    "encode(3, 8, freqs=[0.0, 2.0**-96, -(2.0**-96), 2.0**44])",
+    "encode(3, 8, frequencies=[0.0, 2.0**-96, -(2.0**-96), 2.0**44])",
     "encode(3, 1)",
     "Encoding(8, max_len=0)",
     "add_(x.reshape((1,) * 7 + x.shape))",
@@ -222,7 +223,7 @@ TAKEN = [
     "add(x, out=x)",
     "add(x.tolist())",
     "embed([0, 99], table)",
-    "enc.shift(np.zeros((3, 8)), 2**53)",
+    "enc.shift(np.zeros((3, 8)), by=2**53)",
 ]
 
 

@@ -144,7 +144,7 @@ class Arrays:
 NAMES = list(vars(Arrays()))
 encoding: Any = fastpe.PositionalEncoding(16, max_len=64)
 rope: Any = fastpe.RotaryEmbedding(16, interleaved=True, max_len=64)
-spatial: Any = fastpe.RotaryEmbedding(16, interleaved=False, axes=[0, 0, 0, 0, 1, 1, 1, 1], max_len=64)
+spatial: Any = fastpe.RotaryEmbedding(16, interleaved=False, frequency_axes=[0, 0, 0, 0, 1, 1, 1, 1], max_len=64)
 
 # Each with one array to reshape, and one argument for the code that does it.
 CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
@@ -192,7 +192,7 @@ CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
 
 def by_tables(arrays: Arrays, *rotated: Any, **keywords: Any) -> Any:
     tables = {"cos": arrays.cos, "sin": arrays.cos, "interleaved": False, "offset": arrays.offset}
-    return fastpe.rotate_(*rotated, **{**tables, **keywords})
+    return fastpe.rotate_by_tables_(*rotated, **{**tables, **keywords})
 
 
 def halves(arrays: Arrays) -> Any:
@@ -325,15 +325,15 @@ def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
         lambda: encoding.add_(x, scale=RaisingRepr(error), num_threads=RaisingRepr(error)),
         lambda: fastpe.PositionalEncoding(16, base=number),
         lambda: fastpe.PositionalEncoding(number),
-        lambda: fastpe.PositionalEncoding(2, freqs=AsArray(raising(error), [1.0])),
+        lambda: fastpe.PositionalEncoding(2, frequencies=AsArray(raising(error), [1.0])),
         lambda: rope.rotate_(x, RaisingAttributes(error)),
         lambda: rope.rotate_(x, positions=AsArray(raising(error), [1])),
         lambda: rope.shift_(x, by=number),
         lambda: rope.tables([1], out=(RaisingAttributes(error), x)),
         lambda: rope.tables([1], form=RaisingRepr(error)),
-        lambda: fastpe.rotate_(x, cos=odd, sin=x[0], interleaved=True),
+        lambda: fastpe.rotate_by_tables_(x, cos=odd, sin=x[0], interleaved=True),
         lambda: fastpe.RotaryEmbedding(2, interleaved=True, attention_factor=number),
-        lambda: fastpe.RotaryEmbedding(2, interleaved=True, axes=AsArray(raising(error), [0])),
+        lambda: fastpe.RotaryEmbedding(2, interleaved=True, frequency_axes=AsArray(raising(error), [0])),
     ]
     for at, call in enumerate(calls):
         with pytest.raises(type(error)) as caught:

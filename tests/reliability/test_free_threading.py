@@ -47,7 +47,7 @@ def test_lists_whose_items_others_replace(run_script: Callable[..., str]) -> Non
         for _ in range(30_000):
             assert rope.tables(4, form="halves", out=outputs) is outputs
         for _ in range(1_000):
-            fastpe.RotaryEmbedding(8, interleaved=True, axes=axes)
+            fastpe.RotaryEmbedding(8, interleaved=True, frequency_axes=axes)
         is_over.set()
     """)
 
@@ -73,7 +73,7 @@ CALLS = {
     ),
     "positions-of-given-cosines": (
         "np.arange(rows)[::-1] % 16",
-        "fastpe.rotate_(x, positions=changed, cos=table[:, :4], sin=table[:, 4:], interleaved=True, num_threads=1)",
+        "fastpe.rotate_by_tables_(x, positions=changed, cos=table[:, :4], sin=table[:, 4:], interleaved=True, num_threads=1)",
     ),
 }
 
@@ -101,7 +101,7 @@ def test_argument_changed_after_it_was_checked(name: str, far: int, run_script: 
         encoding, memory = fastpe.PositionalEncoding(8, max_len=16), np.full((18, 8), np.inf, np.float32)
         table = memory[1:17]
         table[...] = 1
-        spatial = fastpe.RotaryEmbedding(8, interleaved=False, axes=[0, 1, 0, 1], max_len=16)
+        spatial = fastpe.RotaryEmbedding(8, interleaved=False, frequency_axes=[0, 1, 0, 1], max_len=16)
         rows, when = 2**19, "after"
         while when == "after":
             rows, is_running = 2 * rows, False

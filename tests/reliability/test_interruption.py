@@ -48,7 +48,7 @@ LONG_CALLS = {
     "rows-to-keep": "fastpe.PositionalEncoding(1024, max_len=300_000).encode(far_apart, num_threads=threads)",
     "add-into-x": "fastpe.add(out, out=out, num_threads=threads)",
     "rotate_": "rope.rotate_(out[:, :512], out[:, 512:], num_threads=threads)",
-    "by-tables": "fastpe.rotate_(out[:, :512], cos=cos, sin=cos, interleaved=False, num_threads=threads)",
+    "by-tables": "fastpe.rotate_by_tables_(out[:, :512], cos=cos, sin=cos, interleaved=False, num_threads=threads)",
     "tables": "rope.tables(200_000, form='halves', out=halves, num_threads=threads)",
     "rotary-rows-to-keep": "new_rope(300_000).rotate_(out[:2], positions=far_apart, num_threads=threads)",
 }

@@ -20,7 +20,7 @@ from .test_wrong_arguments import written
 MOST = 150
 CALLS = [written(function, arguments) for function, arguments in test_wrong_arguments.CALLS.items()]
 CALLS += [
-    "fastpe.PositionalEncoding(8, max_len=16, freqs=freqs)",
+    "fastpe.PositionalEncoding(8, max_len=16, frequencies=freqs)",
     "enc.encode(positions, dtype='float64', out=wide)",
     "enc.encode(ids, valid=ids)",
     "enc.add_(x, offset=[1, 2])",
@@ -31,7 +31,7 @@ CALLS += [
     "enc.frequencies",
     "enc.wavelengths",
     "fastpe.encode(3, 8, convention='concat', base=123.0)",
-    "fastpe.RotaryEmbedding(8, interleaved=True, axes=axes, max_len=8, form='tile')",
+    "fastpe.RotaryEmbedding(8, interleaved=True, frequency_axes=axes, max_len=8, form='tile')",
     "fastpe.RotaryEmbedding(8, interleaved=False, scaling=linear)",
     "rope.rotate_(x, y, offset=[1, 2])",
     "rope.rotate(x, inverse=True)",
@@ -39,7 +39,7 @@ CALLS += [
     # More arrays than the free lists of tuples serve
     "rope.rotate_(x, *many)",
     "rope.shift_(x, *many, by=3)",
-    "fastpe.rotate_(x, *many, cos=cos, sin=sin, interleaved=True)",
+    "fastpe.rotate_by_tables_(x, *many, cos=cos, sin=sin, interleaved=True)",
     "rope.rotate_(large)",
     "enc.add_(large)",
     # Into memory that is given

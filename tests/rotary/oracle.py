@@ -129,12 +129,12 @@ def frequencies(
 def exact_tables(options: dict[str, Any], positions: npt.ArrayLike, form: str) -> tuple[Exact, ...]:
     """Each table of `RotaryEmbedding(**options)` as the sum of two float64 arrays; "complex" as its parts.
 
-    The embedding has no scaling. With axes, positions have coordinates at the end.
+    The embedding has no scaling. With frequency_axes, positions have coordinates at the end.
     """
-    given, factor = options.get("freqs"), mpmath.mpf(options.get("attention_factor", 1.0))
+    given, factor = options.get("frequencies"), mpmath.mpf(options.get("attention_factor", 1.0))
     exact = map(float, given) if given else frequencies(options["rotary_dim"], options.get("base", 10000.0))[0]
     coordinates = np.asarray(positions, object)
-    coordinates = coordinates[..., options["axes"]] if "axes" in options else coordinates[..., None]
+    coordinates = coordinates[..., options["frequency_axes"]] if "frequency_axes" in options else coordinates[..., None]
     angles = coordinates * np.array([mpmath.mpf(w) for w in exact], object)
     cosines, sines = np.vectorize(mpmath.cos_sin, otypes=[object, object])(angles)
     tables = (angles,) if form == "angles" else in_form(form, factor * cosines, factor * sines)

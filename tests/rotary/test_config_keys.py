@@ -412,7 +412,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({**BARE, "attn_bias_type": "alibi"}, UNKNOWN, "attn_bias_type"),
     ({**LLAMA, "attention": {"bias": {"type": "alibi"}}}, {}, "attention bias type"),
     *(
-        ({"model_type": name, "rope_scaling": {"mrope_interleaved": given}}, {"axes": True}, "mrope_interleaved")
+        ({"model_type": name, "rope_scaling": {"mrope_interleaved": given}}, {"mrope": True}, "mrope_interleaved")
         for name, given in (("qwen2_vl_text", True), ("qwen3_vl_text", False))
     ),
     # Models of other code, which transformers takes for models with a learned table
@@ -442,7 +442,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
             ("ultrabert", {"rope_type": "default"}, "rope_theta"),
         )
     ),
-    ({**BARE, "rope_scaling": {"mrope_section": [16, 24, 24]}}, {**UNKNOWN, "axes": True}, "axes"),
+    ({**BARE, "rope_scaling": {"mrope_section": [16, 24, 24]}}, {**UNKNOWN, "mrope": True}, "mrope"),
     # Around the part that counts
     ({"model_type": "llava", "rope_theta": 5e5, "text_config": LLAMA}, {}, "rope_theta"),
     (

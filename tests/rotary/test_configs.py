@@ -417,8 +417,8 @@ def test_an_unknown_model_type_with_a_pairing() -> None:
 )
 def test_sections(model_type: str, section: list[int], expected: list[int]) -> None:
     config = {"model_type": model_type, "head_dim": 2 * len(expected), "rope_scaling": {"mrope_section": section}}
-    assert from_config(config, axes=True).axes == tuple(expected)
-    assert from_config(config).axes is None
+    assert from_config(config, mrope=True).frequency_axes == tuple(expected)
+    assert from_config(config).frequency_axes is None
 
 
 # What is refused

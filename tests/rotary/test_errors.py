@@ -146,7 +146,7 @@ REFUSED: Refused = {
         "several.rotate_(packed, cu_seqlens=[0, 6], seq_axis=0)",
     ],
     # ---- Other options of calls
-    (TypeError, "inverse"): ["rope.rotate_(x, inverse=1)", "rope.rotate_(x, inverse=None)"],
+    (TypeError, "inverse"): ["by(x, inverse=0)", "rope.rotate_(x, inverse=1)", "rope.rotate_(x, inverse=None)"],
     (ValueError, "inverse"): ["Rope(4, interleaved=True, attention_factor=1e-310).rotate_(x, inverse=True)"],
     (ValueError, "num_threads"): ["rope.tables(3, num_threads=0)"],
     (TypeError, "form"): ["rope.tables(3, form=3)", "Rope(4, interleaved=True, form=1)"],
@@ -168,36 +168,38 @@ REFUSED: Refused = {
     ],
     (ValueError, "cos"): [
         "by(x, cos=cos[0])",
-        "by(x, cos=cos[None], sin=sin[None])",
+        "by(x, cos=cos[None, None], sin=sin[None, None])",
         "by(x, cos=cos[:, :0], sin=sin[:, :0])",
         "by(x, cos=np.ones((9, 4), 'f4')[:, ::2])",
         *(
-            f"given(wide, **dict(zip(('cos', 'sin'), rope.tables(4, form='{form}'))), offset=0)"
+            f"given(wide, **dict(zip(('cos', 'sin'), rope.tables(4, form='{form}'))), head_dim=8)"
             for form in ("tile", "repeat")
         ),
     ],
     (TypeError, "sin"): ["given(x, cos=cos)", "by(x, cos=cos.tolist())", "by(x, sin=sin.astype('f8'))"],
     (ValueError, "sin"): ["by(x, cos=cos[:, :1])", "by(x, sin=sin[:5])", "by(x, sin=np.ones((9, 4), 'f4')[:, ::2])"],
-    (TypeError, "conjugate"): ["by(x, conjugate=0)", "Rope(4, interleaved=True, conjugate=None)"],
+    (TypeError, "conjugate"): ["Rope(4, interleaved=True, conjugate=None)"],
     (TypeError, "interleaved"): [
         *each("by(x, interleaved={})", "'yes' | None"),
         *each("Rope(4, interleaved={})", "1 | 'no' | None"),
     ],
     # ---- Embeddings
-    (TypeError, "freqs"): each("Rope(4, interleaved=True, freqs={})", "['a', 'b'] | [1, 2j]"),
-    (ValueError, "freqs"): [
-        *each("Rope(4, interleaved=True, freqs={})", "[1, 2, 3] | [[1], [2, 3]]"),
-        *each("Rope(4, interleaved=True, freqs=[1, {}])", "np.nan | np.inf | 2.0**46 | 2.0**-97"),
+    (TypeError, "frequencies"): each("Rope(4, interleaved=True, frequencies={})", "['a', 'b'] | [1, 2j]"),
+    (ValueError, "frequencies"): [
+        *each("Rope(4, interleaved=True, frequencies={})", "[1, 2, 3] | [[1], [2, 3]]"),
+        *each("Rope(4, interleaved=True, frequencies=[1, {}])", "np.nan | np.inf | 2.0**46 | 2.0**-97"),
     ],
-    (ValueError, "freqs base"): ["Rope(4, interleaved=True, freqs=[1, 2], base=1e4)"],
-    (ValueError, "freqs seq_len"): ["Rope(4, interleaved=True, freqs=[1, 2], seq_len=3)"],
-    (ValueError, "freqs scaling"): ["Rope(4, interleaved=True, freqs=[1, 2], scaling={})"],
+    (ValueError, "frequencies base"): ["Rope(4, interleaved=True, frequencies=[1, 2], base=1e4)"],
+    (ValueError, "frequencies seq_len"): ["Rope(4, interleaved=True, frequencies=[1, 2], seq_len=3)"],
+    (ValueError, "frequencies scaling"): ["Rope(4, interleaved=True, frequencies=[1, 2], scaling={})"],
     (TypeError, "attention_factor"): ["Rope(4, interleaved=True, attention_factor='1')"],
     (ValueError, "attention_factor"): each(
         "Rope(4, interleaved=True, attention_factor={})", "0 | -1.0 | np.inf | np.nan"
     ),
-    (TypeError, "axes"): ["Rope(4, interleaved=True, axes=[0.0, 1.0])"],
-    (ValueError, "axes"): each("Rope(4, interleaved=True, axes={})", "[0, -1] | [0, 16] | [0, 1, 2] | [[0], [1, 2]]"),
+    (TypeError, "frequency_axes"): ["Rope(4, interleaved=True, frequency_axes=[0.0, 1.0])"],
+    (ValueError, "frequency_axes"): each(
+        "Rope(4, interleaved=True, frequency_axes={})", "[0, -1] | [0, 16] | [0, 1, 2] | [[0], [1, 2]]"
+    ),
     (TypeError, "max_len"): ["Rope(4, interleaved=True, max_len=2.0)"],
     (ValueError, "max_len"): ["Rope(4, interleaved=True, max_len=-1)"],
     (ValueError, "rotary_dim"): ["Rope(5, interleaved=True)"],
@@ -216,12 +218,12 @@ TAKEN = [
     "several.shift_(x, by=[1, 2**53])",
     "by(x, offset=6)",
     "by(x, positions=[0, 8.0, 1])",
-    "by(wide, offset=6)",
+    "by(wide, offset=6, head_dim=8)",
     "rope.rotate_(q, k, offset=[1, 2])",
     "rope.rotate_(q, k[:1], x[0])",
     "rope.rotate_(wide[..., :4], wide[..., 4:])",
     "rope.rotate(x, out=x)",
-    "Rope(4, interleaved=True, freqs=[2.0**-96, 2.0**44], axes=[0, 15], max_len=0)",
+    "Rope(4, interleaved=True, frequencies=[2.0**-96, 2.0**44], frequency_axes=[0, 15], max_len=0)",
     "Rope(4, interleaved=True, base=1.0)",
 ]
 
@@ -230,7 +232,7 @@ def names() -> dict[str, Any]:
     """What the calls name, made anew for each."""
     memory = np.ones(96, np.int32)
     cos, sin = np.ones((9, 2), np.float32), np.ones((9, 2), np.float32)
-    given = functools.partial(fastpe.rotate_, interleaved=True)
+    given = functools.partial(fastpe.rotate_by_tables_, interleaved=True)
     readonly = np.ones((2, 3, 4), np.float32)
     readonly.flags.writeable = False
     return {
@@ -238,7 +240,7 @@ def names() -> dict[str, Any]:
         "Rope": RotaryEmbedding,
         "DYNAMIC": DYNAMIC,
         "rope": RotaryEmbedding(4, interleaved=False),
-        "several": RotaryEmbedding(4, interleaved=False, axes=[0, 1]),
+        "several": RotaryEmbedding(4, interleaved=False, frequency_axes=[0, 1]),
         "given": given,
         "by": functools.partial(given, cos=cos, sin=sin),
         "cos": cos,

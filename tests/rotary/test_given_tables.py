@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`fastpe.rotate_`: rotation by cosines and sines that the caller has."""
+"""`fastpe.rotate_by_tables_`: rotation by cosines and sines that the caller has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_nan_in_a_table_stays_one(dtype: np.dtype[Any]) -> None:
     nan = np.array(-1, np.int64 if dtype.itemsize == 8 else np.int32).view(wide_type(dtype))
     table = np.full((1, 20), np.copysign(nan, 1), nan.dtype)
     x = np.ones((1, 40), dtype)
-    fastpe.rotate_(x, cos=table, sin=np.zeros_like(table), interleaved=True)
+    fastpe.rotate_by_tables_(x, cos=table, sin=np.zeros_like(table), interleaved=True)
     assert np.isnan(x).all()
 
 
@@ -44,9 +44,11 @@ def test_axes_may_share_frequencies(angles: Array, repeated: bool) -> None:
     both = angles[:, :, None] * frequencies
     table = (both.swapaxes(1, 2) if repeated else both).reshape(len(angles), -1)
     cos, sin = np.cos(table).astype(np.float32), np.sin(table).astype(np.float32)
-    x = values((2, len(angles), 16), FLOAT32, seed=12)
+    x = values((2, len(angles), 2 * cos.shape[1]), FLOAT32, seed=12)
     same = expected(x, cos, sin)
-    assert_same_bits(fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True), same)
+    assert_same_bits(fastpe.rotate_by_tables(x, cos=cos, sin=sin, interleaved=True, seq_axis=-2), same)
+    cos, sin = np.stack([cos, cos]), np.stack([sin, sin])
+    assert_same_bits(fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, seq_axis=-2), same)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (2, 6)])
@@ -61,7 +63,7 @@ def test_tables_of_images_are_taken(name: str, head_dim: int, shape: tuple[int, 
     x = values((len(ids), head_dim), FLOAT32, seed=13)
     expected = rope.rotate(x, positions=ids)
     cos, sin = rope.tables(ids, form="halves")
-    fastpe.rotate_(x, cos=cos, sin=sin, interleaved=rope.interleaved)
+    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=rope.interleaved)
     assert_same_bits(x, expected)
 
 
@@ -76,7 +78,55 @@ def test_rows_of_padding_do_not_hide_columns_that_are_there_twice(
     cos[[position is None for position in positions]] = 0  # a table that ends in zeros
     x = values((len(positions), head_dim), FLOAT32, seed=14)
     with pytest.raises(ValueError, match=naming("cos")):
-        fastpe.rotate_(x, cos=cos, sin=sin, interleaved=False)
+        fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=False, head_dim=None if head_dim == 8 else head_dim)
+
+
+def test_tables_rotate_whole_heads_unless_a_part_is_asked_for() -> None:
+    cos, sin = fastpe.RotaryEmbedding(8, interleaved=False).tables(5)
+    x = values((2, 5, 12), FLOAT32, seed=15)
+    with pytest.raises(ValueError, match=naming("x")):
+        fastpe.rotate_by_tables(x, cos=cos, sin=sin, interleaved=False, seq_axis=-2)
+    found = fastpe.rotate_by_tables(x, cos=cos, sin=sin, interleaved=False, seq_axis=-2, head_dim=12)
+    expected = fastpe.RotaryEmbedding(8, interleaved=False, head_dim=12).rotate(x, seq_axis=-2)
+    assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_tables_of_a_batch(batch: int) -> None:
+    """What `tables` makes of ids [B, L], in every form of validity."""
+    rope = fastpe.RotaryEmbedding(8, interleaved=True)
+    ids = np.random.default_rng(1).integers(0, 50, (batch, 4))
+    cos, sin = rope.tables(ids)
+    for shape, seq_axis in (((3, 2, 4, 8), -2), ((3, 4, 2, 8), -3), ((4, 3, 2, 8), 0)):
+        for rows in ({}, {"lengths": [4, 0, 2]}, {"valid": [[0, 1, 1, 0]] * 3}):
+            x = values(shape, FLOAT32, seed=16)
+            same = rope.rotate(x, positions=np.broadcast_to(ids, (3, 4)), seq_axis=seq_axis, **rows)
+            found = fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, seq_axis=seq_axis, **rows)
+            assert_same_bits(found, same)
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "rows": {"x": np.ones((3, 2, 5, 8), np.float32)},
+    "batch": {"x": np.ones((2, 2, 4, 8), np.float32)},
+    "positions": {"positions": [0, 1, 2, 3]},
+    "offset": {"offset": 3},
+    "heads": {"cos": np.ones((3, 1, 4, 4), np.float32)},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_tables_of_a_batch_have_a_row_for_each_row(wrong: dict[str, Any]) -> None:
+    cos, sin = fastpe.RotaryEmbedding(8, interleaved=True).tables(np.zeros((3, 4), int))
+    call = {
+        "x": np.ones((3, 2, 4, 8), np.float32),
+        "cos": cos,
+        "sin": sin,
+        "interleaved": True,
+        "seq_axis": -2,
+        **wrong,
+    }
+    with pytest.raises(ValueError, match=naming("cos")):
+        fastpe.rotate_by_tables_(**call)
 
 
 @pytest.mark.parametrize(
@@ -88,17 +138,17 @@ def test_some_columns_may_be_there_twice(of_cos: list[int], of_sin: list[int]) -
     cos, sin = (np.ascontiguousarray(columns[:, each]) for each in (of_cos, of_sin))
     x = values((2, 5, 12), FLOAT32, seed=14)
     same = expected(x, cos, sin)
-    assert_same_bits(fastpe.rotate_(x, cos=cos, sin=sin, interleaved=True), same)
+    assert_same_bits(fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, head_dim=12), same)
 
 
 def test_rows_that_do_not_count_need_no_row() -> None:
     cos, sin = fastpe.RotaryEmbedding(6, interleaved=False).tables(3)
     x = values((2, 5, 6), FLOAT32, seed=11)
     before = x.copy()
-    fastpe.rotate_(x, cos=cos, sin=sin, interleaved=False, lengths=[3, 0])
+    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=False, lengths=[3, 0])
     assert_same_bits(x[0, :3], fastpe.RotaryEmbedding(6, interleaved=False).rotate(before[0, :3]))
     np.testing.assert_array_equal(bits(x[0, 3:]), bits(before[0, 3:]))
     np.testing.assert_array_equal(bits(x[1]), bits(before[1]))
     none = np.empty((0, 3), np.float32)
     empty = np.empty((2, 0, 6), np.float32)
-    assert fastpe.rotate_(empty, cos=none, sin=none, interleaved=False) is empty
+    assert fastpe.rotate_by_tables_(empty, cos=none, sin=none, interleaved=False) is empty

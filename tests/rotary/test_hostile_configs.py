@@ -64,7 +64,7 @@ def test_no_value_of_a_key_raises_another_error(model_type: str) -> None:
         _read({**config, "rope_scaling": written}, interleaved=False, seq_len=100)
 
 
-@pytest.mark.parametrize("argument", ["base", "scaling", "rotary_dim", "seq_len", "interleaved", "layer_type", "axes"])
+@pytest.mark.parametrize("argument", ["base", "scaling", "rotary_dim", "seq_len", "interleaved", "layer_type", "mrope"])
 def test_no_value_of_an_argument_raises_another_error(argument: str) -> None:
     for model_type, value in itertools.product(_types, [*_values, _itself]):
         config = {"model_type": model_type, "hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e4}

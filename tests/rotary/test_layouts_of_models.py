@@ -197,7 +197,7 @@ def test_text_alone_has_the_bits_of_one_coordinate(name: str) -> None:
 
 def test_other_sections_and_bases() -> None:
     krea = fastpe.RotaryEmbedding.from_layout(LAYOUTS["flux"], 128, base=1000, sections=[16, 24, 24], max_len=9)
-    assert (krea.axes, krea.max_len) == ((0,) * 16 + (1,) * 24 + (2,) * 24, 9)
+    assert (krea.frequency_axes, krea.max_len) == ((0,) * 16 + (1,) * 24 + (2,) * 24, 9)
     np.testing.assert_array_equal(
         krea.frequencies[:16], fastpe.RotaryEmbedding(32, interleaved=True, base=1000).frequencies
     )

@@ -46,7 +46,7 @@ def made(model_type: str, call: str) -> fastpe.RotaryEmbedding:
     config["model_type"] = model_type
     if data.get("nested") and "layers" not in data:
         config["rope_parameters"] = {"full_attention": {"rope_theta": 10000.0}}
-    if "axes=True" in call:
+    if "mrope=True" in call:
         config["head_dim"] = 128
     result = eval(call, {"fastpe": fastpe, "config": config, "seq_len": 4096})
     assert isinstance(result, fastpe.RotaryEmbedding)
@@ -59,7 +59,7 @@ def test_the_documented_call_gives_what_the_row_says(model_type: str, row: Row) 
     assert row.pairs == ("neighbours" if rope.interleaved else "halves apart")
     assert row.form == rope.form
     assert ("conjugate" in row.remark) == rope.conjugate
-    assert (rope.axes is not None) == ("axes=True" in row.call)
+    assert (rope.frequency_axes is not None) == ("mrope=True" in row.call)
     # Some rows name the whole family, of which one model does this.
     reorders = _table()["models"][model_type].get("reorders", False)
     assert reorders == ("another order" in row.remark)

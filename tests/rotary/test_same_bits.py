@@ -30,7 +30,7 @@ def all_results(pairs: int, dtype: np.dtype[Any]) -> list[Array]:
     found: list[Array] = []
     options: dict[str, Any] = {"attention_factor": 1.1386}
     rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, **options)
-    several = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, axes=np.arange(pairs) % 2, **options)
+    several = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, frequency_axes=np.arange(pairs) % 2, **options)
     coordinates = np.stack([POSITIONS, POSITIONS[::-1]], -1)[:, : min(pairs, 2)]
     for form in FORMS:
         if (form, dtype) in FORMS_AND_DTYPES:
@@ -67,7 +67,7 @@ def test_threads_write_the_same_tables_if_rows_are_no_whole_cache_lines(form: st
     has_axes = dtype in DTYPES[:2]
     pairs = 33 if has_axes else 3
     axes = np.arange(pairs) % 2 if has_axes else None
-    rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, max_len=16, axes=axes)
+    rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, max_len=16, frequency_axes=axes)
     rows = 1536 * 1024 // (pairs * dtype.itemsize)
     positions = np.arange(rows)
     if has_axes:

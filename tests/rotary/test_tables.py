@@ -29,7 +29,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {"rotary_dim": 10, "interleaved": False},
     "factor": {"rotary_dim": 6, "interleaved": True, "base": 5e5, "attention_factor": 1.3465735902799727},
     "small factor": {"rotary_dim": 2, "interleaved": True, "attention_factor": 0.0123},
-    "given": {"rotary_dim": 6, "interleaved": False, "freqs": [0.0, -2.5, 1e-9], "conjugate": True},
+    "given": {"rotary_dim": 6, "interleaved": False, "frequencies": [0.0, -2.5, 1e-9], "conjugate": True},
 }
 COUNTED = 37
 INTEGERS = np.array(
@@ -128,7 +128,7 @@ def test_angles_near_a_tie_are_rounded_as_float64_products_are() -> None:
     for count in (1, 5, 16, len(near)):
         for start in range(0, len(near) - count + 1, 61):
             freqs = near[start : start + count]
-            rope = fastpe.RotaryEmbedding(2 * count, interleaved=False, freqs=freqs)
+            rope = fastpe.RotaryEmbedding(2 * count, interleaved=False, frequencies=freqs)
             expected = np.array([3, -3])[:, None] * freqs
             assert_same_bits(rope.tables([3, -3], form="angles"), expected.astype(np.float32))
 
@@ -158,7 +158,12 @@ def test_pairs_whose_parts_lie_apart_are_written() -> None:
 
 # ---- axes
 
-AXES: dict[str, Any] = {"rotary_dim": 12, "interleaved": False, "axes": [0, 2, 1, 1, 0, 2], "attention_factor": 1.5}
+AXES: dict[str, Any] = {
+    "rotary_dim": 12,
+    "interleaved": False,
+    "frequency_axes": [0, 2, 1, 1, 0, 2],
+    "attention_factor": 1.5,
+}
 
 
 @pytest.mark.parametrize("max_len", [0, 16])
@@ -178,11 +183,11 @@ def test_each_coordinate_turns_its_frequencies(form: str, dtype: np.dtype[Any], 
 
 
 def test_one_coordinate_may_be_an_axis() -> None:
-    one, several = (fastpe.RotaryEmbedding(8, interleaved=False, axes=axes) for axes in (None, [0] * 4))
+    one, several = (fastpe.RotaryEmbedding(8, interleaved=False, frequency_axes=axes) for axes in (None, [0] * 4))
     assert_same_bits(several.tables(np.arange(5)[:, None])[0], one.tables(5)[0])
 
 
 def test_a_coordinate_that_turns_nothing_is_not_looked_at() -> None:
-    rope = fastpe.RotaryEmbedding(4, interleaved=False, axes=[0, 2])
+    rope = fastpe.RotaryEmbedding(4, interleaved=False, frequency_axes=[0, 2])
     found, same = (rope.tables([[3, unused, 5], [4, unused, 6]])[0] for unused in (0, 12345))
     assert_same_bits(found, same)

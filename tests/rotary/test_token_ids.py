@@ -127,7 +127,7 @@ def test_times_that_are_not_cut_off() -> None:
     # The token that follows, by one coordinate and by three
     config = {"model_type": "qwen3_omni_moe_text", "head_dim": 128, "rope_theta": 1e6, "hidden_size": 128}
     config["rope_scaling"] = {"rope_type": "default", "mrope_section": [24, 20, 20]}
-    decoder, rope = (fastpe.RotaryEmbedding.from_config(config, axes=axes) for axes in (False, True))
+    decoder, rope = (fastpe.RotaryEmbedding.from_config(config, mrope=mrope) for mrope in (False, True))
     q = np.random.default_rng(0).standard_normal((1, 2, 1, 128), dtype=np.float32)
     one, _ = LAYOUTS["qwen3_omni_moe"].position_ids([[0]], past=4, delta=delta)
     np.testing.assert_array_equal(

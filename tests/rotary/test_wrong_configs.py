@@ -47,8 +47,8 @@ REFUSED: Refused = {
     ],
     (ValueError, "alibi"): ["read({'model_type': 'falcon', 'alibi': True})"],
     (ValueError, "text_config"): ["read({'model_type': 'llava'})"],
-    (ValueError, "axes"): ["read(LLAMA, axes=True)", "read({'model_type': 'hunyuan_vl_text'}, axes=True)"],
-    (TypeError, "axes"): ["read({'model_type': 'qwen2_vl_text'}, axes=1)"],
+    (ValueError, "mrope"): ["read(LLAMA, mrope=True)", "read({'model_type': 'hunyuan_vl_text'}, mrope=True)"],
+    (TypeError, "mrope"): ["read({'model_type': 'qwen2_vl_text'}, mrope=1)"],
     (ValueError, "layer_type"): [
         "read(GEMMA)",
         "read(GEMMA, layer_type='full')",
@@ -135,7 +135,7 @@ class Config:
 
 def mrope(family: str, sections: Any) -> fastpe.RotaryEmbedding:
     config = {"model_type": f"{family}_text", "rope_scaling": {"type": "default", "mrope_section": sections}}
-    return fastpe.RotaryEmbedding.from_config(config, axes=True)
+    return fastpe.RotaryEmbedding.from_config(config, mrope=True)
 
 
 @pytest.fixture

@@ -79,12 +79,12 @@ def encoding_of(d_model: int, knobs: Knobs) -> fastpe.PositionalEncoding:
         "test",
         layout="interleaved" if knobs.interleaved else "concatenated",
         cosine_first=knobs.cosine_first,
-        shift=knobs.shift,
+        denominator_offset=knobs.shift,
         odd="pad" if knobs.pads_odd else "natural",
         base=knobs.base,
         freq_scale=knobs.freq_scale,
     )
-    return fastpe.PositionalEncoding(d_model, convention=convention, freqs=knobs.freqs)
+    return fastpe.PositionalEncoding(d_model, convention=convention, frequencies=knobs.freqs)
 
 
 @functools.cache
@@ -165,14 +165,14 @@ def test_position_zero_is_exact(case: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_magnitude_is_at_most_one_where_the_exact_value_almost_is(dtype: np.dtype[Any]) -> None:
     # Quarter turns: position p times pi/2, up to an error of about p * 1e-17.
-    table = fastpe.encode(200_000, 4, freqs=[math.pi / 2, math.pi], dtype=dtype).astype(np.float64)
+    table = fastpe.encode(200_000, 4, frequencies=[math.pi / 2, math.pi], dtype=dtype).astype(np.float64)
     assert np.abs(table).max() == 1.0
 
 
 @pytest.mark.parametrize(("position", "frequency"), [(35, 7.046143523051393), (21, 1.121997376282069)])
 def test_magnitude_is_at_most_one_where_the_last_addition_exceeds_it(position: int, frequency: float) -> None:
     # The sum of both products is 1 + 2^-52 in magnitude before it is bounded, whichever lane of a vector computes it.
-    row = fastpe.encode([position], 64, freqs=[frequency] * 32, convention="concat", dtype=np.float64)[0]
+    row = fastpe.encode([position], 64, frequencies=[frequency] * 32, convention="concat", dtype=np.float64)[0]
     assert np.abs(row[:32]).tolist() == [1.0] * 32
 
 

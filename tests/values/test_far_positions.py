@@ -77,7 +77,7 @@ def test_tiny_values_of_every_convention_are_within_the_promise(name: str, dtype
 @instruction_sets
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_tiny_values_of_frequencies_of_any_size_are_within_the_promise(dtype: np.dtype[Any]) -> None:
-    encoding = fastpe.PositionalEncoding(2 * len(GIVEN), freqs=GIVEN)
+    encoding = fastpe.PositionalEncoding(2 * len(GIVEN), frequencies=GIVEN)
     for k, frequency in enumerate(GIVEN):
         check(encoding, k, mpmath.mpf(frequency), (2 * k, 2 * k + 1), dtype)
 

@@ -25,38 +25,31 @@ const char* per_row_argument(const PlacementArguments& arguments, int coordinate
   return differs(arguments.valid, 2) ? arguments.valid.name : nullptr;
 }
 
-// Whether tables have each column twice, which no table of pairs has: its halves are alike, or its neighbours.
-enum class Twins { none, tiled, repeated };
-// Whether every row has column k * step again `distance` columns further. The last row is the first that is compared:
-// in a table of pairs its first column tells. Cells on the diagonal of a grid also have equal halves, so several rows
-// are needed, and rows whose columns are all alike say nothing, as those of position 0 and of padding.
-bool has_twins(const TableView& cosines, const TableView& sines, std::int64_t twins, std::int64_t step,
-               std::int64_t distance) {
-  constexpr std::int64_t fewest_rows = 3;
-  const std::int64_t bytes = element_bytes(cosines.dtype);
-  std::int64_t telling_rows = 0;
-  for (std::int64_t row = cosines.rows - 1; row >= 0; --row) {
+// Whether each column is there twice: at k and at k + distance for k = 0, step, 2 step .. Rows whose columns are all
+// alike, as those of position 0 and of padding, say nothing.
+bool has_twins(const TableView& table, std::int64_t twins, std::int64_t step, std::int64_t distance) {
+  const std::int64_t bytes = element_bytes(table.dtype);
+  bool is_told = false;
+  for (std::int64_t row = table.rows - 1; row >= 0; --row) {
     const auto are_equal = [&](std::int64_t one, std::int64_t other, std::int64_t columns) {
-      const char *const cosine = cosines.row(row), *const sine = sines.row(row);
-      const auto size = static_cast<std::size_t>(columns * bytes);
-      return std::memcmp(cosine + one * bytes, cosine + other * bytes, size) == 0 &&
-             std::memcmp(sine + one * bytes, sine + other * bytes, size) == 0;
+      const char* const data = table.row(row);
+      return std::memcmp(data + one * bytes, data + other * bytes, static_cast<std::size_t>(columns * bytes)) == 0;
     };
-    const bool are_all_alike = are_equal(0, 1, 2 * twins - 1);
-    if (are_all_alike) continue;
+    if (are_equal(0, 1, 2 * twins - 1)) continue;
     for (std::int64_t k = 0; k < twins; ++k) {
       if (!are_equal(k * step, k * step + distance, 1)) return false;
     }
-    ++telling_rows;
+    is_told = true;
   }
-  return telling_rows >= fewest_rows;
+  return is_told;
 }
 
+enum class Twins { none, tiled, repeated };
 Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns) {
   const std::int64_t half = columns / 2;
   if (columns % 2 != 0) return Twins::none;
-  if (has_twins(cosines, sines, half, 1, half)) return Twins::tiled;
-  return has_twins(cosines, sines, half, 2, 1) ? Twins::repeated : Twins::none;
+  if (has_twins(cosines, half, 1, half) && has_twins(sines, half, 1, half)) return Twins::tiled;
+  return has_twins(cosines, half, 2, 1) && has_twins(sines, half, 2, 1) ? Twins::repeated : Twins::none;
 }
 
 // Whether the points (cosine, sine) of all columns of one row lie on one circle around 0, and are not all one point.
@@ -143,7 +136,7 @@ void RotationChecks::refuse_tables() const {
   for (std::size_t i = 1; i + 1 < arrays_.count; ++i) {
     if (arrays_[i].axes >= x().axes || !are_cosines_and_sines(arrays_[i], arrays_[i + 1])) continue;
     refuse_value(arrays_[i].name, {"and the next array are cosines and sines"}, {"only queries and keys"},
-                 {"leave them out of the call of an embedding, or call fastpe.rotate_(q, k, cos=.., sin=.., "
+                 {"leave them out of the call of an embedding, or call fastpe.rotate_by_tables_(q, k, cos=.., sin=.., "
                   "interleaved=..)"});
   }
 }
@@ -185,20 +178,21 @@ void RotationChecks::require_disjoint_from(const ArrayView& table) const {
   for (const ArrayView& array : arrays_) require_disjoint(array, table);
 }
 
-GivenTables given_tables(const ArrayView& cos, const ArrayView& sin) {
+GivenTables given_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim) {
   if (cos.axes != 2 || cos.last() == 0) {
-    refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs], one pair or more"},
-                 {cos.axes > 2 ? "pass one table for all sequences, and which rows of it as positions=" : ""});
+    refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs] or [B, L, pairs], one pair or more"},
+                 {cos.axes > 3 ? "take out the axis of heads, such as cos[:, 0]" : ""});
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
   const GivenTables tables{table_of(cos), table_of(sin), cos.last()};
-  // They would rotate twice as many columns.
+  // Where whole heads are rotated, their width says how many pairs there are.
+  if (head_dim == 0 && (x.axes == 0 || x.last() != tables.pairs)) return tables;
   const Twins twins = twins_of(tables.cosines, tables.sines, tables.pairs);
   if (twins == Twins::none) return tables;
-  refuse_value("cos", {"has each column twice, and so has sin"}, {"[rows, pairs]"},
-               {twins == Twins::tiled ? joined({"pass cos[:, :", tables.pairs / 2, "]"})
-                                      : std::string("pass np.ascontiguousarray(cos[:, ::2])"),
+  refuse_value("cos", {"has each column twice, and so has sin"}, {"[.., pairs]: one for each pair of columns"},
+               {twins == Twins::tiled ? joined({"pass cos[..., :", tables.pairs / 2, "]"})
+                                      : std::string("pass np.ascontiguousarray(cos[..., ::2])"),
                 ", and the same of sin"});
 }
 

@@ -48,12 +48,12 @@ class RotationChecks {
   Extent extent_;
 };
 
-// [rows, pairs] of one dtype each.
+// [rows, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
 struct GivenTables {
   TableView cosines, sines;
   std::int64_t pairs;
 };
-GivenTables given_tables(const ArrayView& cos, const ArrayView& sin);
+GivenTables given_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim);
 // Of the arrays' dtype or float32.
 void require_table_dtype(const ArrayView& table, const ArrayView& x);
 

@@ -33,7 +33,9 @@ class AxisShare:
 class SharedColumns:
     """The columns of a vector, shared by the axes; those from `used` on belong to none and are zero."""
 
-    def __init__(self, convention: GridConvention, d_model: int, axis_count: int, freqs: npt.ArrayLike | None) -> None:
+    def __init__(
+        self, convention: GridConvention, d_model: int, axis_count: int, frequencies: npt.ArrayLike | None
+    ) -> None:
         order = convention._order(axis_count)
         widths = convention._widths(d_model, axis_count)
         self.used = min(sum(widths), d_model)
@@ -56,7 +58,7 @@ class SharedColumns:
                 if count:
                     pieces.append((slice(first, first + count * step, step), slice(i * size, i * size + count)))
             if pieces:
-                encoding = cached_encoding(width, convention.axis, None, None, freqs)
+                encoding = cached_encoding(width, convention.axis, None, None, frequencies)
                 self.shares.append(AxisShare(axis, encoding, pieces))
 
     def spread(self, rows: list[npt.NDArray[Any]], cells: npt.NDArray[Any], first_axis: int = 0) -> None:

@@ -42,7 +42,7 @@ def encode_grid(
     convention: GridConventionName | str | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
-    freqs: npt.ArrayLike | None = None,
+    frequencies: npt.ArrayLike | None = None,
     spacing: float | Sequence[float] = 1.0,
     valid: npt.ArrayLike | None = None,
     class_tokens: int = 0,
@@ -63,7 +63,7 @@ def encode_grid(
         A name in `fastpe.grid_conventions`, or one of your own. There is no default: the order of the axes differs.
     base, freq_scale : float, optional
         Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
+    frequencies : array_like of float64, optional
         The frequencies of every axis themselves, in radians per cell.
     spacing : float or one per axis, optional
         Distance between neighbouring cells, in the order of `shape`.
@@ -106,11 +106,11 @@ def encode_grid(
     array([[[0.   , 1.   , 0.   , 1.   ],
             [0.   , 1.   , 0.841, 0.54 ]]], dtype=float32)
     """
-    chosen = _chosen(convention, base, freq_scale, freqs)
+    chosen = _chosen(convention, base, freq_scale, frequencies)
     d_model = integer("d_model", d_model, 1)
     grid = _grid_shape(shape)
     spacings = _spacings(spacing, len(grid))
-    columns = SharedColumns(chosen, d_model, len(grid), freqs)
+    columns = SharedColumns(chosen, d_model, len(grid), frequencies)
     valid = None if valid is None else _checked_valid(valid, grid)
     class_tokens, num_threads = integer("class_tokens", class_tokens, 0), asked_once(num_threads)
     if class_tokens and channels_first:
@@ -166,7 +166,7 @@ def encode_coordinates(
     convention: GridConventionName | str | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
-    freqs: npt.ArrayLike | None = None,
+    frequencies: npt.ArrayLike | None = None,
     include_input: bool = False,
     dtype: npt.DTypeLike | None = None,
     num_threads: int | None = None,
@@ -180,7 +180,7 @@ def encode_coordinates(
         The points, with axes in the order of a grid's shape. They are taken as they are, and not normalized.
     d_model : int
         Width of the encoding: ``2 * frequencies * axes``.
-    convention, base, freq_scale, freqs, dtype, num_threads, out
+    convention, base, freq_scale, frequencies, dtype, num_threads, out
         As in `encode_grid`; frequencies are in radians per unit.
     include_input : bool, optional
         Whether to include the coordinates themselves, in front or where the convention has them. The result then has
@@ -213,7 +213,7 @@ def encode_coordinates(
     >>> fastpe.encode_coordinates((2 * points - 1) @ matrix, 2 * matrix.shape[1], convention="sam").shape
     (1, 256)
     """
-    chosen = _chosen(convention, base, freq_scale, freqs)
+    chosen = _chosen(convention, base, freq_scale, frequencies)
     d_model = integer("d_model", d_model, 1)
     points = _core.array(coordinates, "coordinates")
     if points.ndim < 1 or points.shape[-1] == 0:
@@ -227,7 +227,7 @@ def encode_coordinates(
     axis_count = points.shape[-1]
     own = axis_count if include_input else 0
     try:
-        columns = SharedColumns(chosen, d_model, axis_count, freqs)
+        columns = SharedColumns(chosen, d_model, axis_count, frequencies)
     except ValueError as error:
         if not own:
             raise
@@ -246,9 +246,9 @@ def encode_coordinates(
     return result if out is None else out
 
 
-def _chosen(convention: Any, base: float | None, freq_scale: float | None, freqs: Any) -> GridConvention:
+def _chosen(convention: Any, base: float | None, freq_scale: float | None, frequencies: Any) -> GridConvention:
     found = grid_conventions._find(convention)
-    axis = with_overrides(found.axis, base, freq_scale, freqs)
+    axis = with_overrides(found.axis, base, freq_scale, frequencies)
     return found if axis is found.axis else dataclasses.replace(found, axis=axis)
 
 

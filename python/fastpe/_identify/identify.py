@@ -19,7 +19,9 @@ from fastpe._identify.numbers import stored_as
 _zero_rows_shown = 5
 _saved_bfloat16 = np.dtype("V2")  # by NumPy
 _as_it_is = "fastpe.add_(x, table=table) adds a table [L, d_model] of encodings as it is"
-_as_they_are = "fastpe.rotate_(q, k, cos=cos, sin=sin, interleaved=..) rotates by cosines and sines [L, pairs]"
+_as_they_are = (
+    "fastpe.rotate_by_tables_(q, k, cos=cos, sin=sin, interleaved=..) rotates by cosines and sines [L, pairs]"
+)
 
 
 def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identification:

@@ -32,7 +32,7 @@ _unused_with_alpha = ("factor", "beta_fast", "beta_slow", "mscale", "mscale_all_
 
 
 def read_config(
-    config: Json | str | os.PathLike[str], layer_type: str | None, seq_len: int | None, axes: bool, instead: Json
+    config: Json | str | os.PathLike[str], layer_type: str | None, seq_len: int | None, mrope: bool, instead: Json
 ) -> dict[str, Any]:
     """The arguments of the `RotaryEmbedding` that `config` means. Those of `instead` that are not None count, not keys."""
     given = {name for name, value in instead.items() if value is not None}
@@ -65,8 +65,8 @@ def read_config(
         result["conjugate"] = True
     if head is not None and head >= result["rotary_dim"]:
         result["head_dim"] = head
-    if flag("axes", axes):
-        result["axes"] = layer.axes(width)
+    if flag("mrope", mrope):
+        result["frequency_axes"] = layer.frequency_axes(width)
     if scaling is not None:
         return {**result, "base": base, "scaling": scaling, "seq_len": seq_len}
     read = layer.scaling(seq_len)
@@ -75,7 +75,7 @@ def read_config(
         factor = max(_number("factor", read.get("factor")), 1.0)
         base, read = base * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}
     if width % 2:
-        result["freqs"] = _odd_frequencies(width, base, read)
+        result["frequencies"] = _odd_frequencies(width, base, read)
     elif read == {"rope_type": "default"}:
         result["base"] = base
     else:
@@ -555,19 +555,19 @@ class _Layer:
         inner = self._mapping.get("original_max_position_embeddings")
         return next((each for each in (outer, inner, self._longest_length()) if each is not None), None)
 
-    def axes(self, width: int) -> Any:
+    def frequency_axes(self, width: int) -> Any:
         """Which coordinate each frequency belongs to: time 0, height 1, width 2."""
         if self._model.mrope is None:
             found, remedy = "is True, but models of this type have one coordinate", "leave it out"
             if not self._model.source:
                 found = "is True, but what coordinate turns which frequency is not known of this model_type"
                 remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
-            raise refused(ValueError, "axes", found, remedy=remedy)
+            raise refused(ValueError, "mrope", found, remedy=remedy)
         kind, default = self._model.mrope
         if kind == "doubled":
             found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
             found += "different angles, which is not a rotation"
-            raise refused(ValueError, "axes", found, remedy="leave it out for text")
+            raise refused(ValueError, "mrope", found, remedy="leave it out for text")
         is_mixed = self._mapping.get("mrope_interleaved")
         if is_mixed is not None and bool(is_mixed) != (kind == "interleaved"):
             found = f"is {shown(is_mixed)}, which transformers does not read, and other systems do"

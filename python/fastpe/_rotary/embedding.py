@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, frequencies, integer, leave_out, names_keywords, number, numbers
+from fastpe._arguments import flag, given_frequencies, integer, leave_out, names_keywords, number, numbers
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
@@ -39,7 +39,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         in GPT-NeoX and the Llama of Hugging Face. It has no default: with the wrong one, the model is wrong silently.
     base : float, optional
         The base of the frequencies ``base**(-2k / d)``, at least 1; by default 10000.
-    freqs : array_like of float64 [d/2], optional
+    frequencies : array_like of float64 [d/2], optional
         The frequencies themselves, in radians per position, instead of ``base``, ``scaling`` and ``seq_len``.
     scaling : mapping, optional
         ``rope_parameters`` or ``rope_scaling`` of a model's config.json: see `fastpe.rotary_frequencies`.
@@ -47,7 +47,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         Length of the sequences, for the scalings that depend on it.
     attention_factor : float, optional
         The factor of cosines and sines, finite and positive; by default that of the scaling, or else 1.
-    axes : array_like of int [d/2], optional
+    frequency_axes : array_like of int [d/2], optional
         Which coordinate of a position each frequency belongs to, if positions have several, as in images and videos.
     conjugate : bool, optional
         Whether to rotate by the negative angle, with the same tables.
@@ -61,7 +61,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
 
     Attributes
     ----------
-    rotary_dim, interleaved, axes, conjugate, form, head_dim, max_len
+    rotary_dim, interleaved, frequency_axes, conjugate, form, head_dim, max_len
         The arguments as they were given.
     attention_factor : float
         The factor by which cosines and sines are multiplied.
@@ -77,7 +77,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     Notes
     -----
     Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021, section 3.4. Without a scaling the
-    frequencies are the ideal ones, kept with more digits than float64 has. Those of a scaling, and `freqs`, are float64
+    frequencies are the ideal ones, kept with more digits than float64 has. Those of a scaling, and `frequencies`, are float64
     numbers that are taken as they are.
 
     Examples
@@ -92,14 +92,14 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     True
     """
 
-    _compared = (*_as_given, "attention_factor", "axes", "head_dim", "_scaling")
+    _compared = (*_as_given, "attention_factor", "frequency_axes", "head_dim", "_scaling")
     _defaults: ClassVar = {"conjugate": False, "form": "halves"}
     __slots__ = ("__weakref__", "_arguments", *_compared)
 
     rotary_dim: int
     interleaved: bool
     attention_factor: float
-    axes: tuple[int, ...] | None
+    frequency_axes: tuple[int, ...] | None
     conjugate: bool
     form: str
     head_dim: int | None
@@ -113,11 +113,11 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         *,
         interleaved: bool,
         base: float | None = None,
-        freqs: npt.ArrayLike | None = None,
+        frequencies: npt.ArrayLike | None = None,
         scaling: Mapping[str, Any] | None = None,
         seq_len: int | None = None,
         attention_factor: float | None = None,
-        axes: npt.ArrayLike | None = None,
+        frequency_axes: npt.ArrayLike | None = None,
         conjugate: bool = False,
         form: str = "halves",
         head_dim: int | None = None,
@@ -127,9 +127,11 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         width = read_rotary_dim(rotary_dim)
         factor = None if attention_factor is None else number("attention_factor", attention_factor, above_zero=True)
         chosen: Scaling | tuple[float, ...]
-        if freqs is not None:
-            leave_out("freqs", "freqs are the frequencies themselves", base=base, scaling=scaling, seq_len=seq_len)
-            chosen = given = frequencies("freqs", freqs, width // 2)
+        if frequencies is not None:
+            leave_out(
+                "frequencies", "they replace both the base and its scaling", base=base, scaling=scaling, seq_len=seq_len
+            )
+            chosen = given = given_frequencies("frequencies", frequencies, width // 2)
             ideal_base = 1.0
         else:
             chosen = read_scaling(width, base=base, scaling=scaling, seq_len=seq_len)
@@ -140,17 +142,17 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
                 given = tuple(computed.tolist())
                 factor = scaled if factor is None else factor
         factor = 1.0 if factor is None else factor
-        coordinates = None if axes is None else _given_axes(axes, width // 2)
+        coordinates = None if frequency_axes is None else _given_axes(frequency_axes, width // 2)
         # What a copy is made of, and what the repr shows: as given, but for what has no effect.
         arguments: dict[str, Any] = {
             "rotary_dim": width,
             "interleaved": flag("interleaved", interleaved),
             "base": None if base is None else float(base),
-            "freqs": None if freqs is None else list(given),
+            "frequencies": None if frequencies is None else list(given),
             "scaling": None if scaling is None else _copied(scaling),
             "seq_len": seq_len,
             "attention_factor": None if attention_factor is None else factor,
-            "axes": None if coordinates is None else list(coordinates),
+            "frequency_axes": None if coordinates is None else list(coordinates),
             "conjugate": flag("conjugate", conjugate),
             "form": form,
             "head_dim": None if head_dim is None else integer("head_dim", head_dim, width),
@@ -159,10 +161,20 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         same = {name: arguments[name] for name in _as_given}
         head = arguments["head_dim"]
         super().__init__(
-            base=ideal_base, freqs=given, attention_factor=factor, axes=coordinates or (), head_dim=head or 0, **same
+            base=ideal_base,
+            frequencies=given,
+            attention_factor=factor,
+            frequency_axes=coordinates or (),
+            head_dim=head or 0,
+            **same,
         )
         self._set(
-            attention_factor=factor, axes=coordinates, head_dim=head, _scaling=chosen, _arguments=arguments, **same
+            attention_factor=factor,
+            frequency_axes=coordinates,
+            head_dim=head,
+            _scaling=chosen,
+            _arguments=arguments,
+            **same,
         )
 
     @classmethod
@@ -174,7 +186,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         layer_type: str | None = None,
         seq_len: int | None = None,
         interleaved: bool | None = None,
-        axes: bool = False,
+        mrope: bool = False,
         base: float | None = None,
         scaling: Mapping[str, Any] | None = None,
         rotary_dim: int | None = None,
@@ -198,7 +210,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         interleaved : bool, optional
             Which columns are pairs, as in the constructor. By default those of the model in transformers; a GGUF file
             of Llama has the others. The argument is needed if ``model_type`` is not known.
-        axes : bool, optional
+        mrope : bool, optional
             Whether positions have three coordinates, time, height and width, among which the model's ``mrope_section``
             divides the frequencies. By default they have one coordinate, which is the same for text.
         base : float, optional
@@ -255,7 +267,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         from fastpe._rotary.config import read_config  # most programs that rotate never need it
 
         instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-        return cls(**read_config(config, layer_type, seq_len, axes, instead), max_len=max_len)
+        return cls(**read_config(config, layer_type, seq_len, mrope, instead), max_len=max_len)
 
     @classmethod
     @names_keywords
@@ -334,93 +346,9 @@ def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given_axes(axes: npt.ArrayLike, count: int) -> tuple[int, ...]:
-    array = numbers("axes", axes, f"[{count}] ints", "iu", "int64")
+    array = numbers("frequency_axes", axes, f"[{count}] ints", "iu", "int64")
     if array.shape != (count,):
         hint = "; of sections, give np.repeat(range(len(sections)), sections)" if array.sum() == count else ""
         expected = f"[{count}]: one coordinate per frequency{hint}"
-        raise refused(ValueError, "axes", f"has shape {list(array.shape)}", expected)
+        raise refused(ValueError, "frequency_axes", f"has shape {list(array.shape)}", expected)
     return tuple(array.tolist())
-
-
-@names_keywords
-def rotate_(
-    x: npt.NDArray[Any],
-    *others: npt.NDArray[Any],
-    cos: npt.ArrayLike,
-    sin: npt.ArrayLike,
-    interleaved: bool,
-    conjugate: bool = False,
-    offset: int | npt.ArrayLike | None = None,
-    positions: npt.ArrayLike | None = None,
-    valid: npt.ArrayLike | None = None,
-    lengths: npt.ArrayLike | None = None,
-    cu_seqlens: npt.ArrayLike | None = None,
-    seq_axis: int = -2,
-    num_threads: int | None = None,
-) -> Any:
-    """Rotate queries and keys in place, by cosines and sines that are given.
-
-    It is for an engine's own tables, whose rounding is to be reproduced, and for learned angles.
-
-    Parameters
-    ----------
-    x, *others : ndarray [.., L, .., D]
-        One array, or several with the same positions, as `RotaryEmbedding.rotate_` takes them. The first ``2 * pairs``
-        columns are rotated.
-    cos, sin : array_like [rows, pairs]
-        One row for each position, from position 0 on, in float32 or the arrays' dtype. They share no memory with the
-        arrays. Of tables [rows, d] that have each column twice, as transformers makes them, pass one half:
-        ``cos[:, : d // 2]`` of a tiled one, and ``np.ascontiguousarray(cos[:, ::2])`` of a repeated one, as Flux and
-        Cohere have it. Whole ones are refused, but fewer than three rows, as for one token, are not noticed if heads
-        have more than d columns. Rows whose columns are all alike, as at position 0, do not count.
-    interleaved : bool
-        Which columns are pairs: (2k, 2k + 1) if True, else (k, k + pairs).
-    conjugate : bool, optional
-        Whether to rotate by the negative angles.
-    offset, positions, valid, lengths, cu_seqlens, seq_axis, num_threads
-        As in `RotaryEmbedding.rotate_`. Positions are integers, and each has a row in the tables.
-
-    Returns
-    -------
-    ndarray or tuple of ndarrays
-        The arrays themselves.
-
-    Raises
-    ------
-    IndexError
-        For a position that has no row in the tables. Nothing is written then.
-    ValueError, TypeError
-        The errors of `RotaryEmbedding.rotate_`.
-
-    Notes
-    -----
-    Each pair (x1, x2) becomes ``x1 * cos - x2 * sin`` and ``x2 * cos + x1 * sin``. Each operation is rounded. float16
-    and bfloat16 are computed in float32, and the results are rounded once. They equal an engine's results only if it
-    computes in float32 too: torch in bfloat16 rounds after each operation. Su et al., "RoFormer", 2021, section 3.4.2.
-
-    Examples
-    --------
-    >>> import numpy as np, fastpe
-    >>> q = np.ones((3, 2), np.float32)
-    >>> cos = np.array([[1.0], [0.0], [-1.0]], np.float32)
-    >>> sin = np.array([[0.0], [1.0], [0.0]], np.float32)
-    >>> fastpe.rotate_(q, cos=cos, sin=sin, interleaved=True)
-    array([[ 1.,  1.],
-           [-1.,  1.],
-           [-1., -1.]], dtype=float32)
-    """
-    return _core.rotate_by_tables(
-        x,
-        *others,
-        cos=cos,
-        sin=sin,
-        interleaved=interleaved,
-        conjugate=conjugate,
-        offset=offset,
-        positions=positions,
-        valid=valid,
-        lengths=lengths,
-        cu_seqlens=cu_seqlens,
-        seq_axis=seq_axis,
-        num_threads=num_threads,
-    )

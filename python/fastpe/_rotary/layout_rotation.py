@@ -72,9 +72,14 @@ class Rotation(NamedTuple):
             raise refused(ValueError, "layout", found, remedy=f"rotate the halves: {rope}; {calls}")
         axes = np.tile([1, 0], counts[0]) if self.division == "mixed" else axes_of(self.division, counts)
         frequencies = self._frequencies(chosen, counts)
-        result = {"rotary_dim": 2 * sum(counts), "interleaved": self.interleaved, "axes": axes, "head_dim": head_dim}
+        result = {
+            "rotary_dim": 2 * sum(counts),
+            "interleaved": self.interleaved,
+            "frequency_axes": axes,
+            "head_dim": head_dim,
+        }
         ideal = frequencies is None
-        return result | {"form": self.form} | ({"base": chosen} if ideal else {"freqs": frequencies})
+        return result | {"form": self.form} | ({"base": chosen} if ideal else {"frequencies": frequencies})
 
     def _checked(self, layout: str, coordinates: Sequence[str], sections: Any) -> tuple[int, ...]:
         result = integers("sections", sections, "(16, 24, 24)")

@@ -3,7 +3,7 @@
 
 With ``n`` frequencies,
 
-    w_k = freq_scale * base ** (-k / (n - shift)),    k = 0 .. n - 1
+    w_k = freq_scale * base ** (-k / (n - denominator_offset)),    k = 0 .. n - 1
     PE[p] = alpha * layout(sin(p * w), cos(p * w))
 
 A preset is named after an implementation, never after a family of models: ports of one model disagree with each other.
@@ -28,7 +28,7 @@ NamedAlpha = Literal["1/sqrt(d)", "sqrt(2/d)"]
 class Convention(Preset):
     """What a formula of sinusoidal encodings leaves open.
 
-    With ``n`` frequencies, ``w_k = freq_scale * base ** (-k / (n - shift))`` for k from 0 to n - 1, and position p is
+    With ``n`` frequencies, ``w_k = freq_scale * base ** (-k / (n - denominator_offset))`` for k from 0 to n - 1, and position p is
     encoded as ``alpha * layout(sin(p * w), cos(p * w))``.
 
     Attributes
@@ -39,7 +39,7 @@ class Convention(Preset):
         "interleaved" is sin, cos, sin, cos ..; "concatenated" is all of one function and then all of the other.
     cosine_first : bool
         Whether cosines come before sines.
-    shift : float
+    denominator_offset : float
         The number that is subtracted from the number of frequencies in the exponent's denominator.
     denominator : float, optional
         The exponent's denominator itself, whatever the number of frequencies.
@@ -80,7 +80,7 @@ class Convention(Preset):
     name: str
     layout: Layout = "interleaved"
     cosine_first: bool = False
-    shift: float = 0.0
+    denominator_offset: float = 0.0
     denominator: float | None = None
     odd: Odd = "natural"
     base: float = 10000.0
@@ -111,14 +111,14 @@ class Convention(Preset):
         return d_model // 2 + 1
 
     def _exponent_denominator(self, d_model: int) -> float:
-        """The denominator ``n - shift`` of the exponent."""
+        """The denominator ``n - denominator_offset`` of the exponent."""
         if self.denominator is not None:
             return self.denominator
         count = self._frequency_count(d_model)
         # A single frequency has exponent 0, whatever it is divided by.
         if count < 2:
             return 1.0
-        return (d_model / 2 if self.odd == "natural" else float(count)) - self.shift
+        return (d_model / 2 if self.odd == "natural" else float(count)) - self.denominator_offset
 
     def _output_scale(self, d_model: int) -> float:
         """`alpha` as a number."""
@@ -178,14 +178,16 @@ def frequency_text(convention: Convention) -> str:
     if convention.denominator is not None:
         exponent = "-k" if convention.denominator == 1.0 else f"-k / {convention.denominator:g}"
     else:
-        exponent = f"(-k / (n - {convention.shift:g}))" if convention.shift else "(-k / n)"
+        exponent = f"(-k / (n - {convention.denominator_offset:g}))" if convention.denominator_offset else "(-k / n)"
     return f"{scale}{convention.base:g}^{exponent}"
 
 
-def with_overrides(convention: Convention, base: float | None, freq_scale: float | None, freqs: Any) -> Convention:
-    """The convention with the frequencies that a call asks for; `freqs` themselves take the place of both numbers."""
-    if freqs is not None:
-        leave_out("freqs", "freqs are the frequencies themselves", base=base, freq_scale=freq_scale)
+def with_overrides(
+    convention: Convention, base: float | None, freq_scale: float | None, frequencies: Any
+) -> Convention:
+    """The convention with the frequencies that a call asks for; `frequencies` take the place of both numbers."""
+    if frequencies is not None:
+        leave_out("frequencies", "they replace both numbers", base=base, freq_scale=freq_scale)
     wanted = {"base": base, "freq_scale": freq_scale}
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     return dataclasses.replace(convention, **given) if given else convention

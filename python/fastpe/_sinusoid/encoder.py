@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import conversion, frequencies, integer, largest_position, names_keywords, number, numbers, shown
+from fastpe._arguments import (
+    conversion,
+    given_frequencies,
+    integer,
+    largest_position,
+    names_keywords,
+    number,
+    numbers,
+    shown,
+)
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._names import ConventionName
@@ -37,8 +46,8 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         dtype), so that short calls read them, and `warm_up` computes them all. Rows of other positions are computed in
         each call. If `max_len` is not given, rows that are asked for again are kept: at most 8 MiB in each dtype, and
         16 MiB for all such encoders of a process. With 0, no rows are kept.
-    convention, base, freq_scale, freqs : optional
-        As in `fastpe.encode`; `freqs` takes the place of `base` and `freq_scale`.
+    convention, base, freq_scale, frequencies : optional
+        As in `fastpe.encode`; `frequencies` takes the place of `base` and `freq_scale`.
 
     Attributes
     ----------
@@ -75,7 +84,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
     True
     """
 
-    _compared = ("d_model", "max_len", "convention", "_freqs")
+    _compared = ("d_model", "max_len", "convention", "_given")
     _defaults: ClassVar = {"convention": "vaswani"}
     __slots__ = ("__weakref__", "_arguments", "embedding_scale", "padding_idx", *_compared)
 
@@ -84,7 +93,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
     convention: Convention
     padding_idx: int | None
     embedding_scale: float
-    _freqs: tuple[float, ...]
+    _given: tuple[float, ...]
 
     @names_keywords
     def __init__(
@@ -95,24 +104,26 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         convention: ConventionName | str | Convention = "vaswani",
         base: float | None = None,
         freq_scale: float | None = None,
-        freqs: npt.ArrayLike | None = None,
+        frequencies: npt.ArrayLike | None = None,
     ) -> None:
         self._require_new()
         width = integer("d_model", d_model, 1)
         rows = None if max_len is None else integer("max_len", max_len, 0)
-        chosen = with_overrides(conventions._find(convention), base, freq_scale, freqs)
-        given = () if freqs is None else frequencies("freqs", freqs, chosen._frequency_count(width))
+        chosen = with_overrides(conventions._find(convention), base, freq_scale, frequencies)
+        given = (
+            () if frequencies is None else given_frequencies("frequencies", frequencies, chosen._frequency_count(width))
+        )
         denominator = chosen._exponent_denominator(width)
         if not denominator > 0:
-            expected = f"less than the {denominator + chosen.shift} frequencies"
-            raise refused(ValueError, "shift", f"is {chosen.shift}", expected)
+            expected = f"less than the {denominator + chosen.denominator_offset} frequencies"
+            raise refused(ValueError, "denominator_offset", f"is {chosen.denominator_offset}", expected)
         super().__init__(
             d_model=width,
             frequency_count=chosen._frequency_count(width),
             base=chosen.base,
             exponent_denominator=denominator,
             freq_scale=chosen.freq_scale,
-            freqs=given,
+            frequencies=given,
             interleaved=chosen.layout == "interleaved",
             cosine_first=chosen.cosine_first,
             output_scale=chosen._output_scale(width),
@@ -120,9 +131,9 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
             first_position=chosen.first_position,
         )
         name = chosen.name if conventions.get(chosen.name) == chosen else chosen
-        arguments = {"d_model": width, "max_len": rows, "convention": name, "freqs": list(given) or None}
+        arguments = {"d_model": width, "max_len": rows, "convention": name, "frequencies": list(given) or None}
         self._set(d_model=width, max_len=rows, convention=chosen, padding_idx=None, embedding_scale=1.0)
-        self._set(_freqs=given, _arguments=arguments)
+        self._set(_given=given, _arguments=arguments)
 
     @classmethod
     @names_keywords
@@ -176,14 +187,14 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         result._set(padding_idx=padding_idx, embedding_scale=embedding_scale)
         return result
 
-    def shift(self, pe: npt.ArrayLike, k: int) -> npt.NDArray[Any]:
-        """Turn PE(p) into PE(p + k) without knowing p: one rotation per frequency.
+    def shift(self, pe: npt.ArrayLike, *, by: int) -> npt.NDArray[Any]:
+        """Turn PE(p) into PE(p + by) without knowing p: one rotation per frequency.
 
         Parameters
         ----------
         pe : array_like [.., d_model]
             Encodings, float32 or float64.
-        k : int
+        by : int
             How many positions to move by, in either direction.
 
         Returns
@@ -206,7 +217,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         --------
         >>> import numpy as np, fastpe
         >>> encoding = fastpe.PositionalEncoding(6)
-        >>> moved = encoding.shift(encoding.encode([5], dtype=np.float64), -3)
+        >>> moved = encoding.shift(encoding.encode([5], dtype=np.float64), by=-3)
         >>> bool(np.allclose(moved, encoding.encode([2], dtype=np.float64), rtol=0, atol=2e-15))
         True
         """
@@ -219,11 +230,11 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         if 2 * self.convention._frequency_count(self.d_model) > self.d_model:
             found = f"is {self.d_model}: the last sine has no cosine, so its shift does not follow from pe"
             raise refused(ValueError, "d_model", found, remedy="use an even width, or encode the positions")
-        if not abs(number("k", k)) <= largest_position:
-            raise refused(ValueError, "k", f"is {shown(k)}", "a finite shift of magnitude at most 2**53")
+        if not abs(number("by", by)) <= largest_position:
+            raise refused(ValueError, "by", f"is {shown(by)}", "a finite shift of magnitude at most 2**53")
         unscaled = dataclasses.replace(self.convention, alpha=1.0)
-        rotation = cached_encoding(self.d_model, unscaled, None, None, self._freqs or None).encode(
-            [k], dtype=np.float64
+        rotation = cached_encoding(self.d_model, unscaled, None, None, self._given or None).encode(
+            [by], dtype=np.float64
         )[0]
         sines, cosines = self.convention._columns(self.d_model)
         wide = table.astype(np.float64)
@@ -245,16 +256,16 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
 
 # Typed, or 8.0 would pass for a width as soon as 8 had been one.
 @functools.lru_cache(maxsize=16, typed=True)
-def _kept_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, freqs: Any) -> PositionalEncoding:
-    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
+def _kept_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, frequencies: Any) -> PositionalEncoding:
+    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, frequencies=frequencies)
 
 
-def cached_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, freqs: Any) -> PositionalEncoding:
+def cached_encoding(d_model: Any, convention: Any, base: Any, freq_scale: Any, frequencies: Any) -> PositionalEncoding:
     """The encoder of a call, made or kept from an earlier one."""
     try:
-        key = None if freqs is None else tuple(numbers("freqs", freqs, "numbers").tolist())
+        key = None if frequencies is None else tuple(numbers("frequencies", frequencies, "numbers").tolist())
         return _kept_encoding(d_model, convention, base, freq_scale, key)
     except (TypeError, ValueError):
         # Wrong, or unhashable and therefore wrong: the constructor says which argument it is.
         pass
-    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, freqs=freqs)
+    return PositionalEncoding(d_model, convention=convention, base=base, freq_scale=freq_scale, frequencies=frequencies)

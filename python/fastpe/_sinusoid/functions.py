@@ -36,7 +36,7 @@ def encode(
     convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    freqs: npt.ArrayLike | None = None,
+    frequencies: npt.ArrayLike | None = None,
     dtype: npt.DTypeLike | None = None,
     offset: int | npt.ArrayLike | None = None,
     valid: npt.ArrayLike | None = None,
@@ -58,7 +58,7 @@ def encode(
         A name in `fastpe.conventions`, or one of your own.
     base, freq_scale : float, optional
         Numbers that replace those of the convention.
-    freqs : array_like of float64, optional
+    frequencies : array_like of float64, optional
         The frequencies themselves, in radians per position.
     dtype : dtype, optional
         float32, float64, float16 or ml_dtypes.bfloat16; by default that of `out`, or else float32.
@@ -103,7 +103,7 @@ def encode(
     >>> fastpe.encode([-1, 0.5, 10**12], 4, dtype="float64").shape
     (3, 4)
     """
-    return cached_encoding(d_model, convention, base, freq_scale, freqs).encode(
+    return cached_encoding(d_model, convention, base, freq_scale, frequencies).encode(
         positions,
         dtype=dtype,
         offset=offset,
@@ -122,7 +122,7 @@ def add_(
     convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    freqs: npt.ArrayLike | None = None,
+    frequencies: npt.ArrayLike | None = None,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
     valid: npt.ArrayLike | None = None,
@@ -142,7 +142,7 @@ def add_(
     ----------
     x : ndarray [L, C], [B, L, C] or [B, .., L, C]
         A writable, aligned array without overlap, of float32, float64, float16 or ml_dtypes.bfloat16, with any strides.
-    convention, base, freq_scale, freqs : optional
+    convention, base, freq_scale, frequencies : optional
         As in `encode`.
     offset : int or int array [B] or [B, 1], optional
         The number that is added to the counted positions 0 .. L-1 and the convention's first one. There is one for all
@@ -200,8 +200,10 @@ def add_(
     True
     """
     if table is not None:
-        leave_out("table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
-    return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add_(
+        leave_out(
+            "table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, frequencies=frequencies
+        )
+    return cached_encoding(_width(x, d_model), convention, base, freq_scale, frequencies).add_(
         x,
         offset=offset,
         positions=positions,
@@ -224,7 +226,7 @@ def add(
     convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    freqs: npt.ArrayLike | None = None,
+    frequencies: npt.ArrayLike | None = None,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
     valid: npt.ArrayLike | None = None,
@@ -247,7 +249,7 @@ def add(
         An array of float32, float64, float16 or ml_dtypes.bfloat16, with any strides, read-only or broadcast. It is
         only read, so it may be whatever NumPy takes as an array: a list, a tensor of torch or jax, an object with
         DLPack.
-    convention, base, freq_scale, freqs, offset, positions, valid, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
+    convention, base, freq_scale, frequencies, offset, positions, valid, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
 d_model, table, num_threads
         The arguments of `add_`. Rows that are left out are copied.
     out : ndarray, optional
@@ -276,8 +278,10 @@ d_model, table, num_threads
     """
     x = x if isinstance(x, np.ndarray) else _core.array(x, "x")
     if table is not None:
-        leave_out("table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
-    return cached_encoding(_width(x, d_model), convention, base, freq_scale, freqs).add(
+        leave_out(
+            "table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, frequencies=frequencies
+        )
+    return cached_encoding(_width(x, d_model), convention, base, freq_scale, frequencies).add(
         x,
         offset=offset,
         positions=positions,
@@ -302,7 +306,7 @@ def embed(
     convention: ConventionName | str | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
-    freqs: npt.ArrayLike | None = None,
+    frequencies: npt.ArrayLike | None = None,
     offset: int | npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
     valid: npt.ArrayLike | None = None,
@@ -322,7 +326,7 @@ def embed(
         Rows of `table`; the last axis is the sequence.
     table : array_like [vocabulary, d_model]
         An array of float32, float64, float16 or ml_dtypes.bfloat16 with contiguous rows.
-    convention, base, freq_scale, freqs, offset, positions, valid, lengths, cu_seqlens, scale, alpha, num_threads
+    convention, base, freq_scale, frequencies, offset, positions, valid, lengths, cu_seqlens, scale, alpha, num_threads
         The arguments of `add_`. A row that is left out is ``table[id]`` as it is.
     position_table : array_like [max_len, d_model], [1, max_len, d_model] or [max_len, 1, d_model], optional
         A learned position table of `table`'s dtype, instead of sinusoids.
@@ -355,8 +359,14 @@ def embed(
     """
     table = table if isinstance(table, np.ndarray) else _core.array(table, "table")
     if position_table is not None:
-        leave_out("position_table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, freqs=freqs)
-    return cached_encoding(_width(table, None), convention, base, freq_scale, freqs).embed(
+        leave_out(
+            "position_table",
+            "a learned table has no frequencies",
+            base=base,
+            freq_scale=freq_scale,
+            frequencies=frequencies,
+        )
+    return cached_encoding(_width(table, None), convention, base, freq_scale, frequencies).embed(
         ids,
         table,
         offset=offset,

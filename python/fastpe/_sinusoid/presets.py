@@ -10,7 +10,7 @@ from fastpe._registry import Registry
 from fastpe._sinusoid.convention import Convention
 
 _concatenated = functools.partial(Convention, layout="concatenated")
-_shifted = functools.partial(_concatenated, shift=1.0)
+_shifted = functools.partial(_concatenated, denominator_offset=1.0)
 
 conventions = Registry(
     Convention,

@@ -19,7 +19,7 @@ from fastpe._sinusoid.presets import conventions
 _names_here = {
     "positions": "timesteps",
     "d_model": "embedding_dim",
-    "shift": "downscale_freq_shift",
+    "denominator_offset": "downscale_freq_shift",
     "freq_scale": "scale",
     "base": "max_period",
 }
@@ -92,7 +92,7 @@ def timestep_embedding(
     convention = dataclasses.replace(
         conventions["ddpm"],
         cosine_first=flag("flip_sin_to_cos", flip_sin_to_cos),
-        shift=number("downscale_freq_shift", downscale_freq_shift),
+        denominator_offset=number("downscale_freq_shift", downscale_freq_shift),
         freq_scale=number("scale", scale),
         base=number("max_period", max_period, above_zero=True),
     )

@@ -27,11 +27,11 @@ double angle_at(double position, double high, double low) {
 FrequencyCoordinates::FrequencyCoordinates(const std::vector<double>& given, std::int64_t frequency_count) {
   const auto size = static_cast<std::int64_t>(given.size());
   if (size != 0 && size != frequency_count) {
-    refuse_value("axes", {"has ", size, " coordinates"}, {frequency_count, ", one for each frequency"});
+    refuse_value("frequency_axes", {"has ", size, " coordinates"}, {frequency_count, ", one for each frequency"});
   }
   for (const double coordinate : given) {
     if (!(0 <= coordinate && coordinate < max_coordinates)) {
-      refuse_value("axes", {"has ", coordinate}, {"0 to ", max_coordinates - 1});
+      refuse_value("frequency_axes", {"has ", coordinate}, {"0 to ", max_coordinates - 1});
     }
     of_frequency.push_back(static_cast<int>(coordinate));
     count = std::max(count, of_frequency.back() + 1);

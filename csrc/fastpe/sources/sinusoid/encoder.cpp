@@ -26,7 +26,7 @@ Spec checked(Spec spec) {
   require(1 <= spec.d_model && spec.d_model <= max_d_model, "d_model", spec.d_model, "1 to 2**20");
   require(0 <= f.frequency_count && f.frequency_count <= spec.d_model, "frequency_count", f.frequency_count,
           "0 to d_model");
-  require(given == 0 || given == f.frequency_count, "the number of freqs", given, "frequency_count");
+  require(given == 0 || given == f.frequency_count, "the number of frequencies", given, "frequency_count");
   require(std::isfinite(f.base) && f.base > 0.0, "base", f.base, "a finite number above 0");
   require(std::isfinite(f.exponent_denominator) && f.exponent_denominator > 0.0, "exponent_denominator",
           f.exponent_denominator, "a finite number above 0");

@@ -77,7 +77,7 @@ Frequencies make_frequencies(const WantedFrequencies& wanted) {
   if (!wanted.given.empty()) {
     std::int64_t k = 0;
     for (const double frequency : wanted.given) {
-      require_representable(frequency, k++, "freqs");
+      require_representable(frequency, k++, "frequencies");
       push_frequency(result, Wide::of_double(std::fabs(frequency)), frequency < 0 ? -1.0 : 1.0);
     }
   } else if (wanted.frequency_count > 0) {
