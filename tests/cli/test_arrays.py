@@ -340,3 +340,22 @@ def test_a_file_larger_than_memory(seq_axis: str) -> None:
     command = [sys.executable, "-c", _with_little_memory, "--seq-axis", seq_axis]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_resize(capsys: Capture) -> None:
+    table = embeddings(1 + 12, 8)
+    np.save("table.npy", table)
+    assert (
+        run("resize table.npy --shape 5x7 --convention qwen3_vl --class-tokens 1 --trained-shape 3x4 -o out.npy") == 0
+    )
+    expected = fastpe.resize_table(table, (5, 7), convention="qwen3_vl", class_tokens=1, trained_shape=(3, 4))
+    assert np.array_equal(np.load("out.npy"), expected)
+    np.save("bits.npy", table[None].astype(ml_dtypes.bfloat16).view("V2"))
+    assert run("resize bits.npy --shape 25 --convention sam_relative --dtype bfloat16 -o out.npy") == 0
+    expected = fastpe.resize_table(table[None].astype(ml_dtypes.bfloat16), (25,), convention="sam_relative")
+    assert np.load("out.npy").tobytes() == expected.tobytes()
+    for shape in ("5", "0x5", "5x7x9", "5 x 7", "five"):
+        code = 1 if shape == "5" else 2
+        refused(f"resize table.npy --shape '{shape}' --convention vit -o new.npy", capsys, "shape", code=code)
+    refused("resize table.npy --shape 5x7 --convention vit -o new.npy", capsys, "trained_shape")
+    refused("resize table.npy --shape 5x7 --convention clip -o new.npy", capsys, "'vit' serves")

@@ -29,6 +29,7 @@ def conventions(
     """List the conventions, or show the one called NAME."""
     found = [str(preset) for preset in fastpe.conventions.values() if name in (None, preset.name)]
     found += [f"grid {preset}" for preset in fastpe.grid_conventions.values() if name in (None, preset.name)]
+    found += [f"resize {preset}" for preset in fastpe.resize_conventions.values() if name in (None, preset.name)]
     if not found:
         fastpe.conventions._find(name)  # which says what is probably meant
     print("\n\n".join(found))
@@ -91,6 +92,7 @@ _examples: dict[Callable[..., None], str] = {
     arrays.encode: "encode --seq-len 512 --d-model 768 --convention fairseq -o pe.npy",
     arrays.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
     arrays.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
+    arrays.resize: "resize table.npy --shape 24x24 --convention dinov2 --class-tokens 1 -o resized.npy",
     named_arrays.rotary: "rotary --config config.json --seq-len 4096 --dtype float16 -o cache.npz",
     named_arrays.identify: "identify model.safetensors --key encoder.embed_positions.weight",
     plot.plot: "plot heatmap --convention vaswani --convention mlx -o both.svg",

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe encode``, ``fastpe embed`` and ``fastpe add``, which make arrays a block at a time."""
+"""``fastpe encode``, ``embed`` and ``add``, which make arrays a block at a time, and ``fastpe resize``."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from fastpe import resize_conventions, resize_table
 from fastpe._cli import npy, options
 from fastpe._cli.messages import CommandError, library
 from fastpe._cli.target import open_regular
@@ -74,6 +75,34 @@ def embed(
                 yield encoder.embed(some, vectors, positions=positions, scale=scale, alpha=alpha)
 
         npy.write(output, (*shape, d_model), vectors.dtype, parts(), no_clobber, quiet)
+
+
+def resize(
+    source: Annotated[str, typer.Argument(metavar="TABLE", help="A .npy file of a learned grid, [N, D] or [1, N, D].")],
+    output: options.Output,
+    shape: Annotated[str, options.option("The new grid, such as 24x24.", "HxW", parser=options.grid_shape)],
+    convention: Annotated[
+        str, options.option("See `fastpe conventions`.", "NAME", autocompletion=options.among(resize_conventions))
+    ],
+    class_tokens: Annotated[int, options.option("Rows in front that belong to no cell.", "N", min=0)] = 0,
+    trained_shape: Annotated[
+        str | None, options.option("The grid of TABLE, if it is no square.", "HxW", parser=options.grid_shape)
+    ] = None,
+    dtype: options.NewDtype = None,
+    no_clobber: options.NoClobber = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Resize a learned grid of positions.
+
+    The .npy file OUT has the class tokens and then the new cells, in the dtype of TABLE or of --dtype.
+    """
+    with open_regular(source) as stream:
+        table = npy.load(stream, source)
+    table = table if dtype is None else npy.as_dtype(table, options.dtype_of(dtype))
+    grid: Any = shape  # its parser has made numbers of it
+    trained: Any = trained_shape
+    resized = resize_table(table, grid, convention=convention, trained_shape=trained, class_tokens=class_tokens)
+    npy.write(output, resized.shape, resized.dtype, [resized], no_clobber, quiet)
 
 
 def add(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -47,6 +48,13 @@ LayerType = Annotated[str | None, option("Type of layers in the config, if they 
 Interleaved = Annotated[
     bool | None, option("Pairing, if fastpe does not know the model.", None, "--interleaved/--no-interleaved")
 ]
+
+
+def grid_shape(text: str) -> tuple[int, ...]:
+    """The lengths of a grid, as in 24x24."""
+    if not re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})?", text):
+        raise typer.BadParameter(f"{text!r} is no height and width; write them as in 24x24")
+    return tuple(map(int, text.split("x")))
 
 
 def dtype_of(name: DtypeName) -> np.dtype[Any]:
