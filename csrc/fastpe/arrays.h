@@ -2,6 +2,7 @@
 // Arrays as the core sees them: pointers, shapes and strides that somebody else has checked.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -87,6 +88,7 @@ struct BasicRows : RowsLayout {
   Byte* data = nullptr;
 
   Byte* row(std::int64_t item, std::int64_t l, std::int64_t column = 0) const {
+    assert(0 <= item && item < item_count && 0 <= l && l < seq_len && column >= 0);
     return data + offset_of(item, l) + column * column_stride_bytes;
   }
 };
@@ -107,7 +109,10 @@ struct TableView {
   std::int64_t rows = 0;
   std::int64_t row_stride_bytes = 0;
 
-  const char* row(std::int64_t index) const { return data + index * row_stride_bytes; }
+  const char* row(std::int64_t index) const {
+    assert(0 <= index && index < rows);
+    return data + index * row_stride_bytes;
+  }
 };
 
 // Types of elements that callers' arrays may have.

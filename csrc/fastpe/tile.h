@@ -2,6 +2,7 @@
 // What sources and operations exchange: rows of an encoding that are there, or the place where rows are to be written.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 
 #include "arrays.h"
@@ -22,8 +23,12 @@ struct Tile {
   std::int64_t l, count;
   Columns columns;
 
-  const char* row(std::int64_t at) const { return data + (at - l) * row_stride_bytes; }
+  const char* row(std::int64_t at) const {
+    assert(l <= at && at < l + count);
+    return data + (at - l) * row_stride_bytes;
+  }
   Tile rows_between(std::int64_t first, std::int64_t end) const {
+    assert(first < end && end <= l + count);
     return {row(first), row_stride_bytes, dtype, first, end - first, columns};
   }
 };

@@ -8,11 +8,14 @@
 
 namespace fastpe {
 
+// It refers to objects that outlive it, and is not copied to where they may not.
 struct Call {
   const Source& source;
   const Operation& operation;
   const Placement& placement;
   int max_threads = 1;
+
+  Call(const Call&) = delete;
 };
 
 // The entry of the core: every call goes through it. Throws an Error or std::bad_alloc before anything is written.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 
 #include "call.h"
@@ -31,6 +32,13 @@ class Executor {
         source_scratch_(scratch),
         tile_(scratch + plan.scratch.tile),
         workspace_{plan.access, scratch + plan.scratch.operation} {
+    // The plan is one for this call.
+    assert((plan.strategy == Strategy::read_rows) == (plan.rows_found.data != nullptr));
+    assert(plan.strategy != Strategy::make_in_target || operation_.shape().targets > 0);
+    assert(plan.strategy != Strategy::make_in_tile || plan.tile_rows > 0);
+    assert(plan.work.slices * plan.work.slice_items >= operation_.shape().items());
+    assert(plan.work.pieces.first_row(plan.work.pieces.count, operation_.shape().seq_len) ==
+           operation_.shape().seq_len);
     if (plan.strategy != Strategy::read_rows) {
       call.source.start(source_scratch_, operation_.shape().tile_dtype, call.placement.positions.may_revisit());
     }

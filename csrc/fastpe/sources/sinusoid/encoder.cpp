@@ -2,6 +2,7 @@
 #include "encoder.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <new>
 #include <utility>
@@ -223,8 +224,11 @@ AnchorPhasors Encoder::anchor_of_fraction(AnchorCache& cache, double position, s
 }
 
 void Encoder::write_rows(const Span& span, const Target& target, std::int64_t first_column, char* scratch) const {
+  assert(is_prepared(target.dtype) && span.step != Span::Step::descending);
+  assert(span.count == 1 || !span.is_one_position());
   AnchorCache& cache = *std::launder(reinterpret_cast<AnchorCache*>(scratch));
   const std::int64_t column = first_column + target.columns.first;
+  assert(column + target.columns.count <= spec_.d_model);
   const AngleTables& fine = fine_tables(target.dtype);
   Expansion e{};
   e.fine = {fine.cosines.data() + column, fine.sines.data() + column, nullptr, nullptr, table_stride_};
