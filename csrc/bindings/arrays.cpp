@@ -73,9 +73,7 @@ Object converted(PyObject* object, int flags = 0, Object dtype = Object()) {
   });
 }
 
-Object cast(PyObject* array, Element element) {
-  return converted(array, Numpy::NPY_ARRAY_FORCECAST_, dtype_of_element(element));
-}
+Object cast(PyObject* array, DType dtype) { return converted(array, Numpy::NPY_ARRAY_FORCECAST_, numpy_dtype(dtype)); }
 
 // numpy.from_dlpack(object). NumPy's own message for memory of another device does not name the argument.
 Object array_by_dlpack(PyObject* object, const char* name) {
@@ -184,7 +182,7 @@ PyObject* bools_from(PyObject* object, const char* name, Owned& owned) {
   if (kind != 'i' && kind != 'u') return array;
   array = numbers_from(array, name, Numbers::integers, owned, Order::contiguous);
   require_zeros_and_ones(view_of(array, name));
-  return owned.add(cast(array, Element::boolean));
+  return owned.add(cast(array, DType::boolean));
 }
 
 PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owned& owned, Order order) {
@@ -194,7 +192,7 @@ PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owne
     return std::find(shape, shape + axes_of(array), 0) != shape + axes_of(array);
   };
   if (numbers == Numbers::integers && !is_array(object) && is_empty()) {  // of an empty list, for example
-    array = owned.add(cast(array, Element::int64));
+    array = owned.add(cast(array, DType::int64));
   }
   const char kind = facts_of(borrowed_dtype(array)).kind;
   if (kind == 'O') refuse_long_integers(array, name);
@@ -225,13 +223,13 @@ Object dtype_argument(PyObject* object) {
   }
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonError{};
   PyErr_Clear();
-  refuse_type("dtype", {"is ", repr_of(object)}, {known_dtypes});
+  refuse_type("dtype", {"is ", repr_of(object)}, {written_dtypes});
 }
 
 ArrayView view_of(PyObject* array, const char* name) {
   const pybind11::detail::PyArray_Proxy& parts = parts_of(array);
-  const std::optional<Element> element = element_of(parts.descr);
-  if (!element) {
+  const std::optional<DType> dtype = known_dtype_of(parts.descr);
+  if (!dtype) {
     const bool may_be_bits = facts_of(parts.descr).kind == 'V';
     refuse_type(
         name, {"has dtype ", str_of(parts.descr)}, {"floats or integers of at most 64 bits"},
@@ -243,7 +241,7 @@ ArrayView view_of(PyObject* array, const char* name) {
   view.strides_bytes = parts.strides;
   view.name = name;
   view.axes = axes_of(array);
-  view.element = *element;
+  view.dtype = *dtype;
   view.is_writable = (parts.flags & Numpy::NPY_ARRAY_WRITEABLE_) != 0;
   view.is_aligned = (parts.flags & Numpy::NPY_ARRAY_ALIGNED_) != 0;
   view.has_native_order = has_native_order(parts.descr);
@@ -253,44 +251,43 @@ ArrayView view_of(PyObject* array, const char* name) {
 
 PyObject* borrowed_dtype(PyObject* array) { return parts_of(array).descr; }
 
-std::optional<Element> element_of(PyObject* dtype) {
+std::optional<DType> known_dtype_of(PyObject* dtype) {
   const int number = facts_of(dtype).type_num;
   if (Numpy::NPY_BYTE_ <= number && number <= Numpy::NPY_ULONGLONG_) {  // signed and unsigned ones in turn
     constexpr std::size_t bytes[] = {1, sizeof(short), sizeof(int), sizeof(long), sizeof(long long)};
-    const int size = (number - Numpy::NPY_BYTE_) / 2, first = number % 2 == 1 ? 0 : static_cast<int>(Element::uint8);
-    return static_cast<Element>(first + (bytes[size] == 8 ? 3 : static_cast<int>(bytes[size] / 2)));
+    const int size = (number - Numpy::NPY_BYTE_) / 2, first = index_of(number % 2 == 1 ? DType::int8 : DType::uint8);
+    return static_cast<DType>(first + (bytes[size] == 8 ? 3 : static_cast<int>(bytes[size] / 2)));
   }
   switch (number) {
-    case Numpy::NPY_BOOL_: return Element::boolean;
-    case type_float16: return Element::float16;
-    case Numpy::NPY_FLOAT_: return Element::float32;
-    case Numpy::NPY_DOUBLE_: return Element::float64;
-    case Numpy::NPY_CFLOAT_: return Element::complex64;
-    case Numpy::NPY_CDOUBLE_: return Element::complex128;
-    default: return is_bfloat16(dtype) ? std::optional(Element::bfloat16) : std::nullopt;
+    case Numpy::NPY_BOOL_: return DType::boolean;
+    case type_float16: return DType::float16;
+    case Numpy::NPY_FLOAT_: return DType::float32;
+    case Numpy::NPY_DOUBLE_: return DType::float64;
+    case Numpy::NPY_CFLOAT_: return DType::complex64;
+    case Numpy::NPY_CDOUBLE_: return DType::complex128;
+    default: return is_bfloat16(dtype) ? std::optional(DType::bfloat16) : std::nullopt;
   }
 }
 
 DType requested_dtype(PyObject* dtype) {
-  const std::optional<Element> element = element_of(dtype);
-  const std::optional<DType> known = element ? float_dtype(*element) : std::nullopt;
-  if (!known) refuse_type("dtype", {"is ", str_of(dtype)}, {known_dtypes});
+  const std::optional<DType> known = known_dtype_of(dtype);
+  if (!known || !is_written(*known)) refuse_type("dtype", {"is ", str_of(dtype)}, {written_dtypes});
   if (!has_native_order(dtype)) refuse_type("dtype", {"is ", str_of(dtype)}, {"native byte order"});
   return *known;
 }
 
-Object dtype_of_element(Element element) {
-  const int number = element == Element::boolean     ? Numpy::NPY_BOOL_
-                     : element == Element::int64     ? Numpy::NPY_INT64_
-                     : element == Element::float32   ? Numpy::NPY_FLOAT_
-                     : element == Element::float64   ? Numpy::NPY_DOUBLE_
-                     : element == Element::complex64 ? Numpy::NPY_CFLOAT_
-                                                     : Numpy::NPY_CDOUBLE_;
+Object numpy_dtype(DType dtype) {
+  const int number = dtype == DType::boolean     ? Numpy::NPY_BOOL_
+                     : dtype == DType::int64     ? Numpy::NPY_INT64_
+                     : dtype == DType::float32   ? Numpy::NPY_FLOAT_
+                     : dtype == DType::float64   ? Numpy::NPY_DOUBLE_
+                     : dtype == DType::complex64 ? Numpy::NPY_CFLOAT_
+                                                 : Numpy::NPY_CDOUBLE_;
   return not_null(api.PyArray_DescrFromType_(number));
 }
 
 Object new_array(PyObject* dtype, const Shape& shape) {
-  shape.require_bytes_countable(element_bytes(*element_of(dtype)));
+  shape.require_bytes_countable(element_bytes(*known_dtype_of(dtype)));
   Py_INCREF(dtype);
   return run_python([&] {
     return api.PyArray_NewFromDescr_(ndarray_type, dtype, shape.axes(), shape.begin(), nullptr, nullptr, 0, nullptr);
@@ -300,7 +297,7 @@ Object new_array(PyObject* dtype, const Shape& shape) {
 Object new_array(const double* values, std::int64_t count) {
   Shape shape;
   shape.add_axis(count);
-  Object array = new_array(dtype_of_element(Element::float64).get(), shape);
+  Object array = new_array(numpy_dtype(DType::float64).get(), shape);
   if (count > 0) std::memcpy(parts_of(array.get()).data, values, static_cast<std::size_t>(count) * sizeof *values);
   return array;
 }

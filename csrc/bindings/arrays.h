@@ -69,10 +69,11 @@ inline ArrayView view_if_given(PyObject* array, const char* name) {
 }
 
 PyObject* borrowed_dtype(PyObject* array);
-std::optional<Element> element_of(PyObject* dtype);
+// Empty for those that no argument has.
+std::optional<DType> known_dtype_of(PyObject* dtype);
 DType requested_dtype(PyObject* dtype);  // of an argument `dtype`
 // Of bool, int64, float32, float64, complex64 or complex128.
-Object dtype_of_element(Element element);
+Object numpy_dtype(DType dtype);
 
 // A ValueError where the size in bytes overflows. Making an ndarray starts no garbage collection, so it runs no Python
 // code either.

@@ -74,14 +74,13 @@ WrittenPositions::Views WrittenPositions::views(const PlacementArguments& given,
 
 Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* name) {
   if (given == nullptr) {
-    Object made =
-        dtype != nullptr ? new_array(dtype, shape) : new_array(dtype_of_element(Element::float32).get(), shape);
+    Object made = dtype != nullptr ? new_array(dtype, shape) : new_array(numpy_dtype(DType::float32).get(), shape);
     const ArrayView view = view_of(made.get(), name);
     return {std::move(made), view};
   }
   const ArrayView view = view_of(given, name);
   if (dtype != nullptr) {
-    require_element(view, *element_of(dtype), "pass an array of that dtype");
+    require_dtype(view, *known_dtype_of(dtype), "pass an array of that dtype");
   } else {
     dtype_of(view);
   }

@@ -93,9 +93,9 @@ DType dtype_of_parts(const Form& form, PyObject* asked, PyObject* given) {
   if (asked != nullptr) {
     dtype = requested_dtype(asked);
   } else if (given != nullptr) {
-    const std::optional<Element> element = element_of(borrowed_dtype(given));
-    const bool is_wide = element == Element::complex128 && form.arrangement == Arrangement::complex;
-    dtype = is_wide ? DType::float64 : float_dtype(element.value_or(Element::boolean)).value_or(dtype);
+    const DType own = known_dtype_of(borrowed_dtype(given)).value_or(dtype);
+    const bool is_wide = own == DType::complex128 && form.arrangement == Arrangement::complex;
+    dtype = is_wide ? DType::float64 : is_written(own) ? own : dtype;
   }
   if ((form.arrangement == Arrangement::complex || !form.table) && is_16_bit(dtype)) {
     refuse_type(asked != nullptr ? "dtype" : "out", {"has 16 bits"}, {"float32 or float64 for form='", form.name, "'"});
@@ -127,10 +127,9 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
 
   // Phase 2
   const DType dtype = dtype_of_parts(form, dtype_given.get(), given_out[0]);
-  const Object complex_dtype =
-      form.arrangement == Arrangement::complex
-          ? dtype_of_element(dtype == DType::float64 ? Element::complex128 : Element::complex64)
-          : Object();
+  const Object complex_dtype = form.arrangement == Arrangement::complex
+                                   ? numpy_dtype(dtype == DType::float64 ? DType::complex128 : DType::complex64)
+                                   : Object();
   PyObject* const dtype_of_array = complex_dtype ? complex_dtype.get() : dtype_given.get();
   const PlacementArguments given = placement_arrays.views();
   const WrittenPositions::Views rows = positions.views(given, 0, self.coordinates.count);

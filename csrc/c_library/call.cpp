@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <iterator>
 #include <new>
-#include <optional>
 
 #include "fastpe/call/call.h"
 #include "fastpe/dispatch.h"
@@ -16,12 +14,10 @@
 namespace fastpe::c_library {
 namespace {
 
-// In the order of the header's numbers, from 1 on.
-constexpr Element elements[] = {Element::float32, Element::float64, Element::float16, Element::bfloat16,
-                                Element::int8,    Element::int16,   Element::int32,   Element::int64,
-                                Element::uint8,   Element::uint16,  Element::uint32,  Element::uint64,
-                                Element::boolean};
-static_assert(FASTPE_FLOAT32 == 1 && FASTPE_BOOL == std::size(elements));
+// The header's numbers are those of DType, from 1 on.
+constexpr DType dtype_numbered(int32_t number) { return static_cast<DType>(number - 1); }
+static_assert(dtype_numbered(FASTPE_FLOAT32) == DType::float32 && dtype_numbered(FASTPE_BFLOAT16) == DType::bfloat16);
+static_assert(dtype_numbered(FASTPE_INT64) == DType::int64 && dtype_numbered(FASTPE_BOOL) == DType::boolean);
 
 int max_threads_of(int32_t threads) {
   if (threads < 0) refuse_value("threads", {"is ", threads}, {"1 or more, or 0 for the default"});
@@ -72,11 +68,11 @@ void read_environment() {
 
 void warm_up(const RowCache& rows, int32_t dtype, int32_t threads) {
   const int max_threads = max_threads_of(threads);
-  const bool is_known = 1 <= dtype && dtype <= FASTPE_BOOL;
-  const std::optional<DType> written = is_known ? float_dtype(elements[dtype - 1]) : std::nullopt;
-  if (!written) refuse_type("dtype", {"is ", dtype}, {"FASTPE_FLOAT32, _FLOAT64, _FLOAT16 or _BFLOAT16"});
-  rows.encoder().prepare(*written, nullptr);
-  rows.fill_promised(row_dtype(*written), max_threads, nullptr);
+  if (dtype < FASTPE_FLOAT32 || dtype > FASTPE_BFLOAT16) {
+    refuse_type("dtype", {"is ", dtype}, {"FASTPE_FLOAT32, _FLOAT64, _FLOAT16 or _BFLOAT16"});
+  }
+  rows.encoder().prepare(dtype_numbered(dtype), nullptr);
+  rows.fill_promised(row_dtype(dtype_numbered(dtype)), max_threads, nullptr);
 }
 
 std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name) {
@@ -96,8 +92,8 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
   }
   std::ptrdiff_t *const shape = shapes_[count_], *const strides_bytes = strides_bytes_[count_];
   ++count_;
-  const Element element = elements[array->dtype - 1];
-  const std::ptrdiff_t bytes = element_bytes(element);
+  const DType dtype = dtype_numbered(array->dtype);
+  const std::ptrdiff_t bytes = element_bytes(dtype);
   std::ptrdiff_t contiguous = bytes;
   const bool is_contiguous = array->strides_bytes == nullptr;
   bool is_aligned = reinterpret_cast<std::uintptr_t>(array->data) % static_cast<std::uintptr_t>(bytes) == 0;
@@ -116,7 +112,7 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
   view.strides_bytes = strides_bytes;
   view.name = name;
   view.axes = array->axes;
-  view.element = element;
+  view.dtype = dtype;
   view.is_writable = true;
   view.is_aligned = is_aligned;
   view.is_contiguous = is_contiguous;

@@ -24,20 +24,20 @@ Number of_double(double value) {
 
 Number NumbersView::at(std::int64_t row, std::int64_t l) const {
   const char* p = data + row * row_stride_bytes + l * seq_stride_bytes;
-  switch (element) {
-    case Element::int8: return number_of(load<std::int8_t>(p));
-    case Element::int16: return number_of(load<std::int16_t>(p));
-    case Element::int32: return number_of(load<std::int32_t>(p));
-    case Element::int64: return number_of(load<std::int64_t>(p));
-    case Element::uint8: return number_of(load<std::uint8_t>(p));
-    case Element::uint16: return number_of(load<std::uint16_t>(p));
-    case Element::uint32: return number_of(load<std::uint32_t>(p));
-    case Element::uint64: {
+  switch (dtype) {
+    case DType::int8: return number_of(load<std::int8_t>(p));
+    case DType::int16: return number_of(load<std::int16_t>(p));
+    case DType::int32: return number_of(load<std::int32_t>(p));
+    case DType::int64: return number_of(load<std::int64_t>(p));
+    case DType::uint8: return number_of(load<std::uint8_t>(p));
+    case DType::uint16: return number_of(load<std::uint16_t>(p));
+    case DType::uint32: return number_of(load<std::uint32_t>(p));
+    case DType::uint64: {
       const auto value = load<std::uint64_t>(p);
       return {true, value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value), static_cast<double>(value)};
     }
-    case Element::float32: return of_double(static_cast<double>(load<float>(p)));
-    case Element::float64: return of_double(load<double>(p));
+    case DType::float32: return of_double(static_cast<double>(load<float>(p)));
+    case DType::float64: return of_double(load<double>(p));
     default: return number_of(0);
   }
 }

@@ -115,25 +115,6 @@ struct TableView {
   }
 };
 
-// Types of elements that callers' arrays may have.
-enum class Element : unsigned char {
-  int8,
-  int16,
-  int32,
-  int64,
-  uint8,
-  uint16,
-  uint32,
-  uint64,
-  boolean,
-  float16,
-  bfloat16,
-  float32,
-  float64,
-  complex64,
-  complex128
-};
-
 // A number of an array before it is checked: an integer, or a fractional number.
 struct Number {
   bool is_integer;
@@ -148,14 +129,14 @@ inline Number number_of(std::int64_t integer) { return {true, integer, static_ca
 // Integers, float32 or float64, that are looked up by (row, place in the sequence), or by only one of the two.
 struct NumbersView {
   const char* data = nullptr;
-  Element element = Element::int64;
+  DType dtype = DType::int64;
   std::int64_t row_stride_bytes = 0;
   std::int64_t seq_stride_bytes = 0;
 
   bool is_given() const { return data != nullptr; }
   Number at(std::int64_t row, std::int64_t l) const;
   std::int64_t integer_at(std::int64_t row, std::int64_t l) const {
-    if (element != Element::int64) return at(row, l).integer;
+    if (dtype != DType::int64) return at(row, l).integer;
     std::int64_t value;
     std::memcpy(&value, data + row * row_stride_bytes + l * seq_stride_bytes, sizeof value);
     return value;

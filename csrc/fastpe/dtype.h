@@ -1,23 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Element types of the arrays that fastpe writes.
+// Types of elements that arrays have. Kernels exist for the first ones, which fastpe writes.
 #pragma once
 
 #include <cstdint>
 
 namespace fastpe {
 
-enum class DType : int { float32 = 0, float64 = 1, float16 = 2, bfloat16 = 3 };
-constexpr int dtype_count = 4;
+// In the order of the C library's numbers.
+enum class DType : unsigned char {
+  float32,
+  float64,
+  float16,
+  bfloat16,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  boolean,
+  complex64,
+  complex128
+};
 constexpr int index_of(DType dtype) { return static_cast<int>(dtype); }
 
-constexpr std::int64_t element_bytes(DType dtype) {
-  return dtype == DType::float64 ? 8 : dtype == DType::float32 ? 4 : 2;
-}
+struct DTypeFacts {
+  const char* name;
+  std::int64_t element_bytes;
+};
+constexpr DTypeFacts dtype_facts[] = {{"float32", 4}, {"float64", 8},   {"float16", 2},    {"bfloat16", 2},
+                                      {"int8", 1},    {"int16", 2},     {"int32", 4},      {"int64", 8},
+                                      {"uint8", 1},   {"uint16", 2},    {"uint32", 4},     {"uint64", 8},
+                                      {"bool", 1},    {"complex64", 8}, {"complex128", 16}};
+constexpr const char* name_of(DType dtype) { return dtype_facts[index_of(dtype)].name; }
+constexpr std::int64_t element_bytes(DType dtype) { return dtype_facts[index_of(dtype)].element_bytes; }
+
+constexpr int written_dtype_count = 4;
+constexpr bool is_written(DType dtype) { return index_of(dtype) < written_dtype_count; }
+inline constexpr const char* written_dtypes = "float32, float64, float16 or bfloat16";
+
+constexpr bool is_integer(DType dtype) { return DType::int8 <= dtype && dtype <= DType::uint64; }
+constexpr bool is_complex(DType dtype) { return dtype >= DType::complex64; }
+constexpr bool is_16_bit(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 // The dtype of rows that are made to be added to arrays of this dtype, or to rotate them.
 constexpr DType row_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
-
-constexpr bool is_16_bit(DType dtype) { return element_bytes(dtype) == 2; }
 
 // Whether encodings are made with what rounding takes from each factor: errors near half a unit in the last place.
 constexpr bool is_compensated(DType dtype) { return dtype == DType::float64; }

@@ -82,7 +82,7 @@ std::string sum_of(const Line& line, int threads) {
     for (std::size_t i = 0; i < fractions.size(); ++i) {
       fractions[i] = static_cast<double>(line.first) + 0.375 * static_cast<double>(i);
     }
-    positions.values = {reinterpret_cast<const char*>(fractions.data()), Element::float64, 0, sizeof(double)};
+    positions.values = {reinterpret_cast<const char*>(fractions.data()), DType::float64, 0, sizeof(double)};
   }
   if (operation == "add" || operation == "rotation") store_embeddings(out, dtype);
   if (operation == "add") {

@@ -9,15 +9,6 @@
 namespace fastpe {
 namespace {
 
-struct ElementFacts {
-  const char* name;
-  std::int64_t bytes;
-};
-constexpr ElementFacts facts[] = {{"int8", 1},    {"int16", 2},     {"int32", 4},      {"int64", 8},
-                                  {"uint8", 1},   {"uint16", 2},    {"uint32", 4},     {"uint64", 8},
-                                  {"bool", 1},    {"float16", 2},   {"bfloat16", 2},   {"float32", 4},
-                                  {"float64", 8}, {"complex64", 8}, {"complex128", 16}};
-
 // The rows that the first `axes` axes count.
 void lay_out_rows(RowsLayout& rows, const ArrayView& array, int axes, int seq_axis) {
   rows.seq_len = seq_axis < 0 ? 1 : array.shape[seq_axis];
@@ -30,7 +21,7 @@ void lay_out_rows(RowsLayout& rows, const ArrayView& array, int axes, int seq_ax
 
 TableView table_along(const ArrayView& array, int row_axis) {
   require_readable(array);
-  if (!array.is_empty() && array.last() > 1 && array.last_stride_bytes() != element_bytes(array.element)) {
+  if (!array.is_empty() && array.last() > 1 && array.last_stride_bytes() != element_bytes(array.dtype)) {
     refuse_value(array.name, {"has columns that are not contiguous"}, {"rows that are"},
                  {"pass np.ascontiguousarray(", array.name, ")"});
   }
@@ -39,14 +30,11 @@ TableView table_along(const ArrayView& array, int row_axis) {
 
 }  // namespace
 
-const char* name_of(Element element) { return facts[static_cast<int>(element)].name; }
-std::int64_t element_bytes(Element element) { return facts[static_cast<int>(element)].bytes; }
-
 ArrayView view_of_number(std::int64_t& number, const char* name) {
   ArrayView view;
   view.data = reinterpret_cast<char*>(&number);
   view.name = name;
-  view.element = Element::int64;
+  view.dtype = DType::int64;
   return view;
 }
 
@@ -77,46 +65,36 @@ std::string shape_text(const ArrayView& array) { return shape_text(Shape(array))
 
 std::string conversion(const ArrayView& array, const char* dtype) {
   const TextPart name = array.name;
-  if (array.element == Element::complex64 || array.element == Element::complex128) {
+  if (is_complex(array.dtype)) {
     return joined({"pass ", name, ".real, or ", name, ".view(np.",
-                   array.element == Element::complex64 ? "float32" : "float64", ") with both parts as neighbours"});
+                   array.dtype == DType::complex64 ? "float32" : "float64", ") with both parts as neighbours"});
   }
-  const bool may_be_bits = array.element == Element::uint16 || array.element == Element::int16;
+  const bool may_be_bits = array.dtype == DType::uint16 || array.dtype == DType::int16;
   return joined({"convert it first: ", name, " = np.asarray(", name, ", ",
                  std::string_view(dtype) == "bfloat16" ? "ml_dtypes." : "np.", dtype, ")",
                  may_be_bits ? joined({", or ", name, ".view(ml_dtypes.bfloat16) of its bits"}) : ""});
 }
 
-std::optional<DType> float_dtype(Element element) {
-  switch (element) {
-    case Element::float32: return DType::float32;
-    case Element::float64: return DType::float64;
-    case Element::float16: return DType::float16;
-    case Element::bfloat16: return DType::bfloat16;
-    default: return std::nullopt;
-  }
-}
-
 DType dtype_of(const ArrayView& array) {
-  if (const std::optional<DType> dtype = float_dtype(array.element)) return *dtype;
-  refuse_type(array.name, {"has dtype ", name_of(array.element)}, {known_dtypes}, {conversion(array, "float32")});
+  if (is_written(array.dtype)) return array.dtype;
+  refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {written_dtypes}, {conversion(array, "float32")});
 }
 
 void require_native_order(const ArrayView& array) {
   if (array.has_native_order) return;
-  refuse_type(array.name, {"has dtype ", name_of(array.element), " of the other byte order"}, {"native byte order"},
+  refuse_type(array.name, {"has dtype ", name_of(array.dtype), " of the other byte order"}, {"native byte order"},
               {"pass ", array.name, ".astype(", array.name, ".dtype.newbyteorder('='))"});
 }
 
-void require_element(const ArrayView& array, Element element, const char* remedy) {
-  if (array.element == element) return;
-  refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(element)}, {remedy});
+void require_dtype(const ArrayView& array, DType dtype, const char* remedy) {
+  if (array.dtype == dtype) return;
+  refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(dtype)}, {remedy});
 }
 
 void require_same_dtype(const ArrayView& array, const ArrayView& like) {
-  if (array.element == like.element) return;
-  refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(like.element), " as ", like.name, " has"},
-              {conversion(array, name_of(like.element))});
+  if (array.dtype == like.dtype) return;
+  refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(like.dtype), " as ", like.name, " has"},
+              {conversion(array, name_of(like.dtype))});
 }
 
 void require_readable(const ArrayView& array) {

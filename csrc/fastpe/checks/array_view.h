@@ -13,17 +13,13 @@
 
 namespace fastpe {
 
-const char* name_of(Element element);
-std::int64_t element_bytes(Element element);
-constexpr bool is_integer(Element element) { return element <= Element::uint64; }
-
 struct ArrayView {
   char* data = nullptr;
   const std::ptrdiff_t* shape = nullptr;
   const std::ptrdiff_t* strides_bytes = nullptr;
   const char* name = nullptr;  // of the argument; null where it was not given
   int axes = 0;
-  Element element = Element::float32;
+  DType dtype = DType::float32;
   bool is_writable = false;
   bool is_aligned = true;
   bool has_native_order = true;
@@ -68,14 +64,11 @@ std::string conversion(const ArrayView& array, const char* dtype);
 
 // ---- dtypes
 
-// Those that fastpe writes.
-inline constexpr const char* known_dtypes = "float32, float64, float16 or bfloat16";
-std::optional<DType> float_dtype(Element element);
-// A TypeError for any other.
+// A TypeError for those that fastpe does not write.
 DType dtype_of(const ArrayView& array);
 void require_native_order(const ArrayView& array);
 void require_same_dtype(const ArrayView& array, const ArrayView& like);
-void require_element(const ArrayView& array, Element element, const char* remedy);
+void require_dtype(const ArrayView& array, DType dtype, const char* remedy);
 
 // ---- Memory
 

@@ -47,7 +47,7 @@ void for_each_term(const ArrayView& array, const Use& use) {
   }
 }
 
-std::uint64_t bytes_of(const ArrayView& array) { return static_cast<std::uint64_t>(element_bytes(array.element)); }
+std::uint64_t bytes_of(const ArrayView& array) { return static_cast<std::uint64_t>(element_bytes(array.dtype)); }
 
 struct Bounds {
   std::uint64_t first;  // the address of the lowest byte

@@ -14,7 +14,7 @@ NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const ch
   if (!is_one && (array.shape[0] != rows || array.axes > 2 || (array.axes == 2 && array.shape[1] != 1))) {
     refuse_value(array.name, {"has shape ", shape_text(array)}, {"one integer, or shape [", rows, "]: one per ", each});
   }
-  return {array.data, array.element, is_one ? 0 : array.strides_bytes[0], 0};
+  return {array.data, array.dtype, is_one ? 0 : array.strides_bytes[0], 0};
 }
 
 // Refuses other shapes than [L], [1, L] and [B, L]. Of an array of one entry per row: whether entries differ from one
@@ -51,7 +51,7 @@ void set_sequences(Positions& positions, const ArrayView& array, const Extent& e
     refuse_value(array.name, {"has shape ", shape_text(array)},
                  {"[number of sequences + 1]: 0, the running sum of lengths"});
   }
-  positions.sequence_starts = {array.data, array.element, 0, array.strides_bytes[0]};
+  positions.sequence_starts = {array.data, array.dtype, 0, array.strides_bytes[0]};
   positions.sequence_count = array.shape[0] - 1;
 }
 
@@ -65,7 +65,7 @@ void require_coordinates(const ArrayView& array, int coordinate_count) {
 void set_values(Positions& p, const ArrayView& array, int seq_axis, int coordinate_count) {
   require_numbers(array, Numbers::integers_or_floats);
   p.values_name = array.name;
-  p.values = {array.data, array.element, p.values_per_batch_row ? array.strides_bytes[0] : 0,
+  p.values = {array.data, array.dtype, p.values_per_batch_row ? array.strides_bytes[0] : 0,
               seq_axis < 0 ? 0 : array.strides_bytes[seq_axis]};
   if (array.axes - (coordinate_count > 0 ? 1 : 0) == 2) p.value_axes.add(array.shape[0], array.strides_bytes[0]);
   p.coordinate_count = coordinate_count;
@@ -83,7 +83,7 @@ void set_validity(Placement& placement, const PlacementArguments& arguments, con
   Validity& validity = placement.validity;
   if (const ArrayView& valid = arguments.valid; valid.is_given()) {
     // An additive mask has 0 where the row is valid: converted to bool, it would mean the contrary.
-    require_element(valid, Element::boolean, "pass valid != 0; or valid == 0, if it is added to scores");
+    require_dtype(valid, DType::boolean, "pass valid != 0; or valid == 0, if it is added to scores");
     validity.valid = valid.data;
     validity.valid_batch_row_stride_bytes = checked_differs_in_batch(valid, extent) ? valid.strides_bytes[0] : 0;
     validity.valid_seq_stride_bytes = valid.last_stride_bytes();
@@ -120,10 +120,10 @@ Shape counted_shape(const PlacementArguments& arguments, std::int64_t count) {
 }
 
 void require_numbers(const ArrayView& array, Numbers numbers) {
-  const bool is_float = array.element == Element::float32 || array.element == Element::float64;
-  if (!is_integer(array.element) && !(is_float && numbers == Numbers::integers_or_floats)) {
+  const bool is_float = array.dtype == DType::float32 || array.dtype == DType::float64;
+  if (!is_integer(array.dtype) && !(is_float && numbers == Numbers::integers_or_floats)) {
     const bool is_integer_only = numbers == Numbers::integers;
-    refuse_type(array.name, {"has dtype ", name_of(array.element)},
+    refuse_type(array.name, {"has dtype ", name_of(array.dtype)},
                 {is_integer_only ? "integers" : "integers, float32 or float64"},
                 {conversion(array, is_integer_only ? "int64" : "float64")});
   }
@@ -137,7 +137,7 @@ NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
     refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
                  {"pass ", array.name, ".copy()"});
   }
-  return {array.data, array.element, array.axes > 1 ? array.last() * element_bytes(array.element) : 0,
+  return {array.data, array.dtype, array.axes > 1 ? array.last() * element_bytes(array.dtype) : 0,
           array.axes > 0 ? array.last_stride_bytes() : 0};
 }
 
@@ -204,7 +204,7 @@ Placement placement_at(const ArrayView& array, const PlacementArguments& argumen
     --axes;
     p.coordinate_count = coordinate_count;
     p.coordinate_stride_bytes = array.strides_bytes[axes];  // a single position need not be contiguous
-    p.values.seq_stride_bytes = coordinate_count * element_bytes(array.element);
+    p.values.seq_stride_bytes = coordinate_count * element_bytes(array.dtype);
     p.values.row_stride_bytes = axes > 1 ? array.shape[axes - 1] * p.values.seq_stride_bytes : 0;
   }
   p.values_per_batch_row = axes > 1;

@@ -70,15 +70,15 @@ bool are_on_circle(const NumbersView& cosines, const NumbersView& sines, std::in
 
 bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
   constexpr std::ptrdiff_t fewest_columns = 4;  // fewer may lie on a circle by chance
-  const bool is_wide = cos.element == Element::float32 || cos.element == Element::float64;
-  if (!is_wide || cos.element != sin.element || cos.axes != sin.axes || cos.axes == 0 || cos.is_empty() ||
+  const bool is_wide = cos.dtype == DType::float32 || cos.dtype == DType::float64;
+  if (!is_wide || cos.dtype != sin.dtype || cos.axes != sin.axes || cos.axes == 0 || cos.is_empty() ||
       !std::equal(cos.shape, cos.shape + cos.axes, sin.shape) || cos.last() < fewest_columns) {
     return false;
   }
   const auto last_row = [](const ArrayView& array) {
     const char* data = array.data;
     for (int axis = 0; axis + 1 < array.axes; ++axis) data += (array.shape[axis] - 1) * array.strides_bytes[axis];
-    return NumbersView{data, array.element, 0, array.last_stride_bytes()};
+    return NumbersView{data, array.dtype, 0, array.last_stride_bytes()};
   };
   return are_on_circle(last_row(cos), last_row(sin), cos.last());
 }
@@ -95,8 +95,8 @@ RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments
   refuse_tables();
   const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
   for (const ArrayView& array : arrays_) {
-    if (is_integer(array.element) || array.element == Element::boolean) {
-      refuse_type(array.name, {"has dtype ", name_of(array.element)}, {name_of(x().element), " as ", x().name, " has"},
+    if (is_integer(array.dtype) || array.dtype == DType::boolean) {
+      refuse_type(array.name, {"has dtype ", name_of(array.dtype)}, {name_of(x().dtype), " as ", x().name, " has"},
                   {"give positions=, offset=, by= and the like by their names"});
     }
     require_same_dtype(array, x());
@@ -197,10 +197,10 @@ GivenTables given_tables(const ArrayView& cos, const ArrayView& sin, const Array
 }
 
 void require_table_dtype(const ArrayView& table, const ArrayView& x) {
-  if (table.element == Element::float32 || table.element == x.element) return;
-  refuse_type(table.name, {"has dtype ", name_of(table.element)},
-              {x.element == Element::float32 ? "" : "float32, or ", name_of(x.element), " as ", x.name, " has"},
-              {conversion(table, name_of(x.element))});
+  if (table.dtype == DType::float32 || table.dtype == x.dtype) return;
+  refuse_type(table.name, {"has dtype ", name_of(table.dtype)},
+              {x.dtype == DType::float32 ? "" : "float32, or ", name_of(x.dtype), " as ", x.name, " has"},
+              {conversion(table, name_of(x.dtype))});
 }
 
 }  // namespace fastpe

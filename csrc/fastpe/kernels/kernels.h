@@ -118,11 +118,11 @@ struct Rotation {
 
 struct Kernels {
   void (*phasors)(const PhasorArguments&) = nullptr;
-  void (*expand[dtype_count])(const Expansion&) = {};
-  void (*combine[dtype_count])(const Combination&) = {};             // addend: of row_dtype
-  void (*combine_same_dtype[dtype_count])(const Combination&) = {};  // addend: of the dtype itself
-  void (*rotate[dtype_count])(const Rotation&) = {};
-  bool has_non_temporal_stores[dtype_count] = {};  // else Expansion and Combination ignore that wish
+  void (*expand[written_dtype_count])(const Expansion&) = {};
+  void (*combine[written_dtype_count])(const Combination&) = {};             // addend: of row_dtype
+  void (*combine_same_dtype[written_dtype_count])(const Combination&) = {};  // addend: of the dtype itself
+  void (*rotate[written_dtype_count])(const Rotation&) = {};
+  bool has_non_temporal_stores[written_dtype_count] = {};  // else Expansion and Combination ignore that wish
   // Kernels do not wait for their non-temporal stores. Call this before another thread is told that they are done.
   void (*store_fence)() = nullptr;
 };
