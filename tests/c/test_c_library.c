@@ -89,6 +89,21 @@ static void empty_arrays_need_no_data(void) {
   fastpe_encoding_destroy(encoding);
 }
 
+static void arguments_have_the_names_of_their_fields(void) {
+  fastpe_encoding* const encoding = new_encoding();
+  float data[L * D] = {0};
+  int64_t far = INT64_MAX;
+  const int64_t shape[] = {L, D}, one[] = {1};
+  const fastpe_array x = {data, shape, NULL, 2, FASTPE_FLOAT32}, offsets = {&far, one, NULL, 1, FASTPE_INT64};
+  fastpe_rows rows = {0};
+  rows.offsets = &offsets;
+  REFUSED(fastpe_add(encoding, &x, NULL, -2, &rows, 1.0, 1.0, 1), "offsets");
+  rows.offsets = NULL;
+  rows.offset = INT64_C(1) << 53;
+  REFUSED(fastpe_add(encoding, &x, NULL, -2, &rows, 1.0, 1.0, 1), "offset");
+  fastpe_encoding_destroy(encoding);
+}
+
 static void no_strides_stand_for_contiguous_ones(void) {
   fastpe_encoding* const encoding = new_encoding();
   float plain[2 * L * D], strided[2 * L * D];
@@ -122,6 +137,7 @@ int main(void) {
   structs_have_their_layouts();
   null_pointers_are_refused();
   empty_arrays_need_no_data();
+  arguments_have_the_names_of_their_fields();
   no_strides_stand_for_contiguous_ones();
   rows_without_room_are_refused();
   return failures > 0 ? 1 : 0;
