@@ -43,7 +43,7 @@ constexpr auto nap = std::chrono::microseconds(100);
 
 // GNU OpenMP keeps a pool of threads for every thread that ever opened a team. At most this many threads may become
 // owners of one; the calls of all others run serially, as do calls that find a team at work.
-constexpr int max_team_owners = 4;
+[[maybe_unused]] constexpr int max_team_owners = 4;
 
 std::atomic<int> team_owners{0};
 std::atomic<bool> team_is_busy{false};
@@ -117,16 +117,29 @@ bool can_start_threads(int count) {
 }
 #endif
 
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+TeamPolicy::Clock::duration duration_of(const timespec& time) {
+  return std::chrono::duration_cast<TeamPolicy::Clock::duration>(std::chrono::seconds(time.tv_sec) +
+                                                                 std::chrono::nanoseconds(time.tv_nsec));
+}
+#endif
+
 // The processor time that this thread has used; always 0 on systems without such a clock.
 TeamPolicy::Clock::duration processor_time() {
 #if defined(CLOCK_THREAD_CPUTIME_ID)
   timespec time;
-  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0) {
-    return std::chrono::duration_cast<TeamPolicy::Clock::duration>(std::chrono::seconds(time.tv_sec) +
-                                                                   std::chrono::nanoseconds(time.tv_nsec));
-  }
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0) return duration_of(time);
 #endif
   return TeamPolicy::Clock::duration(0);
+}
+
+// How much processor_time() may lack: a tick of that clock, which some systems count in many milliseconds.
+TeamPolicy::Clock::duration processor_time_step() {
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+  timespec step;
+  if (clock_getres(CLOCK_THREAD_CPUTIME_ID, &step) == 0) return duration_of(step);
+#endif
+  return std::chrono::hours(24);  // longer than any call
 }
 
 // The right to open a team of at most `threads` threads.
@@ -164,8 +177,9 @@ class Team {
   // Estimates how long the calling thread alone would have taken, from the share of the work that it has done by `now`.
   // The time in which it had no processor does not count: a helper that was woken on it may be the reason.
   void set_callers_share(TeamPolicy::Clock::time_point now, double share) {
-    TeamPolicy::Clock::duration used = processor_time() - processor_time_before_;
-    if (used <= TeamPolicy::Clock::duration(0)) used = now - opened_;  // no such clock, or one too coarse
+    static const TeamPolicy::Clock::duration step = processor_time_step();
+    const auto used =
+        std::min<TeamPolicy::Clock::duration>(now - opened_, processor_time() - processor_time_before_ + step);
     const std::chrono::duration<double, TeamPolicy::Clock::period> alone = used / share;
     alone_ = std::chrono::duration_cast<TeamPolicy::Clock::duration>(alone);
   }
@@ -206,8 +220,9 @@ class Shares {
     if (!are_made()) return;
     const std::int64_t each = count / shares, rest = count % shares;
     for (int i = 0; i < shares; ++i) {
-      shares_[i].next = each * i + std::min<std::int64_t>(rest, i);
-      shares_[i].end = shares_[i].next + each + (i < rest ? 1 : 0);
+      Share& share = at(i);
+      share.next = each * i + std::min<std::int64_t>(rest, i);
+      share.end = share.next + each + (i < rest ? 1 : 0);
     }
   }
   bool are_made() const { return shares_ != nullptr; }
@@ -216,7 +231,7 @@ class Shares {
   template <class OnStep>
   void claim(int first, const OnStep& on_step) {
     for (int i = 0; i < count_; ++i) {
-      Share& share = shares_[(first + i) % count_];
+      Share& share = at((first + i) % count_);
       while (share.next.load(std::memory_order_relaxed) < share.end) {
         const std::int64_t begin = share.next.fetch_add(step_, std::memory_order_relaxed);
         if (begin < share.end && !on_step(begin, std::min(begin + step_, share.end))) return;
@@ -229,6 +244,8 @@ class Shares {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
   };
+  Share& at(int i) { return shares_[static_cast<std::size_t>(i)]; }
+
   std::int64_t step_;
   int count_;
   std::unique_ptr<Share[]> shares_;
