@@ -19,8 +19,8 @@ Compares fastpe with NumPy, torch and onnxruntime: the same work in the same sta
 checked before it is timed.
 
 python -m benchmarks              measures for 2 minutes, and prints the page and the bars
-python -m benchmarks record       measures for 10 minutes at most: benchmarks/results/MACHINE.json
-python -m benchmarks report       writes benchmarks/README.md, its chart and README.md's rows from that
+python -m benchmarks record       measures for 10 minutes at most: benchmarks/results/PROCESSOR.json
+python -m benchmarks report       writes benchmarks/README.md, its chart and README.md's rows from all records
 python -m benchmarks compare A B  compares two installations, which take turns, for 3 minutes
 
 It needs pip install '.[bench]', 2 GB of memory and a quiet machine. torch takes part if it is installed; record needs it.
@@ -43,8 +43,7 @@ def _arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     record = commands.add_parser("record", help="measure thoroughly, and keep the result", parents=[python])
     record.add_argument("--to", type=pathlib.Path, metavar="FILE", help="(default: a file named by the machine)")
-    report = commands.add_parser("report", help="write the documents, and print the bars")
-    report.add_argument("file", type=pathlib.Path, nargs="?", help="the record (default: the newest one)")
+    commands.add_parser("report", help="write the documents of all records, and print the bars")
     comparison = commands.add_parser("compare", description=compare.__doc__, help="compare two", parents=[only])
     comparison.add_argument("first", help="a Python that has fastpe, or a source directory or git commit to build")
     comparison.add_argument("second", help="another one of these")
@@ -58,10 +57,13 @@ def main() -> None:
         is_fine = compare.compare(arguments.first, arguments.second, only=arguments.only, tolerance=arguments.tolerance)
         sys.exit(0 if is_fine else 1)
     if arguments.command == "report":
-        found = record.read(arguments.file or record.newest())
-        page.write(found)
-        chart.draw(found, root / "benchmarks" / "speed.svg")
-    elif arguments.command == "record":
+        records = record.read_all()
+        page.write(records)
+        chart.draw(records, root / "benchmarks" / "speed.svg")
+        for each in records:
+            print(page.label(each), page.bars_text(each), sep="\n")
+        return
+    if arguments.command == "record":
         found = record.measure(arguments.python, _thorough, processes=3, is_record=True)
         name = "-".join(re.findall("[a-z0-9]+", found.machine["processor"].lower()))
         target = arguments.to or record.directory / f"{name}.json"
@@ -71,7 +73,7 @@ def main() -> None:
     else:
         effort, processes = (_smoke, 1) if arguments.smoke else (_quick, 2)
         found = record.measure(arguments.python, effort, processes=processes, only=arguments.only)
-        print(page.page_text(found))
+        print(page.page_text([found]))
     print(page.bars_text(found))
 
 

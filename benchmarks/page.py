@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is read: benchmarks/README.md, five rows of README.md, and the bars, all made of one record."""
+"""What is read: benchmarks/README.md, five rows of README.md, and the bars, all made of records."""
 
 from __future__ import annotations
 
@@ -46,68 +46,92 @@ def fastest(figures: dict[str, Figure], names: Iterable[str]) -> str | None:
 
 
 class Row:
-    """A case's figures with one thread and with all."""
+    """A case's figures on one machine, with one thread and with all; none where it was not measured there."""
 
     def __init__(self, case: Case, record: Record) -> None:
-        self.case = case
-        self.figures = [cases[case.name] for _, cases in record.best()]
+        self.figures = [cases[case.name] for _, cases in record.best() if case.name in cases]
         self.alternatives, self.limits = self._fastest("alternative"), self._fastest("limit")
 
     def _fastest(self, kind: str) -> list[tuple[str, Figure]]:
         found = [fastest(each, (n for n, figure in each.items() if figure.kind == kind)) for each in self.figures]
         return [(name, each[name]) for name, each in zip(found, self.figures, strict=True) if name is not None]
 
-    def times(self) -> str:
-        return _both(digits(figure.times) for _, figure in self.alternatives)
+    def own(self) -> str:
+        return _both(seconds_text(figures["fastpe"].seconds) for figures in self.figures)
 
-    def names(self) -> str:
-        return _both(dict.fromkeys(name for name, _ in self.alternatives))
+
+def _times(found: Sequence[tuple[str, Figure]]) -> str:
+    names = _both(dict.fromkeys(name for name, _ in found))
+    return f"{_both(digits(figure.times) for _, figure in found)} ({names})" if found else ""
+
+
+class CaseRows:
+    """A case's rows on all machines."""
+
+    def __init__(self, case: Case, records: Sequence[Record]) -> None:
+        self.case, self.rows = case, [Row(case, record) for record in records]
+
+    @property
+    def alternatives(self) -> list[Figure]:
+        return [figure for row in self.rows for _, figure in row.alternatives]
+
+    @property
+    def limits(self) -> list[Figure]:
+        return [figure for row in self.rows for _, figure in row.limits]
+
+    def start(self) -> tuple[str, str, str]:
+        return f"`{self.case.work}`", self.case.array, self.case.encoding
 
     def cells(self) -> tuple[str, ...]:
-        own = _both(seconds_text(figures["fastpe"].seconds) for figures in self.figures)
-        others = [f"{name} {seconds_text(figure.seconds)}" for name, figure in self.alternatives]
-        others = [text if i == 0 else text.removeprefix(f"{self.names()} ") for i, text in enumerate(others)]
-        return f"`{self.case.work}`", self.case.array, self.case.encoding, own, _both(others), self.times()
+        pairs = ((row.own(), _times(row.alternatives)) for row in self.rows)
+        return *self.start(), *(cell for pair in pairs for cell in pair)
 
 
-def rows_of(record: Record, *pages: str) -> list[Row]:
-    """Of the cases that took part and have alternatives, in the order of the page."""
-    cases = [case for case in all_cases() if case.name in record.best()[0][1]]
-    return [row for case in cases if case.page in pages and (row := Row(case, record)).alternatives]
+def rows_of(records: Sequence[Record], *pages: str) -> list[CaseRows]:
+    """Of the cases that took part somewhere and have alternatives, in the order of the page."""
+    found = [CaseRows(case, records) for case in all_cases() if case.page in pages]
+    return [row for row in found if row.alternatives]
 
 
-def _main_table(record: Record, rows: Sequence[Row]) -> str:
+def label(record: Record) -> str:
+    """The processor's name in short, with the size of its last cache."""
+    name = record.machine["processor"].split("(")[0].split()
+    return f"{name[0]}, {record.machine['caches'].split(', ')[-1]}"
+
+
+def threads_of(record: Record) -> str:
     counts = _both(str(threads) for threads, _ in record.best())
-    threads = f"{counts} thread" + ("s" if counts != "1" else "")
-    header = ("work", "array", "sin and cos", f"fastpe, {threads}", f"fastest alternative, {threads}", "times as fast")
+    return f"{counts} thread" + ("s" if counts != "1" else "")
+
+
+def _main_table(records: Sequence[Record], rows: Sequence[CaseRows]) -> str:
+    columns = (
+        (f"{label(each)}: fastpe, {threads_of(each)}", "times as fast as the fastest alternative") for each in records
+    )
+    header = ("work", "array", "sin and cos", *(name for pair in columns for name in pair))
     return table(header, [row.cells() for row in rows])
 
 
 def _machine(record: Record) -> str:
     machine, versions = record.machine, ", ".join(f"{name} {version}" for name, version in record.versions.items())
     text = (
-        f"Measured on {record.date.split()[0]}, on {machine['processor']}, {machine['system']}, processors: "
+        f"* **{label(record)}**: {record.date.split()[0]}, {machine['processor']}, {machine['system']}, processors: "
         f"{machine['processors']}, caches together: {machine['caches']}; {versions}; instruction set: "
         f"{next(iter(record.settings)).split(',')[0]}. Other programs used {record.others_share:.0%} of a processor."
     )
-    return textwrap.fill(text, 120, break_on_hyphens=False)
+    return textwrap.fill(text, 120, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _spread(rows: Sequence[Row]) -> str:
+def _fresh(record: Record) -> str:
+    units = ("ms", "MiB", "MiB without code")
+    ms, mib, rest = (digits(max((v[u] for v in record.fresh.values() if u in v), default=0.0)) for u in units)
+    return f"* **{label(record)}**: {ms} ms; {mib} MiB, or {rest} MiB without the pages of fastpe's code"
+
+
+def _spread(rows: Sequence[CaseRows]) -> str:
     """Of the ratios, said once: half of what lies between the quartiles."""
-    found = [figure for row in rows for _, figure in row.alternatives]
-    shares = sorted((figure.high - figure.low) / figure.times / 2 for figure in found)
+    shares = sorted((figure.high - figure.low) / figure.times / 2 for row in rows for figure in row.alternatives)
     return f"±{statistics.median(shares):.0%} in half of the rows, and ±{shares[-1]:.0%} at most"
-
-
-def _limits(row: Row) -> str:
-    names = _both(dict.fromkeys(f"`{name}`" for name, _ in row.limits))
-    times = _both(digits(figure.times) for _, figure in row.limits)
-    return f"* `{row.case.work}`, {row.case.array}: {times} of {names}"
-
-
-def _no_help(row: Row) -> str:
-    return f"* `{row.case.work}`, {row.case.array}, {row.case.encoding}: {row.times()} times as fast as {row.names()}"
 
 
 _page = """\
@@ -124,15 +148,19 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
   "given" one, and "in place", all arrays are at hand.
 * **sin and cos** says where these come from. "computed": all contenders compute them in each call. "kept": all read rows that
   were computed before. fastpe's encoder, the others' frequencies and positions, and code are warm, except in a "first call".
-* **fastest alternative** is the fastest of NumPy, torch (eager) and, in `rotate`, onnxruntime doing the same work in the same
+* **Each machine** that was measured has two columns: the time of fastpe, and how that compares. Its name is that of the
+  processor's maker with the size of the last-level cache.
+* **the fastest alternative** is the fastest of NumPy, torch (eager) and, in `rotate`, onnxruntime doing the same work in the same
   state, [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. NumPy has one thread.
-* **times as fast** is above 1 where fastpe is faster, with one thread and with all: the median of each turn's ratio. Everyone
+  **times as fast** is above 1 where fastpe is faster, with one thread and with all: the median of each turn's ratio. Everyone
   takes turns, in a random order, on arrays of their own, in {processes} processes; times are also medians. From turn to turn,
   the middle half of the ratios varies by {spread}.
 * Every answer is compared with exact values before it is timed. Sines and cosines of the alternatives are off by up to
   {worst:.0e}, since they compute angles in float32, and those of fastpe by up to {own:.0e}.
 
-{machine}
+Measured on:
+
+{machines}
 
 ![How many times as fast as the fastest alternative](speed.svg)
 
@@ -143,8 +171,10 @@ which always have one thread) or changes it (`x + 1`):
 
 {limits}
 
-`import fastpe` takes {fresh[ms]} ms longer than `import numpy` by itself. A process's first call takes at most {fresh[MiB]} MiB
-of memory beyond its arrays, or {fresh[MiB without code]} MiB without the pages of fastpe's code.
+How much longer `import fastpe` takes than `import numpy` by itself, and the most memory that a process's first call takes beyond
+its arrays:
+
+{fresh}
 
 ## Where it does not help
 
@@ -152,6 +182,10 @@ In these cases, of the table above and others, fastpe is less than 1.1 times as 
 makes its encoder as well.
 
 {no_help}
+
+Narrow rows, of 2 to 32 columns, cost tens of nanoseconds each where they have gaps between them or their positions do not run:
+with a table at hand, NumPy's sum can then be several times as fast. Rows of fractional positions are never kept. To compute them
+takes 10 to 30 times as long as NumPy takes to add a table of them that is at hand.
 
 A model as a whole hardly gets faster: the matrix multiplications around the encoding take most of its time. fastpe runs on the
 CPU only, and has no gradients.
@@ -167,47 +201,56 @@ _readme = """
 
 {table}
 
-A "new" array is allocated by the call. All contenders compute sines and cosines in each call, or all read rows that were
-"kept". Ratios vary by {spread}. Measured on {date} with {processors} processors of one machine:
+A "new" array is allocated by the call. Where sines and cosines are "computed", every contender computes them in each call;
+where they are "kept", every contender reads rows that were computed before. The middle half of a row's ratios varies by
+{spread}. Measured on
+{machines}:
 [the page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) says how, and where fastpe does not help.
 
 """
 
 
-def page_text(record: Record) -> str:
-    every = rows_of(record, "no", "page", "page and README")
+def page_text(records: Sequence[Record]) -> str:
+    every = rows_of(records, "no", "page", "page and README")
     rows = [row for row in every if row.case.page != "no"]
     computed = [row for row in every if row.case.group in ("encode", "tables") and row.case.encoding == "computed"]
-    units = ("ms", "MiB", "MiB without code")
-    fresh = {unit: digits(max((v[unit] for v in record.fresh.values() if unit in v), default=0.0)) for unit in units}
+    own = [figures["fastpe"].error for case in computed for row in case.rows for figures in row.figures]
+    labels = [label(record) for record in records]
+    limits = [(*row.start()[:2], *(_times(each.limits) for each in row.rows)) for row in rows if row.limits]
+    no_help = [row for row in every if min(figure.times for figure in row.alternatives) < _no_gain]
     return _page.format(
-        table=_main_table(record, rows),
-        processes=record.processes,
+        table=_main_table(records, rows),
+        processes=max(record.processes for record in records),
         spread=_spread(rows),
-        worst=max((figure.error for row in computed for _, figure in row.alternatives), default=0.0),
-        own=max((figures["fastpe"].error for row in computed for figures in row.figures), default=0.0),
-        machine=_machine(record),
-        limits="\n".join(_limits(row) for row in rows if row.limits),
-        fresh=fresh,
-        no_help="\n".join(_no_help(row) for row in every if min(f.times for _, f in row.alternatives) < _no_gain),
-        processors=record.machine["processors"].split()[0],
+        worst=max((figure.error for row in computed for figure in row.alternatives), default=0.0),
+        own=max(own, default=0.0),
+        machines="\n".join(map(_machine, records)),
+        limits=table(("work", "array", *labels), limits),
+        fresh="\n".join(map(_fresh, records)),
+        no_help=table(
+            ("work", "array", "sin and cos", *labels),
+            [(*row.start(), *(_times(each.alternatives) for each in row.rows)) for row in no_help],
+        ),
+        processors=max(int(record.machine["processors"].split()[0]) for record in records),
     )
 
 
-def write(record: Record) -> None:
-    rows, readme = rows_of(record, "page and README"), root / "README.md"
+def write(records: Sequence[Record]) -> None:
+    rows, readme = rows_of(records, "page and README"), root / "README.md"
     text = _readme.format(
-        table=_main_table(record, rows),
+        table=_main_table(records, rows),
         spread=_spread(rows),
-        date=record.date.split()[0],
-        processors=record.machine["processors"].split()[0],
+        machines=" and ".join(
+            f"{label(each)} ({each.machine['processors'].split()[0]} processors, {each.date.split()[0]})"
+            for each in records
+        ),
     )
     before, begin, rest = readme.read_text(encoding="utf-8").partition(begin_mark)
     _, end, after = rest.partition(end_mark)
     if not end:
         raise SystemExit(f"report: README.md lacks the lines {begin_mark!r} and {end_mark!r}")
     readme.write_text(before + begin + text + end + after, encoding="utf-8")
-    (root / "benchmarks" / "README.md").write_text(page_text(record), encoding="utf-8")
+    (root / "benchmarks" / "README.md").write_text(page_text(records), encoding="utf-8")
 
 
 def bars_text(record: Record) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was measured: how it is measured, and how it is kept, one JSON file a machine."""
+"""What was measured: how it is measured, and how it is kept, one JSON file for each kind of machine."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def read(path: pathlib.Path) -> Record:
     return Record(**values)
 
 
-def newest() -> pathlib.Path:
-    """The record that was made last."""
-    return max(directory.glob("*.json"), key=lambda path: read(path).date, default=directory / "MACHINE.json")
+def read_all() -> list[Record]:
+    """One of each kind of machine that was measured."""
+    return [read(path) for path in sorted(directory.glob("*.json"))]
 
 
 class Others:
