@@ -21,8 +21,7 @@ import numpy.typing as npt
 import pytest
 
 import fastpe
-from fastpe._rotary.config_keys import role_of
-from fastpe._rotary.config_models import ModelType, table
+from fastpe._rotary.model_types import ModelType, table
 
 from ..oracles.refusals import UNNAMED, naming
 from .conftest import Measured

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._rotary.config_keys import is_other_part, role_of
-from fastpe._rotary.config_models import ModelType, table
+from fastpe._rotary.model_types import ModelType, table
+from fastpe._rotary.unread_keys import concerns_rotation, is_other_part
 
 from ..oracles.refusals import naming
 
@@ -544,18 +544,13 @@ def test_a_base_in_the_given_scaling_counts() -> None:
     assert np.array_equal(rope.frequencies, fastpe.RotaryEmbedding(128, interleaved=False, base=1e4).frequencies / 2)
 
 
-# They count where no key has the width of a head itself, and are compared with those that are read.
-SIZES = {"hidden_size", "num_attention_heads", "n_head"}
-
-
-def keys_of(config: Config, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def keys_of(config: Config) -> Iterator[str]:
     """The keys of `config`, and of the mappings in it that are read or looked at."""
     for name, value in config.items():
-        if isinstance(value, dict) and name not in ("text_config", "rope_scaling", "rope_parameters"):
-            if not is_other_part(name, value):
-                yield from keys_of(value, (*path, name))
-        elif name not in ("rope_scaling", "rope_parameters"):
-            yield (*path, name)
+        if not isinstance(value, dict):
+            yield name
+        elif name not in ("text_config", "rope_scaling", "rope_parameters") and not is_other_part(name, value):
+            yield from keys_of(value)
 
 
 @pytest.mark.parametrize("model", PUBLISHED, ids=lambda model: model["model"])
@@ -563,14 +558,5 @@ def test_every_key_of_a_published_file_is_read_or_harmless(model: Config) -> Non
     config = model["config"].get("text_config", model["config"])
     model_type = table()["other_names"].get(config["model_type"], config["model_type"])
     model_type = table()["parts"].get(model_type, (None, model_type))[1]
-    read = ModelType(**table()["models"][model_type]).read_keys() | SIZES
-    assert not [key for key in keys_of(config) if ".".join(key) not in read and role_of(key[-1])]
-
-
-def test_sources_of_harmless_keys() -> None:
-    data = json.loads((pathlib.Path(fastpe.__file__).parent / "_rotary" / "keys.json").read_text("utf-8"))
-    assert all(len(source.split()) > 2 for source in data["harmless"].values())
-    for name in data["harmless"]:
-        # A pattern never covers a name with a word of rotation.
-        if "*" in name:
-            assert role_of(name.replace("*", "_rope_theta_")) is not None
+    read = {key.rpartition(".")[2] for key in ModelType(**table()["models"][model_type]).read_keys()}
+    assert not [key for key in keys_of(config) if key not in read and concerns_rotation(key)]

@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._rotary.config_models import ModelType
-from fastpe._rotary.config_models import table as _table
+from fastpe._rotary.model_types import ModelType
+from fastpe._rotary.model_types import table as _table
 
+from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming
 
 DATA = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))["models"]
@@ -57,14 +58,13 @@ def compare(rope: fastpe.RotaryEmbedding, case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("model", DATA, ids=lambda model: model["model"])
 def test_published_file(model: dict[str, Any]) -> None:
     for case in model["expected"]:
-        compare(from_config(model["config"], layer_type=case["layer_type"], seq_len=case["seq_len"]), case)
+        compare(rotated_rope(model["config"], layer_type=case["layer_type"], seq_len=case["seq_len"]), case)
 
 
 @pytest.mark.parametrize("case", CLASSES, ids=lambda case: f"{case['kind']}-{case['layer_type']}")
 def test_defaults_of_a_class(case: dict[str, Any]) -> None:
     required = {key: words[0] for key, words in _table()["models"][case["model_type"]].get("requires", {}).items()}
-    rope = from_config({"model_type": case["model_type"], **required}, layer_type=case["layer_type"])
-    compare(rope, case)
+    compare(rotated_rope({"model_type": case["model_type"], **required}, layer_type=case["layer_type"]), case)
 
 
 # The table of model types
@@ -79,7 +79,7 @@ def test_every_model_type_makes_an_embedding_of_its_defaults(model_type: str) ->
         config["rope_parameters"] = {"full_attention": {"rope_theta": 10000.0}}
         layers = ["full_attention"]
     for layer_type in layers:
-        rope = from_config(config, layer_type=layer_type)
+        rope = rotated_rope(config, layer_type=layer_type)
         assert (rope.interleaved, rope.form) == (row["interleaved"], row["form"])
         assert rope.conjugate == row.get("conjugate", False)
         assert 16 <= rope.rotary_dim <= 512
@@ -105,9 +105,9 @@ def test_parts_and_other_names_lead_to_rows() -> None:
 def test_the_table_is_read_on_first_use() -> None:
     code = (
         "import sys, fastpe; rope = fastpe.RotaryEmbedding(8, interleaved=True);"
-        "assert 'fastpe._rotary.config' not in sys.modules;"
+        "assert 'fastpe._rotary.layers' not in sys.modules;"
         "fastpe.RotaryEmbedding.from_config({'model_type': 'llama'});"
-        "assert 'fastpe._rotary.config' in sys.modules"
+        "assert 'fastpe._rotary.layers' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -223,7 +223,7 @@ def test_the_text_of_a_model_with_other_parts() -> None:
     ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
 )
 def test_aliases_of_keys(config: dict[str, Any], width: int, base: float) -> None:
-    rope = from_config(config)
+    rope = rotated_rope(config)
     assert (rope.rotary_dim, rope._arguments["base"]) == (width, base)
 
 
@@ -249,11 +249,15 @@ def test_layers_of_one_type_that_differ() -> None:
     assert from_config(kinds, layer_type="sliding_attention").rotary_dim == 32
     every = {**LLAMA, "num_hidden_layers": 2, "per_layer_config": {0: {"head_dim": 32}, 1: {"head_dim": 32}}}
     assert from_config(every).rotary_dim == 32
-    assert from_config(some, base=1e4, rotary_dim=64).rotary_dim == 64
-    mapping = {**LLAMA, "num_hidden_layers": 1, "per_layer_config": {0: {"rope_scaling": {"rope_theta": 1e4}}}}
-    for config in (some, {**some, "num_hidden_layers": 8}, {**some, "rope_theta": 1e4}, mapping):
-        with pytest.raises(ValueError, match=naming("per_layer_config")):
+    assert from_config(some, base=1e4, rotary_dim=64, scaling={}).rotary_dim == 64
+    for config in (some, {**some, "num_hidden_layers": 8}, {**some, "rope_theta": 1e4}):
+        with pytest.raises(ValueError, match=naming("layers_from_config")):
             from_config(config)
+    layers = fastpe.RotaryEmbedding.layers_from_config({**some, "num_hidden_layers": 5})
+    assert [layer.rotary_dim for layer in layers if layer] == [64, 64, 64, 32, 64]
+    mapping = {**LLAMA, "num_hidden_layers": 1, "per_layer_config": {0: {"rope_scaling": {"rope_theta": 1e4}}}}
+    with pytest.raises(ValueError, match=naming("per_layer_config")):
+        from_config(mapping)
 
 
 def test_numbers_for_each_layer() -> None:
@@ -346,7 +350,7 @@ def test_layers_that_are_not_rotated(model_type: str) -> None:
     if row.get("nested") and not row.get("layers"):
         config["rope_parameters"] = {"full_attention": {"rope_theta": 10000.0}}
     for layer in (*row.get("unrotated", {}), *_table()["unrotated_layers"], "banana"):
-        with pytest.raises(ValueError, match=naming(f"layer_type '{layer}'")):
+        with pytest.raises(ValueError, match=naming(f"'{layer}'")):
             from_config({**config, "layer_types": [*TYPES["layer_types"], layer]}, layer_type=layer)
 
 
@@ -364,7 +368,7 @@ def test_layers_that_are_not_rotated(model_type: str) -> None:
         ({"model_type": "muse_spark_text", "layer_rope_theta": [0, 5e5]}, "full_attention", True),
         ({"model_type": "muse_spark_text", "layer_rope_theta": [0, 5e5]}, "sliding_attention", False),
         # "self.use_rope = config.no_rope_layers[layer_idx]"
-        *(({"model_type": "smollm3", "no_rope_layers": given}, None, any(given)) for given in ([1, 0], [0, 0])),
+        *(({"model_type": "smollm3", "no_rope_layers": given}, None, all(given)) for given in ([1, 0], [0, 0], [1, 1])),
         ({"model_type": "smollm3", "no_rope_layers": [1, 0]}, "full_attention", False),
         ({"model_type": "smollm3", "no_rope_layers": [1, 0]}, "sliding_attention", True),
         ({"model_type": "smollm3", "no_rope_layer_interval": 1}, None, False),
@@ -374,7 +378,7 @@ def test_layers_that_are_not_rotated(model_type: str) -> None:
 )
 def test_whether_a_layer_is_rotated(config: dict[str, Any], layer_type: str | None, is_rotated: bool) -> None:
     part = {"text_config": {**config["text_config"], **TYPES}} if "text_config" in config else TYPES
-    with contextlib.nullcontext() if is_rotated else pytest.raises(ValueError, match="not rotated"):
+    with contextlib.nullcontext() if is_rotated else pytest.raises(ValueError, match=r"not (all )?rotated|no layer of"):
         from_config({**config, **part}, layer_type=layer_type, interleaved=False)
 
 

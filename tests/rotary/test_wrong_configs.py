@@ -112,7 +112,7 @@ TAKEN = [
     "read({**BARE, 'model_type': 'unheard_of'}, interleaved=True)",
     "read({'model_type': 'falcon', 'alibi': False})",
     "read({'model_type': 'llava', 'text_config': LLAMA})",
-    *each("read({'model_type': '{}'})", "gpt_oss | minimax"),
+    *each("read({'model_type': '{}'})", "gpt_oss | mixtral"),
     "read({'model_type': 'apertus', 'rope_parameters': {'rope_theta': 1e4}})",
     "read(GEMMA, layer_type='sliding_attention')",
     "read({**GEMMA, 'rope_scaling': {'rope_type': 'linear', 'factor': 8.0}}, **FULL)",

@@ -264,10 +264,72 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         ValueError: layer_type is None, but this model has several types of layers; give one of 'full_attention', \
 'sliding_attention'
         """
-        from fastpe._rotary.config import read_config  # most programs that rotate never need it
+        from fastpe._rotary.layers import read_layer  # most programs that rotate never need it
 
         instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-        return cls(**read_config(config, layer_type, seq_len, mrope, instead), max_len=max_len)
+        return cls(**read_layer(config, layer_type, seq_len, mrope, instead), max_len=max_len)
+
+    @classmethod
+    @names_keywords
+    def layers_from_config(
+        cls,
+        config: Mapping[str, Any] | str | os.PathLike[str],
+        *,
+        seq_len: int | None = None,
+        interleaved: bool | None = None,
+        mrope: bool = False,
+        base: float | None = None,
+        scaling: Mapping[str, Any] | None = None,
+        rotary_dim: int | None = None,
+        max_len: int | None = None,
+    ) -> tuple[RotaryEmbedding | None, ...]:
+        """Make the embeddings of a model's layers from its config.json: one for each layer, in their order.
+
+        Parameters
+        ----------
+        config, seq_len, interleaved, mrope, base, scaling, rotary_dim, max_len
+            As in `from_config`. What is given counts for every layer that is rotated.
+
+        Returns
+        -------
+        tuple of RotaryEmbedding or None
+            None where the model does not rotate the layer. Layers that are rotated alike share one object.
+
+        Raises
+        ------
+        ValueError
+            For a config without the number of its layers, a list with too few values for them, a type of layers that is
+            not known, and what `from_config` refuses.
+        TypeError
+            For a value of another type.
+        OSError
+            For a file that cannot be read.
+
+        Notes
+        -----
+        Which layers are rotated follows from the file's lists, such as ``layer_types`` and ``no_rope_layers``, and where
+        it has none, from the rule of the model's configuration class (transformers 5.24,
+        ``models/*/configuration_*.py``).
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> config = {"model_type": "smollm3", "num_hidden_layers": 4, "head_dim": 128}
+        >>> layers = fastpe.RotaryEmbedding.layers_from_config(config)
+        >>> [layer is not None for layer in layers]
+        [True, True, True, False]
+        >>> layers[0] is layers[2]
+        True
+        """
+        from fastpe._rotary.layers import read_layers
+
+        instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
+        shared: dict[RotaryEmbedding, RotaryEmbedding] = {}
+        layers: list[RotaryEmbedding | None] = []
+        for arguments in read_layers(config, seq_len, mrope, instead):
+            layer = None if arguments is None else cls(**arguments, max_len=max_len)
+            layers.append(None if layer is None else shared.setdefault(layer, layer))
+        return tuple(layers)
 
     @classmethod
     @names_keywords

@@ -10,9 +10,9 @@ from typing import Any
 
 from fastpe._arguments import model_guess
 from fastpe._registry import Registry, plain
-from fastpe._rotary.config_models import table
 from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.layout_rotation import Rotation
+from fastpe._rotary.model_types import table
 from fastpe._rotary.token_rules import folders, token_rules
 
 _volume = ("time", "height", "width")

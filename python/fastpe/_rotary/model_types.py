@@ -29,6 +29,7 @@ class ModelType:
     * rope_theta, partial_rotary_factor, defaults: of the model's class.
     * rope: the rope mapping that counts if the config has none. It has no base where the config's own counts.
     * nested: whether each type of layers has a rope mapping of its own, and no old form of the config is read.
+      entries: where the entries have other names than the types of layers.
     * layers: what differs for each type of layers: fields of this class, or None if they are not rotated. There, scaled says
       whether one mapping for all layers counts ("rope_type": only if it has this key), own_theta, whether a base in it does
       not, and yarn has defaults of this scaling.
@@ -38,7 +39,8 @@ class ModelType:
     * mrope: how sections divide the frequencies, and the default sections.
     * requires: values of a key without which the model is not rotated.
     * unrotated: types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
-      rotated_layers: the key of a list that has 0 for each layer that is not rotated.
+      rotated_layers: the key of a list that has 0 for each layer that is not rotated, and which these are without it:
+      every n-th, counted from the first or from the last, where a key may say n. layer_types: see `_by_rule`.
     * names: what a key is called, in the order in which names count.
     * harmless: keys that concern rotation, and that the model's module does not read, by the source of the row. neutral:
       values of such keys that change nothing, where others would.
@@ -57,6 +59,7 @@ class ModelType:
     partial_rotary_factor: float | None = None
     rope: Json = dataclasses.field(default_factory=dict)
     nested: bool = False
+    entries: Mapping[str, str] = dataclasses.field(default_factory=dict)
     layers: Mapping[str, Json | None] = dataclasses.field(default_factory=dict)
     scaled: bool | str = False
     own_theta: bool = False
@@ -68,7 +71,8 @@ class ModelType:
     mrope: tuple[str, Any] | None = None
     requires: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
     unrotated: Mapping[str, tuple[str, bool] | None] = dataclasses.field(default_factory=dict)
-    rotated_layers: str = ""
+    rotated_layers: Json = dataclasses.field(default_factory=dict)
+    layer_types: Json = dataclasses.field(default_factory=dict)
     names: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)
     harmless: tuple[str, ...] = ()
     neutral: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
@@ -91,7 +95,8 @@ class ModelType:
         keys = {*words, "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
         named = {name for row in rows for key in keys for name in row.names_of(key)}
         others = {self.rotary_dim, self.pairing_key, *self.requires, *(self.dynamic or ()), *self.harmless}
-        return named | others | {"rope_scaling", "rope_parameters"}
+        rules = {*self.rotated_layers.values(), *(key for key in self.layer_types.values() if isinstance(key, str))}
+        return named | others | {key for key in rules if isinstance(key, str)} | {"rope_scaling", "rope_parameters"}
 
 
 class Found(NamedTuple):

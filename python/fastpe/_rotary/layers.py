@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How each layer of a model is rotated, by its config.json.
+
+The file does not say all: which columns are pairs, and the defaults of keys that it leaves out, follow from its
+`model_type`. transformers' reading of a key decides, and a key that it does not read is not ignored silently. The steps:
+find the part of the model of text, take its row, find each layer's type, read the numbers of each type of layers that
+is rotated, refuse the keys that were not read, and make the arguments of `RotaryEmbedding`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from fastpe._arguments import flag, shown, text
+from fastpe._errors import refused
+from fastpe._rotary.config_file import Json, load
+from fastpe._rotary.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
+from fastpe._rotary.model_types import Found, find_model
+from fastpe._rotary.rope_parameters import Rope, entries_of, read_number, read_rope, with_mscale, wrong
+from fastpe._rotary.scaling import axes_of, read_rotary_dim, rotary_frequencies
+from fastpe._rotary.unread_keys import refuse_unread
+
+Source = Json | str | os.PathLike[str]
+
+
+class Model:
+    """The layers of one config; numbers are read when a layer asks for them."""
+
+    def __init__(self, config: Source, given: Json) -> None:
+        self.given = {name: value for name, value in given.items() if value is not None}
+        pairing = flag("interleaved", self.given["interleaved"]) if "interleaved" in self.given else None
+        if "rotary_dim" in self.given:
+            self.given["rotary_dim"] = read_rotary_dim(self.given["rotary_dim"])
+        found = find_model(load(config), pairing)
+        if {"base", "scaling"} <= {*self.given}:
+            found = found._replace(config=_without_mapping(found.config, "rotary_dim" in self.given))
+        self.found: Found = found
+        _require_rotary(found)
+        self._own = _own_values(found)
+        self._has_lists = any(isinstance(found.config.get(key), (list, tuple)) for key in found.model.read_keys())
+        self._ropes: dict[Any, Rope] = {}
+        layers = layer_types(*found[:2])
+        null = {layer.name for layer in layers if self._is_null(layer.name)}
+        self.layers = [layer._replace(is_rotated=layer.is_rotated and layer.name not in null) for layer in layers]
+
+    def of_type(self, name: str) -> list[LayerType]:
+        """The layers of one type; one without an index where the file has none, and the type is known."""
+        config, row = self.found[:2]
+        same = [layer for layer in self.layers if name in (layer.name, row.entries.get(layer.name))]
+        types = [layer.name for layer in self.layers]
+        entries = entries_of(config, row, types)
+        known = [*dict.fromkeys([*row.layers, *entries, *types])]
+        is_said = bool(row.layers or row.layer_types or row.rotated_layers or entries) or has_types(config)
+        layer = LayerType(None, name, is_rotated(config, row, name))
+        if layer.is_rotated and "base" not in self.given and (name not in known or not is_said):
+            found, remedy = f"is {name!r}, but nothing in the config distinguishes layers", "leave it out"
+            if is_said:
+                found, remedy = f"is {name!r}", f"give one of {', '.join(map(repr, known))}"
+            raise refused(ValueError, "layer_type", found, remedy=remedy)
+        return same or [layer._replace(is_rotated=layer.is_rotated and not self._is_null(name))]
+
+    def rope(self, layer: LayerType) -> Rope:
+        """The numbers of a layer that is rotated."""
+        own = {} if layer.index is None else self._own.get(layer.index, {})
+        key = (layer.name, repr(own), layer.index if self._has_lists else None)
+        if key not in self._ropes:
+            self._ropes[key] = read_rope(self.found, layer.name, layer.index, own, self.given)
+        return self._ropes[key]
+
+    def refuse_unread(self) -> None:
+        """Refuse the keys that concern rotation, and that no layer that was asked for reads."""
+        if self._ropes:
+            refuse_unread(self.found, self.given, [*self._ropes.values()])
+
+    def _is_null(self, name: str) -> bool:
+        """Whether the entry of this type of layers, in the file or in the row, says that they are not rotated."""
+        config, model = self.found[:2]
+        name = model.entries.get(name, name)
+        return (entries_of(config, model, [name]) or model.layers).get(name, {}) is None
+
+
+def read_layers(config: Source, seq_len: int | None, mrope: bool, given: Json) -> list[dict[str, Any] | None]:
+    """The arguments of each layer's `RotaryEmbedding`, None where it is not rotated."""
+    model = Model(config, given)
+    if number_of_layers(*model.found[:2]) is None:
+        key = model.found.model.names_of("num_hidden_layers")[0]
+        raise wrong(key, "is missing, the number of layers", remedy="write it")
+    made = [_arguments(model, layer, seq_len, mrope) if layer.is_rotated else None for layer in model.layers]
+    model.refuse_unread()
+    return made
+
+
+def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrope: bool, given: Json) -> dict[str, Any]:
+    """The arguments of the `RotaryEmbedding` of all layers, or of those of one type, which are alike."""
+    model = Model(config, given)
+    chosen = model.layers if layer_type is None else model.of_type(text("layer_type", layer_type))
+    rotated = [layer for layer in chosen if layer.is_rotated]
+    made = [_arguments(model, layer, seq_len, mrope) for layer in rotated]
+    model.refuse_unread()
+    if not rotated:
+        found = "is None, and no layer of this model is rotated"
+        found = found if layer_type is None else f"is {layer_type!r}: these layers are not rotated"
+        raise refused(ValueError, "layer_type", found, remedy="leave their queries and keys as they are")
+    if len(rotated) < len(chosen) or any(each != made[0] for each in made):
+        raise _unlike(layer_type, chosen, rotated)
+    return made[0]
+
+
+def _unlike(layer_type: str | None, chosen: list[LayerType], rotated: list[LayerType]) -> Exception:
+    """An error to raise about layers that are not alike."""
+    what = "have rotations of their own"
+    if len(rotated) < len(chosen):
+        left = [str(layer.index) for layer in chosen if not layer.is_rotated]
+        what = f"are not all rotated: {', '.join(left[:3])}{', ..' if len(left) > 3 else ''} are not"
+    which = "the layers of this model" if layer_type is None else "layers of this type"
+    remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"
+    if names := [*dict.fromkeys(layer.name for layer in rotated)] if layer_type is None else []:
+        remedy += f", or give layer_type=, one of {', '.join(map(repr, names))}"
+    return refused(ValueError, "layer_type", f"is {layer_type!r}, but {which} {what}", remedy=remedy)
+
+
+def _without_mapping(config: Json, has_width: bool) -> Json:
+    """The config where only the rotated part of its rope mapping counts; one for each type of layers may have several."""
+    given = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if not isinstance(given, Mapping) or (not has_width and any(isinstance(each, Mapping) for each in given.values())):
+        return config
+    share = given.get("partial_rotary_factor", config.get("partial_rotary_factor"))
+    return {**config, "rope_scaling": None, "rope_parameters": None, "partial_rotary_factor": share}
+
+
+def _require_rotary(found: Found) -> None:
+    """Refuse a config that says that the model is not rotated."""
+    for key, allowed in found.model.requires.items():
+        if found.config.get(key, found.model.defaults.get(key)) not in allowed:
+            what = f"is {shown(found.config.get(key))}: this model has no rotary embedding"
+            this = json.dumps({key: allowed[0]})
+            raise wrong(key, what, remedy=f"leave its queries and keys as they are, or write {this} if yours has one")
+
+
+def _own_values(found: Found) -> dict[int, dict[str, Any]]:
+    """What the config says of single layers, as transformers 5 writes it, by the layer's number."""
+    key = "per_layer_config"
+    layers = found.config.get(key) or {}
+    if not isinstance(layers, Mapping) or not all(
+        str(index).isdecimal() and len(str(index)) < 10 and isinstance(values, Mapping)
+        for index, values in layers.items()
+    ):
+        raise wrong(key, f"is {shown(layers)}", "mappings by the layer's number", kind=TypeError)
+    read = {*found.model.width, *found.model.read_keys()}
+    for values in layers.values():
+        for name in ("rope_scaling", "rope_parameters"):
+            if name in values and values[name] != found.config.get(name):
+                remedy = "give rotary_dim= and base="
+                raise wrong((key, name), f"is {shown(values[name])}", "that of the whole model", remedy)
+    return {int(at): {name: each for name, each in values.items() if name in read} for at, values in layers.items()}
+
+
+# The arguments
+
+
+def _arguments(model: Model, layer: LayerType, seq_len: int | None, mrope: bool) -> dict[str, Any]:
+    """The arguments of the `RotaryEmbedding` of a layer that is rotated."""
+    rope = model.rope(layer)
+    row, width = rope.entry.model, rope.width
+    result: dict[str, Any] = {"rotary_dim": width + width % 2, "interleaved": rope.interleaved, "form": row.form}
+    if row.conjugate:
+        result["conjugate"] = True
+    if rope.head_dim is not None and rope.head_dim >= result["rotary_dim"]:
+        result["head_dim"] = rope.head_dim
+    if flag("mrope", mrope):
+        result["frequency_axes"] = _frequency_axes(rope)
+    if "scaling" in model.given:
+        return {**result, "base": rope.base, "scaling": model.given["scaling"], "seq_len": seq_len}
+    base, read = rope.base, rope.scaling
+    if rope.multiplies_base:
+        # Alibaba-NLP/new-impl:modeling.py, NTKScalingRotaryEmbedding, whose tables are at least as long as the scaled length.
+        factor = max(read_number("factor", read.get("factor")), 1.0)
+        base, read = (base or 0.0) * factor, {**read, "rope_type": "linear", "factor": factor ** (2 / width)}
+    if row.longrope == "mscale" and read.get("rope_type") == "longrope":
+        read = with_mscale(read, seq_len)
+    if width % 2:
+        result["frequencies"] = _odd_frequencies(width, base, read)
+    elif read == {"rope_type": "default"}:
+        result["base"] = base
+    else:
+        result["scaling"] = {**read, "rope_theta": base}
+        result["seq_len"] = seq_len
+    return result
+
+
+def _frequency_axes(rope: Rope) -> Any:
+    """Which coordinate each frequency belongs to: time 0, height 1, width 2."""
+    model, mapping = rope.entry.model, rope.entry.mapping
+    if model.mrope is None:
+        found, remedy = "is True, but models of this type have one coordinate", "leave it out"
+        if not model.source:
+            found = "is True, but what coordinate turns which frequency is not known of this model_type"
+            remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
+        raise refused(ValueError, "mrope", found, remedy=remedy)
+    kind, default = model.mrope
+    if kind == "doubled":
+        found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
+        found += "different angles, which is not a rotation"
+        raise refused(ValueError, "mrope", found, remedy="leave it out for text")
+    is_mixed = mapping.get("mrope_interleaved")
+    if is_mixed is not None and bool(is_mixed) != (kind == "interleaved"):
+        found = f"is {shown(is_mixed)}, which transformers does not read, and other systems do"
+        remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
+        raise wrong(("rope_scaling", "mrope_interleaved"), found, remedy=remedy)
+    sections, place = mapping.get("mrope_section", default), ("rope_scaling", "mrope_section")
+    if not isinstance(sections, (list, tuple)) or [type(each) for each in sections] != [int] * 3:
+        raise wrong(place, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
+    if sum(sections) != rope.width // 2 or min(sections) < 0:
+        raise wrong(place, f"is {shown(sections)}", f"3 numbers whose sum is {rope.width // 2}")
+    division = {"sections": "runs", "interleaved": "strides"}.get(kind, "turns")
+    if division == "turns" and sections[0] != sections[1]:
+        raise wrong(place, f"is {shown(sections)}", "that the first two are equal")
+    return axes_of(division, sections).tolist()
+
+
+def _odd_frequencies(width: int, base: Any, scaling: dict[str, Any]) -> Any:
+    """base**(-2k / width) for an odd width: every second frequency of the double width."""
+    rope_type = scaling.get("rope_type", "default")
+    if rope_type not in ("default", "linear"):
+        found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
+        raise wrong("partial_rotary_factor", found, expected, "give rotary_dim=")
+    return rotary_frequencies(2 * width, base=base, scaling=scaling)[0][::2].tolist()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keys of a config that were not read and concern rotation: each is refused by its name.
+
+A key concerns rotation if its name has one of the words below, or is in the list `names` of keys.json, which also has the
+values that change nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fastpe._arguments import shown
+from fastpe._errors import refused
+from fastpe._rotary.config_file import Json, Path, packaged, path_text
+from fastpe._rotary.model_types import Found
+from fastpe._rotary.rope_parameters import Rope, value_of, written_name
+
+_word = re.compile(r"rope|rotary|theta|yarn|(^|_)ntk|nope|mscale|alibi")
+_longest_name = 200  # of a key that concerns rotation
+
+# The argument that takes the place of a key, by the first of these patterns; of other keys, all but the pairing do.
+_arguments = {
+    "": r"alibi|nope|no_rope|_type$|_layers",
+    "interleaved": r"neox|interleav|^(gptj|rope)_(style|traditional)|rotate_half",
+    "rotary_dim": r"dim|size|width|channels|pct|percent|partial|fraction|head|embd|n_rot|d_model",
+    "scaling": r"scal|yarn|ntk|factor|inter|extra|condense|compress|extension|alpha_value|xpos",
+    "base": r"theta|base|freq|wavelength|max_period|ratio|training_seqlen",
+}
+_remedies = {
+    "interleaved": "give interleaved=",
+    "scaling": 'give scaling={"rope_type": .., ..}, or scaling={"rope_type": "default"} for none',
+    "rotary_dim": "give rotary_dim=, the number of columns that are rotated",
+    "base": "give base=",
+    "": 'give base=, rotary_dim= and scaling=, which is {"rope_type": "default"} for none, for the layers that are '
+    "rotated, and leave the others as they are",
+}
+
+
+class _Table(NamedTuple):
+    names: frozenset[str]
+    harmless: frozenset[str]
+    neutral: Mapping[str, list[Any]]
+    sizes: frozenset[str]
+    remedies: Mapping[str, str]
+    outer: frozenset[str]
+    parts: re.Pattern[str]
+    models: frozenset[str]
+
+
+@functools.cache
+def _table() -> _Table:
+    data = packaged("keys.json")
+    names = (frozenset(data[name]) for name in ("names", "harmless", "sizes", "outer", "models"))
+    listed, harmless, sizes, outer, models = names
+    parts = re.compile("|".join(name.replace("*", ".*") for name in data["parts"]))
+    return _Table(listed, harmless, data["neutral"], sizes, data["remedies"], outer, parts, models)
+
+
+def concerns_rotation(name: str) -> bool:
+    """Whether a key of this name is refused where it is not read."""
+    word = _lower(name)
+    return word not in _table().harmless and (word in _table().names or _word.search(word) is not None)
+
+
+def is_other_part(name: str, value: Json) -> bool:
+    """Whether a mapping describes something else than this model: another model, a file, a vocabulary."""
+    return _table().parts.fullmatch(name) is not None or not _table().models.isdisjoint(value)
+
+
+def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
+    """Refuse the first key that was not read, unless it says what the others say, or its argument is given."""
+    read = found.model.read_keys() if found.model.source else _read_keys(ropes)
+    keys = [*_unread(found.config, read)]
+    if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
+        keys += [((key,), found.config[key]) for key in found.config if key in _table().sizes - read]
+    for level in found.outer:
+        # What a part of the config says again is that part's.
+        also = {name: value for name, value in level.items() if found.config.get(name) != value}
+        keys += _unread(also, _table().outer)
+    for path, value in keys:
+        name = _lower(str(path[-1]))
+        argument = next((each for each, pattern in _arguments.items() if re.search(pattern, name)), "")
+        if argument in given or (not argument and {"base", "scaling", "rotary_dim"} <= {*given}):
+            continue
+        neutral = [None, *_table().neutral.get(name, []), *found.model.neutral.get(name, [])]
+        if any(_is_same(value, each) for each in (*neutral, *_same(argument, name, found, ropes))):
+            continue
+        remedy = _table().remedies.get(name, _remedies[argument])
+        what = f"is {shown(value)}, and this key is not read in models of this type"
+        raise refused(ValueError, path_text(path), what, remedy=remedy)
+
+
+def _unread(config: Mapping[Any, Any], read: frozenset[str] | set[str], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The keys of `config`, and of the mappings and lists in it that are not other parts, that concern rotation."""
+    for name, value in config.items():
+        here, word = (*path, name), str(name)[:_longest_name]
+        if ".".join(map(str, here)) in read:
+            continue
+        if isinstance(name, str) and (concerns_rotation(word) or value == "alibi"):
+            yield here, value
+        elif isinstance(value, Mapping) and not (isinstance(name, str) and is_other_part(word, value)):
+            yield from _unread(value, read, here)
+        elif isinstance(value, (list, tuple)) and not is_other_part(word, {}):
+            nested = {at: each for at, each in enumerate(value) if isinstance(each, (Mapping, list, tuple))}
+            yield from _unread(nested, read, here)
+
+
+def _read_keys(ropes: Sequence[Rope]) -> set[str]:
+    """What was read of a model whose type is not known: one name of each key."""
+    read = {"rope_scaling", "rope_parameters"}
+    for rope in ropes:
+        read |= {written_name(rope.entry, key) for key in rope.entry.model.names} | {rope.entry.model.rotary_dim}
+        if rope.head_dim is not None and rope.entry.config.get("qk_rope_head_dim"):
+            read |= {"head_dim", "qk_rope_head_dim"}
+    return read
+
+
+def _divides(rope: Rope) -> bool:
+    """Whether the width of a head follows from other sizes."""
+    terms = [term for term in rope.entry.model.width if " // " not in term]
+    return not any(value_of(rope.entry, term) for term in terms)
+
+
+def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list[Any]:
+    """What a key of this name says if it says what the others say."""
+    result: list[Any] = []
+    for rope in ropes:
+        if argument == "interleaved":
+            result.append(rope.interleaved != ("neox" in name or name == "rotate_half"))
+        elif argument == "base":
+            result.append(rope.base)
+        elif argument == "scaling":
+            result += [1, False, 0, "", "none", "default", [], {}]
+            result += [rope.scaling.get("factor")] if rope.scaling.get("rope_type") == "linear" else []
+        elif argument == "rotary_dim":
+            result += [rope.head_dim, rope.width, rope.share, 0]
+            if name in _table().sizes:
+                result += [value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads")]
+    # TensorRT-LLM's word for the pairing
+    result += [f"rope_{'gptj' if rope.interleaved else 'gpt_neox'}" for rope in ropes]
+    count = found.config.get("num_hidden_layers")
+    if isinstance(count, int) and 0 < count < 1000 and name == "rope_scaling_layers":
+        result.append([*range(count)])
+    return result
+
+
+def _lower(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two values are equal; True is not 1."""
+    return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)

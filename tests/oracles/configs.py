@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configs of models whose layers are not all alike, for tests of the embedding of those that are rotated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fastpe
+
+# Models whose class rotates no layer by default, and a key that says which layers are rotated.
+_some_rotated: dict[str, dict[str, Any]] = {
+    "bamba": {"attn_layer_indices": [1, 3]},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"]},
+}
+
+
+def rotated_rope(config: dict[str, Any], *, layer_type: str | None = None, **options: Any) -> fastpe.RotaryEmbedding:
+    """The only embedding of the layers that are rotated, or of those of one type."""
+    if layer_type is not None:
+        return fastpe.RotaryEmbedding.from_config(config, layer_type=layer_type, **options)
+    layers = fastpe.RotaryEmbedding.layers_from_config(with_layers(config), **options)
+    (rope,) = {layer for layer in layers if layer is not None}
+    return rope
+
+
+def with_layers(config: dict[str, Any], count: int = 60) -> dict[str, Any]:
+    """The config with a number of layers, in the part of text as well."""
+    more = {**_some_rotated.get(config.get("model_type", ""), {}), **config}
+    parts = {name: with_layers(value, count) for name, value in more.items() if name == "text_config"}
+    return {**({} if "layer_types" in more else {"num_hidden_layers": count}), **more, **parts}
