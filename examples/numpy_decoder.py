@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A decoder with a KV cache in NumPy: Llama and Qwen2, with the names of Hugging Face's config.json and tensors.
+"""A decoder with a KV cache in NumPy: Llama, Qwen2 and SmolLM3, with the names of Hugging Face's config.json and tensors.
+
+SmolLM3 does not rotate every fourth layer.
 
 Keys are rotated before they go into the cache. When old tokens are evicted, `shift_` moves the keys after them, so
 that a conversation can continue indefinitely.
@@ -39,7 +41,7 @@ class Decoder:
         self.config, self.weights = config, weights
         self.heads, self.key_heads = config["num_attention_heads"], config["num_key_value_heads"]
         self.head_dim = config.get("head_dim") or config["hidden_size"] // self.heads
-        self.rope = fastpe.RotaryEmbedding.from_config(config, max_len=longest)
+        self.ropes = fastpe.RotaryEmbedding.layers_from_config(config, max_len=longest)
         shape = (config["num_hidden_layers"], batch, self.key_heads, longest, self.head_dim)
         self.keys, self.values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
         self.tokens = 0
@@ -62,7 +64,9 @@ class Decoder:
         """Drop `count` tokens after the first `sinks`; the later ones move to lower positions."""
         kept = slice(sinks + count, self.tokens)
         moved = slice(sinks, self.tokens - count)
-        self.rope.shift_(self.keys[..., kept, :], by=-count)
+        for keys, rope in zip(self.keys, self.ropes, strict=True):
+            if rope is not None:
+                rope.shift_(keys[..., kept, :], by=-count)
         for cache in (self.keys, self.values):
             cache[..., moved, :] = cache[..., kept, :]
         self.tokens -= count
@@ -73,7 +77,9 @@ class Decoder:
             self._linear(x, f"{name}.{part}_proj").reshape(*x.shape[:2], -1, self.head_dim).swapaxes(1, 2)
             for part in "qkv"
         )
-        self.rope.rotate_(q, k, offset=self.tokens)  # [B, heads, L, D]
+        rope = self.ropes[layer]
+        if rope is not None:
+            rope.rotate_(q, k, offset=self.tokens)  # [B, heads, L, D]
         end = self.tokens + x.shape[1]
         keys, values = self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
         keys[:, :, self.tokens :], values[:, :, self.tokens :] = k, v
@@ -125,14 +131,14 @@ def random_weights(config: Mapping[str, Any], seed: int = 0) -> dict[str, np.nda
     }
 
 
-def main() -> None:
+def check(config: Mapping[str, Any]) -> None:
     """Decode token by token, compare with one pass over all tokens, then evict tokens and continue."""
-    weights = random_weights(TINY)
-    ids = np.random.default_rng(1).integers(TINY["vocab_size"], size=(2, 48))
+    weights = random_weights(config)
+    ids = np.random.default_rng(1).integers(config["vocab_size"], size=(2, 48))
 
-    whole = Decoder(TINY, weights, batch=2, longest=64)
+    whole = Decoder(config, weights, batch=2, longest=64)
     expected = whole(ids)
-    decoder = Decoder(TINY, weights, batch=2, longest=64)
+    decoder = Decoder(config, weights, batch=2, longest=64)
     logits = np.concatenate([decoder(ids[:, :32]), *(decoder(ids[:, i : i + 1]) for i in range(32, 48))], axis=1)
     difference = np.abs(logits - expected).max()
     assert difference < 2e-5
@@ -140,13 +146,21 @@ def main() -> None:
 
     sinks, evicted = 4, 16
     decoder.evict(evicted, sinks=sinks)
-    fresh = Decoder(TINY, weights, batch=2, longest=64)
+    fresh = Decoder(config, weights, batch=2, longest=64)
     fresh(np.delete(ids, np.s_[sinks : sinks + evicted], axis=1))
     # Keys of the first layer depend only on their own tokens; those of other layers also depend on evicted ones.
     difference = np.abs(decoder.keys[0, ..., :32, :] - fresh.keys[0, ..., :32, :]).max()
     assert difference < 2e-5
     print(f"{evicted} tokens evicted: the first layer's keys are as without them, within {difference:.1e}")
     decoder(ids[:, :1])
+
+
+def main() -> None:
+    """Check a model whose layers are alike, and one that does not rotate all of them."""
+    check(TINY)
+    smollm3 = {**TINY, "model_type": "smollm3", "num_hidden_layers": 4}
+    check(smollm3)
+    assert [rope is None for rope in fastpe.RotaryEmbedding.layers_from_config(smollm3)] == [False, False, False, True]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import fastpe
@@ -16,8 +17,11 @@ _some_rotated: dict[str, dict[str, Any]] = {
 
 def rotated_rope(config: dict[str, Any], *, layer_type: str | None = None, **options: Any) -> fastpe.RotaryEmbedding:
     """The only embedding of the layers that are rotated, or of those of one type."""
-    if layer_type is not None:
+    try:
         return fastpe.RotaryEmbedding.from_config(config, layer_type=layer_type, **options)
+    except ValueError as error:
+        if layer_type is not None or not re.search("layers_from_config|no layer", str(error)):
+            raise
     layers = fastpe.RotaryEmbedding.layers_from_config(with_layers(config), **options)
     (rope,) = {layer for layer in layers if layer is not None}
     return rope
@@ -27,4 +31,5 @@ def with_layers(config: dict[str, Any], count: int = 60) -> dict[str, Any]:
     """The config with a number of layers, in the part of text as well."""
     more = {**_some_rotated.get(config.get("model_type", ""), {}), **config}
     parts = {name: with_layers(value, count) for name, value in more.items() if name == "text_config"}
-    return {**({} if "layer_types" in more else {"num_hidden_layers": count}), **more, **parts}
+    has_lists = any(isinstance(more.get(key), list) for key in ("layer_types", "layer_rope_theta"))
+    return {**({} if has_lists else {"num_hidden_layers": count}), **more, **parts}

@@ -22,7 +22,9 @@ import pytest
 
 import fastpe
 from fastpe._rotary.model_types import ModelType, table
+from fastpe._rotary.unread_keys import concerns_rotation
 
+from ..oracles.configs import rotated_rope
 from ..oracles.refusals import UNNAMED, naming
 from .conftest import Measured
 
@@ -227,13 +229,13 @@ def test_default_configuration(folder: str, kind: str, config: str, layer_type: 
     module, chosen, rotary = made(folder, kind, config)
     theirs = arrays(rotary(torch.zeros(1), ids(), **({} if layer_type is None else {"layer_type": layer_type})))
     written = {**json.loads(chosen.to_json_string(use_diff=False)), **required(chosen.model_type)}
-    rope = fastpe.RotaryEmbedding.from_config(written, layer_type=layer_type)
+    rope = rotated_rope(written, layer_type=layer_type)
     bounds = table_bounds(rope, POSITIONS, base_of(chosen, layer_type))
     compare_tables(measured, kind, rope, theirs, bounds)
     compare_rotation(kind, rope, module, chosen, theirs, bounds)
     # The data has the same defaults.
     written = {"model_type": chosen.model_type, **required(chosen.model_type)}
-    assert fastpe.RotaryEmbedding.from_config(written, layer_type=layer_type) == rope
+    assert rotated_rope(written, layer_type=layer_type) == rope
 
 
 def test_every_model_type_is_known() -> None:
@@ -261,9 +263,7 @@ def test_every_key_of_every_class_is_read_or_listed() -> None:
         read = ModelType(**data).read_keys() if data else {"rope_parameters", "rope_scaling", *AROUND}
         if data or model_type in table()["parts"]:
             own = {*kind.__dataclass_fields__, *kind.attribute_map} - {*inherited_keys()}
-            # Sizes of a model whose heads have a width of their own are not looked at.
-            roles = {key: role_of(key) for key in own - read}
-            found |= {(model_type, key) for key, role in roles.items() if role and role.name != "size"}
+            found |= {(model_type, key) for key in own - read if concerns_rotation(key)}
     assert found == REFUSED_KEYS
 
 
@@ -334,7 +334,7 @@ def test_other_configurations(folder: str, kind: str, config: str, layer_type: s
             continue
         theirs, chosen = made_there
         try:
-            rope = fastpe.RotaryEmbedding.from_config(written, layer_type=layer_type)
+            rope = rotated_rope(written, layer_type=layer_type)
         except ValueError as error:
             nested = [key for value in given.values() if isinstance(value, dict) for key in value]
             assert any(re.search(naming(key), str(error)) for key in (*given, *nested)), error  # noqa: PT017
@@ -378,7 +378,7 @@ def test_other_forms(folder: str, kind: str, config: str, given: dict[str, Any],
     arguments = {**given, **({"rope_scaling": scaling} if scaling else {})}
     module, chosen, rotary = made(folder, kind, config, **json.loads(json.dumps(arguments)))
     theirs = arrays(rotary(torch.zeros(1), ids(1 if scaling else None)))
-    rope = fastpe.RotaryEmbedding.from_config({"model_type": chosen.model_type, **arguments})
+    rope = rotated_rope({"model_type": chosen.model_type, **arguments})
     base = base_of(chosen, None) * scaling.get("alpha", 1.0)
     bounds = table_bounds(rope, POSITIONS, base)
     compare_tables(measured, kind, rope, theirs, bounds)
@@ -398,13 +398,13 @@ def test_sections_of_several_coordinates(
     written = {"model_type": chosen.model_type, **given, "rope_parameters": scaling}
     # Text: the coordinates are equal.
     theirs = arrays(rotary(torch.zeros(1), ids(3)))
-    rope = fastpe.RotaryEmbedding.from_config(written)
+    rope = rotated_rope(written)
     bounds = table_bounds(rope, POSITIONS, base_of(chosen, None))
     compare_tables(measured, kind, rope, theirs, bounds)
     compare_rotation(kind, rope, module, chosen, theirs, bounds)
     # An image: they are not.
     points = np.stack([POSITIONS, POSITIONS[::-1], 3 * POSITIONS + 1], -1)
-    axial = fastpe.RotaryEmbedding.from_config(written, mrope=True)
+    axial = rotated_rope(written, mrope=True)
     made_there = arrays(rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(points, -1, 0)[:, None].copy())))
     bounds = spread(table_bounds(axial, points, base_of(chosen, None)), axial.form)
     for our, their in zip(axial.tables(points), made_there, strict=True):
@@ -437,7 +437,8 @@ def test_roformer_sines_before_cosines() -> None:
 
 
 @pytest.mark.parametrize("seq_len", [1001, 4096, 4097])
-def test_phimoe_has_two_factors_and_one_set_of_frequencies(seq_len: int, measured: Measured) -> None:
+def test_phimoe_has_two_factors_and_two_sets_of_frequencies(seq_len: int) -> None:
+    """The module has the factor of the length; it is not given the length where it would choose the long divisors."""
     torch = pytest.importorskip("torch")
     tool()
     scaling = {
@@ -450,12 +451,12 @@ def test_phimoe_has_two_factors_and_one_set_of_frequencies(seq_len: int, measure
     }
     config = {"model_type": "phimoe", "hidden_size": 512, "num_attention_heads": 4, "rope_scaling": scaling}
     _, chosen, rotary = made("phimoe", "PhimoeRotaryEmbedding", "PhimoeConfig", **json.loads(json.dumps(config)))
-    length = torch.tensor([[*POSITIONS[:-1], seq_len - 1]])
-    cos, _ = arrays(rotary(torch.zeros(1), length))
+    init = importlib.import_module("transformers.modeling_rope_utils").ROPE_INIT_FUNCTIONS["longrope"]
+    theirs = init(chosen, "cpu", seq_len)[0].numpy()
     rope = fastpe.RotaryEmbedding.from_config(config, seq_len=seq_len)
-    assert rope.attention_factor == (1.5 if seq_len > 4096 else 1.2429)
-    bounds = table_bounds(rope, length.numpy()[0], base_of(chosen, None))
-    assert (np.abs(rope.tables(length.numpy()[0])[0] - cos) <= spread(bounds, rope.form)).all()
+    np.testing.assert_allclose(rope.frequencies, theirs, rtol=20 * 2.0**-24)
+    cos, _ = arrays(rotary(torch.zeros(1), torch.tensor([[*POSITIONS[:-1], seq_len - 1]])))
+    assert cos[0, 0] == np.float32(rope.attention_factor)
 
 
 FACTORS: list[dict[str, Any]] = [{}, {"factor": 4.0}, {"factor": None}]
@@ -584,7 +585,7 @@ def test_published_configuration(model: dict[str, Any], case: dict[str, Any], me
     # What the quick test compares with.
     assert [float(each) for each in inv_freq[case["indices"]]] == case["frequencies"]
     assert factor == case["attention_factor"]
-    rope = fastpe.RotaryEmbedding.from_config(model["config"], layer_type=layer_type, seq_len=seq_len)
+    rope = rotated_rope(model["config"], layer_type=layer_type, seq_len=seq_len)
     coordinates = ids(3) if config.model_type.startswith("qwen2_5_vl") else ids()
     if seq_len is None or seq_len <= POSITIONS.max() + 1:
         layer = {} if layer_type is None else {"layer_type": layer_type}

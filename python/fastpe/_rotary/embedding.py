@@ -192,7 +192,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         rotary_dim: int | None = None,
         max_len: int | None = None,
     ) -> RotaryEmbedding:
-        """Make the embedding of a model from its config.json.
+        """Make the embedding of a model's layers from its config.json, if they are alike.
 
         Its tables are those of the model's own module in transformers, in its form, and its rotation is that of the
         model's attention. Nothing is guessed: what neither the config nor the table of model types says is an error.
@@ -203,8 +203,8 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
             The dictionary of a config.json, or the path of this file. If a model also has parts for images or sound,
             its ``text_config`` is read.
         layer_type : str, optional
-            Which layers are meant, if a model has several types with rotations of their own, such as
-            "full_attention" and "sliding_attention".
+            The type of the layers that are meant, such as "full_attention" and "sliding_attention". These are alike;
+            without it, all layers are.
         seq_len : int, optional
             Length of the sequences, for the scalings that depend on it; ignored elsewhere.
         interleaved : bool, optional
@@ -230,9 +230,9 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         Raises
         ------
         ValueError
-            For a ``model_type`` that is not known if `interleaved` is missing, a model without rotary embedding, a
-            missing, unknown or unrotated layer type, a missing base or width, a key that concerns rotation and is not
-            read in such models, and what the constructor refuses.
+            For a ``model_type`` that is not known if `interleaved` is missing, a model without rotary embedding, layers
+            that are not alike, of which some may not be rotated, a layer type that is not known or not rotated, a missing
+            base or width, a key that concerns rotation and is not read in such models, and what the constructor refuses.
         TypeError
             For a value of another type.
         OSError
@@ -243,7 +243,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         Keys mean what they mean in transformers 5.24 (``modeling_rope_utils.py``, ``models/*/configuration_*.py``), and
         the defaults of missing keys are those of the model's configuration class there. The page "Read a config.json"
         says which keys other systems read in another way. Every key whose name concerns rotation is
-        read, known to change nothing, or refused with the argument that takes its place.
+        read, known to change nothing, or refused with the arguments that take its place.
 
         If a model rotates the tail of a head, as in multi-head latent attention, ``rotary_dim`` is the width of the
         tail, and the array to rotate is a slice. In transformers, some of these models, such as DeepSeek V3, take
@@ -261,8 +261,9 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         1.0
         >>> fastpe.RotaryEmbedding.from_config(gemma)
         Traceback (most recent call last):
-        ValueError: layer_type is None, but this model has several types of layers; give one of 'full_attention', \
-'sliding_attention'
+        ValueError: layer_type is None, but the layers of this model have rotations of their own; use \
+RotaryEmbedding.layers_from_config(config), which has an entry for each layer, or give layer_type=, one of \
+'sliding_attention', 'full_attention'
         """
         from fastpe._rotary.layers import read_layer  # most programs that rotate never need it
 

@@ -117,7 +117,8 @@ def _unlike(layer_type: str | None, chosen: list[LayerType], rotated: list[Layer
         what = f"are not all rotated: {', '.join(left[:3])}{', ..' if len(left) > 3 else ''} are not"
     which = "the layers of this model" if layer_type is None else "layers of this type"
     remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"
-    if names := [*dict.fromkeys(layer.name for layer in rotated)] if layer_type is None else []:
+    names = [*dict.fromkeys(layer.name for layer in rotated)]
+    if layer_type is None and len({layer.name for layer in chosen}) > 1:
         remedy += f", or give layer_type=, one of {', '.join(map(repr, names))}"
     return refused(ValueError, "layer_type", f"is {layer_type!r}, but {which} {what}", remedy=remedy)
 

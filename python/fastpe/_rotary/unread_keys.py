@@ -25,7 +25,7 @@ _longest_name = 200  # of a key that concerns rotation
 _arguments = {
     "": r"alibi|nope|no_rope|_type$|_layers",
     "interleaved": r"neox|interleav|^(gptj|rope)_(style|traditional)|rotate_half",
-    "rotary_dim": r"dim|size|width|channels|pct|percent|partial|fraction|head|embd|n_rot|d_model",
+    "rotary_dim": r"dim|size|width|channels|pct|percent|partial|fraction|head|embd|n_rot|d_model|mla$",
     "scaling": r"scal|yarn|ntk|factor|inter|extra|condense|compress|extension|alpha_value|xpos",
     "base": r"theta|base|freq|wavelength|max_period|ratio|training_seqlen",
 }
@@ -72,7 +72,7 @@ def is_other_part(name: str, value: Json) -> bool:
 
 def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
     """Refuse the first key that was not read, unless it says what the others say, or its argument is given."""
-    read = found.model.read_keys() if found.model.source else _read_keys(ropes)
+    read = (found.model.read_keys() if found.model.source else _read_keys(ropes)) - {found.model.rotary_dim}
     keys = [*_unread(found.config, read)]
     if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
         keys += [((key,), found.config[key]) for key in found.config if key in _table().sizes - read]
@@ -112,7 +112,7 @@ def _read_keys(ropes: Sequence[Rope]) -> set[str]:
     """What was read of a model whose type is not known: one name of each key."""
     read = {"rope_scaling", "rope_parameters"}
     for rope in ropes:
-        read |= {written_name(rope.entry, key) for key in rope.entry.model.names} | {rope.entry.model.rotary_dim}
+        read |= {written_name(rope.entry, key) for key in rope.entry.model.names}
         if rope.head_dim is not None and rope.entry.config.get("qk_rope_head_dim"):
             read |= {"head_dim", "qk_rope_head_dim"}
     return read
@@ -135,10 +135,13 @@ def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list
         elif argument == "scaling":
             result += [1, False, 0, "", "none", "default", [], {}]
             result += [rope.scaling.get("factor")] if rope.scaling.get("rope_type") == "linear" else []
+        elif name in ("mla", "use_mla"):
+            has_tail = "qk_rope_head_dim" in rope.entry.model.width[0]
+            result.append(has_tail and bool(found.model.source or found.config.get("qk_rope_head_dim")))
+        elif name in _table().sizes:
+            result += [value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads")]
         elif argument == "rotary_dim":
-            result += [rope.head_dim, rope.width, rope.share, 0]
-            if name in _table().sizes:
-                result += [value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads")]
+            result += [rope.width, rope.share, 0, *([] if _word.search(name) else [rope.head_dim])]
     # TensorRT-LLM's word for the pairing
     result += [f"rope_{'gptj' if rope.interleaved else 'gpt_neox'}" for rope in ropes]
     count = found.config.get("num_hidden_layers")
