@@ -24,7 +24,7 @@ _enough_layers = 60
 class LayerType(NamedTuple):
     """One layer: its index, None where no layer of the file is of this type; its type; and whether it is rotated."""
 
-    index: int | None
+    at: int | None
     name: str
     is_rotated: bool
 

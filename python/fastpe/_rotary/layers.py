@@ -64,10 +64,10 @@ class Model:
 
     def rope(self, layer: LayerType) -> Rope:
         """The numbers of a layer that is rotated."""
-        own = {} if layer.index is None else self._own.get(layer.index, {})
-        key = (layer.name, repr(own), layer.index if self._has_lists else None)
+        own = {} if layer.at is None else self._own.get(layer.at, {})
+        key = (layer.name, repr(own), layer.at if self._has_lists else None)
         if key not in self._ropes:
-            self._ropes[key] = read_rope(self.found, layer.name, layer.index, own, self.given)
+            self._ropes[key] = read_rope(self.found, layer.name, layer.at, own, self.given)
         return self._ropes[key]
 
     def refuse_unread(self) -> None:
@@ -113,7 +113,7 @@ def _unlike(layer_type: str | None, chosen: list[LayerType], rotated: list[Layer
     """An error to raise about layers that are not alike."""
     what = "have rotations of their own"
     if len(rotated) < len(chosen):
-        left = [str(layer.index) for layer in chosen if not layer.is_rotated]
+        left = [str(layer.at) for layer in chosen if not layer.is_rotated]
         what = f"are not all rotated: {', '.join(left[:3])}{', ..' if len(left) > 3 else ''} are not"
     which = "the layers of this model" if layer_type is None else "layers of this type"
     remedy = "use RotaryEmbedding.layers_from_config(config), which has an entry for each layer"

@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     is_given: bool = True
     is_nested: bool = False
     own: Json = types.MappingProxyType({})
-    index: int | None = None
+    at: int | None = None
 
 
 class Rope(NamedTuple):
@@ -68,7 +68,7 @@ def wrong(
 
 def read_rope(found: Found, name: str, index: int | None, own: Json, given: Json) -> Rope:
     """The numbers of the layer `index`, whose type is `name`; arguments that are `given` count, and not keys."""
-    entry = entry_of(found, name)._replace(own=own, index=index)
+    entry = entry_of(found, name)._replace(own=own, at=index)
     model = entry.model
     interleaved = given.get("interleaved")
     if interleaved is None:
@@ -218,12 +218,12 @@ def value_of(entry: Entry, key: str, *, null_counts: bool = False) -> Any:
 
 def _of_layer(entry: Entry, name: str, values: list[Any] | tuple[Any, ...]) -> Any:
     """The value of a list with one for each layer; where no layer is meant, its only value besides 0."""
-    if entry.index is not None and entry.index < len(values):
-        return read_number(name, values[entry.index])
+    if entry.at is not None and entry.at < len(values):
+        return read_number(name, values[entry.at])
     different = sorted({read_number(name, value) for value in values if value})
-    if entry.index is not None or len(different) != 1:
-        found = f"has {different}" if entry.index is None else f"has {len(values)} numbers"
-        expected = "one number for the layers that are meant" if entry.index is None else "one for each layer"
+    if entry.at is not None or len(different) != 1:
+        found = f"has {different}" if entry.at is None else f"has {len(values)} numbers"
+        expected = "one number for the layers that are meant" if entry.at is None else "one for each layer"
         raise wrong(name, found, expected, "write one number in place of the list, or give base= or rotary_dim=")
     return different[0]
 
