@@ -43,12 +43,11 @@ double rounded(double value, int significant) {
 double rounded_to(DType dtype, double value) {
   switch (dtype) {
     case DType::float32: return static_cast<double>(static_cast<float>(value));
-    case DType::float64: return value;
     case DType::float16:
       return std::fabs(value) < 0x1p-14 ? std::nearbyint(value * 0x1p24) * 0x1p-24 : rounded(value, 11);
     case DType::bfloat16: return rounded(value, 8);
+    default: return value;
   }
-  return value;
 }
 
 double element(DType dtype, const char* p) {
@@ -64,7 +63,7 @@ double element(DType dtype, const char* p) {
       std::memcpy(&narrow, &shifted, 4);
       return static_cast<double>(narrow);
     }
-    case DType::float16: break;
+    default: break;  // float16
   }
   std::memcpy(&bits, p, 2);
   const int exponent = (bits >> 10) & 31;

@@ -16,12 +16,12 @@ char memory[memory_bytes];
 
 struct View {
   std::ptrdiff_t shape[2], strides_bytes[2];
-  Element element;
+  DType dtype;
   std::bitset<memory_bytes> bytes;
   bool has_repeated_bytes = false;
 
-  View(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, Element e)
-      : shape{rows, columns}, strides_bytes{row_stride, column_stride}, element(e) {
+  View(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride, DType e)
+      : shape{rows, columns}, strides_bytes{row_stride, column_stride}, dtype(e) {
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
       for (std::ptrdiff_t j = 0; j < columns; ++j) {
         for (std::ptrdiff_t byte = 0; byte < element_bytes(e); ++byte) {
@@ -40,18 +40,18 @@ struct View {
     view.strides_bytes = strides_bytes;
     view.name = "x";
     view.axes = 2;
-    view.element = element;
+    view.dtype = dtype;
     return view;
   }
 };
 
-std::vector<View> all_views(Element element, std::ptrdiff_t largest_stride) {
+std::vector<View> all_views(DType dtype, std::ptrdiff_t largest_stride) {
   std::vector<View> views;
   for (std::ptrdiff_t rows = 0; rows <= 3; ++rows) {
     for (std::ptrdiff_t columns = 1; columns <= 3; ++columns) {
       for (std::ptrdiff_t row_stride = -largest_stride; row_stride <= largest_stride; ++row_stride) {
         for (std::ptrdiff_t column_stride = -largest_stride; column_stride <= largest_stride; ++column_stride) {
-          views.emplace_back(rows, columns, row_stride, column_stride, element);
+          views.emplace_back(rows, columns, row_stride, column_stride, dtype);
         }
       }
     }
@@ -62,12 +62,12 @@ std::vector<View> all_views(Element element, std::ptrdiff_t largest_stride) {
 }  // namespace
 
 int main() {
-  const std::vector<View> bytes = all_views(Element::int8, 5), halves = all_views(Element::float16, 5);
+  const std::vector<View> bytes = all_views(DType::int8, 5), halves = all_views(DType::float16, 5);
   for (const std::vector<View>* views : {&bytes, &halves}) {
     for (const View& view : *views) CHECK(!is_nested(view.at(0)) || !view.has_repeated_bytes);
   }
-  CHECK(is_nested(View(2, 3, -3, 1, Element::int8).at(0)));
-  CHECK(is_nested(View(3, 2, 2, 6, Element::float16).at(0)));
+  CHECK(is_nested(View(2, 3, -3, 1, DType::int8).at(0)));
+  CHECK(is_nested(View(3, 2, 2, 6, DType::float16).at(0)));
   for (const View& a : bytes) {
     for (std::size_t i = 0; i < halves.size(); i += 7) {  // a number prime to those of shapes and strides
       const View& b = halves[i];

@@ -121,15 +121,14 @@ struct Rows {
     p.first = first;
     p.offset_name = "offset";
     if (!values.empty()) {
-      p.values = {reinterpret_cast<const char*>(values.data()), Element::float64, has_own_values() ? 8 * seq_len : 0,
-                  8};
+      p.values = {reinterpret_cast<const char*>(values.data()), DType::float64, has_own_values() ? 8 * seq_len : 0, 8};
       p.values_name = "positions";
       p.values_per_batch_row = has_own_values();
     }
     const auto each = [](const std::vector<std::int64_t>& numbers, std::int64_t row_stride, std::int64_t seq_stride) {
       return numbers.empty()
                  ? NumbersView{}
-                 : NumbersView{reinterpret_cast<const char*>(numbers.data()), Element::int64, row_stride, seq_stride};
+                 : NumbersView{reinterpret_cast<const char*>(numbers.data()), DType::int64, row_stride, seq_stride};
     };
     p.offsets = each(offsets, 8, 0);
     p.sequence_starts = each(starts, 0, 8);

@@ -58,8 +58,8 @@ struct Mask {
 };
 
 template <class T>
-NumbersView view_of(const std::vector<T>& numbers, Element element) {
-  return {reinterpret_cast<const char*>(numbers.data()), element, static_cast<std::int64_t>(sizeof(T)), 0};
+NumbersView view_of(const std::vector<T>& numbers, DType dtype) {
+  return {reinterpret_cast<const char*>(numbers.data()), dtype, static_cast<std::int64_t>(sizeof(T)), 0};
 }
 
 void masks_of_two_batch_rows() {
@@ -105,7 +105,7 @@ void lengths_of_two_batch_rows() {
       for (std::int64_t second = 0; second <= 4; ++second) {
         const std::vector<std::int64_t> lengths{first, second};
         Placement placement;
-        placement.validity.lengths = view_of(lengths, Element::int64);
+        placement.validity.lengths = view_of(lengths, DType::int64);
         placement.validity.lengths.row_stride_bytes = stride;
         Found model;
         const std::int64_t longest = stride == 0 ? first : std::max(first, second);
@@ -117,7 +117,7 @@ void lengths_of_two_batch_rows() {
 }
 
 template <class T>
-void explicit_positions(Element element, double step) {
+void explicit_positions(DType dtype, double step) {
   constexpr unsigned seq_len = 4;
   for (unsigned code = 0; code < 1U << (3 * seq_len); ++code) {
     std::vector<T> positions;
@@ -127,7 +127,7 @@ void explicit_positions(Element element, double step) {
     for (unsigned bits = 0; bits < 1U << seq_len; ++bits) {
       const Mask mask(bits, seq_len);
       Placement placement{{}, mask.validity(seq_len)};
-      placement.positions.values = view_of(positions, element);
+      placement.positions.values = view_of(positions, dtype);
       std::swap(placement.positions.values.row_stride_bytes, placement.positions.values.seq_stride_bytes);
       Found model;
       for (unsigned l = 0; l < seq_len; ++l) {
@@ -152,11 +152,11 @@ void packed_sequences() {
       for (const bool has_offsets : {false, true}) {
         if (has_offsets && second < seq_len) continue;
         Placement placement;
-        placement.positions.sequence_starts = view_of(starts, Element::int64);
+        placement.positions.sequence_starts = view_of(starts, DType::int64);
         std::swap(placement.positions.sequence_starts.row_stride_bytes,
                   placement.positions.sequence_starts.seq_stride_bytes);
         placement.positions.sequence_count = 3;
-        if (has_offsets) placement.positions.offsets = view_of(offsets, Element::int64);
+        if (has_offsets) placement.positions.offsets = view_of(offsets, DType::int64);
         Found model;
         for (std::int64_t l = 0; l < seq_len; ++l) {
           const std::size_t sequence = l < first ? 0 : l < second ? 1 : 2;
@@ -199,8 +199,8 @@ void counts_of_long_masks() {
 int main() {
   masks_of_two_batch_rows();
   lengths_of_two_batch_rows();
-  explicit_positions<std::int64_t>(Element::int64, 1.0);
-  explicit_positions<double>(Element::float64, 0.5);
+  explicit_positions<std::int64_t>(DType::int64, 1.0);
+  explicit_positions<double>(DType::float64, 0.5);
   packed_sequences();
   counts_of_long_masks();
   return fastpe::testing::failures() > 0 ? 1 : 0;
