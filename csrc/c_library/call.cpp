@@ -64,6 +64,7 @@ void read_environment() {
   streaming_threshold_bytes();
   l1_cache_bytes();
   l2_cache_bytes();
+  is_last_level_cache_near();
 }
 
 void warm_up(const RowCache& rows, int32_t dtype, int32_t threads) {
