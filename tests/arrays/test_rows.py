@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which rows a call changes, and at which positions: the same for sums, embeddings and rotations.
 
-Each call is compared with the same call at explicit positions. tools/fuzz.py tries arrays of any layout.
+Each call is compared with the same call at explicit positions. tests/composed tries arrays of any layout.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What calls mean, given the rows of their positions: NumPy, and no line of the package. tools/fuzz.py uses it, too.
+"""What calls mean, given the rows of their positions: NumPy, and no line of the package.
 
 Arrays are [batch, .., L, C], rows [batch, L, C], and `valid` [batch, L] says which rows count. One row of a batch stands for all.
 """

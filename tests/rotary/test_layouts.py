@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of heads as projects have them; tools/fuzz.py tries arrays of any layout."""
+"""Arrays of heads as projects have them; tests/composed tries arrays of any layout."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a rotation leaves alone, and its special values. tools/fuzz.py compares all others with NumPy's expression."""
+"""What a rotation leaves alone, and its special values. tests/composed compares all others with NumPy's expression."""
 
 from __future__ import annotations
 

@@ -191,3 +191,19 @@ def test_a_coordinate_that_turns_nothing_is_not_looked_at() -> None:
     rope = fastpe.RotaryEmbedding(4, interleaved=False, frequency_axes=[0, 2])
     found, same = (rope.tables([[3, unused, 5], [4, unused, 6]])[0] for unused in (0, 12345))
     assert_same_bits(found, same)
+
+
+@pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
+def test_threads_write_the_same_tables_if_rows_are_no_whole_cache_lines(form: str, dtype: np.dtype[Any]) -> None:
+    has_axes = dtype in DTYPES[:2]
+    pairs = 33 if has_axes else 3
+    axes = np.arange(pairs) % 2 if has_axes else None
+    rope = fastpe.RotaryEmbedding(2 * pairs, interleaved=False, max_len=16, frequency_axes=axes)
+    rows = 1536 * 1024 // (pairs * dtype.itemsize)
+    positions = np.arange(rows)
+    if has_axes:
+        positions = np.stack([positions // 100, positions % 100], -1)
+    tables = [arrays_in(rope.tables(positions, form=form, dtype=dtype, num_threads=threads)) for threads in (1, 2, 3)]
+    for same in tables[1:]:
+        for found, expected in zip(same, tables[0], strict=True):
+            assert_same_bits(parts_of(found), parts_of(expected))
