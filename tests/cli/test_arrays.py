@@ -303,7 +303,7 @@ def test_pipes_and_devices_are_not_read(capsys: Capture) -> None:
         *("embed pipe.npy v.npy -o y.npy", "embed v.npy pipe.npy -o y.npy"),
     ):
         refused(command, capsys, "not a regular file")
-    refused("rotary --config pipe.npy --seq-len 3 -o y.npz", capsys, "pipe.npy")
+    refused("tables --config pipe.npy --rows 3 -o y.npz", capsys, "pipe.npy")
     run("add /dev/stdin -o y.npy")
     assert "y.npy" not in contents()
 
@@ -355,7 +355,6 @@ def test_resize(capsys: Capture) -> None:
     expected = fastpe.resize_table(table[None].astype(ml_dtypes.bfloat16), (25,), convention="sam_relative")
     assert np.load("out.npy").tobytes() == expected.tobytes()
     for shape in ("5", "0x5", "5x7x9", "5 x 7", "five"):
-        code = 1 if shape == "5" else 2
-        refused(f"resize table.npy --shape '{shape}' --convention vit -o new.npy", capsys, "shape", code=code)
-    refused("resize table.npy --shape 5x7 --convention vit -o new.npy", capsys, "trained_shape")
-    refused("resize table.npy --shape 5x7 --convention clip -o new.npy", capsys, "'vit' serves")
+        refused(f"resize table.npy --shape '{shape}' --convention vit -o new.npy", capsys, "--shape", code=2)
+    refused("resize table.npy --shape 5x7 --convention vit -o new.npy", capsys, "--trained-shape")
+    refused("resize table.npy --shape 5x7 --convention clip -o new.npy", capsys, "fastpe conventions", code=2)

@@ -75,7 +75,7 @@ def test_what_other_libraries_wrote(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
 def test_bfloat16(suffix: str) -> None:
-    assert run(f"rotary --dim 64 --seq-len 200 --form pairs --dtype bfloat16 -o cache{suffix} -q") == 0
+    assert run(f"tables --rotary-dim 64 --rows 200 --form pairs --dtype bfloat16 -o cache{suffix} -q") == 0
     # In another process: this one may have imported ml_dtypes already.
     command = [sys.executable, "-m", "fastpe", "identify", f"cache{suffix}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout

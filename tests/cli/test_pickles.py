@@ -79,7 +79,7 @@ def test_a_file_of_pickles_is_refused(name: str, capsys: Capture) -> None:
     Path(name).write_bytes(FILES[name])
     for command in (
         *("identify {0}", "add {0} -o y{1}", "add {0} --in-place", "embed {0} {0} -o y.npy"),
-        "rotary --config {0} --seq-len 3 -o y.npz",
+        "tables --config {0} --rows 3 -o y.npz",
     ):
         refused(command.format(name, Path(name).suffix), capsys)
     assert os.listdir() == [name]

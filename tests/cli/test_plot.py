@@ -12,12 +12,12 @@ import json
 from pathlib import Path
 
 from .support import Capture, refused, run
-from .test_rotary import LLAMA
+from .test_tables import LLAMA
 
 SMALL = "--d-model 16 --seq-len 20"
 
 
-@pytest.mark.parametrize("picture", ["similarity", "error", pytest.param("waves", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("picture", ["similarity", "float32_error", pytest.param("waves", marks=pytest.mark.slow)])
 def test_every_picture_of_an_encoding(picture: str) -> None:
     assert run(f"plot {picture} {SMALL} -o a.png") == 0
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
@@ -25,7 +25,7 @@ def test_every_picture_of_an_encoding(picture: str) -> None:
 
 def test_the_frequencies_of_a_config() -> None:
     Path("config.json").write_text(json.dumps(LLAMA))
-    assert run("plot rotary --config config.json -o a.svg") == 0
+    assert run("plot rotary_wavelengths --config config.json -o a.svg") == 0
     assert b"llama3" in Path("a.svg").read_bytes()
 
 
@@ -44,12 +44,11 @@ def test_what_is_refused(capsys: Capture) -> None:
     for command, code, named in (
         ("heatmap", 2, "-o"),
         ("heatmap -o a.gif", 1, "a.gif"),
-        ("heatmap -o a.png --convention x", 1, "convention"),
+        ("heatmap -o a.png --convention x", 2, "--convention"),
         ("flowers -o a.png", 2, "flowers"),
-        ("rotary -o a.png", 1, "--config"),
-        ("rotary --config missing.json -o a.png", 1, "missing.json"),
-        ("rotary --config config.json --base 5 -o a.png", 1, "--base"),
-        ("waves --config config.json -o a.png", 1, "--config"),
+        ("rotary_wavelengths -o a.png", 2, "--config"),
+        ("rotary_wavelengths --config missing.json -o a.png", 1, "missing.json"),
+        ("waves --config config.json -o a.png", 2, "--config"),
         ("heatmap --seq-len 1 -o a.png", 2, "--seq-len"),
     ):
         refused(f"plot {command}", capsys, named, code=code)

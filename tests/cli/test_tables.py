@@ -1,257 +1,157 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe add`` on columns of Parquet and Arrow files."""
+"""``fastpe tables``: tables of rotary embeddings as files."""
 
 from __future__ import annotations
 
 import pytest
 
 pytest.importorskip("typer")
-pytest.importorskip("pyarrow")
 
-import os
-import subprocess
-import sys
+import json
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-import pyarrow as pa
-from pyarrow import ipc, parquet
+import numpy.typing as npt
 
 import fastpe
-from fastpe._cli import columns
+from fastpe import _core
 
-from .support import Array, Capture, embeddings, refused, run
+from .support import Capture, refused, run
 
-ROWS, SEQ_LEN, WIDTH = 10, 5, 8
-FORMS = ["parquet", "arrow", "feather"]  # the last one is a stream here
-forms = pytest.mark.parametrize("form", FORMS)
-
-
-def write(name: str, table: pa.Table, **options: Any) -> None:
-    if name.endswith(".parquet"):
-        parquet.write_table(table, name, row_group_size=4, **options)
-    else:
-        new = ipc.new_stream if name.endswith(".feather") else ipc.new_file
-        with new(name, table.schema, options=ipc.IpcWriteOptions(**options)) as writer:
-            writer.write_table(table, max_chunksize=4)
-
-
-def read(name: str) -> pa.Table:
-    if name.endswith(".parquet"):
-        return parquet.read_table(name)
-    with ipc.open_stream(name) if name.endswith(".feather") else ipc.open_file(name) as reader:
-        return reader.read_all()
-
-
-def added(column: pa.Array, options: str = "", form: str = "arrow") -> Any:
-    """The column after `fastpe add`, as lists; its type, and how its rows are batched, must not change."""
-    before = pa.table({"e": column})
-    try:
-        write(f"x.{form}", before)
-        schema = read(f"x.{form}").schema
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        pytest.skip("this pyarrow has no null lists of a fixed size in Parquet")
-    assert run(f"add x.{form} -o y.{form} -q {options}") == 0
-    after = read(f"y.{form}")
-    assert after.schema == schema
-    if form != "parquet":
-        assert [len(batch) for batch in after.to_batches()] == [len(batch) for batch in before.to_batches(4)]
-    after.validate(full=True)
-    return after.column("e").to_pylist()
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "num_attention_heads": 8,
+    "max_position_embeddings": 131072,
+    "rope_theta": 500000.0,
+    "rope_scaling": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+}
+GEMMA3 = {
+    "model_type": "gemma3_text",
+    "head_dim": 32,
+    "hidden_size": 256,
+    "num_attention_heads": 8,
+    "rope_theta": 1e6,
+    "rope_local_base_freq": 1e4,
+}
 
 
-def lists(x: Array, kind: pa.DataType) -> pa.Array:
-    return pa.array(list(x) if x.ndim == 2 else x.tolist(), kind)
+def arrays_in(path: Path) -> dict[str, npt.NDArray[Any]]:
+    if path.suffix == ".npy":
+        return {"": np.load(path)}
+    if path.suffix == ".npz":
+        with np.load(path) as archive:
+            return dict(archive)
+    return dict(pytest.importorskip("safetensors.numpy").load_file(path))
 
 
-VECTORS = {"fixed": pa.list_(pa.float32(), WIDTH), "list": pa.list_(pa.float32()), "large": pa.large_list(pa.float32())}
-vectors = pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "npy"])
+@pytest.mark.parametrize("form", _core.table_forms)
+def test_files_hold_what_tables_returns(form: str, suffix: str) -> None:
+    expected = fastpe.RotaryEmbedding(16, interleaved=False, base=1e6).tables(12, form=form, offset=1000)
+    code = run(f"tables --rotary-dim 16 --base 1e6 --rows 12 --offset 1000 --form {form} -o cache.{suffix}")
+    if suffix == "npy" and isinstance(expected, tuple):
+        assert code == 2
+        assert not Path("cache.npy").exists()
+        return
+    assert code == 0
+    found = arrays_in(Path(f"cache.{suffix}"))
+    assert list(found) == {"npy": [""]}.get(suffix, ["cos", "sin"] if isinstance(expected, tuple) else [form])
+    for array, right in zip(found.values(), expected if isinstance(expected, tuple) else (expected,), strict=True):
+        np.testing.assert_array_equal(array, right, strict=True)
 
 
-@forms
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_rows_that_are_vectors(dtype: Any, form: str) -> None:
-    x = embeddings(ROWS, WIDTH, dtype=dtype)
-    for kind in (lambda t: pa.list_(t, WIDTH), pa.list_, pa.large_list):
-        result = added(lists(x, kind(pa.from_numpy_dtype(dtype))), "--scale 2 --convention fairseq --offset 7", form)
-        np.testing.assert_array_equal(np.array(result, dtype), fastpe.add(x, scale=2, convention="fairseq", offset=7))
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_dtypes_and_the_same_file_at_any_time(dtype: str, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for year, name in enumerate("ab", 30):
+        monkeypatch.setattr("time.time", lambda year=year: year * 3.2e7)
+        assert run(f"tables --rotary-dim 8 --rows 5 --dtype {dtype} -o {name}.{suffix}") == 0
+    assert Path(f"a.{suffix}").read_bytes() == Path(f"b.{suffix}").read_bytes()
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    tables = fastpe.RotaryEmbedding(8, interleaved=False).tables(5, dtype=kind)
+    for array, right in zip(arrays_in(Path(f"a.{suffix}")).values(), tables, strict=True):
+        np.testing.assert_array_equal(array.view(kind), right, strict=True)
 
 
-@forms
-@vectors
-@pytest.mark.parametrize("row", [lambda v: pa.list_(v, SEQ_LEN), pa.list_, pa.large_list], ids=VECTORS)
-def test_rows_that_are_sequences(row: Any, vector: pa.DataType, form: str) -> None:
-    x = embeddings(ROWS, SEQ_LEN, WIDTH)
-    np.testing.assert_array_equal(added(lists(x, row(vector)), "--offset 3", form), fastpe.add(x, offset=3))
-    # Null sequences stay null, also where all have one length.
-    rows = [None if row in (0, 4, 5) else x[row].tolist() for row in range(ROWS)]
-    expected = [None if row in (0, 4, 5) else each.tolist() for row, each in enumerate(fastpe.add(x))]
-    assert added(pa.array(rows, row(vector)), "", form) == expected
+def test_what_is_refused(capsys: Capture) -> None:
+    Path("gemma.json").write_text(json.dumps(GEMMA3))
+    Path("unknown.json").write_text(json.dumps({**LLAMA, "model_type": "my_own"}))
+    for code, options, named in (
+        (2, "--rows 3 -o a.npz", "--config"),
+        (1, "--rotary-dim 8 --rows 3 -o a.txt", ".safetensors"),
+        (2, "--rotary-dim 8 --rows 3 -o a.npy", "one array"),
+        (2, "--rotary-dim 7 --rows 3 -o a.npz", "dim"),
+        (2, "--rotary-dim 8 --rows 3 --form half -o a.npz", "form"),
+        (2, "--rotary-dim 8 --rows 3 --dtype int8 -o a.npz", "--dtype"),
+        (2, "--rotary-dim 8 --rows 3 --layer-type x -o a.npz", "--layer-type"),
+        (2, "--rotary-dim 8 --rows 3 --form angles --dtype float16 -o a.npy", "angles"),
+        (1, "--rotary-dim 8 --rows 3 --form complex --dtype float64 -o a.safetensors", "complex128"),
+        (1, "--rotary-dim 8 --rows 3 --config c.json -o a.npz", "c.json"),
+        (1, "--config missing.json --rows 3 -o a.npz", "missing.json"),
+        (1, "--config organisation/model --rows 3 -o a.npz", "organisation/model"),
+        (1, "--config . --rows 3 -o a.npz", "directory"),
+        (2, "--config gemma.json --rows 3 -o a.npz", "--layer-type"),
+        (1, "--config unknown.json --rows 3 -o a.npz", "--no-interleaved"),
+        (1, "--rotary-dim 8 --rows 10000000000000 -o a.npz", ""),
+    ):
+        refused(f"tables {options}", capsys, named, code=code)
 
 
-@forms
-@vectors
-def test_sequences_of_their_own_lengths_and_null_ones(vector: pa.DataType, form: str) -> None:
-    rows = [None if n is None else embeddings(n, WIDTH) for n in (3, 0, None, 5, 1, None, 1, 9, 2)]
-    column = pa.array([None if row is None else row.tolist() for row in rows], pa.list_(vector))
-    for row, after in zip(rows, added(column, "", form), strict=True):
-        assert (after is None) == (row is None)
-        if row is not None:
-            np.testing.assert_array_equal(np.array(after, np.float32).reshape(-1, WIDTH), fastpe.add(row))
+def test_hostile_configs(capsys: Capture) -> None:
+    Path("other.json").write_text('{"model_type": "llama", "head_dim": 8}')
+    for text in (
+        "",
+        "[]",
+        "nonsense",
+        '"other.json"',
+        "[" * 200_000,
+        '{"a":' * 200_000,
+        '{"model_type": "llama", "head_dim": ' + "9" * 5000 + "}",
+        '{"model_type": "llama", "head_dim": ' + "9" * 401 + "}",
+        '{"model_type": "llama", "head_dim": 8, "rope_theta": 1' + "0" * 400 + "}",
+        "\xff\xfe",
+    ):
+        Path("c.json").write_text(text, encoding="latin-1")
+        refused("tables --config c.json --rows 3 -o a.npz", capsys)
 
 
-@forms
-@vectors
-@pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
-def test_null_vectors_stay_null_and_keep_their_positions(vector: pa.DataType, convention: str, form: str) -> None:
-    x, missing = embeddings(ROWS, WIDTH), {0, 5, 6, 9}
-    column = pa.array([None if row in missing else x[row].tolist() for row in range(ROWS)], vector)
-    expected = fastpe.add(x, convention=convention, offset=2).tolist()
-    result = added(column, f"--convention {convention} --offset 2", form)
-    assert result == [None if row in missing else expected[row] for row in range(ROWS)]
+def cache_of(config: dict[str, Any], options: str) -> dict[str, npt.NDArray[Any]]:
+    Path("config.json").write_text(json.dumps(config))
+    assert run(f"tables --config config.json {options} -o cache.npz") == 0
+    return arrays_in(Path("cache.npz"))
 
 
-def test_nulls_that_hide_values() -> None:
-    x = embeddings(ROWS, WIDTH)
-    valid = pa.array([row % 3 != 0 for row in range(ROWS)])
-    kind, child = pa.list_(pa.float32(), WIDTH), pa.array(x.reshape(-1))
-    result = added(pa.Array.from_buffers(kind, ROWS, [valid.buffers()[1]], children=[child]))
-    assert result == [row if index % 3 else None for index, row in enumerate(fastpe.add(x).tolist())]
+def test_a_config_gives_the_tables_of_its_model() -> None:
+    found = cache_of(LLAMA, "--rows 30")
+    scaling = {**LLAMA["rope_scaling"], "rope_theta": LLAMA["rope_theta"]}  # type: ignore[dict-item]
+    cos, sin = fastpe.RotaryEmbedding(32, interleaved=False, scaling=scaling).tables(30)
+    np.testing.assert_array_equal(found["cos"], cos, strict=True)
+    np.testing.assert_array_equal(found["sin"], sin, strict=True)
+    cache_of({**LLAMA, "model_type": "my_own"}, "--rows 3 --no-interleaved")
+    found = cache_of(LLAMA, "--rows 30 --rotary-dim 16 --base 1e5")
+    rope = fastpe.RotaryEmbedding.from_config(LLAMA, rotary_dim=16, base=1e5)
+    np.testing.assert_array_equal(found["cos"], rope.tables(30, form="halves")[0], strict=True)
+    for layer_type, base in (("full_attention", 1e6), ("sliding_attention", 1e4)):
+        found = cache_of(GEMMA3, f"--rows 30 --form halves --layer-type {layer_type}")
+        cos, _ = fastpe.RotaryEmbedding(32, interleaved=False, base=base).tables(30)
+        np.testing.assert_array_equal(found["cos"], cos, strict=True)
 
 
-@pytest.mark.parametrize("kind", [*VECTORS.values(), pa.list_(pa.list_(pa.float64()))])
-@forms
-def test_nothing_to_add_to(kind: pa.DataType, form: str) -> None:
-    for rows in ([], [None, None]):
-        assert added(pa.array(rows, kind), "", form) == rows
-
-
-@forms
-@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
-def test_other_columns_and_metadata_stay(form: str, compression: str | None) -> None:
-    x = embeddings(ROWS, WIDTH)
-    words = pa.array(["a", None] * 5).dictionary_encode()
-    field = pa.field("e", pa.list_(pa.float32(), WIDTH), metadata={"of": "field"})
-    schema = pa.schema([("word", words.type), field, ("f", field.type)], {"of": "table"})
-    table = pa.Table.from_arrays([words, lists(x, field.type), lists(x, field.type)], schema=schema)
-    write(f"x.{form}", table, compression=compression)
-    assert run(f"add x.{form} -o y.{form} --key e") == 0
-    after = read(f"y.{form}")
-    assert after.schema.equals(read(f"x.{form}").schema, check_metadata=True)
-    assert after.schema.metadata[b"of"] == b"table"
-    assert after.select(["word", "f"]).to_pylist() == table.select(["word", "f"]).to_pylist()
-    np.testing.assert_array_equal(after.column("e").to_pylist(), fastpe.add(x))
-    if form == "parquet":
-        groups = [parquet.ParquetFile(f"{name}.parquet").metadata for name in "xy"]
-        assert groups[0].num_row_groups == groups[1].num_row_groups == 3
-
-
-def test_large_row_groups_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "_group_bytes", 300)
-    x = embeddings(100, WIDTH)
-    parquet.write_table(pa.table({"e": lists(x, pa.list_(pa.float32()))}), "x.parquet", use_dictionary=False)
-    assert run("add x.parquet -o y.parquet") == 0
-    np.testing.assert_array_equal(read("y.parquet").column("e").to_pylist(), fastpe.add(x))
-    assert parquet.ParquetFile("y.parquet").num_row_groups > 5
-
-
-REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"e": pa.array([[1.0, 2.0], [1.0]], pa.list_(pa.float32()))}, "", "one length"),
-    ({"e": pa.array([[1.0, 2.0], []], pa.list_(pa.float32()))}, "", "one length"),
-    ({"e": pa.array([[1.0, None]], pa.list_(pa.float32(), 2))}, "", "nulls"),
-    ({"e": pa.array([[[1.0, 2.0], None]], pa.list_(pa.list_(pa.float32())))}, "", "nulls"),
-    ({"e": pa.array([[[1.0, None]]], pa.list_(pa.list_(pa.float32(), 2)))}, "", "nulls"),
-    ({"e": pa.array([[1, 2]], pa.list_(pa.int32()))}, "", "e of list"),
-    ({"e": pa.array([[[[1.0]]]], pa.list_(pa.list_(pa.list_(pa.float32()))))}, "", "e of list"),
-    ({"e": pa.array([[], []], pa.list_(pa.float32(), 0))}, "", "x."),
-    ({"e": [[1.0]], "f": [[1.0]]}, "", "--key NAME"),
-    ({"e": [[1.0]], "f": [[1.0]]}, "--key g", "--key is g"),
-    ({"e": [[1.0]], "f": [[1.0]]}, "--key e --key f", "--key NAME"),
-    ({"e": [[1.0]], "f": ["a"]}, "--key f", "f of string"),
-    ({"e": [[1.0]]}, "--dtype float16", "--dtype"),
-    ({"e": [[1.0]]}, "--seq-axis 0", "--seq-axis"),
-    ({"e": [[1.0]]}, f"--offset {2**53 + 1}", "2**53"),
-    ({"x" * 5000: ["a"]}, "", "choose"),
-]
-
-
-@forms
-def test_what_is_refused(form: str, capsys: Capture) -> None:
-    for arrays, options, named in REFUSED:
-        write(f"x.{form}", pa.table(arrays))
-        refused(f"add x.{form} -o y.{form} {options}", capsys, named)
-    refused(f"add x.{form} --in-place", capsys, "-o")
-
-
-@pytest.mark.parametrize("trials", [20, pytest.param(600, marks=pytest.mark.slow)])
-@forms
-def test_damaged_files_are_one_line_and_leave_nothing(form: str, trials: int, capsys: Capture) -> None:
-    name, target = f"x.{form}", f"y.{form}"
-    write(name, pa.table({"e": lists(embeddings(ROWS, SEQ_LEN, WIDTH), pa.list_(pa.list_(pa.float32())))}))
-    whole, rng, codes = Path(name).read_bytes(), np.random.default_rng(0), []
-    for trial in range(trials):
-        data = bytearray(whole)
-        if trial % 5 == 0:
-            del data[rng.integers(len(data)) :]
-        for _ in range(rng.integers(1, 4)):
-            if data:
-                data[rng.integers(len(data))] = rng.integers(256)
-        Path(name).write_bytes(data)
-        codes.append(run(f"add {name} -o {target} -q"))
-        error = capsys.readouterr().err
-        assert error.count("\n") == codes[-1], error
-        Path(target).unlink(missing_ok=True)
-        assert os.listdir() == [name]
-    assert codes.count(1) > trials // 5
-
-
-@forms
-def test_what_is_not_a_table(form: str, capsys: Capture) -> None:
-    for data in (b"", b"PAR1 no PAR1", b"FEA1" + bytes(100), b"ARROW1", b"nonsense" * 100):
-        Path(f"x.{form}").write_bytes(data)
-        refused(f"add x.{form} -o y.{form}", capsys, f"x.{form} cannot be used as")
-
-
-@pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
-    form: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    x = embeddings(40_000, 64)
-    table = pa.table({"e": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 64)})
-    write(f"x.{form}", table)
-    replaced = columns._with_floats
-
-    def truncate_first(*arguments: Any) -> Any:
-        os.truncate(f"x.{form}", 100_000)
-        return replaced(*arguments)
-
-    monkeypatch.setattr(columns, "_with_floats", truncate_first)
-    assert run(f"add x.{form} -o y.{form}") == 1
-    error = capsys.readouterr().err
-    assert error.startswith(f"fastpe: error: x.{form} ")
-    assert error.count("\n") == 1
-    assert os.listdir() == [f"x.{form}"]
-
-
-_flip_each_byte = """
-import sys
-from pathlib import Path
-from fastpe.__main__ import main
-whole = Path("x.parquet").read_bytes()
-for place in range(len(whole) - 900 + int(sys.argv[1]), len(whole), int(sys.argv[2])):
-    data = bytearray(whole)
-    data[place] ^= 0x10
-    Path("x.parquet").write_bytes(data)
-    assert main(["add", "x.parquet", "-o", "y.parquet", "-q"]) in (0, 1)
-"""
-
-
-@pytest.mark.parametrize("places", [(0, 60), pytest.param((0, 1), marks=pytest.mark.slow)])
-def test_no_byte_of_a_parquet_footer_ends_the_process(places: tuple[int, int]) -> None:
-    table = pa.table({"e": lists(embeddings(ROWS, WIDTH), pa.list_(pa.float32())), "id": range(ROWS)})
-    write("x.parquet", table, compression="zstd", use_dictionary=False, write_statistics=False)
-    command = [sys.executable, "-c", _flip_each_byte, *map(str, places)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr[-300:]
-    assert "Traceback" not in result.stderr
+def test_a_scaling_takes_the_last_position() -> None:
+    """The longest sequence that the file serves is as long as its last position says."""
+    scaling = {"rope_type": "dynamic", "factor": 2.0}
+    config = {**LLAMA, "rope_theta": 1e4, "max_position_embeddings": 64, "rope_scaling": scaling}
+    for offset, length in ((0, 40), (30, 70)):
+        found = cache_of(config, f"--rows 40 --offset {offset} --form halves")
+        known = {**scaling, "max_position_embeddings": 64}
+        rope = fastpe.RotaryEmbedding(32, interleaved=False, scaling=known, seq_len=length)
+        np.testing.assert_array_equal(found["cos"], rope.tables(40, offset=offset)[0], strict=True)

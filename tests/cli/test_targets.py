@@ -63,7 +63,7 @@ def read(name: str) -> Array:
 WRITERS: dict[str, str] = {
     "encode --seq-len 3 --d-model 4": "y.npy",
     "embed ids.npy x.npy": "y.npy",
-    "rotary --dim 4 --seq-len 3": "y.safetensors",
+    "tables --rotary-dim 4 --rows 3": "y.safetensors",
     "plot heatmap --d-model 4": "y.png",
     **{f"add x{suffix}": f"y{suffix}" for suffix in (".npy", ".parquet", ".arrow")},
 }

@@ -95,7 +95,7 @@ def test_the_recipes_for_torch() -> None:
 
 def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    commands = {"", "add", "embed", "encode", "identify", "conventions", "plot", "demo", "info", "resize", "rotary"}
+    commands = {"", "add", "embed", "encode", "identify", "conventions", "plot", "demo", "info", "resize", "tables"}
     assert {line.split()[1] for line in re.findall(r"^fastpe \w+", text, re.MULTILINE)} <= commands
     known = ""
     for command in sorted(commands):

@@ -24,14 +24,16 @@ def info(as_json: Annotated[bool, options.option("Print JSON for other programs.
 
 
 def conventions(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=options.complete_conventions)] = None,
+    convention: Annotated[
+        str | None, typer.Argument(metavar="NAME", autocompletion=options.complete_conventions)
+    ] = None,
 ) -> None:
     """List the conventions, or show the one called NAME."""
-    found = [str(preset) for preset in fastpe.conventions.values() if name in (None, preset.name)]
-    found += [f"grid {preset}" for preset in fastpe.grid_conventions.values() if name in (None, preset.name)]
-    found += [f"resize {preset}" for preset in fastpe.resize_conventions.values() if name in (None, preset.name)]
+    found = [str(preset) for preset in fastpe.conventions.values() if convention in (None, preset.name)]
+    found += [f"grid {preset}" for preset in fastpe.grid_conventions.values() if convention in (None, preset.name)]
+    found += [f"resize {preset}" for preset in fastpe.resize_conventions.values() if convention in (None, preset.name)]
     if not found:
-        fastpe.conventions._find(name)  # which says what is probably meant
+        fastpe.conventions._find(convention)  # which says what is probably meant
     print("\n\n".join(found))
 
 
@@ -93,7 +95,7 @@ _examples: dict[Callable[..., None], str] = {
     arrays.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
     arrays.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
     arrays.resize: "resize table.npy --shape 24x24 --convention dinov2 --class-tokens 1 -o resized.npy",
-    named_arrays.rotary: "rotary --config config.json --seq-len 4096 --dtype float16 -o cache.npz",
+    named_arrays.tables: "tables --config config.json --rows 4096 --dtype float16 -o cache.npz",
     named_arrays.identify: "identify model.safetensors --key encoder.embed_positions.weight",
     plot.plot: "plot heatmap --convention vaswani --convention mlx -o both.svg",
     info: "info --json",
@@ -101,7 +103,9 @@ _examples: dict[Callable[..., None], str] = {
     conventions: "conventions mlx",
 }
 for _command, _example in _examples.items():
-    app.command(epilog=f"\b\nExample:\n  fastpe {_example}")(_command)  # \b keeps the lines as they are
+    app.command(epilog=f"\b\nExample:\n  fastpe {_example}")(
+        options.named_in_errors(_command)
+    )  # \b keeps the lines as they are
 
 
 @app.callback(invoke_without_command=True)

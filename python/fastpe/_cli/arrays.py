@@ -13,7 +13,7 @@ import typer
 
 from fastpe import resize_conventions, resize_table
 from fastpe._cli import npy, options
-from fastpe._cli.messages import CommandError, library
+from fastpe._cli.messages import CommandError, OptionError, library
 from fastpe._cli.target import open_regular
 
 
@@ -125,9 +125,10 @@ def add(
     The file may be larger than memory. A new file appears when it is complete. A run with --in-place that is stopped leaves the file partly changed.
     """
     if in_place == (output is not None) or (in_place and no_clobber):
-        raise CommandError("expected one target: -o OUT, also with --no-clobber, or --in-place; give one of them")
+        remedy = "leave --no-clobber out" if in_place and output is None else "give -o OUT or --in-place"
+        raise OptionError(f"-o and --in-place are targets, expected one of them; {remedy}")
     if output is not None and os.path.exists(output) and os.path.samefile(source, output):
-        raise CommandError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
+        raise OptionError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
     factors, new_dtype = {"scale": scale, "alpha": alpha}, dtype and options.dtype_of(dtype)
     addition = options.Addition(
         source, output, key or [], seq_axis, factors, convention, base, offset, new_dtype, no_clobber, quiet

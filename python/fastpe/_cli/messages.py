@@ -24,6 +24,10 @@ class CommandError(Exception):
     """One line for the user: what was found, what was expected, and the remedy."""
 
 
+class OptionError(CommandError):
+    """The same of options that are wrong, whatever the files have."""
+
+
 def say(message: str) -> None:
     """Print one line, with escapes for what would move a terminal's cursor, colour it or turn its text around."""
     line = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in message)

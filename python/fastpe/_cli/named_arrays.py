@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``fastpe rotary`` and ``fastpe identify``: whole arrays, with names in .npz and .safetensors files."""
+"""``fastpe tables`` and ``fastpe identify``: whole arrays, with names in .npz and .safetensors files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 import fastpe
 from fastpe import _core
 from fastpe._cli import npy, options
-from fastpe._cli.messages import CommandError, library, naming
+from fastpe._cli.messages import CommandError, OptionError, library, naming
 from fastpe._cli.target import new_file, open_regular
 
 # Parts of names that tables of positions have in checkpoints.
@@ -21,32 +21,31 @@ _usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
 _forms = ", ".join(_core.table_forms)
 
 
-def rotary(
+def tables(
     output: Annotated[str, options.option("A .npz or .safetensors file; .npy for one array.", "OUT", "-o", "--output")],
-    seq_len: options.SeqLen,
+    rows: Annotated[int, options.option("Number of rows.", "N", min=0)],
     config: options.Config = None,
     layer_type: options.LayerType = None,
     interleaved: options.Interleaved = None,
-    dim: Annotated[int | None, options.option("Number of rotated columns, without --config.", "D", min=2)] = None,
+    rotary_dim: Annotated[int | None, options.option("Number of rotated columns.", "D", min=2)] = None,
     base: options.Base = None,
     offset: options.Offset = 0,
     form: Annotated[
-        str | None,
-        options.option(f"{_forms}; by default the model's.", "FORM", autocompletion=options.among(_core.table_forms)),
-    ] = None,
+        str, options.option(f"{_forms}.", "FORM", autocompletion=options.among(_core.table_forms))
+    ] = "halves",
     dtype: options.Dtype = "float32",
     no_clobber: options.NoClobber = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write the cosines and sines of a rotary embedding.
 
-    A config.json describes the embedding, or else --dim and --base do. A scaling that depends on a length takes the last
-    position plus 1.
+    A config.json describes the embedding, or else --rotary-dim and --base do, which also replace what a config says. A
+    scaling that depends on a length takes the last position plus 1.
     """
-    length = max(offset + seq_len, 0)
-    rope = embedding(config, dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
-    tables: Any = rope.tables(seq_len, offset=offset, form=form, dtype=options.dtype_of(dtype))
-    arrays = {"cos": tables[0], "sin": tables[1]} if isinstance(tables, tuple) else {form or rope.form: tables}
+    length = max(offset + rows, 0)
+    rope = embedding(config, rotary_dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
+    made: Any = rope.tables(rows, offset=offset, form=form, dtype=options.dtype_of(dtype))
+    arrays = {"cos": made[0], "sin": made[1]} if isinstance(made, tuple) else {form: made}
     with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
         write_arrays(target, os.path.splitext(output)[1].lower(), arrays)
 
@@ -64,21 +63,19 @@ def write_arrays(target: IO[bytes], suffix: str, arrays: dict[str, Any]) -> None
         except SafetensorError as error:
             raise CommandError(f"safetensors: {error}; write a .npz file, or choose another --dtype") from None
     elif len(arrays) > 1:
-        raise CommandError(f"a .npy file has room for one array, not for {' and '.join(arrays)}; write a .npz file")
+        raise OptionError(f"a .npy file has room for one array, not for {' and '.join(arrays)}; write a .npz file")
     else:
         np.save(target, next(iter(arrays.values())), allow_pickle=False)
 
 
-def embedding(config: str | None, dim: int | None, base: float | None, **more: Any) -> fastpe.RotaryEmbedding:
+def embedding(config: str | None, rotary_dim: int | None, base: float | None, **more: Any) -> fastpe.RotaryEmbedding:
     """The embedding that options describe."""
     if config is not None:
-        if dim is not None or base is not None:
-            raise CommandError("--config describes the embedding, and so do --dim and --base; give one of them")
-        return fastpe.RotaryEmbedding.from_config(config, **more)
-    if dim is None or more["layer_type"] is not None:
-        raise CommandError("there is no --config, expected one, or --dim without --layer-type; give one of them")
+        return fastpe.RotaryEmbedding.from_config(config, rotary_dim=rotary_dim, base=base, **more)
+    if rotary_dim is None or more["layer_type"] is not None:
+        raise OptionError("there is no --config, expected one, or --rotary-dim without --layer-type; give one of them")
     # Tables do not depend on the pairing.
-    return fastpe.RotaryEmbedding(dim, interleaved=bool(more["interleaved"]), base=base)
+    return fastpe.RotaryEmbedding(rotary_dim, interleaved=bool(more["interleaved"]), base=base)
 
 
 def identify(

@@ -86,7 +86,8 @@ def add(stream: IO[bytes], addition: Addition) -> None:
         raise CommandError(f"--key is {addition.keys[0]}, and {name} is one array; leave it out")
     shape, fortran_order, dtype = read_header(stream, name)
     if fortran_order:
-        raise CommandError(f"{name} is in Fortran order, expected C order; save it with numpy.ascontiguousarray(x)")
+        remedy = f"save it anew: numpy.save({name!r}, numpy.ascontiguousarray(numpy.load({name!r})))"
+        raise CommandError(f"{name} is in Fortran order, expected C order; {remedy}")
     encoder, axis, result = addition.prepared(shape, dtype)
     first = encoder.convention.first_position + addition.offset
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -12,7 +14,8 @@ import numpy.typing as npt
 import typer
 
 from fastpe import PositionalEncoding, conventions
-from fastpe._cli.messages import CommandError, library
+from fastpe._cli.messages import CommandError, OptionError, library
+from fastpe._errors import refused
 
 
 def option(help: str, metavar: str | None, *names: str, **more: Any) -> Any:
@@ -27,6 +30,8 @@ def among(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 Array = npt.NDArray[Any]
 
+_files = {"--config", "IDS", "TABLE"}
+_argument = r"\b(?P<name>\w+)(=(['\"]?)(?P<value>[\w.]*)\3)?"  # as the library's messages have it
 complete_conventions = among(conventions)
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
 Output = Annotated[str, option("The file to write.", "OUT", "-o", "--output")]
@@ -34,7 +39,7 @@ SeqLen = Annotated[int, option("Number of positions.", "L", min=0)]
 DModel = Annotated[int, option("Width of the encoding.", "D", min=1)]
 Convention = Annotated[str, option("See `fastpe conventions`.", "NAME", autocompletion=complete_conventions)]
 Base = Annotated[float | None, option("Base of the wavelengths.", "B")]
-Offset = Annotated[int, option("Position of the first row.", "POSITION")]
+Offset = Annotated[int, option("Added to the first position.", "N")]
 Scale = Annotated[float, option("S in x * S + A * encoding.", "S")]
 Alpha = Annotated[float, option("A in x * S + A * encoding.", "A")]
 Dtype = Annotated[DtypeName, option("float16, bfloat16, float32 or float64.", "DTYPE")]
@@ -70,6 +75,40 @@ def encoder_of(d_model: int, seq_len: int, convention: str, base: float | None, 
     for row in (0, seq_len - 1) if seq_len else ():
         encoder.encode(1, offset=offset + row, channels=(0, 1))
     return encoder
+
+
+def named_in_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, whose errors name its options instead of the library's arguments."""
+    names: dict[str, str] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        (info,) = parameter.annotation.__metadata__
+        option = (info.param_decls or [f"--{name.replace('_', '-')}"])[0].partition("/")[0]
+        names[name] = info.metavar if isinstance(info, type(typer.Argument())) else option
+
+    def typed(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        if name not in names or (value is None and "_" not in name):  # another word that is spelt so
+            return found[0]
+        flags = {"True": names[name], "False": names[name].replace("--", "--no-"), "": names[name], None: names[name]}
+        return flags.get(value) or f"{names[name]} {value}"
+
+    @functools.wraps(command)
+    def named(**arguments: Any) -> None:
+        try:
+            command(**arguments)
+        except (ValueError, TypeError) as error:
+            fields = getattr(error, "_fields", None)
+            if fields is None:
+                raise
+            argument, remedy = fields["argument"], fields["remedy"]
+            if argument == "convention" and not remedy.endswith("?"):
+                remedy = "see fastpe conventions"
+            expected, remedy = (re.sub(_argument, typed, text) for text in (fields["expected"], remedy))
+            argument = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), argument)
+            kind = OptionError if argument in {*names.values()} - _files else CommandError
+            raise refused(kind, argument, fields["found"], expected, remedy) from None
+
+    return named
 
 
 class Addition(NamedTuple):

@@ -12,18 +12,20 @@ import typer
 import fastpe
 from fastpe import plotting
 from fastpe._cli import options
-from fastpe._cli.messages import CommandError
+from fastpe._cli.messages import OptionError
 from fastpe._cli.named_arrays import embedding
 from fastpe._cli.target import new_file
 from fastpe._extras import needed
 
-Picture = Literal["heatmap", "waves", "similarity", "error", "rotary"]
+Picture = Literal["heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths"]
 
 
 def plot(
     picture: Annotated[Picture, typer.Argument(metavar="PICTURE", help=", ".join(get_args(Picture)))],
     output: options.Output,
-    seq_len: Annotated[int | None, options.option("Number of positions; 100, or 10**6 of error.", "L", min=2)] = None,
+    seq_len: Annotated[
+        int | None, options.option("Number of positions; 100, or 10**6 of float32_error.", "L", min=2)
+    ] = None,
     d_model: options.DModel = 128,
     convention: Annotated[list[str] | None, options.option("Conventions to draw side by side.", "NAME")] = None,
     base: options.Base = None,
@@ -36,18 +38,17 @@ def plot(
 ) -> None:
     """Draw an encoding, or the frequencies of a rotary embedding.
 
-    "waves" has single dimensions, "similarity" the dot products of two positions, "error" that of the usual float32 code,
-    and "rotary" the wavelengths of the model of --config, with its scaling and without.
+    "waves" has single dimensions, "similarity" the dot products of two positions, "float32_error" the error of the usual
+    code, and "rotary_wavelengths" the wavelengths of the model of --config, with its scaling and without.
     """
-    if (picture == "rotary") != (config is not None):
-        raise CommandError("the picture rotary needs --config FILE, and no other takes it; give both or neither")
+    if (picture == "rotary_wavelengths") != (config is not None):
+        raise OptionError("rotary_wavelengths needs --config FILE, and no other picture takes it; give both or neither")
     subjects: list[Any]
     lengths = [] if seq_len is None or config is not None else [seq_len]
+    draw: Callable[..., Any] = getattr(plotting, picture)
     if config is not None:
-        draw: Callable[..., Any] = plotting.rotary_wavelengths
         subjects = [embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)]
     else:
-        draw = plotting.float32_error if picture == "error" else getattr(plotting, picture)
         subjects = [
             fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in convention or ["vaswani"]
         ]

@@ -15,7 +15,7 @@ from types import FrameType
 import typer
 
 from fastpe._cli.app import app
-from fastpe._cli.messages import CommandError, say
+from fastpe._cli.messages import CommandError, OptionError, say
 
 # Typer shows no public name of this class.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -44,14 +44,15 @@ def run(arguments: Sequence[str] | None) -> int:
         code = 141
     except _UsageError as error:
         context = getattr(error, "ctx", None)
-        text = error.format_message().rstrip(".")  # type: ignore[attr-defined]
-        message, code = f"error: {text}; see {context.command_path if context else 'fastpe'} --help", 2
+        text, _, guess = error.format_message().partition("Did you mean ")  # type: ignore[attr-defined]
+        remedy = f"did you mean {guess}" if guess else f"see {context.command_path if context else 'fastpe'} --help"
+        message, code = f"error: {text.rstrip('. ')}; {remedy}", 2
     except MemoryError as error:
         message, code = f"error: not enough memory; {str(error) or 'use less'}", 1
     except OSError as error:
         message, code = f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", 1
     except (CommandError, ImportError, ValueError, TypeError, ArithmeticError) as error:
-        message, code = f"error: {error}", 2 if isinstance(error, ImportError) else 1
+        message, code = f"error: {error}", 2 if isinstance(error, (OptionError, ImportError)) else 1
     if code and sys.stdout is not None:
         try:
             sys.stdout.flush()

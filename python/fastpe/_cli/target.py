@@ -40,15 +40,17 @@ def _is_held(name: str, final: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _completed(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool) -> Iterator[Path]:
-    """Check what is to be replaced, and give where to write; nothing else is left, however it ends."""
+def _completed(name: str, suffixes: Iterable[str], kept: str, quiet: bool) -> Iterator[Path]:
+    """Check what is to be replaced, and give where to write; nothing else is left, however it ends.
+
+    `kept` is empty, or says why what exists is not replaced.
+    """
     final = Path(os.path.realpath(name))  # behind links
     # A name that ends in a separator has no suffix here.
     if os.path.splitext(name)[1].lower() not in suffixes:
         raise CommandError(f"-o is {name}, expected a name that ends in {' or '.join(suffixes)}; correct the name")
-    if no_clobber and os.path.lexists(name):
-        found = f"-o is {name}, which exists: --no-clobber keeps files, and stores are never replaced"
-        raise CommandError(f"{found}; name another one")
+    if kept and os.path.lexists(name):
+        raise CommandError(f"-o is {name}, which exists, and {kept}; name another one")
     if final.exists():
         if _is_held(name, final) or not final.is_file():
             raise CommandError(f"-o is {name}, expected a file that may be replaced; name another one")
@@ -57,7 +59,7 @@ def _completed(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool
     try:
         with naming(name):
             yield partial
-            if no_clobber and partial.is_file():
+            if kept and partial.is_file():
                 try:
                     os.link(partial, final)  # unlike a rename, it fails if another file has appeared
                 except (PermissionError, NotImplementedError):  # of a file system without hard links
@@ -80,8 +82,9 @@ def _completed(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool
 def new_file(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool) -> Iterator[IO[bytes]]:
     """Write a file, with the permissions of the one that it replaces."""
     mode = os.stat(name).st_mode & 0o777 if os.path.exists(name) else None
+    kept = "--no-clobber keeps it" if no_clobber else ""
     with (
-        _completed(name, suffixes, no_clobber, quiet) as partial,
+        _completed(name, suffixes, kept, quiet) as partial,
         open(partial, "xb", opener=lambda path, flags: os.open(path, flags, mode or 0o666)) as stream,
     ):
         if mode is not None:
@@ -94,7 +97,7 @@ def new_file(name: str, suffixes: Iterable[str], no_clobber: bool, quiet: bool) 
 @contextlib.contextmanager
 def new_directory(name: str, quiet: bool) -> Iterator[Path]:
     """Fill a zarr store, which is closed to others until it is complete."""
-    with _completed(name.rstrip("/"), [".zarr"], True, quiet) as partial:
+    with _completed(name.rstrip("/"), [".zarr"], "stores are never replaced", quiet) as partial:
         partial.mkdir(0o700)
         yield partial
         if hasattr(os, "sync"):
