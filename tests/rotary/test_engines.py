@@ -56,6 +56,11 @@ def cache(rope: fastpe.RotaryEmbedding) -> tuple[Array, Array]:
     return Angles(rope, range(ROWS)).halves
 
 
+def angles(rope: fastpe.RotaryEmbedding) -> Array:
+    """Those of one position, as tables have them."""
+    return rope.tables([POSITION], form="angles", dtype=np.float64)[0]
+
+
 def cosines_then_sines(rope: fastpe.RotaryEmbedding) -> tuple[Array]:
     return (np.concatenate(cache(rope), axis=-1),)
 
@@ -87,9 +92,9 @@ ENGINES: dict[str, Callable[[fastpe.RotaryEmbedding], tuple[Array, ...]]] = {
     "flash-attn apply_rotary_emb": cache,
     "TensorRT-LLM's attention": float2,
     "TensorRT IRotaryEmbeddingLayer, with positionIds": cache,
-    # The engine divides by these numbers.
-    "MLX mx.fast.rope": lambda rope: (1 / rope.frequencies,),
-    "ggml ggml_rope_ext": lambda rope: (BASE ** (-2 * np.arange(8) / 16) / rope.frequencies,),
+    # The engine divides by these numbers, and the results are the angles.
+    "MLX mx.fast.rope": lambda rope: (POSITION / angles(rope),),
+    "ggml ggml_rope_ext": lambda rope: (POSITION * BASE ** (-2 * np.arange(8) / 16) / angles(rope),),
     "QNN hosts, half of the width": lambda rope: Angles(rope, [[[POSITION]]]).halves,
     "QNN hosts, the whole width": lambda rope: Angles(rope, [[POSITION]]).tiled,
     "Core ML, graphs traced from transformers": lambda rope: Angles(rope, [[POSITION]]).tiled,
