@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Free-threaded Python, and arguments that others change while a call reads them: refused or undefined, never a crash."""
+"""Free-threaded Python, and arguments that others change while a call reads them: an error or a result, never a crash.
+
+An array that another thread reshapes or resizes meanwhile is no such argument: NumPy's own calls crash then.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,76 @@ def test_lists_whose_items_others_replace(run_script: Callable[..., str]) -> Non
             fastpe.RotaryEmbedding(8, interleaved=True, frequency_axes=axes)
         is_over.set()
     """)
+
+
+# Python objects that another thread changes during calls: how they are made, what it does with them, the call, and whether
+# its result is right.
+CHANGING = {
+    "list-of-outputs": (
+        "out = [np.empty((4, 2), np.float32) for _ in range(2)]",
+        "out[0] = np.empty((4, 2), np.float32); out.append(0); del out[2:]; out[1] = out[0].copy()",
+        "rope.tables(4, form='halves', out=out)",
+        "result is out",  # with arrays of later
+    ),
+    "list-of-positions": (
+        "positions = [*range(50)]",
+        "positions[:] = [0, 1000.5] * 30; positions[:] = range(50)",
+        "encoding.encode(positions)",
+        "np.isfinite(result).all() and len(result) in (50, 60)",
+    ),
+    "list-of-frequencies": (
+        "frequencies = [0.5, 0.25]",
+        "frequencies[:] = [0.125] * 40; frequencies[:] = [0.5, 0.25]",
+        "fastpe.RotaryEmbedding(4, interleaved=True, frequencies=frequencies).frequencies",
+        "result.tolist() == [0.5, 0.25]",
+    ),
+    "scaling": (
+        "scaling = {'rope_type': 'linear', 'factor': 2.0}",
+        "scaling['factor'] = 4.0; scaling.update(zip('abcdefghij', range(10))); scaling.clear(); scaling.update(linear)",
+        "fastpe.RotaryEmbedding(4, interleaved=True, scaling=scaling).frequencies[0]",
+        "result in (1.0, 0.5, 0.25)",
+    ),
+    "config": (
+        "config = dict(llama); read = fastpe.RotaryEmbedding.from_config; known = read(llama), read({**llama, 'rope_theta': 1e6})",
+        "config['rope_theta'] = 1e6; config.update(zip('abcdefghij', range(10))); config.clear(); config.update(llama)",
+        "read(config)",
+        "result in known",
+    ),
+}
+
+
+@needs_free_threading
+@pytest.mark.parametrize("name", CHANGING)
+def test_object_that_another_thread_changes(name: str, run_script: Callable[..., str]) -> None:
+    script = """
+        import threading, time
+        import numpy as np, fastpe
+        rope, encoding = fastpe.RotaryEmbedding(4, interleaved=False), fastpe.PositionalEncoding(4)
+        linear = {"rope_type": "linear", "factor": 2.0}
+        llama = {"model_type": "llama", "head_dim": 64, "rope_theta": 1e4}
+        SETUP
+        def change():
+            while not stop:
+                CHANGE
+        changing, stop, right, refused = threading.Thread(target=change), False, 0, 0
+        changing.start()
+        try:
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                try:
+                    result = CALL
+                except (TypeError, ValueError, KeyError, IndexError, RuntimeError):
+                    refused += 1
+                    continue
+                assert IS_RIGHT, result
+                right += 1
+        finally:
+            stop = True
+        assert right > 0, refused
+    """
+    for word, text in zip(("SETUP", "CHANGE", "CALL", "IS_RIGHT"), CHANGING[name], strict=True):
+        script = script.replace(word, text)
+    run_script(script)
 
 
 # An array and the call that takes it as `changed`; what is written into it later has no row in the table.
