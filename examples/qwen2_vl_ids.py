@@ -29,7 +29,6 @@ PADDING = 151643
 def main(config_json: str | None = None) -> None:
     """Rotate a batch of two prompts, and three tokens that follow each."""
     config = json.loads(pathlib.Path(config_json).read_text("utf-8") if config_json else CONFIG)
-    layout = fastpe.rotary_layouts[config["model_type"]]
 
     # "<|vision_start|> image <|vision_end|> What is this?" with two images, and with one, as from the processor.
     grids = np.array([[1, 24, 36], [1, 12, 8], [1, 24, 36]])  # in patches
@@ -42,16 +41,15 @@ def main(config_json: str | None = None) -> None:
     attention_mask = (input_ids != PADDING).astype(int)
 
     # The vision encoder has tables of its own, in the order of patches.
+    patches, sizes = fastpe.vision_inputs(config, grid_thw=grids)["position_ids"], config["vision_config"]
     vision = fastpe.rotary_layouts[config["model_type"] + "_vision"]
-    sizes = config["vision_config"]
-    patches = vision.positions(*map(tuple, grids), merge_size=sizes["spatial_merge_size"])
     rope = fastpe.RotaryEmbedding.from_layout(vision, sizes["embed_dim"] // sizes["num_heads"])
     cos, _ = rope.tables(patches, form="tile")
     print(f"vision: ids {list(patches.shape)}, tables {list(cos.shape)}")
 
-    token_types = layout.token_types(input_ids, config)
-    ids, delta = layout.position_ids(token_types, image_grid_thw=grids, attention_mask=attention_mask, config=config)
-    print(f"prompts: position_ids {list(ids.shape)}, delta {delta.tolist()}")
+    inputs = fastpe.text_inputs(config, input_ids, attention_mask=attention_mask, image_grid_thw=grids)
+    ids, deltas = inputs["position_ids"], inputs["rope_deltas"]
+    print(f"prompts: position_ids {list(ids.shape)}, rope_deltas {deltas.ravel().tolist()}")
 
     # A graph takes ids or tables; queries and keys in NumPy are rotated in place.
     rope = fastpe.RotaryEmbedding.from_config(config, mrope=True)
@@ -69,10 +67,10 @@ def main(config_json: str | None = None) -> None:
     decoder = fastpe.RotaryEmbedding.from_config(config, max_len=4096)
     past = attention_mask.sum(axis=1)
     for step in range(3):
-        offset = past + step + delta
+        offset = past + step + deltas[:, 0]
         q = rng.standard_normal((2, heads, 1, head_dim), dtype=np.float32)
-        next_ids, _ = layout.position_ids(np.zeros((2, 1), int), past=past + step, delta=delta)
-        expected = rope.rotate(q, positions=np.moveaxis(next_ids, 0, -1))
+        following = fastpe.text_inputs(config, [[question[0]]] * 2, past=past + step, rope_deltas=deltas)
+        expected = rope.rotate(q, positions=np.moveaxis(following["position_ids"], 0, -1))
         assert np.array_equal(decoder.rotate_(q, offset=offset), expected)
         print(f"step {step}: the tokens are at {offset.tolist()}")
 

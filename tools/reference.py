@@ -24,13 +24,14 @@ ROOT = Path(__file__).parents[1]
 METHODS = {
     "PositionalEncoding": "from_config shift warm_up frequencies wavelengths",
     "RotaryEmbedding": "from_config from_layout rotate_ rotate tables shift_ shift warm_up frequencies wavelengths",
-    "RotaryLayout": "positions token_types position_ids windows",
+    "RotaryLayout": "positions",
 }
 PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
 PAGES = {
     "encodings": "Sinusoidal encodings: encode add_ add embed timestep_embedding encode_grid encode_coordinates "
     "PositionalEncoding",
     "rotary": "Rotary embeddings: RotaryEmbedding rotate_by_tables_ rotate_by_tables rotary_frequencies pair_order RotaryLayout",
+    "graphs": "Inputs of exported graphs: text_inputs vision_inputs audio_inputs",
     "presets": "Presets: Convention GridConvention ResizeConvention",
     "other": "Other calls: resize_table resize_taps alibi_slopes relative_buckets identify Identification show_config dask.add "
     + " ".join(f"plotting.{name}" for name in PLOTS),

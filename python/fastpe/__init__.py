@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from fastpe import plotting as plotting
     from fastpe._attention.alibi import alibi_slopes
     from fastpe._attention.relative_buckets import relative_buckets
+    from fastpe._graph.audio import audio_inputs
+    from fastpe._graph.text import text_inputs
+    from fastpe._graph.vision import vision_inputs
     from fastpe._grid.convention import GridConvention
     from fastpe._grid.encode import encode_coordinates, encode_grid
     from fastpe._grid.presets import grid_conventions
@@ -54,6 +57,7 @@ __all__ = [
     "add",
     "add_",
     "alibi_slopes",
+    "audio_inputs",
     "conventions",
     "embed",
     "encode",
@@ -71,7 +75,9 @@ __all__ = [
     "rotate_by_tables",
     "rotate_by_tables_",
     "show_config",
+    "text_inputs",
     "timestep_embedding",
+    "vision_inputs",
 ]
 
 _docs.document_methods()
@@ -99,6 +105,7 @@ _deferred = {
     "RotaryEmbedding": "_rotary.embedding",
     "RotaryLayout": "_rotary.layout",
     "alibi_slopes": "_attention.alibi",
+    "audio_inputs": "_graph.audio",
     "encode_coordinates": "_grid.encode",
     "encode_grid": "_grid.encode",
     "grid_conventions": "_grid.presets",
@@ -112,6 +119,8 @@ _deferred = {
     "rotary_layouts": "_rotary.layout_presets",
     "rotate_by_tables": "_rotary.given_tables",
     "rotate_by_tables_": "_rotary.given_tables",
+    "text_inputs": "_graph.text",
+    "vision_inputs": "_graph.vision",
 }
 
 

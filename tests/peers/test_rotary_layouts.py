@@ -68,7 +68,7 @@ class Peer(NamedTuple):
 def check(peer: Peer, measured: Measured, name: str) -> None:
     torch = imported("torch")
     layout = fastpe.rotary_layouts[peer.layout]
-    # Ids of types of tokens are compared in test_rotary_token_ids.py.
+    # Ids of tokens are compared in test_text_inputs.py.
     counting = fastpe.rotary_layouts["qwen2_vl"] if layout._ids == "tokens" else layout
     ids = counting.positions(*peer.segments, **peer.id_options)
     assert ids.shape[1] == len(layout.coordinates)
@@ -210,7 +210,7 @@ def test_ids_of_text_among_images_and_videos(model: str) -> None:
             fake, tokens, torch.tensor([token_types]), **{name: torch.tensor(grids)}, **extra
         )
         ids = layout.positions(*segments, **options)
-        if kind == 1:  # after a video, test_rotary_token_ids says what is right
+        if kind == 1:  # after a video, test_text_inputs says what is right
             np.testing.assert_array_equal(np.moveaxis(ids, -1, 0), expected[:, 0])
         else:
             end = 7 + int(np.prod(grids[0])) // 4

@@ -44,21 +44,26 @@ CALLS: dict[str, dict[str, str]] = {
     "rope.tables": {"positions": "3"},
     "rope.warm_up": {},
     "fastpe.RotaryEmbedding.from_layout": {"layout": "'wan'", "head_dim": "128"},
-    "qwen.token_types": {"input_ids": "ids", "config": "{'image_token_id': 9}"},
-    "qwen.position_ids": {"token_types": "[[0, 0]]"},
-    "vision.windows": {"grid_thw": "[[1, 2, 2]]", "window": "1"},
+    "fastpe.text_inputs": {"config": "{'model_type': 'llama'}", "input_ids": "[[0, 0]]"},
+    "fastpe.vision_inputs": {"config": "{'model_type': 'qwen2_vl', 'vision_config': {}}", "grid_thw": "[[1, 2, 2]]"},
+    "fastpe.audio_inputs": {"config": "{'model_type': 'qwen2_5_omni', 'audio_config': {}}", "feature_lens": "[9]"},
+    "fastpe.resize_table": {"table": "np.ones((4, 2), 'f4')", "shape": "(3, 3)", "convention": "'vit'"},
+    "fastpe.resize_taps": {"shape": "(3, 3)", "trained_shape": "(2, 2)", "convention": "'vit'"},
+    "fastpe.alibi_slopes": {"num_heads": "8"},
+    "fastpe.relative_buckets": {"relative_positions": "ids", "bidirectional": "True"},
+    "fastpe.pair_order": {"rotary_dim": "8", "to_interleaved": "True"},
+    "fastpe.ResizeConvention": {"name": "'mine'", "mode": "'bicubic'"},
     "fastpe.Convention": {"name": "'mine'"},
     "fastpe.GridConvention": {"name": "'mine'", "axis": "enc.convention"},
 }
 # Whose fields, or second array, may be given by place: dataclasses and identify(cos, sin). Others take several arrays.
-BY_PLACE = {"fastpe.Convention", "fastpe.GridConvention", "fastpe.identify"}
+BY_PLACE = {"fastpe.Convention", "fastpe.GridConvention", "fastpe.ResizeConvention", "fastpe.identify"}
 
 
 SETUP = """
 import numpy as np, fastpe
 enc, rope = fastpe.PositionalEncoding(8), fastpe.RotaryEmbedding(8, interleaved=False)
-layout, qwen = fastpe.rotary_layouts["wan"], fastpe.rotary_layouts["qwen2_vl"]
-vision = fastpe.rotary_layouts["qwen2_vl_vision"]
+layout = fastpe.rotary_layouts["wan"]
 x, ids, table = np.ones((2, 3, 8), np.float32), np.array([[1, 2, 0], [3, 0, 0]]), fastpe.encode(40, 8)
 cos, sin = np.ones((9, 4), np.float32), np.zeros((9, 4), np.float32)
 raw_encoder = fastpe.PositionalEncoding.__new__(fastpe.PositionalEncoding)
@@ -87,13 +92,13 @@ def test_every_public_function_is_here() -> None:
     for name in ("enc", "rope", "layout"):
         methods = {each for each in dir(names()[name]) if not each.startswith("_")}
         methods = {f"{name}.{each}" for each in methods if callable(getattr(names()[name], each))}
-        of_some_layouts = {"layout.token_types", "layout.position_ids", "layout.windows"}
         assert methods - {
             "enc.from_config",
             "rope.from_config",
+            "rope.layers_from_config",
             "rope.from_layout",
             "layout.positions",
-        } - of_some_layouts <= set(CALLS)
+        } <= set(CALLS)
 
 
 @pytest.mark.parametrize("function", CALLS)

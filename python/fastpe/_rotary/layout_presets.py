@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,17 +12,39 @@ from fastpe._registry import Registry, plain
 from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.layout_rotation import Rotation
 from fastpe._rotary.model_types import table
-from fastpe._rotary.token_rules import folders, token_rules
 
 _volume = ("time", "height", "width")
 _image = ("image", "height", "width")
+
+# The layouts of text in models whose folders of transformers have other names; a text part has its own model type.
+_of_folders = {
+    "ernie4_5_vl": ("ernie4_5_vl_moe",),
+    "glm4v": ("glm46v", "glm_ocr", "glmga"),
+    "glm4v_moe": ("glm_image",),
+    "hy_v4_vl": (),
+    "qwen2_vl": ("paddleocr_vl", "qwen2_5_vl", "qwen2_5_omni", "qwen2_5_omni_thinker"),
+    "qwen3_5": ("minicpmv4_7", "qwen3_5_moe", "qwen4_exp"),
+    "qwen3_vl": (
+        "cohere_compass",
+        "cosmos3_edge",
+        "cosmos3_omni",
+        "qwen3_omni_moe",
+        "qwen3_omni_moe_thinker",
+        "qwen3_vl_moe",
+    ),
+}
+_of_models = {
+    name: layout
+    for layout, folders in _of_folders.items()
+    for folder in (layout, *folders)
+    for name in (folder, f"{folder}_text")
+}
 
 
 class LayoutRegistry(Registry[RotaryLayout]):
     """Layouts by name, which cannot be changed. `print` shows one line for each.
 
-    Model types of transformers are names as well: of the layout that the model rotates by, with its own position ids.
-    They are not listed.
+    Model types of transformers are names as well, of the layout that the model rotates by. They are not listed.
 
     Examples
     --------
@@ -31,7 +52,7 @@ class LayoutRegistry(Registry[RotaryLayout]):
     >>> "flux" in fastpe.rotary_layouts
     True
     >>> fastpe.rotary_layouts["qwen2_5_vl_text"].name
-    'qwen2_5_vl'
+    'qwen2_vl'
     >>> fastpe.rotary_layouts["fluxx"]
     Traceback (most recent call last):
     KeyError: "'fluxx' is not a layout; did you mean 'flux'?"
@@ -52,8 +73,8 @@ class LayoutRegistry(Registry[RotaryLayout]):
         """Look a layout up by its exact name, or by that of a model."""
         if name in self._presets:
             return self._presets[name]
-        if name in folders:
-            return self._of_folder(folders[name])
+        if name in _of_models:
+            return self._presets[_of_models[name]]
         layout, *remarks = table()["layouts"].get(name, [None])
         if layout and not remarks:
             return self._presets[layout]
@@ -65,27 +86,12 @@ class LayoutRegistry(Registry[RotaryLayout]):
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a layout of this name."""
-        return name in self._presets or name in folders or len(table()["layouts"].get(name, ())) == 1
-
-    def _of_folder(self, folder: str) -> RotaryLayout:
-        """The layout that a model rotates by, with its own position ids."""
-        rule = token_rules[folder]
-        preset = _hunyuan_vl if rule.layout == "hunyuan_vl" else self._presets[rule.layout]
-        if preset.name == folder or preset._tokens == folder:
-            return preset
-        return dataclasses.replace(
-            preset,
-            name=folder,
-            _ids=preset._ids if rule.has_segments else "tokens",
-            _tokens=folder,
-            serves=(f"{folder} in transformers",),
-            source=_transformers(folder),
-        )
+        return name in self._presets or name in _of_models or len(table()["layouts"].get(name, ())) == 1
 
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         """Another spelling of a name is that name: systems that a layout serves may have other position ids."""
         spelled = {plain(name), plain(f"{name}_moe")}
-        near = next((known for known in (*self, *folders, *table()["layouts"]) if plain(known) in spelled), None)
+        near = next((known for known in (*self, *_of_models, *table()["layouts"]) if plain(known) in spelled), None)
         return f"did you mean {near!r}?" if near else super()._hint(name, *also)
 
     def _guess(self, name: str, known: list[str]) -> str:
@@ -105,44 +111,35 @@ def _layout(
     serves: tuple[str, ...],
     coordinates: tuple[str, ...],
     ids: str,
-    tokens: str,
     **rotation: Any,
 ) -> RotaryLayout:
-    return RotaryLayout(name, coordinates, Rotation(**rotation), ids, tokens, serves, source)
+    return RotaryLayout(name, coordinates, Rotation(**rotation), ids, serves, source)
 
 
 def _text(name: str, *serves: str, models: tuple[str, ...] = (), **fields: Any) -> RotaryLayout:
     """Text among images and videos, as in a folder of transformers, whose configs have the base."""
-    usual = {"coordinates": _volume, "interleaved": False, "form": "tile", "ids": "mrope_frames", "tokens": name}
+    usual = {"coordinates": _volume, "interleaved": False, "form": "tile", "ids": "mrope_frames"}
     return _layout(name, _transformers(*models or (name,)), serves, **{**usual, "base": None, **fields})
 
 
 def _vision(name: str, source: str, *serves: str, **fields: Any) -> RotaryLayout:
     """The patches of an image."""
     usual = {"coordinates": ("height", "width"), "division": "blocks", "interleaved": False, "form": "tile"}
-    return _layout(name, source, serves, **{**usual, "tokens": "", **fields})
+    return _layout(name, source, serves, **{**usual, **fields})
 
 
 def _diffusion(name: str, path: str, *serves: str, **fields: Any) -> RotaryLayout:
     """The latent cells of an image or a video, as in a file of diffusers."""
-    usual = {"division": "blocks", "interleaved": True, "form": "repeat", "tokens": ""}
+    usual = {"division": "blocks", "interleaved": True, "form": "repeat"}
     return _layout(name, f"huggingface/diffusers:{path}, version 0.42.1", serves, **{**usual, **fields})
 
-
-_hunyuan_vl = _text(
-    "hunyuan_vl",
-    "position ids of HunYuan-VL",
-    coordinates=("token", "width", "height", "image"),
-    division="doubled",
-    ids="tokens",
-)
 
 rotary_layouts = LayoutRegistry(
     (
         _text(
             "qwen2_vl",
             "Qwen2-VL and PaddleOCR-VL, text",
-            "rotation of Qwen2.5-VL and Qwen2.5-Omni, whose ids are those of qwen2_5_vl and qwen2_5_omni",
+            "Qwen2.5-VL and Qwen2.5-Omni, text",
             models=("qwen2_vl", "qwen2_5_vl"),
             division="runs",
             ids="mrope",
@@ -150,8 +147,7 @@ rotary_layouts = LayoutRegistry(
         ),
         _text(
             "qwen3_vl",
-            "Qwen3-VL and Qwen3-VL-MoE, text",
-            "tables of Qwen3-Omni and Cosmos 3 Edge",
+            "Qwen3-VL, Qwen3-VL-MoE, Qwen3-Omni, Cohere Compass and Cosmos 3, text",
             division="strides",
             sections=(24, 20, 20),
         ),
@@ -175,10 +171,11 @@ rotary_layouts = LayoutRegistry(
             interleaved=True,
             form="repeat",
             ids="mrope",
-            tokens="ernie4_5_vl_moe",
             sections=(22, 22, 20),
         ),
-        _text("hy_v4_vl", "Hy-V4-VL, text", division="strides", interleaved=True, ids="tokens", sections=(12, 10, 10)),
+        _text(
+            "hy_v4_vl", "Hy-V4-VL, text", division="strides", interleaved=True, ids="mrope_lines", sections=(12, 10, 10)
+        ),
         _vision(
             "qwen2_vl_vision",
             _transformers("qwen2_vl") + "; vision_utils.py, get_vision_position_ids",
@@ -339,7 +336,7 @@ rotary_layouts = LayoutRegistry(
         ),
         "hunyuan_vl": (
             "HunYuan-VL divides its columns, and not its frequencies, among the coordinates, so the two columns of a "
-            "pair have different angles. That is not a rotation; rotary_layouts['hunyuan_vl'] only has its position ids"
+            "pair have different angles. That is not a rotation; text_inputs gives its position ids"
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "

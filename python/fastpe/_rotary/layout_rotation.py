@@ -28,11 +28,10 @@ class Rotation(NamedTuple):
     the first one has the rest. "parity": the first coordinate has the even frequencies, and then the second one has the
     odd ones. Otherwise each coordinate has a sequence over its own columns. "blocks": the sequences follow each other, and
     are paired across the head. "mixed": each k has the frequencies of both coordinates, the last coordinate first.
-    "halves": each coordinate has a half of the head, which is paired in itself. "doubled": the columns are divided, and
-    not the frequencies, which is not a rotation.
+    "halves": each coordinate has a half of the head, which is paired in itself.
     """
 
-    division: Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "halves", "doubled"]
+    division: Literal["runs", "strides", "turns", "parity", "blocks", "mixed", "halves"]
     interleaved: bool
     form: str  # of the tables that the project's own module gives
     base: float | None = 10000.0  # None where models differ
@@ -48,11 +47,6 @@ class Rotation(NamedTuple):
         self, layout: str, coordinates: Sequence[str], head_dim: Any, base: float | None, sections: Any
     ) -> dict[str, Any]:
         """The arguments of the `RotaryEmbedding`."""
-        if self.division == "doubled":
-            found = (
-                f"is {layout!r}, which divides the columns of a head, and not their frequencies, among its coordinates"
-            )
-            raise refused(ValueError, "layout", found, remedy="that is not a rotation: it only has position ids")
         head_dim = integer("head_dim", head_dim, 2)
         chosen = self.base if base is None else read_base("base", base)
         if chosen is None:
@@ -138,8 +132,6 @@ class Rotation(NamedTuple):
 
     def formula(self, coordinate_count: int) -> str:
         """Frequencies, pairs and form in one line."""
-        if self.division == "doubled":
-            return "only position ids"
         if self.sections is None:
             counts = f"({' : '.join(map(str, self.proportions or (1,) * coordinate_count))})"
         else:

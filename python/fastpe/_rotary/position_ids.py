@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The position ids of the projects: which coordinates the rows of a sequence of text and images have.
 
-A sequence is a list of segments: an int for so many tokens of text, a tuple for the lengths of a grid. Some encoders of
-images attend to their patches in windows, whose order is here also.
+A sequence is a list of segments: an int for so many tokens of text, a tuple for the lengths of a grid.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastpe._arguments import integer, largest_position, number
+from fastpe._arguments import integer, number
 from fastpe._errors import refused
-from fastpe._rotary.token_rules import Array, check_grids, checked
+from fastpe._rotary.numbering import Array, Piece, blocks, cells, grid, lines, placed, text, times_of
 
 Grid = tuple[int, ...]
 Segments = Sequence[int | Grid]
@@ -57,8 +56,6 @@ def position_ids(layout: str, rule_name: str, segments: Sequence[Any], **options
 def segments_text(rule_name: str) -> str:
     """What a sequence may consist of."""
     rule = rules[rule_name]
-    if rule_name == "tokens":
-        return "types of tokens"
     return f"{'tokens of text and ' if rule.text else ''}grids ({', '.join(rule.grid)})"
 
 
@@ -93,44 +90,31 @@ def _option(name: str, value: Any) -> Any:
     return integer(name, value, 1 if name == "merge_size" else 0)
 
 
-def _cells(grid: Grid, *first: int) -> Array:
-    """Every cell of a grid, row by row; the first one is at `first`, or at 0."""
-    cells: Array = np.indices(grid, dtype=np.int64).reshape(len(grid), -1).T
-    return cells + np.array(first) if first else cells
-
-
 def _cells_at(axes: list[Array]) -> Array:
     """Every cell of a grid, row by row, whose coordinates along each axis are given."""
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-
-
-def _diagonal(start: int, count: int) -> Array:
-    """Tokens of text whose three coordinates are equal."""
-    return np.repeat(np.arange(start, start + count, dtype=np.int64)[:, None], 3, axis=1)
 
 
 # Rules of sequences, in which a segment depends on the others
 
 
 def _mrope(segments: Segments, merge_size: int, start: int, time_interval: float = 1.0) -> Iterator[Array]:
-    for segment in segments:
+    def piece(segment: int | Grid) -> Piece:
         if isinstance(segment, int):
-            yield _diagonal(start, segment)
-            start += segment
-        else:
-            time, height, width = segment[0], segment[1] // merge_size, segment[2] // merge_size
-            cells = _cells((time, height, width))
-            # In float32, as transformers computes it: the fraction that is cut off depends on the rounding.
-            with np.errstate(over="ignore", invalid="ignore"):
-                times = cells[:, 0].astype(np.float32) * np.float32(time_interval)
-            if not start + float(times[-1]) <= largest_position:
-                found = f"is {time_interval}, which leads to a position beyond 2**53"
-                raise refused(ValueError, "time_interval", found, "a smaller number")
-            cells[:, 0] = times
-            yield cells + start
-            start += max(int(cells[-1, 0]) + 1, height, width)
-    if start > largest_position + 1:
-        raise refused(ValueError, "start", "leads to a position beyond 2**53", "a smaller number")
+            return text(segment)
+        times = times_of(segment[0], time_interval, name="time_interval").astype(np.int64)
+        return grid(times, segment[1] // merge_size, segment[2] // merge_size)
+
+    return (ids.T for ids in placed(map(piece, segments), start, "start"))
+
+
+def _mrope_lines(segments: Segments, merge_size: int, start: int) -> Iterator[Array]:
+    def piece(segment: int | Grid) -> Piece:
+        if isinstance(segment, int):
+            return text(segment)
+        return lines(segment[0], segment[1] // merge_size, segment[2] // merge_size)
+
+    return (ids.T for ids in placed(map(piece, segments), start, "start"))
 
 
 def _mrope_frames(segments: Segments, merge_size: int, start: int) -> Iterator[Array]:
@@ -142,50 +126,45 @@ def _mrope_frames(segments: Segments, merge_size: int, start: int) -> Iterator[A
     return _mrope(segments, merge_size, start)
 
 
-def _of_tokens(segments: Segments) -> Iterator[Array]:
-    found, expected = "do not say which of these tokens are at one position in this model", "the types of its tokens"
-    raise refused(ValueError, "segments", found, expected, "call position_ids(token_types, ..)")
-
-
 def _flux2(segments: Segments) -> Iterator[Array]:
     time = 0
     for segment in segments:
         if isinstance(segment, int):
-            yield _cells((1, 1, 1, segment))
+            yield cells((1, 1, 1, segment))
         else:
             # The image is at time 0, and the images that it refers to are at 10, 20, ..
-            yield _cells((1, *segment, 1), time, 0, 0, 0)
+            yield cells((1, *segment, 1), time, 0, 0, 0)
             time += 10
 
 
 def _qwen_image(segments: Segments) -> Iterator[Array]:
     # Text continues along the diagonal, behind the largest coordinate of an image.
-    text = max((max(segment[1:]) // 2 for segment in segments if isinstance(segment, tuple)), default=0)
+    behind = max((max(segment[1:]) // 2 for segment in segments if isinstance(segment, tuple)), default=0)
     time = 0
     for segment in segments:
         if isinstance(segment, int):
-            yield _diagonal(text, segment)
-            text += segment
+            yield text(segment).offsets.T + behind
+            behind += segment
         else:
             _, height, width = segment
-            yield _cells(segment, time, height // 2 - height, width // 2 - width)
+            yield cells(segment, time, height // 2 - height, width // 2 - width)
             time += 1
 
 
 def _lumina2(segments: Segments) -> Iterator[Array]:
-    text, grid = _two(segments, int, tuple, "the tokens of one text, then one grid")
-    yield _cells((text, 1, 1))
-    yield _cells((1, *grid), text, 0, 0)
+    tokens, shape = _two(segments, int, tuple, "the tokens of one text, then one grid")
+    yield cells((tokens, 1, 1))
+    yield cells((1, *shape), tokens, 0, 0)
 
 
 def _z_image(segments: Segments) -> Iterator[Array]:
-    grid, text = _two(segments, tuple, int, "one grid, then the tokens of one text")
+    shape, tokens = _two(segments, tuple, int, "one grid, then the tokens of one text")
     # Both are filled up with tokens: those of the text count on, and those of the image are at 0.
-    text += -text % _z_image_multiple
-    cells = _cells(grid, text + 1, 0, 0)
-    yield cells
-    yield np.zeros((-len(cells) % _z_image_multiple, 3), np.int64)
-    yield _cells((text, 1, 1), 1, 0, 0)
+    tokens += -tokens % _z_image_multiple
+    image = cells(shape, tokens + 1, 0, 0)
+    yield image
+    yield np.zeros((-len(image) % _z_image_multiple, 3), np.int64)
+    yield cells((tokens, 1, 1), 1, 0, 0)
 
 
 def _two(segments: Any, first: type, second: type, expected: str) -> Any:
@@ -203,26 +182,16 @@ def _each(function: Callable[..., Array]) -> Callable[..., Iterator[Array]]:
 
 
 def _flux(segment: int | Grid) -> Array:
-    return np.zeros((segment, 3), np.int64) if isinstance(segment, int) else _cells((1, *segment))
-
-
-def _merge_blocks(grid: Grid, merge_size: int) -> Array:
-    time, height, width = grid
-    blocks = _cells((time, height // merge_size, width // merge_size, merge_size, merge_size))
-    return blocks[:, 1:3] * merge_size + blocks[:, 3:]
-
-
-def _merge_blocks_with_time(grid: Grid, merge_size: int) -> Array:
-    return np.column_stack([_cells(grid)[:, 0], _merge_blocks(grid, merge_size)])
+    return np.zeros((segment, 3), np.int64) if isinstance(segment, int) else cells((1, *segment))
 
 
 def _llama4(grid: Grid) -> Array:
     class_token = [[0, 0]]
-    return np.concatenate([_cells(grid)[:, ::-1] + 1, class_token])
+    return np.concatenate([cells(grid)[:, ::-1] + 1, class_token])
 
 
 def _rescaled(grid: Grid, trained_shape: Grid | None) -> Array:
-    return _cells(grid) if trained_shape is None else _cells(grid) / grid * trained_shape
+    return cells(grid) if trained_shape is None else cells(grid) / grid * trained_shape
 
 
 def _cogvideox(grid: Grid, trained_shape: Grid | None) -> Array:
@@ -250,15 +219,17 @@ _volume = ("time", "height", "width")
 rules = {
     "mrope": Rule(_mrope, _volume, text=True, options=("merge_size", "start", "time_interval")),
     "mrope_frames": Rule(_mrope_frames, _volume, text=True, options=("merge_size", "start")),
-    "tokens": Rule(_of_tokens, _volume, text=True),
-    "merge_blocks": Rule(_each(_merge_blocks), _volume, options=("merge_size",)),
-    "merge_blocks_with_time": Rule(_each(_merge_blocks_with_time), _volume, options=("merge_size",)),
-    "frames": Rule(_each(lambda grid: _cells(grid)[:, 1:]), _volume),
-    "plane": Rule(_each(_cells), _plane),
-    "plane_columns_first": Rule(_each(lambda grid: _cells(grid)[:, ::-1]), _plane),
-    "volume": Rule(_each(_cells), _volume),
+    "mrope_lines": Rule(_mrope_lines, _volume, text=True, options=("merge_size", "start")),
+    "merge_blocks": Rule(_each(lambda grid, merge_size: blocks(grid, merge_size)), _volume, options=("merge_size",)),
+    "merge_blocks_with_time": Rule(
+        _each(lambda grid, merge_size: blocks(grid, merge_size, with_time=True)), _volume, options=("merge_size",)
+    ),
+    "frames": Rule(_each(lambda grid: cells(grid)[:, 1:]), _volume),
+    "plane": Rule(_each(cells), _plane),
+    "plane_columns_first": Rule(_each(lambda grid: cells(grid)[:, ::-1]), _plane),
+    "volume": Rule(_each(cells), _volume),
     "llama4": Rule(_each(_llama4), _plane),
-    "centres": Rule(_each(lambda grid: 2.0 * ((_cells(grid) + 0.5) / grid) - 1.0), _plane),
+    "centres": Rule(_each(lambda grid: 2.0 * ((cells(grid) + 0.5) / grid) - 1.0), _plane),
     "rescaled": Rule(_each(_rescaled), _plane, options=("trained_shape",)),
     "rescaled_columns_first": Rule(
         _each(lambda grid, trained_shape: _rescaled(grid, trained_shape)[:, ::-1]), _plane, options=("trained_shape",)
@@ -273,34 +244,3 @@ rules = {
     "lumina2": Rule(_lumina2, _plane, text=True),
     "z_image": Rule(_z_image, _volume, text=True),
 }
-
-
-class Windows(NamedTuple):
-    """The order of windows, and where windows and frames begin: see `RotaryLayout.windows`."""
-
-    window_index: Array
-    cu_window_seqlens: Array
-    cu_seqlens: Array
-
-
-def windows(grid_thw: Any, window: int, merge_size: int) -> Windows:
-    """The windows of all grids, one after the other."""
-    grids = checked("grid_thw", grid_thw, (None, 3), expected="rows of (time, height, width), in patches")
-    check_grids("grid_thw", grids, merge_size, "merge_size")
-    order, lengths, first = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
-    for time, height, width in grids.tolist():
-        rows, columns = (np.arange(length // merge_size) for length in (height, width))
-        across = -(-len(columns) // window)
-        # The window of each block of a frame. Sorting keeps the order of the blocks in it.
-        owners = ((rows // window)[:, None] * across + columns // window).ravel()
-        frame = np.argsort(owners, kind="stable")
-        order.append((np.arange(time)[:, None] * len(owners) + frame + first).ravel())
-        lengths.append(np.tile(np.bincount(owners) * merge_size**2, time))
-        first += time * len(owners)
-    frames = np.repeat(grids[:, 1] * grids[:, 2], grids[:, 0])
-    return Windows(np.concatenate(order), _ends(np.concatenate(lengths)), _ends(frames))
-
-
-def _ends(lengths: Array) -> Array:
-    """Where things of these lengths begin, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Position ids from token types against every `get_rope_index` of transformers, on random prompts."""
+"""`text_inputs` against every `get_rope_index` of transformers, on random prompts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe._graph.model import models, text_model
+from fastpe._graph.prompt import kinds_of
 
 pytestmark = pytest.mark.peers
 
@@ -24,15 +26,12 @@ WITH_LINE_ENDS = ("hunyuan_vl", "hy_v4_vl")
 IMAGES_ONLY = ("glm_image", "hunyuan_vl")
 
 
-def models() -> pathlib.Path:
-    return pathlib.Path(pytest.importorskip("transformers").__file__).parent / "models"
-
-
 def folders_with(pattern: str) -> list[str]:
     try:
-        files = sorted(models().glob("*/modeling_*.py"))
+        folder = pathlib.Path(pytest.importorskip("transformers").__file__).parent / "models"
     except pytest.skip.Exception:
         return []
+    files = sorted(folder.glob("*/modeling_*.py"))
     return [file.parent.name for file in files if re.search(pattern, file.read_text("utf-8"))]
 
 
@@ -40,9 +39,8 @@ FOLDERS = folders_with(r"def get_rope_index\b")
 
 
 def test_every_folder_has_a_rule() -> None:
-    from fastpe._rotary.token_rules import token_rules
-
-    assert sorted(token_rules) == FOLDERS
+    rows = {name for name, kinds in models().items() if "text" in kinds}
+    assert sorted(rows - {"glmga"}) == FOLDERS  # which has the class of glm46v
 
 
 class Peer(NamedTuple):
@@ -80,7 +78,7 @@ def peer(folder: str) -> Peer:
 class Prompt(NamedTuple):
     tokens: Any
     mask: Any
-    grids: dict[str, Any]  # the arguments of position_ids
+    grids: dict[str, Any]  # the arguments of text_inputs
     audio: Any
     audio_in_video: bool
     grids_per_row: Any
@@ -167,7 +165,7 @@ def drawn(folder: str, rng: Any, *, videos: bool = True, padding: str = "") -> P
                             inner = interleaved(folder, config, grids[kind][-1], seconds[-1], length)
                             inner = [config.audio_start_token_id, *inner, 998]
                     tokens += [config.vision_start_token_id, *inner, 997]
-                elif kind == "video" and fastpe.rotary_layouts[folder]._ids == "mrope_frames":
+                elif kind == "video" and models()[folder]["text"].get("grid") == "frames":
                     marks: list[Any] = [getattr(config, f"video_{end}_token_id", None) for end in ("start", "end")]
                     token = config.image_token_id if marks[0] else token
                     frames = [[*text(rng), *[token] * (height * width // 4)] for _ in range(times)]
@@ -237,11 +235,22 @@ def as_its_authors(ids: Any, token_types: Any, mask: Any) -> tuple[Any, Any]:
     return ids, deltas
 
 
+def kinds(folder: str, tokens: Any) -> Any:
+    """0 text, 1 image, 2 video, 3 audio, and more for marks of MiniCPM-V."""
+    model = text_model(peer(folder).config.to_dict())
+    assert model is not None
+    return kinds_of(model, tokens)
+
+
+def numbered(folder: str, tokens: Any, **given: Any) -> tuple[Any, Any]:
+    inputs = fastpe.text_inputs(peer(folder).config.to_dict(), tokens, **given)
+    assert inputs["rope_deltas"].shape == (len(tokens), 1)
+    return inputs["position_ids"], inputs["rope_deltas"][:, 0]
+
+
 def ours(folder: str, prompt: Prompt) -> tuple[Any, Any, Any]:
-    layout, config = fastpe.rotary_layouts[folder], peer(folder).config.to_dict()
-    token_types = layout.token_types(prompt.tokens, config)
-    ids, delta = layout.position_ids(token_types, attention_mask=prompt.mask, config=config, **prompt.grids)
-    return ids, delta, token_types
+    ids, delta = numbered(folder, prompt.tokens, attention_mask=prompt.mask, **prompt.grids)
+    return ids, delta, kinds(folder, prompt.tokens)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -286,8 +295,8 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
     ids, delta, token_types = ours(folder, prompt)
     model.rope_deltas = torch.from_numpy(rope_index(folder, prompt, token_types)[1])[:, None].long()
     batch, length = prompt.mask.shape
-    layout, config, past = fastpe.rotary_layouts[folder], peer(folder).config.to_dict(), prompt.mask.sum(axis=1)
-    at_once, _ = layout.position_ids(np.zeros((batch, 50), int), config=config, past=past, delta=delta)
+    past = prompt.mask.sum(axis=1)
+    at_once, _ = numbered(folder, np.full((batch, 50), 500), past=past, rope_deltas=delta)
     state = {"position_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(prompt.mask)}
     generator = types.SimpleNamespace(config=types.SimpleNamespace(is_encoder_decoder=False))
     for step in range(50):
@@ -299,7 +308,7 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
             attention_mask=state["attention_mask"],
             cache=types.SimpleNamespace(get_seq_length=lambda: length + step),  # noqa: B023
         )
-        one, _ = layout.position_ids(np.zeros((batch, 1), int), config=config, past=past + step, delta=delta)
+        one, _ = numbered(folder, np.full((batch, 1), 500), past=past + step, rope_deltas=delta)
         np.testing.assert_array_equal(one[..., 0], by_delta[..., -1])
         np.testing.assert_array_equal(one[..., 0], at_once[..., step])
         np.testing.assert_array_equal(one[..., 0], state["position_ids"][..., -1])
@@ -307,7 +316,7 @@ def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", ["ernie4_5_vl_moe", "qwen2_5_vl", "qwen2_vl"])
 def test_turns_are_the_whole_conversation(folder: str) -> None:
-    layout, config, rng = fastpe.rotary_layouts[folder], peer(folder).config.to_dict(), np.random.default_rng(17)
+    rng = np.random.default_rng(17)
     turns = 0
     for prompt in (drawn(folder, rng) for _ in range(PROMPTS * 4)):
         if len(prompt.tokens) > 1:
@@ -320,8 +329,8 @@ def test_turns_are_the_whole_conversation(folder: str) -> None:
             counts["video_grid_thw"] = counts["second_per_grid"] = np.sum(row[0, starts[starts < cut]] == 2)
             before = {name: each[: counts[name]] for name, each in prompt.grids.items()}
             after = {name: each[counts[name] :] for name, each in prompt.grids.items()}
-            _, delta = layout.position_ids(row[:, :cut], config=config, **before)
-            more, _ = layout.position_ids(row[:, cut:], config=config, past=cut, delta=delta, **after)
+            _, delta = numbered(folder, prompt.tokens[:, :cut], **before)
+            more, _ = numbered(folder, prompt.tokens[:, cut:], past=cut, rope_deltas=delta, **after)
             np.testing.assert_array_equal(more, expected[:, :, cut:])
             turns += 1
     assert turns > 0
@@ -338,15 +347,14 @@ def test_images_that_glm_image_generates() -> None:
         coming = np.array([[1, 4, 6], [1, 3, 2]])
         arguments = {"image_grid_thw": torch.from_numpy(np.concatenate([here, coming]))}
         model.get_rope_index(torch.from_numpy(tokens), images_per_sample=torch.tensor([len(here) + 2]), **arguments)
-        layout = fastpe.rotary_layouts["glm_image"]
-        token_types = layout.token_types(tokens, peer("glm_image").config.to_dict())
-        all_types = np.concatenate([token_types, np.ones((1, 6 + 24), int), np.zeros((1, 1), int)], axis=1)
-        ids, _ = layout.position_ids(all_types, image_grid_thw=np.concatenate([here, coming[::-1]]))
+        image = np.full((1, 6 + 24), peer("glm_image").config.image_token_id)
+        whole = np.concatenate([tokens, image, [[500]]], axis=1)
+        ids, _ = numbered("glm_image", whole, image_grid_thw=np.concatenate([here, coming[::-1]]))
         np.testing.assert_array_equal(ids[:, 0, tokens.shape[1] :], model._cached_decode_position_ids[0])
 
 
 @pytest.mark.parametrize("folder", ["glm4v", "glm46v", "qwen2_vl"])
-def test_token_types_are_those_of_processors(folder: str) -> None:
+def test_kinds_of_tokens_are_those_of_processors(folder: str) -> None:
     prompt = drawn(folder, np.random.default_rng(13))
     config = peer(folder).config
     ends = {"video_start_id": "video_start_token_id", "video_end_id": "video_end_token_id"}
@@ -357,35 +365,3 @@ def test_token_types_are_those_of_processors(folder: str) -> None:
     processor = types.SimpleNamespace(image_token_id=config.image_token_id, audio_token_ids=[], **fields, **lists)
     expected = kind.create_mm_token_type_ids(processor, prompt.tokens.tolist())
     np.testing.assert_array_equal(ours(folder, prompt)[2], expected)
-
-
-WINDOWS = folders_with(r"\bget_vision_window_index\(")
-
-
-@pytest.mark.parametrize("folder", WINDOWS)
-def test_windows(folder: str) -> None:
-    """The sizes are those that docs/rotary-layouts.md names for the model."""
-    torch = pytest.importorskip("torch")
-    utilities = importlib.import_module("transformers.vision_utils")
-    muse, minicpm = folder.startswith("muse"), folder.startswith("minicpm")
-    configuration = importlib.import_module(f"transformers.models.{folder}.configuration_{folder}")
-    names = [name for name in vars(configuration) if name.endswith(("VisionConfig", "VisionEncoderConfig"))]
-    config = vars(configuration)[names[0]]()
-    if muse:
-        window, merge_size, size, patch = config.pos_emb_height, 1, config.pos_emb_height * config.patch_size, None
-    elif minicpm:
-        window, merge_size, size, patch = config.window_kernel_size[0], 1, config.window_kernel_size[0], 1
-    else:
-        merge_size, size, patch = config.spatial_merge_size, config.window_size, config.patch_size
-        window = size // patch // merge_size
-    vision, rng = fastpe.rotary_layouts["qwen2_vl_vision"], np.random.default_rng(2)
-    for _ in range(10):
-        grids = rng.integers(1, (4, 50, 50), (rng.integers(1, 6), 3)) * (1, merge_size, merge_size)
-        found = vision.windows(grids, window=window, merge_size=merge_size)
-        expected = utilities.get_vision_window_index(
-            torch.from_numpy(grids), merge_size, size, config.patch_size if patch is None else patch
-        )
-        frames = utilities.get_vision_cu_seqlens(torch.from_numpy(grids))
-        for ours_, theirs in zip(found, (*expected, frames), strict=True):
-            np.testing.assert_array_equal(ours_, theirs)
-            assert str(ours_.dtype) == str(theirs.dtype).removeprefix("torch.")

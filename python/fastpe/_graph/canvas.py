@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpe._errors import refused
-from fastpe._rotary.token_rules import Array, mark, padding_token, slice_mark
+from fastpe._rotary.numbering import Array
 
 
 class Crop(NamedTuple):
@@ -22,36 +22,19 @@ class Crop(NamedTuple):
     width: int
 
 
-def canvas_ids(types: Array, firsts: Array, crops: Array) -> Array:
-    """The ids [3, B * L] of a batch; a row of `crops` is (row of the batch, start, length, height, width)."""
-    rows, starts = crops[:, 0], crops[:, 1]
-    unmarked = np.flatnonzero((starts == 0) | (types[rows, starts - 1] < mark))
-    if len(unmarked):
-        found = f"holds tokens of an image from {crops[unmarked[0], :2].tolist()} on, with no mark in front of them"
-        raise refused(ValueError, "token_types", found, "types 4 and 5 of marks", "make them by token_types()")
-    ids = np.zeros((3, *types.shape), np.int64)
-    ends = np.searchsorted(rows, np.arange(len(types)), side="right")
-    for row, mine in enumerate(np.split(crops, ends[:-1])):
-        counts = types[row] != padding_token
-        # Where each token is among those that count.
-        place = np.cumsum(counts) - 1
-        first = place[mine[:, 1]]
-        columns = np.stack([first, first + mine[:, 2], mine[:, 3], mine[:, 4]], axis=1).tolist()
-        part = np.empty((3, int(counts.sum())), np.int64)
-        _number_row(part, types[row, counts], [Crop(*each) for each in columns], int(firsts[row]))
-        ids[:, row][:, counts] = part
-    return ids.reshape(3, -1)
-
-
-def _number_row(ids: Array, types: Array, crops: list[Crop], position: int) -> None:
-    """Write the ids of one row, whose first token is at `position`."""
-    length = len(types)
-    is_mark = types >= mark
+def number_canvas(is_mark: Array, is_slice_mark: Array, crops: list[Crop], position: int) -> Array:
+    """The ids [3, L] of one row, whose first token is at `position`."""
+    length = len(is_mark)
+    ids = np.empty((3, length), np.int64)
+    for crop in crops:
+        if crop.start == 0 or not is_mark[crop.start - 1]:
+            found = f"holds tokens of an image from place {crop.start} on, with no mark in front of them"
+            raise refused(ValueError, "input_ids", found, "the tokens of image_start_id or slice_start_id")
     # Where the marks that follow each token end.
     ends = np.minimum.accumulate(np.where(is_mark, length, np.arange(length))[::-1])[::-1]
     frames: list[list[Crop]] = []
     for crop in crops:
-        if frames and types[crop.start - 1] == slice_mark:
+        if frames and is_slice_mark[crop.start - 1]:
             frames[-1].append(crop)
         else:
             frames.append([crop])
@@ -72,6 +55,7 @@ def _number_row(ids: Array, types: Array, crops: list[Crop], position: int) -> N
         height, width = _number_frame(ids, frame, begin, stop, position)
         cursor, position = stop, position + max(height, width) + 1
     count_to(length)
+    return ids
 
 
 def _number_frame(ids: Array, frame: list[Crop], begin: int, stop: int, origin: int) -> tuple[int, int]:

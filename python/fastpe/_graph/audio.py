@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the exported encoder of sound takes besides its spectrogram."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._errors import refused
+from fastpe._graph.model import Array, boundaries, encoder, integer_array
+from fastpe._rotary.config_file import Json
+
+
+def audio_inputs(config: Json | str | os.PathLike[str], *, feature_lens: npt.ArrayLike) -> dict[str, Any]:
+    """Compute what the exported audio encoder of a model takes besides features, by the names of its inputs.
+
+    Parameters
+    ----------
+    config : mapping or path
+        The config.json of Qwen2.5-Omni, Qwen3-Omni or Qwen3-ASR, or its ``audio_config``.
+    feature_lens : array_like of int [clips]
+        How many frames of the spectrogram each clip has.
+
+    Returns
+    -------
+    dict of str to ndarray or int
+        Those of the following that the model has:
+
+        - ``"chunk_lengths"`` int64 [chunks]: the frames of each chunk, into which clips are split before they are padded;
+        - ``"cu_seqlens"`` int32 [segments + 1], ``"max_seqlen"``: where attention begins anew, and the longest segment;
+        - ``"valid_indices"`` int64: the results of the convolutions that are not padding;
+        - ``"pool_indices"`` int64: the first one of each pair that is averaged.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a model that is not known, and lengths that are less than 1.
+
+    Notes
+    -----
+    The names and integers are those of ``precompute_export_inputs`` in transformers 5.24 (exporters/utils.py,
+    modeling_qwen2_5_omni.py, modeling_qwen3_omni_moe.py, modeling_qwen3_asr.py).
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> inputs = fastpe.audio_inputs({"model_type": "qwen2_5_omni", "audio_config": {"n_window": 100}}, feature_lens=[250])
+    >>> inputs["chunk_lengths"], inputs["cu_seqlens"]
+    (array([200,  50]), array([  0, 100, 125], dtype=int32))
+    """
+    model = encoder("audio", config)
+    lengths = integer_array("feature_lens", feature_lens, (None,), expected="[clips], one per clip")
+    if (lengths < 1).any() or not len(lengths):
+        raise refused(ValueError, "feature_lens", f"is {lengths.tolist()}", "lengths from 1")
+    chunk = 2 * model.integer("n_window")
+    counts = -(-lengths // chunk)
+    chunks = np.full(int(counts.sum()), chunk, np.int64)
+    chunks[np.cumsum(counts) - 1] = (lengths - 1) % chunk + 1
+    if model.row.get("pooled"):
+        left = _halved(chunks)
+        of_clips = _halved(lengths)
+        pairs = [first + np.arange(0, length - 1, 2) for first, length in zip(_starts(of_clips), of_clips, strict=True)]
+        inputs: dict[str, Any] = {"cu_seqlens": boundaries(left), "valid_indices": _valid(left)}
+        inputs["pool_indices"] = np.concatenate(pairs)
+    else:
+        left = _convolved(chunks, chunk)
+        window = int(left.max()) * (model.integer("n_window_infer") // chunk)
+        if window < 1:
+            found = f"is {model.value('n_window_infer')}"
+            raise refused(ValueError, "n_window_infer", found, f"at least {chunk}, twice n_window")
+        segments = [min(window, total - at) for total in _convolved(lengths, chunk) for at in range(0, total, window)]
+        inputs = {"cu_seqlens": boundaries(segments), "valid_indices": _valid(left)}
+    inputs |= {"max_seqlen": int(np.diff(inputs["cu_seqlens"]).max())}
+    if model.row.get("masked"):  # its graph splits and selects by a mask
+        return {name: inputs[name] for name in ("cu_seqlens", "max_seqlen")}
+    return {"chunk_lengths": chunks, **inputs}
+
+
+def _halved(lengths: Array) -> Array:
+    """What a convolution of stride 2 leaves."""
+    return (lengths - 1) // 2 + 1
+
+
+def _convolved(lengths: Array, chunk: int) -> Array:
+    """What three convolutions of stride 2 leave of each chunk: 13 of a whole one, as the models count."""
+    rest = _halved(_halved(_halved(lengths % chunk)))
+    total: Array = rest + lengths // chunk * 13
+    return total
+
+
+def _starts(lengths: Array) -> Array:
+    return np.cumsum(lengths) - lengths
+
+
+def _valid(lengths: Array) -> Array:
+    """The places of a [chunks, longest] array that are not padding, counted through."""
+    return np.flatnonzero(np.arange(lengths.max()) < lengths[:, None])

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the exported encoder of images takes besides their patches."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._arguments import integers, shown
+from fastpe._errors import refused
+from fastpe._graph.model import Array, Model, boundaries, encoder, grids_of, integer_array
+from fastpe._grid.resize import resize_taps
+from fastpe._rotary.config_file import Json
+from fastpe._rotary.numbering import blocks
+
+
+def vision_inputs(
+    config: Json | str | os.PathLike[str],
+    *,
+    grid_thw: npt.ArrayLike | None = None,
+    target_sizes: npt.ArrayLike | None = None,
+    merge_sizes: npt.ArrayLike | None = None,
+) -> dict[str, Any]:
+    """Compute what the exported vision encoder of a model takes besides patches, by the names of its inputs.
+
+    Parameters
+    ----------
+    config : mapping or path
+        The config.json of the model, or its ``vision_config``.
+    grid_thw : array_like of int [images, 3]
+        Times, heights and widths in patches, of images and videos.
+    target_sizes : array_like of int [images, 2]
+        Heights and widths in patches instead, for MiniCPM-V and MiniCPM-OCR.
+    merge_sizes : array_like of int [images]
+        How many patches along each side become one token, for VideoLLaMA 3, which has them per image.
+
+    Returns
+    -------
+    dict of str to ndarray, int or tuple
+        Those of the following that the model has. Indices are int64, boundaries int32.
+
+        - ``"position_ids"`` [patches, 2], or [patches, 3] with the time; [patches] for packed images;
+        - ``"cu_seqlens"`` [segments + 1], ``"max_seqlen"``: where frames or clips begin, and the longest one;
+        - ``"window_index"``, ``"cu_window_seqlens"``, ``"max_window_seqlen"``: the order of windows, and where they begin;
+        - ``"interp_indices"``, ``"interp_weights"`` [patches, 4 or 16]: rows of the learned grid, and float32 weights;
+        - ``"frame_index"``, ``"temporal_merge_index"`` for Kimi K2.5, and ``"pixel_shuffle_index"`` for Muse.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a model that is not known, and grids that it cannot divide.
+
+    Notes
+    -----
+    The names and integers are those of ``precompute_export_inputs`` in transformers 5.24 (exporters/utils.py,
+    vision_utils.py). For Muse, the learned grid is resized as the model itself does it, by (width, height).
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> config = {"model_type": "qwen2_vl", "vision_config": {"spatial_merge_size": 2}}
+    >>> inputs = fastpe.vision_inputs(config, grid_thw=[[1, 4, 4]])
+    >>> inputs["position_ids"].T
+    array([[0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3],
+           [0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3]])
+    >>> inputs["cu_seqlens"], inputs["max_seqlen"]
+    (array([ 0, 16], dtype=int32), 16)
+    """
+    model = encoder("vision", config)
+    given = {"grid_thw": grid_thw, "target_sizes": target_sizes, "merge_sizes": merge_sizes}
+    wanted = ["target_sizes"] if model.row.get("packed") else ["grid_thw"]
+    wanted += ["merge_sizes"] * (model.row.get("merge") == "merge_sizes")
+    for name, value in given.items():
+        if (value is None) == (name in wanted):
+            kind, found = (TypeError, "is missing") if value is None else (ValueError, "was given")
+            raise refused(kind, name, found, f"{' and '.join(wanted)} for model {model.name!r}")
+    if model.row.get("packed"):
+        return _packed(model, target_sizes)
+    return _of_grids(model, grid_thw, merge_sizes)
+
+
+def _packed(model: Model, target_sizes: Any) -> dict[str, Any]:
+    """MiniCPM: each image has a grid of its own, without frames."""
+    window = _window(model, 1)
+    sizes = grids_of("target_sizes", target_sizes, 1, "", columns=2)
+    grids = np.insert(sizes, 0, 1, axis=1)
+    side = _side(model)
+    nearest = [_nearest(height, side)[:, None] * side + _nearest(width, side) for height, width in sizes.tolist()]
+    inputs: dict[str, Any] = {"position_ids": _joined([each.ravel() for each in nearest])}
+    inputs |= _windows(grids, window, 1)
+    if len(sizes) and (sizes == sizes[0]).all():
+        inputs["merged_shape"] = (int(sizes[0, 0]) // window, int(sizes[0, 1]) // window)
+    return {**inputs, "max_seqlen": int(sizes.prod(axis=1).max(initial=0))}
+
+
+def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
+    row, key = model.row, model.row.get("merge")
+    merge: Any = 1 if key is None else model.integer(key) if merge_sizes is None else None
+    if merge is None:
+        count = len(integer_array("grid_thw", grid_thw, (None, 3), expected="rows of (time, height, width)"))
+        merge = integer_array("merge_sizes", merge_sizes, (count,), expected=f"[{count}], one per image")
+        if (merge < 1).any():
+            raise refused(ValueError, "merge_sizes", f"is {shown(merge.tolist())}", "numbers from 1")
+    grids = grids_of("grid_thw", grid_thw, merge, key or "")
+    of_each = [*zip(grids.tolist(), np.broadcast_to(merge, len(grids)).tolist(), strict=True)]
+    positions = [blocks(tuple(grid), size, with_time=row.get("time", False)) for grid, size in of_each]
+    clips = grids.prod(axis=1)
+    segments = clips if row.get("per_clip") else np.repeat(grids[:, 1] * grids[:, 2], grids[:, 0])
+    inputs: dict[str, Any] = {
+        "position_ids": _joined(positions, 3 if row.get("time") else 2),
+        "cu_seqlens": boundaries(segments),
+        "max_seqlen": int(segments.max(initial=0)),
+    }
+    if "windows" in row:
+        inputs |= _windows(grids, _window(model, merge), merge)
+        lengths = np.diff(inputs["cu_window_seqlens"])
+        inputs["max_window_seqlen"] = int(lengths.max(initial=0))
+    if "resized_as" in row:
+        inputs["interp_indices"], inputs["interp_weights"] = _resized(model, grids, merge)
+    if row.get("frames"):
+        # A table of times has a row of zeros in front, for images.
+        frames = [np.repeat(np.arange(time) + (time > 1), height * width) for time, height, width in grids.tolist()]
+        inputs["frame_index"] = _joined(frames)
+    if "temporal_merge" in row:
+        inputs["temporal_merge_index"] = _temporal_merge(grids, *_pair(model, row["temporal_merge"]))
+    if "pixel_shuffle" in row:
+        size = model.integer(row["pixel_shuffle"])
+        grids_of("grid_thw", grids, size, row["pixel_shuffle"])
+        orders = [_block_order(height, width, size) for _, height, width in grids.tolist()]
+        starts = np.cumsum(clips) - clips
+        parts = [
+            (first + np.arange(time)[:, None] * len(order) + order).ravel()
+            for first, time, order in zip(starts.tolist(), grids[:, 0].tolist(), orders, strict=True)
+        ]
+        inputs["pixel_shuffle_index"] = _joined(parts)
+    return inputs
+
+
+def _joined(parts: list[Array], columns: int = 0) -> Array:
+    empty = np.zeros((0, columns) if columns else 0, np.int64)
+    return np.concatenate([empty, *parts])
+
+
+def _pair(model: Model, key: str) -> tuple[int, int]:
+    value = model.value(key)
+    pair = integers(key, [value, value] if isinstance(value, int) else value, "(2, 2)")
+    if len(pair) != 2 or min(pair) < 1:
+        raise refused(ValueError, key, f"is {shown(value)}", "two numbers from 1")
+    return pair
+
+
+def _side(model: Model) -> int:
+    """The side of the learned grid, which is a square."""
+    key = model.row["resized_from"]
+    value = model.integer(key)
+    if key == "image_size":
+        return value // model.integer("patch_size")
+    if key == "num_position_embeddings":
+        side = math.isqrt(value)
+        if side * side != value:
+            raise refused(ValueError, key, f"is {value}", "the number of cells of a square")
+        return side
+    return value
+
+
+def _window(model: Model, merge: int) -> int:
+    """How many blocks of patches a side of a window has."""
+    key = model.row["windows"]
+    if key == "window_kernel_size":
+        height, width = _pair(model, key)
+        if height != width:
+            raise refused(ValueError, key, f"is {(height, width)}", "a square")
+        return height
+    window = model.integer(key)
+    if key == "window_size":  # in pixels
+        window = window // merge // model.integer("patch_size")
+    if window < 1:
+        raise refused(ValueError, key, f"is {model.value(key)}", "at least the side of a block of patches")
+    return window
+
+
+def _windows(grids: Array, window: int, merge: int) -> dict[str, Array]:
+    """The order of blocks window by window, and where windows begin, in patches."""
+    order, lengths, first = [], [], 0
+    for time, height, width in grids.tolist():
+        rows, columns = (np.arange(length // merge) for length in (height, width))
+        across = -(-len(columns) // window)
+        owners = ((rows // window)[:, None] * across + columns // window).ravel()
+        frame = np.argsort(owners, kind="stable")  # which keeps the order of the blocks in a window
+        order.append((np.arange(time)[:, None] * len(owners) + frame + first).ravel())
+        lengths.append(np.tile(np.bincount(owners) * merge**2, time))
+        first += time * len(owners)
+    return {"window_index": _joined(order), "cu_window_seqlens": boundaries(_joined(lengths))}
+
+
+def _resized(model: Model, grids: Array, merge: int) -> tuple[Array, Array]:
+    """Where each patch takes its row of the learned grid from; frames of a video have the same rows."""
+    side, convention = _side(model), model.row["resized_as"]
+    indices: list[Array] = []
+    weights: list[Array] = []
+    for time, *shape in grids.tolist():
+        # The model itself passes (width, height) here, and takes the result in the order of (height, width).
+        shape = shape[::-1] if model.row.get("transposed") else shape
+        of_frame = resize_taps(shape, (side, side), convention=convention, merge_size=merge)
+        indices.append(np.tile(of_frame[0], (time, 1)))
+        weights.append(np.tile(of_frame[1], (time, 1)))
+    if not indices:
+        return np.zeros((0, 4), np.int64), np.zeros((0, 4), np.float32)
+    return np.concatenate(indices), np.concatenate(weights)
+
+
+def _nearest(length: int, side: int) -> Array:
+    """The cell of the learned grid at each i / length: in float32, as the model looks it up."""
+    step = 1 / side
+    bounds = (step + np.arange(side - 1) * step).astype(np.float32)
+    places = np.arange(length, dtype=np.float32) / np.float32(length)
+    cells: Array = np.searchsorted(bounds, places, side="right")
+    return cells
+
+
+def _block_order(height: int, width: int, size: int) -> Array:
+    """The patches of a frame, block by block."""
+    rows, columns = blocks((1, height, width), size).T
+    order: Array = rows * width + columns
+    return order
+
+
+def _temporal_merge(grids: Array, height: int, width: int) -> tuple[Array, Array, int]:
+    """For each patch, its place in the blocks of all frames together and its weight; and how many blocks there are."""
+    places, weights, first = [], [], 0
+    for time, rows, columns in grids.tolist():
+        row, column = np.indices((rows, columns)).reshape(2, -1)
+        block = (row // height) * (columns // width) + column // width
+        places.append(np.tile((first + block) * height * width + row % height * width + column % width, time))
+        weights.append(np.full(time * rows * columns, np.float32(1) / np.float32(time)))
+        first += (rows // height) * (columns // width)
+    return _joined(places), np.concatenate([np.zeros(0, np.float32), *weights]), first

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`text_inputs`; the comparison with transformers is tests/peers/test_text_inputs.py."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import fastpe
+
+from ..oracles.refusals import Refused, check_refused, each, rows
+
+# A token of each kind: text, image, video, audio, a mark of an image, and one that begins a slice.
+TOKENS = np.array([1, 11, 12, 13, 14, 15])
+CONFIG = {"image_token_id": 11, "video_token_id": 12, "audio_token_id": 13, "image_start_id": 14, "slice_start_id": 15}
+CONFIG |= {"image_end_id": 14, "slice_end_id": 14, "newline_id": 14}
+
+
+class Case(NamedTuple):
+    """A character is a kind of a token, and then an id, in base 36."""
+
+    folder: str
+    types: str
+    ids: tuple[str, ...]
+    delta: int
+    images: Any = None
+    videos: Any = None
+    seconds: Any = None
+    config: Any = None
+
+
+CASES = [
+    Case(
+        "qwen2_vl", "0011110220", ("0122224567", "0122334557", "0123234557"), -2, images=[[1, 4, 4]], videos=[[2, 2, 2]]
+    ),
+    # The text behind a video begins behind its last time.
+    Case("qwen2_vl", "02220", ("01234", "01114", "01114"), 0, videos=[[3, 2, 2]]),
+    Case("qwen2_5_vl", "0222200", ("01369ab", "01111ab", "01111ab"), 5, videos=[[4, 2, 2]], seconds=[0.7]),
+    Case("qwen3_vl", "02200220", ("01134557", "01134557", "01234567"), 0, videos=[[2, 2, 4]]),
+    Case("ernie4_5_vl_moe", "0220", ("0123", "0113", "0113"), 0, videos=[[4, 2, 2]]),
+    Case("hy_v4_vl", "022222200", ("011144478", "011144478", "012345678"), 0, videos=[[2, 2, 4]]),
+    # The first image has a token more on each side than its grid has.
+    Case(
+        "hunyuan_vl",
+        "01111111100110",
+        ("0123456789abcd", "0101201289a01d", "0100011189a00d", "0100000089a11d"),
+        0,
+        images=[[1, 4, 4], [1, 2, 2]],
+    ),
+    # There is no text between the images.
+    Case("glm_image", "0111100", ("0113356", "0113456", "0123356"), 0, images=[[1, 1, 2], [1, 2, 1]]),
+    # The marks at each end of a video with audio are at one position. The last frame is behind the audio.
+    Case(
+        "qwen2_5_omni",
+        "0033000233200001100",
+        ("0123455667bccdeffhi", "01234556676ccdeffhi", "01234556676ccdefghi"),
+        0,
+        images=[[1, 2, 4]],
+        videos=[[2, 2, 2]],
+        seconds=[2.5],
+        config={"position_id_per_seconds": 2},
+    ),
+    Case(
+        "qwen3_omni_moe",
+        "0033000233200001100",
+        ("01234567789abcdeegh", "01234567787abcdeegh", "01234567787abcdefgh"),
+        -1,
+        images=[[1, 2, 4]],
+        videos=[[2, 2, 2]],
+        seconds=0.08,
+        config={"position_id_per_seconds": 25},
+    ),
+    # An image with two lines of two slices each.
+    Case(
+        "minicpmv4_7",
+        "004111145114511445111451140",
+        ("012222222222222222222222227", "011223342222222223333333337", "011252562233445562234444557"),
+        -19,
+        images=[[8, 8], [4, 8], [4, 8], [4, 12], [4, 8]],
+    ),
+]
+
+
+def tokens_of(text: str) -> Any:
+    return TOKENS[[[int(each) for each in text]]]
+
+
+def config_of(folder: str, more: Any = None) -> Any:
+    return {"model_type": folder, **CONFIG, **(more or {})}
+
+
+def arguments_of(case: Case) -> dict[str, Any]:
+    return {"image_grid_thw": case.images, "video_grid_thw": case.videos, "second_per_grid": case.seconds}
+
+
+def numbered(folder: str, tokens: Any, config: Any = None, **given: Any) -> tuple[Any, Any]:
+    inputs = fastpe.text_inputs(config_of(folder, config), tokens, **given)
+    return inputs["position_ids"], inputs["rope_deltas"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.folder}-{case.types}")
+def test_stored_ids(case: Case) -> None:
+    ids, deltas = numbered(case.folder, tokens_of(case.types), case.config, **arguments_of(case))
+    np.testing.assert_array_equal(ids[:, 0], [[int(each, 36) for each in row] for row in case.ids])
+    assert (ids.dtype, deltas.tolist()) == (np.int64, [[case.delta]])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.folder}-{case.types}")
+def test_padding_is_not_counted(case: Case) -> None:
+    tokens, padding = tokens_of(case.types), np.ones((1, 3), np.int64)
+    # The plane of HunYuan-VL counts images through the batch.
+    rows_of = 1 if case.folder == "hunyuan_vl" else 2
+    rows_ = [np.concatenate([padding, tokens], axis=1), np.concatenate([tokens, padding], axis=1)][:rows_of]
+    masks = [np.arange(rows_[0].shape[1])[None] >= 3, np.arange(rows_[0].shape[1])[None] < tokens.shape[1]][:rows_of]
+    given = arguments_of(case)
+    for name in ("image_grid_thw", "video_grid_thw"):
+        given[name] = given[name] and given[name] * rows_of
+    if isinstance(case.seconds, list):
+        given["second_per_grid"] = case.seconds * rows_of
+    mask = np.concatenate(masks)
+    ids, deltas = numbered(case.folder, np.concatenate(rows_), case.config, attention_mask=mask, **given)
+    alone, _ = numbered(case.folder, tokens, case.config, **arguments_of(case))
+    assert deltas.tolist() == [[case.delta]] * rows_of
+    for row, mask in enumerate(masks):
+        np.testing.assert_array_equal(ids[:, row, mask[0]], alone[:, 0])
+        assert len({*ids[:, row, ~mask[0]].ravel().tolist()}) == 1
+
+
+def test_times_that_are_not_cut_off() -> None:
+    ids, deltas = numbered("qwen3_omni_moe", tokens_of("0220"), video_grid_thw=[[2, 2, 2]], second_per_grid=0.1)
+    np.testing.assert_array_equal(ids[0, 0], [0, 1, 3.5, 4.5])
+    assert (ids.dtype, deltas.tolist()) == (np.float64, [[1.5]])
+    # The token that follows, by one coordinate and by three
+    config = {"model_type": "qwen3_omni_moe_text", "head_dim": 128, "rope_theta": 1e6, "hidden_size": 128}
+    config["rope_scaling"] = {"rope_type": "default", "mrope_section": [24, 20, 20]}
+    decoder, rope = (fastpe.RotaryEmbedding.from_config(config, mrope=mrope) for mrope in (False, True))
+    q = np.random.default_rng(0).standard_normal((1, 2, 1, 128), dtype=np.float32)
+    one, _ = numbered("qwen3_omni_moe", [[1]], past=4, rope_deltas=deltas)
+    np.testing.assert_array_equal(
+        decoder.rotate(q, positions=4 + deltas, seq_axis=-2),
+        rope.rotate(q, positions=np.moveaxis(one, 0, -1), seq_axis=-2),
+    )
+
+
+def test_the_last_position() -> None:
+    ids, deltas = numbered("qwen2_vl", [[1]], past=2**53, rope_deltas=0)
+    assert (ids.tolist(), deltas.tolist()) == ([[[2**53]]] * 3, [[0]])
+    assert fastpe.text_inputs({"model_type": "llama"}, [[1]], past=2**53)["position_ids"].tolist() == [[2**53]]
+
+
+def test_a_sequence_goes_on() -> None:
+    grid = [[1, 4, 4]]
+    tokens, mask = (
+        np.concatenate([tokens_of("00111100"), tokens_of("00011110")]),
+        np.array([[1] * 8, [0] * 2 + [1] * 6]),
+    )
+    ids, deltas = numbered("qwen2_vl", tokens, image_grid_thw=grid * 2, attention_mask=mask)
+    past = mask.sum(axis=1)
+    one, same = numbered("qwen2_vl", [[1], [1]], past=past, rope_deltas=deltas)
+    np.testing.assert_array_equal(one[..., 0], ids[..., -1] + 1)
+    np.testing.assert_array_equal(same, deltas)
+    # As hosts have it: a mask of all tokens
+    whole_mask = np.concatenate([mask, np.ones((2, 1), int)], axis=1)
+    of_mask, _ = numbered("qwen2_vl", [[1], [1]], attention_mask=whole_mask, rope_deltas=deltas)
+    np.testing.assert_array_equal(of_mask, one)
+    # Another image, in a later turn.
+    more, _ = numbered("qwen2_vl", tokens[:1], image_grid_thw=grid, past=past[:1], rope_deltas=deltas[:1])
+    whole, _ = numbered("qwen2_vl", np.concatenate([tokens[:1]] * 2, axis=1), image_grid_thw=grid * 2)
+    np.testing.assert_array_equal(more, whole[:, :, 8:])
+    # Nothing, and rows of nothing but padding.
+    assert numbered("qwen2_vl", np.zeros((2, 0), int))[0].shape == (3, 2, 0)
+    assert numbered("qwen2_vl", [[1, 1]], attention_mask=[[0, 0]])[1].tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("folder", "grid", "config", "after"),
+    [
+        ("qwen2_5_vl", (30, 36, 54), {"vision_config": {"tokens_per_second": 2}}, 62),
+        ("qwen2_5_vl", (60, 18, 26), {"vision_config": {"tokens_per_second": 2}}, 122),
+        ("qwen2_vl", (60, 18, 26), None, 63),
+        ("qwen2_vl", (3, 18, 26), None, 16),
+        ("ernie4_5_vl_moe", (60, 18, 26), None, 33),
+    ],
+)
+def test_text_after_a_video(folder: str, grid: tuple[int, int, int], config: Any, after: int) -> None:
+    """It continues behind the largest coordinate, and so do a later turn and segments."""
+    frames, height, width = grid
+    times = frames // 2 if folder == "ernie4_5_vl_moe" else frames
+    tokens = TOKENS[np.array([[0] * 3 + [2] * (times * height * width // 4) + [0] * 2])]
+    given = {"video_grid_thw": [grid]} | ({"second_per_grid": 1} if folder == "qwen2_5_vl" else {})
+    ids, deltas = numbered(folder, tokens, config, **given)
+    assert ids[:, 0, -2:].tolist() == [[after, after + 1]] * 3
+    assert deltas.tolist() == [[after + 2 - tokens.shape[1]]]
+    later, _ = numbered(folder, tokens, config, past=tokens.shape[1], rope_deltas=deltas, **given)
+    np.testing.assert_array_equal(later, ids + after + 2)
+    interval: Any = {"time_interval": 2.0} if folder == "qwen2_5_vl" else {}
+    segments = fastpe.rotary_layouts[folder].positions(3, (times, height, width), 2, **interval)
+    np.testing.assert_array_equal(segments.T, ids[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "given", "expected"),
+    [
+        ([[7, 8, 9]], {}, [[0, 1, 2]]),
+        ([[0, 0, 9], [7, 8, 9]], {"attention_mask": [[0, 0, 1], [1, 1, 1]]}, [[1, 1, 0], [0, 1, 2]]),
+        ([[7, 0], [7, 8]], {"attention_mask": [[1, 0], [1, 1]]}, [[0, 1], [0, 1]]),
+        # The mask of all tokens, of which two are new; and the same without it
+        ([[7, 8], [7, 8]], {"attention_mask": [[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]}, [[1, 2], [3, 4]]),
+        ([[7, 8], [7, 8]], {"past": [1, 3]}, [[1, 2], [3, 4]]),
+        ([[7, 8]], {"past": 5}, [[5, 6]]),
+        ([[7, 0]], {"past": [[3]], "attention_mask": [[True, False]]}, [[3, 1]]),
+        (np.zeros((2, 0), int), {}, np.zeros((2, 0))),
+    ],
+)
+def test_models_that_count_tokens(tokens: Any, given: Any, expected: Any) -> None:
+    configs: list[Any] = [
+        {"model_type": "llama"},
+        {"model_type": "llava", "text_config": {"model_type": "llama"}},
+        {"hidden_size": 8},
+    ]
+    for config in configs:
+        inputs = fastpe.text_inputs(config, tokens, **given)
+        assert inputs.keys() == {"position_ids"}
+        np.testing.assert_array_equal(inputs["position_ids"], expected)
+        assert inputs["position_ids"].dtype == np.int64
+
+
+def test_frames_that_have_the_tokens_of_images() -> None:
+    config = {"video_start_token_id": 7, "video_end_token_id": 6}
+    tokens = [[1, 11, 7, 11, 11, 6, 11, 1]]
+    grids = {"image_grid_thw": [[1, 2, 2]] * 2, "video_grid_thw": [[1, 2, 4]]}
+    ids, _ = numbered("glm4v", tokens, config, **grids)
+    assert ids[2, 0].tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert ids[0, 0].tolist() == [0, 1, 2, 3, 3, 5, 6, 7]
+
+
+def test_names_of_parts_and_keys() -> None:
+    inside = {"image_token_index": 11, "video_token_index": 12, "audio_token_index": 13}
+    config = {"model_type": "qwen2_5_omni", "thinker_config": {"model_type": "qwen2_5_omni_thinker", **inside}}
+    ids = fastpe.text_inputs(config, [[1, 11, 1]], image_grid_thw=[[1, 2, 2]])["position_ids"]
+    assert ids[:, 0].tolist() == [[0, 1, 2]] * 3
+    sections = {"text_config": {"rope_scaling": {"xdrope_section": [16, 16, 32]}}}
+    assert numbered("hunyuan_vl", [[1]], sections)[0].shape == (3, 1, 1)
+
+
+def text_inputs(folder: str, tokens: Any, config: Any = None, **given: Any) -> Any:
+    """With the tokens of kinds."""
+    return fastpe.text_inputs(config_of(folder, config), TOKENS[np.array(tokens)], **given)
+
+
+QWEN = "text('qwen2_vl', {})"
+QWEN_2_5 = "text('qwen2_5_vl', [[2, 2]], video_grid_thw=[[2, 2, 2]], second_per_grid={})"
+LLAMA = "fastpe.text_inputs(dict(model_type='llama'), {})"
+REFUSED: Refused = {
+    (ValueError, "image_grid_thw[1]"): each(
+        QWEN,
+        "[[1, 0, 1]], image_grid_thw=[[1, 2, 2], [1, 4, 4]] | [[1, 0]], image_grid_thw=[[1, 2, 2], [1, 2, 2]] | "
+        "[[1, 0, 1]], image_grid_thw=[[1, 2, 2], [1, 0, 2]]",
+    ),
+    (ValueError, "image_grid_thw[0]"): each(QWEN, "[[1] * 4], image_grid_thw=[[1, 5, 4]]"),
+    (ValueError, "video_grid_thw[0]"): [
+        "text('qwen3_vl', [[2, 0, 2, 2]], video_grid_thw=[[2, 2, 2]])",
+        "text('qwen2_5_omni', [[2, 3, 2]], video_grid_thw=[[3, 2, 2]], second_per_grid=1)",
+        # More frames than there is memory for
+        "text('qwen3_vl', [[2, 0, 2]], video_grid_thw=[[2**40, 2, 2]])",
+    ],
+    (ValueError, "image_grid_thw"): [
+        *each(QWEN, "[[1, 0, 1]], image_grid_thw=[[1, 2, 2]] | [[1, 1]] | [[1]], image_grid_thw=[[2, 2]]"),
+        LLAMA.format("[[0]], image_grid_thw=[[1, 2, 2]]"),
+    ],
+    (TypeError, "image_grid_thw"): [QWEN.format("[[1]], image_grid_thw=[[1.0, 2.0, 2.0]]")],
+    (ValueError, "input_ids"): [
+        "fastpe.text_inputs(dict(model_type='llama'), [1, 2])",
+        *each("text('minicpmv4_7', {}, image_grid_thw=[[4, 4]])", "[[1]] | [[0, 1]]"),
+    ],
+    (TypeError, "input_ids"): each(LLAMA, "[['a']] | [[0.5]]"),
+    (TypeError, "attention_mask"): each(LLAMA, "[[0, 0]], attention_mask=[[-1e9, 0]]"),
+    (ValueError, "attention_mask"): each(
+        LLAMA, "[[0]], attention_mask=[[1, 1]] * 2 | [[0]], attention_mask=[[2]] | [[0, 0]], attention_mask=[[1]]"
+    ),
+    (ValueError, "second_per_grid"): [
+        *each(QWEN_2_5, "[1, 2] | -1 | np.nan | np.inf | None"),
+        QWEN.format("[[0]], second_per_grid=1"),
+        LLAMA.format("[[0]], second_per_grid=1"),
+    ],
+    # No position is beyond 2**53.
+    (ValueError, "second_per_grid[0]"): each(QWEN_2_5, "1e308 | 1e17"),
+    (ValueError, "time_interval"): each("layouts['qwen2_vl'].positions((2, 2, 2), time_interval={})", "1e308 | 1e17"),
+    (ValueError, "start"): ["layouts['qwen2_vl'].positions(2, start=2**53)"],
+    (ValueError, "past"): [
+        *each(QWEN, "[[0]], past=2**54, rope_deltas=0 | [[0, 0]], past=2**53, rope_deltas=0 | [[0]], rope_deltas=2"),
+        *each(QWEN, "[[0]], past=[1, 2], rope_deltas=0 | [[0]], past=-1, rope_deltas=2"),
+        *each(LLAMA, "[[0, 0]], past=2**53 | [[0]], past=-1 | [[0]], past=1, attention_mask=[[1, 1]]"),
+        "text('hunyuan_vl', [[1, 1]], image_grid_thw=[[1, 2, 2]], past=1, rope_deltas=0)",
+    ],
+    (TypeError, "past"): [QWEN.format("[[0]], past=1.5, rope_deltas=0")],
+    (ValueError, "rope_deltas"): [
+        *each(QWEN, "[[0]], past=1, rope_deltas=-2 | [[0]], past=1 | [[0]], past=1, rope_deltas=[[1, 2]]"),
+        QWEN.format("[[0]], attention_mask=[[1, 1]]"),
+        LLAMA.format("[[0]], past=1, rope_deltas=0"),
+    ],
+    # Parts of a config, other models and misspelt keys would leave the defaults in silence.
+    (ValueError, "config"): [
+        *each("text('qwen2_vl_text', [[1]], {}, image_grid_thw=[[1, 2, 2]])", "{}"),
+        *each("text('qwen2_vl', [[1]], {}, image_grid_thw=[[1, 2, 2]])", "{'spatial_merge_size': 2}"),
+        *each(
+            "text('qwen2_5_vl', [[2]], {}, video_grid_thw=[[1, 2, 2]], second_per_grid=1)",
+            "{'tokens_per_second': 2} | {'vision_config': {'token_per_second': 2}}",
+        ),
+        "text('qwen2_5_omni', [[0]], {'position_id_per_second': 2})",
+        "text('qwen2_vl', [[0]], {'image_token_id': None})",
+        "text('glm4v', [[0]])",  # its frames have the tokens of images
+        "text('minicpmv4_7', [[0]], {'slice_start_id': None})",
+        # Ids that count otherwise
+        "fastpe.text_inputs(dict(model_type='roberta'), [[0]])",
+        "fastpe.text_inputs(dict(model_type='new_vl', rope_scaling=dict(mrope_section=[2, 3, 3])), [[0]])",
+    ],
+    (TypeError, "vision_config"): [QWEN.format("[[0]], {'vision_config': 3}")],
+    (ValueError, "downsample_mode"): [
+        "text('minicpmv4_7', [[4, 1]], {'downsample_mode': '8x'}, image_grid_thw=[[4, 4]])"
+    ],
+    (ValueError, "spatial_merge_size"): [
+        QWEN.format("[[1]], {'vision_config': {'spatial_merge_size': 0}}, image_grid_thw=[[1, 2, 2]]")
+    ],
+}
+
+
+@pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))
+def test_refused(call: str, error: type[Exception], arguments: str) -> None:
+    names = {"text": text_inputs, "layouts": fastpe.rotary_layouts, "fastpe": fastpe, "np": np}
+    check_refused(call, error, arguments, names)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`vision_inputs` and `audio_inputs` against what the exporters of transformers compute, for every encoder there is."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pathlib
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpe
+from fastpe._graph.model import models
+
+pytestmark = pytest.mark.peers
+
+# These compute what they need inside of their graphs, or take other inputs than the exporters prepare.
+NOT_PREPARED = {
+    "inkling2": "counts grids in tokens of text, as image_grid_thw",
+    "step3p7": "computes its positions from the size of the image",
+}
+# The exporters pass (height, width) where the models' own forward passes (width, height): "ref code passes
+# meshgrid(pos_h, pos_w, indexing='xy') to grid_sample", says modeling_muse_glimmer.py.
+TRANSPOSED = ("muse_glimmer", "muse_spark")
+
+
+def folders_with(pattern: str) -> list[str]:
+    try:
+        files = (pathlib.Path(pytest.importorskip("transformers").__file__).parent / "models").glob("*/modeling_*.py")
+    except pytest.skip.Exception:
+        return []
+    return sorted(file.parent.name for file in files if re.search(pattern, file.read_text("utf-8")))
+
+
+VISION = folders_with(r"from \.\.\.vision_utils import")
+AUDIO = folders_with(r"def get_audio_cu_seqlens\b")
+
+
+def test_every_encoder_has_a_row() -> None:
+    rows = {kind: {name for name, kinds in models().items() if kind in kinds} for kind in ("vision", "audio")}
+    # These have the encoders of other folders.
+    rows["vision"] -= {"cosmos3_omni", "glm46v", "glmga"}
+    assert rows["vision"] == {*VISION} - {*NOT_PREPARED}
+    assert rows["audio"] == {*AUDIO}
+
+
+@functools.cache
+def encoder(folder: str, argument: str, changes: tuple[tuple[str, Any], ...] = ()) -> Any:
+    """The encoder whose forward takes `argument`, without weights, and with one layer."""
+    torch = pytest.importorskip("torch")
+    base = importlib.import_module("transformers").PreTrainedModel
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    kinds: list[Any] = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, base)]
+    kind = next(
+        each
+        for each in kinds
+        if each.__module__ == module.__name__
+        if {argument, "self"} <= {*inspect.signature(each.forward).parameters}
+        if "input_ids" not in inspect.signature(each.forward).parameters
+    )
+    config = kind.config_class(**dict(changes))
+    for name in ("depth", "num_hidden_layers", "encoder_layers"):
+        if hasattr(config, name):
+            setattr(config, name, 1)
+    with torch.device("meta"):
+        model = kind(config)
+    model.config._attn_implementation = "flash_attention_2"  # else no lengths are computed
+    return model
+
+
+def expected_of(model: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    exporters, torch = importlib.import_module("transformers.exporters.utils"), pytest.importorskip("torch")
+    given = {name: torch.from_numpy(np.asarray(value)) for name, value in inputs.items()}
+    result = dict(given)
+    exporters.precompute_export_inputs(model, result)
+    return {name: value for name, value in result.items() if name not in given and name != "padded_feature"}
+
+
+def check_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        theirs, ours = (each if isinstance(each, tuple) else (each,) for each in (value, found[name]))
+        assert len(theirs) == len(ours)
+        for one, other in zip(theirs, ours, strict=True):
+            np.testing.assert_array_equal(other, one, err_msg=name)
+            assert getattr(other, "dtype", int) == (one.numpy().dtype if hasattr(one, "numpy") else int), name
+
+
+def dense(inputs: dict[str, Any], side: int) -> Any:
+    """The weights of all cells of the learned grid."""
+    indices, weights = (np.asarray(inputs.pop(name)) for name in ("interp_indices", "interp_weights"))
+    assert [str(each.dtype) for each in (indices, weights)] == ["int64", "float32"]
+    result = np.zeros((len(indices), side**2))
+    np.add.at(result, (np.arange(len(indices))[:, None], indices), weights)
+    return result
+
+
+def numbers_of(folder: str, config: Any) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in models()[folder]["vision"]["config"]}
+
+
+CHANGES: dict[str, Any] = {
+    "spatial_merge_size": 4,
+    "window_size": 224,
+    "num_position_embeddings": 400,
+    "pos_emb_height": 20,
+    "pos_emb_width": 20,
+    "image_size": 448,
+    "merge_kernel_size": (4, 2),
+    "adapter_merge_size": 4,
+}
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("folder", [each for each in VISION if each not in NOT_PREPARED])
+def test_vision(folder: str, changed: bool) -> None:
+    utilities, torch = importlib.import_module("transformers.vision_utils"), pytest.importorskip("torch")
+    row = models()[folder]["vision"]
+    packed, per_image = row.get("packed", False), row.get("merge") == "merge_sizes"
+    # Numbers that must be equal to those.
+    also = {"pos_emb_width": "pos_emb_height" in row["config"], "adapter_merge_size": folder == "dots3_note"}
+    keys = (*row["config"], *(key for key, is_one in also.items() if is_one))
+    changes = tuple((key, CHANGES[key]) for key in keys if changed and key in CHANGES)
+    model = encoder(folder, "target_sizes" if packed else "grid_thw", changes)
+    config, rng = model.config.to_dict(), np.random.default_rng(len(folder))
+    for number in range(8):
+        grids = rng.integers(1, (5, 14, 14), (rng.integers(1, 5), 3)) * (1, 4, 4)
+        given: dict[str, Any] = {"target_sizes": grids[:, 1:]} if packed else {"grid_thw": grids}
+        if per_image:
+            given["merge_sizes"] = rng.integers(1, 3, len(grids))
+        expected = expected_of(model, given)
+        if packed and number % 2:
+            # Images of different sizes have no shape in common: the exporters give that of the first one, and no graph reads it.
+            given["target_sizes"] = np.concatenate([given["target_sizes"], [[4, 8]]])
+            expected = expected_of(model, given)
+            expected.pop("merged_shape")
+        elif packed:
+            given["target_sizes"][:] = given["target_sizes"][0]
+            expected = expected_of(model, given)
+        found = fastpe.vision_inputs(config, **given)
+        whole = {"model_type": folder, "vision_config": {**config, "model_type": folder}}
+        again = fastpe.vision_inputs(whole, **given)
+        if "interp_indices" in expected:
+            side = grid_side(model)
+            if folder in TRANSPOSED:
+                names = ("interp_indices", "interp_weights")
+                swapped = utilities.get_vision_interpolation_indices_and_weights(
+                    torch.from_numpy(grids[:, [0, 2, 1]]), side, "bilinear", False, 1, "zeros"
+                )
+                expected |= dict(zip(names, swapped, strict=True))
+            right, left, same = dense(expected, side), dense(found, side), dense(again, side)
+            np.testing.assert_allclose(left, right, rtol=0, atol=2e-5)
+            np.testing.assert_array_equal(left, same)
+        check_equal(found, expected)
+        check_equal(again, expected)
+    defaults = numbers_of(folder, type(model.config)())
+    assert {key: list(each) if isinstance(each, tuple) else each for key, each in defaults.items()} == row["config"]
+
+
+def grid_side(model: Any) -> int:
+    return next(int(each.num_grid_per_side) for each in model.modules() if hasattr(each, "num_grid_per_side"))
+
+
+@pytest.mark.parametrize("folder", AUDIO)
+def test_audio(folder: str) -> None:
+    masked = models()[folder]["audio"].get("masked")
+    model, rng = encoder(folder, "input_features_mask" if masked else "feature_lens"), np.random.default_rng(1)
+    chunk = 2 * model.config.n_window
+    for _ in range(20):
+        lengths = rng.integers(1, 3000, rng.integers(1, 6))
+        if masked:
+            columns = -(-lengths.max() // chunk) * chunk
+            mask = (np.arange(columns) < lengths[:, None]).astype(int)
+            given = {"input_features": np.zeros((len(lengths), 4, columns)), "input_features_mask": mask}
+        else:
+            given = {"input_features": np.zeros((4, lengths.sum()), np.float32), "feature_lens": lengths}
+        found = fastpe.audio_inputs(model.config.to_dict(), feature_lens=lengths)
+        check_equal(found, expected_of(model, given))
+    row = models()[folder]["audio"]["config"]
+    assert row == {key: getattr(type(model.config)(), key) for key in row}
