@@ -256,7 +256,10 @@ def test_quiet_prints_nothing(capsys: Capture) -> None:
 @posix
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), pytest.param(signal.SIGKILL, -9, marks=pytest.mark.slow)],
+    [
+        (signal.SIGINT, 130),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((signal.SIGTERM, 143), (signal.SIGKILL, -9))),
+    ],
 )
 @pytest.mark.usefixtures("interruptible_children")
 def test_a_stopped_run_leaves_what_was_there(number: signal.Signals, code: int) -> None:
