@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fastpe import dask as dask
     from fastpe import plotting as plotting
     from fastpe._attention.alibi import alibi_slopes
+    from fastpe._attention.query_scale import query_scale
     from fastpe._attention.relative_buckets import relative_buckets
     from fastpe._graph.audio import audio_inputs
     from fastpe._graph.text import text_inputs
@@ -66,6 +67,7 @@ __all__ = [
     "grid_conventions",
     "identify",
     "pair_order",
+    "query_scale",
     "relative_buckets",
     "resize_conventions",
     "resize_table",
@@ -111,6 +113,7 @@ _deferred = {
     "grid_conventions": "_grid.presets",
     "identify": "_identify.identify",
     "pair_order": "_rotary.pair_order",
+    "query_scale": "_attention.query_scale",
     "relative_buckets": "_attention.relative_buckets",
     "resize_conventions": "_grid.resize_conventions",
     "resize_table": "_grid.resize",

@@ -10,8 +10,8 @@ import fastpe
 
 # Models whose class rotates no layer by default, and a key that says which layers are rotated.
 _some_rotated: dict[str, dict[str, Any]] = {
-    "bamba": {"attn_layer_indices": [1, 3]},
-    "granitemoehybrid": {"layer_types": ["mamba", "attention"]},
+    "bamba": {"attn_layer_indices": [1, 3], "layers_block_type": None},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"], "num_hidden_layers": 2},
 }
 
 
@@ -29,7 +29,7 @@ def rotated_rope(config: dict[str, Any], *, layer_type: str | None = None, **opt
 
 def with_layers(config: dict[str, Any], count: int = 60) -> dict[str, Any]:
     """The config with a number of layers, in the part of text as well."""
-    more = {**_some_rotated.get(config.get("model_type", ""), {}), **config}
+    more = {**config, **_some_rotated.get(config.get("model_type", ""), {})}
     parts = {name: with_layers(value, count) for name, value in more.items() if name == "text_config"}
     has_lists = any(isinstance(more.get(key), list) for key in ("layer_types", "layer_rope_theta"))
     return {**({} if has_lists else {"num_hidden_layers": count}), **more, **parts}

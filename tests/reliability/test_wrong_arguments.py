@@ -23,6 +23,7 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.encode_coordinates": {"coordinates": "[[0, 1]]", "d_model": "8", "convention": "'mae2d'"},
     "fastpe.timestep_embedding": {"timesteps": "[1]", "embedding_dim": "8"},
     "fastpe.identify": {"table": "table"},
+    "fastpe.query_scale": {"config": "{'model_type': 'llama'}", "positions": "3"},
     "fastpe.rotary_frequencies": {"rotary_dim": "8"},
     "fastpe.rotate_by_tables_": {"x": "x[0]", "cos": "cos", "sin": "sin", "interleaved": "True"},
     "fastpe.rotate_by_tables": {"x": "x[0]", "cos": "cos", "sin": "sin", "interleaved": "True"},
@@ -37,6 +38,9 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.PositionalEncoding.from_config": {"config": "{'model_type': 'whisper'}"},
     "fastpe.RotaryEmbedding": {"rotary_dim": "8", "interleaved": "False"},
     "fastpe.RotaryEmbedding.from_config": {"config": "{'model_type': 'llama', 'head_dim': 8}"},
+    "fastpe.RotaryEmbedding.layers_from_config": {
+        "config": "{'model_type': 'llama', 'head_dim': 8, 'num_hidden_layers': 2}"
+    },
     "rope.rotate_": {"x": "x"},
     "rope.rotate": {"x": "x"},
     "rope.shift_": {"x": "x", "by": "3"},
@@ -97,6 +101,7 @@ def test_every_public_function_is_here() -> None:
             "rope.from_config",
             "rope.layers_from_config",
             "rope.from_layout",
+            "rope.layers_from_config",
             "layout.positions",
         } <= set(CALLS)
 

@@ -44,6 +44,7 @@ class ModelType:
     * names: what a key is called, in the order in which names count.
     * harmless: keys that concern rotation, and that the model's module does not read, by the source of the row. neutral:
       values of such keys that change nothing, where others would.
+    * query_scale: what queries are multiplied by besides: see `fastpe.query_scale`.
     * hand: fields that the tool cannot measure. source: the folder in transformers, or the file of another project.
     """
 
@@ -77,6 +78,7 @@ class ModelType:
     harmless: tuple[str, ...] = ()
     neutral: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
     defaults: Json = dataclasses.field(default_factory=dict)
+    query_scale: tuple[str, ...] = ()
     hand: tuple[str, ...] = ()
     source: str = ""
 

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What queries are multiplied by beyond 1 / sqrt(d), by their positions."""
+
+from __future__ import annotations
+
+import decimal
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastpe._arguments import integer, names_keywords, numbers
+from fastpe._errors import refused
+from fastpe._rotary.layer_types import LayerType
+from fastpe._rotary.layers import Model
+from fastpe._rotary.rope_parameters import entry_of, read_number, trained_length, wrong
+
+_exact = decimal.Context(prec=60)
+
+
+@names_keywords
+def query_scale(
+    config: Mapping[str, Any] | str | os.PathLike[str], positions: npt.ArrayLike, *, layer: int | None = None
+) -> npt.NDArray[np.float64]:
+    """Compute what a model multiplies its queries by beyond ``1 / sqrt(d)``, which depends on lengths and positions.
+
+    A host that computes attention itself multiplies each query, or its scores, by this number.
+
+    Parameters
+    ----------
+    config : mapping or path
+        The dictionary of a model's config.json, or the path of this file.
+    positions : int or array_like
+        The positions of the queries; an int is a number of positions, from 0 on.
+    layer : int, optional
+        The number of the layer, from 0 on. It is needed where layers differ.
+
+    Returns
+    -------
+    ndarray of float64
+        One number for each position; 1 where a model has none.
+
+    Raises
+    ------
+    ValueError
+        For layers that differ and no `layer`, a layer that the model does not have, a key that is missing or cannot be
+        read, and what `RotaryEmbedding.from_config` refuses.
+    TypeError
+        For a value of another type.
+    OSError
+        For a file that cannot be read.
+
+    Notes
+    -----
+    Each value is that of its formula, rounded once:
+
+    * ``(0.1 * mscale_all_dim * log(factor) + 1)**2`` where the rope mapping has an ``mscale_all_dim`` that is not 0 and the
+      factor is above 1, in DeepSeek V2 and V3 and models of their kind (transformers, models/deepseek_v3,
+      yarn_apply_mscale).
+    * ``1 + llama_4_scaling_beta * log(1 + floor(p / original_max_position_embeddings))`` in Ministral 3 and Mistral Small 4
+      (models/ministral3, get_llama_4_attn_scale).
+    * ``1 + attn_scale * log(1 + floor((p + 1) / floor_scale))`` in the layers of Llama 4 that are not rotated, with
+      ``attn_temperature_tuning`` (models/llama4).
+
+    Numbers that do not depend on lengths, as ``query_pre_attn_scalar`` of Gemma and ``attention_multiplier`` of Granite,
+    are not part of it, nor is the attention factor of cosines and sines, which `RotaryEmbedding` has.
+
+    Examples
+    --------
+    >>> import fastpe
+    >>> yarn = {"rope_type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "mscale": 1.0,
+    ...         "mscale_all_dim": 1.0}
+    >>> fastpe.query_scale({"model_type": "deepseek_v3", "rope_scaling": yarn}, [0, 100_000])
+    array([1.87385421, 1.87385421])
+    >>> llama4 = {"model_type": "llama4_text", "num_hidden_layers": 48}
+    >>> fastpe.query_scale(llama4, [0, 8191, 100_000], layer=3)
+    array([1.        , 1.06931472, 1.25649494])
+    """
+    model = Model(config, {})
+    given = np.arange(integer("positions", positions, 0)) if isinstance(positions, int) else np.asarray(positions)
+    where = numbers("positions", given, "numbers", dtype="int64" if given.dtype.kind in "iu" else "float64")
+    if not (np.isfinite(where) & (where >= 0)).all():
+        raise refused(ValueError, "positions", "has a number below 0, or none", "positions from 0 on")
+    made = [_scale(model, each, where) for each in _chosen(model, layer)]
+    if any(not np.array_equal(each, made[0]) for each in made):
+        remedy = f"give layer=, from 0 to {len(model.layers) - 1}"
+        raise refused(ValueError, "layer", "is None, but not all layers of this model are alike", remedy=remedy)
+    return made[0]
+
+
+def _chosen(model: Model, layer: int | None) -> list[LayerType]:
+    """The layer, or one that is rotated and one that is not."""
+    if layer is not None:
+        return [model.layers[integer("layer", layer, 0, len(model.layers) - 1)]]
+    kinds = {each.is_rotated: each for each in model.layers}
+    return [*kinds.values()]
+
+
+def _scale(model: Model, layer: LayerType, positions: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """The scale of one layer, at these positions."""
+    kinds = model.found.model.query_scale
+    result = decimal.Decimal(1)
+    steps, strength = np.zeros(positions.shape, np.int64), decimal.Decimal(0)
+    with decimal.localcontext(_exact):
+        if "mscale" in kinds:
+            result = _mscale(model) ** 2
+        if "llama_4" in kinds:
+            entry = entry_of(model.found, layer.name)
+            if "llama_4_scaling_beta" not in entry.mapping:
+                raise wrong(("rope_parameters", "llama_4_scaling_beta"), "is missing", "a number", "write it")
+            trained = integer("original_max_position_embeddings", trained_length(entry), 1)
+            steps = (positions // trained).astype(np.int64)
+            strength = _decimal("llama_4_scaling_beta", entry.mapping["llama_4_scaling_beta"])
+        if "temperature" in kinds and not layer.is_rotated:
+            keys = {"attn_temperature_tuning": True, "floor_scale": 8192, "attn_scale": 0.1, **model.found.config}
+            if keys["attn_temperature_tuning"]:
+                floor_scale = read_number("floor_scale", keys["floor_scale"])
+                if floor_scale <= 0.0:
+                    raise wrong("floor_scale", f"is {floor_scale}", "a number above 0")
+                divisor: Any = int(floor_scale) if floor_scale.is_integer() else floor_scale
+                steps = ((positions + 1) // divisor).astype(np.int64)
+                strength = _decimal("attn_scale", keys["attn_scale"])
+        different, places = np.unique(steps, return_inverse=True)
+        values = [float(result * (1 + strength * decimal.Decimal(1 + step).ln())) for step in different.tolist()]
+    return np.array(values, np.float64)[places].reshape(positions.shape)
+
+
+def _mscale(model: Model) -> decimal.Decimal:
+    """``0.1 * mscale_all_dim * log(factor) + 1``, or 1."""
+    mapping = entry_of(model.found, "full_attention").mapping
+    rope_type = mapping.get("rope_type", mapping.get("type", "default"))
+    if rope_type == "default" or not mapping.get("mscale_all_dim"):
+        return decimal.Decimal(1)
+    if mapping.get("factor") is None:
+        raise wrong(("rope_scaling", "factor"), "is missing, and mscale_all_dim is not", "a number", "write it")
+    factor, mscale = (_decimal(key, mapping[key]) for key in ("factor", "mscale_all_dim"))
+    return decimal.Decimal(1) if factor <= 1 else decimal.Decimal("0.1") * mscale * factor.ln() + 1
+
+
+def _decimal(key: str, value: Any) -> decimal.Decimal:
+    return decimal.Decimal(read_number(key, value))
