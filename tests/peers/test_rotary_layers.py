@@ -104,18 +104,18 @@ def configured(model_type: str, given: dict[str, Any]) -> tuple[Any, dict[str, A
     return kind(**json.loads(json.dumps(written))), {"model_type": model_type, **written}
 
 
-def candidates(config: Any) -> Iterator[tuple[list[Any], type]]:
+def candidates(config: Any) -> Iterator[tuple[list[Any], Any]]:
     """The models that take this configuration, the barest one first, with the modules of its folder."""
     transformers = importlib.import_module("transformers")
     folder = type(config).__module__.rpartition(".")[0]
     path = pathlib.Path(importlib.import_module(folder).__path__[0])
     modules = [importlib.import_module(f"{folder}.{source.stem}") for source in sorted(path.glob("modeling_*.py"))]
-    kinds = {
+    kinds: set[Any] = {
         kind
         for module in modules
         for _, kind in inspect.getmembers(module, inspect.isclass)
         if kind.__module__ == module.__name__ and issubclass(kind, transformers.PreTrainedModel)
-        if kind.config_class is type(config) and not kind.__name__.endswith("PreTrainedModel")
+        if getattr(kind, "config_class", None) is type(config) and not kind.__name__.endswith("PreTrainedModel")
     }
     for kind in sorted(kinds, key=lambda kind: (not kind.__name__.endswith("Model"), len(kind.__name__)))[:2]:
         yield modules, kind
@@ -132,7 +132,7 @@ def recorded(config: Any) -> dict[int, list[list[Any]]]:
     raise failed or LookupError("no model takes this configuration")
 
 
-def run(modules: list[Any], kind: type, config: Any) -> dict[int, list[list[Any]]]:
+def run(modules: list[Any], kind: Any, config: Any) -> dict[int, list[list[Any]]]:
     torch = importlib.import_module("torch")
     calls: dict[int, list[list[Any]]] = defaultdict(list)
     running: list[int] = []
