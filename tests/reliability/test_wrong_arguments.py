@@ -101,7 +101,6 @@ def test_every_public_function_is_here() -> None:
             "rope.from_config",
             "rope.layers_from_config",
             "rope.from_layout",
-            "rope.layers_from_config",
             "layout.positions",
         } <= set(CALLS)
 
