@@ -105,15 +105,15 @@ def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixt
         assert option in known, option
 
 
-# minilm.py downloads a model's files first: see its docstring. test_recipes.py runs onnx_decoder.py and
-# asgi_server.py.
+# minilm.py downloads a model's files first: see its docstring. test_recipes.py runs onnx_decoder.py,
+# vision_encoder_host.py and asgi_server.py.
 # Dask and Zarr are slow to start, and snippets use them, too.
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(path.name, marks=pytest.mark.slow) if path.name == "dask_zarr.py" else path.name
         for path in sorted(EXAMPLES.glob("*.py"))
-        if path.name not in ("minilm.py", "onnx_decoder.py", "asgi_server.py")
+        if path.name not in ("minilm.py", "onnx_decoder.py", "vision_encoder_host.py", "asgi_server.py")
     ],
 )
 def test_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

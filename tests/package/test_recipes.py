@@ -63,3 +63,9 @@ def test_the_decoder_in_onnxruntime_has_the_logits_of_the_one_in_numpy(capsys: p
     example("numpy_decoder")
     example("onnx_decoder").main()
     assert "logits as in NumPy" in capsys.readouterr().out
+
+
+def test_the_vision_encoder_in_onnxruntime_encodes_images_together_as_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    require("onnx", "onnxruntime")
+    example("vision_encoder_host").main()
+    assert "tokens" in capsys.readouterr().out

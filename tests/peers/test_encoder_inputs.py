@@ -16,6 +16,8 @@ import pytest
 import fastpe
 from fastpe._graph.model import models
 
+from ..oracles.examples import example
+
 pytestmark = pytest.mark.peers
 
 # These compute what they need inside of their graphs, or take other inputs than the exporters prepare.
@@ -182,3 +184,21 @@ def test_audio(folder: str) -> None:
         check_equal(found, expected_of(model, given))
     row = models()[folder]["audio"]["config"]
     assert row == {key: getattr(type(model.config)(), key) for key in row}
+
+
+def test_a_host_of_an_exported_encoder() -> None:
+    """A config.json, weights and sizes of images: ONNX Runtime with fastpe's inputs gives what torch gives by itself."""
+    torch, host = pytest.importorskip("torch"), example("vision_encoder_host")
+    configuration = importlib.import_module("transformers.models.qwen3_vl.configuration_qwen3_vl")
+    modeling = importlib.import_module("transformers.models.qwen3_vl.modeling_qwen3_vl")
+    config = host.CONFIG["vision_config"]
+    weights = host.random_weights(config)
+    model = modeling.Qwen3VLVisionModel(configuration.Qwen3VLVisionConfig(**config)).eval()
+    model.load_state_dict({name: torch.from_numpy(each) for name, each in weights.items()})
+    session, rng = host.Host(host.Graph(config, weights).encoder(), host.CONFIG), np.random.default_rng(4)
+    for _ in range(10):
+        grids = rng.integers(1, (4, 9, 9), (rng.integers(1, 4), 3)) * (1, 2, 2)
+        patches = rng.standard_normal((grids.prod(axis=1).sum(), 96), dtype=np.float32)
+        with torch.no_grad():
+            expected = model(torch.from_numpy(patches), grid_thw=torch.from_numpy(grids)).pooler_output.numpy()
+        np.testing.assert_allclose(session.run(patches, grids), expected, atol=2e-5 * np.abs(expected).max())
