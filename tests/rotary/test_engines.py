@@ -58,7 +58,8 @@ def cache(rope: fastpe.RotaryEmbedding) -> tuple[Array, Array]:
 
 def angles(rope: fastpe.RotaryEmbedding) -> Array:
     """Those of one position, as tables have them."""
-    return rope.tables([POSITION], form="angles", dtype=np.float64)[0]
+    row: Array = rope.tables([POSITION], form="angles", dtype=np.float64)[0]
+    return row
 
 
 def cosines_then_sines(rope: fastpe.RotaryEmbedding) -> tuple[Array]:
@@ -102,6 +103,8 @@ ENGINES: dict[str, Callable[[fastpe.RotaryEmbedding], tuple[Array, ...]]] = {
     "cuDNN RoPE": lambda rope: (Angles(rope, range(ROWS)).radians,),
     "XNNPACK rope_nthc": cosines_then_sines,
     "IPEX rotary_position_embedding": lambda rope: (np.concatenate(cache(rope)[::-1], axis=-1),),
+    "ncnn RotaryEmbed": lambda rope: Angles(rope, POSITIONS[0]).halves,
+    "MediaTek's language models in ExecuTorch": lambda rope: (np.stack(Angles(rope, POSITIONS).tiled, axis=1),),
     "Ascend npu_rotary_mul": ascend,
 }
 
