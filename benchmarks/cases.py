@@ -171,7 +171,7 @@ def _rotate(shape: Shape, *, array: Array, interleaved: bool, seq_axis: int) -> 
     cosines, sines = (table[:, None] if seq_axis == -3 else table for table in rope.tables(length))
     x, out = before.copy(), _zeros(*shape)
     if array == "given":
-        yield _own("rotate(x, out=out)", check, x=x, out=out, rotate=rope.rotate)
+        yield _own("rotate(x, out=out, seq_axis=-2)", check, x=x, out=out, rotate=rope.rotate)
         yield from onnx_rotate(before, cosines, sines, check, interleaved=interleaved)
     else:
         yield _own("rotate_(x, seq_axis=seq_axis)", check, x=x, seq_axis=seq_axis, rotate_=rope.rotate_)
@@ -194,7 +194,7 @@ def _decode_rotation(shape: Shape) -> Iterator[Contender]:
         return max(check(rotated) for check, rotated in zip(checks, answer, strict=True))
 
     names = {"rotate_": rope.rotate_, "q": queries.copy(), "k": keys.copy(), "position": position}
-    yield _own("rotate_(q, k, offset=position)", check, **names)
+    yield _own("rotate_(q, k, offset=position, seq_axis=-2)", check, **names)
     idioms = [both(checks[i], **_idiom(arrays[i], *rope.tables([position]), interleaved=False)) for i in (0, 1)]
     for q, k in zip(*idioms, strict=True):
         turns = {name: eval(f"lambda: {each.work}", each.names) for name, each in (("q", q), ("k", k))}
@@ -214,7 +214,7 @@ def _tables(shape: Shape) -> Iterator[Contender]:
 def _table_row(shape: Shape, *, form: str) -> Iterator[Contender]:
     position, columns, half, copies = 1234, shape[-1], shape[-1] // 2, 2 if form == "tile" else 1
     check = functools.partial(tables, np.array([position]), columns, copies=copies)
-    call = fastpe.RotaryEmbedding(columns, interleaved=False, form=form, max_len=0).tables
+    call = functools.partial(fastpe.RotaryEmbedding(columns, interleaved=False, max_len=0).tables, form=form)
     out = (_zeros(1, copies * half), _zeros(1, copies * half))
     yield _own("tables(1, offset=position, out=out)", check(absolute=_exact), tables=call, position=position, out=out)
     values = {"position": float(position), "frequency": frequencies(columns), "cos": out[0], "sin": out[1]}

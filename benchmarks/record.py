@@ -115,7 +115,7 @@ call()
 grown = mib("VmHWM") - before[0]
 print(grown, grown - (mib("RssFile") - before[1]))
 """
-_memory_calls = ["encoder.encode(16384, out=out.reshape(-1, 1024))", "encoder.add_(x)", "rope.rotate_(x)"]
+_memory_calls = ["encoder.encode(16384, out=out.reshape(-1, 1024))", "encoder.add_(x)", "rope.rotate_(x, seq_axis=-2)"]
 _memory_calls += ["encoder.embed(ids, table, out=out)"]
 
 

@@ -31,7 +31,9 @@ def main() -> None:
     assert largest < 2.0**-25 + 1e-12
     print(f"{len(timesteps)} timesteps {list(step_embedding.shape)}: largest error {largest:.3g}")
 
-    guidance = fastpe.timestep_embedding([(guidance_scale - 1) * 1000], 256)
+    guidance = fastpe.timestep_embedding(
+        [(guidance_scale - 1) * 1000], 256, flip_sin_to_cos=False, downscale_freq_shift=1
+    )
     assert guidance.dtype == np.float32
     print(f"guidance {list(guidance.shape)} {guidance.dtype}: no float64 that the graph would refuse")
 

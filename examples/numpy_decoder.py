@@ -66,7 +66,7 @@ class Decoder:
         moved = slice(sinks, self.tokens - count)
         for keys, rope in zip(self.keys, self.ropes, strict=True):
             if rope is not None:
-                rope.shift_(keys[..., kept, :], by=-count)
+                rope.shift_(keys[..., kept, :], by=-count, seq_axis=-2)
         for cache in (self.keys, self.values):
             cache[..., moved, :] = cache[..., kept, :]
         self.tokens -= count
@@ -79,7 +79,7 @@ class Decoder:
         )
         rope = self.ropes[layer]
         if rope is not None:
-            rope.rotate_(q, k, offset=self.tokens)  # [B, heads, L, D]
+            rope.rotate_(q, k, offset=self.tokens, seq_axis=-2)  # [B, heads, L, D]
         end = self.tokens + x.shape[1]
         keys, values = self.keys[layer, :, :, :end], self.values[layer, :, :, :end]
         keys[:, :, self.tokens :], values[:, :, self.tokens :] = k, v

@@ -60,7 +60,7 @@ def main(config_json: str | None = None) -> None:
     rng = np.random.default_rng(0)
     q = rng.standard_normal((2, heads, length, head_dim), dtype=np.float32)
     k = rng.standard_normal((2, key_heads, length, head_dim), dtype=np.float32)
-    rope.rotate_(q, k, positions=positions)
+    rope.rotate_(q, k, positions=positions, seq_axis=-2)
     print(f"tables {list(cos.shape)}, queries {list(q.shape)}")
 
     # One token per step: its coordinates are equal, so the embedding of one coordinate has the same bits.
@@ -70,8 +70,8 @@ def main(config_json: str | None = None) -> None:
         offset = past + step + deltas[:, 0]
         q = rng.standard_normal((2, heads, 1, head_dim), dtype=np.float32)
         following = fastpe.text_inputs(config, [[question[0]]] * 2, past=past + step, rope_deltas=deltas)
-        expected = rope.rotate(q, positions=np.moveaxis(following["position_ids"], 0, -1))
-        assert np.array_equal(decoder.rotate_(q, offset=offset), expected)
+        expected = rope.rotate(q, positions=np.moveaxis(following["position_ids"], 0, -1), seq_axis=-2)
+        assert np.array_equal(decoder.rotate_(q, offset=offset, seq_axis=-2), expected)
         print(f"step {step}: the tokens are at {offset.tolist()}")
 
 

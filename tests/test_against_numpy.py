@@ -61,6 +61,9 @@ def test_against_numpy(dtype: Any, tolerance: float) -> None:
     for interleaved in (True, False):
         rope = fastpe.RotaryEmbedding(64, interleaved=interleaved)
         expected = rotation(q.astype(float), np.arange(40) + 9, interleaved=interleaved)
-        check(rope.rotate(q, offset=9), expected)
+        check(rope.rotate(q, offset=9, seq_axis=-2), expected)
         cos, sin = rope.tables(49, dtype=dtype)
-        check(fastpe.rotate_by_tables_(q.copy(), cos=cos, sin=sin, interleaved=interleaved, offset=9), expected)
+        check(
+            fastpe.rotate_by_tables_(q.copy(), cos=cos, sin=sin, interleaved=interleaved, offset=9, seq_axis=-2),
+            expected,
+        )

@@ -60,7 +60,7 @@ def results_of(
         "add": lambda: source.add_(x, scale=1.25, alpha=0.75, **counted),
         "rotary_integer": lambda: source.tables(rows, form=convention, dtype=dtype, **counted),
         "rotary_fractional": lambda: source.tables(fractions, form=convention, dtype=dtype, num_threads=threads),
-        "rotary_rotation": lambda: source.rotate_(x, **counted),
+        "rotary_rotation": lambda: source.rotate_(x, seq_axis=-2, **counted),
     }
     result = calls[operation]()
     return result if isinstance(result, tuple) else (result,)

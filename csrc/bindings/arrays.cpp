@@ -111,7 +111,7 @@ void explain_conversion(PyObject* object, const char* name) {
   if (has_attribute(object, "numpy")) {
     refuse_type(name,
                 {"is a ", type_name(object), " that makes no array (", value == nullptr ? "" : str_of(value), ")"},
-                {"an array"}, {"pass one, such as ", name, ".detach().cpu().numpy()"});
+                {"an array"}, {"pass one, such as ", in_code(name), ".detach().cpu().numpy()"});
   }
   PyErr_Restore(Py_NewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
 }
@@ -151,15 +151,21 @@ PyObject* array_behind(PyObject* object, const char* name, Owned& owned) {
   if (is_array(object)) {  // of a subclass
     if (!is_masked_array(object)) return object;
     refuse_type(name, {"is a masked array"}, {"a plain numpy.ndarray"},
-                {"pass ", name, ".data, and the rows to leave alone as valid="});
+                {"pass ", in_code(name), ".data, and the rows to leave alone as valid="});
   }
   if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) {
     return owned.add(converted(object));
   }
-  refuse_type(
-      name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"a numpy.ndarray"},
-      {"convert it first: ", name, " = ",
-       has_attribute(object, "numpy") ? joined({name, ".numpy()"}) : joined({"np.asarray(", name, ", np.float32)"})});
+  const bool is_sequence = PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
+  const Object first = is_sequence ? run_python([&] { return PySequence_GetSlice(object, 0, 1); }) : Object();
+  const bool holds_arrays =
+      first && PySequence_Size(first.get()) == 1 && is_array(not_null(PySequence_GetItem(first.get(), 0)).get());
+  refuse_type(name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"a numpy.ndarray"},
+              {holds_arrays ? std::string("pass the arrays themselves: rotate_(q, k), or a call of add_ for each")
+                            : joined({"convert it first: ", in_code(name), " = ",
+                                      has_attribute(object, "numpy")
+                                          ? joined({in_code(name), ".numpy()"})
+                                          : joined({"np.asarray(", in_code(name), ", np.float32)"})})});
 }
 
 PyObject* array_to_read(PyObject* object, const char* name, Owned& owned) {
@@ -230,10 +236,12 @@ ArrayView view_of(PyObject* array, const char* name) {
   const pybind11::detail::PyArray_Proxy& parts = parts_of(array);
   const std::optional<DType> dtype = known_dtype_of(parts.descr);
   if (!dtype) {
-    const bool may_be_bits = facts_of(parts.descr).kind == 'V';
+    const char kind = facts_of(parts.descr).kind;
     refuse_type(
-        name, {"has dtype ", str_of(parts.descr)}, {"floats or integers of at most 64 bits"},
-        {may_be_bits ? joined({"pass ", name, ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"}) : ""});
+        name, {"has dtype ", str_of(parts.descr)}, {"a dtype of floats or integers of at most 64 bits"},
+        {kind == 'V'   ? joined({"pass ", in_code(name), ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"})
+         : kind == 'f' ? joined({"convert it first: ", in_code(name), " = ", in_code(name), ".astype(np.float64)"})
+                       : ""});
   }
   ArrayView view;
   view.data = parts.data;

@@ -15,6 +15,15 @@
 namespace fastpe::bindings {
 namespace {
 
+// What Python's Encoder holds.
+struct BoundEncoder : SinusoidalEncoding {
+  using SinusoidalEncoding::SinusoidalEncoding;
+
+  // What `embed` does where its call says nothing of it.
+  double embedding_scale = 1.0;
+  std::optional<std::int64_t> padding_idx;
+};
+
 // ---- add_, add
 
 #define FASTPE_ADD \
@@ -42,7 +51,7 @@ void with_source(const SinusoidalEncoding& self, const std::optional<TableView>&
   }
 }
 
-PyObject* add_either_way(SinusoidalEncoding& self, const AddArguments& a, bool in_place, PyObject* given_out) {
+PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_place, PyObject* given_out) {
   // Phase 1
   Owned owned;
   PyObject* const x_array = in_place ? array_to_write(a.x, "x", owned) : array_to_read(a.x, "x", owned);
@@ -50,6 +59,7 @@ PyObject* add_either_way(SinusoidalEncoding& self, const AddArguments& a, bool i
   PyObject* const table_array = is_given(a.table) ? array_to_read(a.table, "table", owned) : nullptr;
   refuse_together(a.table, "table", a.channels, "channels");
   const std::optional<Columns> channels = channels_argument(a.channels, self.encoder.spec().d_model);
+  if (a.seq_axis == Py_None) refuse_type("seq_axis", {"is None"}, {"an int, an axis of x other than the last"});
   const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a.seq_axis);
   const PlacementArrays placement_arrays(a.placement, owned);
   const Factors factors{factor_argument(a.scale, "scale"), factor_argument(a.alpha, "alpha")};
@@ -82,12 +92,8 @@ PyObject* add_either_way(SinusoidalEncoding& self, const AddArguments& a, bool i
   return in_place ? Object::shared(a.x).release() : out.returned(given_out);
 }
 
-PyObject* add_in_place(SinusoidalEncoding& self, const AddArguments& a) {
-  return add_either_way(self, a, true, nullptr);
-}
-PyObject* add(SinusoidalEncoding& self, const AddApartArguments& a) {
-  return add_either_way(self, a.common, false, a.out);
-}
+PyObject* add_in_place(BoundEncoder& self, const AddArguments& a) { return add_either_way(self, a, true, nullptr); }
+PyObject* add(BoundEncoder& self, const AddApartArguments& a) { return add_either_way(self, a.common, false, a.out); }
 
 // ---- encode
 
@@ -98,7 +104,7 @@ Signature encode_signature("encode",
                            "positions, *, dtype=None, offset=None, valid=None, lengths=None, channels=None, "
                            "num_threads=None, out=None");
 
-PyObject* encode(SinusoidalEncoding& self, const EncodeArguments& a) {
+PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   // Phase 1
   Owned owned;
   const std::int64_t d_model = self.encoder.spec().d_model;
@@ -134,9 +140,23 @@ struct EmbedArguments {
   PyObject *scale, *alpha, *position_table, *num_threads, *out;
 };
 Signature embed_signature("embed", "ids, table, *, " FASTPE_PLACEMENT
-                                   ", scale=1.0, alpha=1.0, position_table=None, num_threads=None, out=None");
+                                   ", scale=None, alpha=1.0, position_table=None, num_threads=None, out=None");
 
-PyObject* embed(SinusoidalEncoding& self, const EmbedArguments& a) {
+// Whether each id is another one: what numpy.not_equal says. Runs no code of a caller.
+PyObject* where_not(PyObject* ids, std::int64_t id, Owned& owned) {
+  const ArrayView view = view_of(ids, "ids");
+  const NumbersView numbers = numbers_view(view, Numbers::integers);
+  const Shape shape(view);
+  PyObject* const valid = owned.add(new_array(numpy_dtype(DType::boolean).get(), shape));
+  std::int64_t index = 0;
+  const ArrayView written = view_of(valid, "valid");
+  std::int64_t count = 1;
+  for (const std::int64_t length : shape) count *= length;
+  for (; index < count; ++index) written.data[index] = numbers.integer_at(0, index) != id ? 1 : 0;
+  return valid;
+}
+
+PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   // Phase 1
   Owned owned;
   PyObject* const table_array = array_to_read(a.table, "table", owned);
@@ -144,14 +164,22 @@ PyObject* embed(SinusoidalEncoding& self, const EmbedArguments& a) {
   PyObject* const learned_array =
       is_given(a.position_table) ? array_to_read(a.position_table, "position_table", owned) : nullptr;
   PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
-  const PlacementArrays placement_arrays(a.placement, owned);
-  const Factors factors{factor_argument(a.scale, "scale"), factor_argument(a.alpha, "alpha")};
+  PlacementArrays placement_arrays(a.placement, owned);
+  const Factors factors{is_given(a.scale) ? number_from(a.scale, "scale") : self.embedding_scale,
+                        factor_argument(a.alpha, "alpha")};
   const int max_threads = threads_argument(a.num_threads);
+  const bool leaves_out_padding = self.padding_idx && !is_given(a.placement.valid) && !is_given(a.placement.lengths) &&
+                                  !is_given(a.placement.cu_seqlens);
+  if (leaves_out_padding) placement_arrays.valid = where_not(ids_array, *self.padding_idx, owned);
 
   // Phase 2
   const ArrayView table = view_of(table_array, "table"), ids = view_of(ids_array, "ids");
   const ArrayView position_table = view_if_given(learned_array, "position_table");
   const PlacementArguments given = placement_arrays.views();
+  if (is_integer(table.dtype) && is_written(ids.dtype)) {
+    refuse_type("ids", {"has dtype ", name_of(ids.dtype), ", and table ", name_of(table.dtype)},
+                {"ids, and then the rows of the vocabulary"}, {"pass embed(ids, table)"});
+  }
   const NumbersView ids_view = numbers_view(ids, Numbers::integers);
   const TableView vocabulary = table_of(table);
   std::optional<TableView> learned;
@@ -179,27 +207,35 @@ PyObject* embed(SinusoidalEncoding& self, const EmbedArguments& a) {
 
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
-std::unique_ptr<SinusoidalEncoding> make_encoder(PyObject* arguments, PyObject* keywords) {
-  static const char* const names[] = {"d_model",      "frequency_count", "base",           "exponent_denominator",
-                                      "freq_scale",   "frequencies",     "interleaved",    "cosine_first",
-                                      "output_scale", "max_len",         "first_position", nullptr};
+std::unique_ptr<BoundEncoder> make_encoder(PyObject* arguments, PyObject* keywords) {
+  static const char* const names[] = {"d_model",        "frequency_count",
+                                      "base",           "exponent_denominator",
+                                      "freq_scale",     "frequencies",
+                                      "interleaved",    "cosine_first",
+                                      "output_scale",   "max_len",
+                                      "first_position", "embedding_scale",
+                                      "padding_idx",    nullptr};
   long long d_model, frequency_count, first_position;
-  double base, exponent_denominator, freq_scale, output_scale;
-  PyObject *freqs, *max_len;
+  double base, exponent_denominator, freq_scale, output_scale, embedding_scale;
+  PyObject *given, *max_len, *padding_idx;
   int interleaved, cosine_first;
-  if (PyArg_ParseTupleAndKeywords(arguments, keywords, "LLdddOppdOL", const_cast<char**>(names), &d_model,
-                                  &frequency_count, &base, &exponent_denominator, &freq_scale, &freqs, &interleaved,
-                                  &cosine_first, &output_scale, &max_len, &first_position) == 0) {
+  if (PyArg_ParseTupleAndKeywords(arguments, keywords, "LLdddOppdOLdO", const_cast<char**>(names), &d_model,
+                                  &frequency_count, &base, &exponent_denominator, &freq_scale, &given, &interleaved,
+                                  &cosine_first, &output_scale, &max_len, &first_position, &embedding_scale,
+                                  &padding_idx) == 0) {
     throw PythonError{};
   }
   Spec spec;
   spec.d_model = d_model;
   spec.wanted_frequencies = {
-      frequency_count, base, exponent_denominator, freq_scale, doubles_from(freqs), "d_model, base and freq_scale"};
+      frequency_count, base, exponent_denominator, freq_scale, doubles_from(given), "d_model, base and freq_scale"};
   spec.interleaved = interleaved != 0;
   spec.cosine_first = cosine_first != 0;
   spec.output_scale = output_scale;
-  return std::make_unique<SinusoidalEncoding>(std::move(spec), max_len_from(max_len), first_position);
+  auto made = std::make_unique<BoundEncoder>(std::move(spec), integer_or_none(max_len), first_position);
+  made->embedding_scale = embedding_scale;
+  made->padding_idx = integer_or_none(padding_idx);
+  return made;
 }
 
 }  // namespace
@@ -209,10 +245,10 @@ void add_encoder(PyObject* module) {
                                   method<add_in_place, add_in_place_signature>(),
                                   method<add, add_signature>(),
                                   method<embed, embed_signature>(),
-                                  method<warm_up<SinusoidalEncoding>, warm_up_signature>(),
-                                  {"_frequencies", frequencies<SinusoidalEncoding>, METH_NOARGS, nullptr},
+                                  method<warm_up<BoundEncoder>, warm_up_signature>(),
+                                  {"_frequencies", frequencies<BoundEncoder>, METH_NOARGS, nullptr},
                                   {}};
-  const Object type = holder_type<SinusoidalEncoding, make_encoder>("fastpe._core.Encoder", methods);
+  const Object type = holder_type<BoundEncoder, make_encoder>("fastpe._core.Encoder", methods);
   if (PyModule_AddObjectRef(module, "Encoder", type.get()) < 0) throw PythonError{};
 }
 

@@ -81,14 +81,12 @@ int Signature::index_of(PyObject* keyword) const {
     if (PyUnicode_Compare(names_[i], keyword) == 0) return i;
   }
   if (PyErr_Occurred() != nullptr) throw PythonError{};
-  const std::string message = joined({name_, "() got an unexpected keyword argument ", repr_of(keyword)});
   const Object known = not_null(PyTuple_New(count_));
   for (int i = 0; i < count_; ++i) PyTuple_SET_ITEM(known.get(), i, Object::shared(names_[i]).release());
-  const Object difflib = run_python([] { return PyImport_ImportModule("difflib"); });
-  const Object near = run_python(
-      [&] { return PyObject_CallMethod(difflib.get(), "get_close_matches", "OOi", keyword, known.get(), 1); });
-  if (PyList_GET_SIZE(near.get()) == 0) refuse_call(message);
-  refuse_call(joined({message, ". Did you mean ", repr_of(PyList_GET_ITEM(near.get(), 0)), "?"}));
+  const Object package = run_python([] { return PyImport_ImportModule("fastpe._arguments"); });
+  const Object hint =
+      run_python([&] { return PyObject_CallMethod(package.get(), "hint", "OO", keyword, known.get()); });
+  refuse_call(joined({name_, "() got an unexpected keyword argument ", repr_of(keyword), str_of(hint.get())}));
 }
 
 void Signature::refuse_too_many(Py_ssize_t given) const {

@@ -56,8 +56,7 @@ struct BoundRotary : RotaryEmbedding {
   using RotaryEmbedding::RotaryEmbedding;
 
   bool conjugate = false;
-  const Form* form = nullptr;
-  std::int64_t head_dim = 0;  // 0: not known
+  std::int64_t head_dim = 0;
 };
 
 void refuse_counting(const BoundRotary& self, PyObject* argument, const char* name) {
@@ -114,7 +113,7 @@ Shape shape_of(const Shape& rows, const Form& form, std::int64_t pairs) {
 PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   // Phase 1
   Owned owned;
-  const Form& form = is_given(a.form) ? form_named(a.form) : *self.form;
+  const Form& form = is_given(a.form) ? form_named(a.form) : forms[0];
   const std::array<PyObject*, 2> given_out = given_outputs(a.out, form, owned);
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const WrittenPositions positions(a.positions, a.offset, owned);
@@ -247,7 +246,7 @@ PyObject* with_rotation(const RotationChecks& checks, const PlacementArguments& 
   return objects.returned ? objects.returned.release() : out.array.release();
 }
 
-#define FASTPE_ROTATE FASTPE_PLACEMENT ", seq_axis=-2, inverse=False, num_threads=None"
+#define FASTPE_ROTATE FASTPE_PLACEMENT ", seq_axis=None, inverse=False, num_threads=None"
 struct RotateArguments {
   PyObject* x;
   PlacementObjects placement;
@@ -292,7 +291,7 @@ PyObject* rotate_apart(BoundRotary& self, const RotateApartArguments& a) {
   return rotate(self, a.common, owned, {a.common.x, a.common.seq_axis, owned, a.out});
 }
 
-#define FASTPE_SHIFT "by, valid=None, lengths=None, seq_axis=-2, num_threads=None"
+#define FASTPE_SHIFT "by, valid=None, lengths=None, seq_axis=None, num_threads=None"
 struct ShiftArguments {
   PyObject *x, *by, *valid, *lengths, *seq_axis, *num_threads;
 };
@@ -344,7 +343,8 @@ PyObject* shift_apart(BoundRotary& self, const ShiftApartArguments& a) {
 
 // ---- Rotation by tables that are given
 
-#define FASTPE_BY_TABLES "cos, sin, interleaved, inverse, head_dim, " FASTPE_PLACEMENT ", seq_axis=-2, num_threads=None"
+#define FASTPE_BY_TABLES \
+  "cos, sin, interleaved, inverse, head_dim, " FASTPE_PLACEMENT ", seq_axis=None, num_threads=None"
 struct ByTablesArguments {
   PyObject *x, *cos, *sin, *interleaved, *inverse, *head_dim;
   PlacementObjects placement;
@@ -403,15 +403,14 @@ PyObject* rotate_by_tables_apart(PyObject&, const ByTablesApartArguments& a) {
 Signature warm_up_signature("warm_up", FASTPE_WARM_UP);
 
 std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords) {
-  static const char* const names[] = {"rotary_dim",       "interleaved",    "base",      "frequencies",
-                                      "attention_factor", "frequency_axes", "conjugate", "form",
-                                      "max_len",          "head_dim",       nullptr};
+  static const char* const names[] = {"rotary_dim",     "interleaved", "base",    "frequencies", "attention_factor",
+                                      "frequency_axes", "conjugate",   "max_len", "head_dim",    nullptr};
   long long rotary_dim, head_dim;
   int interleaved, conjugate;
   double base, attention_factor;
-  PyObject *freqs, *axes, *form, *max_len;
-  if (PyArg_ParseTupleAndKeywords(arguments, keywords, "LpdOdOpOOL", const_cast<char**>(names), &rotary_dim,
-                                  &interleaved, &base, &freqs, &attention_factor, &axes, &conjugate, &form, &max_len,
+  PyObject *given, *axes, *max_len;
+  if (PyArg_ParseTupleAndKeywords(arguments, keywords, "LpdOdOpOL", const_cast<char**>(names), &rotary_dim,
+                                  &interleaved, &base, &given, &attention_factor, &axes, &conjugate, &max_len,
                                   &head_dim) == 0) {
     throw PythonError{};
   }
@@ -419,13 +418,12 @@ std::unique_ptr<BoundRotary> make_rotary(PyObject* arguments, PyObject* keywords
   frequencies.frequency_count = rotary_dim / 2;
   frequencies.base = base;
   frequencies.exponent_denominator = static_cast<double>(rotary_dim / 2);
-  frequencies.given = doubles_from(freqs);
+  frequencies.given = doubles_from(given);
   frequencies.arguments = "base and scaling";
   auto made =
       std::make_unique<BoundRotary>(frequencies, interleaved != 0, attention_factor,
-                                    FrequencyCoordinates(doubles_from(axes), rotary_dim / 2), max_len_from(max_len));
+                                    FrequencyCoordinates(doubles_from(axes), rotary_dim / 2), integer_or_none(max_len));
   made->conjugate = conjugate != 0;
-  made->form = &form_named(form);
   made->head_dim = head_dim;
   return made;
 }

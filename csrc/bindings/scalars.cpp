@@ -41,12 +41,16 @@ std::optional<std::int64_t> position_argument(PyObject* object, const char* name
 }
 
 std::optional<std::int64_t> position_count(PyObject* object) {
+  // Only Python's own ints count: an element of an array of positions is a position.
+  const bool is_int = PyLong_Check(object) != 0 && PyBool_Check(object) == 0;
   const std::optional<std::int64_t> count = integer_argument(object);
-  if (!count) {
-    const bool is_fraction = PyFloat_Check(object) != 0;
-    if (!is_fraction && !PyBool_Check(object) && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
-    refuse_type("positions", {"is ", repr_of(object)}, {"an int, the number of positions, or an array of positions"},
-                {is_fraction ? "pass an array of one fractional position" : ""});
+  if (!is_int || !count) {
+    const bool is_number = count.has_value() || PyFloat_Check(object) != 0;
+    if (!is_number && !PyBool_Check(object) && object != Py_None && !is_numpy_scalar(object)) return std::nullopt;
+    const std::string text = repr_of(object);
+    refuse_type("positions", {"is ", text}, {"an int, the number of positions, or an array of positions"},
+                {count ? joined({"pass [", *count, "] for this position, and int(n) for n positions"})
+                       : joined({is_number ? "pass an array of one fractional position" : ""})});
   }
   if (*count < 0) {
     refuse_value("positions", {"is ", repr_of(object)}, {"a number of positions, 0 or more"},
@@ -126,7 +130,7 @@ std::vector<double> doubles_from(PyObject* sequence) {
   return result;
 }
 
-std::optional<std::int64_t> max_len_from(PyObject* object) {
+std::optional<std::int64_t> integer_or_none(PyObject* object) {
   if (object == Py_None) return std::nullopt;
   const std::int64_t value = PyLong_AsLongLong(object);
   if (PyErr_Occurred() != nullptr) throw PythonError{};

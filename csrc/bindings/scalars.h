@@ -36,6 +36,6 @@ std::optional<Columns> channels_argument(PyObject* channels, std::int64_t d_mode
 
 // What the package's own Python code passes: a sequence of floats, and an int or None.
 std::vector<double> doubles_from(PyObject* sequence);
-std::optional<std::int64_t> max_len_from(PyObject* object);
+std::optional<std::int64_t> integer_or_none(PyObject* object);
 
 }  // namespace fastpe::bindings

@@ -19,9 +19,9 @@ constexpr DType dtype_numbered(int32_t number) { return static_cast<DType>(numbe
 static_assert(dtype_numbered(FASTPE_FLOAT32) == DType::float32 && dtype_numbered(FASTPE_BFLOAT16) == DType::bfloat16);
 static_assert(dtype_numbered(FASTPE_INT64) == DType::int64 && dtype_numbered(FASTPE_BOOL) == DType::boolean);
 
-int max_threads_of(int32_t threads) {
-  if (threads < 0) refuse_value("threads", {"is ", threads}, {"1 or more, or 0 for the default"});
-  return threads == 0 ? default_thread_count() : threads;
+int max_threads_of(int32_t num_threads) {
+  if (num_threads < 0) refuse_value("num_threads", {"is ", num_threads}, {"1 or more, or 0 for the default"});
+  return threads == 0 ? default_thread_count() : num_threads;
 }
 
 // Of a fixed size: that there is no memory must be told without any.
@@ -67,8 +67,8 @@ void read_environment() {
   is_last_level_cache_near();
 }
 
-void warm_up(const RowCache& rows, int32_t dtype, int32_t threads) {
-  const int max_threads = max_threads_of(threads);
+void warm_up(const RowCache& rows, int32_t dtype, int32_t num_threads) {
+  const int max_threads = max_threads_of(num_threads);
   if (dtype < FASTPE_FLOAT32 || dtype > FASTPE_BFLOAT16) {
     refuse_type("dtype", {"is ", dtype}, {"FASTPE_FLOAT32, _FLOAT64, _FLOAT16 or _BFLOAT16"});
   }
@@ -84,10 +84,10 @@ std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int6
 
 ArrayView Views::of(const fastpe_array* array, const char* name) {
   if (array == nullptr) return {};
-  if (array->axes < 0 || array->axes > FASTPE_MAX_AXES) {
-    refuse_value(name, {"has ", array->axes, " axes"}, {"0 to ", FASTPE_MAX_AXES});
+  if (array->ndim < 0 || array->ndim > FASTPE_MAX_AXES) {
+    refuse_value(name, {"has ", array->ndim, " axes"}, {"0 to ", FASTPE_MAX_AXES});
   }
-  if (array->axes > 0 && array->shape == nullptr) refuse_value(name, {"has no shape"}, {"the lengths of its axes"});
+  if (array->ndim > 0 && array->shape == nullptr) refuse_value(name, {"has no shape"}, {"the lengths of its axes"});
   if (array->dtype < 1 || array->dtype > FASTPE_BOOL) {
     refuse_type(name, {"has the dtype ", array->dtype}, {"FASTPE_FLOAT32 or another of the header's"});
   }
@@ -98,7 +98,7 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
   std::ptrdiff_t contiguous = bytes;
   const bool is_contiguous = array->strides_bytes == nullptr;
   bool is_aligned = reinterpret_cast<std::uintptr_t>(array->data) % static_cast<std::uintptr_t>(bytes) == 0;
-  for (int axis = array->axes - 1; axis >= 0; --axis) {
+  for (int axis = array->ndim - 1; axis >= 0; --axis) {
     const std::int64_t length = array->shape[axis];
     if (length < 0) refuse_value(name, {"has an axis of length ", length}, {"0 or more"});
     if (length > PTRDIFF_MAX / contiguous) refuse_value(name, {"has more bytes than can be counted"}, {"fewer"});
@@ -112,7 +112,7 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
   view.shape = shape;
   view.strides_bytes = strides_bytes;
   view.name = name;
-  view.axes = array->axes;
+  view.axes = array->ndim;
   view.dtype = dtype;
   view.is_writable = true;
   view.is_aligned = is_aligned;
@@ -163,9 +163,9 @@ Written::Written(const ArrayView& out, std::int64_t columns, bool are_pairs, con
   rows = are_pairs ? writable_rows_of_pairs(out, dtype, row_axes) : writable_rows_of(out, dtype, row_axes - 1);
 }
 
-void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t threads) {
+void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t num_threads) {
   const Placement placement = placement_of(rows.arguments, rows.extent, rows.first_position);
-  run({source, operation, placement, max_threads_of(threads)}, nullptr);
+  run({source, operation, placement, max_threads_of(num_threads)}, nullptr);
 }
 
 }  // namespace fastpe::c_library

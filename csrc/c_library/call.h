@@ -51,7 +51,7 @@ fastpe_status create(const Options* options, Handle** handle, const char* name) 
   });
 }
 
-void warm_up(const RowCache& rows, int32_t dtype, int32_t threads);
+void warm_up(const RowCache& rows, int32_t dtype, int32_t num_threads);
 
 inline double or_else(double value, double if_zero) { return value != 0.0 ? value : if_zero; }
 
@@ -96,6 +96,6 @@ struct CallRows {
   const Extent& extent;
   std::int64_t first_position = 0;  // of an offset of 0
 };
-void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t threads);
+void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t num_threads);
 
 }  // namespace fastpe::c_library

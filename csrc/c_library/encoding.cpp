@@ -97,15 +97,15 @@ fastpe_status fastpe_encoding_create(const fastpe_encoding_options* options, fas
 
 void fastpe_encoding_destroy(fastpe_encoding* encoding) { delete encoding; }
 
-fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t threads) {
+fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t num_threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
-    warm_up(self.row_cache, dtype, threads);
+    warm_up(self.row_cache, dtype, num_threads);
   });
 }
 
 fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array* out, const fastpe_rows* rows,
-                            int32_t threads) {
+                            int32_t num_threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
     Views views;
@@ -113,12 +113,12 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
     const PlacementArguments arguments = views.rows(rows);
     const Written written(view, self.encoder.spec().d_model, false, arguments);
     run_call(Sinusoids(self.row_cache, 0), Write(written.rows, false), {arguments, written.extent, self.first_position},
-             threads);
+             num_threads);
   });
 }
 
 fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
-                         int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha, int32_t threads) {
+                         int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha, int32_t num_threads) {
   return status_of([&] {
     const fastpe_encoding& self = required(encoding, "encoding");
     Views views;
@@ -139,6 +139,6 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
     const Extent extent = extent_of(read, axis);
     const Add add(rows_of(read, dtype, axis), writable_rows_of(written, dtype, axis), extent.batch_rows, {scale, alpha},
                   false);
-    run_call(Sinusoids(self.row_cache, 0), add, {arguments, extent, self.first_position}, threads);
+    run_call(Sinusoids(self.row_cache, 0), add, {arguments, extent, self.first_position}, num_threads);
   });
 }

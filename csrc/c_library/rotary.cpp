@@ -43,8 +43,9 @@ void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
     unsigned required_by, optional_for;
   } fields[] = {
       {"factor", s.factor, ~factor_optional, factor_optional},
-      {"original_length", number(s.original_length), dynamic | yarn | longrope | llama3, 0},
-      {"length", number(s.length), dynamic, 0},
+      {"original_max_position_embeddings", number(s.original_max_position_embeddings),
+       dynamic | yarn | longrope | llama3, 0},
+      {"seq_len", number(s.seq_len), dynamic, 0},
       {"beta_fast", s.beta_fast, 0, yarn},
       {"beta_slow", s.beta_slow, 0, yarn},
       {"mscale", s.mscale, 0, yarn},
@@ -52,7 +53,7 @@ void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
       {"low_freq_factor", s.low_freq_factor, llama3, 0},
       {"high_freq_factor", s.high_freq_factor, llama3, 0},
       {"rotated_count", number(s.rotated_count), proportional, 0},
-      {"no_truncate", number(s.no_truncate != 0), 0, yarn},
+      {"truncate", number(s.truncate), 0, yarn},
   };
   const unsigned type = bit_of(s.type);
   for (const auto& field : fields) {
@@ -68,6 +69,9 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
   if (s.type < FASTPE_SCALING_LINEAR || s.type > FASTPE_SCALING_PROPORTIONAL) {
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
+  if (s.truncate != FASTPE_TRUNCATE_YES && s.truncate != FASTPE_TRUNCATE_NO) {
+    refuse_value("truncate", {"is ", s.truncate}, {"FASTPE_TRUNCATE_YES or FASTPE_TRUNCATE_NO"});
+  }
   check_fields(s, has_attention_factor);
   require_factor(s.factor);
   if (s.type != FASTPE_SCALING_LONGROPE && (s.divisors != nullptr || s.divisor_count != 0)) {
@@ -77,15 +81,15 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
   RotaryScaling scaling;
   scaling.type = static_cast<RotaryScaling::Type>(s.type);
   scaling.factor = or_else(s.factor, 1.0);
-  scaling.trained_length = static_cast<double>(s.original_length);
-  scaling.length = std::max(static_cast<double>(s.length), scaling.trained_length);
+  scaling.trained_length = static_cast<double>(s.original_max_position_embeddings);
+  scaling.length = std::max(static_cast<double>(s.seq_len), scaling.trained_length);
   scaling.beta_fast = or_else(s.beta_fast, 32.0);
   scaling.beta_slow = or_else(s.beta_slow, 1.0);
   scaling.mscale = s.mscale;
   scaling.mscale_all_dim = s.mscale_all_dim;
   scaling.low_turns = s.low_freq_factor;
   scaling.high_turns = s.high_freq_factor;
-  scaling.truncate = s.no_truncate == 0;
+  scaling.truncate = s.truncate == FASTPE_TRUNCATE_YES;
   scaling.rotated_count = s.rotated_count;
   if (s.type == FASTPE_SCALING_YARN) {
     if (scaling.beta_fast < scaling.beta_slow) {
@@ -94,7 +98,8 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
     if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
   }
   if (s.type == FASTPE_SCALING_LONGROPE) {
-    if (s.original_length < 2) refuse_value("original_length", {"is ", s.original_length}, {"at least 2"});
+    if (s.original_max_position_embeddings < 2)
+      refuse_value("original_max_position_embeddings", {"is ", s.original_max_position_embeddings}, {"at least 2"});
     required(s.divisors, "divisors");
     scaling.divisors = copy_of(s.divisors, s.divisor_count, pairs, "divisor_count");
     for (const double divisor : scaling.divisors) require_in_range("divisors", divisor);
@@ -115,7 +120,8 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
     refuse_value("pairing", {"is ", options.pairing}, {"FASTPE_PAIRING_HALVES or FASTPE_PAIRING_INTERLEAVED"});
   }
   if (options.head_dim != 0 && options.head_dim < rotary_dim) {
-    refuse_value("head_dim", {"is ", options.head_dim}, {"at least rotary_dim, ", rotary_dim, ", or 0"});
+    refuse_value("head_dim", {"is ", options.head_dim},
+                 {"at least rotary_dim, ", rotary_dim, ", or 0, which means rotary_dim"});
   }
   const double wanted_factor = options.attention_factor;
   if (!std::isfinite(wanted_factor) || wanted_factor < 0.0) {
@@ -149,7 +155,8 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
 
 struct fastpe_rotary {
   explicit fastpe_rotary(const fastpe_rotary_options& options)
-      : embedding(fastpe::c_library::embedding_of(options)), head_dim(options.head_dim) {}
+      : embedding(fastpe::c_library::embedding_of(options)),
+        head_dim(options.head_dim != 0 ? options.head_dim : options.rotary_dim) {}
 
   fastpe::RotaryEmbedding embedding;
   std::int64_t head_dim;
@@ -164,15 +171,15 @@ fastpe_status fastpe_rotary_create(const fastpe_rotary_options* options, fastpe_
 
 void fastpe_rotary_destroy(fastpe_rotary* rotary) { delete rotary; }
 
-fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t threads) {
+fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t num_threads) {
   return status_of([&] {
     const RotaryEmbedding& self = required(rotary, "rotary").embedding;
-    warm_up(self.row_cache, dtype, threads);
+    warm_up(self.row_cache, dtype, num_threads);
   });
 }
 
 fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fastpe_array* first,
-                            const fastpe_array* second, const fastpe_rows* rows, int32_t threads) {
+                            const fastpe_array* second, const fastpe_rows* rows, int32_t num_threads) {
   return status_of([&] {
     const RotaryEmbedding& self = required(rotary, "rotary").embedding;
     if (form < FASTPE_TABLES_HALVES || form > FASTPE_TABLES_ANGLES) {
@@ -202,18 +209,19 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     }
     if (table) {
       const Write write(out, *table, self.pairs(), false);
-      self.with_source(self.row_factor(false),
-                       [&](const Source& source) { run_call(source, write, {arguments, written.extent}, threads); });
+      self.with_source(self.row_factor(false), [&](const Source& source) {
+        run_call(source, write, {arguments, written.extent}, num_threads);
+      });
       return;
     }
     if (is_16_bit(written.rows.dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
     run_call(AngleRows(self.encoder, self.coordinates), Write(written.rows, false), {arguments, written.extent},
-             threads);
+             num_threads);
   });
 }
 
 fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, int32_t count, int32_t seq_axis,
-                            const fastpe_rows* rows, int32_t inverse, int32_t threads) {
+                            const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
   constexpr const char* names[] = {"x[0]", "x[1]", "x[2]", "x[3]", "x[4]", "x[5]", "x[6]", "x[7]"};
   static_assert(std::size(names) == FASTPE_MAX_ROTATED);
   return status_of([&] {
@@ -222,6 +230,7 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     if (count < 1 || count > FASTPE_MAX_ROTATED) {
       refuse_value("count", {"is ", count}, {"1 to ", FASTPE_MAX_ROTATED, " arrays"});
     }
+    if (inverse != 0 && inverse != 1) refuse_value("inverse", {"is ", inverse}, {"0 or 1"});
     Views views;
     ArrayView arrays[FASTPE_MAX_ROTATED];
     for (int i = 0; i < count; ++i) arrays[i] = views.of(&x[i], names[i]);
@@ -232,7 +241,8 @@ fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, 
     checked.fill_head_arrays(arguments, rotated);
     const double row_factor = self.row_factor(inverse != 0);
     const Rotate rotate({rotated, given.count}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
-    self.with_source(row_factor,
-                     [&](const Source& source) { run_call(source, rotate, {arguments, checked.extent()}, threads); });
+    self.with_source(row_factor, [&](const Source& source) {
+      run_call(source, rotate, {arguments, checked.extent()}, num_threads);
+    });
   });
 }

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import operator
 import re
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -185,10 +184,35 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
     return near[0] if near else None
 
 
+# Words of other libraries: the argument that takes the place of each here, and what to write.
+_foreign = {
+    "theta": ("base", "give base="),
+    "dim": ("rotary_dim d_model", "give {argument}="),
+    "freqs": ("frequencies", "give frequencies=, in radians per position"),
+    "is_neox_style": ("interleaved", "give interleaved=not is_neox_style"),
+    "mask": ("valid", "give valid=, True where a row counts, or valid=~mask of a padding mask"),
+    "attention_mask": ("valid", "give valid=attention_mask"),
+    "key_padding_mask": ("valid", "give valid=~key_padding_mask: True means padding there"),
+    "padding_idx": ("valid", "give valid=ids != padding_idx"),
+    "start_pos": ("offset", "give offset=start_pos"),
+    "past": ("offset", "give offset=past"),
+    "axis": ("seq_axis", "give seq_axis="),
+    "max_seqlen": ("max_len cu_seqlens", "{argument} is what counts here"),
+}
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """What the error of an unknown keyword says besides; the compiled methods ask for it, too."""
+    known = list(known)
+    arguments, remedy = _foreign.get(name, ("", ""))
+    if found := next((each for each in arguments.split() if each in known), None):
+        return f"; {remedy.format(argument=found)}"
+    near = nearest(name, known)
+    return f". Did you mean {near!r}?" if near else ""
+
+
 def names_keywords(function: _Callable) -> _Callable:
-    """Make the error of an unknown keyword name the nearest one, as Python 3.13 does by itself."""
-    if sys.version_info >= (3, 13):
-        return function
+    """Make the error of an unknown keyword name the one that was meant."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
@@ -197,10 +221,11 @@ def names_keywords(function: _Callable) -> _Callable:
         try:
             return function(*arguments, **options)
         except TypeError as error:
-            near = next((nearest(name, known) for name in options if name not in known), None)
-            if near is None:
+            unknown = next((name for name in options if name not in known), None)
+            more = "" if unknown is None else hint(unknown, known)
+            if not more:
                 raise
-            raise TypeError(f"{error}. Did you mean {near!r}?") from None
+            raise TypeError(f"{str(error).partition('. Did you mean')[0]}{more}") from None
 
     return call  # type: ignore[return-value]
 

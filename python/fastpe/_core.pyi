@@ -23,6 +23,7 @@ _Channels: TypeAlias = tuple[int, int] | None
 _Table: TypeAlias = npt.ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
 _Out: TypeAlias = npt.NDArray[Any] | None
+TableForm: TypeAlias = Literal["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex", "angles"]
 _Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 def config() -> dict[str, Any]: ...
@@ -101,7 +102,7 @@ class Encoder:
         valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
-        scale: float = 1.0,
+        scale: float | None = None,
         alpha: float = 1.0,
         position_table: _Table = None,
         num_threads: _Threads = None,
@@ -117,7 +118,7 @@ class Rotary:
         self,
         positions: int | npt.ArrayLike,
         *,
-        form: Literal["halves", "tile", "repeat"],
+        form: Literal["halves", "tile", "repeat"] = "halves",
         dtype: npt.DTypeLike | None = None,
         offset: _Offset = None,
         out: _Pair | None = None,
@@ -139,10 +140,10 @@ class Rotary:
         self,
         positions: int | npt.ArrayLike,
         *,
-        form: str | None = None,
+        form: TableForm,
         dtype: npt.DTypeLike | None = None,
         offset: _Offset = None,
-        out: _Out | _Pair = None,
+        out: Any = None,
         num_threads: _Threads = None,
     ) -> Any: ...
     @overload
@@ -155,7 +156,7 @@ class Rotary:
         valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
-        seq_axis: int = -2,
+        seq_axis: int | None = None,
         inverse: bool = False,
         num_threads: _Threads = None,
     ) -> _Array: ...
@@ -169,7 +170,7 @@ class Rotary:
         valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
-        seq_axis: int = -2,
+        seq_axis: int | None = None,
         inverse: bool = False,
         num_threads: _Threads = None,
     ) -> tuple[npt.NDArray[Any], ...]: ...
@@ -182,7 +183,7 @@ class Rotary:
         valid: _Valid = None,
         lengths: _Lengths = None,
         cu_seqlens: _Sequences = None,
-        seq_axis: int = -2,
+        seq_axis: int | None = None,
         inverse: bool = False,
         num_threads: _Threads = None,
         out: _Out = None,
@@ -195,7 +196,7 @@ class Rotary:
         by: npt.ArrayLike,
         valid: _Valid = None,
         lengths: _Lengths = None,
-        seq_axis: int = -2,
+        seq_axis: int | None = None,
         num_threads: _Threads = None,
     ) -> _Array: ...
     @overload
@@ -206,7 +207,7 @@ class Rotary:
         by: npt.ArrayLike,
         valid: _Valid = None,
         lengths: _Lengths = None,
-        seq_axis: int = -2,
+        seq_axis: int | None = None,
         num_threads: _Threads = None,
     ) -> tuple[npt.NDArray[Any], ...]: ...
     def shift(
@@ -216,7 +217,7 @@ class Rotary:
         by: npt.ArrayLike,
         valid: _Valid = None,
         lengths: _Lengths = None,
-        seq_axis: int = -2,
+        seq_axis: int | None = None,
         num_threads: _Threads = None,
         out: _Out = None,
     ) -> npt.NDArray[Any]: ...

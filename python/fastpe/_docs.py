@@ -62,7 +62,7 @@ positions : int or array_like
     How many positions there are, counted from `offset`; or positions of any shape S, integers or floats, of magnitude
     at most 2**53. With `frequency_axes`, an array S + (coordinates,).
 form : str, optional
-    How cosines and sines are arranged; by default the form that the embedding was made with. With d = `rotary_dim`:
+    How cosines and sines are arranged; "halves" by default. With d = `rotary_dim`:
 
     - ``"halves"``: a tuple (cos, sin), each S + (d/2,);
     - ``"tile"``: (cos, sin), each S + (d,), the halves twice, one after the other;
@@ -110,9 +110,9 @@ Parameters
 ----------
 x, *others : ndarray [.., L, .., D]
     One array, or several with the same positions. They have one dtype (float32, float64, float16 or ml_dtypes.bfloat16)
-    and one length L, are at least `rotary_dim` columns wide, and share no memory. Numbers of heads may differ. Columns
-    from `rotary_dim` on are left as they are. To rotate another part, pass a slice: ``rope.rotate_(q[..., 128:])``. Of
-    [B, L, heads * D], only the first head would be rotated, without an error: pass ``x.reshape(B, L, heads, D)`` with
+    and one length L, are `head_dim` or `rotary_dim` columns wide, and share no memory. Numbers of heads may differ. Columns
+    from `rotary_dim` on are left as they are. To rotate another part, pass a slice:
+    ``rope.rotate_(q[..., 128:], seq_axis=-2)``. Of [B, L, heads * D], pass ``x.reshape(B, L, heads, D)`` with
     ``seq_axis=-3``.
 offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
@@ -126,7 +126,7 @@ lengths : int array_like [B], optional
 cu_seqlens : int array_like [number of sequences + 1], optional
     Where sequences of a packed batch start: 0, the running sum of their lengths.
 seq_axis : int, optional
-    The axis of L: -2 for [B, H, L, D], -3 for [B, L, H, D], 0 for [L, B, H, D] and packed [N, H, D]. Offsets,
+    The axis of L, needed for arrays of three axes or more: -2 for [B, H, L, D], -3 for [B, L, H, D], 0 for [L, B, H, D] and packed [N, H, D]. Offsets,
     masks and lengths belong to the first other axis. Further axes are heads, which share them.
 inverse : bool, optional
     Whether to undo the call with the same other arguments, up to rounding.
@@ -157,7 +157,7 @@ Examples
 >>> import numpy as np, fastpe
 >>> rope = fastpe.RotaryEmbedding(4, interleaved=False)
 >>> q, k = np.ones((1, 8, 2, 4), np.float32), np.ones((1, 2, 2, 4), np.float32)
->>> rope.rotate_(q, k, offset=3)[0] is q
+>>> rope.rotate_(q, k, offset=3, seq_axis=-2)[0] is q
 True
 >>> q[0, 0].round(3)
 array([[-1.131,  0.97 , -0.849,  1.03 ],

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,19 @@ class EncoderBase:
     if TYPE_CHECKING:
 
         def _frequencies(self) -> npt.NDArray[np.float64]: ...
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """All arguments of the constructor, in a new dict: an equal encoder is made of them.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> rope = fastpe.RotaryEmbedding(8, interleaved=True, base=500000)
+        >>> fastpe.RotaryEmbedding(**rope.arguments | {"base": 10000.0})
+        RotaryEmbedding(8, interleaved=True, base=10000.0)
+        """
+        return copy.deepcopy(self._arguments)
 
     @property
     def frequencies(self) -> npt.NDArray[np.float64]:

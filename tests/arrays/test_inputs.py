@@ -93,15 +93,19 @@ READS: dict[str, Callable[[Taken], Any]] = {
     "embed table": lambda t: fastpe.embed(ids, t(table)),
     "embed position_table": lambda t: fastpe.embed(ids, table, position_table=t(table)),
     "shift": lambda t: encoding.shift(t(x), by=3),
-    "timestep": lambda t: fastpe.timestep_embedding(t(times), 8),
+    "timestep": lambda t: fastpe.timestep_embedding(t(times), 8, flip_sin_to_cos=True, downscale_freq_shift=0),
     "coordinates": lambda t: fastpe.encode_coordinates(t(points), 8, convention="hf2d"),
     "grid valid": lambda t: fastpe.encode_grid((2, 3), 8, convention="detr", valid=t(positions > 1)),
     "grid spacing": lambda t: fastpe.encode_grid((2, 3), 8, convention="hf2d", spacing=t(times)),
-    "rotate": lambda t: rope.rotate(t(x)),
-    "rotate_ positions": lambda t: rope.rotate_(x.copy(), positions=t(positions)),
-    "shift_ by": lambda t: rope.shift_(x.copy(), by=t(positions)),
-    "rotate_ cos": lambda t: fastpe.rotate_by_tables_(x.copy(), cos=t(angles), sin=angles.copy(), interleaved=True),
-    "rotate_ sin": lambda t: fastpe.rotate_by_tables_(x.copy(), cos=angles.copy(), sin=t(angles), interleaved=True),
+    "rotate": lambda t: rope.rotate(t(x), seq_axis=-2),
+    "rotate_ positions": lambda t: rope.rotate_(x.copy(), positions=t(positions), seq_axis=-2),
+    "shift_ by": lambda t: rope.shift_(x.copy(), by=t(positions), seq_axis=-2),
+    "rotate_ cos": lambda t: fastpe.rotate_by_tables_(
+        x.copy(), cos=t(angles), sin=angles.copy(), interleaved=True, seq_axis=-2
+    ),
+    "rotate_ sin": lambda t: fastpe.rotate_by_tables_(
+        x.copy(), cos=angles.copy(), sin=t(angles), interleaved=True, seq_axis=-2
+    ),
     "tables": lambda t: rope.tables(t(positions))[0],
     "rotary frequencies": lambda t: (
         fastpe.RotaryEmbedding(8, interleaved=True, frequencies=t(np.arange(4.0))).frequencies
@@ -109,7 +113,7 @@ READS: dict[str, Callable[[Taken], Any]] = {
     "rotary axes": lambda t: (
         fastpe.RotaryEmbedding(8, interleaved=True, frequency_axes=t(np.array([0, 0, 1, 1]))).wavelengths
     ),
-    "rotate coordinates": lambda t: wan.rotate(np.tile(x, 2), positions=t(volume)),
+    "rotate coordinates": lambda t: wan.rotate(np.tile(x, 2), positions=t(volume), seq_axis=-2),
     "tables coordinates": lambda t: wan.tables(t(volume))[0],
 }
 
@@ -136,16 +140,18 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
     "add out": lambda target: fastpe.add(x, out=target),
     "encode out": lambda target: fastpe.encode(positions, 8, out=target),
     "embed out": lambda target: fastpe.embed(ids, table, out=target),
-    "timestep out": lambda target: fastpe.timestep_embedding(positions, 8, out=target),
+    "timestep out": lambda target: fastpe.timestep_embedding(
+        positions, 8, flip_sin_to_cos=True, downscale_freq_shift=0, out=target
+    ),
     "coordinates out": lambda t: fastpe.encode_coordinates(np.zeros((2, 3, 2)), 8, convention="hf2d", out=t),
     "grid out": lambda target: fastpe.encode_grid((2, 3), 8, convention="hf2d", out=target),
     "rotate_": rope.rotate_,
-    "rotate_ others": lambda target: rope.rotate_(x.copy(), target),
-    "shift_": lambda target: rope.shift_(target, by=1),
+    "rotate_ others": lambda target: rope.rotate_(x.copy(), target, seq_axis=-2),
+    "shift_": lambda target: rope.shift_(target, by=1, seq_axis=-2),
     "rotate_ by tables": lambda target: fastpe.rotate_by_tables_(
-        target, cos=angles, sin=angles.copy(), interleaved=True
+        target, cos=angles, sin=angles.copy(), interleaved=True, seq_axis=-2
     ),
-    "rotate out": lambda target: rope.rotate(x, out=target),
+    "rotate out": lambda target: rope.rotate(x, out=target, seq_axis=-2),
     "tables out": lambda target: rope.tables(positions, form="cos_sin", out=target),
 }
 
@@ -153,7 +159,7 @@ TARGETS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_is_written_to_is_never_converted(name: str) -> None:
     memory = np.ones((2, 3, 8))
-    argument = next((word for word in ("out", "others") if word in name.split()), "x")
+    argument = {"out": "out", "others": "second"}.get(name.split()[-1], "x")
     for form in (ByArray, ByMethods, as_list, ByDLPack):
         with pytest.raises(TypeError, match=naming(argument)):
             TARGETS[name](form(memory))
@@ -166,11 +172,11 @@ WITH_VALID: dict[str, Callable[[Any], Any]] = {
     "encode": lambda valid: fastpe.encode(3, 8, valid=valid),
     "embed": lambda valid: fastpe.embed(ids, table, valid=valid),
     "grid": lambda valid: fastpe.encode_grid((2, 3), 8, convention="detr", valid=valid),
-    "rotate_": lambda valid: rope.rotate_(x.copy(), valid=valid),
-    "rotate": lambda valid: rope.rotate(x, valid=valid),
-    "shift_": lambda valid: rope.shift_(x.copy(), by=2, valid=valid),
+    "rotate_": lambda valid: rope.rotate_(x.copy(), valid=valid, seq_axis=-2),
+    "rotate": lambda valid: rope.rotate(x, valid=valid, seq_axis=-2),
+    "shift_": lambda valid: rope.shift_(x.copy(), by=2, valid=valid, seq_axis=-2),
     "by tables": lambda valid: fastpe.rotate_by_tables_(
-        x.copy(), cos=angles, sin=angles.copy(), interleaved=True, valid=valid
+        x.copy(), cos=angles, sin=angles.copy(), interleaved=True, valid=valid, seq_axis=-2
     ),
 }
 
@@ -199,8 +205,10 @@ def test_masks_of_integers_have_any_stride(dtype: str) -> None:
 
 @pytest.mark.parametrize("number", [500.5, 500, np.float32(500.5), np.array(500.5), ByArray(np.array(500.5))])
 def test_a_timestep_may_be_a_number(number: Any) -> None:
-    expected = fastpe.timestep_embedding([float(np.asarray(number))], 8, flip_sin_to_cos=True)[0]
-    assert_same_bits(fastpe.timestep_embedding(number, 8, flip_sin_to_cos=True), expected)
+    expected = fastpe.timestep_embedding([float(np.asarray(number))], 8, flip_sin_to_cos=True, downscale_freq_shift=1)[
+        0
+    ]
+    assert_same_bits(fastpe.timestep_embedding(number, 8, flip_sin_to_cos=True, downscale_freq_shift=1), expected)
     out = np.zeros(8, np.float32)
-    assert fastpe.timestep_embedding(number, 8, flip_sin_to_cos=True, out=out) is out
+    assert fastpe.timestep_embedding(number, 8, flip_sin_to_cos=True, downscale_freq_shift=1, out=out) is out
     assert_same_bits(out, expected)

@@ -72,8 +72,8 @@ def test_rotations_keep_the_rows_of_each_coordinate(dtype: str, growth: Growth) 
     x = np.zeros((64, 64), dtype)
     grid = np.stack([np.arange(64), np.arange(64)[::-1]], -1)
     # Rotations of 16 bits turn by cosines and sines in float32.
-    assert growth(lambda: rope.rotate_(x, positions=grid)) == 64 * 64 * max(4, x.itemsize)
-    assert growth(lambda: rope.rotate_(x, positions=grid)) == 0
+    assert growth(lambda: rope.rotate_(x, positions=grid, seq_axis=-2)) == 64 * 64 * max(4, x.itemsize)
+    assert growth(lambda: rope.rotate_(x, positions=grid, seq_axis=-2)) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -48,7 +48,9 @@ def warm(make: Callable[..., Any]) -> Any:
 def used(make: Callable[..., Any]) -> Any:
     encoder = make()
     for _ in range(3):
-        (encoder.add_ if hasattr(encoder, "add_") else encoder.rotate_)(np.zeros((3, 8, WIDTH), np.float32))
+        (encoder.add_ if hasattr(encoder, "add_") else encoder.rotate_)(
+            np.zeros((3, 8, WIDTH), np.float32), seq_axis=-2
+        )
     return encoder
 
 
@@ -67,12 +69,12 @@ def calls_of(encoder: Any, embedding: Any, state: str) -> dict[str, tuple[Call, 
     return {
         f"add_ {state}": (lambda x, rows: encoder.add_(x, **rows), added),
         f"add {state}": (lambda x, rows: encoder.add(x, **rows), added),
-        f"rotate_ {state}": (lambda x, rows: embedding.rotate_(x, **rows), rotated),
+        f"rotate_ {state}": (lambda x, rows: embedding.rotate_(x, seq_axis=-2, **rows), rotated),
     }
 
 
 def shift_of(embedding: Any) -> Call:
-    return lambda x, rows: embedding.shift_(x, by=rows.pop("positions"), **rows)
+    return lambda x, rows: embedding.shift_(x, by=rows.pop("positions"), seq_axis=-2, **rows)
 
 
 TABLE, (COS, SIN) = encoding().encode(8), rope().tables(8)
@@ -80,7 +82,7 @@ CALLS: dict[str, tuple[Call, OfRow]] = {
     **{name: call for state in STATES for name, call in calls_of(state(encoding), state(rope), state.__name__).items()},
     "add_ by a table": (lambda x, rows: fastpe.add_(x, table=TABLE, **rows), added),
     "rotate_ by tables": (
-        lambda x, rows: fastpe.rotate_by_tables_(x, cos=COS, sin=SIN, interleaved=False, **rows),
+        lambda x, rows: fastpe.rotate_by_tables_(x, cos=COS, sin=SIN, interleaved=False, seq_axis=-2, **rows),
         rotated,
     ),
 }

@@ -35,9 +35,11 @@ CALLS: dict[str, Call] = {
     "add_": lambda x, **rows: fastpe.add_(x.copy(), **rows),
     "learned": lambda x, **rows: fastpe.add(x, table=np.concatenate([COS, SIN], -1), **rows),
     "embed": _embed,
-    "rotate": ROPE.rotate,
-    "rotate_": lambda x, **rows: ROPE.rotate_(x.copy(), **rows),
-    "by tables": lambda x, **rows: fastpe.rotate_by_tables_(x.copy(), cos=COS, sin=SIN, interleaved=False, **rows),
+    "rotate": lambda x, **rows: ROPE.rotate(x, **{"seq_axis": -2, **rows}),
+    "rotate_": lambda x, **rows: ROPE.rotate_(x.copy(), **{"seq_axis": -2, **rows}),
+    "by tables": lambda x, **rows: fastpe.rotate_by_tables_(
+        x.copy(), cos=COS, sin=SIN, interleaved=False, **{"seq_axis": -2, **rows}
+    ),
 }
 of_every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 of_sequences = pytest.mark.parametrize("call", [CALLS["add"], CALLS["rotate"]], ids=["add", "rotate"])
@@ -66,7 +68,7 @@ def test_one_row_stands_for_all(call: Call, layout: Callable[[Array], Array]) ->
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_ten_axes(dtype: np.dtype[Any]) -> None:
     x = values((1, 2, 1, 2, 1, 2, 1, 2, LENGTH, WIDTH), dtype, seed=0)
-    for call in (fastpe.add, ROPE.rotate):
+    for call in (fastpe.add, CALLS["rotate"]):
         assert_same_bits(call(x), np.stack([call(one) for one in x.reshape(-1, LENGTH, WIDTH)]).reshape(x.shape))
 
 

@@ -58,9 +58,9 @@ static void null_pointers_are_refused(void) {
   broken.shape = NULL;
   REFUSED(fastpe_encode(encoding, &broken, NULL, 1), "out");
   broken = x;
-  broken.axes = FASTPE_MAX_AXES + 1;
+  broken.ndim = FASTPE_MAX_AXES + 1;
   REFUSED(fastpe_encode(encoding, &broken, NULL, 1), "out");
-  broken.axes = -1;
+  broken.ndim = -1;
   REFUSED(fastpe_encode(encoding, &broken, NULL, 1), "out");
   broken = x;
   broken.dtype = 0;

@@ -79,7 +79,7 @@ def test_bfloat16(suffix: str) -> None:
     # In another process: this one may have imported ml_dtypes already.
     command = [sys.executable, "-m", "fastpe", "identify", f"cache{suffix}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert "base=10000.0, form='pairs').tables(200)" in output
+    assert "base=10000.0).tables(200, form='pairs')" in output
 
 
 def safetensors(header: bytes, body: bytes = b"") -> bytes:

@@ -275,8 +275,8 @@ def test_the_scale_of_a_normalized_grid_is_found() -> None:
 def test_every_form_of_rotary_tables(form: Any, offset: int) -> None:
     tables = ROPE.tables(200, form=form, offset=offset)
     found = fastpe.identify(*(tables if isinstance(tables, tuple) else (tables,)))
-    call = repr(ROPE).replace(")", ")" if form == "halves" else f", form={form!r})")
-    call = f"fastpe.{call}.tables(200{f', offset={offset}' if offset else ''})"
+    given = "" if form == "halves" else f", form={form!r}"
+    call = f"fastpe.{ROPE!r}.tables(200{given}{f', offset={offset}' if offset else ''})"
     if form in ("cos_sin", "sin_cos"):
         # An encoding has the same values, and each is named.
         assert preset(found) & {"concat", "timestep"}
@@ -299,8 +299,8 @@ def test_cosines_and_sines_in_one_array() -> None:
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("scaling", [None, {"rope_type": "linear", "factor": 4.0}])
 def test_cosines_or_sines_without_the_others(which: int, form: Any, scaling: Any) -> None:
-    rope = fastpe.RotaryEmbedding(128, interleaved=False, base=20000.0, scaling=scaling, form=form)
-    table = rope.tables(100)[which]
+    rope = fastpe.RotaryEmbedding(128, interleaved=False, base=20000.0, scaling=scaling)
+    table = rope.tables(100, form=form)[which]
     found = fastpe.identify(table)
     check_call(found, table)
     assert found.rotary == rope
@@ -321,8 +321,8 @@ def test_cosines_or_sines_without_the_others(which: int, form: Any, scaling: Any
 @pytest.mark.parametrize("base", [500000.0, *(pytest.param(each, marks=pytest.mark.slow) for each in (1e4, 150000.0))])
 @pytest.mark.parametrize("form", ["complex", pytest.param("tile", marks=pytest.mark.slow)])
 def test_scalings_are_found_with_their_numbers(scaling: dict[str, Any], base: float, form: Any) -> None:
-    rope = fastpe.RotaryEmbedding(128, interleaved=False, base=base, scaling=scaling, form=form)
-    tables = rope.tables(2048)
+    rope = fastpe.RotaryEmbedding(128, interleaved=False, base=base, scaling=scaling)
+    tables = rope.tables(2048, form=form)
     found = fastpe.identify(*(tables if isinstance(tables, tuple) else (tables,)))
     assert found.rotary is not None
     np.testing.assert_array_equal(made(found), tables)
@@ -400,9 +400,9 @@ def test_an_unknown_table_is_used_as_the_note_says() -> None:
     names: dict[str, Any] = {"fastpe": fastpe, "x": np.zeros((2, 60, 32), np.float32), "table": noise}
     eval(fastpe.identify(noise).notes[-1].partition(" adds")[0], names)
     np.testing.assert_array_equal(names["x"][1], noise)
-    names |= {"q": np.ones((2, 60, 64), np.float32), "k": np.ones((2, 60, 64), np.float32), "cos": noise, "sin": -noise}
+    names |= {"q": np.ones((60, 64), np.float32), "k": np.ones((60, 64), np.float32), "cos": noise, "sin": -noise}
     eval(fastpe.identify(noise, -noise).notes[-1].partition(" rotates")[0].replace("..", "True"), names)
-    np.testing.assert_array_equal(names["q"][0, :, ::2], 2 * noise)
+    np.testing.assert_array_equal(names["q"][:, ::2], 2 * noise)
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -164,7 +164,9 @@ def names() -> dict[str, Any]:
         return fastpe.encode_coordinates(**{"coordinates": [[0, 1]], "d_model": 8, "convention": "mae2d", **given})
 
     def timestep(**given: Any) -> Any:
-        return fastpe.timestep_embedding(**{"timesteps": [1], "embedding_dim": 8, **given})
+        return fastpe.timestep_embedding(
+            **{"timesteps": [1], "embedding_dim": 8, "flip_sin_to_cos": True, "downscale_freq_shift": 1, **given}
+        )
 
     functions = {"grid": grid, "points": points, "timestep": timestep}
     return {**functions, **arrays, **PRESETS} | {

@@ -326,8 +326,8 @@ _wild(
     "huggingface/transformers:modeling_rope_utils.py _compute_llama3_parameters",
     lambda: _twice(_cos_sin(4096, _llama3_frequencies())),
     "fastpe.RotaryEmbedding(128, interleaved=False, base=500000.0, scaling={'rope_type': 'llama3', 'factor': 8.0, "
-    "'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 8192}, form='tile')"
-    ".tables(4096)",
+    "'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 8192})"
+    ".tables(4096, form='tile')",
 )
 
 
@@ -340,21 +340,21 @@ _wild(
     "Meta's freqs_cis",
     "meta-llama/llama:llama/model.py precompute_freqs_cis",
     _freqs_cis,
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0, form='complex').tables(1024)",
+    "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0).tables(1024, form='complex')",
 )
 _wild(
     "TensorRT-LLM",
     "NVIDIA/TensorRT-LLM:tensorrt_llm/functional.py create_sinusoidal_positions_for_attention_plugin",
     lambda: np.stack(_cos_sin(1024, _inverse_powers(128, 1e6)), axis=-1),
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0, form='pairs').tables(1024)",
+    "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0).tables(1024, form='pairs')",
 )
 _wild(
     "GPT-J",
     "huggingface/transformers:models/gptj/modeling_gptj.py create_sinusoidal_positions",
     lambda: _side_by_side(_angles(np.arange(2048), _inverse_powers(64))),
     "fastpe.encode(2048, 64, convention='concat')",
-    "as the cache of a rotary embedding, it is fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, "
-    "form='sin_cos').tables(2048)",
+    "as the cache of a rotary embedding, it is fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0)"
+    ".tables(2048, form='sin_cos')",
 )
 
 
@@ -367,7 +367,7 @@ _wild(
     "Cohere",
     "huggingface/transformers:models/cohere/modeling_cohere.py: each value twice",
     _cohere,
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=8000000.0, form='repeat').tables(512)",
+    "fastpe.RotaryEmbedding(128, interleaved=False, base=8000000.0).tables(512, form='repeat')",
 )
 
 

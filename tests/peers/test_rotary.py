@@ -143,7 +143,7 @@ def test_onnx_operator_in_onnxruntime(interleaved: bool, with_ids: bool, dtype: 
     (expected,) = run_node("RotaryEmbedding", feeds, ["y"], domain="", interleaved=int(interleaved))
     # In float16 the tables are rounded, and so are results of up to 4.
     bound = 1e-6 if dtype == "float32" else 2.0**-8
-    ours = rope.rotate(x, positions=positions)
+    ours = rope.rotate(x, positions=positions, seq_axis=-2)
     compare(measured, f"onnxruntime, ONNX's operator, {dtype}", ours, expected, bound)
 
 
@@ -273,7 +273,7 @@ def test_diffusers_tables_and_rotation(measured: Measured) -> None:
     compare(measured, "diffusers complex", ours, torch.view_as_real(numbers).flatten(-2), 2.0**-23)
     x = normal(2, 3, LENGTH, width)
     expected = embeddings.apply_rotary_emb(torch.from_numpy(x.copy()), (cos, sin))
-    compare(measured, "diffusers rotation", rope.rotate_(x), expected, 4e-6)
+    compare(measured, "diffusers rotation", rope.rotate_(x, seq_axis=-2), expected, 4e-6)
 
 
 def test_x_transformers_rotation(measured: Measured) -> None:
@@ -282,7 +282,7 @@ def test_x_transformers_rotation(measured: Measured) -> None:
     angles, _ = rotary.forward_from_seq_len(LENGTH)
     x = normal(2, 4, LENGTH, 64)
     expected = module.apply_rotary_pos_emb(torch.from_numpy(x.copy()), angles)
-    ours = fastpe.RotaryEmbedding(32, interleaved=True).rotate_(x)
+    ours = fastpe.RotaryEmbedding(32, interleaved=True).rotate_(x, seq_axis=-2)
     compare(measured, "x-transformers rotation", ours, expected, 8 * ROUNDING)
 
 

@@ -161,7 +161,7 @@ def compare_rotation(
     data = json.loads((pathlib.Path(fastpe.__file__).parent / "_rotary" / "models.json").read_text("utf-8"))
     x = np.random.default_rng(2).standard_normal((1, 3, len(POSITIONS), rope.rotary_dim)).astype(np.float32)
     expected = tool().apply(module, config, theirs, x)
-    ours = rope.rotate(x, positions=POSITIONS)
+    ours = rope.rotate(x, positions=POSITIONS, seq_axis=-2)
     half = rope.rotary_dim // 2
     sizes = (
         np.abs(x[..., 0::2]) + np.abs(x[..., 1::2])

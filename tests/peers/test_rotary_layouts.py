@@ -587,5 +587,5 @@ def test_ltx2_rotates_each_head_by_tables_of_its_own() -> None:
     expected = module.apply_split_rotary_emb(torch.from_numpy(x.copy()), (cos, sin))
     assert not torch.allclose(cos[:, 0], cos[:, 1])
     for h in range(4):
-        fastpe.rotate_by_tables_(x[:, h], cos=cos[0, h].numpy(), sin=sin[0, h].numpy(), interleaved=False)
+        fastpe.rotate_by_tables_(x[:, h], cos=cos[0, h].numpy(), sin=sin[0, h].numpy(), interleaved=False, seq_axis=-2)
     np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)

@@ -31,11 +31,11 @@ def is_right(num_threads: int = 2) -> bool:
     x = np.ones((ROWS, D_MODEL), np.float32)
     fastpe.add_(x, num_threads=num_threads)
     rope = fastpe.RotaryEmbedding(D_MODEL, interleaved=False, max_len=ROWS)
-    rotated = rope.rotate(x, num_threads=1)
+    rotated = rope.rotate(x, num_threads=1, seq_axis=-2)
     return bool(
         (x == expected + 1).all()
         and (fastpe.encode(ROWS, D_MODEL, num_threads=num_threads) == expected).all()
-        and (rope.rotate_(x, num_threads=num_threads) == rotated).all()
+        and (rope.rotate_(x, num_threads=num_threads, seq_axis=-2) == rotated).all()
     )
 
 
@@ -112,7 +112,7 @@ def fork_while_rows_are_kept() -> None:
 
         def child(rope: fastpe.RotaryEmbedding = rope, expected: npt.NDArray[np.float32] = expected) -> bool:
             x = np.repeat(np.array([[1, 0]], np.float32), 32, axis=1).repeat(2, axis=0)
-            return bool((rope.rotate_(x, positions=rows)[:, :32] == expected).all())
+            return bool((rope.rotate_(x, positions=rows, seq_axis=-2)[:, :32] == expected).all())
 
         in_child(child)
         thread.join()

@@ -170,14 +170,20 @@ CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
     "embed ids": lambda a, c: encoding.embed(AsArray(c, np.zeros((4, 8), int)), a.table, valid=a.valid, out=a.out),
     "embed table": lambda a, c: encoding.embed(a.ids, WithInterface(c, a.table), lengths=a.lengths),
     "embed position_table": lambda a, c: encoding.embed(a.ids, a.table, position_table=WithInterface(c, a.table)),
-    "rotate_ x": lambda a, c: rope.rotate_(WithInterface(c, a.x), a.out, positions=a.positions, valid=a.valid),
-    "rotate_ other": lambda a, c: rope.rotate_(a.x, WithInterface(c, a.out), offset=a.offset, lengths=a.lengths),
-    "rotate_ offsets": lambda a, c: rope.rotate_(a.x, a.out, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3])),
-    "rotate_ coordinates": lambda a, c: spatial.rotate_(a.x, a.out, positions=AsArray(c, np.ones((8, 2)))),
-    "rotate out": lambda a, c: rope.rotate(a.x, positions=a.positions, out=WithInterface(c, a.out)),
-    "rotate subclass": lambda a, c: rope.rotate(a.x, out=subclass(a.out, c)),
-    "shift_ by": lambda a, c: rope.shift_(a.x, a.out, by=AsArray(c, [[3]] * 4), valid=a.valid),
-    "shift_ one": lambda a, c: rope.shift_(a.x, a.out, by=Number(c), lengths=a.lengths),
+    "rotate_ x": lambda a, c: rope.rotate_(
+        WithInterface(c, a.x), a.out, positions=a.positions, valid=a.valid, seq_axis=-2
+    ),
+    "rotate_ other": lambda a, c: rope.rotate_(
+        a.x, WithInterface(c, a.out), offset=a.offset, lengths=a.lengths, seq_axis=-2
+    ),
+    "rotate_ offsets": lambda a, c: rope.rotate_(
+        a.x, a.out, lengths=a.lengths, offset=AsArray(c, [0, 1, 2, 3]), seq_axis=-2
+    ),
+    "rotate_ coordinates": lambda a, c: spatial.rotate_(a.x, a.out, positions=AsArray(c, np.ones((8, 2))), seq_axis=-2),
+    "rotate out": lambda a, c: rope.rotate(a.x, positions=a.positions, out=WithInterface(c, a.out), seq_axis=-2),
+    "rotate subclass": lambda a, c: rope.rotate(a.x, out=subclass(a.out, c), seq_axis=-2),
+    "shift_ by": lambda a, c: rope.shift_(a.x, a.out, by=AsArray(c, [[3]] * 4), valid=a.valid, seq_axis=-2),
+    "shift_ one": lambda a, c: rope.shift_(a.x, a.out, by=Number(c), lengths=a.lengths, seq_axis=-2),
     "rotate_ by tables": lambda a, c: by_tables(a, a.x, WithInterface(c, a.out), positions=a.ids, offset=None),
     "rotate_ by cos": lambda a, c: by_tables(a, a.x, cos=WithInterface(c, a.cos)),
     "tables positions": lambda a, c: rope.tables(AsArray(c, np.arange(32.0).reshape(4, 8)), out=halves(a)),
@@ -192,7 +198,7 @@ CALLS: dict[str, Callable[[Arrays, Change], Any]] = {
 
 def by_tables(arrays: Arrays, *rotated: Any, **keywords: Any) -> Any:
     tables = {"cos": arrays.cos, "sin": arrays.cos, "interleaved": False, "offset": arrays.offset}
-    return fastpe.rotate_by_tables_(*rotated, **{**tables, **keywords})
+    return fastpe.rotate_by_tables_(*rotated, seq_axis=-2, **{**tables, **keywords})
 
 
 def halves(arrays: Arrays) -> Any:
@@ -326,12 +332,12 @@ def test_errors_of_callers_code_are_passed_on(error: BaseException) -> None:
         lambda: fastpe.PositionalEncoding(16, base=number),
         lambda: fastpe.PositionalEncoding(number),
         lambda: fastpe.PositionalEncoding(2, frequencies=AsArray(raising(error), [1.0])),
-        lambda: rope.rotate_(x, RaisingAttributes(error)),
-        lambda: rope.rotate_(x, positions=AsArray(raising(error), [1])),
-        lambda: rope.shift_(x, by=number),
+        lambda: rope.rotate_(x, RaisingAttributes(error), seq_axis=-2),
+        lambda: rope.rotate_(x, positions=AsArray(raising(error), [1]), seq_axis=-2),
+        lambda: rope.shift_(x, by=number, seq_axis=-2),
         lambda: rope.tables([1], out=(RaisingAttributes(error), x)),
         lambda: rope.tables([1], form=RaisingRepr(error)),
-        lambda: fastpe.rotate_by_tables_(x, cos=odd, sin=x[0], interleaved=True),
+        lambda: fastpe.rotate_by_tables_(x, cos=odd, sin=x[0], interleaved=True, seq_axis=-2),
         lambda: fastpe.RotaryEmbedding(2, interleaved=True, attention_factor=number),
         lambda: fastpe.RotaryEmbedding(2, interleaved=True, frequency_axes=AsArray(raising(error), [0])),
     ]

@@ -142,11 +142,11 @@ CALLS = {
     ),
     "coordinates": (
         "np.arange(2 * rows).reshape(rows, 2) % 16",
-        "spatial.rotate_(x, positions=changed, num_threads=1)",
+        "spatial.rotate_(x, positions=changed, num_threads=1, seq_axis=-2)",
     ),
     "positions-of-given-cosines": (
         "np.arange(rows)[::-1] % 16",
-        "fastpe.rotate_by_tables_(x, positions=changed, cos=table[:, :4], sin=table[:, 4:], interleaved=True, num_threads=1)",
+        "fastpe.rotate_by_tables_(x, positions=changed, cos=table[:, :4], sin=table[:, 4:], interleaved=True, num_threads=1, seq_axis=-2)",
     ),
 }
 
@@ -211,12 +211,12 @@ def test_sixteen_first_calls_at_once(run_script: Callable[..., str]) -> None:
         def call():
             start.wait()
             results.append([
-                encoding.encode(np.int64(8), offset=np.int32(3), dtype=ml_dtypes.bfloat16),
+                encoding.encode(8, offset=np.int32(3), dtype=ml_dtypes.bfloat16),
                 encoding.encode(8, offset=[3], dtype="float64"),
                 encoding.add_(np.zeros((8, 64), ml_dtypes.bfloat16), num_threads=2),
                 encoding.embed([3, 1], np.ones((4, 64), np.float32)),
                 fastpe.encode(8, 64, convention="fairseq"),
-                fastpe.timestep_embedding([0.5, 2.0], 64),
+                fastpe.timestep_embedding([0.5, 2.0], 64, flip_sin_to_cos=True, downscale_freq_shift=0),
                 rope.rotate(np.ones((8, 64), np.float32)),
                 rope.rotate(np.ones((8, 64), np.float32), inverse=True),
                 rope.shift_(np.ones((8, 64), ml_dtypes.bfloat16), by=-3),

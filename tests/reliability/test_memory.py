@@ -43,7 +43,7 @@ def test_huge_views_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=naming("x")):
         fastpe.add_(zero_strided(shape))
     with pytest.raises(ValueError, match=naming("x")):
-        fastpe.RotaryEmbedding(4, interleaved=False).rotate_(zero_strided(shape))
+        fastpe.RotaryEmbedding(4, interleaved=False).rotate_(zero_strided(shape), seq_axis=-2)
 
 
 @needs_64_bits
@@ -52,7 +52,7 @@ def test_more_than_31_bits_of_rows_without_columns() -> None:
     assert fastpe.add_(x) is x
     assert fastpe.add_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
     rope = fastpe.RotaryEmbedding(4, interleaved=False)
-    assert rope.rotate_(np.zeros((0, HUGE, 4), np.float32)).shape == (0, HUGE, 4)
+    assert rope.rotate_(np.zeros((0, HUGE, 4), np.float32), seq_axis=-2).shape == (0, HUGE, 4)
     assert fastpe.encode(2**53, 4, channels=(0, 0)).shape == (2**53, 0)
     assert fastpe.encode(2**50, 4, channels=(1, 1), lengths=[0, 5, 2**50], offset=[1, 2, 3]).shape == (3, 2**50, 0)
 
@@ -71,7 +71,7 @@ def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
         rope = fastpe.RotaryEmbedding(1024, interleaved=True)
         wide, wide_rope = fastpe.PositionalEncoding(2**18), fastpe.RotaryEmbedding(2**18, interleaved=True)
         fastpe.add_(x)
-        rope.rotate_(x)
+        rope.rotate_(x, seq_axis=-2)
         with open("/proc/self/statm") as file:
             now = int(file.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + 64 * 2**20, -1))
@@ -83,7 +83,7 @@ def test_memory_that_runs_out(run_script: Callable[..., str]) -> None:
             lambda: fastpe.PositionalEncoding(1024, max_len=200_000).add_(x),
             lambda: fastpe.add(np.broadcast_to(x[:1], (100_000, 1024))),
             lambda: rope.tables(200_000),
-            lambda: fastpe.RotaryEmbedding(1024, interleaved=True, max_len=200_000).rotate_(x),
+            lambda: fastpe.RotaryEmbedding(1024, interleaved=True, max_len=200_000).rotate_(x, seq_axis=-2),
             lambda: wide_rope.tables(4),
             lambda: rope.rotate(np.broadcast_to(x[:1], (100_000, 1024))),
         ]
@@ -122,13 +122,13 @@ def test_wrong_calls_leak_nothing(run_script: Callable[..., str]) -> None:
                 with contextlib.suppress(ValueError, TypeError):
                     encoding.add_(x, **keywords)
                 with contextlib.suppress(ValueError, TypeError):
-                    rope.rotate_(x, x.copy(), **keywords)
+                    rope.rotate_(x, x.copy(), seq_axis=-2, **keywords)
                 with contextlib.suppress(ValueError, TypeError):
-                    rope.shift_(x, by=keywords)
+                    rope.shift_(x, by=keywords, seq_axis=-2)
                 with contextlib.suppress(ValueError, TypeError):
                     rope.tables([1.5], out=(x, keywords))
             rope.tables([1, 2, 3], form="tile")
-            rope.rotate_(x, x.copy())
+            rope.rotate_(x, x.copy(), seq_axis=-2)
             encoding.encode([1, 2, 3])
             encoding.embed([1, 2], x)
         for _ in range(300):

@@ -34,7 +34,7 @@ def test_sixteen_callers(shared: bool) -> None:
     rope = fastpe.RotaryEmbedding(d_model, interleaved=True, max_len=rows)
     expected = fastpe.encode(rows, d_model, num_threads=1)
     unkept = fastpe.RotaryEmbedding(d_model, interleaved=True)
-    rotated = unkept.rotate(np.ones((rows, d_model), np.float32), num_threads=1)
+    rotated = unkept.rotate(np.ones((rows, d_model), np.float32), num_threads=1, seq_axis=-2)
     start = threading.Barrier(callers)
     wrong: list[int] = []
 
@@ -50,7 +50,7 @@ def test_sixteen_callers(shared: bool) -> None:
             if not ((x == expected + 1).all() and (short == expected[[3, 5]].astype(np.float16)).all()):
                 wrong.append(caller)
             x[...] = 1
-            own_rope.rotate_(x, num_threads=2)
+            own_rope.rotate_(x, num_threads=2, seq_axis=-2)
             if not (x == rotated).all():
                 wrong.append(caller)
 
@@ -68,7 +68,7 @@ LONG_CALLS: dict[str, Callable[[Any], object]] = {
     "encode": lambda out: fastpe.encode(FRACTIONS, 256, out=out, num_threads=1),
     "add_": lambda out: fastpe.add_(out, num_threads=1),
     "embed": lambda out: fastpe.embed(np.zeros(60_000, int), np.ones((3, 256), np.float32), out=out, num_threads=1),
-    "rotate_": lambda out: ROPE.rotate_(out, num_threads=1),
+    "rotate_": lambda out: ROPE.rotate_(out, num_threads=1, seq_axis=-2),
     "tables": lambda out: ROPE.tables(FRACTIONS, form="cos_sin", out=out, num_threads=1),
 }
 

@@ -13,6 +13,7 @@ import fastpe
 
 from ..oracles.refusals import UNNAMED, Refused, check_refused, rows
 
+FLIP = {"flip_sin_to_cos": "True", "downscale_freq_shift": "0"}
 # Every public function and method, with arguments that it takes: the first ones may be given by place.
 CALLS: dict[str, dict[str, str]] = {
     "fastpe.encode": {"positions": "3", "d_model": "8"},
@@ -21,7 +22,7 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.embed": {"ids": "ids", "table": "table"},
     "fastpe.encode_grid": {"shape": "(2, 3)", "d_model": "8", "convention": "'mae2d'"},
     "fastpe.encode_coordinates": {"coordinates": "[[0, 1]]", "d_model": "8", "convention": "'mae2d'"},
-    "fastpe.timestep_embedding": {"timesteps": "[1]", "embedding_dim": "8"},
+    "fastpe.timestep_embedding": {"timesteps": "[1]", "embedding_dim": "8", **FLIP},
     "fastpe.identify": {"table": "table"},
     "fastpe.query_scale": {"config": "{'model_type': 'llama'}", "positions": "3"},
     "fastpe.rotary_frequencies": {"rotary_dim": "8"},
@@ -41,10 +42,10 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.RotaryEmbedding.layers_from_config": {
         "config": "{'model_type': 'llama', 'head_dim': 8, 'num_hidden_layers': 2}"
     },
-    "rope.rotate_": {"x": "x"},
-    "rope.rotate": {"x": "x"},
-    "rope.shift_": {"x": "x", "by": "3"},
-    "rope.shift": {"x": "x", "by": "3"},
+    "rope.rotate_": {"x": "x[0]"},
+    "rope.rotate": {"x": "x[0]"},
+    "rope.shift_": {"x": "x[0]", "by": "3"},
+    "rope.shift": {"x": "x[0]", "by": "3"},
     "rope.tables": {"positions": "3"},
     "rope.warm_up": {},
     "fastpe.RotaryEmbedding.from_layout": {"layout": "'wan'", "head_dim": "128"},

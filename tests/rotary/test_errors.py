@@ -7,6 +7,7 @@ What sums refuse as well is in tests/reliability/test_bad_input.py, which asks b
 from __future__ import annotations
 
 import functools
+import types
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,11 @@ REFUSED: Refused = {
         *each("by({})", "readonly | x[..., :3] | x, cos=np.tile(cos, 2), sin=np.tile(sin, 2)"),
         "by(x, cos=np.ones((9, 3), 'f4'), sin=np.ones((9, 3), 'f4'))",
     ],
-    (TypeError, "others"): [
+    (TypeError, "array"): [
         *each("rope.rotate_(x, {})", "None | 5 | np.int64(3) | [0, 1, 2] | [[0, 1, 2]] | np.arange(3)"),
-        *each("rope.rotate_(x, {})", "np.ones((2, 3), bool) | wide.astype('f8') | wide, q.astype('f2')"),
+        *each("rope.rotate_(x, {})", "np.ones((2, 3), bool) | x.astype('f8') | x.copy(), q.astype('f2')"),
     ],
-    (ValueError, "others"): [
+    (ValueError, "array"): [
         "rope.rotate_(x, readonly)",
         *each("rope.rotate_(q, {})", "x[0, 0] | k[..., :2] | k[:, :, :2]"),
         # a batch of its own, where rows of the batch differ
@@ -69,9 +70,9 @@ REFUSED: Refused = {
         "rope.tables(3, form='complex', out=np.zeros((3, 4), np.complex64)[:, ::2])",
     ],
     # ---- Memory that is shared
-    (ValueError, "x others"): [
+    (ValueError, "x array"): [
         "rope.rotate_(x, x)",
-        "rope.rotate_(x, wide, x[1:, ::-1])",
+        "rope.rotate_(x, k[:, 0], x[1:, ::-1])",
         "rope.rotate_(wide[..., :4], wide[..., 3:7])",
         "rope.rotate_(wide[:, :2, :4], wide[:, 1:, :4])",
         "by(x, x)",
@@ -85,7 +86,7 @@ REFUSED: Refused = {
     (ValueError, "x by"): ["rope.shift_(floats, by=memory[:12])"],
     (ValueError, "x cos"): ["by(x, cos=x[0, :, :2], sin=sin[:3])"],
     (ValueError, "x sin"): ["by(x, cos=sin[:3], sin=x[0, :, :2])"],
-    (ValueError, "others cos"): ["by(q, x, cos=x[0, :, 2:], sin=sin[:3])"],
+    (ValueError, "second cos"): ["by(q, x, cos=x[0, :, 2:], sin=sin[:3])"],
     (ValueError, "out positions"): [
         "rope.rotate(np.ones((2, 12, 4), 'f4'), positions=memory[:12], out=floats)",
         "rope.tables(memory[:12], form='cos_sin', out=floats[0])",
@@ -147,10 +148,12 @@ REFUSED: Refused = {
     ],
     # ---- Other options of calls
     (TypeError, "inverse"): ["by(x, inverse=0)", "rope.rotate_(x, inverse=1)", "rope.rotate_(x, inverse=None)"],
-    (ValueError, "inverse"): ["Rope(4, interleaved=True, attention_factor=1e-310).rotate_(x, inverse=True)"],
+    (ValueError, "inverse"): [
+        "Rope(4, interleaved=True, attention_factor=1e-310).rotate_(x, inverse=True, seq_axis=-2)"
+    ],
     (ValueError, "num_threads"): ["rope.tables(3, num_threads=0)"],
     (TypeError, "form"): ["rope.tables(3, form=3)", "Rope(4, interleaved=True, form=1)"],
-    (ValueError, "form"): ["rope.tables(3, form='Halves')", "Rope(4, interleaved=True, form='tiles')"],
+    (ValueError, "form"): ["rope.tables(3, form='Halves')", "rope.tables(3, form='')"],
     (TypeError, "dtype"): [
         *each("rope.tables(3, dtype={})", f"np.int64 | 'x' | '{FOREIGN}f4'"),
         "rope.tables(3, form='angles', dtype=np.float16)",
@@ -228,19 +231,26 @@ TAKEN = [
 ]
 
 
+def along_rows(rope: RotaryEmbedding) -> types.SimpleNamespace:
+    """Its methods, whose sequence is the last axis but one unless a call says otherwise."""
+    rotations = {name: getattr(rope, name) for name in ("rotate_", "rotate", "shift_", "shift")}
+    along = {name: functools.partial(method, seq_axis=-2) for name, method in rotations.items()}
+    return types.SimpleNamespace(tables=rope.tables, plain=rope, **along)
+
+
 def names() -> dict[str, Any]:
     """What the calls name, made anew for each."""
     memory = np.ones(96, np.int32)
     cos, sin = np.ones((9, 2), np.float32), np.ones((9, 2), np.float32)
-    given = functools.partial(fastpe.rotate_by_tables_, interleaved=True)
+    given = functools.partial(fastpe.rotate_by_tables_, interleaved=True, seq_axis=-2)
     readonly = np.ones((2, 3, 4), np.float32)
     readonly.flags.writeable = False
     return {
         "np": np,
         "Rope": RotaryEmbedding,
         "DYNAMIC": DYNAMIC,
-        "rope": RotaryEmbedding(4, interleaved=False),
-        "several": RotaryEmbedding(4, interleaved=False, frequency_axes=[0, 1]),
+        "rope": along_rows(RotaryEmbedding(4, interleaved=False)),
+        "several": along_rows(RotaryEmbedding(4, interleaved=False, frequency_axes=[0, 1])),
         "given": given,
         "by": functools.partial(given, cos=cos, sin=sin),
         "cos": cos,

@@ -29,7 +29,7 @@ def test_a_nan_in_a_table_stays_one(dtype: np.dtype[Any]) -> None:
     nan = np.array(-1, np.int64 if dtype.itemsize == 8 else np.int32).view(wide_type(dtype))
     table = np.full((1, 20), np.copysign(nan, 1), nan.dtype)
     x = np.ones((1, 40), dtype)
-    fastpe.rotate_by_tables_(x, cos=table, sin=np.zeros_like(table), interleaved=True)
+    fastpe.rotate_by_tables_(x, cos=table, sin=np.zeros_like(table), interleaved=True, seq_axis=-2)
     assert np.isnan(x).all()
 
 
@@ -61,9 +61,9 @@ def test_tables_of_images_are_taken(name: str, head_dim: int, shape: tuple[int, 
     rope = fastpe.RotaryEmbedding.from_layout(name, head_dim)
     ids = np.indices(shape).reshape(2, -1).T
     x = values((len(ids), head_dim), FLOAT32, seed=13)
-    expected = rope.rotate(x, positions=ids)
+    expected = rope.rotate(x, positions=ids, seq_axis=-2)
     cos, sin = rope.tables(ids, form="halves")
-    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=rope.interleaved)
+    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=rope.interleaved, seq_axis=-2)
     assert_same_bits(x, expected)
 
 
@@ -78,7 +78,9 @@ def test_rows_of_padding_do_not_hide_columns_that_are_there_twice(
     cos[[position is None for position in positions]] = 0  # a table that ends in zeros
     x = values((len(positions), head_dim), FLOAT32, seed=14)
     with pytest.raises(ValueError, match=naming("cos")):
-        fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=False, head_dim=None if head_dim == 8 else head_dim)
+        fastpe.rotate_by_tables_(
+            x, cos=cos, sin=sin, interleaved=False, head_dim=None if head_dim == 8 else head_dim, seq_axis=-2
+        )
 
 
 def test_tables_rotate_whole_heads_unless_a_part_is_asked_for() -> None:
@@ -138,17 +140,17 @@ def test_some_columns_may_be_there_twice(of_cos: list[int], of_sin: list[int]) -
     cos, sin = (np.ascontiguousarray(columns[:, each]) for each in (of_cos, of_sin))
     x = values((2, 5, 12), FLOAT32, seed=14)
     same = expected(x, cos, sin)
-    assert_same_bits(fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, head_dim=12), same)
+    assert_same_bits(fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, head_dim=12, seq_axis=-2), same)
 
 
 def test_rows_that_do_not_count_need_no_row() -> None:
     cos, sin = fastpe.RotaryEmbedding(6, interleaved=False).tables(3)
     x = values((2, 5, 6), FLOAT32, seed=11)
     before = x.copy()
-    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=False, lengths=[3, 0])
-    assert_same_bits(x[0, :3], fastpe.RotaryEmbedding(6, interleaved=False).rotate(before[0, :3]))
+    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=False, lengths=[3, 0], seq_axis=-2)
+    assert_same_bits(x[0, :3], fastpe.RotaryEmbedding(6, interleaved=False).rotate(before[0, :3], seq_axis=-2))
     np.testing.assert_array_equal(bits(x[0, 3:]), bits(before[0, 3:]))
     np.testing.assert_array_equal(bits(x[1]), bits(before[1]))
     none = np.empty((0, 3), np.float32)
     empty = np.empty((2, 0, 6), np.float32)
-    assert fastpe.rotate_by_tables_(empty, cos=none, sin=none, interleaved=False) is empty
+    assert fastpe.rotate_by_tables_(empty, cos=none, sin=none, interleaved=False, seq_axis=-2) is empty

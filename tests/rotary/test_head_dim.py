@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An embedding that knows the width of a head takes heads, or the part of them that is rotated, and nothing else."""
+"""An embedding takes heads, or the part of them that is rotated, and nothing else."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ HALF = fastpe.RotaryEmbedding(8, interleaved=False, head_dim=16)
 def test_heads_and_their_parts_are_rotated(columns: int) -> None:
     x = np.random.default_rng(1).standard_normal((2, 3, 4, columns)).astype(np.float32)
     plain = fastpe.RotaryEmbedding(8, interleaved=False)
-    assert np.array_equal(HALF.rotate(x, offset=3), plain.rotate(x, offset=3))
-    assert np.array_equal(HALF.shift_(x.copy(), by=2), plain.shift_(x.copy(), by=2))
+    for found, part in (
+        (HALF.rotate(x, offset=3, seq_axis=-2), plain.rotate(x[..., :8], offset=3, seq_axis=-2)),
+        (HALF.shift_(x.copy(), by=2, seq_axis=-2), plain.shift(x[..., :8], by=2, seq_axis=-2)),
+    ):
+        assert np.array_equal(found, np.concatenate([part, x[..., 8:]], axis=-1))
 
 
 @pytest.mark.parametrize("columns", [9, 15, 17, 64])
 def test_other_widths_are_refused_before_anything_is_written(columns: int) -> None:
     x, k = np.ones((2, 3, 4, columns), np.float32), np.ones((2, 3, 4, 16), np.float32)
     calls: list[Any] = [
-        lambda: HALF.rotate_(x),
-        lambda: HALF.rotate_(k, x),
-        lambda: HALF.rotate(x),
-        lambda: HALF.shift_(x, by=1),
+        lambda: HALF.rotate_(x, seq_axis=-2),
+        lambda: HALF.rotate_(k, x, seq_axis=-2),
+        lambda: HALF.rotate(x, seq_axis=-2),
+        lambda: HALF.shift_(x, by=1, seq_axis=-2),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=naming(str(columns))):
@@ -59,4 +62,4 @@ def test_a_config_says_it(config: dict[str, Any], head_dim: int, rotary_dim: int
     rope = fastpe.RotaryEmbedding.from_config(config)
     assert (rope.head_dim, rope.rotary_dim) == (head_dim, rotary_dim)
     with pytest.raises(ValueError, match="head"):
-        rope.rotate_(np.ones((2, 16, 32 * head_dim), np.float32))
+        rope.rotate_(np.ones((2, 16, 32 * head_dim), np.float32), seq_axis=-2)

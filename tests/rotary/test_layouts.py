@@ -31,21 +31,22 @@ ROPE = fastpe.RotaryEmbedding(8, interleaved=False)
 def test_queries_and_keys_that_alternate_in_one_buffer() -> None:
     both = values((2, 3, 5, 2, 8), FLOAT32, seed=6)
     before = both.copy()
-    ROPE.rotate_(both[..., 0, :], both[..., 1, :])
-    assert_same_bits(both[..., 0, :], ROPE.rotate(before[..., 0, :]))
-    assert_same_bits(both[..., 1, :], ROPE.rotate(before[..., 1, :]))
+    ROPE.rotate_(both[..., 0, :], both[..., 1, :], seq_axis=-2)
+    assert_same_bits(both[..., 0, :], ROPE.rotate(before[..., 0, :], seq_axis=-2))
+    assert_same_bits(both[..., 1, :], ROPE.rotate(before[..., 1, :], seq_axis=-2))
     # The parts of each head.
     columns = values((5, 16), FLOAT32, seed=7)
     before = columns.copy()
-    ROPE.rotate_(columns[:, ::2], columns[:, 1::2])
-    assert_same_bits(columns[:, ::2], ROPE.rotate(before[:, ::2]))
+    ROPE.rotate_(columns[:, ::2], columns[:, 1::2], seq_axis=-2)
+    assert_same_bits(columns[:, ::2], ROPE.rotate(before[:, ::2], seq_axis=-2))
 
 
 @pytest.mark.parametrize("seq_axis", [-2, -3])
 def test_nothing_behind_an_array_is_written(seq_axis: int) -> None:
     x = values((5, 5, 12), FLOAT32, seed=8)  # of which 8 columns are rotated
     memory = np.full((6, 5, 12), 7, np.float32)
-    ROPE.rotate(x, out=memory[:5], seq_axis=seq_axis)
+    rope = fastpe.RotaryEmbedding(8, interleaved=False, head_dim=12)
+    rope.rotate(x, out=memory[:5], seq_axis=seq_axis)
     np.testing.assert_array_equal(memory[:5, :, 8:], x[..., 8:])
     assert (memory[5] == 7).all()
 
@@ -55,14 +56,14 @@ def test_one_key_without_an_axis_of_heads(offset: Any) -> None:
     """Multi-head latent attention: the parts in the rear of queries, and one key that all heads share."""
     q, k = values((2, 3, 5, 20), FLOAT32, seed=8), values((2, 5, 8), FLOAT32, seed=9)
     q_before, k_before = q.copy(), k.copy()
-    ROPE.rotate_(q[..., 12:], k, offset=offset)
+    ROPE.rotate_(q[..., 12:], k, offset=offset, seq_axis=-2)
     np.testing.assert_array_equal(bits(q[..., :12]), bits(q_before[..., :12]))
-    assert_same_bits(q[..., 12:], ROPE.rotate(q_before[..., 12:], offset=offset))
-    assert_same_bits(k, ROPE.rotate(k_before[:, None], offset=offset)[:, 0])
+    assert_same_bits(q[..., 12:], ROPE.rotate(q_before[..., 12:], offset=offset, seq_axis=-2))
+    assert_same_bits(k, ROPE.rotate(k_before[:, None], offset=offset, seq_axis=-2)[:, 0])
     # With another axis of the sequence, the missing axis is given.
     q, k = q_before.transpose(0, 2, 1, 3).copy(), k_before.copy()
     ROPE.rotate_(q[..., 12:], k[:, :, None], offset=offset, seq_axis=-3)
-    assert_same_bits(k, ROPE.rotate(k_before[:, None], offset=offset)[:, 0])
+    assert_same_bits(k, ROPE.rotate(k_before[:, None], offset=offset, seq_axis=-2)[:, 0])
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])

@@ -28,10 +28,12 @@ def normal(shape: tuple[int, ...], dtype: np.dtype[Any] = FLOAT64, seed: int = 0
 def test_keys_come_to_other_positions(factor: float) -> None:
     rope = fastpe.RotaryEmbedding(64, interleaved=False, attention_factor=factor)
     x = normal((2, 5, 64), seed=8)
-    there = rope.rotate(x, offset=1000)
-    np.testing.assert_allclose(rope.rotate(there, offset=1000, inverse=True), x, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(rope.shift_(there, by=-990), rope.rotate(x, offset=10), rtol=0, atol=1e-13)
-    np.testing.assert_allclose(rope.shift_(there, by=-np.arange(10, 15)), factor * x, rtol=0, atol=1e-13)
+    there = rope.rotate(x, offset=1000, seq_axis=-2)
+    np.testing.assert_allclose(rope.rotate(there, offset=1000, inverse=True, seq_axis=-2), x, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        rope.shift_(there, by=-990, seq_axis=-2), rope.rotate(x, offset=10, seq_axis=-2), rtol=0, atol=1e-13
+    )
+    np.testing.assert_allclose(rope.shift_(there, by=-np.arange(10, 15), seq_axis=-2), factor * x, rtol=0, atol=1e-13)
 
 
 # ---- what is left alone
@@ -52,7 +54,7 @@ def with_nan_payloads(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 @ALL_DTYPES
 @pytest.mark.parametrize("step", [1, 2])
 def test_columns_and_rows_that_are_left_keep_their_bits(step: int, dtype: np.dtype[Any], interleaved: bool) -> None:
-    rope = fastpe.RotaryEmbedding(6, interleaved=interleaved)
+    rope = fastpe.RotaryEmbedding(6, interleaved=interleaved, head_dim=11)
     x = with_nan_payloads((3, 2, 5, 11 * step), dtype)[..., ::step]
     assert len(np.unique(bits(x))) > 50
     x[..., :6] = 1
@@ -61,8 +63,11 @@ def test_columns_and_rows_that_are_left_keep_their_bits(step: int, dtype: np.dty
         rows = with_nan_payloads((3, 2, 5, 11 * step), dtype)[..., ::step]
         rows[np.broadcast_to(valid[:, None], (3, 2, 5))] = x[np.broadcast_to(valid[:, None], (3, 2, 5))]
         before = rows.copy()
-        results = [rope.rotate(rows, **call), rope.rotate(rows, **call, out=np.ones_like(rows))]
-        rope.rotate_(rows, **call)
+        results = [
+            rope.rotate(rows, seq_axis=-2, **call),
+            rope.rotate(rows, seq_axis=-2, **call, out=np.ones_like(rows)),
+        ]
+        rope.rotate_(rows, seq_axis=-2, **call)
         for result in (*results, rows):
             left = ~np.broadcast_to(valid[:, None], (3, 2, 5))
             np.testing.assert_array_equal(bits(result[left]), bits(before[left]))
@@ -85,9 +90,13 @@ def test_frequencies_of_0_keep_bits(d: int, step: int, dtype: np.dtype[Any], int
     x = with_nan_payloads((4, d * step), dtype)[:, ::step]
     x[:, turned] = 1
     before = x.copy()
-    outs = [rope.rotate(x), rope.rotate(x, out=np.zeros_like(x)), rope.rotate(x, inverse=True)]
-    rope.rotate_(x)
-    rope.shift_(x, by=3)
+    outs = [
+        rope.rotate(x, seq_axis=-2),
+        rope.rotate(x, out=np.zeros_like(x), seq_axis=-2),
+        rope.rotate(x, inverse=True, seq_axis=-2),
+    ]
+    rope.rotate_(x, seq_axis=-2)
+    rope.shift_(x, by=3, seq_axis=-2)
     for result in (*outs, x):
         np.testing.assert_array_equal(bits(result[:, still]), bits(before[:, still]))
         assert (result[1:, turned] != before[1:, turned]).any()
@@ -97,12 +106,12 @@ def test_frequencies_of_0_are_multiplied_where_there_is_a_factor() -> None:
     rope = fastpe.RotaryEmbedding(8, interleaved=False, scaling=ZEROS, attention_factor=1.5)
     x = np.ones((3, 8), np.float32)
     x[0, 3] = np.inf
-    y = rope.rotate(x)
+    y = rope.rotate(x, seq_axis=-2)
     assert (y[1:, [2, 3, 6, 7]] == 1.5).all()
     assert y[0, 3] == np.inf
     assert np.isnan(y[0, 7])
     # A shift has no factor.
-    assert_same_bits(rope.shift_(x.copy(), by=[4, 5, 6])[:, [2, 3, 6, 7]], x[:, [2, 3, 6, 7]])
+    assert_same_bits(rope.shift_(x.copy(), by=[4, 5, 6], seq_axis=-2)[:, [2, 3, 6, 7]], x[:, [2, 3, 6, 7]])
 
 
 @PAIRINGS
@@ -112,7 +121,7 @@ def test_position_0_is_no_exception(max_len: int, dtype: np.dtype[Any], interlea
     rope = fastpe.RotaryEmbedding(4, interleaved=interleaved, max_len=max_len)
     x = np.ones((2, 4), dtype)
     x[0, 0] = np.inf
-    y = rope.rotate(x, positions=[0, 0])
+    y = rope.rotate(x, positions=[0, 0], seq_axis=-2)
     partner = 1 if interleaved else 2
     assert y[0, 0] == np.inf
     assert np.isnan(y[0, partner])  # inf * 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -66,7 +67,7 @@ def assert_exact(tables: Any, truths: tuple[Exact, ...], form: str, dtype: np.dt
 
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_and_dtype_is_exact(form: str, name: str) -> None:
+def test_every_form_and_dtype_is_exact(form: Any, name: str) -> None:
     for dtype in [dtype for known, dtype in FORMS_AND_DTYPES if known == form]:
         for max_len in (0, 16):
             rope = fastpe.RotaryEmbedding(**OPTIONS[name], max_len=max_len)
@@ -92,13 +93,16 @@ def test_values_that_are_nearly_0_are_exact(k: int, dtype: np.dtype[Any]) -> Non
             assert error <= bound(np.array(float(1.75 * truth)), dtype, "halves", 1.75)
 
 
-def test_the_form_is_the_embeddings_own_where_none_is_given() -> None:
-    for form in FORMS:
-        rope = fastpe.RotaryEmbedding(4, interleaved=False, form=form)
-        pairs = zip(arrays_in(rope.tables(3)), arrays_in(rope.tables(3, form=form)), strict=True)
-        for found, same in pairs:
-            assert_same_bits(parts_of(found), parts_of(same))
-        assert len(rope.tables(3, form="halves")) == 2
+@pytest.mark.parametrize("model_type", ["llama", "cohere", "gptj"])
+def test_tables_are_halves_where_nothing_is_said(model_type: str) -> None:
+    config = {"model_type": model_type, "hidden_size": 64, "num_attention_heads": 4, "n_embd": 64, "n_head": 4}
+    rope = fastpe.RotaryEmbedding.from_config({**config, "rotary_dim": 16})
+    cos, sin = rope.tables(3)
+    for found, same in zip((cos, sin), rope.tables(3, form="halves"), strict=True):
+        assert_same_bits(found, same)
+    assert rope.form != "halves"
+    assert pickle.loads(pickle.dumps(rope)).form == rope.form
+    assert rope == fastpe.RotaryEmbedding(**rope.arguments)
 
 
 # ---- positions
@@ -137,7 +141,7 @@ def test_angles_near_a_tie_are_rounded_as_float64_products_are() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_counted_positions_and_offset_arrays_are_written_into_out(form: str) -> None:
+def test_counted_positions_and_offset_arrays_are_written_into_out(form: Any) -> None:
     rope = fastpe.RotaryEmbedding(10, interleaved=False, max_len=8)
     for count, offset in ((5, None), (5, 3), (5, np.array([1, 6, -4]))):
         tables = arrays_in(rope.tables(count, offset=offset, form=form))
@@ -168,7 +172,7 @@ AXES: dict[str, Any] = {
 
 @pytest.mark.parametrize("max_len", [0, 16])
 @pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
-def test_each_coordinate_turns_its_frequencies(form: str, dtype: np.dtype[Any], max_len: int) -> None:
+def test_each_coordinate_turns_its_frequencies(form: Any, dtype: np.dtype[Any], max_len: int) -> None:
     rope = fastpe.RotaryEmbedding(**AXES, max_len=max_len)
     positions = np.array([[[0, 3, 5], [-7, 123456, 2]], [[15, 1, 0], [2**53, 2, 16]], [[15, 1, 0], [15, 2, 0]]])
     for given_positions in (positions, positions[:2, :1] * 0.25):
@@ -194,7 +198,7 @@ def test_a_coordinate_that_turns_nothing_is_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize(("form", "dtype"), FORMS_AND_DTYPES, ids=str)
-def test_threads_write_the_same_tables_if_rows_are_no_whole_cache_lines(form: str, dtype: np.dtype[Any]) -> None:
+def test_threads_write_the_same_tables_if_rows_are_no_whole_cache_lines(form: Any, dtype: np.dtype[Any]) -> None:
     has_axes = dtype in DTYPES[:2]
     pairs = 33 if has_axes else 3
     axes = np.arange(pairs) % 2 if has_axes else None

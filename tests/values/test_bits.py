@@ -125,7 +125,7 @@ def test_descending_positions_have_the_bits_of_ascending_ones(dtype: np.dtype[An
         calls: list[Callable[[Array, Array], Array]] = [
             lambda _, positions: encoding.encode(positions, dtype=dtype),  # noqa: B023
             lambda x, positions: encoding.add(x, positions=positions),  # noqa: B023
-            lambda x, positions: rope.rotate(x, positions=positions),  # noqa: B023
+            lambda x, positions: rope.rotate(x, positions=positions, seq_axis=-2),  # noqa: B023
         ]
         for call in calls:
             assert_same_bits(call(x, ascending[::-1])[..., ::-1, :], call(x[:, ::-1], ascending))

@@ -23,7 +23,7 @@ TableView table_along(const ArrayView& array, int row_axis) {
   require_readable(array);
   if (!array.is_empty() && array.last() > 1 && array.last_stride_bytes() != element_bytes(array.dtype)) {
     refuse_value(array.name, {"has columns that are not contiguous"}, {"rows that are"},
-                 {"pass np.ascontiguousarray(", array.name, ")"});
+                 {"pass np.ascontiguousarray(", in_code(array.name), ")"});
   }
   return {array.data, dtype_of(array), array.shape[row_axis], array.strides_bytes[row_axis]};
 }
@@ -64,7 +64,7 @@ std::string shape_text(const Shape& shape) {
 std::string shape_text(const ArrayView& array) { return shape_text(Shape(array)); }
 
 std::string conversion(const ArrayView& array, const char* dtype) {
-  const TextPart name = array.name;
+  const TextPart name = in_code(array.name);
   if (is_complex(array.dtype)) {
     return joined({"pass ", name, ".real, or ", name, ".view(np.",
                    array.dtype == DType::complex64 ? "float32" : "float64", ") with both parts as neighbours"});
@@ -83,7 +83,7 @@ DType dtype_of(const ArrayView& array) {
 void require_native_order(const ArrayView& array) {
   if (array.has_native_order) return;
   refuse_type(array.name, {"has dtype ", name_of(array.dtype), " of the other byte order"}, {"native byte order"},
-              {"pass ", array.name, ".astype(", array.name, ".dtype.newbyteorder('='))"});
+              {"pass ", in_code(array.name), ".astype(", in_code(array.name), ".dtype.newbyteorder('='))"});
 }
 
 void require_dtype(const ArrayView& array, DType dtype, const char* remedy) {
@@ -101,7 +101,7 @@ void require_readable(const ArrayView& array) {
   require_native_order(array);
   if (array.is_aligned) return;
   refuse_value(array.name, {"is misaligned"}, {"addresses that are multiples of the element's size"},
-               {"make an aligned copy with np.require(", array.name, ", requirements='A')"});
+               {"make an aligned copy with np.require(", in_code(array.name), ", requirements='A')"});
 }
 
 void require_writable(const ArrayView& array, const char* instead) {
@@ -109,11 +109,11 @@ void require_writable(const ArrayView& array, const char* instead) {
   if (!array.is_writable) {
     refuse_value(array.name, {"is read-only"}, {"a writable array"},
                  {instead == nullptr ? "" : joined({"use ", instead, " with an array of your own, or "}), "pass ",
-                  array.name, ".copy() and keep that array (np.load: mmap_mode='r+')"});
+                  in_code(array.name), ".copy() and keep that array (np.load: mmap_mode='r+')"});
   }
   if (array.is_contiguous || is_nested(array)) return;
   refuse_value(array.name, {"has elements that share memory (a broadcast or overlapping view)"},
-               {"every element to be its own"}, {"pass ", array.name, ".copy() and keep that array"});
+               {"every element to be its own"}, {"pass ", in_code(array.name), ".copy() and keep that array"});
 }
 
 bool is_same_memory(const ArrayView& a, const ArrayView& b) {
@@ -141,7 +141,7 @@ int seq_axis_of(const ArrayView& array, const std::optional<std::int64_t>& seq_a
   if (array.axes < 2) {
     refuse_value(array.name, {"has shape ", shape_text(array)},
                  {"at least two axes, [L, ", last_axis, "] or [B, .., L, ", last_axis, "]"},
-                 {"pass ", array.name, array.axes == 0 ? "[None, None]" : "[None]"});
+                 {"pass ", in_code(array.name), array.axes == 0 ? "[None, None]" : "[None]"});
   }
   if (array.axes - 2 > max_item_axes)
     refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes + 2});

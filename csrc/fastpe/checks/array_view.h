@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,9 @@ struct ArrayView {
   std::ptrdiff_t last_stride_bytes() const { return strides_bytes[axes - 1]; }
   bool is_empty() const { return std::find(shape, shape + axes, 0) != shape + axes; }
 };
+
+// The name of an argument in a line of code; "the second array" is none.
+inline const char* in_code(const char* name) { return std::strchr(name, ' ') == nullptr ? name : "it"; }
 
 // A view without axes.
 ArrayView view_of_number(std::int64_t& number, const char* name);

@@ -17,6 +17,12 @@ NumbersView per_row_integers(const ArrayView& array, std::int64_t rows, const ch
   return {array.data, array.dtype, is_one ? 0 : array.strides_bytes[0], 0};
 }
 
+// For coordinates that come first, as graphs take them.
+std::string coordinates_remedy(const ArrayView& array, int coordinate_count) {
+  const bool come_first = coordinate_count > 0 && array.axes > 1 && array.shape[0] == coordinate_count;
+  return come_first ? joined({"pass np.moveaxis(", array.name, ", 0, -1)"}) : "";
+}
+
 // Refuses other shapes than [L], [1, L] and [B, L]. Of an array of one entry per row: whether entries differ from one
 // sequence of the batch to the next. An axis of length 1 is the same for all.
 bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int coordinate_count = 0) {
@@ -26,11 +32,14 @@ bool checked_differs_in_batch(const ArrayView& array, const Extent& extent, int 
                     (coordinate_count == 0 || array.last() == coordinate_count);
   if (fits) return axes == 2 && array.shape[0] != 1;
   const std::string columns = coordinate_count > 0 ? joined({", ", coordinate_count}) : "";
+  const std::string remedy = coordinates_remedy(array, coordinate_count);
   refuse_value(array.name, {"has shape ", shape_text(array)},
                {"[", extent.seq_len, columns, "]",
                 extent.has_batch ? joined({" or [", extent.batch_rows, ", ", extent.seq_len, columns, "]"}) : "",
                 coordinate_count > 0 ? ": the coordinates of each row" : ": one per row"},
-               {array.axes == 0 && coordinate_count == 0 ? "to count from one position, pass offset=" : extent.remedy});
+               {array.axes == 0 && coordinate_count == 0 ? "to count from one position, pass offset="
+                : remedy.empty()                         ? extent.remedy
+                                                         : remedy});
 }
 
 void set_offset(Positions& positions, const PlacementArguments& arguments, std::int64_t rows, const char* each) {
@@ -58,7 +67,8 @@ void set_sequences(Positions& positions, const ArrayView& array, const Extent& e
 void require_coordinates(const ArrayView& array, int coordinate_count) {
   if (array.axes > 0 && array.last() == coordinate_count) return;
   refuse_value(array.name, {"has shape ", shape_text(array)},
-               {"a last axis of ", coordinate_count, ", the coordinates that axes= counts"});
+               {"a last axis of ", coordinate_count, ", the coordinates that frequency_axes= counts"},
+               {coordinates_remedy(array, coordinate_count)});
 }
 
 // Positions along seq_axis (-1: the same for a whole sequence), of each sequence where values_per_batch_row says so.
@@ -135,7 +145,7 @@ NumbersView numbers_view(const ArrayView& array, Numbers numbers) {
   if (array.axes > max_item_axes) refuse_value(array.name, {"has ", array.axes, " axes"}, {"at most ", max_item_axes});
   if (array.axes > 1 && !array.is_contiguous) {
     refuse_value(array.name, {"got other strides while the arguments were read"}, {"an array that stays as it is"},
-                 {"pass ", array.name, ".copy()"});
+                 {"pass ", in_code(array.name), ".copy()"});
   }
   return {array.data, array.dtype, array.axes > 1 ? array.last() * element_bytes(array.dtype) : 0,
           array.axes > 0 ? array.last_stride_bytes() : 0};

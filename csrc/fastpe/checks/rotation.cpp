@@ -86,8 +86,8 @@ bool are_cosines_and_sines(const ArrayView& cos, const ArrayView& sin) {
 }  // namespace
 
 const char* rotated_name(std::size_t index) {
-  constexpr const char* names[] = {"x", "others[0]", "others[1]", "others[2]", "others[3]"};
-  return index < std::size(names) ? names[index] : "one of the others";
+  constexpr const char* names[] = {"x", "the second array", "the third array", "the fourth array", "the fifth array"};
+  return index < std::size(names) ? names[index] : "one of the arrays";
 }
 
 RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules)
@@ -111,7 +111,8 @@ RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments
       const std::string part =
           rules.head_dim == rules.rotary_dim ? "" : joined({", or ", rules.rotary_dim, " of its part"});
       refuse_value(array.name, {"has ", array.last(), " columns"}, {rules.head_dim, " of a head", part},
-                   {"pass heads, such as ", array.name, ".reshape(.., heads, ", rules.head_dim, ") with seq_axis=-3"});
+                   {"pass heads, such as ", in_code(array.name), ".reshape(.., heads, ", rules.head_dim,
+                    ") with seq_axis=-3, or give head_dim= if only a part of a head is rotated"});
     }
     if (&array == &x()) {
       extent_ = extent_of_array(array);
@@ -122,6 +123,16 @@ RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments
   for (const ArrayView& array : arrays_) {
     for (const ArrayView* other = arrays_.items; other != &array; ++other) require_disjoint(*other, array);
   }
+}
+
+// Which axis is the sequence cannot be told from a shape, and another one is wrong in silence.
+int RotationChecks::seq_axis_of(const ArrayView& array) const {
+  if (!rules_.seq_axis && array.axes > 2) {
+    refuse_value("seq_axis", {"is missing, and ", array.name, " has shape ", shape_text(array)},
+                 {"the axis of the sequence"},
+                 {"give seq_axis=-2 for [B, heads, L, D], -3 for [B, L, heads, D], 0 for packed [N, heads, D]"});
+  }
+  return fastpe::seq_axis_of(array, rules_.seq_axis, "head_dim");
 }
 
 // Heads are all axes but the batch's, the sequence's and the last.
@@ -141,6 +152,17 @@ void RotationChecks::refuse_tables() const {
   }
 }
 
+// The axis that may be the sequence where the given one is not: arrays differ in the number of heads.
+std::string RotationChecks::other_seq_axis(const ArrayView& array) const {
+  for (int from_end = 2; from_end <= std::min(array.axes, x().axes); ++from_end) {
+    const std::int64_t length = x().shape[x().axes - from_end];
+    if (length == array.shape[array.axes - from_end] && x().axes - from_end > (x().axes > 3 ? 0 : -1)) {
+      return joined({"give seq_axis=", -from_end, " if the sequence is the axis of ", length});
+    }
+  }
+  return "rotate it in a call of its own, with its own positions";
+}
+
 void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   const bool counts_from_end = rules_.seq_axis.value_or(-2) == -2;
   if (array.axes != x().axes && !counts_from_end) {
@@ -151,7 +173,7 @@ void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   const Extent extent = extent_of_array(array);
   if (extent.seq_len != extent_.seq_len) {
     refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence"},
-                 {extent_.seq_len, " as ", x().name, " has"}, {in_a_call_of_its_own});
+                 {extent_.seq_len, " as ", x().name, " has"}, {other_seq_axis(array)});
   }
   if (extent.batch_rows == extent_.batch_rows && extent.has_batch == extent_.has_batch) return;
   if (per_row != nullptr) {

@@ -4,13 +4,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "fastpe/operations/rotate.h"
 #include "placement.h"
 
 namespace fastpe {
 
-// Names of the arrays in the order in which they are given: "x", "others[0]" ..
+// Names of the arrays in the order in which they are given: "x", "the second array" ..
 const char* rotated_name(std::size_t index);
 
 class RotationChecks {
@@ -36,9 +37,10 @@ class RotationChecks {
   void require_disjoint_from(const ArrayView& table) const;
 
  private:
-  int seq_axis_of(const ArrayView& array) const { return fastpe::seq_axis_of(array, rules_.seq_axis, "head_dim"); }
+  int seq_axis_of(const ArrayView& array) const;
   Extent extent_of_array(const ArrayView& array) const;
   void refuse_tables() const;
+  std::string other_seq_axis(const ArrayView& array) const;
   void check_like_x(const ArrayView& array, const char* per_row);
 
   Slice<ArrayView> arrays_;

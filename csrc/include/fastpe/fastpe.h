@@ -102,9 +102,9 @@ enum {
  * length 0 are fine everywhere. */
 typedef struct fastpe_array {
   void* data;                   /* the element whose indices are all 0; only outputs are written */
-  const int64_t* shape;         /* [axes] */
-  const int64_t* strides_bytes; /* [axes], or NULL: contiguous, the last axis fastest */
-  int32_t axes;
+  const int64_t* shape;         /* [ndim] */
+  const int64_t* strides_bytes; /* [ndim], or NULL: contiguous, the last axis fastest */
+  int32_t ndim;
   int32_t dtype;
 } fastpe_array;
 
@@ -120,8 +120,9 @@ typedef struct fastpe_rows {
                                      batch then, and `offsets` is [N] */
 } fastpe_rows;
 
-/* Each function below takes `rows`, which may be NULL for positions 0, 1, 2 .., and `threads`: at most this many, or 0
- * for the default: FASTPE_NUM_THREADS, or else the processors that the process may use. Small calls use one thread. */
+/* Each function below takes `rows`, which may be NULL for positions 0, 1, 2 .., and `num_threads`: at most this many,
+ * or 0 for the default: FASTPE_NUM_THREADS, or else the processors that the process may use. Small calls use one
+ * thread. */
 
 /* ---- Sinusoidal encodings */
 
@@ -163,18 +164,18 @@ FASTPE_API void fastpe_encoding_destroy(fastpe_encoding* encoding);
 
 /* Makes what calls with arrays of this dtype need, the rows of max_len included, so that no call has to. A float32
  * warm-up also serves sums of 16-bit arrays. Thread-safe. */
-FASTPE_API fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t threads);
+FASTPE_API fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t dtype, int32_t num_threads);
 
 /* out = PE. `out` is [L, d_model] or [B, L, d_model]. Rows that are not valid become 0. Thread-safe. */
 FASTPE_API fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array* out,
-                                       const fastpe_rows* rows, int32_t threads);
+                                       const fastpe_rows* rows, int32_t num_threads);
 
 /* out = x * scale + alpha * PE. `out` has the shape and dtype of x; NULL, or x itself, changes x in place. Columns are
  * the last axis, d_model of them; `seq_axis` is the sequence, usually -2, the last axis but one. Rows that are not
  * valid stay, or are copied. Thread-safe. */
 FASTPE_API fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
                                     int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
-                                    int32_t threads);
+                                    int32_t num_threads);
 
 /* ---- Rotary embeddings */
 
@@ -188,28 +189,36 @@ enum {
 enum {
   FASTPE_SCALING_LINEAR = 1,   /* factor */
   FASTPE_SCALING_NTK = 2,      /* factor: of the base, factor^(d / (d - 2)) */
-  FASTPE_SCALING_DYNAMIC = 3,  /* factor, original_length, length */
-  FASTPE_SCALING_YARN = 4,     /* factor, original_length; beta_fast, beta_slow, mscale, mscale_all_dim, no_truncate */
-  FASTPE_SCALING_LONGROPE = 5, /* divisors, original_length, factor (1 if attention_factor is given) */
-  FASTPE_SCALING_LLAMA3 = 6,   /* factor, original_length, low_freq_factor, high_freq_factor */
+  FASTPE_SCALING_DYNAMIC = 3,  /* factor, original_max_position_embeddings, seq_len */
+  FASTPE_SCALING_YARN = 4,     /* factor, original_max_position_embeddings; beta_fast, beta_slow, mscale,
+                                  mscale_all_dim, truncate */
+  FASTPE_SCALING_LONGROPE = 5, /* divisors, original_max_position_embeddings, factor (1 if attention_factor is given) */
+  FASTPE_SCALING_LLAMA3 = 6,   /* factor, original_max_position_embeddings, low_freq_factor, high_freq_factor */
   FASTPE_SCALING_PROPORTIONAL = 7 /* factor, rotated_count */
+};
+
+/* Whether YaRN's ramp begins and ends at whole frequencies, which is "truncate" in a config.json. */
+enum {
+  FASTPE_TRUNCATE_YES = 0, /* the default */
+  FASTPE_TRUNCATE_NO = 1
 };
 
 typedef struct fastpe_scaling {
   double factor;
-  int64_t original_length; /* original_max_position_embeddings; without it, "dynamic" means max_position_embeddings */
-  int64_t length;          /* of the sequences; at most original_length: not scaled */
-  double beta_fast;        /* 0: 32 */
-  double beta_slow;        /* 0: 1 */
+  int64_t original_max_position_embeddings; /* where a file has none, "dynamic" means its max_position_embeddings */
+  int64_t seq_len;                          /* of the sequences; up to the original one, nothing is scaled */
+  double beta_fast;                         /* 0: 32 */
+  double beta_slow;                         /* 0: 1 */
   double mscale;
   double mscale_all_dim;
   double low_freq_factor;
   double high_freq_factor;
-  const double* divisors; /* [rotary_dim / 2]: long_factor for sequences beyond original_length, else short_factor */
+  const double*
+      divisors; /* [rotary_dim / 2]: long_factor for sequences beyond the original length, else short_factor */
   int64_t divisor_count;
   int64_t rotated_count; /* how many frequencies are not 0: the first ones */
   int32_t type;
-  int32_t no_truncate; /* not 0: "truncate": false */
+  int32_t truncate; /* FASTPE_TRUNCATE_YES .. */
 } fastpe_scaling;
 
 typedef struct fastpe_rotary_options {
@@ -220,7 +229,7 @@ typedef struct fastpe_rotary_options {
   const double* frequencies;     /* [rotary_dim / 2], radians per position, instead of base and scaling; or NULL */
   int64_t frequency_count;
   double attention_factor; /* of cosines and sines; 0: the scaling's, or else 1 */
-  int64_t head_dim; /* columns of a head: rotations refuse arrays of other widths, but for rotary_dim; 0: not known */
+  int64_t head_dim; /* columns of a head: rotations refuse arrays of other widths, but for rotary_dim; 0: rotary_dim */
   int32_t pairing;
 } fastpe_rotary_options;
 
@@ -233,7 +242,7 @@ FASTPE_API fastpe_status fastpe_rotary_create(const fastpe_rotary_options* optio
 FASTPE_API void fastpe_rotary_destroy(fastpe_rotary* rotary);
 
 /* As fastpe_encoding_warm_up. Inverse rotations are included if the attention factor is 1. Thread-safe. */
-FASTPE_API fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t threads);
+FASTPE_API fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t num_threads);
 
 /* How cosines and sines are arranged; n is rotary_dim / 2. */
 enum {
@@ -249,16 +258,16 @@ enum {
 /* Writes cosines and sines, times the attention factor. Leading axes are [L] or [B, L]; `second` is NULL where the form
  * has one array. `rows` has neither valid rows nor lengths. Thread-safe. */
 FASTPE_API fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fastpe_array* first,
-                                       const fastpe_array* second, const fastpe_rows* rows, int32_t threads);
+                                       const fastpe_array* second, const fastpe_rows* rows, int32_t num_threads);
 
 #define FASTPE_MAX_ROTATED 8
 
 /* Rotates `count` arrays in place, usually queries and keys: [B, heads, L, head_dim] with a `seq_axis` of -2,
  * [B, L, heads, head_dim] with -3, or [L, heads, head_dim] with -3 and no batch. Arrays have the same dtype and length;
- * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `inverse` (not 0) rotates
- * back. Rows that are not valid stay. Thread-safe. */
+ * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. An `inverse` of 1
+ * rotates back, 0 does not. Rows that are not valid stay. Thread-safe. */
 FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, int32_t count,
-                                       int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t threads);
+                                       int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads);
 
 #ifdef __cplusplus
 }

@@ -44,7 +44,8 @@ def tables(
     """
     length = max(offset + rows, 0)
     rope = embedding(config, rotary_dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
-    made: Any = rope.tables(rows, offset=offset, form=form, dtype=options.dtype_of(dtype))
+    table: Any = rope.tables  # which knows the forms
+    made = table(rows, offset=offset, form=form, dtype=options.dtype_of(dtype))
     arrays = {"cos": made[0], "sin": made[1]} if isinstance(made, tuple) else {form: made}
     with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
         write_arrays(target, os.path.splitext(output)[1].lower(), arrays)

@@ -232,6 +232,6 @@ class _Candidate:
         if halves and d_model % 2 == 0 and is_rotary:
             form = "cos_sin" if axis.cosine_first else "sin_cos"
             arguments = numbers.linear_scaling(axis.base, axis.freq_scale)
-            rope = RotaryEmbedding(d_model, interleaved=False, form=form, **arguments)
+            rope = RotaryEmbedding(d_model, interleaved=False, **arguments)
             offset = {"offset": axis.first_position} if axis.first_position else {}
-            yield f"as the cache of a rotary embedding, it is {call_text(rope.tables, length, **offset)}"
+            yield f"as the cache of a rotary embedding, it is {call_text(rope.tables, length, form=form, **offset)}"

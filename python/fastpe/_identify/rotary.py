@@ -33,7 +33,7 @@ def find(given: Sequence[Array]) -> Iterator[Match]:
         fits: list[tuple[Match, dict[str, Any]]] = []
         for start, arguments in _arguments(cos, sin, rounding):
             with contextlib.suppress(ValueError):  # a base below 1, or numbers that are out of range
-                rope = RotaryEmbedding(2 * cos.shape[1], interleaved=False, form=form, **arguments)
+                rope = RotaryEmbedding._of_model(form=form, rotary_dim=2 * cos.shape[1], interleaved=False, **arguments)
                 match = _match([cos, sin], which, rope, start, rounding)
                 fits += [(match, arguments)] * match.fits(rows)
         if fits:
@@ -106,7 +106,8 @@ def _match(tables: list[Array], which: slice, rope: RotaryEmbedding, start: int,
     def make(rows: Rows) -> Any:
         return rope.tables(start + rows, form="halves", dtype=given[0].dtype)[which]
 
-    call = call_text(rope.tables, length, **({"offset": start} if start else {}))
+    form = {} if rope.form == "halves" else {"form": rope.form}
+    call = call_text(rope.tables, length, **form, **({"offset": start} if start else {}))
     title = f"rotary embedding in form {rope.form!r}"
     if len(given) == 1:
         call, title = f"{call}[{which.start}]", f"{('cosines', 'sines')[which.start]} of a {title}"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rotary embedding object, and rotation by tables that the caller has."""
+"""The rotary embedding object."""
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fastpe._rotary.layout import RotaryLayout
 
 # Arguments that are attributes, and fields of the core, by the same names.
-_as_given = ("rotary_dim", "interleaved", "conjugate", "form", "max_len")
+_as_given = ("rotary_dim", "interleaved", "conjugate", "max_len")
 
 
 # The methods that write arrays are inherited. rotate_, rotate, shift_, tables and warm_up: csrc/bindings/rotary.cpp;
@@ -51,20 +52,25 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         Which coordinate of a position each frequency belongs to, if positions have several, as in images and videos.
     conjugate : bool, optional
         Whether to rotate by the negative angle, with the same tables.
-    form : str, optional
-        The form that `tables` gives if its call names none.
     head_dim : int, optional
-        Columns of a head, if they are known: `rotate_`, `rotate` and `shift_` then take arrays whose last axis is a head,
-        or exactly the rotated part of one, and refuse others, such as heads that were not taken apart.
+        Columns of a head, if only a part of them is rotated; by default, `rotary_dim`. Rotations take arrays whose last
+        axis is a head, or exactly the rotated part of one, and refuse others, such as heads that were not taken apart.
     max_len : int, optional
         As in `PositionalEncoding`.
 
     Attributes
     ----------
-    rotary_dim, interleaved, frequency_axes, conjugate, form, head_dim, max_len
-        The arguments as they were given.
+    rotary_dim, interleaved, base, seq_len, frequency_axes, conjugate, head_dim, max_len
+        The arguments, with the values that count where none were given. `base` is None if frequencies were given.
+    arguments : dict
+        All arguments: ``RotaryEmbedding(**rope.arguments) == rope``.
+    scaling : dict or None
+        A copy of the mapping that was given.
     attention_factor : float
         The factor by which cosines and sines are multiplied.
+    form : str
+        For embeddings of a config or a layout, the form of the tables of the model's own module, to be passed to `tables`;
+        else "halves", which is what `tables` gives where its call names none.
 
     Raises
     ------
@@ -86,23 +92,25 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     >>> rope = fastpe.RotaryEmbedding(8, interleaved=False, max_len=512)
     >>> q = np.ones((1, 4, 3, 8), np.float32)  # [B, heads, L, D]
     >>> k = np.ones((1, 2, 3, 8), np.float32)
-    >>> rotated = rope.rotate_(q, k, offset=10)
+    >>> rotated = rope.rotate_(q, k, offset=10, seq_axis=-2)
     >>> cos, sin = rope.tables([10, 11, 12])
     >>> bool((k[0, 0, :, :4] == cos - sin).all())
     True
     """
 
-    _compared = (*_as_given, "attention_factor", "frequency_axes", "head_dim", "_scaling")
-    _defaults: ClassVar = {"conjugate": False, "form": "halves"}
-    __slots__ = ("__weakref__", "_arguments", *_compared)
+    _compared = ("rotary_dim", "interleaved", "conjugate", "attention_factor", "frequency_axes", "head_dim", "_scaling")
+    _defaults: ClassVar = {"conjugate": False}
+    __slots__ = ("__weakref__", "_arguments", "base", "form", "max_len", "seq_len", *_compared)
 
     rotary_dim: int
     interleaved: bool
     attention_factor: float
     frequency_axes: tuple[int, ...] | None
     conjugate: bool
-    form: str
-    head_dim: int | None
+    form: _core.TableForm
+    head_dim: int
+    base: float | None
+    seq_len: int | None
     max_len: int | None
     _scaling: Scaling | tuple[float, ...]
 
@@ -119,7 +127,6 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         attention_factor: float | None = None,
         frequency_axes: npt.ArrayLike | None = None,
         conjugate: bool = False,
-        form: str = "halves",
         head_dim: int | None = None,
         max_len: int | None = None,
     ) -> None:
@@ -143,6 +150,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
                 factor = scaled if factor is None else factor
         factor = 1.0 if factor is None else factor
         coordinates = None if frequency_axes is None else _given_axes(frequency_axes, width // 2)
+        head = width if head_dim is None else integer("head_dim", head_dim, width)
         # What a copy is made of, and what the repr shows: as given, but for what has no effect.
         arguments: dict[str, Any] = {
             "rotary_dim": width,
@@ -154,28 +162,52 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
             "attention_factor": None if attention_factor is None else factor,
             "frequency_axes": None if coordinates is None else list(coordinates),
             "conjugate": flag("conjugate", conjugate),
-            "form": form,
-            "head_dim": None if head_dim is None else integer("head_dim", head_dim, width),
+            "head_dim": None if head == width else head,
             "max_len": None if max_len is None else integer("max_len", max_len, 0),
         }
         same = {name: arguments[name] for name in _as_given}
-        head = arguments["head_dim"]
         super().__init__(
             base=ideal_base,
             frequencies=given,
             attention_factor=factor,
             frequency_axes=coordinates or (),
-            head_dim=head or 0,
+            head_dim=head,
             **same,
         )
         self._set(
             attention_factor=factor,
             frequency_axes=coordinates,
             head_dim=head,
+            base=None if frequencies is not None else ideal_base,
+            seq_len=seq_len,
+            form="halves",
             _scaling=chosen,
             _arguments=arguments,
             **same,
         )
+
+    @property
+    def scaling(self) -> dict[str, Any] | None:
+        """The mapping that was given, a copy."""
+        scaling: dict[str, Any] | None = copy.deepcopy(self._arguments["scaling"])
+        return scaling
+
+    @classmethod
+    def _of_model(cls, *, form: str, **arguments: Any) -> RotaryEmbedding:
+        """An embedding that also knows the form of the tables of its model's own module."""
+        result = cls(**arguments)
+        result._set(form=form)
+        return result
+
+    def __getstate__(self) -> Any:
+        """What it was made with, and the form of its model's tables."""
+        return self._arguments, self.form
+
+    def __setstate__(self, state: Any) -> None:
+        """Make the embedding of a copy."""
+        arguments, form = state
+        super().__setstate__(arguments)
+        self._set(form=form)
 
     @classmethod
     @names_keywords
@@ -194,7 +226,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     ) -> RotaryEmbedding:
         """Make the embedding of a model's layers from its config.json, if they are alike.
 
-        Its tables are those of the model's own module in transformers, in its form, and its rotation is that of the
+        Its tables are those of the model's own module in transformers, whose form is its attribute `form`, and its rotation is that of the
         model's attention. Nothing is guessed: what neither the config nor the table of model types says is an error.
 
         Parameters
@@ -255,7 +287,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         >>> import fastpe
         >>> config = {"model_type": "qwen3", "head_dim": 128, "rope_theta": 1000000, "rope_scaling": None}
         >>> fastpe.RotaryEmbedding.from_config(config)
-        RotaryEmbedding(128, interleaved=False, base=1000000.0, form='tile', head_dim=128)
+        RotaryEmbedding(128, interleaved=False, base=1000000.0)
         >>> gemma = {"model_type": "gemma3_text", "head_dim": 256, "rope_theta": 1000000, "rope_local_base_freq": 10000}
         >>> fastpe.RotaryEmbedding.from_config(gemma, layer_type="sliding_attention").attention_factor
         1.0
@@ -268,7 +300,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         from fastpe._rotary.layers import read_layer  # most programs that rotate never need it
 
         instead = {"interleaved": interleaved, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
-        return cls(**read_layer(config, layer_type, seq_len, mrope, instead), max_len=max_len)
+        return cls._of_model(**read_layer(config, layer_type, seq_len, mrope, instead), max_len=max_len)
 
     @classmethod
     @names_keywords
@@ -328,7 +360,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         shared: dict[RotaryEmbedding, RotaryEmbedding] = {}
         layers: list[RotaryEmbedding | None] = []
         for arguments in read_layers(config, seq_len, mrope, instead):
-            layer = None if arguments is None else cls(**arguments, max_len=max_len)
+            layer = None if arguments is None else cls._of_model(**arguments, max_len=max_len)
             layers.append(None if layer is None else shared.setdefault(layer, layer))
         return tuple(layers)
 
@@ -385,14 +417,14 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         >>> rope = fastpe.RotaryEmbedding.from_layout("wan", 128)
         >>> ids = fastpe.rotary_layouts["wan"].positions((2, 3, 4))  # times, heights and widths
         >>> q = np.ones((1, 4, 24, 128), np.float32)  # [B, heads, L, D]
-        >>> rope.rotate_(q, positions=ids) is q
+        >>> rope.rotate_(q, positions=ids, seq_axis=-2) is q
         True
         """
         from fastpe._rotary.layout_presets import rotary_layouts
 
         found = rotary_layouts._find(layout)
         arguments = found._rotation.arguments(found.name, found.coordinates, head_dim, base, sections)
-        return cls(**arguments, max_len=max_len)
+        return cls._of_model(**arguments, max_len=max_len)
 
 
 def _copied(scaling: Mapping[str, Any]) -> dict[str, Any]:

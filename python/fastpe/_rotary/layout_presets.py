@@ -340,15 +340,15 @@ rotary_layouts = LayoutRegistry(
         ),
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "
-            "fastpe.rotate_by_tables_(q[:, h], cos=cos[h], sin=sin[h], interleaved=False)"
+            "fastpe.rotate_by_tables_(q[:, h], cos=cos[h], sin=sin[h], interleaved=False, seq_axis=-2)"
         ),
         "timm_mixed": (
             "timm's RotaryEmbeddingMixed learns frequencies for each layer and head. Rotate each head by tables of its "
-            "own: fastpe.rotate_by_tables_(q[:, h], cos=cos[h], sin=sin[h], interleaved=True)"
+            "own: fastpe.rotate_by_tables_(q[:, h], cos=cos[h], sin=sin[h], interleaved=True, seq_axis=-2)"
         ),
         "lightglue": (
             "LightGlue's angles are a learned projection of its points. Rotate by tables of them: "
-            "fastpe.rotate_by_tables_(q, cos=np.cos(angles), sin=np.sin(angles), interleaved=True)"
+            "fastpe.rotate_by_tables_(q, cos=np.cos(angles), sin=np.sin(angles), interleaved=True, seq_axis=-2)"
         ),
     },
 )

@@ -60,7 +60,7 @@ class Rotation(NamedTuple):
             found = f"is {layout!r}, which rotates each half of a head by one coordinate"
             rope = f"rope = fastpe.RotaryEmbedding({half}, interleaved={self.interleaved}, base={chosen})"
             calls = "; ".join(
-                f"rope.rotate_(q[..., {columns}], positions=ids[:, {i}])"
+                f"rope.rotate_(q[..., {columns}], positions=ids[:, {i}], seq_axis=-2)"
                 for i, columns in enumerate((f":{half}", f"{half}:"))
             )
             raise refused(ValueError, "layout", found, remedy=f"rotate the halves: {rope}; {calls}")

@@ -48,17 +48,19 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         16 MiB for all such encoders of a process. With 0, no rows are kept.
     convention, base, freq_scale, frequencies : optional
         As in `fastpe.encode`; `frequencies` takes the place of `base` and `freq_scale`.
+    padding_idx : int, optional
+        The id of padding, if padding is not counted: `embed` leaves these rows out unless its call says which rows are
+        valid. For `add_`, that is ``valid=ids != encoding.padding_idx``.
+    embedding_scale : float, optional
+        The factor that a model multiplies embeddings with before the encoding is added: the `scale` of `embed` unless its
+        call gives one. For `add_`, it is ``scale=encoding.embedding_scale``.
 
     Attributes
     ----------
-    d_model, max_len, convention
+    d_model, max_len, convention, padding_idx, embedding_scale
         The arguments as they were given. `base` and `freq_scale` are part of the convention.
-    padding_idx : int or None
-        The id of padding, if a model's config says that padding is not counted (`from_config`). Such rows are left
-        out with ``valid=ids != encoding.padding_idx``.
-    embedding_scale : float
-        The factor that a model multiplies embeddings with before the encoding is added: the `scale` of `add_` and
-        `embed`. It is 1 unless a config says otherwise (`from_config`).
+    arguments : dict
+        All arguments: ``PositionalEncoding(**encoding.arguments) == encoding``.
 
     Raises
     ------
@@ -84,9 +86,9 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
     True
     """
 
-    _compared = ("d_model", "max_len", "convention", "_given")
-    _defaults: ClassVar = {"convention": "vaswani"}
-    __slots__ = ("__weakref__", "_arguments", "embedding_scale", "padding_idx", *_compared)
+    _compared = ("d_model", "convention", "padding_idx", "embedding_scale", "_given")
+    _defaults: ClassVar = {"convention": "vaswani", "embedding_scale": 1.0}
+    __slots__ = ("__weakref__", "_arguments", "max_len", *_compared)
 
     d_model: int
     max_len: int | None
@@ -105,6 +107,8 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         base: float | None = None,
         freq_scale: float | None = None,
         frequencies: npt.ArrayLike | None = None,
+        padding_idx: int | None = None,
+        embedding_scale: float = 1.0,
     ) -> None:
         self._require_new()
         width = integer("d_model", d_model, 1)
@@ -117,6 +121,8 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         if not denominator > 0:
             expected = f"less than the {denominator + chosen.denominator_offset} frequencies"
             raise refused(ValueError, "denominator_offset", f"is {chosen.denominator_offset}", expected)
+        padding = None if padding_idx is None else integer("padding_idx", padding_idx, 0)
+        scale = number("embedding_scale", embedding_scale)
         super().__init__(
             d_model=width,
             frequency_count=chosen._frequency_count(width),
@@ -129,11 +135,13 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
             output_scale=chosen._output_scale(width),
             max_len=rows,
             first_position=chosen.first_position,
+            embedding_scale=scale,
+            padding_idx=padding,
         )
         name = chosen.name if conventions.get(chosen.name) == chosen else chosen
-        arguments = {"d_model": width, "max_len": rows, "convention": name, "frequencies": list(given) or None}
-        self._set(d_model=width, max_len=rows, convention=chosen, padding_idx=None, embedding_scale=1.0)
-        self._set(_given=given, _arguments=arguments)
+        model = {"padding_idx": padding, "embedding_scale": scale}
+        arguments = {"d_model": width, "max_len": rows, "convention": name, "frequencies": list(given) or None, **model}
+        self._set(d_model=width, max_len=rows, convention=chosen, _given=given, _arguments=arguments, **model)
 
     @classmethod
     @names_keywords
@@ -178,14 +186,15 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         >>> encoding.convention.name, encoding.convention.first_position, encoding.padding_idx
         ('fairseq', 2, 1)
         >>> ids, table = np.array([[5, 6, 1]]), np.ones((9, 8), np.float32)
-        >>> x = encoding.embed(ids, table, scale=encoding.embedding_scale, valid=ids != encoding.padding_idx)
+        >>> encoding.embed(ids, table).shape  # scaled by encoding.embedding_scale, and without a position for id 1
+        (1, 3, 8)
         """
         from fastpe._sinusoid.config import read_config  # most programs never need it
 
         width, convention, padding_idx, embedding_scale = read_config(config)
-        result = cls(width, max_len=max_len, convention=convention)
-        result._set(padding_idx=padding_idx, embedding_scale=embedding_scale)
-        return result
+        return cls(
+            width, max_len=max_len, convention=convention, padding_idx=padding_idx, embedding_scale=embedding_scale
+        )
 
     def shift(self, pe: npt.ArrayLike, *, by: int) -> npt.NDArray[Any]:
         """Turn PE(p) into PE(p + by) without knowing p: one rotation per frequency.
@@ -242,16 +251,6 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         result[..., sines] = wide[..., sines] * rotation[cosines] + wide[..., cosines] * rotation[sines]
         result[..., cosines] = wide[..., cosines] * rotation[cosines] - wide[..., sines] * rotation[sines]
         return np.asarray(result.astype(table.dtype))
-
-    def __getstate__(self) -> Any:
-        """What it was made with, and what its model says besides."""
-        return self._arguments, {"padding_idx": self.padding_idx, "embedding_scale": self.embedding_scale}
-
-    def __setstate__(self, state: Any) -> None:
-        """Make the encoder of a copy."""
-        arguments, model = state
-        super().__setstate__(arguments)
-        self._set(**model)
 
 
 # Typed, or 8.0 would pass for a width as soon as 8 had been one.

@@ -30,15 +30,15 @@ def timestep_embedding(
     timesteps: npt.ArrayLike,
     embedding_dim: int,
     *,
-    flip_sin_to_cos: bool = False,
-    downscale_freq_shift: float = 1.0,
+    flip_sin_to_cos: bool,
+    downscale_freq_shift: float,
     scale: float = 1.0,
     max_period: float = 10000.0,
     dtype: npt.DTypeLike | None = None,
     num_threads: int | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Encode diffusion timesteps: diffusers' ``get_timestep_embedding``, with its names and defaults.
+    """Encode diffusion timesteps: diffusers' ``get_timestep_embedding``, with its names.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def timestep_embedding(
         Timesteps in an array of any shape; they may be fractional.
     embedding_dim : int
         The width, at least 1. If it is odd, the last column is zero.
-    flip_sin_to_cos : bool, optional
+    flip_sin_to_cos : bool
         Whether the result is ``[cos | sin]`` instead of ``[sin | cos]``.
-    downscale_freq_shift : float, optional
+    downscale_freq_shift : float
         The number that is subtracted from the number of frequencies in the exponent's denominator.
     scale : float, optional
         The factor of the angles.
@@ -69,12 +69,14 @@ def timestep_embedding(
 
     Notes
     -----
-    ``w_k = scale * max_period**(-k / (n - downscale_freq_shift))``, ``n = embedding_dim // 2``. The defaults are those
-    of the function in diffusers; its UNets and most of its transformers call it with ``flip_sin_to_cos=True,
-    downscale_freq_shift=0``, which is convention ``"timestep"``. If diffusers divides 0 by 0 (one frequency and
+    ``w_k = scale * max_period**(-k / (n - downscale_freq_shift))``, ``n = embedding_dim // 2``. The
+    UNets of diffusers and most of its transformers call it with ``flip_sin_to_cos=True, downscale_freq_shift=0``, which
+    is convention ``"timestep"`` and the embedding of GLIDE and DiT; its function has the defaults ``False`` and ``1``,
+    which is ``"ddpm"``. If diffusers divides 0 by 0 (one frequency and
     a shift of 1) and returns NaN, the only frequency here is `scale`.
 
-    A guidance scale ``w`` of a latent consistency model is encoded as ``timestep_embedding(w * 1000, d)``. In the
+    A guidance scale ``w`` of a latent consistency model is encoded as
+    ``timestep_embedding(w * 1000, d, flip_sin_to_cos=False, downscale_freq_shift=1)``. In the
     pipelines of diffusers, ``w`` is ``guidance_scale - 1``.
 
     Examples
