@@ -171,17 +171,17 @@ def draw_rows(
         lengths = np.array(meaning["lengths"], draw.pick([np.int64, np.int32]))
         keywords["lengths"] = draw.argument(lengths[:, None] if draw.chance(30) else lengths)
         valid = [[row < each for row in range(length)] for each in meaning["lengths"]]
-    where = draw.pick(["counted", "positions", "positions", "offset", "offsets"])
+    where = draw.pick(["counted", "positions", "positions", "positions", "offset", "offsets"])
     where = "positions" if coordinates or name == "by" else where
     if where == "positions":
-        is_shared = batch == 1 or (batch > 1 and draw.chance(60))
+        is_shared = batch == 1 or (batch > 1 and draw.chance(70))
 
         def one(b: int) -> list[Any]:
             each = [draw_positions(draw, valid[b], near, in_table) for _ in range(coordinates or 1)]
             return [*zip(*each, strict=True)] if coordinates else each[0]
 
         values = for_each(one, is_shared)
-        fill = draw.pick([None, None, None, 1, -1, 2**62, math.nan, LARGEST + 1])
+        fill = draw.pick([None, None, None, None, -1, 2**62, math.nan, LARGEST + 1])
         if fill is not None:  # where no sequence that has these positions has a valid row
             needed = [[any(column) for column in zip(*valid, strict=True)]] * batch if is_shared else valid
             garbage = (fill,) * coordinates if coordinates else fill
