@@ -168,7 +168,8 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   const Factors factors{is_given(a.scale) ? number_from(a.scale, "scale") : self.embedding_scale,
                         factor_argument(a.alpha, "alpha")};
   const int max_threads = threads_argument(a.num_threads);
-  const bool leaves_out_padding = self.padding_idx && !is_given(a.placement.valid) && !is_given(a.placement.lengths) &&
+  const bool leaves_out_padding = self.padding_idx && is_integer(view_of(ids_array, "ids").dtype) &&
+                                  !is_given(a.placement.valid) && !is_given(a.placement.lengths) &&
                                   !is_given(a.placement.cu_seqlens);
   if (leaves_out_padding) placement_arrays.valid = where_not(ids_array, *self.padding_idx, owned);
 
