@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "arrays.h"
 
@@ -212,29 +211,24 @@ void for_each_span(const Placement& placement, const BatchRows& rows, std::int64
       on_invalid);
 }
 
-// How many rows of a batch row are valid before any one of them, found without counting from the first one on.
-class ValidCounts {
+// How many rows of a batch row are valid before one of them. It counts on from where it was asked last.
+class ValidCount {
  public:
-  static constexpr std::int64_t rows_at_once = 1024;
-
-  explicit ValidCounts(std::int64_t seq_len) : counts_per_row_((seq_len - 1) / rows_at_once) {}
-
-  // To be called for each batch row and every l that is a multiple of rows_at_once, in order.
-  void add(std::int64_t l, std::int64_t valid_before) {
-    if (l > 0) counts_.push_back(valid_before);
-  }
-  std::int64_t before(const Validity& validity, std::int64_t row, std::int64_t l) const {
-    const std::int64_t known = l / rows_at_once;
-    std::int64_t count = known == 0 ? 0 : counts_[static_cast<std::size_t>(row * counts_per_row_ + known - 1)];
+  std::int64_t before(const Validity& validity, std::int64_t row, std::int64_t l) {
+    if (row != row_ || l < l_) *this = ValidCount(row);
     for_each_validity(
-        validity, {row, row + 1}, known * rows_at_once, l, [&count](std::int64_t, std::int64_t n) { count += n; },
+        validity, {row, row + 1}, l_, l, [this](std::int64_t, std::int64_t count) { count_ += count; },
         [](std::int64_t, std::int64_t) {});
-    return count;
+    l_ = l;
+    return count_;
   }
+
+  ValidCount() = default;
 
  private:
-  std::int64_t counts_per_row_;
-  std::vector<std::int64_t> counts_;  // those of l = 0 are left out
+  explicit ValidCount(std::int64_t row) : row_(row) {}
+
+  std::int64_t row_ = 0, l_ = 0, count_ = 0;
 };
 
 // Of the valid rows' positions, or of all their coordinates.

@@ -178,7 +178,7 @@ void check_run(const Source& source, const OperationShape& shape, const Rows& ro
   bool is_refused = false;
   try {
     const Call call{source, operation, placement, max_threads};
-    const PositionBounds bounds = check_values(call, nullptr).bounds;
+    const PositionBounds bounds = check_values(call, nullptr);
     if (bounds.are_all_integers && shape.items() > 0 && lowest <= highest) {
       CHECK_EQUAL(static_cast<double>(bounds.lowest), lowest);
       CHECK_EQUAL(static_cast<double>(bounds.highest), highest);

@@ -47,7 +47,8 @@ ScratchLayout scratch_of(std::int64_t source_bytes, const Plan& plan, std::int64
   ScratchLayout scratch;
   scratch.tile = whole_cache_lines(source_bytes);
   scratch.operation = scratch.tile + plan.tile_rows * plan.tile_row_stride_bytes;
-  scratch.bytes = scratch.operation + whole_cache_lines(operation_bytes);
+  scratch.valid_count = scratch.operation + whole_cache_lines(operation_bytes);
+  scratch.bytes = scratch.valid_count + whole_cache_lines(sizeof(ValidCount));
   return scratch;
 }
 

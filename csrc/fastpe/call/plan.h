@@ -17,7 +17,7 @@ enum class Strategy {
 
 // The memory that one thread works in. Each part begins on a cache line's boundary.
 struct ScratchLayout {
-  std::int64_t tile = 0, operation = 0, bytes = 0;  // the source's part comes first
+  std::int64_t tile = 0, operation = 0, valid_count = 0, bytes = 0;  // the source's part comes first
 };
 
 // The rows of a sequence in pieces that end where the source's blocks end: threads and work units that meet there make
@@ -55,15 +55,9 @@ struct Plan {
   WorkUnits work;
 };
 
-// What the checks found on their way.
-struct CheckedValues {
-  PositionBounds bounds;
-  ValidCounts valid_counts;  // where only valid rows count
-};
-
 // Checks everything that depends on values rather than shapes, before the first write: throws an Error, naming the
 // argument, the place and the value; or Interrupted. It is in value_checks.cpp.
-CheckedValues check_values(const Call& call, Interruption* interruption);
+PositionBounds check_values(const Call& call, Interruption* interruption);
 
 Plan make_plan(const Call& call, const PositionBounds& bounds);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <new>
 
 #include "call.h"
 #include "fastpe/buffer.h"
@@ -23,10 +24,10 @@ struct Region {
 // to the operation, or made in the operation's targets.
 class Executor {
  public:
-  Executor(const Call& call, const Plan& plan, const ValidCounts& valid_counts, Columns columns, char* scratch)
+  Executor(const Call& call, const Plan& plan, ValidCount& valid_count, Columns columns, char* scratch)
       : call_(call),
         plan_(plan),
-        valid_counts_(valid_counts),
+        valid_count_(valid_count),
         operation_(call.operation),
         columns_(columns),
         source_scratch_(scratch),
@@ -92,7 +93,7 @@ class Executor {
   void execute_batch_rows(const BatchRows& rows, const Items& items, std::int64_t l_begin, std::int64_t l_end) {
     const Placement& placement = call_.placement;
     const std::int64_t valid_before =
-        placement.positions.count_valid_only ? valid_counts_.before(placement.validity, rows.begin, l_begin) : 0;
+        placement.positions.count_valid_only ? valid_count_.before(placement.validity, rows.begin, l_begin) : 0;
     for_each_span(
         placement, rows, l_begin, l_end, valid_before,
         [&](const Span& span) { exists(span) ? execute_span(items, span) : write_invalid(items, span.l, span.count); },
@@ -213,7 +214,7 @@ class Executor {
 
   const Call& call_;
   const Plan& plan_;
-  const ValidCounts& valid_counts_;
+  ValidCount& valid_count_;
   const Operation& operation_;
   const Columns columns_;
   char* const source_scratch_;
@@ -256,24 +257,28 @@ void for_each_region(const WorkUnits& units, const OperationShape& shape, std::i
 
 void run(const Call& call, Interruption* interruption) {
   const OperationShape& shape = call.operation.shape();
-  const CheckedValues checked = check_values(call, interruption);
-  const PositionBounds& bounds = checked.bounds;
+  const PositionBounds bounds = check_values(call, interruption);
   if (shape.items() == 0 || shape.seq_len == 0 || shape.columns == 0) return;
   const Plan plan = make_plan(call, bounds);
   if (plan.strategy != Strategy::read_rows) {
     call.source.prepare(shape.tile_dtype, bounds, plan.wants_rows, interruption);
   }
   Scratch scratch(plan.threads * plan.scratch.bytes);
+  for (int thread = 0; thread < plan.threads; ++thread) {
+    new (scratch.data() + thread * plan.scratch.bytes + plan.scratch.valid_count) ValidCount;
+  }
   for (std::int64_t first = 0; first < shape.columns; first += shape.columns_at_once) {
     const Columns columns{first, std::min(shape.columns_at_once, shape.columns - first)};
-    const bool completed = parallel_for(
-        plan.work.piece_count(), plan.work.pieces_per_unit, plan.threads, interruption,
-        [&](std::int64_t begin, std::int64_t end, int thread) {
-          Executor executor(call, plan, checked.valid_counts, columns, scratch.data() + thread * plan.scratch.bytes);
-          for_each_region(plan.work, shape, begin, end,
-                          [&executor](const Region& region) { executor.execute(region); });
-          if (plan.access.non_temporal) active_kernels().store_fence();
-        });
+    const bool completed =
+        parallel_for(plan.work.piece_count(), plan.work.pieces_per_unit, plan.threads, interruption,
+                     [&](std::int64_t begin, std::int64_t end, int thread) {
+                       char* const own = scratch.data() + thread * plan.scratch.bytes;
+                       auto& valid_count = *std::launder(reinterpret_cast<ValidCount*>(own + plan.scratch.valid_count));
+                       Executor executor(call, plan, valid_count, columns, own);
+                       for_each_region(plan.work, shape, begin, end,
+                                       [&executor](const Region& region) { executor.execute(region); });
+                       if (plan.access.non_temporal) active_kernels().store_fence();
+                     });
     if (!completed) throw Interrupted{};
   }
   if (plan.wants_rows && plan.strategy != Strategy::read_rows) {

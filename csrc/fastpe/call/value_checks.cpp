@@ -71,31 +71,24 @@ std::optional<PositionBounds> bounds_by_row_offsets(const Call& call, Poller& po
   return bounds;
 }
 
-CheckedValues check_positions(const Call& call, Poller& poller) {
+PositionBounds check_positions(const Call& call, Poller& poller) {
   const OperationShape& shape = call.operation.shape();
   const Placement& placement = call.placement;
-  CheckedValues checked{{}, ValidCounts(shape.seq_len)};
-  PositionBounds& bounds = checked.bounds;
-  if (const auto by_offsets = bounds_by_row_offsets(call, poller)) {
-    bounds = *by_offsets;
-    return checked;
-  }
+  if (const auto by_offsets = bounds_by_row_offsets(call, poller)) return *by_offsets;
+  PositionBounds bounds;
   const Positions& p = placement.positions;
   const bool are_shared = p.are_shared();
   const std::int64_t groups = are_shared ? 1 : shape.batch_rows;
   const bool reads_batch = are_shared && placement.validity.differs_in_batch();
   const std::int64_t elements_per_row = reads_batch ? shape.batch_rows + 1 : 1;
   std::int64_t rows_at_once = std::max<std::int64_t>(1, Poller::elements_at_once / elements_per_row);
-  if (p.count_valid_only) {
-    rows_at_once = ValidCounts::rows_at_once;
-  } else if (!p.values.is_given() && placement.validity.valid == nullptr) {  // no row is looked at
+  if (!p.values.is_given() && placement.validity.valid == nullptr) {  // no row is looked at
     rows_at_once = std::max<std::int64_t>(1, shape.seq_len);
   }
   for (std::int64_t group = 0; group < groups; ++group) {
     const BatchRows rows{group, are_shared ? shape.batch_rows : group + 1};
     std::int64_t valid_before = 0;
     for (std::int64_t begin = 0; begin < shape.seq_len; begin += rows_at_once) {
-      if (p.count_valid_only) checked.valid_counts.add(begin, valid_before);
       const std::int64_t end = std::min(begin + rows_at_once, shape.seq_len);
       const std::int64_t rows_before = bounds.rows;
       for_each_span(
@@ -111,7 +104,7 @@ CheckedValues check_positions(const Call& call, Poller& poller) {
       poller.pass((end - begin) * elements_per_row);
     }
   }
-  return checked;
+  return bounds;
 }
 
 void check_sequences(const Call& call, Poller& poller) {
@@ -147,7 +140,7 @@ void check_lengths(const Call& call, Poller& poller) {
 
 }  // namespace
 
-CheckedValues check_values(const Call& call, Interruption* interruption) {
+PositionBounds check_values(const Call& call, Interruption* interruption) {
   Poller poller(interruption);
   check_sequences(call, poller);
   check_lengths(call, poller);
