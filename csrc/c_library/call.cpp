@@ -21,7 +21,7 @@ static_assert(dtype_numbered(FASTPE_INT64) == DType::int64 && dtype_numbered(FAS
 
 int max_threads_of(int32_t num_threads) {
   if (num_threads < 0) refuse_value("num_threads", {"is ", num_threads}, {"1 or more, or 0 for the default"});
-  return threads == 0 ? default_thread_count() : num_threads;
+  return num_threads == 0 ? default_thread_count() : num_threads;
 }
 
 // Of a fixed size: that there is no memory must be told without any.
