@@ -24,7 +24,7 @@ static void structs_have_their_layouts(void) {
   CHECK(sizeof(fastpe_array) == 32 && offsetof(fastpe_array, dtype) == 28);
   CHECK(sizeof(fastpe_rows) == 48 && offsetof(fastpe_rows, cu_seqlens) == 40);
   CHECK(sizeof(fastpe_encoding_options) == 56 && offsetof(fastpe_encoding_options, convention) == 48);
-  CHECK(sizeof(fastpe_scaling) == 104 && offsetof(fastpe_scaling, no_truncate) == 100);
+  CHECK(sizeof(fastpe_scaling) == 104 && offsetof(fastpe_scaling, truncate) == 100);
   CHECK(sizeof(fastpe_rotary_options) == 72 && offsetof(fastpe_rotary_options, pairing) == 64);
 }
 
