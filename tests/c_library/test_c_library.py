@@ -301,7 +301,7 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "out", lambda e, r, x: e.add(x, x[:1])),
     ("VALUE", "seq_axis", lambda e, r, x: e.add(x, seq_axis=-1)),
     ("VALUE", "scale", lambda e, r, x: e.add(x, scale=float("nan"))),
-    ("VALUE", "threads", lambda e, r, x: e.add(x, threads=-1)),
+    ("VALUE", "num_threads", lambda e, r, x: e.add(x, threads=-1)),
     ("VALUE", "offset", lambda e, r, x: e.add(x, offset=2**53 + 1)),
     ("VALUE", "offset", lambda e, r, x: e.add(x, offset=2**53 - 2)),
     ("VALUE", "offset", lambda e, r, x: e.add(x, offset=1, offsets=[1, 2])),
