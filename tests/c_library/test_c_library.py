@@ -93,7 +93,7 @@ SCALINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 2048, "seq_len": 5000}, {}),
     ({"type": "dynamic", "factor": 2.0, "original_max_position_embeddings": 2048, "seq_len": 100}, {}),
     (YARN, {}),
-    ({**YARN, "beta_fast": 16.0, "beta_slow": 2.0, "truncate": -1}, {"truncate": False}),
+    ({**YARN, "beta_fast": 16.0, "beta_slow": 2.0, "truncate": CONSTANTS["FASTPE_TRUNCATE_NO"]}, {"truncate": False}),
     ({**YARN, "mscale": 0.5, "mscale_all_dim": 1.0}, {}),
     (
         {"type": "longrope", "factor": 4.0, "original_max_position_embeddings": 4096, "divisors": LONG},
@@ -110,11 +110,10 @@ SCALINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("scaling", "others"), SCALINGS, ids=str)
 def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any], others: dict[str, Any]) -> None:
-    keys = {"type": "rope_type", "original_max_position_embeddings": "original_max_position_embeddings"}
-    ours = ("length", "truncate", "divisors", "rotated_count")
-    python = {keys.get(name, name): value for name, value in scaling.items() if name not in ours}
+    ours = ("seq_len", "truncate", "divisors", "rotated_count")
+    python = {"rope_type" if name == "type" else name: value for name, value in scaling.items() if name not in ours}
     python |= {name: value for name, value in others.items() if name != "seq_len"}
-    length = others.get("seq_len", scaling.get("length"))
+    length = others.get("seq_len", scaling.get("seq_len"))
     expected, factor = fastpe.rotary_frequencies(8, base=5e5, scaling=python, seq_len=length)
     rotary = Rotary(library, 8, base=5e5, scaling=scaling)
     (radians,) = rotary.tables("angles", np.empty((1, 4)), offset=1)
@@ -131,6 +130,7 @@ def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any],
     ("argument", "scaling"),
     [
         ("type", {"type": 8, "factor": 2.0}),
+        ("truncate", {**YARN, "truncate": -1}),
         ("type", {"type": 0, "factor": 2.0}),
         ("factor", {"type": "linear"}),
         ("factor", {**YARN, "factor": float("nan")}),
@@ -233,8 +233,9 @@ def test_calls_have_the_bits_of_python(
         assert_same_bits(encoding.encode(np.empty(wanted.shape, dtype), **given), wanted)
 
         for pairing in ("halves", "interleaved"):
-            rope = fastpe.RotaryEmbedding(8, interleaved=pairing == "interleaved", attention_factor=1.25)
-            rotary = Rotary(library, 8, pairing, attention_factor=1.25, max_len=max_len)
+            wide: dict[str, Any] = {"attention_factor": 1.25, "head_dim": HEAD}
+            rope = fastpe.RotaryEmbedding(8, interleaved=pairing == "interleaved", **wide)
+            rotary = Rotary(library, 8, pairing, max_len=max_len, **wide)
             for inverse in (False, True):
                 q, k = values((3, 4, LENGTH, HEAD), dtype, 1), values((3, 1, LENGTH, 8), dtype, 2)
                 expected_q, expected_k = q.copy(), k.copy()
@@ -319,6 +320,8 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "positions", lambda e, r, x: e.encode(x[0], positions=np.zeros((2, LENGTH)))),
     ("VALUE", "x[0]", lambda e, r, x: r.rotate(x[..., :8])),
     ("VALUE", "x[0]", lambda e, r, x: Rotary(e.shared_library, 4, head_dim=8).rotate(x)),
+    ("VALUE", "x[0]", lambda e, r, x: Rotary(e.shared_library, 4).rotate(x)),
+    ("VALUE", "inverse", lambda e, r, x: r.rotate(x, inverse=2)),
     ("VALUE", "x", lambda e, r, x: e.add(as_strided(x, (3, HEAD), (4 * HEAD + 2, 4)))),
     ("VALUE", "x", lambda e, r, x: e.add(as_strided(x, (3, 8), (4 * HEAD, 6)))),
     ("VALUE", "x[0]", lambda e, r, x: r.rotate(x, x)),

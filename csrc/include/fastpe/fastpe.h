@@ -213,8 +213,7 @@ typedef struct fastpe_scaling {
   double mscale_all_dim;
   double low_freq_factor;
   double high_freq_factor;
-  const double*
-      divisors; /* [rotary_dim / 2]: long_factor for sequences beyond the original length, else short_factor */
+  const double* divisors; /* [rotary_dim / 2]: long_factor if seq_len is beyond the original one, or short_factor */
   int64_t divisor_count;
   int64_t rotated_count; /* how many frequencies are not 0: the first ones */
   int32_t type;
