@@ -146,6 +146,33 @@ def test_a_config_gives_the_tables_of_its_model() -> None:
         np.testing.assert_array_equal(found["cos"], cos, strict=True)
 
 
+def test_a_layer_and_a_scaling_may_be_chosen() -> None:
+    layers = fastpe.RotaryEmbedding.layers_from_config({**GEMMA3, "num_hidden_layers": 6})
+    for number in (0, 5):
+        found, rope = cache_of({**GEMMA3, "num_hidden_layers": 6}, f"--rows 9 --layer {number}"), layers[number]
+        assert rope is not None
+        np.testing.assert_array_equal(found["cos"], rope.tables(9, form="halves")[0], strict=True)
+    found = cache_of(LLAMA, """--rows 9 --scaling '{"rope_type": "linear", "factor": 2.0}'""")
+    plain = fastpe.RotaryEmbedding(32, interleaved=False, base=LLAMA["rope_theta"])  # type: ignore[arg-type]
+    expected = plain.tables(np.arange(9) / 2, form="halves")[0]
+    np.testing.assert_allclose(found["cos"], expected, rtol=0, atol=1e-6)
+
+
+def test_a_layer_that_is_not_rotated_or_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    config = {"model_type": "smollm3", "num_hidden_layers": 4, "head_dim": 32}
+    Path("config.json").write_text(json.dumps(config))
+    for options, word in {
+        "--layer 3": "not rotated",
+        "--layer 4": "0 to 3",
+        "": "give --layer, or --layer-type",
+        "--layer 1 --layer-type full_attention": "one of them",
+        "--scaling 4": "mapping",
+    }.items():
+        assert run(f"tables --config config.json --rows 3 {options} -o cache.npz") != 0
+        assert word in capsys.readouterr().err
+        assert not Path("cache.npz").exists()
+
+
 def test_a_scaling_takes_the_last_position() -> None:
     """The longest sequence that the file serves is as long as its last position says."""
     scaling = {"rope_type": "dynamic", "factor": 2.0}

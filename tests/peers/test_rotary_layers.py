@@ -44,13 +44,110 @@ SMALL: dict[str, Any] = {
     "num_kv_shared_layers": 0,
 }
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
-WIDE = {"hidden_size": 512}  # so that the default sections fit
-# What a model type needs besides, or has in published files.
+# What a model type needs besides.
+SECTIONS = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]}}
+NEEDS: dict[str, dict[str, Any]] = {
+    **{key: {"rotary_dim": 16} for key in ("gptj", "codegen")},
+    **{key: {"head_dim": 16} for key in ("helium", "ministral", "hunyuan_v1_dense", "hunyuan_v1_moe")},
+    **dict.fromkeys(("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"), SECTIONS),
+    **dict.fromkeys(("glm4v_text", "glm_ocr_text"), SECTIONS),
+    **{key: {"head_dim": 128, "partial_rotary_factor": 0.5} for key in ("glm4v_moe_text", "glm_image_text")},
+    "hunyuan_vl_text": {
+        "head_dim": 16,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "xdrope_section": [2, 2, 2, 2]},
+    },
+    "lfm2_moe": {"layer_types": ["conv", FULL] * 4},
+    "cohere_compass_text": {"rope_parameters": {FULL: {"rope_theta": 1e4, "mrope_section": [3, 3, 2]}}},
+    "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2},
+    "ernie4_5_vl_moe_text": {"moe_intermediate_size": [32, 32], "head_dim": 128},
+    "mimo_v2_flash": {"num_key_value_heads": 2},
+    "longcat_flash": {
+        "ffn_hidden_size": 32,
+        "expert_ffn_hidden_size": 32,
+        "zero_expert_num": 1,
+        "moe_topk": 2,
+        "num_layers": LAYERS,
+    },
+    "zamba2": {"layers_block_type": [LINEAR, "hybrid"] * 4},
+    "zaya": {"num_experts_per_tok": 1},
+    "falcon_h1": {"mamba_d_ssm": 128},
+    "qwen4_exp_text": {
+        "ple_layer_ids": [],
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 256,
+        "indexer_budget": 8,
+        "indexer_compress_ratio": 4,
+    },
+}
+# Model types that are not run, and why: a new one that cannot be run is to be looked at.
+NOT_RUN: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "blt_global_transformer",
+            "blt_local_decoder",
+            "blt_local_encoder",
+            "deepseek_ocr2_encoder",
+            "dia_decoder",
+            "idefics",
+            "moshi",
+            "csm",
+            "muse_glimmer_assistant",
+            "qwen2_5_omni_dit",
+            "qwen2_5_omni_talker",
+            "qwen3_omni_moe_talker_code_predictor",
+            "qwen3_omni_moe_talker_text",
+            "voxtral_realtime_text",
+            "evolla",
+            "phi4_multimodal",
+            "t5gemma2_decoder",
+            "t5gemma2_text",
+        ],
+        "it is run with other inputs than ids",
+    ),
+    **dict.fromkeys(
+        [
+            "dots3_note_audio_encoder",
+            "glmasr_encoder",
+            "lasr_encoder",
+            "mimi",
+            "mimi_decoder",
+            "mimi_encoder",
+            "moonshine",
+            "moonshine_streaming",
+            "kyutai_speech_to_text",
+            "nemotron3_5_transcribe_asr_audio",
+            "nemotron3_5_transcribe_word_timestamp",
+            "nemotron3_diarization_audio",
+            "neucodec",
+            "pe_audio_encoder",
+            "pe_audio_video_encoder",
+            "pe_video_encoder",
+            "pocket_tts",
+            "gradium_phonon_tts",
+            "pocket_tts_audio_tokenizer",
+            "pocket_tts_audio_tokenizer_decoder",
+            "xcodec2",
+            "pocket_tts_audio_tokenizer_encoder",
+            "seamless_m4t",
+            "timesfm2_5",
+            "voxtral_realtime_encoder",
+            "wav2vec2-bert",
+            "wav2vec2-conformer",
+        ],
+        "it is a model of sound or of series",
+    ),
+    **dict.fromkeys(
+        ["exaone", "internlm3", "iquestcoder", "sarvam_mla", "sarvam_moe", "t5_gemma_module", "new"],
+        "its model is another type's",
+    ),
+    **dict.fromkeys(("dbrx", "deepseek_ocr2_text", "chameleon"), "transformers 5.24 fails on it"),
+    "roformer": "it rotates in a method of its attention",
+}
+# Whose saved file has other numbers: the number of passes through layers, and a key that nothing reads.
+NOT_SAVED = {"hrm_text", "minimax_m3_vl_text"}
+# What else files have.
 GIVEN: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"rotary_dim": 16}) for name in ("gptj", "codegen")),
-    *((name, {"head_dim": 16}) for name in ("helium", "ministral", "hunyuan_v1_dense", "hunyuan_v1_moe")),
-    *((name, WIDE) for name in ("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text")),
-    *((name, WIDE) for name in ("glm4v_moe_text", "glm_image_text", "glm4v_text", "glm_ocr_text")),
     ("llama4_text", {"no_rope_layers": [1] * LAYERS, "layer_types": [FULL] * LAYERS}),
     ("llama4_text", {"no_rope_layers": [1, 1, 1, 0] * 2, "attention_chunk_size": None}),
     ("llama4_text", {"no_rope_layer_interval": 3, "no_rope_layers": []}),
@@ -59,7 +156,7 @@ GIVEN: list[tuple[str, dict[str, Any]]] = [
     ("cohere2", {"sliding_window_pattern": 2}),
     ("cohere2_moe", {"first_k_dense_replace": 2}),
     ("cohere2_moe", {"first_k_dense_replace": 3, "prefix_dense_sliding_window_pattern": 2}),
-    ("exaone4", {"sliding_window": None, "layer_types": [SLIDING, FULL] * 4}),
+    ("exaone4", {"sliding_window": None, "layer_types": [FULL] * LAYERS}),
     ("exaone4", {"sliding_window_pattern": 3}),
     ("gemma3_text", {"sliding_window_pattern": 2, "rope_theta": 5e5, "rope_local_base_freq": 2e4}),
     ("modernbert", {"global_attn_every_n_layers": 2}),
@@ -85,9 +182,6 @@ GIVEN: list[tuple[str, dict[str, Any]]] = [
     ),
 ]
 
-# Model types that are not run, and why: a new one that cannot be run is to be looked at.
-NOT_RUN: dict[str, str] = {}
-
 
 def tool() -> Any:
     pytest.importorskip("torch")
@@ -100,7 +194,12 @@ def configured(model_type: str, given: dict[str, Any]) -> tuple[Any, dict[str, A
     """The configuration of a tiny model, and the keys that a file of it would have."""
     kind = tool().configurations()[model_type]
     required = {key: words[0] for key, words in table()["models"][model_type].get("requires", {}).items()}
-    written = {key: value for key, value in SMALL.items() if key in kind.__dataclass_fields__} | required | given
+    written = (
+        {key: value for key, value in SMALL.items() if key in kind.__dataclass_fields__}
+        | required
+        | NEEDS.get(model_type, {})
+        | given
+    )
     return kind(**json.loads(json.dumps(written))), {"model_type": model_type, **written}
 
 
@@ -180,24 +279,30 @@ def has_table(call: list[Any], rope: fastpe.RotaryEmbedding) -> bool:
     return False
 
 
-CASES = [*((name, {}) for name in table()["models"] if name not in {name for name, given in GIVEN[:11]}), *GIVEN]
+CASES = [*((name, {}) for name in table()["models"] if name not in NOT_RUN), *GIVEN]
 
 
 @pytest.mark.parametrize(("model_type", "given"), CASES, ids=[f"{name}-{','.join(given)}" for name, given in CASES])
 def test_layers_are_rotated_as_the_model_does(model_type: str, given: dict[str, Any]) -> None:
     tool()
-    if model_type in NOT_RUN:
-        pytest.skip(NOT_RUN[model_type])
     config, written = configured(model_type, given)
     saved = json.loads(config.to_json_string(use_diff=False))
     calls = recorded(config)
-    for file in (written, saved):
+    for file in (written, saved) if model_type not in NOT_SAVED else (written,):
         layers = fastpe.RotaryEmbedding.layers_from_config(file)
         assert [layer is not None for layer in layers] == [at in calls for at in range(LAYERS)]
         for at, rope in enumerate(layers):
             assert rope is None or any(has_table(call, rope) for call in calls[at]), (at, rope)
 
 
-def test_every_type_of_layer_is_met() -> None:
-    """Models of several kinds of layers that are not run would not be compared with anything."""
-    assert {*NOT_RUN} <= {*table()["models"]}
+def test_models_that_are_not_run_have_layers_that_are_alike() -> None:
+    """Where layers differ, the rule of the class is compared with the forward pass of a model that has it."""
+    for name in NOT_RUN:
+        row = table()["models"][name]
+        if row.get("layer_types") or row.get("rotated_layers") or row.get("layers"):
+            same = [other for other in {*table()["models"]} - {*NOT_RUN} if shares_rule(row, table()["models"][other])]
+            assert same, name
+
+
+def shares_rule(row: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(row.get(field) == other.get(field) for field in ("layer_types", "rotated_layers", "layers"))

@@ -15,6 +15,7 @@ from fastpe import _core
 from fastpe._cli import npy, options
 from fastpe._cli.messages import CommandError, OptionError, library, naming
 from fastpe._cli.target import new_file, open_regular
+from fastpe._errors import refused
 
 # Parts of names that tables of positions have in checkpoints.
 _usual_parts = ("pos", "pe", "rope", "rotary", "cos", "sin", "freq")
@@ -25,10 +26,14 @@ def tables(
     output: Annotated[str, options.option("A .npz or .safetensors file; .npy for one array.", "OUT", "-o", "--output")],
     rows: Annotated[int, options.option("Number of rows.", "N", min=0)],
     config: options.Config = None,
+    layer: Annotated[int | None, options.option("Number of a layer in the config, from 0 on.", "N", min=0)] = None,
     layer_type: options.LayerType = None,
     interleaved: options.Interleaved = None,
     rotary_dim: Annotated[int | None, options.option("Number of rotated columns.", "D", min=2)] = None,
     base: options.Base = None,
+    scaling: Annotated[
+        Any, options.option("As in a config.json: '{\"rope_type\": .., ..}'.", "JSON", parser=options.mapping)
+    ] = None,
     offset: options.Offset = 0,
     form: Annotated[
         str, options.option(f"{_forms}.", "FORM", autocompletion=options.among(_core.table_forms))
@@ -39,12 +44,12 @@ def tables(
 ) -> None:
     """Write the cosines and sines of a rotary embedding.
 
-    A config.json describes the embedding, or else --rotary-dim and --base do, which also replace what a config says. A
-    scaling that depends on a length takes the last position plus 1.
+    A config.json describes the embedding, or else --rotary-dim, --base and --scaling do, which also replace what a config
+    says. If its layers are not alike, --layer or --layer-type says which are meant. A scaling that depends on a length takes
+    the last position plus 1.
     """
-    length = max(offset + rows, 0)
-    rope = embedding(config, rotary_dim, base, layer_type=layer_type, interleaved=interleaved, seq_len=length)
-    table: Any = rope.tables  # which knows the forms
+    chosen = {"rotary_dim": rotary_dim, "base": base, "scaling": scaling, "interleaved": interleaved}
+    table: Any = embedding(config, layer, layer_type, **chosen, seq_len=max(offset + rows, 0)).tables  # which knows the forms
     made = table(rows, offset=offset, form=form, dtype=options.dtype_of(dtype))
     arrays = {"cos": made[0], "sin": made[1]} if isinstance(made, tuple) else {form: made}
     with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
@@ -69,14 +74,37 @@ def write_arrays(target: IO[bytes], suffix: str, arrays: dict[str, Any]) -> None
         np.save(target, next(iter(arrays.values())), allow_pickle=False)
 
 
-def embedding(config: str | None, rotary_dim: int | None, base: float | None, **more: Any) -> fastpe.RotaryEmbedding:
+def embedding(
+    config: str | None, layer: int | None, layer_type: str | None, *, rotary_dim: int | None, **more: Any
+) -> fastpe.RotaryEmbedding:
     """The embedding that options describe."""
+    if layer is not None and config is not None:
+        if layer_type is not None:
+            raise OptionError("--layer and --layer-type both say which layers are meant; give one of them")
+        layers = fastpe.RotaryEmbedding.layers_from_config(config, rotary_dim=rotary_dim, **more)
+        if layer >= len(layers):
+            raise OptionError(
+                f"--layer is {layer}, and the model has {len(layers)} layers; give 0 to {len(layers) - 1}"
+            )
+        rope = layers[layer]
+        if rope is None:
+            raise OptionError(
+                f"--layer is {layer}, and this layer is not rotated; leave its queries and keys as they are"
+            )
+        return rope
     if config is not None:
-        return fastpe.RotaryEmbedding.from_config(config, rotary_dim=rotary_dim, base=base, **more)
-    if rotary_dim is None or more["layer_type"] is not None:
-        raise OptionError("there is no --config, expected one, or --rotary-dim without --layer-type; give one of them")
+        try:
+            return fastpe.RotaryEmbedding.from_config(config, layer_type=layer_type, rotary_dim=rotary_dim, **more)
+        except ValueError as error:
+            fields = getattr(error, "_fields", {"remedy": ""})
+            if "layers_from_config" in fields["remedy"]:
+                raise refused(ValueError, **{**fields, "remedy": "give layer=, or layer_type="}) from None
+            raise
+    if rotary_dim is None or layer is not None or layer_type is not None:
+        found = "there is no --config, expected one, or --rotary-dim without --layer and --layer-type"
+        raise OptionError(f"{found}; give one of them")
     # Tables do not depend on the pairing.
-    return fastpe.RotaryEmbedding(rotary_dim, interleaved=bool(more["interleaved"]), base=base)
+    return fastpe.RotaryEmbedding(rotary_dim, **{**more, "interleaved": bool(more.get("interleaved"))})
 
 
 def identify(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -60,6 +61,17 @@ def grid_shape(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})?", text):
         raise typer.BadParameter(f"{text!r} is no height and width; write them as in 24x24")
     return tuple(map(int, text.split("x")))
+
+
+def mapping(text: str) -> dict[str, Any]:
+    """A mapping written as JSON."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{text!r} is no mapping; write it as in a config.json")
+    return value
 
 
 def dtype_of(name: DtypeName) -> np.dtype[Any]:

@@ -47,7 +47,8 @@ def plot(
     lengths = [] if seq_len is None or config is not None else [seq_len]
     draw: Callable[..., Any] = getattr(plotting, picture)
     if config is not None:
-        subjects = [embedding(config, None, base, layer_type=layer_type, interleaved=interleaved, seq_len=seq_len)]
+        more: dict[str, Any] = {"base": base, "interleaved": interleaved, "seq_len": seq_len}
+        subjects = [embedding(config, None, layer_type, rotary_dim=None, **more)]
     else:
         subjects = [
             fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in convention or ["vaswani"]

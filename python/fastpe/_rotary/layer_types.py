@@ -16,6 +16,7 @@ from fastpe._rotary.model_types import ModelType, table
 from fastpe._rotary.rope_parameters import rope_mapping
 
 _type_keys = ("layer_types", "layers_block_type")
+_count_keys = ("num_layers", "n_layers", "n_layer", "decoder_num_hidden_layers", "speech_encoder_layers")
 _most_layers = 10_000
 # Where a file has no number of layers, so many show each type that the rule of its class has.
 _enough_layers = 60
@@ -31,7 +32,7 @@ class LayerType(NamedTuple):
 
 def number_of_layers(config: Json, model: ModelType) -> int | None:
     """How many layers the file says that the model has."""
-    for key in model.names_of("num_hidden_layers"):
+    for key in (*model.names_of("num_hidden_layers"), *_count_keys):
         if config.get(key) is not None:
             return _count(key, config[key], _most_layers)
     keys = ("layer_types", model.rotated_layers.get("key", ""), *model.names_of("rope_theta"))

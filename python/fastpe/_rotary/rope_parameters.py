@@ -115,7 +115,7 @@ def rope_mapping(config: Json) -> tuple[str, Json]:
 
 def entries_of(config: Json, model: ModelType, names: list[str]) -> Json:
     """The entries of the rope mapping for types of layers; None for those that are not rotated."""
-    known = {*model.layers, *model.entries.values(), *names}
+    known = {*model.layers, *model.entries.values(), *names, *table()["layer_types"]}
     return {
         name: value
         for name, value in rope_mapping(config)[1].items()
@@ -290,6 +290,9 @@ def _base(entry: Entry) -> float:
         what = "is null: in transformers, OLMo Hybrid is not rotated then, and other models cannot compute"
         raise wrong(path, what, remedy="leave queries and keys as they are, or give base=")
     model = entry.model
+    of_layers = model.rotated_layers.get("key", "")
+    if of_layers in model.names_of("rope_theta") and entry.config.get(of_layers) is not None:
+        return read_number(of_layers, value_of(entry, "rope_theta"))
     is_outer = bool(model.layers) and any(name in entry.config for name in model.names_of("rope_theta"))
     if entry.is_nested and (model.nested or model.own_theta or is_outer) and "rope_theta" not in entry.mapping:
         what = "is missing in the entry of these layers, and nothing else takes its place"
