@@ -49,7 +49,9 @@ def tables(
     the last position plus 1.
     """
     chosen = {"rotary_dim": rotary_dim, "base": base, "scaling": scaling, "interleaved": interleaved}
-    table: Any = embedding(config, layer, layer_type, **chosen, seq_len=max(offset + rows, 0)).tables  # which knows the forms
+    table: Any = embedding(
+        config, layer, layer_type, **chosen, seq_len=max(offset + rows, 0)
+    ).tables  # which knows the forms
     made = table(rows, offset=offset, form=form, dtype=options.dtype_of(dtype))
     arrays = {"cos": made[0], "sin": made[1]} if isinstance(made, tuple) else {form: made}
     with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
