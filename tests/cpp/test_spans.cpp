@@ -47,7 +47,7 @@ struct Mask {
   std::vector<char> bytes;  // [rows, seq_len]
 
   Mask(unsigned bits, std::int64_t size) {
-    for (std::int64_t i = 0; i < size; ++i) bytes.push_back(static_cast<char>(bits >> i & 1));
+    for (std::int64_t i = 0; i < size; ++i, bits >>= 1) bytes.push_back(static_cast<char>(bits & 1));
   }
   Validity validity(std::int64_t seq_len) const {
     Validity validity;
