@@ -152,7 +152,7 @@ def test_what_another_program_has_open_is_not_replaced(redirection: str) -> None
 def test_an_input_is_not_a_target(capsys: Capture) -> None:
     os.link("x.npy", "link.npy")
     for target in ("x.npy", "./x.npy", "link.npy"):
-        refused(f"add x.npy -o {target}", capsys, target)
+        refused(f"add x.npy -o {target}", capsys, target, code=2)
     for inside in ("x.zarr", "x.zarr/", "x.zarr/y.zarr", "./x.zarr/../x.zarr/y.zarr") if STORES else ():
         refused(f"add x.zarr -o {inside}", capsys, inside)
 
