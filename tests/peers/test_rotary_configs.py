@@ -142,7 +142,7 @@ def spread(bounds: Array, form: str) -> Array:
 def compare_tables(
     measured: Measured, name: str, rope: fastpe.RotaryEmbedding, theirs: tuple[Array, ...], bounds: Array
 ) -> None:
-    given = rope.tables(POSITIONS)
+    given = rope.tables(POSITIONS, form=rope.form)
     ours = given if isinstance(given, tuple) else (given,)
     assert len(ours) == len(theirs)
     for our, their in zip(ours, theirs, strict=True):
@@ -407,7 +407,7 @@ def test_sections_of_several_coordinates(
     axial = rotated_rope(written, mrope=True)
     made_there = arrays(rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(points, -1, 0)[:, None].copy())))
     bounds = spread(table_bounds(axial, points, base_of(chosen, None)), axial.form)
-    for our, their in zip(axial.tables(points), made_there, strict=True):
+    for our, their in zip(axial.tables(points, form=axial.form), made_there, strict=True):
         assert (np.abs(our.astype(np.float64) - their) <= bounds).all()
 
 
@@ -418,7 +418,7 @@ def test_sines_before_cosines(folder: str, kind: str, measured: Measured) -> Non
     rope = fastpe.RotaryEmbedding.from_config({"model_type": folder})
     theirs = module.create_sinusoidal_positions(1001, 64)[POSITIONS]
     bounds = table_bounds(rope, POSITIONS, 10000.0)
-    difference = np.abs(np.asarray(rope.tables(POSITIONS), np.float64) - theirs.numpy())
+    difference = np.abs(np.asarray(rope.tables(POSITIONS, form=rope.form), np.float64) - theirs.numpy())
     assert (difference <= np.concatenate([bounds, bounds], -1)).all()
     # Its heads come after the sequence.
     x = np.random.default_rng(3).standard_normal((1, len(POSITIONS), 2, 64)).astype(np.float32)
@@ -433,7 +433,7 @@ def test_roformer_sines_before_cosines() -> None:
     rope = fastpe.RotaryEmbedding.from_config({"model_type": "roformer"})
     table = module.RoFormerSinusoidalPositionalEmbedding(64, 64).create_weight().numpy()
     # Its table is computed in float64, and rounded once.
-    assert np.abs(np.asarray(rope.tables(64), np.float64) - table).max() <= 2.0**-23
+    assert np.abs(np.asarray(rope.tables(64, form=rope.form), np.float64) - table).max() <= 2.0**-23
 
 
 @pytest.mark.parametrize("seq_len", [1001, 4096, 4097])
