@@ -78,13 +78,13 @@ CHANGING = {
     ),
     "scaling": (
         "scaling = {'rope_type': 'linear', 'factor': 2.0}",
-        "scaling['factor'] = 4.0; scaling.update(zip('abcdefghij', range(10))); scaling.clear(); scaling.update(linear)",
+        "scaling['factor'] = 4.0; scaling.update(letters); scaling.clear(); scaling.update(linear)",
         "fastpe.RotaryEmbedding(4, interleaved=True, scaling=scaling).frequencies[0]",
         "result in (1.0, 0.5, 0.25)",
     ),
     "config": (
-        "config = dict(llama); read = fastpe.RotaryEmbedding.from_config; known = read(llama), read({**llama, 'rope_theta': 1e6})",
-        "config['rope_theta'] = 1e6; config.update(zip('abcdefghij', range(10))); config.clear(); config.update(llama)",
+        "config = dict(llama); known = read(llama), read({**llama, 'rope_theta': 1e6})",
+        "config['rope_theta'] = 1e6; config.update(letters); [config.pop(key) for key in letters]; config.update(llama)",
         "read(config)",
         "result in known",
     ),
@@ -98,6 +98,7 @@ def test_object_that_another_thread_changes(name: str, run_script: Callable[...,
         import threading, time
         import numpy as np, fastpe
         rope, encoding = fastpe.RotaryEmbedding(4, interleaved=False), fastpe.PositionalEncoding(4)
+        read, letters = fastpe.RotaryEmbedding.from_config, dict.fromkeys("abcdefghij")
         linear = {"rope_type": "linear", "factor": 2.0}
         llama = {"model_type": "llama", "head_dim": 64, "rope_theta": 1e4}
         SETUP
