@@ -41,7 +41,7 @@ class EncoderBase:
 
     @property
     def frequencies(self) -> npt.NDArray[np.float64]:
-        """Radians per position, float64 ``[number of frequencies]``, each rounded to nearest.
+        """Radians per position, float64 ``[number of frequencies]``, each rounded to nearest; read-only.
 
         Examples
         --------
@@ -49,7 +49,9 @@ class EncoderBase:
         >>> fastpe.PositionalEncoding(4).frequencies, fastpe.RotaryEmbedding(4, interleaved=True).frequencies
         (array([1.  , 0.01]), array([1.  , 0.01]))
         """
-        return self._frequencies()
+        result = self._frequencies()
+        result.flags.writeable = False
+        return result
 
     @property
     def wavelengths(self) -> npt.NDArray[np.float64]:

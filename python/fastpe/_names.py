@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The names of the presets, for editors to offer; a test compares them with the presets themselves.
-
-A function that takes one takes any `str` too: a name may come out of a file.
-"""
+"""The names of the presets, for editors to offer and type checkers to know; a test compares them with the presets."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def add(
     array: dask.array.Array,
     *,
     seq_axis: int = -2,
-    convention: ConventionName | str | Convention = "vaswani",
+    convention: ConventionName | Convention = "vaswani",
     base: float | None = None,
     freq_scale: float | None = None,
     frequencies: npt.ArrayLike | None = None,

@@ -55,6 +55,8 @@ ENCODINGS: list[dict[str, Any]] = [
     {"convention": "fairseq"},
     {"convention": dataclasses.replace(fastpe.conventions["fairseq"], first_position=5)},
     {"convention": "mlx"},
+    {"padding_idx": 1},
+    {"embedding_scale": 2.0},
 ]
 
 
@@ -89,6 +91,7 @@ MAKERS = [(make, options) for options in OPTIONS] + [(encoding, options) for opt
 def test_copies_pickles_and_reprs_are_the_same(maker: Any, options: dict[str, Any]) -> None:
     made = maker(**options)
     assert_same(maker(**options), made)
+    assert_same(type(made)(**made.arguments), made)
     assert_same(copy.copy(made), made)
     assert_same(copy.deepcopy(made), made)
     for protocol in (2, pickle.HIGHEST_PROTOCOL):
@@ -170,10 +173,13 @@ def test_objects_are_immutable(made: Any, fields: tuple[str, ...]) -> None:
         delattr(made, fields[0])
     with pytest.raises(AttributeError):
         made.__init__(6, **({} if isinstance(made, PositionalEncoding) else {"interleaved": True}))
-    # What it hands out is a copy.
+    # What it hands out is a copy, or cannot be changed.
     made.wavelengths[:] = 7
-    for result in results_of(made):
+    made.arguments.clear()
+    for result in results_of(made)[:-1]:
         result[:] = 7
+    with pytest.raises(ValueError, match="read-only"):
+        made.frequencies[:] = 7
     for found, same in zip(results_of(made), expected, strict=True):
         assert_same_bits(found, same)
 

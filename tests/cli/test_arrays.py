@@ -51,7 +51,7 @@ def test_every_layout_and_axis(shape: tuple[int, ...], seq_axis: int) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
 @pytest.mark.parametrize("is_native", [True, False])
-def test_every_dtype_and_option(dtype: str, convention: str, is_native: bool) -> None:
+def test_every_dtype_and_option(dtype: str, convention: Any, is_native: bool) -> None:
     x = embeddings(2, 9, 40, dtype=dtype)
     stored = x if is_native else x.astype(x.dtype.newbyteorder())
     result = added(stored, f"--convention {convention} --base 500 --scale 3 --alpha 0.5")

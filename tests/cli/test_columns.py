@@ -104,7 +104,7 @@ def test_sequences_of_their_own_lengths_and_null_ones(vector: pa.DataType, form:
 @forms
 @vectors
 @pytest.mark.parametrize("convention", ["vaswani", "fairseq"])
-def test_null_vectors_stay_null_and_keep_their_positions(vector: pa.DataType, convention: str, form: str) -> None:
+def test_null_vectors_stay_null_and_keep_their_positions(vector: pa.DataType, convention: Any, form: str) -> None:
     x, missing = embeddings(ROWS, WIDTH), {0, 5, 6, 9}
     column = pa.array([None if row in missing else x[row].tolist() for row in range(ROWS)], vector)
     expected = fastpe.add(x, convention=convention, offset=2).tolist()

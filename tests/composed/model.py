@@ -70,7 +70,7 @@ def cosines_sines_of(frequencies: tuple[Any, ...], position: Any) -> list[tuple[
 
 class Encoding(NamedTuple):
     d_model: int
-    convention: str = "vaswani"
+    convention: Any = "vaswani"
     frequencies: tuple[float, ...] | None = None
 
     def make(self, max_len: int | None) -> fastpe.PositionalEncoding:

@@ -97,7 +97,7 @@ def test_numbers_of_any_kind_make_the_same_convention() -> None:
 
 
 @pytest.mark.parametrize("name", list(fastpe.conventions))
-def test_every_width_is_defined_or_refused_in_words(name: str) -> None:
+def test_every_width_is_defined_or_refused_in_words(name: Any) -> None:
     preset = fastpe.conventions[name]
     for d_model in range(1, 131):
         if d_model % 2 and preset.odd == "error":

@@ -52,7 +52,7 @@ def test_grids_points_and_channels_first_agree_to_the_bit(name: str) -> None:
         ((9000, 2), 64, "mae2d"),
     ],
 )
-def test_large_grids_are_those_of_their_points(shape: tuple[int, ...], d_model: int, name: str) -> None:
+def test_large_grids_are_those_of_their_points(shape: tuple[int, ...], d_model: int, name: Any) -> None:
     out = np.full((*shape, d_model), np.float32(7))
     fastpe.encode_grid(shape, d_model, convention=name, out=out)
     assert_same_bits(out, fastpe.encode_coordinates(np.moveaxis(np.indices(shape), 0, -1), d_model, convention=name))
@@ -60,7 +60,7 @@ def test_large_grids_are_those_of_their_points(shape: tuple[int, ...], d_model: 
 
 @pytest.mark.parametrize("name", list(fastpe.grid_conventions))
 @pytest.mark.parametrize("channels_first", [False, True])
-def test_out_may_be_any_view_and_nothing_around_it_is_touched(name: str, channels_first: bool) -> None:
+def test_out_may_be_any_view_and_nothing_around_it_is_touched(name: Any, channels_first: bool) -> None:
     shape, d_model = _grid(name)
     expected = fastpe.encode_grid(shape, d_model, convention=name, channels_first=channels_first)
     around = np.full(tuple(2 * n + 1 for n in expected.shape), np.float32(7))
@@ -77,6 +77,8 @@ def test_class_tokens_are_zero_rows_in_front() -> None:
     assert fastpe.encode_grid((3, 4), 16, convention="mae2d", class_tokens=2, out=out) is out
     assert (out[:2] == 0).all()
     assert (out[2:] == grid.reshape(12, 16)).all()
+    # Any number, 0 too, makes one list of cells.
+    assert (fastpe.encode_grid((3, 4), 16, convention="mae2d", class_tokens=0) == grid.reshape(12, 16)).all()
 
 
 def test_columns_that_no_axis_has_are_zero() -> None:
@@ -117,7 +119,7 @@ def test_the_input_comes_where_the_convention_has_it() -> None:
 
 @pytest.mark.parametrize("name", ["detr", "mae2d", "timm2d"])
 @pytest.mark.parametrize("channels_first", [False, True])
-def test_a_mask_that_hides_nothing_changes_nothing(name: str, channels_first: bool) -> None:
+def test_a_mask_that_hides_nothing_changes_nothing(name: Any, channels_first: bool) -> None:
     plain = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first)
     full = np.ones((2, 5, 7), bool)
     masked = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, valid=full)
@@ -142,7 +144,7 @@ def test_a_padded_image_is_encoded_as_if_it_were_alone() -> None:
 
 @pytest.mark.parametrize("include_input", [False, True])
 @pytest.mark.parametrize("name", list(fastpe.grid_conventions))
-def test_a_single_point_is_a_row_of_many(name: str, include_input: bool) -> None:
+def test_a_single_point_is_a_row_of_many(name: Any, include_input: bool) -> None:
     shape, d_model = _grid(name)
     points = np.random.default_rng(5).uniform(-3, 3, (4, len(shape)))
     rows = fastpe.encode_coordinates(points, d_model, convention=name, include_input=include_input)

@@ -48,7 +48,7 @@ def check_call(found: fastpe.Identification, table: npt.NDArray[Any]) -> None:
     ("rows", "widths"), [(40, (2, 3, 16, 65)), pytest.param(1500, (2, 3, 5, 16, 65, 512), marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("name", fastpe.conventions)
-def test_every_preset_is_found_in_its_own_table(name: str, rows: int, widths: tuple[int, ...]) -> None:
+def test_every_preset_is_found_in_its_own_table(name: Any, rows: int, widths: tuple[int, ...]) -> None:
     for d_model in widths:
         with contextlib.suppress(ValueError):  # not every convention defines odd widths
             table = fastpe.encode(rows, d_model, convention=name)
@@ -74,7 +74,7 @@ def test_every_preset_is_found_in_its_own_table(name: str, rows: int, widths: tu
     ],
 )
 @pytest.mark.parametrize("d_model", [12, pytest.param(64, marks=pytest.mark.slow)])
-def test_numbers_are_found(name: str, knobs: dict[str, Any], d_model: int) -> None:
+def test_numbers_are_found(name: Any, knobs: dict[str, Any], d_model: int) -> None:
     table = fastpe.encode(300, d_model, convention=name, **knobs)
     found = fastpe.identify(table)
     check_call(found, table)
@@ -97,7 +97,7 @@ def test_a_factor_is_found(factor: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["vaswani", "fairseq"])
-def test_angles_in_float32_are_tolerated(name: str) -> None:
+def test_angles_in_float32_are_tolerated(name: Any) -> None:
     encoding = fastpe.PositionalEncoding(64, convention=name)
     exact = encoding.encode(3000)
     table = exact.copy()
@@ -123,7 +123,7 @@ def test_the_factor_of_a_transposed_table_is_that_of_its_own_width() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("widened", [False, True])
 @pytest.mark.parametrize("name", ["vaswani", pytest.param("musicgen", marks=pytest.mark.slow)])
-def test_dtypes_of_checkpoints(name: str, dtype: str, widened: bool) -> None:
+def test_dtypes_of_checkpoints(name: Any, dtype: str, widened: bool) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
     changes: list[dict[str, Any]] = [{}, {"base": 500.0, "offset": 40}]
@@ -151,7 +151,7 @@ def test_what_a_small_table_does_not_tell_apart_is_said() -> None:
 @pytest.mark.parametrize("arranged", ["transposed", "reversed"])
 @pytest.mark.parametrize("knobs", [{}, {"base": 500.0, "offset": -20}])
 @pytest.mark.parametrize("name", ["vaswani", pytest.param("fairseq", marks=pytest.mark.slow)])
-def test_columns_and_rows_in_another_order(name: str, knobs: dict[str, Any], arranged: str) -> None:
+def test_columns_and_rows_in_another_order(name: Any, knobs: dict[str, Any], arranged: str) -> None:
     table = fastpe.encode(50, 64, convention=name, **knobs)
     given = table.T if arranged == "transposed" else table[::-1]
     found = fastpe.identify(given)
@@ -212,7 +212,7 @@ GRIDS = [name for name, each in fastpe.grid_conventions.items() if not each.proj
         *(pytest.param(each, marks=pytest.mark.slow) for each in ("grid", "channels first", "behind class tokens")),
     ],
 )
-def test_every_grid_is_found(name: str, arranged: str) -> None:
+def test_every_grid_is_found(name: Any, arranged: str) -> None:
     shape = SHAPES.get(name, (9, 16))
     options: dict[str, Any] = {"channels_first": True} if arranged == "channels first" else {}
     options |= {"class_tokens": 2} if arranged == "behind class tokens" else {}
@@ -230,7 +230,7 @@ def test_every_grid_is_found(name: str, arranged: str) -> None:
     "name", ["diffusers3d", *(pytest.param(n, marks=pytest.mark.slow) for n in ("pcp_mae", "detr"))]
 )
 @pytest.mark.parametrize("dtype", ["float16", pytest.param("float32", marks=pytest.mark.slow)])
-def test_cells_of_three_axes(name: str, given: tuple[int, ...], dtype: str) -> None:
+def test_cells_of_three_axes(name: Any, given: tuple[int, ...], dtype: str) -> None:
     table = fastpe.encode_grid((3, 5, 7), 48, convention=name, dtype=dtype).reshape(given)
     found = fastpe.identify(table)
     assert name in preset(found)
@@ -242,7 +242,7 @@ def test_cells_of_three_axes(name: str, given: tuple[int, ...], dtype: str) -> N
     "knobs", [{"base": 500.0}, {"spacing": 0.5}, {"spacing": (0.5, 2 / 3)}, {"base": 100.0, "spacing": 2 / 3}]
 )
 @pytest.mark.parametrize("name", ["mae2d", pytest.param("timm2d", marks=pytest.mark.slow)])
-def test_base_and_spacing_of_a_grid_are_found(name: str, knobs: dict[str, Any]) -> None:
+def test_base_and_spacing_of_a_grid_are_found(name: Any, knobs: dict[str, Any]) -> None:
     table = fastpe.encode_grid((12, 20), 32, convention=name, **knobs).reshape(-1, 32)
     found = fastpe.identify(table)
     check_call(found, table)

@@ -79,7 +79,7 @@ def test_interpolation_is_that_of_a_resized_table(config: Any, size: int, side: 
     expected = []
     for grid in grids:
         shape = grid[:0:-1] if transposed else grid[1:]
-        resized = fastpe.resize_table(table, shape, convention=convention)
+        resized = fastpe.resize_table(table, shape, convention=fastpe.resize_conventions[convention])
         expected += [resized[row * grid[2] + column] for _, row, column in patches_of(grid, size)]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 

@@ -186,7 +186,9 @@ def test_every_method_that_resizes(model: str, file: str, name: str) -> None:
             continue
         if len(got) in (NEW[0] * NEW[1], NEW[0] * NEW[1] + tokens):
             break
-    new = fastpe.resize_table(table, NEW, convention=CONVENTIONS.get(model, "vit"), class_tokens=tokens)
+    new = fastpe.resize_table(
+        table, NEW, convention=fastpe.resize_conventions[CONVENTIONS.get(model, "vit")], class_tokens=tokens
+    )
     assert np.abs(got - new[-len(got) :]).max() < 1e-5
 
 
@@ -292,7 +294,9 @@ OWN_METHODS: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("model", OWN_METHODS)
 def test_conventions_are_those_of_the_models(model: str, measured: Measured) -> None:
     convention, method = OWN_METHODS[model]
-    difference = float(np.abs(method() - fastpe.resize_table(TABLE, NEW, convention=convention)).max())
+    difference = float(
+        np.abs(method() - fastpe.resize_table(TABLE, NEW, convention=fastpe.resize_conventions[convention])).max()
+    )
     measured.append((f"resize {model}", f"{SIDE} x {SIDE} to {NEW}", difference, 1e-5))
     assert difference < 1e-5
 

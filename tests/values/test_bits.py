@@ -37,7 +37,7 @@ def on_the_baseline(convention: str, dtype: np.dtype[Any], d_model: int) -> tupl
         _core.use_instruction_set(before)
 
 
-def tables(convention: str, dtype: np.dtype[Any], d_model: int) -> tuple[Array, Array, Array]:
+def tables(convention: Any, dtype: np.dtype[Any], d_model: int) -> tuple[Array, Array, Array]:
     encoding = fastpe.PositionalEncoding(d_model, convention=convention)
     x = values((2, 77, d_model), dtype, seed=3)
     encoding.add_(x, offset=12345, scale=1.7, alpha=-0.3)

@@ -101,7 +101,8 @@ def resize(
     table = table if dtype is None else npy.as_dtype(table, options.dtype_of(dtype))
     grid: Any = shape  # its parser has made numbers of it
     trained: Any = trained_shape
-    resized = resize_table(table, grid, convention=convention, trained_shape=trained, class_tokens=class_tokens)
+    name: Any = convention
+    resized = resize_table(table, grid, convention=name, trained_shape=trained, class_tokens=class_tokens)
     npy.write(output, resized.shape, resized.dtype, [resized], no_clobber, quiet)
 
 

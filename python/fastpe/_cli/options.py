@@ -81,7 +81,7 @@ def dtype_of(name: DtypeName) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def encoder_of(d_model: int, seq_len: int, convention: str, base: float | None, offset: int) -> PositionalEncoding:
+def encoder_of(d_model: int, seq_len: int, convention: Any, base: float | None, offset: int) -> PositionalEncoding:
     """The encoder, at positions that it can encode: that is known before anything is written."""
     encoder = PositionalEncoding(d_model, convention=convention, base=base)
     for row in (0, seq_len - 1) if seq_len else ():

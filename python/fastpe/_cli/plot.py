@@ -50,9 +50,8 @@ def plot(
         more: dict[str, Any] = {"base": base, "interleaved": interleaved, "seq_len": seq_len}
         subjects = [embedding(config, None, layer_type, rotary_dim=None, **more)]
     else:
-        subjects = [
-            fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in convention or ["vaswani"]
-        ]
+        names: list[Any] = list(convention or ["vaswani"])
+        subjects = [fastpe.PositionalEncoding(d_model, convention=each, base=base) for each in names]
     with needed("fastpe plot", "matplotlib"):
         from matplotlib import style
         from matplotlib.figure import Figure

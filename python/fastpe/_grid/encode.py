@@ -39,13 +39,13 @@ def encode_grid(
     shape: Sequence[int],
     d_model: int,
     *,
-    convention: GridConventionName | str | GridConvention,
+    convention: GridConventionName | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
     frequencies: npt.ArrayLike | None = None,
     spacing: float | Sequence[float] = 1.0,
     valid: npt.ArrayLike | None = None,
-    class_tokens: int = 0,
+    class_tokens: int | None = None,
     channels_first: bool = False,
     dtype: npt.DTypeLike | None = None,
     num_threads: int | None = None,
@@ -71,7 +71,7 @@ def encode_grid(
         Which cells are counted: those that are True, or 1. The coordinate of a cell along an axis is the number of
         counted cells up to it. Cells of padding thus repeat the coordinate before them, as in DETR.
     class_tokens : int, optional
-        The number of zero rows in front. The result is then ``[class_tokens + cells, d_model]``.
+        The number of zero rows in front, also 0: the result is then ``[class_tokens + cells, d_model]``.
     channels_first : bool, optional
         Whether the result is ``[d_model, height, width]`` instead of ``[height, width, d_model]``.
     dtype, num_threads, out : optional
@@ -112,8 +112,11 @@ def encode_grid(
     spacings = _spacings(spacing, len(grid))
     columns = SharedColumns(chosen, d_model, len(grid), frequencies)
     valid = None if valid is None else _checked_valid(valid, grid)
-    class_tokens, num_threads = integer("class_tokens", class_tokens, 0), asked_once(num_threads)
-    if class_tokens and channels_first:
+    tokens, num_threads = (
+        None if class_tokens is None else integer("class_tokens", class_tokens, 0),
+        asked_once(num_threads),
+    )
+    if tokens is not None and channels_first:
         raise refused(
             ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
         )
@@ -131,14 +134,14 @@ def encode_grid(
             found = f"is {shown(spacing)}, which puts cells of axis {axis} beyond 2**53"
             raise refused(ValueError, "spacing", found, "smaller numbers")
     batch = () if valid is None else valid.shape[: valid.ndim - len(grid)]
-    if class_tokens:
-        whole = (*batch, class_tokens + math.prod(grid), d_model)
+    if tokens is not None:
+        whole = (*batch, tokens + math.prod(grid), d_model)
     else:
         whole = (*batch, d_model, *grid) if channels_first else (*batch, *grid, d_model)
     result = _core.output(out, dtype, whole, *(() if valid is None else (valid,)))
     cells = result
-    if class_tokens:
-        cells = result[..., class_tokens:, :].reshape(*batch, *grid, d_model)
+    if tokens is not None:
+        cells = result[..., tokens:, :].reshape(*batch, *grid, d_model)
     elif channels_first:
         cells = np.moveaxis(result, len(batch), -1)
     if valid is None:
@@ -153,8 +156,8 @@ def encode_grid(
             columns.spread_by_blocks(rows, cells)
     else:
         columns.write(lines, cells, num_threads)
-    if class_tokens:
-        result[..., :class_tokens, :] = 0
+    if tokens is not None:
+        result[..., :tokens, :] = 0
     return result if out is None else out
 
 
@@ -163,7 +166,7 @@ def encode_coordinates(
     coordinates: npt.ArrayLike,
     d_model: int,
     *,
-    convention: GridConventionName | str | GridConvention,
+    convention: GridConventionName | GridConvention,
     base: float | None = None,
     freq_scale: float | None = None,
     frequencies: npt.ArrayLike | None = None,

@@ -103,7 +103,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         d_model: int,
         *,
         max_len: int | None = None,
-        convention: ConventionName | str | Convention = "vaswani",
+        convention: ConventionName | Convention = "vaswani",
         base: float | None = None,
         freq_scale: float | None = None,
         frequencies: npt.ArrayLike | None = None,

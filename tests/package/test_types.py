@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What mypy finds in a user's program, each time where the call is refused as well: an unused comment is an error there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastpe
+
+
+def test_misspelt_names_are_errors_of_types() -> None:
+    rope = fastpe.RotaryEmbedding(8, interleaved=True)
+    with pytest.raises(ValueError, match="vaswani"):
+        fastpe.encode(4, 8, convention="vaswni")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="mae2d"):
+        fastpe.encode_grid((2, 2), 8, convention="mea2d")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="halves"):
+        rope.tables(4, form="halfs")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="valid"):
+        fastpe.add(np.ones((2, 8)), mask=[True, False])  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="interleaved"):
+        fastpe.RotaryEmbedding(8)  # type: ignore[call-arg]
+
+
+def test_what_calls_return_is_known() -> None:
+    x, rope = np.ones((2, 8), np.float32), fastpe.RotaryEmbedding(8, interleaved=True)
+    kept: np.ndarray[tuple[int, int], np.dtype[np.float32]] = np.ones((2, 8), np.float32)
+    assert rope.rotate_(kept).shape[1] == 8
+    cos, sin = rope.tables(2)
+    first, second = rope.rotate_(x, x.copy())
+    assert cos.shape == sin.shape == (2, 4)
+    assert first.shape == second.shape == rope.tables(2, form="cos_sin").shape
+    with pytest.raises(ValueError, match="read-only"):
+        rope.frequencies[0] = 2.0
