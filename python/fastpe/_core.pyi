@@ -222,5 +222,36 @@ class Rotary:
         out: _Out = None,
     ) -> npt.NDArray[Any]: ...
 
-def rotate_by_tables_(x: Any, *others: Any, **options: Any) -> Any: ...
-def rotate_by_tables(x: Any, **options: Any) -> Any: ...
+def rotate_by_tables_(
+    x: Any,
+    *others: Any,
+    cos: npt.ArrayLike,
+    sin: npt.ArrayLike,
+    interleaved: bool,
+    inverse: bool,
+    head_dim: int | None,
+    offset: _Offset = None,
+    positions: _Positions = None,
+    valid: _Valid = None,
+    lengths: _Lengths = None,
+    cu_seqlens: _Sequences = None,
+    seq_axis: int | None = None,
+    num_threads: _Threads = None,
+) -> Any: ...
+def rotate_by_tables(
+    x: Any,
+    *,
+    cos: npt.ArrayLike,
+    sin: npt.ArrayLike,
+    interleaved: bool,
+    inverse: bool,
+    head_dim: int | None,
+    offset: _Offset = None,
+    positions: _Positions = None,
+    valid: _Valid = None,
+    lengths: _Lengths = None,
+    cu_seqlens: _Sequences = None,
+    seq_axis: int | None = None,
+    num_threads: _Threads = None,
+    out: _Out = None,
+) -> npt.NDArray[Any]: ...
