@@ -70,7 +70,8 @@ void refuse_counting(const BoundRotary& self, PyObject* argument, const char* na
 struct TablesArguments {
   PyObject *positions, *form, *dtype, *offset, *out, *num_threads;
 };
-Signature tables_signature("tables", "positions, *, form='halves', dtype=None, offset=None, out=None, num_threads=None");
+Signature tables_signature("tables",
+                           "positions, *, form='halves', dtype=None, offset=None, out=None, num_threads=None");
 
 // The arrays to write into, where they are given.
 std::array<PyObject*, 2> given_outputs(PyObject* out, const Form& form, Owned& owned) {
