@@ -98,7 +98,8 @@ def test_onnx_own_cases_of_rotary_embedding(name: str, measured: Measured) -> No
         cos, sin = (each.reshape(-1, each.shape[-1]) for each in (cos, sin))
         positions = np.arange(len(cos)).reshape(x.shape[0], -1)
     interleaved = bool(attributes.get("interleaved", 0))
-    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=interleaved, positions=positions, seq_axis=seq_axis)
+    where = {"positions": positions, "seq_axis": seq_axis, "head_dim": x.shape[-1]}
+    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=interleaved, **where)
     compare(measured, name, x.reshape(expected.shape), expected, 1e-6)
 
 
@@ -152,7 +153,7 @@ def test_onnx_operator_in_onnxruntime(interleaved: bool, with_ids: bool, dtype: 
 def test_group_query_attention_of_onnxruntime(interleaved: bool, rotary_dim: int, measured: Measured) -> None:
     """A prompt, then one token for each of two sequences, which are at different positions."""
     batch, heads, key_heads, columns, prompt = 2, 4, 2, 64, 20
-    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved)
+    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, head_dim=columns)
     cos, sin = tables_of("com.microsoft.GroupQueryAttention", rope=rope, M=200)
     past = {name: normal(batch, key_heads, 0, columns) for name in ("past_key", "past_value")}
     keys, values = (np.zeros((batch, key_heads, prompt + 1, columns), np.float32) for _ in range(2))
@@ -209,7 +210,7 @@ def attention(q: Array, k: Array, v: Array) -> Array:
 @pytest.mark.parametrize("start", ["offset", "positions"])
 def test_onnxruntime_kernel(interleaved: bool, rotary_dim: int, start: str, measured: Measured) -> None:
     batch, heads, columns, rows = 2, 4, 64, 200
-    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved)
+    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, head_dim=columns)
     cos, sin = tables_of("com.microsoft.RotaryEmbedding", rope=rope, M=rows)
     # [B, L, heads * D] goes with a part of the head, [B, heads, L, D] with all of it.
     is_flat = rotary_dim < columns
@@ -247,7 +248,7 @@ def test_onnxruntime_kernel_of_three_coordinates(
     attributes = {"mrope_section": sections, "mrope_layout": int(layout != "sections"), "interleaved": int(interleaved)}
     attributes |= {"num_heads": heads, "rotary_embedding_dim": rotary_dim}
     (expected,) = run_node("MRotaryEmbedding", feeds, ["y"], domain="com.microsoft", **attributes)
-    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, base=1e6, frequency_axes=axes)
+    rope = fastpe.RotaryEmbedding(rotary_dim, interleaved=interleaved, base=1e6, head_dim=columns, frequency_axes=axes)
     rope.rotate_(x, positions=np.moveaxis(ids, 0, -1), seq_axis=-3 if is_flat else -2)
     compare(measured, f"onnxruntime, {layout}", x.reshape(expected.shape), expected, 1e-6)
 
@@ -282,7 +283,7 @@ def test_x_transformers_rotation(measured: Measured) -> None:
     angles, _ = rotary.forward_from_seq_len(LENGTH)
     x = normal(2, 4, LENGTH, 64)
     expected = module.apply_rotary_pos_emb(torch.from_numpy(x.copy()), angles)
-    ours = fastpe.RotaryEmbedding(32, interleaved=True).rotate_(x, seq_axis=-2)
+    ours = fastpe.RotaryEmbedding(32, interleaved=True, head_dim=64).rotate_(x, seq_axis=-2)
     compare(measured, "x-transformers rotation", ours, expected, 8 * ROUNDING)
 
 

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,12 +65,16 @@ class Peer(NamedTuple):
     angle_dtype: Any = np.float32
 
 
+def ids_of(name: str, segments: Sequence[Any], **options: Any) -> Any:
+    layout = fastpe.rotary_layouts[name]
+    # Ids of tokens are compared in test_text_inputs.py.
+    return (fastpe.rotary_layouts["qwen2_vl"] if layout._ids == "tokens" else layout).positions(*segments, **options)
+
+
 def check(peer: Peer, measured: Measured, name: str) -> None:
     torch = imported("torch")
     layout = fastpe.rotary_layouts[peer.layout]
-    # Ids of tokens are compared in test_text_inputs.py.
-    counting = fastpe.rotary_layouts["qwen2_vl"] if layout._ids == "tokens" else layout
-    ids = counting.positions(*peer.segments, **peer.id_options)
+    ids = ids_of(peer.layout, peer.segments, **peer.id_options)
     assert ids.shape[1] == len(layout.coordinates)
     if peer.ids is not None:
         theirs = np.asarray(peer.ids)
@@ -164,7 +168,7 @@ def test_text_among_images(model: str, measured: Measured) -> None:
     layout, prefix, sections, share, head_dim = TEXT[model]
     config = text_config(head_dim, sections, rope_theta=500000.0, partial_rotary_factor=share)
     segments = (9, (1, 8, 12), 4, (1, 12, 6), 20)
-    ids = fastpe.rotary_layouts["qwen2_vl"].positions(*segments)
+    ids = ids_of(layout, segments)
     rotary = getattr(module, f"{prefix}RotaryEmbedding")(config)
     cos, sin = rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(ids, -1, 0)[:, None]))
     rotate, options = functools.partial(module.apply_rotary_pos_emb, cos=cos, sin=sin), {"base": 500000.0}
