@@ -30,7 +30,7 @@ PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths"
 PAGES = {
     "encodings": "Sinusoidal encodings: encode add_ add embed timestep_embedding encode_grid encode_coordinates "
     "PositionalEncoding",
-    "rotary": "Rotary embeddings: RotaryEmbedding rotate_by_tables_ rotate_by_tables rotary_frequencies pair_order "
+    "rotary": "Rotary embeddings: RotaryEmbedding rotate_by_tables_ rotate_by_tables pair_order "
     "query_scale RotaryLayout",
     "graphs": "Inputs of exported graphs: text_inputs vision_inputs audio_inputs",
     "presets": "Presets: Convention GridConvention ResizeConvention",

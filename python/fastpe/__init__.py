@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from fastpe._rotary.layout import RotaryLayout
     from fastpe._rotary.layout_presets import rotary_layouts
     from fastpe._rotary.pair_order import pair_order
-    from fastpe._rotary.scaling import rotary_frequencies
 
 __all__ = [
     "Convention",
@@ -72,7 +71,6 @@ __all__ = [
     "resize_conventions",
     "resize_table",
     "resize_taps",
-    "rotary_frequencies",
     "rotary_layouts",
     "rotate_by_tables",
     "rotate_by_tables_",
@@ -118,7 +116,6 @@ _deferred = {
     "resize_conventions": "_grid.resize_conventions",
     "resize_table": "_grid.resize",
     "resize_taps": "_grid.resize",
-    "rotary_frequencies": "_rotary.scaling",
     "rotary_layouts": "_rotary.layout_presets",
     "rotate_by_tables": "_rotary.given_tables",
     "rotate_by_tables_": "_rotary.given_tables",

@@ -114,13 +114,12 @@ def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any],
     python = {"rope_type" if name == "type" else name: value for name, value in scaling.items() if name not in ours}
     python |= {name: value for name, value in others.items() if name != "seq_len"}
     length = others.get("seq_len", scaling.get("seq_len"))
-    expected, factor = fastpe.rotary_frequencies(8, base=5e5, scaling=python, seq_len=length)
+    rope = fastpe.RotaryEmbedding(8, interleaved=False, base=5e5, scaling=python, seq_len=length)
     rotary = Rotary(library, 8, base=5e5, scaling=scaling)
     (radians,) = rotary.tables("angles", np.empty((1, 4)), offset=1)
-    assert_same_bits(radians[0], expected)
+    assert_same_bits(radians[0], rope.frequencies)
     (at_zero,) = rotary.tables("cos_sin", np.empty((1, 8)))
-    assert at_zero[0, 0] == factor
-    rope = fastpe.RotaryEmbedding(8, interleaved=False, base=5e5, scaling=python, seq_len=length)
+    assert at_zero[0, 0] == rope.attention_factor
     cos, sin = rotary.tables("halves", *np.empty((2, 20, 4), np.float32), offset=4000)
     for ours_, theirs in zip((cos, sin), rope.tables(20, offset=4000), strict=True):
         assert_same_bits(ours_, theirs)

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastpe
-
-from ..rotary.test_frequencies import CASES
+from ..rotary.test_frequencies import CASES, frequencies
 from .conftest import Measured
 
 pytestmark = pytest.mark.peers
@@ -55,7 +53,7 @@ def test_frequencies_are_transformers_within_float32(name: str, measured: Measur
     d, base, scaling, seq_len = CASES[name]
     inv_freq, attention_factor = theirs(d, base, scaling, seq_len)
     expected = np.asarray(inv_freq).astype(np.float64)
-    freqs, factor = fastpe.rotary_frequencies(d, base=base, scaling=scaling, seq_len=seq_len)
+    freqs, factor = frequencies(d, base=base, scaling=scaling, seq_len=seq_len)
     assert freqs.shape == expected.shape
     assert ((freqs == 0) == (expected == 0)).all()
     difference = float((np.abs(freqs - expected)[freqs > 0] / freqs[freqs > 0]).max(initial=0.0))

@@ -25,7 +25,6 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.timestep_embedding": {"timesteps": "[1]", "embedding_dim": "8", **FLIP},
     "fastpe.identify": {"table": "table"},
     "fastpe.query_scale": {"config": "{'model_type': 'llama'}", "positions": "3"},
-    "fastpe.rotary_frequencies": {"rotary_dim": "8"},
     "fastpe.rotate_by_tables_": {"x": "x[0]", "cos": "cos", "sin": "sin", "interleaved": "True"},
     "fastpe.rotate_by_tables": {"x": "x[0]", "cos": "cos", "sin": "sin", "interleaved": "True"},
     "fastpe.show_config": {},

@@ -326,8 +326,8 @@ def test_mrope_scales_nothing() -> None:
 def test_hunyuan_counts_alpha_alone() -> None:
     scaling = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0}
     rope = from_config({"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_scaling": scaling})
-    expected, _ = fastpe.rotary_frequencies(128, scaling={"rope_type": "dynamic", "alpha": 1000.0})
-    assert np.array_equal(rope.frequencies, expected)
+    expected = fastpe.RotaryEmbedding(128, interleaved=False, scaling={"rope_type": "dynamic", "alpha": 1000.0})
+    assert np.array_equal(rope.frequencies, expected.frequencies)
 
 
 def test_keys_without_effect_on_tables_are_dropped_and_others_refused() -> None:

@@ -92,7 +92,7 @@ REFUSED: Refused = {
     (ValueError, "facter"): ["read({**LLAMA, 'rope_scaling': {'type': 'linear', 'facter': 2.0}})"],
     (ValueError, "low_freq_factor high_freq_factor"): [
         "read({**LLAMA, 'rope_scaling': {'rope_type': 'llama3', 'type': 'linear', 'factor': 4.0}})",
-        "frequencies(8, scaling={'rope_type': 'llama3', 'factor': 8.0})",
+        "fastpe.RotaryEmbedding(8, interleaved=True, scaling={'rope_type': 'llama3', 'factor': 8.0})",
     ],
     (ValueError, "yarm"): ["read({**LLAMA, 'rope_scaling': {'type': 'yarm', 'factor': 8.0}})"],
     (ValueError, "su"): ["read({**LLAMA, 'rope_scaling': {'type': 'su', **LISTS}}, seq_len=8)"],
@@ -143,8 +143,14 @@ def names(tmp_path: Path) -> dict[str, Any]:
     text = json.dumps(LLAMA)
     saved = tmp_path / "saved.json"
     saved.write_text(text)
-    functions = {"read": fastpe.RotaryEmbedding.from_config, "frequencies": fastpe.rotary_frequencies}
-    return {**globals(), **functions, "TEXT": text, "SAVED": str(saved), "io": io, "os": os}
+    return {
+        **globals(),
+        "read": fastpe.RotaryEmbedding.from_config,
+        "TEXT": text,
+        "SAVED": str(saved),
+        "io": io,
+        "os": os,
+    }
 
 
 @pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))

@@ -43,9 +43,10 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     frequencies : array_like of float64 [d/2], optional
         The frequencies themselves, in radians per position, instead of ``base``, ``scaling`` and ``seq_len``.
     scaling : mapping, optional
-        ``rope_parameters`` or ``rope_scaling`` of a model's config.json: see `fastpe.rotary_frequencies`.
+        ``rope_parameters`` or ``rope_scaling`` of a config.json: ``rope_type`` (or ``type``, where it is missing) and the
+        keys of that type, listed below. ``rope_theta`` is the base. A value of None counts as a missing key.
     seq_len : int, optional
-        Length of the sequences, for the scalings that depend on it.
+        Length of the sequences, for "dynamic" with a factor and for "longrope"; ignored elsewhere.
     attention_factor : float, optional
         The factor of cosines and sines, finite and positive; by default that of the scaling, or else 1.
     frequency_axes : array_like of int [d/2], optional
@@ -75,16 +76,41 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     Raises
     ------
     ValueError
-        For an odd width, arguments that exclude each other, a scaling that is not known or needs a length, or
-        frequencies other than 0 whose magnitude is below ``2**-96``, or ``2**45`` and more.
+        For an odd width, arguments that exclude each other, an unknown type of scaling, a key that the type does not
+        know, a key or a `seq_len` that it needs and does not have, a number out of its range, two bases, or frequencies
+        other than 0 whose magnitude is below ``2**-96``, or ``2**45`` and more.
     TypeError
         For an argument of another type.
 
     Notes
     -----
     Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021, section 3.4. Without a scaling the
-    frequencies are the ideal ones, kept with more digits than float64 has. Those of a scaling, and `frequencies`, are float64
-    numbers that are taken as they are.
+    frequencies are the ideal ones, kept with more digits than float64 has. Those of a scaling are the values of its formula,
+    each rounded to float64 once, so they have the same bits on every machine; `frequencies` are taken as they are.
+
+    The types of a scaling are those of transformers (``modeling_rope_utils.py``), and "ntk", the formula in the code of YaRN's
+    authors. Numbers of a scaling are from 2**-31 to 2**31. With ``d`` for `rotary_dim`, ``w_k = base**(-2k / d)``, ``L0`` for
+    ``original_max_position_embeddings`` and ``M`` for ``max_position_embeddings``:
+
+    * "default": ``w_k``.
+    * "linear": ``w_k / factor``.
+    * "ntk": ``w_k`` of the base ``base * factor**(d / (d - 2))``.
+    * "dynamic": as "ntk" with ``factor * L / M - (factor - 1)`` for its factor, where ``L`` is the greater of `seq_len`
+      and ``M``. ``L0`` may stand for ``M``. Or as "ntk" with ``alpha`` for its factor.
+    * "yarn": ``w_k / factor`` for frequencies that turn less than ``beta_slow`` times in ``L0`` positions, ``w_k`` for
+      those that turn more than ``beta_fast`` times, and a blend between. Keys: ``L0``; ``factor``, or ``M`` for a
+      factor of ``M / L0``; and, if need be, ``beta_fast`` (32), ``beta_slow`` (1), ``truncate`` (True), ``mscale``,
+      ``mscale_all_dim``, ``attention_factor``.
+    * "longrope": ``w_k / long_factor[k]`` where ``seq_len > L0``, else ``w_k / short_factor[k]``. Keys: these, and
+      ``factor``, ``M`` for a factor of ``M / L0``, or ``attention_factor``.
+    * "llama3": ``w_k / factor`` for frequencies that turn less than ``low_freq_factor`` times in ``L0`` positions,
+      ``w_k`` for those that turn more than ``high_freq_factor`` times, and a blend between.
+    * "proportional": `rotary_dim` is the whole head; ``w_k / factor`` for the first
+      ``int(partial_rotary_factor * d // 2)``, then 0; both keys are 1 where they are missing. All other types ignore the
+      share: `rotary_dim` says how many columns are rotated.
+
+    Only "yarn" and "longrope" have an attention factor other than 1. Other systems use some of these words for other numbers;
+    the page "Scale for long contexts" lists them.
 
     Examples
     --------
@@ -96,6 +122,13 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     >>> cos, sin = rope.tables([10, 11, 12])
     >>> bool((k[0, 0, :, :4] == cos - sin).all())
     True
+    >>> yarn = {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 4.0, "original_max_position_embeddings": 32768}
+    >>> rope = fastpe.RotaryEmbedding(128, interleaved=False, scaling=yarn)
+    >>> rope.frequencies[[0, 32, 63]], rope.attention_factor
+    (array([1.00000000e+00, 6.02941176e-04, 3.10234440e-07]), 1.138629436111989)
+    >>> fastpe.RotaryEmbedding(64, interleaved=False, scaling={"rope_type": "linear", "facter": 4.0})
+    Traceback (most recent call last):
+    ValueError: scaling["facter"] is 4.0, a key that "linear" does not know; did you mean "factor"?
     """
 
     _compared = ("rotary_dim", "interleaved", "conjugate", "attention_factor", "frequency_axes", "head_dim", "_scaling")

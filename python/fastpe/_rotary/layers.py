@@ -20,7 +20,7 @@ from fastpe._rotary.config_file import Json, load
 from fastpe._rotary.layer_types import LayerType, has_types, is_rotated, layer_types, number_of_layers
 from fastpe._rotary.model_types import Found, find_model
 from fastpe._rotary.rope_parameters import Rope, entries_of, read_number, read_rope, with_mscale, wrong
-from fastpe._rotary.scaling import axes_of, read_rotary_dim, rotary_frequencies
+from fastpe._rotary.scaling import axes_of, read_rotary_dim, read_scaling
 from fastpe._rotary.unread_keys import refuse_unread
 
 Source = Json | str | os.PathLike[str]
@@ -228,4 +228,5 @@ def _odd_frequencies(width: int, base: Any, scaling: dict[str, Any]) -> Any:
     if rope_type not in ("default", "linear"):
         found, expected = f"gives a rotated part of {width} columns", f"an even number for {rope_type!r}"
         raise wrong("partial_rotary_factor", found, expected, "give rotary_dim=")
-    return rotary_frequencies(2 * width, base=base, scaling=scaling)[0][::2].tolist()
+    doubled = read_scaling(2 * width, base=base, scaling=scaling, seq_len=None)
+    return doubled.frequencies(2 * width)[0][::2].tolist()

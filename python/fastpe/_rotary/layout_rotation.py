@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastpe._arguments import integer, integers
 from fastpe._errors import refused
-from fastpe._rotary.scaling import axes_of, read_base, rotary_frequencies
+from fastpe._rotary.scaling import Scaling, axes_of, read_base
 
 # Divisions whose coordinates have a sequence of frequencies each, over its own columns.
 _own_sequences = ("blocks", "mixed", "halves")
@@ -119,13 +119,14 @@ class Rotation(NamedTuple):
         """None for the ideal ones over all columns, in their order."""
         if self.division in ("runs", "strides", "turns"):
             return None
+        ideal = Scaling("default", base)
         if self.division == "parity":
-            shared, _ = rotary_frequencies(2 * sum(counts), base=base)
+            shared, _ = ideal.frequencies(2 * sum(counts))
             return np.concatenate([shared[0::2], shared[1::2]])
         if self.linear:
             own = [np.pi * np.linspace(1.0, base / 2.0, count) for count in counts]
         else:
-            own = [rotary_frequencies(2 * count, base=base)[0] for count in counts]
+            own = [ideal.frequencies(2 * count)[0] for count in counts]
         if self.division == "mixed":
             own = [np.stack(own[::-1], axis=1).ravel()]
         return self.freq_scale * np.concatenate(own)

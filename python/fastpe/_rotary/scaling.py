@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
-from fastpe._arguments import flag, integer, names_keywords, nearest, shown
+from fastpe._arguments import flag, integer, nearest, shown
 from fastpe._errors import refused
 
 Value = float | tuple[float, ...]
@@ -68,88 +68,6 @@ def axes_of(division: str, counts: Sequence[int]) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(len(counts)), counts)
 
 
-@names_keywords
-def rotary_frequencies(
-    rotary_dim: int,
-    *,
-    base: float | None = None,
-    scaling: Mapping[str, Any] | None = None,
-    seq_len: int | None = None,
-) -> tuple[npt.NDArray[np.float64], float]:
-    """Compute the frequencies of a rotary embedding, scaled as a model's config.json says.
-
-    Parameters
-    ----------
-    rotary_dim : int
-        Columns that are rotated, an even number; the whole head for "proportional".
-    base : float, optional
-        The base of the ideal frequencies ``base**(-2k / rotary_dim)``, at least 1; by default 10000.
-    scaling : mapping, optional
-        ``rope_parameters`` or ``rope_scaling`` of a config.json: ``rope_type`` (or ``type``, where it is missing) and the
-        keys of that type, listed below. ``rope_theta`` is the base. A value of None counts as a missing key.
-    seq_len : int, optional
-        Length of the sequences, for "dynamic" with a factor and for "longrope"; ignored elsewhere.
-
-    Returns
-    -------
-    frequencies : ndarray of float64 ``[rotary_dim / 2]``
-        Radians per position.
-    attention_factor : float
-        The factor of cosines and sines; 1 for all types but "yarn" and "longrope".
-
-    Raises
-    ------
-    ValueError
-        For an odd `rotary_dim`, an unknown type, a key that the type does not know, a key or a `seq_len` that it
-        needs and does not have, a number out of its range, and two bases.
-    TypeError
-        For a value of another type.
-
-    Notes
-    -----
-    Each value is that of its formula, rounded to float64 once, so it has the same bits on every machine. Numbers of a
-    scaling are from 2**-31 to 2**31. With ``d`` for `rotary_dim`, ``w_k = base**(-2k / d)``, ``L0`` for
-    ``original_max_position_embeddings`` and ``M`` for ``max_position_embeddings``:
-
-    * "default": ``w_k``.
-    * "linear": ``w_k / factor``.
-    * "ntk": ``w_k`` of the base ``base * factor**(d / (d - 2))``.
-    * "dynamic": as "ntk" with ``factor * L / M - (factor - 1)`` for its factor, where ``L`` is the greater of `seq_len`
-      and ``M``. ``L0`` may stand for ``M``. Or as "ntk" with ``alpha`` for its factor.
-    * "yarn": ``w_k / factor`` for frequencies that turn less than ``beta_slow`` times in ``L0`` positions, ``w_k`` for
-      those that turn more than ``beta_fast`` times, and a blend between. Keys: ``L0``; ``factor``, or ``M`` for a
-      factor of ``M / L0``; and, if need be, ``beta_fast`` (32), ``beta_slow`` (1), ``truncate`` (True), ``mscale``,
-      ``mscale_all_dim``, ``attention_factor``.
-    * "longrope": ``w_k / long_factor[k]`` where ``seq_len > L0``, else ``w_k / short_factor[k]``. Keys: these, and
-      ``factor``, ``M`` for a factor of ``M / L0``, or ``attention_factor``.
-    * "llama3": ``w_k / factor`` for frequencies that turn less than ``low_freq_factor`` times in ``L0`` positions,
-      ``w_k`` for those that turn more than ``high_freq_factor`` times, and a blend between.
-    * "proportional": ``w_k / factor`` for the first ``int(partial_rotary_factor * d // 2)``, then 0; both keys are 1
-      where they are missing. All other types ignore the share: `rotary_dim` says how many columns are rotated.
-
-    Other systems use some of these words for other numbers. The page "Scale for long contexts" lists them.
-
-    Examples
-    --------
-    >>> import fastpe
-    >>> fastpe.rotary_frequencies(8)
-    (array([1.   , 0.1  , 0.01 , 0.001]), 1.0)
-    >>> llama = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
-    ...          "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
-    >>> freqs, factor = fastpe.rotary_frequencies(128, scaling=llama)
-    >>> freqs[[0, 32, 63]]
-    array([1.00000000e+00, 5.24846161e-04, 3.06892599e-07])
-    >>> yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
-    >>> fastpe.rotary_frequencies(128, base=1e6, scaling=yarn)[1]
-    1.138629436111989
-    >>> fastpe.rotary_frequencies(64, scaling={"rope_type": "linear", "facter": 4.0})
-    Traceback (most recent call last):
-    ValueError: scaling["facter"] is 4.0, a key that "linear" does not know; did you mean "factor"?
-    """
-    dim = read_rotary_dim(rotary_dim)
-    return read_scaling(dim, base=base, scaling=scaling, seq_len=seq_len).frequencies(dim)
-
-
 def read_rotary_dim(rotary_dim: Any) -> int:
     """`rotary_dim`, checked."""
     value = integer("rotary_dim", rotary_dim, 2, _largest_dim)
@@ -161,7 +79,7 @@ def read_rotary_dim(rotary_dim: Any) -> int:
 def read_scaling(
     rotary_dim: int, *, base: float | None, scaling: Mapping[str, Any] | None, seq_len: int | None
 ) -> Scaling:
-    """The arguments of `rotary_frequencies`, checked, with what follows from them filled in."""
+    """The arguments of a `RotaryEmbedding`, checked, with what follows from them filled in."""
     if seq_len is not None:
         seq_len = integer("seq_len", seq_len, 0, _largest)
     chosen = None if base is None else read_base("base", base)
