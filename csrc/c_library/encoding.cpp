@@ -26,7 +26,8 @@ struct Convention {
   Scale scale;
 };
 
-constexpr double depthcharge_scale = 2.0 * 3.141592653589793 / 0.001;
+constexpr double pi = 3.141592653589793;
+constexpr double depthcharge_scale = 2.0 * pi / 0.001;
 
 // In the order of the header's numbers, from 1 on.
 constexpr Convention conventions[] = {
@@ -44,11 +45,12 @@ constexpr Convention conventions[] = {
     {true, false, Odd::round_up, 0, 0, 1e4, 1, 0, Scale::one},                  // FASTPE_POSITIONAL_ENCODINGS
     {true, false, Odd::refused, 0, 1, 0.5, 1, 0, Scale::one},                   // FASTPE_NERF
     {true, false, Odd::natural, 0, 0, 1e8, 1, 0, Scale::one},                   // FASTPE_DOUBLED_EXPONENT
+    {false, true, Odd::refused, 1, 0, 0.5 / 1e4, pi, 0, Scale::one},            // FASTPE_STABLE_AUDIO3
 };
-static_assert(FASTPE_VASWANI == 1 && FASTPE_DOUBLED_EXPONENT == std::size(conventions));
+static_assert(FASTPE_VASWANI == 1 && FASTPE_STABLE_AUDIO3 == std::size(conventions));
 
 const Convention& convention_of(int32_t number) {
-  if (1 <= number && number <= FASTPE_DOUBLED_EXPONENT) return conventions[number - 1];
+  if (1 <= number && number <= FASTPE_STABLE_AUDIO3) return conventions[number - 1];
   refuse_value("convention", {"is ", number}, {"FASTPE_VASWANI or another of the header's"});
 }
 

@@ -20,6 +20,7 @@ ConventionName: TypeAlias = Literal[
     "positional_encodings",
     "nerf",
     "doubled_exponent",
+    "stable_audio3",
 ]
 GridConventionName: TypeAlias = Literal[
     "mae2d",

@@ -220,6 +220,27 @@ def _depthcharge(positions: Table, d: int) -> Table:
     return _halves(positions, d, base=1e7, freq_scale=2 * np.pi / 0.001)
 
 
+@_system(
+    "diffusers StableAudio3ExpoFourierFeatures",
+    *({"timesteps": np.array([0.0, 0.125, 0.703125, 1.0]), "d": d} for d in (4, 256)),
+)
+def _stable_audio3(timesteps: Table, d: int) -> Table:
+    # exp(linspace(0, 1, n) * (log(10000) - log(0.5)) + log(0.5)) * 2 pi
+    return _halves(timesteps, d, base=0.5 / 10000, freq_scale=2 * np.pi * 0.5, cosine_first=True)
+
+
+@_system(
+    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM",
+    *({"positions": np.array([0.0, 0.25, 1.0, 15.0]), "d": d} for d in (4, 8, 256)),
+)
+def _sam_pointers(positions: Table, d: int) -> Table:
+    # temperature ** (2 * (arange(n) // 2) / n), and sines beside cosines
+    n = d // 2
+    return _table(
+        positions, d, lambda p, j: (mp.sin if j < n else mp.cos)(p / mp.power(10000, mp.mpf(2 * (j % n // 2)) / n))
+    )
+
+
 @_system("code with tensor2tensor's frequencies in neighbouring columns", *_widths(2, 7, 8))
 def _timing_signal_interleaved(L: int, d: int) -> Table:
     concatenated = _timing_signal(range(L), d)

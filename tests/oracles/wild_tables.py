@@ -129,6 +129,29 @@ _wild(
     "fastpe.encode(200, 64, convention='musicgen')",
 )
 _wild(
+    "SAM 2 and SAM 3, object pointers",
+    "facebookresearch/sam2:sam2/modeling/sam2_utils.py get_1d_sine_pe",
+    lambda: _side_by_side(
+        np.arange(16, dtype=f32)[:, None] / f32(10000) ** (2 * (np.arange(128, dtype=f32) // 2) / 128)
+    ),
+    "fastpe.encode(16, 128, convention='concat').repeat(2, axis=-1)",
+)
+
+
+def _stable_audio3() -> Floats:
+    low, high = math.log(0.5), math.log(10000.0)
+    frequencies = np.exp(np.linspace(0, 1, 128, dtype=f32) * f32(high - low) + f32(low))
+    angles = np.arange(5, dtype=f32)[:, None] * frequencies * f32(2) * f32(math.pi)
+    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+
+
+_wild(
+    "Stable Audio 3, whole timesteps",
+    "huggingface/diffusers:models/transformers/transformer_stable_audio3.py StableAudio3ExpoFourierFeatures",
+    _stable_audio3,
+    "fastpe.encode(5, 256, convention='stable_audio3')",
+)
+_wild(
     "the doubled exponent",
     "many repositories: / 10000 ** (2 * i / d) with i = 0, 2, 4, ..",
     lambda: _interleave(np.arange(200)[:, None] / 10000 ** (2 * np.arange(0, 64, 2) / 64)).astype(f32),

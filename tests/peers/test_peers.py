@@ -138,6 +138,18 @@ def _timesteps(**knobs: Any) -> Callable[..., Any]:
     return encode
 
 
+def _stable_audio3(timesteps: Table, d: int) -> Any:
+    module = _imported("diffusers.models.transformers.transformer_stable_audio3")
+    return module.StableAudio3ExpoFourierFeatures(d)(_imported("torch").tensor(timesteps.astype(np.float32)))
+
+
+def _sine_pe(model: str) -> Callable[..., Any]:
+    def encode(positions: Table, d: int) -> Any:
+        return _model(model).get_1d_sine_pe(_imported("torch").tensor(positions), d)
+
+    return encode
+
+
 def _guidance(w: Table, d: int) -> Any:
     module = _imported("diffusers.pipelines.latent_consistency_models.pipeline_latent_consistency_text2img")
     method = module.LatentConsistencyModelPipeline.get_guidance_scale_embedding
@@ -258,6 +270,13 @@ PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
     ],
     "keras-hub SinePositionEncoding": [
         ("keras-hub", _sine_position_encoding, [{**example, "start_index": 4} for example in _long(2, 7, 256)])
+    ],
+    "diffusers StableAudio3ExpoFourierFeatures": [
+        ("Stable Audio 3", _stable_audio3, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (4, 256)])
+    ],
+    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM": [
+        (model, _sine_pe(model), [{"positions": np.linspace(0.0, 1.0, 16, dtype=np.float32), "d": d} for d in (8, 256)])
+        for model in ("sam2_video", "sam3_tracker_video", "edgetam_video")
     ],
     "keras-hub Flux": [
         ("keras-hub Flux", _flux, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5, 256)])
@@ -405,7 +424,11 @@ def _largest_angle(system: str, example: dict[str, Any]) -> float:
     if "w" in example:
         return float(example["w"].max()) * 1000.0
     if "timesteps" in example:
-        return float(example["timesteps"].max()) * (1000.0 if "Flux" in system else 1.0)
+        # Stable Audio's frequencies are exponentials of float32 numbers up to 9.
+        scales = {"keras-hub Flux": 1000.0, "diffusers StableAudio3ExpoFourierFeatures": 8e4 * np.pi}
+        return float(example["timesteps"].max()) * scales.get(system, 1.0)
+    if "positions" in example:
+        return float(example["positions"].max())
     if "shape" in example:
         return float(max(example["shape"]))
     return float(max(example.get("L", 0) + example.get("start_index", 0), example.get("H", 0), example.get("W", 0)))

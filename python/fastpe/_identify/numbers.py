@@ -117,10 +117,10 @@ def stored_as(array: Array) -> tuple[float, str]:
 def tolerance(frequencies: Array, furthest: float, rounding: float) -> Array:
     """How far sines and cosines of each frequency may be off if angles up to `furthest` are float32 numbers.
 
-    Exponents are rounded too, so that slow frequencies are relatively less exact.
+    Exponents are rounded too, so that frequencies far from the first are relatively less exact.
     """
     sizes = np.abs(frequencies)
-    powers = np.log(sizes.max(initial=0.0) / sizes, where=sizes > 0.0, out=np.zeros_like(sizes))
+    powers = np.abs(np.log(sizes / sizes[:1], where=sizes > 0.0, out=np.zeros_like(sizes)))
     angles = sizes * furthest * (_float32_angle_error + _float32_power_error * powers)
     return np.asarray(np.minimum(2.0 * rounding + angles, _largest_tolerance))
 

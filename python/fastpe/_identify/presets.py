@@ -37,6 +37,8 @@ def find(array: Array) -> Iterator[Match]:
     """The simplest preset that makes the table, for each way to read it."""
     rounding = numbers.stored_as(array)[0]
     views = {"": array, "[::-1]": array[::-1], ".transpose()": array.T} if array.ndim == 2 else {}
+    if views and array.shape[1] % 2 == 0 and (array[:, ::2] == array[:, 1::2]).all():
+        views[".repeat(2, axis=-1)"] = array[:, ::2]
     rows = [_rows(view, rounding, then) for then, view in views.items()]
     readings = itertools.chain(*rows[:1], _cells(array, rounding), *rows[1:])
     return filter(None, map(_simplest, readings))
