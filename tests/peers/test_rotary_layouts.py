@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import pathlib
+import re
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -593,3 +595,30 @@ def test_ltx2_rotates_each_head_by_tables_of_its_own() -> None:
     for h in range(4):
         fastpe.rotate_by_tables_(x[:, h], cos=cos[0, h].numpy(), sin=sin[0, h].numpy(), interleaved=False, seq_axis=-2)
     np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)
+
+
+def test_ltx_video_rotates_all_heads_as_one() -> None:
+    torch, module = imported("torch"), transformer("ltx")
+    names: dict[str, Any] = {"np": np, "fastpe": fastpe, "rng": np.random.default_rng(5)}
+    page = pathlib.Path(__file__).parents[2] / "docs" / "rotary-layouts.md"
+    made, call = re.findall("```python\n(width = 64.*?)(ltx.rotate_.*?)```", page.read_text("utf-8"), re.DOTALL)[0]
+    exec(made, names)  # noqa: S102
+    rope = module.LTXVideoRotaryPosEmbed(dim=names["width"])
+    x = torch.from_numpy(names["queries"].copy())
+    expected = module.apply_rotary_emb(x, rope(x, 4, 6, 8, tuple(names["interpolation"].tolist())))
+    exec(call, names)  # noqa: S102
+    # Its angles are float32 numbers, up to 10000 * pi / 2.
+    np.testing.assert_allclose(names["queries"], expected, rtol=0, atol=4e-3)
+
+
+def test_mochi_rotates_each_head_by_tables_of_its_own() -> None:
+    torch, module = imported("torch"), transformer("mochi")
+    processor = imported("diffusers.models.attention_processor").MochiAttnProcessor2_0
+    function = inner_function(processor.__call__, "apply_rotary_emb", module)
+    frequencies = torch.from_numpy(np.random.default_rng(6).uniform(0, 1, (3, 4, 16)).astype(np.float32))
+    cos, sin = module.MochiRoPE()(frequencies, 2, 3, 4, dtype=torch.float32)
+    x = np.random.default_rng(5).standard_normal((1, 4, 24, 32), dtype=np.float32)
+    expected = function(torch.from_numpy(x.swapaxes(1, 2).copy()), cos, sin)
+    for h in range(4):
+        fastpe.rotate_by_tables_(x[:, h], cos=cos[:, h].numpy(), sin=sin[:, h].numpy(), interleaved=True, seq_axis=-2)
+    np.testing.assert_allclose(x.swapaxes(1, 2), expected, rtol=0, atol=2e-6)

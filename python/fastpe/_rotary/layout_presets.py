@@ -80,8 +80,6 @@ class LayoutRegistry(Registry[RotaryLayout]):
             return self._presets[layout]
         if layout:
             raise KeyError(f"{name!r} is not a layout: use {layout!r}, {', '.join(remarks)}")
-        if name in self._not_expressible:
-            raise KeyError(f"{name!r} is not a layout: {self._not_expressible[name]}")
         return super().__getitem__(name)
 
     def __contains__(self, name: object) -> bool:
@@ -90,6 +88,8 @@ class LayoutRegistry(Registry[RotaryLayout]):
 
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         """Another spelling of a name is that name: systems that a layout serves may have other position ids."""
+        if told := next((why for known, why in self._not_expressible.items() if plain(known) == plain(name)), ""):
+            return told
         spelled = {plain(name), plain(f"{name}_moe")}
         near = next((known for known in (*self, *_of_models, *table()["layouts"]) if plain(known) in spelled), None)
         return f"did you mean {near!r}?" if near else super()._hint(name, *also)
@@ -341,6 +341,14 @@ rotary_layouts = LayoutRegistry(
         "ltx2": (
             "LTX-2, with rope_type=split, divides its frequencies among the heads. Rotate each head by its own tables: "
             "fastpe.rotate_by_tables_(q[:, h], cos=cos[h], sin=sin[h], interleaved=False, seq_axis=-2)"
+        ),
+        "ltx_video": (
+            "LTX-Video rotates queries and keys before they are divided into heads, and its frequencies depend on their "
+            "number. Make RotaryEmbedding(width, frequencies=, frequency_axes=), as the page about layouts shows"
+        ),
+        "mochi": (
+            "Mochi's frequencies are learned for each head. Rotate each head by tables of its own: "
+            "fastpe.rotate_by_tables_(q[:, h], cos=cos[:, h], sin=sin[:, h], interleaved=True, seq_axis=-2)"
         ),
         "timm_mixed": (
             "timm's RotaryEmbeddingMixed learns frequencies for each layer and head. Rotate each head by tables of its "
