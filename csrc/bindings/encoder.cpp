@@ -26,12 +26,11 @@ struct BoundEncoder : SinusoidalEncoding {
 
 // ---- add_, add
 
-#define FASTPE_ADD \
-  "x, *, " FASTPE_PLACEMENT ", scale=1.0, alpha=1.0, seq_axis=-2, channels=None, table=None, num_threads=None"
+#define FASTPE_ADD "x, *, " FASTPE_PLACEMENT ", scale=1.0, alpha=1.0, seq_axis=-2, table=None, num_threads=None"
 struct AddArguments {
   PyObject* x;
   PlacementObjects placement;
-  PyObject *scale, *alpha, *seq_axis, *channels, *table, *num_threads;
+  PyObject *scale, *alpha, *seq_axis, *table, *num_threads;
 };
 struct AddApartArguments {
   AddArguments common;
@@ -39,6 +38,15 @@ struct AddApartArguments {
 };
 Signature add_in_place_signature("add_", FASTPE_ADD);
 Signature add_signature("add", FASTPE_ADD ", out=None");
+
+// For an x that holds the encoding's columns from first_column on.
+struct AddColumnsArguments {
+  PyObject *x, *first_column;
+  PlacementObjects placement;
+  PyObject *scale, *alpha, *seq_axis, *num_threads, *out;
+};
+Signature add_columns_signature("_add_columns", "x, first_column, *, " FASTPE_PLACEMENT
+                                                ", scale=1.0, alpha=1.0, seq_axis=-2, num_threads=None, out=None");
 
 // Calls use(source) with the learned table where one is given, else with the encoder's columns from first_column on.
 template <class Use>
@@ -51,14 +59,13 @@ void with_source(const SinusoidalEncoding& self, const std::optional<TableView>&
   }
 }
 
-PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_place, PyObject* given_out) {
+PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_place, PyObject* given_out,
+                         std::optional<std::int64_t> first_column = std::nullopt) {
   // Phase 1
   Owned owned;
   PyObject* const x_array = in_place ? array_to_write(a.x, "x", owned) : array_to_read(a.x, "x", owned);
   PyObject* const out_array = is_given(given_out) ? array_to_write(given_out, "out", owned) : nullptr;
   PyObject* const table_array = is_given(a.table) ? array_to_read(a.table, "table", owned) : nullptr;
-  refuse_together(a.table, "table", a.channels, "channels");
-  const std::optional<Columns> channels = channels_argument(a.channels, self.encoder.spec().d_model);
   if (a.seq_axis == Py_None) refuse_type("seq_axis", {"is None"}, {"an int, an axis of x other than the last"});
   const std::optional<std::int64_t> seq_axis_given = seq_axis_argument(a.seq_axis);
   const PlacementArrays placement_arrays(a.placement, owned);
@@ -73,7 +80,7 @@ PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_plac
   in_place ? require_writable(x, "add(.., out=)") : require_readable(x);
   std::optional<TableView> learned;
   if (table.is_given()) learned = position_table_of(table, x);
-  const std::int64_t first_column = learned ? 0 : checked_first_column(x, channels, self.encoder.spec().d_model);
+  if (!learned) require_columns(x, first_column, self.encoder.spec().d_model);
   const Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
   const Placement placement = placement_of(given, extent, self.first_position);
   Output out;
@@ -87,28 +94,29 @@ PyObject* add_either_way(BoundEncoder& self, const AddArguments& a, bool in_plac
   const bool is_new = !in_place && out_array == nullptr;
   const Add add(rows_of(x, dtype, seq_axis), writable_rows_of(written, dtype, seq_axis), extent.batch_rows, factors,
                 is_new);
-  with_source(self, learned, first_column,
+  with_source(self, learned, first_column.value_or(0),
               [&](const Source& source) { run_call({source, add, placement, max_threads}); });
   return in_place ? Object::shared(a.x).release() : out.returned(given_out);
 }
 
 PyObject* add_in_place(BoundEncoder& self, const AddArguments& a) { return add_either_way(self, a, true, nullptr); }
 PyObject* add(BoundEncoder& self, const AddApartArguments& a) { return add_either_way(self, a.common, false, a.out); }
+PyObject* add_columns(BoundEncoder& self, const AddColumnsArguments& a) {
+  const AddArguments common{a.x, a.placement, a.scale, a.alpha, a.seq_axis, nullptr, a.num_threads};
+  return add_either_way(self, common, false, a.out, integer_or_none(a.first_column));
+}
 
 // ---- encode
 
 struct EncodeArguments {
-  PyObject *positions, *dtype, *offset, *valid, *lengths, *channels, *num_threads, *out;
+  PyObject *positions, *dtype, *offset, *valid, *lengths, *num_threads, *out;
 };
-Signature encode_signature("encode",
-                           "positions, *, dtype=None, offset=None, valid=None, lengths=None, channels=None, "
-                           "num_threads=None, out=None");
+Signature encode_signature(
+    "encode", "positions, *, dtype=None, offset=None, valid=None, lengths=None, num_threads=None, out=None");
 
 PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   // Phase 1
   Owned owned;
-  const std::int64_t d_model = self.encoder.spec().d_model;
-  const Columns channels = channels_argument(a.channels, d_model).value_or(Columns{0, d_model});
   PyObject* const out_array = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
   const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
   const WrittenPositions positions(a.positions, a.offset, owned);
@@ -123,12 +131,12 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   const PlacementArguments given = placement_arrays.views();
   const WrittenPositions::Views rows = positions.views(given, self.first_position, 0);
   Shape shape = rows.shape;
-  shape.add_axis(channels.count);
+  shape.add_axis(self.encoder.spec().d_model);
   Output out = output(out_array, dtype_given.get(), shape);
   require_disjoint(out.view, given);
   require_disjoint(out.view, rows.positions);
   const Write write(writable_rows_of(out.view, dtype_of(out.view), shape.axes() - 2), out_array == nullptr);
-  run_call({Sinusoids(self.row_cache, channels.first), write, rows.placement, max_threads});
+  run_call({Sinusoids(self.row_cache, 0), write, rows.placement, max_threads});
   return out.returned(a.out);
 }
 
@@ -187,7 +195,7 @@ PyObject* embed(BoundEncoder& self, const EmbedArguments& a) {
   if (position_table.is_given()) {
     learned = position_table_of(position_table, table);
   } else {
-    checked_first_column(table, std::nullopt, self.encoder.spec().d_model);
+    require_columns(table, std::nullopt, self.encoder.spec().d_model);
   }
   Shape shape(ids);
   const int seq_axis = shape.axes() - 1;
@@ -245,6 +253,7 @@ void add_encoder(PyObject* module) {
   static PyMethodDef methods[] = {method<encode, encode_signature>(),
                                   method<add_in_place, add_in_place_signature>(),
                                   method<add, add_signature>(),
+                                  method<add_columns, add_columns_signature>(),
                                   method<embed, embed_signature>(),
                                   method<warm_up<BoundEncoder>, warm_up_signature>(),
                                   {"_frequencies", frequencies<BoundEncoder>, METH_NOARGS, nullptr},

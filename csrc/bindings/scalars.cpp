@@ -104,21 +104,6 @@ std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
   return axis;
 }
 
-std::optional<Columns> channels_argument(PyObject* channels, std::int64_t d_model) {
-  if (!is_given(channels)) return std::nullopt;
-  std::optional<std::int64_t> first, end;
-  if (PyTuple_Check(channels) && PyTuple_GET_SIZE(channels) == 2) {
-    first = integer_argument(PyTuple_GET_ITEM(channels, 0));
-    end = integer_argument(PyTuple_GET_ITEM(channels, 1));
-  }
-  if (!first || !end) refuse_type("channels", {"is ", repr_of(channels)}, {"two ints in a tuple, (first, end)"});
-  if (*first < 0 || *end < *first || *end > d_model) {
-    refuse_value("channels", {"is ", repr_of(channels)}, {"0 <= first <= end <= d_model, ", d_model},
-                 {*end > d_model ? "give d_model, the width of the whole encoding" : ""});
-  }
-  return Columns{*first, *end - *first};
-}
-
 std::vector<double> doubles_from(PyObject* sequence) {
   const Object items = not_null(PySequence_Tuple(sequence));
   std::vector<double> result;

@@ -8,8 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "fastpe/arrays.h"
-
 namespace fastpe::bindings {
 
 inline bool is_given(PyObject* object) { return object != nullptr && object != Py_None; }
@@ -32,7 +30,6 @@ inline double factor_argument(PyObject* object, const char* name) {
 bool bool_argument(PyObject* object, const char* name);  // Python's or NumPy's; missing: False
 int threads_argument(PyObject* object);                  // None: the default
 std::optional<std::int64_t> seq_axis_argument(PyObject* object);
-std::optional<Columns> channels_argument(PyObject* channels, std::int64_t d_model);  // None: not given
 
 // What the package's own Python code passes: a sequence of floats, and an int or None.
 std::vector<double> doubles_from(PyObject* sequence);

@@ -137,7 +137,7 @@ fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x,
     require_writable(written, nullptr);
     require_disjoint(written, arguments);
     if (!is_same_memory(written, read)) require_disjoint(written, read, " (out may be x itself)");
-    checked_first_column(read, std::nullopt, self.encoder.spec().d_model);
+    require_columns(read, std::nullopt, self.encoder.spec().d_model);
     const Extent extent = extent_of(read, axis);
     const Add add(rows_of(read, dtype, axis), writable_rows_of(written, dtype, axis), extent.batch_rows, {scale, alpha},
                   false);

@@ -19,7 +19,6 @@ _Positions: TypeAlias = npt.ArrayLike | None  # [L], [1, L] or [B, L]
 _Valid: TypeAlias = npt.ArrayLike | None  # bool, or 0 and 1: [L], [1, L] or [B, L]
 _Lengths: TypeAlias = npt.ArrayLike | None  # one for all rows, [B] or [B, 1]
 _Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
-_Channels: TypeAlias = tuple[int, int] | None
 _Table: TypeAlias = npt.ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
 _Out: TypeAlias = npt.NDArray[Any] | None
@@ -55,7 +54,6 @@ class Encoder:
         offset: _Offset = None,
         valid: _Valid = None,
         lengths: _Lengths = None,
-        channels: _Channels = None,
         num_threads: _Threads = None,
         out: _Out = None,
     ) -> npt.NDArray[Any]: ...
@@ -71,7 +69,6 @@ class Encoder:
         scale: float = 1.0,
         alpha: float = 1.0,
         seq_axis: int = -2,
-        channels: _Channels = None,
         table: _Table = None,
         num_threads: _Threads = None,
     ) -> _Array: ...
@@ -87,8 +84,23 @@ class Encoder:
         scale: float = 1.0,
         alpha: float = 1.0,
         seq_axis: int = -2,
-        channels: _Channels = None,
         table: _Table = None,
+        num_threads: _Threads = None,
+        out: _Out = None,
+    ) -> npt.NDArray[Any]: ...
+    def _add_columns(
+        self,
+        x: npt.ArrayLike,
+        first_column: int,
+        *,
+        offset: _Offset = None,
+        positions: _Positions = None,
+        valid: _Valid = None,
+        lengths: _Lengths = None,
+        cu_seqlens: _Sequences = None,
+        scale: float = 1.0,
+        alpha: float = 1.0,
+        seq_axis: int = -2,
         num_threads: _Threads = None,
         out: _Out = None,
     ) -> npt.NDArray[Any]: ...

@@ -85,8 +85,9 @@ def waves(
     # Fractional positions, so that fast waves are waves.
     position = np.linspace(first, first + max(seq_len - 1, 1), min(20 * max(seq_len, 2), 40_000))
     for dimension, color in zip(chosen, _palette(ax), strict=False):
-        values = encoding.encode(position, channels=(dimension, dimension + 1))
-        ax.plot(position, values[:, 0], color=color, label=f"dimension {dimension}")
+        column = np.zeros((len(position), 1), np.float32)
+        encoding._add_columns(column, dimension, positions=position, out=column)
+        ax.plot(position, column[:, 0], color=color, label=f"dimension {dimension}")
     ax.margins(x=0.01)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return _labelled(ax, "Waves", encoding, "position", "value", grid=True)

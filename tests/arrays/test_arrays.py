@@ -220,8 +220,7 @@ def test_subclasses_of_ndarray() -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
     rows, d_model, first = 40, 5000, 7
-    encoding = fastpe.PositionalEncoding(d_model + 10, max_len=20)
-    keywords: dict[str, Any] = {"channels": (first, first + d_model), "num_threads": 2}
+    encoding, wider = (fastpe.PositionalEncoding(d_model + more, max_len=20) for more in (0, 10))
 
     def far_apart() -> Any:  # [rows, d_model], the columns 4000 bytes from each other
         return np.zeros((d_model, 4000 // dtype.itemsize), dtype)[:, :rows].T
@@ -229,18 +228,24 @@ def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
     values = ((np.arange(rows * d_model) * 37 % 101 - 50) / 8).astype(dtype).reshape(rows, d_model)
     table = values[::-1].copy()
     for offset in (-20, 0):
-        expected = encoding.encode(rows, offset=offset, dtype=dtype, **keywords)
-        assert_same_bits(encoding.encode(rows, offset=offset, out=far_apart(), **keywords), expected)
-        expected = encoding.add(values, offset=offset, scale=1.5, **keywords)
+        expected = encoding.encode(rows, offset=offset, dtype=dtype, num_threads=2)
+        assert_same_bits(encoding.encode(rows, offset=offset, out=far_apart(), num_threads=2), expected)
+        keywords: dict[str, Any] = {"offset": offset, "scale": 1.5, "num_threads": 2}
+        expected = encoding.add(values, **keywords)
         x = far_apart()
         x[...] = values
-        assert_same_bits(encoding.add(x, offset=offset, scale=1.5, out=far_apart(), **keywords), expected)
-        assert_same_bits(encoding.add_(x, offset=offset, scale=1.5, **keywords), expected)
-    whole = fastpe.PositionalEncoding(d_model)
+        assert_same_bits(encoding.add(x, out=far_apart(), **keywords), expected)
+        padded = np.pad(values, [(0, 0), (first, 10 - first)])
+        columns = wider._add_columns(x, first, out=far_apart(), **keywords)
+        assert_same_bits(columns, wider.add(padded, **keywords)[:, first : first + d_model])
+        assert_same_bits(encoding.add_(x, **keywords), expected)
+    for beyond in (-1, 11):
+        with pytest.raises(ValueError, match=naming("first_column")):
+            wider._add_columns(values, beyond)
     ids = np.arange(rows) * 7 % rows
     for learned in (None, table):
-        found = whole.embed(ids, values, position_table=learned, lengths=30, out=far_apart())
-        assert_same_bits(found, whole.embed(ids, values, position_table=learned, lengths=30))
+        found = encoding.embed(ids, values, position_table=learned, lengths=30, out=far_apart())
+        assert_same_bits(found, encoding.embed(ids, values, position_table=learned, lengths=30))
 
 
 # ---- sizes
@@ -251,7 +256,6 @@ def test_size_zero_is_fine_everywhere(dtype: np.dtype[Any]) -> None:
     assert fastpe.encode(0, 5, dtype=dtype).shape == (0, 5)
     assert fastpe.encode([], 5, dtype=dtype).shape == (0, 5)
     assert fastpe.encode(np.zeros((3, 0, 2)), 5, dtype=dtype).shape == (3, 0, 2, 5)
-    assert fastpe.encode(4, 5, dtype=dtype, channels=(2, 2)).shape == (4, 0)
     assert fastpe.encode(4, 5, dtype=dtype, offset=np.zeros(0, int)).shape == (0, 4, 5)
     for shape in [(0, 4), (4, 0), (0, 0), (0, 3, 4), (3, 0, 4), (2, 3, 0), (2, 0, 3, 4), (2, 3, 0, 0)]:
         x = np.zeros(shape, dtype)

@@ -33,7 +33,6 @@ REFUSED: Refused = {
         *each("add_({})", "np.float32(1) | x.reshape((1,) * 8 + x.shape)"),
         *each("add({})", "misaligned | [[1.0], [2.0, 3.0]]"),
         *each("enc.add_({})", "wide | x[..., :6]"),
-        *each("add_(x, {})", "d_model=16 | channels=(0, 4)"),
     ],
     (TypeError, "out"): [
         *each("add(x, out={})", f"out.astype('f8') | out.astype('{FOREIGN}f4') | out.tolist() | (out,)"),
@@ -145,15 +144,6 @@ REFUSED: Refused = {
     (ValueError, "alpha"): ["add(x, alpha=np.float32('nan'))"],
     (TypeError, "seq_axis"): each("add_(x, seq_axis={})", "1.0 | True"),
     (ValueError, "seq_axis"): each("add_(x, seq_axis={})", "2 | -1 | 5 | -4 | 2**70"),
-    (TypeError, "channels"): each("add_(x, channels={}, d_model=16)", "8 | [0, 8] | (0.0, 8.0) | (0, 4, 8)"),
-    (ValueError, "channels"): [
-        "add_(x, channels=(0, 8), d_model=4)",
-        "add_(x, channels=(0, 16))",
-        "add_(x, channels=(-1, 7), d_model=16)",
-        "add_(x, channels=(8, 0), d_model=16)",
-        "add_(x, channels=(-(2**70), 2**70), d_model=16)",
-        "encode(3, 8, channels=(0, 9))",
-    ],
     (TypeError, "num_threads"): each("add_(x, num_threads={})", "1.5 | True | 'all'"),
     (ValueError, "num_threads"): ["add_(x, num_threads=0)", "add_(x, num_threads=-1)", "encode(3, 8, num_threads=0)"],
     # ---- Encodings
@@ -190,13 +180,12 @@ REFUSED: Refused = {
     (ValueError, "frequencies base"): ["encode(3, 8, frequencies=[1.0] * 4, base=2.0)"],
     (ValueError, "frequencies freq_scale"): ["encode(3, 8, frequencies=[1.0] * 4, freq_scale=2.0)"],
     (ValueError, "table base"): ["add(x, table=table, base=5.0)"],
-    (ValueError, "table channels"): ["add_(x, table=table, channels=(0, 8))"],
     (ValueError, "position_table frequencies"): ["embed([1], table, position_table=table, frequencies=[1.0])"],
 }
 
 # The arguments that rotations have too, and those that they do not have.
 OF_ROTATIONS = {"x", "positions", "offset", "valid", "lengths", "cu_seqlens", "seq_axis", "num_threads"}
-OF_SUMS = re.compile(r"\b(table|channels|d_model)=|x, cu_seqlens")
+OF_SUMS = re.compile(r"\btable=|x, cu_seqlens")
 
 # The last values on this side of the limits.
 TAKEN = [
@@ -205,7 +194,6 @@ TAKEN = [
     "encode(np.zeros((1,) * 8), 8)",
     "encode([2**53, -(2**53)], 8)",
     "encode(3, 8, offset=2**53 - 2)",
-    "encode(3, 8, channels=(8, 8))",
     "encode(3, 8, frequencies=[0.0, 2.0**-96, -(2.0**-96), 2.0**44])",
     "encode(3, 1)",
     "Encoding(8, max_len=0)",
@@ -214,7 +202,6 @@ TAKEN = [
     "add_(x, positions=[[0, -(2**53), 2**53]])",
     "add_(x, seq_axis=0)",
     "add_(x, seq_axis=-3)",
-    "add_(x, channels=(8, 16), d_model=16)",
     "add_(x, valid=[1, 0, 1], scale=np.inf, alpha=np.float64(2))",
     "add_(x, lengths=[0, 3])",
     "add_(flat, cu_seqlens=[0, 0, 6, 6])",

@@ -227,17 +227,17 @@ Placement placement_at(const ArrayView& array, const PlacementArguments& argumen
   return placement;
 }
 
-std::int64_t checked_first_column(const ArrayView& array, const std::optional<Columns>& channels,
-                                  std::int64_t d_model) {
+void require_columns(const ArrayView& array, std::optional<std::int64_t> first, std::int64_t d_model) {
   const std::int64_t columns = array.last();
-  if (!channels) {
-    if (columns == d_model || columns == 0) return 0;  // nothing is computed for an empty array
+  if (columns == 0) return;  // nothing is computed for an empty array
+  if (!first && columns != d_model) {
     refuse_value(array.name, {"has ", columns, " columns"}, {"d_model, ", d_model},
-                 {"make the encoding for this width, or pass channels=(first, end)"});
+                 {"make the encoding for this width"});
   }
-  if (channels->count == columns) return channels->first;
-  refuse_value(array.name, {"has ", columns, " columns"},
-               {channels->count, " for channels=(", channels->first, ", ", channels->first + channels->count, ")"});
+  if (first && (*first < 0 || *first > d_model - columns)) {
+    refuse_value("first_column", {"is ", *first, ", and ", array.name, " has ", columns, " columns"},
+                 {"columns within d_model, ", d_model});
+  }
 }
 
 }  // namespace fastpe

@@ -65,8 +65,7 @@ inline void require_disjoint(const ArrayView& out, const PlacementArguments& arg
 
 // ---- Columns
 
-// The first of the encoding's columns that the array holds: it must hold exactly `channels`, or all d_model columns if
-// they are not given.
-std::int64_t checked_first_column(const ArrayView& array, const std::optional<Columns>& channels, std::int64_t d_model);
+// An array must hold all d_model columns of the encoding, or some of them, from `first` on. It may have no columns.
+void require_columns(const ArrayView& array, std::optional<std::int64_t> first, std::int64_t d_model);
 
 }  // namespace fastpe

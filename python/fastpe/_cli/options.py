@@ -85,7 +85,7 @@ def encoder_of(d_model: int, seq_len: int, convention: Any, base: float | None, 
     """The encoder, at positions that it can encode: that is known before anything is written."""
     encoder = PositionalEncoding(d_model, convention=convention, base=base)
     for row in (0, seq_len - 1) if seq_len else ():
-        encoder.encode(1, offset=offset + row, channels=(0, 1))
+        encoder.encode(1, offset=offset + row)
     return encoder
 
 

@@ -67,8 +67,8 @@ def add(addition: Addition) -> None:
             # However a loop of our own ends, no thread of zarr's goes on reading or writing.
             with naming(name, _what):
                 x = np.require(asyncio.run(source.getitem(place)), dtype, ["C", "W"])
-            channels, offset = (start[-1], start[-1] + x.shape[-1]), addition.offset + start[axis]
-            encoder.add_(x, offset=offset, channels=channels, seq_axis=axis, **addition.factors)
+            offset = addition.offset + start[axis]
+            encoder._add_columns(x, start[-1], offset=offset, seq_axis=axis, out=x, **addition.factors)
             with naming(output, _what):
                 asyncio.run(target.setitem(place, x))
         directory.chmod(root.stat().st_mode & 0o777)

@@ -18,9 +18,7 @@ from fastpe._sinusoid.encoder import cached_encoding
 _Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
 
 
-def _width(x: Any, d_model: int | None) -> int:
-    if d_model is not None:
-        return d_model
+def _width(x: Any) -> int:
     shape = getattr(x, "shape", None)
     if not isinstance(shape, tuple) or not shape:
         # Not an array of rows: any encoder's own check says what is wrong.
@@ -41,7 +39,6 @@ def encode(
     offset: int | npt.ArrayLike | None = None,
     valid: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
-    channels: tuple[int, int] | None = None,
     num_threads: int | None = None,
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
@@ -68,8 +65,6 @@ def encode(
         Rows that are False, or 0 among integers 0 and 1, become zero, and only the others are counted.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on become zero.
-    channels : tuple of int, optional
-        ``(first, end)``, to compute only these columns.
     num_threads : int, optional
         The largest number of threads.
     out : ndarray, optional
@@ -109,7 +104,6 @@ def encode(
         offset=offset,
         valid=valid,
         lengths=lengths,
-        channels=channels,
         num_threads=num_threads,
         out=out,
     )
@@ -131,8 +125,6 @@ def add_(
     scale: float = 1.0,
     alpha: float = 1.0,
     seq_axis: int = -2,
-    channels: tuple[int, int] | None = None,
-    d_model: int | None = None,
     table: npt.ArrayLike | None = None,
     num_threads: int | None = None,
 ) -> _Array:
@@ -160,10 +152,6 @@ def add_(
         The factors in ``x * scale + alpha * PE``, which is computed in one pass.
     seq_axis : int, optional
         Which axis of `x` is the sequence.
-    channels : tuple of int, optional
-        ``(first, end)``, if `x` holds only these columns of an encoding `d_model` wide.
-    d_model : int, optional
-        The width of the encoding; ``x.shape[-1]`` by default.
     table : array_like [max_len, C], [1, max_len, C] or [max_len, 1, C], optional
         A learned position table of `x`'s dtype, instead of sinusoids.
     num_threads : int, optional
@@ -203,7 +191,7 @@ def add_(
         leave_out(
             "table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, frequencies=frequencies
         )
-    return cached_encoding(_width(x, d_model), convention, base, freq_scale, frequencies).add_(
+    return cached_encoding(_width(x), convention, base, freq_scale, frequencies).add_(
         x,
         offset=offset,
         positions=positions,
@@ -213,7 +201,6 @@ def add_(
         scale=scale,
         alpha=alpha,
         seq_axis=seq_axis,
-        channels=channels,
         table=table,
         num_threads=num_threads,
     )
@@ -235,8 +222,6 @@ def add(
     scale: float = 1.0,
     alpha: float = 1.0,
     seq_axis: int = -2,
-    channels: tuple[int, int] | None = None,
-    d_model: int | None = None,
     table: npt.ArrayLike | None = None,
     num_threads: int | None = None,
     out: npt.NDArray[Any] | None = None,
@@ -249,8 +234,8 @@ def add(
         An array of float32, float64, float16 or ml_dtypes.bfloat16, with any strides, read-only or broadcast. It is
         only read, so it may be whatever NumPy takes as an array: a list, a tensor of torch or jax, an object with
         DLPack.
-    convention, base, freq_scale, frequencies, offset, positions, valid, lengths, cu_seqlens, scale, alpha, seq_axis, channels, \
-d_model, table, num_threads
+    convention, base, freq_scale, frequencies, offset, positions, valid, lengths, cu_seqlens, scale, alpha, seq_axis, table, \
+num_threads
         The arguments of `add_`. Rows that are left out are copied.
     out : ndarray, optional
         A writable array of exactly `x`'s shape and dtype: `x` itself, or an array apart from it.
@@ -281,7 +266,7 @@ d_model, table, num_threads
         leave_out(
             "table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, frequencies=frequencies
         )
-    return cached_encoding(_width(x, d_model), convention, base, freq_scale, frequencies).add(
+    return cached_encoding(_width(x), convention, base, freq_scale, frequencies).add(
         x,
         offset=offset,
         positions=positions,
@@ -291,7 +276,6 @@ d_model, table, num_threads
         scale=scale,
         alpha=alpha,
         seq_axis=seq_axis,
-        channels=channels,
         table=table,
         num_threads=num_threads,
         out=out,
@@ -366,7 +350,7 @@ def embed(
             freq_scale=freq_scale,
             frequencies=frequencies,
         )
-    return cached_encoding(_width(table, None), convention, base, freq_scale, frequencies).embed(
+    return cached_encoding(_width(table), convention, base, freq_scale, frequencies).embed(
         ids,
         table,
         offset=offset,
