@@ -72,13 +72,19 @@ WrittenPositions::Views WrittenPositions::views(const PlacementArguments& given,
   return views;
 }
 
-Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* name) {
+Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* name, AxesInFront axes_in_front) {
   if (given == nullptr) {
     Object made = dtype != nullptr ? new_array(dtype, shape) : new_array(numpy_dtype(DType::float32).get(), shape);
     const ArrayView view = view_of(made.get(), name);
     return {std::move(made), view};
   }
-  const ArrayView view = view_of(given, name);
+  ArrayView view = view_of(given, name);
+  const int more = std::max(view.axes - shape.axes(), 0);
+  if (axes_in_front == AxesInFront::of_length_1 && std::count(view.shape, view.shape + more, 1) == more) {
+    view.shape += more;
+    view.strides_bytes += more;
+    view.axes -= more;
+  }
   if (dtype != nullptr) {
     require_dtype(view, *known_dtype_of(dtype), "pass an array of that dtype");
   } else {

@@ -73,8 +73,11 @@ struct Output {
   // The object that was given, or else the new array.
   PyObject* returned(PyObject* given) { return is_given(given) ? Object::shared(given).release() : array.release(); }
 };
-// `given` checked, or a new array. Without a dtype, that of `given`, or else float32.
-Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* name = "out");
+// `given` checked, or a new array. Without a dtype, that of `given`, or else float32. Where `given` may have axes of
+// length 1 in front, the view is without them.
+enum class AxesInFront { refused, of_length_1 };
+Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* name = "out",
+              AxesInFront axes_in_front = AxesInFront::refused);
 
 // ---- The run
 

@@ -132,7 +132,7 @@ PyObject* encode(BoundEncoder& self, const EncodeArguments& a) {
   const WrittenPositions::Views rows = positions.views(given, self.first_position, 0);
   Shape shape = rows.shape;
   shape.add_axis(self.encoder.spec().d_model);
-  Output out = output(out_array, dtype_given.get(), shape);
+  Output out = output(out_array, dtype_given.get(), shape, "out", AxesInFront::of_length_1);
   require_disjoint(out.view, given);
   require_disjoint(out.view, rows.positions);
   const Write write(writable_rows_of(out.view, dtype_of(out.view), shape.axes() - 2), out_array == nullptr);

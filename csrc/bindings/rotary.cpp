@@ -140,7 +140,8 @@ PyObject* tables(BoundRotary& self, const TablesArguments& a) {
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.arrays(); ++i) {
     const char* const name = form.arrays() == 1 ? "out" : names[i];
-    out[i] = output(given_out[i], dtype_of_array, shape_of(rows.shape, form, self.pairs()), name);
+    out[i] =
+        output(given_out[i], dtype_of_array, shape_of(rows.shape, form, self.pairs()), name, AxesInFront::of_length_1);
     require_disjoint(out[i].view, given);
     require_disjoint(out[i].view, rows.positions);
     written[i] = are_pairs ? writable_rows_of_pairs(out[i].view, dtype, row_axes)

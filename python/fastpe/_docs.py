@@ -77,7 +77,7 @@ dtype : dtype, optional
 offset : int or int array [B], optional
     The position at which counting starts.
 out : ndarray or tuple of ndarrays, optional
-    The arrays to write into.
+    The arrays to write into, of exactly the results' shapes, behind axes of length 1 if there are any.
 num_threads : int, optional
     The largest number of threads.
 

@@ -252,6 +252,16 @@ def test_wide_rows_of_elements_that_lie_far_apart(dtype: np.dtype[Any]) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_axes_of_length_1_may_stand_in_front_of_encoded_rows(dtype: np.dtype[Any]) -> None:
+    out = np.zeros((1, 1, 3, 8, 2), dtype)[..., 0]
+    assert fastpe.encode(3, 8, out=out) is out
+    assert_same_bits(out[0, 0].copy(), fastpe.encode(3, 8, dtype=dtype))
+    for shape in ((2, 3, 8), (1, 3, 8, 1), (1, 3, 9)):
+        with pytest.raises(ValueError, match="^out has shape"):
+            fastpe.encode(3, 8, out=np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_size_zero_is_fine_everywhere(dtype: np.dtype[Any]) -> None:
     assert fastpe.encode(0, 5, dtype=dtype).shape == (0, 5)
     assert fastpe.encode([], 5, dtype=dtype).shape == (0, 5)

@@ -152,6 +152,21 @@ def test_counted_positions_and_offset_arrays_are_written_into_out(form: Any) -> 
             assert_same_bits(parts_of(view), parts_of(table))
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_axes_of_length_1_may_stand_in_front_of_out(form: Any) -> None:
+    rope = fastpe.RotaryEmbedding(10, interleaved=False)
+    for positions in (1, 3, np.arange(6).reshape(2, 3)):
+        tables = arrays_in(rope.tables(positions, form=form))
+        views = tuple(np.full((1, 1, *table.shape), 77, table.dtype) for table in tables)
+        rope.tables(positions, form=form, out=views if len(views) == 2 else views[0])
+        for view, table in zip(views, tables, strict=True):
+            assert_same_bits(parts_of(view[0, 0]), parts_of(table))
+        wrong = tuple(np.zeros((2, *table.shape), table.dtype) for table in tables)
+        with pytest.raises(ValueError, match=r"^out(\[0\])? "):
+            rope.tables(positions, form=form, out=wrong if len(wrong) == 2 else wrong[0])
+        assert not any(each.any() for each in wrong)
+
+
 def test_pairs_whose_parts_lie_apart_are_written() -> None:
     rope = fastpe.RotaryEmbedding(10, interleaved=False)
     memory = np.full((3, 5, 4), 77, np.float32)

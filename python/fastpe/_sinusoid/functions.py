@@ -68,7 +68,7 @@ def encode(
     num_threads : int, optional
         The largest number of threads.
     out : ndarray, optional
-        A writable array of exactly the result's shape and dtype.
+        A writable array of exactly the result's dtype and shape, behind axes of length 1 if there are any.
 
     Returns
     -------
