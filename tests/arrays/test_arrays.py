@@ -257,7 +257,7 @@ def test_axes_of_length_1_may_stand_in_front_of_encoded_rows(dtype: np.dtype[Any
     assert fastpe.encode(3, 8, out=out) is out
     assert_same_bits(out[0, 0].copy(), fastpe.encode(3, 8, dtype=dtype))
     for shape in ((2, 3, 8), (1, 3, 8, 1), (1, 3, 9)):
-        with pytest.raises(ValueError, match="^out has shape"):
+        with pytest.raises(ValueError, match=r"^out has shape"):
             fastpe.encode(3, 8, out=np.zeros(shape, dtype))
 
 

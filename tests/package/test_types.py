@@ -16,7 +16,7 @@ def test_misspelt_names_are_errors_of_types() -> None:
     with pytest.raises(ValueError, match="mae2d"):
         fastpe.encode_grid((2, 2), 8, convention="mea2d")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="halves"):
-        rope.tables(4, form="halves")  # type: ignore[call-overload]
+        rope.tables(4, form="half")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="valid"):
         fastpe.add(np.ones((2, 8)), mask=[True, False])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="interleaved"):
