@@ -42,7 +42,7 @@ def main(config_json: str | None = None) -> None:
 
     # The vision encoder has tables of its own, in the order of patches.
     patches, sizes = fastpe.vision_inputs(config, grid_thw=grids)["position_ids"], config["vision_config"]
-    vision = fastpe.rotary_layouts[config["model_type"] + "_vision"]
+    vision = fastpe.RotaryLayout.from_config(config, vision=True)
     rope = fastpe.RotaryEmbedding.from_layout(vision, sizes["embed_dim"] // sizes["num_heads"])
     cos, _ = rope.tables(patches, form="tile")
     print(f"vision: ids {list(patches.shape)}, tables {list(cos.shape)}")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 METHODS = {
     "PositionalEncoding": "from_config shift warm_up frequencies wavelengths",
     "RotaryEmbedding": "from_config from_layout rotate_ rotate tables shift_ shift warm_up frequencies wavelengths",
-    "RotaryLayout": "positions",
+    "RotaryLayout": "from_config positions",
 }
 PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
 PAGES = {

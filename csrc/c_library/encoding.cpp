@@ -16,7 +16,7 @@ namespace {
 enum class Odd { natural, pad, round_up, refused };
 enum class Scale { one, one_over_root, root_of_two_over };
 
-// What python/fastpe/_sinusoid/presets.py says of each preset; the tests compare all of them.
+// What python/fastpe/_sinusoid/conventions.py says of each preset; the tests compare all of them.
 struct Convention {
   bool interleaved, cosine_first;
   Odd odd;

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from fastpe import _docs
 from fastpe._config import __version__, show_config
 from fastpe._sinusoid.convention import Convention
+from fastpe._sinusoid.conventions import conventions
 from fastpe._sinusoid.encoder import PositionalEncoding
 from fastpe._sinusoid.functions import add, add_, embed, encode
-from fastpe._sinusoid.presets import conventions
 from fastpe._sinusoid.timestep import timestep_embedding
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fastpe._graph.vision import vision_inputs
     from fastpe._grid.convention import GridConvention
     from fastpe._grid.encode import encode_coordinates, encode_grid
-    from fastpe._grid.presets import grid_conventions
+    from fastpe._grid.grid_conventions import grid_conventions
     from fastpe._grid.resize import resize_table, resize_taps
     from fastpe._grid.resize_conventions import ResizeConvention, resize_conventions
     from fastpe._identify.answer import Identification
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fastpe._rotary.embedding import RotaryEmbedding
     from fastpe._rotary.given_tables import rotate_by_tables, rotate_by_tables_
     from fastpe._rotary.layout import RotaryLayout
-    from fastpe._rotary.layout_presets import rotary_layouts
+    from fastpe._rotary.layouts import rotary_layouts
     from fastpe._rotary.pair_order import pair_order
 
 __all__ = [
@@ -103,12 +103,12 @@ _deferred = {
     "Identification": "_identify.answer",
     "ResizeConvention": "_grid.resize_conventions",
     "RotaryEmbedding": "_rotary.embedding",
-    "RotaryLayout": "_rotary.layout",
+    "RotaryLayout": "_rotary.layouts",  # a layout is found among those that are listed
     "alibi_slopes": "_attention.alibi",
     "audio_inputs": "_graph.audio",
     "encode_coordinates": "_grid.encode",
     "encode_grid": "_grid.encode",
-    "grid_conventions": "_grid.presets",
+    "grid_conventions": "_grid.grid_conventions",
     "identify": "_identify.identify",
     "pair_order": "_rotary.pair_order",
     "query_scale": "_attention.query_scale",
@@ -116,7 +116,7 @@ _deferred = {
     "resize_conventions": "_grid.resize_conventions",
     "resize_table": "_grid.resize",
     "resize_taps": "_grid.resize",
-    "rotary_layouts": "_rotary.layout_presets",
+    "rotary_layouts": "_rotary.layouts",
     "rotate_by_tables": "_rotary.given_tables",
     "rotate_by_tables_": "_rotary.given_tables",
     "text_inputs": "_graph.text",

@@ -105,6 +105,11 @@ class Preset:
 _Preset = TypeVar("_Preset", bound=Preset)
 
 
+def listed(kind: type[_Preset], name: str) -> _Preset:
+    """The preset of this kind and name, for files that the list itself imports."""
+    return _listed[kind, name]  # type: ignore[return-value]
+
+
 class Registry(Mapping[str, _Preset], Generic[_Preset]):
     """Presets by name, which cannot be changed. `print` shows one line for each.
 

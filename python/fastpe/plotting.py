@@ -17,8 +17,8 @@ from fastpe._errors import refused
 from fastpe._extras import needed
 from fastpe._rotary.embedding import RotaryEmbedding
 from fastpe._rotary.scaling import Scaling
+from fastpe._sinusoid.conventions import conventions
 from fastpe._sinusoid.encoder import PositionalEncoding
-from fastpe._sinusoid.presets import conventions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

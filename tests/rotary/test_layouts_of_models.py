@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import fastpe
+from fastpe._rotary.config_file import packaged
 
 from ..oracles.refusals import Refused, check_refused, each, rows
 from .oracle import Array
 
 LAYOUTS: Any = fastpe.rotary_layouts
+MODELS = packaged("models.json")
 
 
 # The formulas, as plainly as possible. A formula gives (coordinate, frequency) of each pair.
@@ -319,12 +321,46 @@ REFUSED: Refused = {
     # ---- Names
     (KeyError, "flux"): ["layouts['fluxx']", "layouts['Chroma']"],
     (KeyError, "pixtral"): ["layouts['pixtrl']"],
-    (KeyError, "qwen2_vl"): ["layouts['qwen2.vl']", "layouts['']"],
+    (KeyError, "qwen2_vl"): ["layouts['qwen2.vl']", "layouts['']", "layouts['qwen2_5_vl_text']"],
     (KeyError, "timm"): ["layouts['EVA-02']"],
     (KeyError, "vjepa2"): ["layouts['vjepa2']"],
+    (KeyError, "dinov3"): ["layouts['dinov3_vit']"],
+    # ---- Configs
+    (ValueError, "model_type"): each(
+        "of({'model_type': '{}'})", "llama | dinov3_vit | vjepa2 | lightglue | bert | minicpmv4_6 | unheard_of"
+    ),
+    (ValueError, "config"): ["of({'model_type': 'qwen2_vl'}, vision=True)"],
+    (TypeError, "config"): ["of(3)"],
+    (TypeError, "vision"): ["of({'model_type': 'qwen2_vl'}, vision='no')"],
 }
+
+
+TEXT_ROWS = {name: MODELS["models"].get(f"{name}_text", {"nested": True}) for name in MODELS["text_layouts"]}
+
+
+@pytest.mark.parametrize("name", [name for name, row in TEXT_ROWS.items() if not row.get("nested")])
+def test_the_layout_of_a_config_divides_frequencies_as_its_embedding(name: str) -> None:
+    row = TEXT_ROWS[name]
+    head_dim = int(2 * sum(row["mrope"][1]) / (row.get("partial_rotary_factor") or 1))
+    config = {"model_type": f"{name}_text", "rope_parameters": {"rope_theta": 5e5}, "num_hidden_layers": 4}
+    config |= {"head_dim": head_dim, "hidden_size": 2 * head_dim, "num_attention_heads": 2}
+    rope = next(each for each in fastpe.RotaryEmbedding.layers_from_config(config, mrope=True) if each)
+    layout = fastpe.RotaryLayout.from_config(config)
+    assert layout is fastpe.RotaryLayout.from_config({"model_type": name})
+    made = fastpe.RotaryEmbedding.from_layout(layout, head_dim, base=5e5)
+    assert (made.frequency_axes, made.interleaved) == (rope.frequency_axes, rope.interleaved)
+
+
+def test_the_layout_of_the_encoder_of_images() -> None:
+    def of(config: dict[str, Any]) -> str:
+        return fastpe.RotaryLayout.from_config(config, vision=True).name
+
+    for own in ({}, {"model_type": "qwen2_5_vl"}, {"model_type": "qwen2_5_vl_vision"}):
+        assert of({"model_type": "qwen2_5_vl", "vision_config": own}) == "qwen2_vl_vision"
+    assert of({"model_type": "llava", "vision_config": {"model_type": "pixtral"}}) == "pixtral"
 
 
 @pytest.mark.parametrize(("call", "error", "arguments"), rows(REFUSED))
 def test_refused(call: str, error: type[Exception], arguments: str) -> None:
-    check_refused(call, error, arguments, {"layouts": LAYOUTS, "rope": fastpe.RotaryEmbedding.from_layout})
+    names = {"layouts": LAYOUTS, "rope": fastpe.RotaryEmbedding.from_layout, "of": fastpe.RotaryLayout.from_config}
+    check_refused(call, error, arguments, names)

@@ -26,7 +26,7 @@ from fastpe._arguments import (
 from fastpe._errors import refused, renamed
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
-from fastpe._grid.presets import grid_conventions
+from fastpe._grid.grid_conventions import grid_conventions
 from fastpe._names import GridConventionName
 from fastpe._sinusoid.convention import with_overrides
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._errors import refused
-from fastpe._identify import presets, rotary
+from fastpe._identify import encodings, rotary
 from fastpe._identify.answer import Array, Identification, nonzero
 from fastpe._identify.numbers import stored_as
 
@@ -87,7 +87,7 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     zero = tuple(np.flatnonzero(~array.any(axis=1)).tolist()) if array.ndim == 2 else ()
     size = {"d_model": array.shape[-1], "rows": math.prod(array.shape[:-1]), "zero_rows": zero}
     with np.errstate(over="ignore", invalid="ignore"):
-        for match in itertools.chain(presets.find(array) if encoding else (), rotary.find(given)):
+        for match in itertools.chain(encodings.find(array) if encoding else (), rotary.find(given)):
             if (difference := match.difference(nonzero(match.given))) is not None:
                 notes = *match.notes, *_notes(zero, match.given[0], np.asarray(table).dtype)
                 found = {**match.found, "largest_difference": difference, "tolerance": float(match.allowed.max())}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,8 @@ from fastpe import _core
 from fastpe._arguments import flag, given_frequencies, integer, leave_out, names_keywords, number, numbers
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
+from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
-
-if TYPE_CHECKING:
-    from fastpe._rotary.layout import RotaryLayout
 
 # Arguments that are attributes, and fields of the core, by the same names.
 _as_given = ("rotary_dim", "interleaved", "conjugate", "max_len")
@@ -453,7 +451,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         >>> rope.rotate_(q, positions=ids, seq_axis=-2) is q
         True
         """
-        from fastpe._rotary.layout_presets import rotary_layouts
+        from fastpe._rotary.layouts import rotary_layouts
 
         found = rotary_layouts._find(layout)
         arguments = found._rotation.arguments(found.name, found.coordinates, head_dim, base, sections)

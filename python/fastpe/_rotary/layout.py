@@ -3,13 +3,18 @@
 
 # Annotations are evaluated here: libraries that build dataclasses from configurations read them.
 import dataclasses
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
-from fastpe._registry import Preset
+from fastpe._arguments import flag, names_keywords
+from fastpe._errors import refused
+from fastpe._registry import Preset, listed
+from fastpe._rotary.config_file import load
 from fastpe._rotary.layout_rotation import Rotation
+from fastpe._rotary.model_types import refuse_known, table
 from fastpe._rotary.position_ids import position_ids, segments_text
 
 
@@ -67,6 +72,60 @@ class RotaryLayout(Preset):
     def __setstate__(self, fields: dict[str, Any]) -> None:
         """Set the fields of a copy."""
         super().__setstate__(fields | {"_rotation": Rotation(*fields["_rotation"])})
+
+    @classmethod
+    @names_keywords
+    def from_config(cls, config: Mapping[str, Any] | str | os.PathLike[str], *, vision: bool = False) -> "RotaryLayout":
+        """Find the layout by which the model of a config.json rotates.
+
+        Parameters
+        ----------
+        config : mapping or path
+            The dictionary of a config.json, or the path of this file.
+        vision : bool, optional
+            Whether the encoder of images is meant, and not the text among them.
+
+        Returns
+        -------
+        RotaryLayout
+            One of `rotary_layouts`.
+
+        Raises
+        ------
+        ValueError
+            For a ``model_type`` that has no layout, or whose positions differ from those of a layout: the error says how.
+        TypeError, OSError
+            For a value of another type, and for a file that cannot be read.
+
+        Examples
+        --------
+        >>> import fastpe
+        >>> config = {"model_type": "qwen2_5_vl", "vision_config": {"model_type": "qwen2_5_vl_vision"}}
+        >>> fastpe.RotaryLayout.from_config(config), fastpe.RotaryLayout.from_config(config, vision=True)
+        (fastpe.rotary_layouts['qwen2_vl'], fastpe.rotary_layouts['qwen2_vl_vision'])
+        """
+        whole = load(config)
+        model_type, names = whole.get("model_type"), {**table()["layouts"]}
+        if flag("vision", vision):
+            part = whole.get("vision_config")
+            if not isinstance(part, Mapping):
+                raise refused(ValueError, "config", "has no vision_config", "the config.json of a model with images")
+            # Some files name the whole model there, or nothing.
+            own = part.get("model_type")
+            model_type = own if own in names else f"{own or model_type}_vision"
+        else:
+            names |= {f"{name}{end}": [text] for name, text in table()["text_layouts"].items() for end in ("", "_text")}
+        layout, *remarks = names.get(str(model_type), [None])
+        found = f"is {model_type!r}"
+        if remarks:
+            remedy = f"use fastpe.rotary_layouts[{layout!r}], {', '.join(remarks)}"
+            raise refused(ValueError, "model_type", found, remedy=remedy)
+        if layout is None:
+            refuse_known(str(model_type), whole)
+            known = model_type in table()["models"] or model_type in table()["parts"]
+            remedy = "use RotaryEmbedding.from_config" if known else "print(fastpe.rotary_layouts) lists the layouts"
+            raise refused(ValueError, "model_type", f"{found}, which has no layout", remedy=remedy)
+        return listed(cls, layout)
 
     def positions(
         self,

@@ -25,7 +25,7 @@ from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, load, path_text
 from fastpe._rotary.model_types import parts_of, refuse_other_code, table, use_of
 from fastpe._sinusoid.convention import Convention
-from fastpe._sinusoid.presets import conventions
+from fastpe._sinusoid.conventions import conventions
 
 
 def read_config(config: Json | str | os.PathLike[str]) -> tuple[int, Convention, int | None, float]:

@@ -27,7 +27,7 @@ from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention, with_overrides
-from fastpe._sinusoid.presets import conventions
+from fastpe._sinusoid.conventions import conventions
 
 
 # The methods that write arrays are inherited. encode, add_, add, embed and warm_up: csrc/bindings/encoder.cpp;

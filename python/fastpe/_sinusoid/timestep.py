@@ -12,8 +12,8 @@ import numpy.typing as npt
 from fastpe import _core
 from fastpe._arguments import flag, names_keywords, number
 from fastpe._errors import renamed
+from fastpe._sinusoid.conventions import conventions
 from fastpe._sinusoid.functions import encode
-from fastpe._sinusoid.presets import conventions
 
 # What the arguments of `encode` and the fields of a convention are called here.
 _names_here = {

@@ -8,7 +8,7 @@ import math
 
 from fastpe._grid.convention import GridConvention
 from fastpe._registry import Registry
-from fastpe._sinusoid.presets import conventions
+from fastpe._sinusoid.conventions import conventions
 
 _concat = conventions["concat"]
 _interleaved = conventions["vaswani"]

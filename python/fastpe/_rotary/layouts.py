@@ -16,49 +16,19 @@ from fastpe._rotary.model_types import table
 _volume = ("time", "height", "width")
 _image = ("image", "height", "width")
 
-# The layouts of text in models whose folders of transformers have other names; a text part has its own model type.
-_of_folders = {
-    "ernie4_5_vl": ("ernie4_5_vl_moe",),
-    "glm4v": ("glm46v", "glm_ocr", "glmga"),
-    "glm4v_moe": ("glm_image",),
-    "hy_v4_vl": (),
-    "qwen2_vl": ("paddleocr_vl", "qwen2_5_vl", "qwen2_5_omni", "qwen2_5_omni_thinker"),
-    "qwen3_5": ("minicpmv4_7", "qwen3_5_moe", "qwen4_exp"),
-    "qwen3_vl": (
-        "cohere_compass",
-        "cosmos3_edge",
-        "cosmos3_omni",
-        "qwen3_omni_moe",
-        "qwen3_omni_moe_thinker",
-        "qwen3_vl_moe",
-    ),
-}
-_of_models = {
-    name: layout
-    for layout, folders in _of_folders.items()
-    for folder in (layout, *folders)
-    for name in (folder, f"{folder}_text")
-}
-
 
 class LayoutRegistry(Registry[RotaryLayout]):
     """Layouts by name, which cannot be changed. `print` shows one line for each.
-
-    Model types of transformers are names as well, of the layout that the model rotates by. They are not listed.
 
     Examples
     --------
     >>> import fastpe
     >>> "flux" in fastpe.rotary_layouts
     True
-    >>> fastpe.rotary_layouts["qwen2_5_vl_text"].name
-    'qwen2_vl'
     >>> fastpe.rotary_layouts["fluxx"]
     Traceback (most recent call last):
     KeyError: "'fluxx' is not a layout; did you mean 'flux'?"
     """
-
-    _more = ", or the model_type of a config.json"
 
     def __init__(self, layouts: Iterable[RotaryLayout], not_expressible: Mapping[str, str]) -> None:
         self._not_expressible = dict(not_expressible)
@@ -69,30 +39,19 @@ class LayoutRegistry(Registry[RotaryLayout]):
             call="fastpe.RotaryEmbedding.from_layout",
         )
 
-    def __getitem__(self, name: str) -> RotaryLayout:
-        """Look a layout up by its exact name, or by that of a model."""
-        if name in self._presets:
-            return self._presets[name]
-        if name in _of_models:
-            return self._presets[_of_models[name]]
-        layout, *remarks = table()["layouts"].get(name, [None])
-        if layout and not remarks:
-            return self._presets[layout]
-        if layout:
-            raise KeyError(f"{name!r} is not a layout: use {layout!r}, {', '.join(remarks)}")
-        return super().__getitem__(name)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is a layout of this name."""
-        return name in self._presets or name in _of_models or len(table()["layouts"].get(name, ())) == 1
-
     def _hint(self, name: str, *also: Registry[Any]) -> str:
         """Another spelling of a name is that name: systems that a layout serves may have other position ids."""
         if told := next((why for known, why in self._not_expressible.items() if plain(known) == plain(name)), ""):
             return told
-        spelled = {plain(name), plain(f"{name}_moe")}
-        near = next((known for known in (*self, *_of_models, *table()["layouts"]) if plain(known) in spelled), None)
+        near = next((known for known in self if plain(known) in (plain(name), plain(f"{name}_moe"))), None)
+        if near is None and (named := self._of_model_type(name)):
+            return f"fastpe.RotaryLayout.from_config finds the layout of this model_type, {named!r}"
         return f"did you mean {near!r}?" if near else super()._hint(name, *also)
+
+    def _of_model_type(self, name: str) -> str:
+        """The layout of a model type, under any spelling; empty for others."""
+        known = table()["text_layouts"] | {each: layout for each, (layout, *_) in table()["layouts"].items()}
+        return next((known[each] for each in known if plain(each) == plain(name.removesuffix("_text"))), "")
 
     def _guess(self, name: str, known: list[str]) -> str:
         return model_guess(name, known)

@@ -16,13 +16,13 @@ import numpy as np
 from fastpe._grid.columns import SharedColumns
 from fastpe._grid.convention import GridConvention
 from fastpe._grid.encode import axis_coordinates, encode_grid
-from fastpe._grid.presets import grid_conventions
+from fastpe._grid.grid_conventions import grid_conventions
 from fastpe._identify import numbers
 from fastpe._identify.answer import Array, Match, Rows, call_text, nonzero
 from fastpe._rotary.embedding import RotaryEmbedding
+from fastpe._sinusoid.conventions import conventions
 from fastpe._sinusoid.encoder import PositionalEncoding
 from fastpe._sinusoid.functions import encode
-from fastpe._sinusoid.presets import conventions
 
 # Tokenizers have no padding index beyond this.
 _largest_padding_index = 7
