@@ -4,6 +4,8 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._names import TableForm
+
 __version__: str
 
 class _HasArrayInterface(Protocol):
@@ -22,7 +24,6 @@ _Sequences: TypeAlias = npt.ArrayLike | None  # [sequences + 1]
 _Table: TypeAlias = npt.ArrayLike | None  # [max_len, C], [1, max_len, C] or [max_len, 1, C]
 _Threads: TypeAlias = int | None
 _Out: TypeAlias = npt.NDArray[Any] | None
-TableForm: TypeAlias = Literal["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex", "angles"]
 _Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 def config() -> dict[str, Any]: ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The names of the presets, for editors to offer and type checkers to know; a test compares them with the presets."""
+"""Names of presets and of forms of tables, for editors to offer and type checkers to know; tests compare them."""
 
 from __future__ import annotations
 
@@ -53,3 +53,4 @@ ResizeConventionName: TypeAlias = Literal[
     "sam3",
     "sam_relative",
 ]
+TableForm: TypeAlias = Literal["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex", "angles"]

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import inspect
+import typing
+
 import numpy as np
 import pytest
 
 import fastpe
+from fastpe import _core, _names
 
 
 def test_misspelt_names_are_errors_of_types() -> None:
@@ -33,3 +37,24 @@ def test_what_calls_return_is_known() -> None:
     assert first.shape == second.shape == rope.tables(2, form="cos_sin").shape
     with pytest.raises(ValueError, match="read-only"):
         rope.frequencies[0] = 2.0
+
+
+def test_annotations_can_be_evaluated_as_frameworks_do() -> None:
+    for public in (getattr(fastpe, name) for name in fastpe.__all__ if name != "__version__"):
+        members = [each for _, each in inspect.getmembers(public, inspect.isroutine)] if inspect.isclass(public) else []
+        for each in (public, *members):
+            if inspect.isclass(each) or hasattr(each, "__annotations__"):
+                typing.get_type_hints(each)
+
+
+@pytest.mark.parametrize(
+    ("literal", "listed"),
+    [
+        (_names.ConventionName, fastpe.conventions),
+        (_names.GridConventionName, fastpe.grid_conventions),
+        (_names.ResizeConventionName, fastpe.resize_conventions),
+        (_names.TableForm, _core.table_forms),
+    ],
+)
+def test_names_of_types_are_those_of_the_package(literal: object, listed: typing.Iterable[str]) -> None:
+    assert {*typing.get_args(literal)} == {*listed}

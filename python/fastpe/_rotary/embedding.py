@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rotary embedding object."""
 
-from __future__ import annotations
+# Annotations are evaluated here, where their names are known: the public classes say that they are of `fastpe`.
 
 import copy
 import os
@@ -15,6 +15,7 @@ from fastpe import _core
 from fastpe._arguments import flag, given_frequencies, integer, leave_out, names_keywords, number, numbers
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
+from fastpe._names import TableForm
 from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
 
@@ -138,7 +139,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     attention_factor: float
     frequency_axes: tuple[int, ...] | None
     conjugate: bool
-    form: _core.TableForm
+    form: TableForm
     head_dim: int
     base: float | None
     seq_len: int | None
@@ -224,7 +225,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         return scaling
 
     @classmethod
-    def _of_model(cls, *, form: str, **arguments: Any) -> RotaryEmbedding:
+    def _of_model(cls, *, form: str, **arguments: Any) -> "RotaryEmbedding":
         """An embedding that also knows the form of the tables of its model's own module."""
         result = cls(**arguments)
         result._set(form=form)
@@ -254,7 +255,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         scaling: Mapping[str, Any] | None = None,
         rotary_dim: int | None = None,
         max_len: int | None = None,
-    ) -> RotaryEmbedding:
+    ) -> "RotaryEmbedding":
         """Make the embedding of a model's layers from its config.json, if they are alike.
 
         Its tables are those of the model's own module in transformers, whose form is its attribute `form`, and its rotation is that of the
@@ -346,7 +347,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         scaling: Mapping[str, Any] | None = None,
         rotary_dim: int | None = None,
         max_len: int | None = None,
-    ) -> tuple[RotaryEmbedding | None, ...]:
+    ) -> "tuple[RotaryEmbedding | None, ...]":
         """Make the embeddings of a model's layers from its config.json: one for each layer, in their order.
 
         Parameters
@@ -405,7 +406,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
         base: float | None = None,
         sections: Sequence[int] | None = None,
         max_len: int | None = None,
-    ) -> RotaryEmbedding:
+    ) -> "RotaryEmbedding":
         """Make the embedding of an image, video or diffusion model, whose positions have several coordinates.
 
         Parameters

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The encoder object, and the few that the functions keep."""
 
-from __future__ import annotations
+# Annotations are evaluated here, where their names are known: the public classes say that they are of `fastpe`.
 
 import dataclasses
 import functools
@@ -147,7 +147,7 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
     @names_keywords
     def from_config(
         cls, config: Mapping[str, Any] | str | os.PathLike[str], *, max_len: int | None = None
-    ) -> PositionalEncoding:
+    ) -> "PositionalEncoding":
         """Make the encoding of a model from its config.json.
 
         Parameters
