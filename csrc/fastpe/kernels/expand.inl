@@ -56,7 +56,8 @@ struct Panel {
 
   const Expansion& e;
   const std::int64_t begin, columns;
-  // From this panel's columns of x, or of out where nothing is read, to those that come next; 0: nothing is prefetched.
+  // From this panel's columns of x, or of out where nothing is read, to those that come next. 0 prefetches columns that
+  // are used at once, which costs less than to ask whether to prefetch.
   std::int64_t prefetch_bytes = 0;
   const double* values[blocks_at_once] = {};
   const double* slopes[blocks_at_once] = {};
@@ -211,14 +212,12 @@ FASTPE_ALWAYS_INLINE void expand_row_set(const Panel<T>& p, int first_anchor, st
   const std::int64_t prefetch_bytes = p.prefetch_bytes;
   const auto put = [&](std::int64_t column) {
     rows.template each_row<mode>(column, [&](int a, int side, const Vector& result) {
-      if (prefetch_bytes != 0) {
-        const std::int64_t next = column * static_cast<std::int64_t>(sizeof(typename T::Element)) + prefetch_bytes;
-        for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
-          if constexpr (mode == Mode::write) {
-            FASTPE_PREFETCH_TO_WRITE(reinterpret_cast<const char*>(rows.out[a][side]) + next + line);
-          } else {
-            FASTPE_PREFETCH_TO_READ(rows.x[a][side] + next + line);
-          }
+      const std::int64_t next = column * static_cast<std::int64_t>(sizeof(typename T::Element)) + prefetch_bytes;
+      for (std::int64_t line = 0; line < vector_bytes<T>; line += cache_line_bytes) {
+        if constexpr (mode == Mode::write) {
+          FASTPE_PREFETCH_TO_WRITE(reinterpret_cast<const char*>(rows.out[a][side]) + next + line);
+        } else {
+          FASTPE_PREFETCH_TO_READ(rows.x[a][side] + next + line);
         }
       }
       T::store(rows.out[a][side] + column, result);
