@@ -187,8 +187,11 @@ def nearest(value: str, known: Iterable[str], cutoff: float = 0.6) -> str | None
 # Words of other libraries: the argument that takes the place of each here, and what to write.
 _foreign = {
     "theta": ("base", "give base="),
+    "rope_theta": ("base", "give base="),
     "dim": ("rotary_dim d_model", "give {argument}="),
     "freqs": ("frequencies", "give frequencies=, in radians per position"),
+    "inv_freq": ("frequencies", "give frequencies=inv_freq"),
+    "conjugate": ("inverse", "give inverse="),
     "is_neox_style": ("interleaved", "give interleaved=not is_neox_style"),
     "mask": ("valid", "give valid=, True where a row counts, or valid=~mask of a padding mask"),
     "attention_mask": ("valid", "give valid=attention_mask"),
@@ -207,7 +210,7 @@ def hint(name: str, known: Iterable[str]) -> str:
     arguments, remedy = _foreign.get(name, ("", ""))
     if found := next((each for each in arguments.split() if each in known), None):
         return f"; {remedy.format(argument=found)}"
-    near = nearest(name, known)
+    near = None if name in _foreign else nearest(name, known)
     return f". Did you mean {near!r}?" if near else ""
 
 

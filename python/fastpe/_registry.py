@@ -122,8 +122,6 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
     True
     """
 
-    _more = ""  # what else is a name
-
     def __init__(self, kind: type[_Preset], presets: Iterable[_Preset], *, word: str, call: str) -> None:
         self._kind = kind
         self._word = word  # what messages call a preset
@@ -171,6 +169,9 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             raise refused(TypeError, self._word, f"is {shown(preset)}", expected)
         if preset in self._presets:
             return self._presets[preset]
+        if call := next((call for call, names in _taken_by.items() if preset in names), ""):
+            found = f"is {preset!r}, which is for {call}"
+            raise refused(ValueError, self._word, found, f"one of {', '.join(self)}")
         raise refused(ValueError, self._word, f"is {shown(preset)}, which is not known", "", self._hint(preset))
 
     def _serving(self, name: str) -> list[str]:
@@ -188,7 +189,7 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             if word.search(system)
         ]
 
-    def _hint(self, name: str, *also: Registry[Any]) -> str:
+    def _hint(self, name: str) -> str:
         """What an unknown name probably means, or else the known ones."""
         if serving := self._serving(name):
             return "; ".join(serving)
@@ -196,10 +197,9 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             meant = next((known for known in names if plain(known) == plain(name)), "")
             if meant and meant not in self:
                 return f"{meant!r} is for {call}"
-        known = list(dict.fromkeys(known for registry in (self, *also) for known in registry))
-        return self._guess(name, known) or f"expected one of {', '.join(known)}{self._more}"
+        return self._guess(name) or f"expected one of {', '.join(self)}"
 
-    def _guess(self, name: str, known: list[str]) -> str:
+    def _guess(self, name: str) -> str:
         """What is said of a known name that an unknown one was probably meant to be."""
-        near = likely(name, known)
+        near = likely(name, self)
         return f"did you mean {near!r}?" if near else ""

@@ -16,7 +16,7 @@ import pytest
 import fastpe
 
 from ..oracles.reference import FOREIGN
-from ..oracles.refusals import UNNAMED, Refused, check_refused, each, naming, rows
+from ..oracles.refusals import Refused, check_refused, each, naming, rows
 
 REFUSED: Refused = {
     # ---- Names
@@ -42,11 +42,11 @@ REFUSED: Refused = {
         "points(coordinates=np.zeros((4, 3)), d_model=63, convention='nerf', include_input=True)",
         "encode(3, 200, convention='nerf')",
     ],
-    (ValueError, UNNAMED): [
+    (ValueError, "sin table"): ["identify(table, table)"],
+    (ValueError, "convention axes"): [
         "grid(shape=(2, 3, 4), out=None)",
         "grid(shape=(2, 3, 4), out=None, convention=replace(mae2d, axis_order=None, proportions=(1, 1)))",
         "points(coordinates=[[1, 2, 3]])",
-        "identify(table, table)",
     ],
     (TypeError, "spacing"): ["grid(spacing='1')"],
     (ValueError, "spacing"): each(

@@ -14,9 +14,6 @@ import pytest
 # The type of error and the arguments that its message must name, separated by spaces; and expressions that raise it.
 Refused = Mapping[tuple[type[Exception], str], Sequence[str]]
 
-# Where the message need not name an argument, or does not yet.
-UNNAMED = ""
-
 
 def rows(refused: Refused) -> list[Any]:
     """For parametrize: an expression, its error, the arguments that are named."""

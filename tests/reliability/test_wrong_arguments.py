@@ -11,7 +11,7 @@ import pytest
 
 import fastpe
 
-from ..oracles.refusals import UNNAMED, Refused, check_refused, rows
+from ..oracles.refusals import Refused, check_refused, rows
 
 FLIP = {"flip_sin_to_cos": "True", "downscale_freq_shift": "0"}
 # Every public function and method, with arguments that it takes: the first ones may be given by place.
@@ -48,6 +48,7 @@ CALLS: dict[str, dict[str, str]] = {
     "rope.tables": {"positions": "3"},
     "rope.warm_up": {},
     "fastpe.RotaryEmbedding.from_layout": {"layout": "'wan'", "head_dim": "128"},
+    "fastpe.RotaryLayout.from_config": {"config": "{'model_type': 'qwen2_vl'}"},
     "fastpe.text_inputs": {"config": "{'model_type': 'llama'}", "input_ids": "[[0, 0]]"},
     "fastpe.vision_inputs": {"config": "{'model_type': 'qwen2_vl', 'vision_config': {}}", "grid_thw": "[[1, 2, 2]]"},
     "fastpe.audio_inputs": {"config": "{'model_type': 'qwen2_5_omni', 'audio_config': {}}", "feature_lens": "[9]"},
@@ -101,6 +102,7 @@ def test_every_public_function_is_here() -> None:
             "rope.from_config",
             "rope.layers_from_config",
             "rope.from_layout",
+            "layout.from_config",
             "layout.positions",
         } <= set(CALLS)
 
@@ -129,7 +131,7 @@ def test_calls_that_do_not_fit(function: str) -> None:
         options = [each for each in parameters if each.name not in by_place and each.kind is not each.VAR_POSITIONAL]
         assert {each.kind for each in options} <= {inspect.Parameter.KEYWORD_ONLY}
         if not takes_several_arrays:
-            check_refused(written(function, others, *values, "None"), TypeError, UNNAMED, names())
+            check_refused(written(function, others, *values, "None"), TypeError, "positional", names())
 
 
 REFUSED: Refused = {
@@ -138,8 +140,8 @@ REFUSED: Refused = {
     (TypeError, "PositionalEncoding"): ["enc(x)"],
     (TypeError, "RotaryEmbedding"): ["rope(x)"],
     (TypeError, "RotaryLayout"): ["layout(x)"],
-    (TypeError, UNNAMED): [
-        "fastpe.RotaryEmbedding(8, True)",
+    (TypeError, "positional"): ["fastpe.RotaryEmbedding(8, True)"],
+    (TypeError, "self"): [
         # Objects whose __init__ never ran: subclasses that forget to call it
         "raw_encoder.encode(3)",
         "raw_encoder.add_(x)",

@@ -17,7 +17,7 @@ import fastpe
 from fastpe import RotaryEmbedding
 
 from ..oracles.reference import FOREIGN
-from ..oracles.refusals import UNNAMED, Refused, check_refused, each, rows
+from ..oracles.refusals import Refused, check_refused, each, rows
 
 # `Rope(..)` makes an embedding, `by(..)` rotates with the tables cos and sin, and `given(..)` with those of the call.
 REFUSED: Refused = {
@@ -114,7 +114,7 @@ REFUSED: Refused = {
         "rope.tables([1, 2], offset=3)",
     ],
     (IndexError, "positions"): each("by(x, positions=[0, 1, {}])", "9 | -1 | 0.5"),
-    (IndexError, UNNAMED): ["by(x, cos=cos[:0], sin=sin[:0])"],
+    (IndexError, "position table"): ["by(x, cos=cos[:0], sin=sin[:0])"],
     (IndexError, "offset"): each("by(x, offset={})", "7 | -1 | [0, 7] | [0, -1]"),
     (TypeError, "offset"): ["rope.tables(3, offset=1.5)"],
     (ValueError, "offset"): [

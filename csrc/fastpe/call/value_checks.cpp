@@ -117,7 +117,7 @@ void check_sequences(const Call& call, Poller& poller) {
     const bool is_wrong_end = (i == 0 && start != 0) || (i == p.sequence_count && start != seq_len);
     if (is_wrong_end || start < previous || start > seq_len) {
       refuse_value("cu_seqlens", {place_of({}, 0, i), " is ", p.sequence_starts.at(0, i)},
-                   {"0, then values that never fall, then the number of rows, ", seq_len});
+                   {"0, then values that never fall, then the number of rows along the sequence axis, ", seq_len});
     }
     previous = start;
     poller.pass(1);
