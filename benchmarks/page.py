@@ -131,7 +131,7 @@ def _fresh(record: Record) -> str:
 def _spread(rows: Sequence[CaseRows]) -> str:
     """Of the ratios, said once: half of what lies between the quartiles."""
     shares = sorted((figure.high - figure.low) / figure.times / 2 for row in rows for figure in row.alternatives)
-    return f"±{statistics.median(shares):.0%} in half of the rows, and ±{shares[-1]:.0%} at most"
+    return f"±{statistics.median(shares):.0%} of the one shown, or ±{shares[-1]:.0%} in the row that varies most"
 
 
 _page = """\
@@ -154,7 +154,7 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
   state, [written](cases.py) as fast as we know how; "complex" stands for pairs as complex numbers. NumPy has one thread.
   **times as fast** is above 1 where fastpe is faster, with one thread and with all: the median of each turn's ratio. Everyone
   takes turns, in a random order, on arrays of their own, in {processes} processes; times are also medians. From turn to turn,
-  the middle half of the ratios varies by {spread}.
+  half of the measured ratios lie within {spread}.
 * Every answer is compared with exact values before it is timed. Sines and cosines of the alternatives are off by up to
   {worst:.0e}, since they compute angles in float32, and those of fastpe by up to {own:.0e}.
 
@@ -202,10 +202,9 @@ _readme = """
 {table}
 
 A "new" array is allocated by the call. Where sines and cosines are "computed", every contender computes them in each call;
-where they are "kept", every contender reads rows that were computed before. The middle half of a row's ratios varies by
-{spread}. Measured on
-{machines}:
-[the page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) says how, and where fastpe does not help.
+where they are "kept", every contender reads rows that were computed before. Half of the measured ratios lie within
+{spread}. Measured on {machines}.
+[The page of all rows](https://github.com/fastpe/fastpe/blob/main/benchmarks/README.md) says how, and where fastpe does not help.
 
 """
 

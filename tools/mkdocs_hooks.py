@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 import re
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 
 import reference
 from mkdocs.structure.files import File
+from reference import EXAMPLES, described
 
 ROOT = Path(__file__).parents[1]
 REPOSITORY = "https://github.com/fastpe/fastpe"
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Pages of the site, by their paths in the repository.
 PAGES = {
     "CHANGELOG.md": "changes.md",
@@ -46,7 +45,7 @@ def on_files(files: Any, config: Any) -> Any:
     for source, page in PAGES.items():
         if (ROOT / source).is_file() and not source.startswith("docs/"):
             files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    files.append(File.generated(config, PAGES["examples"], content=examples_index()))
+    files.append(File.generated(config, PAGES["examples"], content=reference.examples_index(".md")))
     for path in EXAMPLES:
         files.append(File.generated(config, f"examples/{path.stem}.md", content=example_page(path)))
     return files
@@ -82,19 +81,8 @@ def cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.split("|")]
 
 
-def described(path: Path) -> str:
-    """An example's docstring."""
-    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-
-
 def example_page(path: Path) -> str:
     """An example as a page."""
     code = path.read_text(encoding="utf-8").split('"""\n', 1)[-1].strip("\n")
     source = f"[`examples/{path.name}`]({REPOSITORY}/blob/main/examples/{path.name})"
     return f"# {path.name}\n\n{described(path)}\n\nThe file is {source}.\n\n```python\n{code}\n```\n"
-
-
-def examples_index() -> str:
-    """The list of the examples."""
-    lines = [f"* [`{path.name}`]({path.stem}.md): {described(path).splitlines()[0]}" for path in EXAMPLES]
-    return "# Examples\n\nThese are whole programs. The tests run them.\n\n" + "\n".join(lines) + "\n"

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the pages docs/reference*.md from the docstrings: python tools/reference.py
+"""Write docs/reference*.md from docstrings, README's table into docs/index.md, and examples/README.md.
 
-The site's build warns if the pages do not match the docstrings. Needs pip install -e '.[docs]'.
+The site's build warns if a page does not match. Run python tools/reference.py; it needs pip install -e '.[docs]'.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import re
@@ -37,6 +38,8 @@ PAGES = {
     "other": "Other calls: resize_table resize_taps alibi_slopes relative_buckets identify Identification show_config dask.add "
     + " ".join(f"plotting.{name}" for name in PLOTS),
 }
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+CALLS = re.compile(r"^\| I have.*?(?=^$)", re.MULTILINE | re.DOTALL)
 REGISTRIES = ("conventions", "grid_conventions", "resize_conventions", "rotary_layouts")
 LITERAL = re.compile(r"``([^`]*)``")
 
@@ -151,8 +154,28 @@ def presets() -> str:
     return "\n\n".join(text)
 
 
+def described(path: Path) -> str:
+    """An example's docstring."""
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def examples_index(suffix: str) -> str:
+    """The list of the examples, with links to files or pages of this suffix."""
+    lines = [f"* [`{path.name}`]({path.stem}{suffix}): {described(path).splitlines()[0]}" for path in EXAMPLES]
+    return "# Examples\n\nThese are whole programs. The tests run them.\n\n" + "\n".join(lines) + "\n"
+
+
+def index_page() -> str:
+    """docs/index.md with the table of README."""
+    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/index.md"))
+    table = CALLS.findall(readme)[0].replace("https://github.com/fastpe/fastpe/blob/main/docs/", "")
+    return CALLS.sub(lambda _: table, page)
+
+
 def written() -> Iterator[tuple[str, str]]:
     """The name and the text of each page."""
+    yield "index.md", index_page()
+    yield "../examples/README.md", examples_index(".py")
     package = griffe.load(
         "fastpe",
         search_paths=[ROOT / "python"],

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: `run` is one run, `app` has the commands, `commands` what they do, `files` what they read and write."""
+"""The command line: `run` is one run, `app` lists the commands, and the other files have them and the formats of files."""
