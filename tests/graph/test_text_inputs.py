@@ -196,7 +196,9 @@ def test_text_after_a_video(folder: str, grid: tuple[int, int, int], config: Any
     later, _ = numbered(folder, tokens, config, past=tokens.shape[1], rope_deltas=deltas, **given)
     np.testing.assert_array_equal(later, ids + after + 2)
     interval: Any = {"time_interval": 2.0} if folder == "qwen2_5_vl" else {}
-    segments = fastpe.rotary_layouts[folder].positions(3, (times, height, width), 2, **interval)
+    segments = fastpe.RotaryLayout.from_config({"model_type": folder}).positions(
+        3, (times, height, width), 2, **interval
+    )
     np.testing.assert_array_equal(segments.T, ids[:, 0])
 
 
