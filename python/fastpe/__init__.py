@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastpe import _docs
-from fastpe._config import __version__, show_config
+from fastpe._show_config import __version__, show_config
 from fastpe._sinusoid.convention import Convention
 from fastpe._sinusoid.conventions import conventions
 from fastpe._sinusoid.encoder import PositionalEncoding

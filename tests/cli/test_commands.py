@@ -184,7 +184,7 @@ sys.exit(_fastpe_command.main())
 
 
 @posix
-@pytest.mark.parametrize("imported", ["fastpe._config", "fastpe._cli.run"])
+@pytest.mark.parametrize("imported", ["fastpe._show_config", "fastpe._cli.run"])
 def test_ctrl_c_during_an_import_ends_the_process(imported: str) -> None:
     command = [sys.executable, "-c", _interrupted_import, imported]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import fastpe
-from fastpe._cli import named_arrays
+from fastpe._cli import tables
 
 from .support import Capture, refused, run
 
@@ -24,7 +24,7 @@ def file_of_arrays(path: Path, arrays: dict[str, Any]) -> str:
         np.savez(path, **arrays)
     else:
         with open(path, "wb") as stream:
-            named_arrays.write_arrays(stream, path.suffix, arrays)
+            tables.write_arrays(stream, path.suffix, arrays)
     return str(path)
 
 
@@ -127,7 +127,7 @@ def test_what_was_opened_is_read(suffix: str) -> None:
     other = file_of_arrays(Path("b" + suffix), {"pe": table + 1})
     with open(name, "rb") as stream:
         Path(other).replace(name)
-        (key,), load = named_arrays.named_arrays(stream, name)
+        (key,), load = tables.named_arrays(stream, name)
         assert np.array_equal(load(key), table)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import fastpe
-from fastpe._cli import arrays, named_arrays, options, plot
+from fastpe._cli import embeddings, options, plot, tables
 
 
 def info(as_json: Annotated[bool, options.option("Print JSON for other programs.", None, "--json")] = False) -> None:
@@ -91,12 +91,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _examples: dict[Callable[..., None], str] = {
-    arrays.encode: "encode --seq-len 512 --d-model 768 --convention fairseq -o pe.npy",
-    arrays.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
-    arrays.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
-    arrays.resize: "resize table.npy --shape 24x24 --convention dinov2 --class-tokens 1 -o resized.npy",
-    named_arrays.tables: "tables --config config.json --rows 4096 --dtype float16 -o cache.npz",
-    named_arrays.identify: "identify model.safetensors --key encoder.embed_positions.weight",
+    embeddings.encode: "encode --seq-len 512 --d-model 768 --convention fairseq -o pe.npy",
+    embeddings.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
+    embeddings.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
+    embeddings.resize: "resize table.npy --shape 24x24 --convention dinov2 --class-tokens 1 -o resized.npy",
+    tables.tables: "tables --config config.json --rows 4096 --dtype float16 -o cache.npz",
+    tables.identify: "identify model.safetensors --key encoder.embed_positions.weight",
     plot.plot: "plot heatmap --convention vaswani --convention mlx -o both.svg",
     info: "info --json",
     demo: "demo --batch 8",

@@ -13,7 +13,7 @@ import fastpe
 from fastpe import plotting
 from fastpe._cli import options
 from fastpe._cli.messages import OptionError
-from fastpe._cli.named_arrays import embedding
+from fastpe._cli.tables import embedding
 from fastpe._cli.target import new_file
 from fastpe._extras import needed
 

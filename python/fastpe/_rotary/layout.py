@@ -13,9 +13,9 @@ from fastpe._arguments import flag, names_keywords
 from fastpe._errors import refused
 from fastpe._registry import Preset, listed
 from fastpe._rotary.config_file import load
+from fastpe._rotary.layout_positions import position_ids, segments_text
 from fastpe._rotary.layout_rotation import Rotation
 from fastpe._rotary.model_types import refuse_known, table
-from fastpe._rotary.position_ids import position_ids, segments_text
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
