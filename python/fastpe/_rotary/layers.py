@@ -201,13 +201,13 @@ def _frequency_axes(rope: Rope) -> Any:
             found = "is True, but what coordinate turns which frequency is not known of this model_type"
             remedy = "use one of fastpe.rotary_layouts, or leave it out for text"
         raise refused(ValueError, "mrope", found, remedy=remedy)
-    kind, default = model.mrope
-    if kind == "doubled":
+    division, default = model.mrope
+    if division == "doubled":
         found = "is True, but this model cuts its sections from the doubled width: the partners of a pair may have "
         found += "different angles, which is not a rotation"
         raise refused(ValueError, "mrope", found, remedy="leave it out for text")
     is_mixed = mapping.get("mrope_interleaved")
-    if is_mixed is not None and bool(is_mixed) != (kind == "interleaved"):
+    if is_mixed is not None and bool(is_mixed) != (division == "strides"):
         found = f"is {shown(is_mixed)}, which transformers does not read, and other systems do"
         remedy = "leave it out to do as transformers, or use one of fastpe.rotary_layouts"
         raise wrong(("rope_scaling", "mrope_interleaved"), found, remedy=remedy)
@@ -216,7 +216,6 @@ def _frequency_axes(rope: Rope) -> Any:
         raise wrong(place, f"is {shown(sections)}", "a list of 3 ints", kind=TypeError)
     if sum(sections) != rope.width // 2 or min(sections) < 0:
         raise wrong(place, f"is {shown(sections)}", f"3 numbers whose sum is {rope.width // 2}")
-    division = {"sections": "runs", "interleaved": "strides"}.get(kind, "turns")
     if division == "turns" and sections[0] != sections[1]:
         raise wrong(place, f"is {shown(sections)}", "that the first two are equal")
     return axes_of(division, sections).tolist()

@@ -75,10 +75,15 @@ def _layout(
     return RotaryLayout(name, coordinates, Rotation(**rotation), ids, serves, source)
 
 
-def _text(name: str, *serves: str, models: tuple[str, ...] = (), **fields: Any) -> RotaryLayout:
-    """Text among images and videos, as in a folder of transformers, whose configs have the base."""
-    usual = {"coordinates": _volume, "interleaved": False, "form": "tile", "ids": "mrope_frames"}
-    return _layout(name, _transformers(*models or (name,)), serves, **{**usual, "base": None, **fields})
+def _text(
+    name: str, *serves: str, row: str = "", models: tuple[str, ...] = (), ids: str = "mrope_frames"
+) -> RotaryLayout:
+    """Text among images and videos: a model type of models.json, whose configs have the base."""
+    fields = table()["models"][f"{row or name}_text"]
+    division, sections = fields["mrope"]
+    shared = {key: fields[key] for key in ("interleaved", "form")} | {"partial": bool(fields.get("partial"))}
+    rotation = {"division": division, "sections": tuple(sections), "base": None, **shared}
+    return _layout(name, _transformers(*models or (row or name,)), serves, _volume, ids, **rotation)
 
 
 def _vision(name: str, source: str, *serves: str, **fields: Any) -> RotaryLayout:
@@ -100,41 +105,19 @@ rotary_layouts = LayoutRegistry(
             "Qwen2-VL and PaddleOCR-VL, text",
             "Qwen2.5-VL and Qwen2.5-Omni, text",
             models=("qwen2_vl", "qwen2_5_vl"),
-            division="runs",
             ids="mrope",
-            sections=(16, 24, 24),
         ),
-        _text(
-            "qwen3_vl",
-            "Qwen3-VL, Qwen3-VL-MoE, Qwen3-Omni, Cohere Compass and Cosmos 3, text",
-            division="strides",
-            sections=(24, 20, 20),
-        ),
-        _text("qwen3_5", "Qwen3.5 and Qwen3.5-MoE, text", division="strides", sections=(11, 11, 10), partial=True),
-        _text(
-            "glm4v",
-            "GLM-4V (GLM-4.1V) and GLM-OCR, text",
-            models=("glm4v", "glm_ocr"),
-            division="runs",
-            interleaved=True,
-            form="repeat",
-            sections=(8, 12, 12),
-            partial=True,
-        ),
-        _text("glm4v_moe", "GLM-4V-MoE (GLM-4.5V), text", division="runs", sections=(8, 12, 12), partial=True),
+        _text("qwen3_vl", "Qwen3-VL, Qwen3-VL-MoE, Qwen3-Omni, Cohere Compass and Cosmos 3, text"),
+        _text("qwen3_5", "Qwen3.5 and Qwen3.5-MoE, text"),
+        _text("glm4v", "GLM-4V (GLM-4.1V) and GLM-OCR, text", models=("glm4v", "glm_ocr")),
+        _text("glm4v_moe", "GLM-4V-MoE (GLM-4.5V), text"),
         _text(
             "ernie4_5_vl",
             "Ernie 4.5 VL, text; the time of its videos is what is left after they are merged",
-            models=("ernie4_5_vl_moe",),
-            division="turns",
-            interleaved=True,
-            form="repeat",
+            row="ernie4_5_vl_moe",
             ids="mrope",
-            sections=(22, 22, 20),
         ),
-        _text(
-            "hy_v4_vl", "Hy-V4-VL, text", division="strides", interleaved=True, ids="mrope_lines", sections=(12, 10, 10)
-        ),
+        _text("hy_v4_vl", "Hy-V4-VL, text", ids="mrope_lines"),
         _vision(
             "qwen2_vl_vision",
             _transformers("qwen2_vl") + "; vision_utils.py, get_vision_position_ids",

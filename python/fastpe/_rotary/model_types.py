@@ -36,7 +36,7 @@ class ModelType:
     * types: other names of scalings. rope_types: the scalings that models of this type have, if not all.
     * longrope: "mscale" if the attention factor follows from the length.
     * dynamic: the keys of the factor and of the trained length of a "dynamic" scaling that is not in a rope mapping.
-    * mrope: how sections divide the frequencies, and the default sections.
+    * mrope: how sections divide the frequencies, as in `Rotation`, or "doubled"; and the default sections.
     * requires: values of a key without which the model is not rotated.
     * unrotated: types of layers that are not rotated: always (None), or unless a key is null (true) or is not (false).
       rotated_layers: the key of a list that has 0 for each layer that is not rotated, and which these are without it:
