@@ -126,6 +126,17 @@ typedef struct fastpe_rows {
 
 /* ---- Sinusoidal encodings */
 
+/* Sines and cosines of p * w_k, where p is the position and k counts from 0 to n - 1; n is d_model / 2.
+ * Sine and cosine in turns:
+ *   VASWANI 10000^(-k / n); POSITIONAL_ENCODINGS the same, with n rounded up; DOUBLED_EXPONENT 10000^(-2k / n);
+ *   NERF 2^k
+ * Sines, then cosines:
+ *   CONCAT 10000^(-k / n); X_TRANSFORMERS the same, divided by sqrt(d_model); TENSOR2TENSOR and DDPM
+ *   10000^(-k / (n - 1)); FAIRSEQ the same, counting from 2; OPENNMT_TF the same, counting from 1; MLX the same, times
+ *   sqrt(2 / d_model); DEPTHCHARGE 2000 pi * 10000000^(-k / (n - 1))
+ * Cosines, then sines:
+ *   TIMESTEP 10000^(-k / n); MUSICGEN 10000^(-k / (n - 1)); STABLE_AUDIO3 pi * 20000^(k / (n - 1)) */
+
 /* Named after implementations, as fastpe.conventions in Python and docs/conventions.md, which has their formulas. */
 enum {
   FASTPE_VASWANI = 1, /* sin, cos, sin, cos ..; w_k = 10000^(-2k / d) */
