@@ -66,6 +66,37 @@ Object numpy_attribute(const char* name) {
   return run_python([&] { return PyObject_GetAttrString(module.get(), name); });
 }
 
+// Empty for those that no argument has.
+std::optional<DType> known_dtype_of(PyObject* dtype) {
+  const int number = facts_of(dtype).type_num;
+  if (Numpy::NPY_BYTE_ <= number && number <= Numpy::NPY_ULONGLONG_) {  // signed and unsigned ones in turn
+    constexpr std::size_t bytes[] = {1, sizeof(short), sizeof(int), sizeof(long), sizeof(long long)};
+    const int size = (number - Numpy::NPY_BYTE_) / 2, first = index_of(number % 2 == 1 ? DType::int8 : DType::uint8);
+    return static_cast<DType>(first + (bytes[size] == 8 ? 3 : static_cast<int>(bytes[size] / 2)));
+  }
+  switch (number) {
+    case Numpy::NPY_BOOL_: return DType::boolean;
+    case type_float16: return DType::float16;
+    case Numpy::NPY_FLOAT_: return DType::float32;
+    case Numpy::NPY_DOUBLE_: return DType::float64;
+    case Numpy::NPY_CFLOAT_: return DType::complex64;
+    case Numpy::NPY_CDOUBLE_: return DType::complex128;
+    default: return is_bfloat16(dtype) ? std::optional(DType::bfloat16) : std::nullopt;
+  }
+}
+
+Object numpy_dtype(DType dtype) {
+  constexpr int numbers[] = {
+      Numpy::NPY_FLOAT_, Numpy::NPY_DOUBLE_, type_float16,        0,
+      Numpy::NPY_INT8_,  Numpy::NPY_INT16_,  Numpy::NPY_INT32_,   Numpy::NPY_INT64_,
+      Numpy::NPY_UINT8_, Numpy::NPY_UINT16_, Numpy::NPY_UINT32_,  Numpy::NPY_UINT64_,
+      Numpy::NPY_BOOL_,  Numpy::NPY_CFLOAT_, Numpy::NPY_CDOUBLE_,
+  };
+  // An argument had bfloat16, and was recognised.
+  return not_null(
+      api.PyArray_DescrFromType_(dtype == DType::bfloat16 ? type_bfloat16.load() : numbers[index_of(dtype)]));
+}
+
 // numpy.asarray(object, dtype), with requirements: never a subclass, whose methods are a caller's code.
 Object converted(PyObject* object, int flags = 0, Object dtype = Object()) {
   return run_python([&] {
@@ -174,7 +205,7 @@ PyObject* array_to_read(PyObject* object, const char* name, Owned& owned) {
                                !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
   try {
     PyObject* const array = owned.add(has_only_dlpack ? array_by_dlpack(object, name) : converted(object));
-    if (axes_of(array) > 0 || facts_of(borrowed_dtype(array)).kind != 'O') return array;
+    if (axes_of(array) > 0 || facts_of(parts_of(array).descr).kind != 'O') return array;
   } catch (const PythonError&) {
     explain_conversion(object, name);
     throw;
@@ -184,7 +215,7 @@ PyObject* array_to_read(PyObject* object, const char* name, Owned& owned) {
 
 PyObject* bools_from(PyObject* object, const char* name, Owned& owned) {
   PyObject* array = array_to_read(object, name, owned);
-  const char kind = facts_of(borrowed_dtype(array)).kind;
+  const char kind = facts_of(parts_of(array).descr).kind;
   if (kind != 'i' && kind != 'u') return array;
   array = numbers_from(array, name, Numbers::integers, owned, Order::contiguous);
   require_zeros_and_ones(view_of(array, name));
@@ -200,10 +231,10 @@ PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owne
   if (numbers == Numbers::integers && !is_array(object) && is_empty()) {  // of an empty list, for example
     array = owned.add(cast(array, DType::int64));
   }
-  const char kind = facts_of(borrowed_dtype(array)).kind;
+  const char kind = facts_of(parts_of(array).descr).kind;
   if (kind == 'O') refuse_long_integers(array, name);
-  if ((kind == 'i' || kind == 'u' || kind == 'f') && !has_native_order(borrowed_dtype(array))) {
-    Object native = not_null(api.PyArray_DescrFromType_(facts_of(borrowed_dtype(array)).type_num));
+  if ((kind == 'i' || kind == 'u' || kind == 'f') && !has_native_order(parts_of(array).descr)) {
+    Object native = not_null(api.PyArray_DescrFromType_(facts_of(parts_of(array).descr).type_num));
     array = owned.add(converted(array, 0, std::move(native)));
   }
   const bool is_contiguous = axes_of(array) <= 1 || (parts_of(array).flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0;
@@ -211,8 +242,8 @@ PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owne
   return owned.add(converted(array, Numpy::NPY_ARRAY_C_CONTIGUOUS_));
 }
 
-Object dtype_argument(PyObject* object) {
-  PyObject* dtype = nullptr;
+std::optional<DType> dtype_argument(PyObject* object) {
+  if (!is_given(object)) return std::nullopt;
   // NumPy knows the name only once ml_dtypes was imported.
   if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
     const Object module(parked_at_exit([] { return PyImport_ImportModule("ml_dtypes"); }));
@@ -222,14 +253,17 @@ Object dtype_argument(PyObject* object) {
       refuse_value("dtype", {"is 'bfloat16'"}, {"the package ml_dtypes, which has it"}, {"pip install ml_dtypes"});
     }
   }
-  if (parked_at_exit([&] { return api.PyArray_DescrConverter_(object, &dtype); }) != 0) {
-    Object result(dtype);
-    requested_dtype(dtype);
-    return result;
+  PyObject* converted = nullptr;
+  if (parked_at_exit([&] { return api.PyArray_DescrConverter_(object, &converted); }) == 0) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonError{};
+    PyErr_Clear();
+    refuse_type("dtype", {"is ", repr_of(object)}, {written_dtypes});
   }
-  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonError{};
-  PyErr_Clear();
-  refuse_type("dtype", {"is ", repr_of(object)}, {written_dtypes});
+  const Object dtype(converted);
+  const std::optional<DType> known = known_dtype_of(converted);
+  if (!known || !is_written(*known)) refuse_type("dtype", {"is ", str_of(converted)}, {written_dtypes});
+  if (!has_native_order(converted)) refuse_type("dtype", {"is ", str_of(converted)}, {"native byte order"});
+  return known;
 }
 
 ArrayView view_of(PyObject* array, const char* name) {
@@ -257,55 +291,19 @@ ArrayView view_of(PyObject* array, const char* name) {
   return view;
 }
 
-PyObject* borrowed_dtype(PyObject* array) { return parts_of(array).descr; }
-
-std::optional<DType> known_dtype_of(PyObject* dtype) {
-  const int number = facts_of(dtype).type_num;
-  if (Numpy::NPY_BYTE_ <= number && number <= Numpy::NPY_ULONGLONG_) {  // signed and unsigned ones in turn
-    constexpr std::size_t bytes[] = {1, sizeof(short), sizeof(int), sizeof(long), sizeof(long long)};
-    const int size = (number - Numpy::NPY_BYTE_) / 2, first = index_of(number % 2 == 1 ? DType::int8 : DType::uint8);
-    return static_cast<DType>(first + (bytes[size] == 8 ? 3 : static_cast<int>(bytes[size] / 2)));
-  }
-  switch (number) {
-    case Numpy::NPY_BOOL_: return DType::boolean;
-    case type_float16: return DType::float16;
-    case Numpy::NPY_FLOAT_: return DType::float32;
-    case Numpy::NPY_DOUBLE_: return DType::float64;
-    case Numpy::NPY_CFLOAT_: return DType::complex64;
-    case Numpy::NPY_CDOUBLE_: return DType::complex128;
-    default: return is_bfloat16(dtype) ? std::optional(DType::bfloat16) : std::nullopt;
-  }
-}
-
-DType requested_dtype(PyObject* dtype) {
-  const std::optional<DType> known = known_dtype_of(dtype);
-  if (!known || !is_written(*known)) refuse_type("dtype", {"is ", str_of(dtype)}, {written_dtypes});
-  if (!has_native_order(dtype)) refuse_type("dtype", {"is ", str_of(dtype)}, {"native byte order"});
-  return *known;
-}
-
-Object numpy_dtype(DType dtype) {
-  const int number = dtype == DType::boolean     ? Numpy::NPY_BOOL_
-                     : dtype == DType::int64     ? Numpy::NPY_INT64_
-                     : dtype == DType::float32   ? Numpy::NPY_FLOAT_
-                     : dtype == DType::float64   ? Numpy::NPY_DOUBLE_
-                     : dtype == DType::complex64 ? Numpy::NPY_CFLOAT_
-                                                 : Numpy::NPY_CDOUBLE_;
-  return not_null(api.PyArray_DescrFromType_(number));
-}
-
-Object new_array(PyObject* dtype, const Shape& shape) {
-  shape.require_bytes_countable(element_bytes(*known_dtype_of(dtype)));
-  Py_INCREF(dtype);
+Object new_array(DType dtype, const Shape& shape) {
+  shape.require_bytes_countable(element_bytes(dtype));
+  Object of_numpy = numpy_dtype(dtype);
   return run_python([&] {
-    return api.PyArray_NewFromDescr_(ndarray_type, dtype, shape.axes(), shape.begin(), nullptr, nullptr, 0, nullptr);
+    return api.PyArray_NewFromDescr_(ndarray_type, of_numpy.release(), shape.axes(), shape.begin(), nullptr, nullptr, 0,
+                                     nullptr);
   });
 }
 
 Object new_array(const double* values, std::int64_t count) {
   Shape shape;
   shape.add_axis(count);
-  Object array = new_array(numpy_dtype(DType::float64).get(), shape);
+  Object array = new_array(DType::float64, shape);
   if (count > 0) std::memcpy(parts_of(array.get()).data, values, static_cast<std::size_t>(count) * sizeof *values);
   return array;
 }

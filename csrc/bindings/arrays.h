@@ -57,8 +57,8 @@ PyObject* bools_from(PyObject* object, const char* name, Owned& owned);
 enum class Order { any, contiguous };
 PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owned& owned, Order order = Order::any);
 
-// An argument `dtype`; a TypeError for those that fastpe does not write.
-Object dtype_argument(PyObject* object);
+// An argument `dtype`, where it is given; a TypeError for those that fastpe does not write.
+std::optional<DType> dtype_argument(PyObject* object);
 
 // ---- Phase 2: these run no Python code, except for the text of an error
 
@@ -68,16 +68,9 @@ inline ArrayView view_if_given(PyObject* array, const char* name) {
   return array == nullptr ? ArrayView{} : view_of(array, name);
 }
 
-PyObject* borrowed_dtype(PyObject* array);
-// Empty for those that no argument has.
-std::optional<DType> known_dtype_of(PyObject* dtype);
-DType requested_dtype(PyObject* dtype);  // of an argument `dtype`
-// Of bool, int64, float32, float64, complex64 or complex128.
-Object numpy_dtype(DType dtype);
-
 // A ValueError where the size in bytes overflows. Making an ndarray starts no garbage collection, so it runs no Python
 // code either.
-Object new_array(PyObject* dtype, const Shape& shape);
+Object new_array(DType dtype, const Shape& shape);
 Object new_array(const double* values, std::int64_t count);
 
 }  // namespace fastpe::bindings

@@ -10,105 +10,70 @@ namespace {
 
 constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 
+template <class Body>
+void run_interruptibly(bool releases_interpreter, const char* what_to_know, const Body& body) {
+  SignalCheck signals(releases_interpreter);
+  try {
+    body(&signals);
+  } catch (const Interrupted&) {
+    signals.take_interpreter();
+    SignalCheck::raise(what_to_know);
+  }
+}
+
 }  // namespace
 
-PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned) {
+PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned, Order order) {
   if (is_given(objects.cu_seqlens)) {
-    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.positions, "positions");
-    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.valid, "valid");
-    refuse_together(objects.cu_seqlens, "cu_seqlens", objects.lengths, "lengths");
-    cu_seqlens = numbers_from(objects.cu_seqlens, "cu_seqlens", Numbers::integers, owned);
+    cu_seqlens_ = numbers_from(objects.cu_seqlens, "cu_seqlens", Numbers::integers, owned);
   }
   if (is_given(objects.offset)) {
-    refuse_together(objects.positions, "positions", objects.offset, "offset");
-    offset = position_argument(objects.offset, "offset");
-    if (!offset) {
+    offset_ = integer_argument(objects.offset);
+    if (!offset_) {
       if (PyFloat_Check(objects.offset) || PyBool_Check(objects.offset)) {
         refuse_type("offset", {"is ", repr_of(objects.offset)}, {"an int or an int array"},
                     {"pass fractional positions as positions="});
       }
-      offsets = numbers_from(objects.offset, "offset", Numbers::integers, owned);
+      offsets_ = numbers_from(objects.offset, "offset", Numbers::integers, owned);
     }
   }
   if (is_given(objects.positions)) {
-    positions = numbers_from(objects.positions, "positions", Numbers::integers_or_floats, owned);
+    positions_ = numbers_from(objects.positions, "positions", Numbers::integers_or_floats, owned, order);
   }
-  refuse_together(objects.valid, "valid", objects.lengths, "lengths");
-  if (is_given(objects.valid)) valid = bools_from(objects.valid, "valid", owned);
-  if (is_given(objects.lengths)) lengths = numbers_from(objects.lengths, "lengths", Numbers::integers, owned);
+  if (is_given(objects.valid)) valid_ = bools_from(objects.valid, "valid", owned);
+  if (is_given(objects.lengths)) lengths_ = numbers_from(objects.lengths, "lengths", Numbers::integers, owned);
 }
 
 PlacementArguments PlacementArrays::views() const {
   PlacementArguments views;
-  views.offset = offset;
-  if (offsets != nullptr) views.offsets = view_of(offsets, "offset");
-  if (positions != nullptr) views.positions = view_of(positions, "positions");
-  if (valid != nullptr) views.valid = view_of(valid, "valid");
-  if (lengths != nullptr) views.lengths = view_of(lengths, "lengths");
-  if (cu_seqlens != nullptr) views.cu_seqlens = view_of(cu_seqlens, "cu_seqlens");
+  views.offset = offset_;
+  if (offsets_ != nullptr) views.offsets = view_of(offsets_, "offset");
+  if (positions_ != nullptr) views.positions = view_of(positions_, "positions");
+  if (valid_ != nullptr) views.valid = view_of(valid_, "valid");
+  if (lengths_ != nullptr) views.lengths = view_of(lengths_, "lengths");
+  if (cu_seqlens_ != nullptr) views.cu_seqlens = view_of(cu_seqlens_, "cu_seqlens");
   return views;
 }
 
-WrittenPositions::WrittenPositions(PyObject* positions, PyObject* offset, Owned& owned)
-    : count_(position_count(positions)) {
-  if (count_) return;
-  refuse_together(positions, "positions", offset, "offset");
-  array_ = numbers_from(positions, "positions", Numbers::integers_or_floats, owned, Order::contiguous);
+PyObject* PythonFrontEnd::returned_pair(PyObject* given) {
+  if (is_given(given)) return Object::shared(given).release();
+  return not_null(PyTuple_Pack(2, made_[0].get(), made_[1].get())).release();
 }
 
-WrittenPositions::Views WrittenPositions::views(const PlacementArguments& given, std::int64_t first,
-                                                int coordinate_count) const {
-  Views views;
-  views.positions = view_if_given(array_, "positions");
-  views.shape = count_ ? counted_shape(given, *count_) : Shape(views.positions);
-  if (!count_ && coordinate_count > 0 && views.shape.axes() > 0) views.shape.drop_last_axis();
-  const Shape& shape = views.shape;
-  const bool has_batch = shape.axes() > 1;
-  // placement_at uses it only for a mask and lengths, and refuses these with more than two axes, where batch_rows would
-  // have to be the product of all but the last.
-  const Extent extent{has_batch ? *shape.begin() : 1, shape.axes() > 0 ? shape.end()[-1] : 1, has_batch};
-  views.placement =
-      count_ ? placement_of(given, extent, first) : placement_at(views.positions, given, extent, coordinate_count);
-  return views;
-}
-
-Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* name, AxesInFront axes_in_front) {
-  if (given == nullptr) {
-    Object made = dtype != nullptr ? new_array(dtype, shape) : new_array(numpy_dtype(DType::float32).get(), shape);
-    const ArrayView view = view_of(made.get(), name);
-    return {std::move(made), view};
-  }
-  ArrayView view = view_of(given, name);
-  const int more = std::max(view.axes - shape.axes(), 0);
-  if (axes_in_front == AxesInFront::of_length_1 && std::count(view.shape, view.shape + more, 1) == more) {
-    view.shape += more;
-    view.strides_bytes += more;
-    view.axes -= more;
-  }
-  if (dtype != nullptr) {
-    require_dtype(view, *known_dtype_of(dtype), "pass an array of that dtype");
-  } else {
-    dtype_of(view);
-  }
-  require_shape(view, shape);
-  require_writable(view, nullptr);
-  return {Object::shared(given), view};
-}
-
-void run_call(const Call& call) {
+void PythonFrontEnd::run(const Call& call) {
   const OperationShape& shape = call.operation.shape();
   // Rows that have no columns are only checked.
   const bool is_small = std::max(shape.bytes_written, shape.items() * shape.seq_len) < bytes_worth_releasing_the_gil;
   // A small call may have to make the encoder's tables. It is interruptible then, but keeps the interpreter's lock, so
   // that not every thread makes them.
-  if (is_small && call.source.is_prepared(shape.tile_dtype)) return run(call, nullptr);
+  if (is_small && call.source.is_prepared(shape.tile_dtype)) return fastpe::run(call, nullptr);
   // The arrays are alive meanwhile: the caller and the call hold them.
   run_interruptibly(!is_small,
                     shape.is_in_place
                         ? "interrupted: each array that was given to be changed may be partly changed; restore it from "
                           "a copy: a second call would change that part again"
                         : "interrupted: the output array was partly written; compute it again before using it",
-                    [&call](Interruption* interruption) { run(call, interruption); });
+                    [&call](Interruption* interruption) { fastpe::run(call, interruption); });
 }
 
 bool SignalCheck::requested() {
@@ -133,8 +98,7 @@ void SignalCheck::raise(const char* what_to_know) {
 }
 
 PyObject* warm_up_rows(const RowCache& rows, const WarmUpArguments& a) {
-  const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
-  const DType dtype = dtype_given ? requested_dtype(dtype_given.get()) : DType::float32;
+  const DType dtype = dtype_argument(a.dtype).value_or(DType::float32);
   const int max_threads = threads_argument(a.num_threads);
   run_interruptibly(true, "interrupted: some rows are not made yet; later calls make them",
                     [&](Interruption* interruption) {

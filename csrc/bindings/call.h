@@ -3,8 +3,8 @@
 //
 //   1. Whatever can run Python code: arguments become plain numbers and ndarrays that outlive the call. A caller's
 //      __index__, __float__, __array__, __getattr__ .. may meanwhile reshape any array, also one that was taken before.
-//   2. Views of the arrays are taken, and checked against each other. No Python code runs, so that what was checked
-//      holds.
+//   2. Views of the arrays become a request of the core (fastpe/requests), which checks them. No Python code runs, so
+//      that what was checked holds.
 //
 // Then the call runs, on views of its own.
 #pragma once
@@ -13,8 +13,7 @@
 #include <optional>
 
 #include "arrays.h"
-#include "fastpe/call/call.h"
-#include "fastpe/checks/placement.h"
+#include "fastpe/requests/request.h"
 #include "fastpe/sources/sinusoid/row_cache.h"
 #include "interpreter.h"
 #include "method.h"
@@ -22,67 +21,66 @@
 
 namespace fastpe::bindings {
 
-// ---- Phase 1
-
-// The arguments that say where rows are and which are valid. They become arrays (phase 1), then views (phase 2), then a
-// Placement. A method that has only some of them leaves the others null.
+// The arguments that say where rows are and which are valid. A method that has only some of them leaves the others
+// null.
 #define FASTPE_PLACEMENT "offset=None, positions=None, valid=None, lengths=None, cu_seqlens=None"
 struct PlacementObjects {
   PyObject *offset = nullptr, *positions = nullptr, *valid = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
 };
 
-inline void refuse_together(PyObject* a, const char* a_name, PyObject* b, const char* b_name) {
-  if (is_given(a) && is_given(b)) refuse_both(a_name, b_name);
-}
-
-struct PlacementArrays {
-  PlacementArrays(const PlacementObjects& objects, Owned& owned);
-  // Phase 2
+// The same as arrays (phase 1), then as views (phase 2).
+class PlacementArrays {
+ public:
+  // `order` is that of positions.
+  PlacementArrays(const PlacementObjects& objects, Owned& owned, Order order = Order::any);
   PlacementArguments views() const;
 
-  std::optional<std::int64_t> offset;
-  PyObject *offsets = nullptr, *positions = nullptr, *valid = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
+ private:
+  std::optional<std::int64_t> offset_;
+  PyObject *offsets_ = nullptr, *positions_ = nullptr, *valid_ = nullptr, *lengths_ = nullptr, *cu_seqlens_ = nullptr;
 };
 
 // Of calls that only write rows: how many positions, or an array of them of any shape.
-class WrittenPositions {
+class WrittenArrays {
  public:
-  WrittenPositions(PyObject* positions, PyObject* offset, Owned& owned);
-
-  // Phase 2
-  struct Views {
-    ArrayView positions;
-    Shape shape;  // of the result, without its columns
-    Placement placement;
-  };
-  Views views(const PlacementArguments& given, std::int64_t first, int coordinate_count) const;
-
-  bool is_count() const { return count_.has_value(); }
+  WrittenArrays(PyObject* positions, PlacementObjects others, Owned& owned)
+      : count_(position_count(positions)),
+        arrays_(with_positions(others, count_ ? nullptr : positions), owned, Order::contiguous) {}
+  WrittenRows views() const { return {arrays_.views(), count_, false}; }
 
  private:
+  static PlacementObjects with_positions(PlacementObjects objects, PyObject* positions) {
+    objects.positions = positions;
+    return objects;
+  }
+
   std::optional<std::int64_t> count_;
-  PyObject* array_ = nullptr;
+  PlacementArrays arrays_;
 };
 
-// ---- Phase 2
+// An array to write into, where one is given.
+inline PyObject* given_output(PyObject* object, Owned& owned, const char* name = "out") {
+  return is_given(object) ? array_to_write(object, name, owned) : nullptr;
+}
 
-struct Output {
-  Object array;
-  ArrayView view;
+// Makes new arrays, which are returned, and runs calls. If a signal interrupts one, the signal's exception is raised.
+class PythonFrontEnd final : public FrontEnd {
+ public:
+  ArrayView new_array(DType dtype, const Shape& shape, const char* name) override {
+    Object& made = made_[made_[0] ? 1 : 0];
+    made = bindings::new_array(dtype, shape);
+    return view_of(made.get(), name);
+  }
+  void run(const Call& call) override;
 
   // The object that was given, or else the new array.
-  PyObject* returned(PyObject* given) { return is_given(given) ? Object::shared(given).release() : array.release(); }
+  PyObject* returned(PyObject* given) { return is_given(given) ? Object::shared(given).release() : made_[0].release(); }
+  // The same, but for two new arrays.
+  PyObject* returned_pair(PyObject* given);
+
+ private:
+  Object made_[2];
 };
-// `given` checked, or a new array. Without a dtype, that of `given`, or else float32. Where `given` may have axes of
-// length 1 in front, the view is without them.
-enum class AxesInFront { refused, of_length_1 };
-Output output(PyObject* given, PyObject* dtype, const Shape& shape, const char* name = "out",
-              AxesInFront axes_in_front = AxesInFront::refused);
-
-// ---- The run
-
-// Runs the call. If a signal interrupts it, the signal's exception is raised.
-void run_call(const Call& call);
 
 // Asks Python for signals. The exception of one that came stays set in this thread, and is raised when it is over.
 class SignalCheck final : public Interruption {
@@ -99,17 +97,6 @@ class SignalCheck final : public Interruption {
 
   std::optional<ReleasedInterpreter> released_;
 };
-
-template <class Body>
-void run_interruptibly(bool releases_interpreter, const char* what_to_know, const Body& body) {
-  SignalCheck signals(releases_interpreter);
-  try {
-    body(&signals);
-  } catch (const Interrupted&) {
-    signals.take_interpreter();
-    SignalCheck::raise(what_to_know);
-  }
-}
 
 // ---- What both classes have
 

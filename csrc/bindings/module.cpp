@@ -91,8 +91,8 @@ Signature output_signature("output", "out, dtype, shape, *inputs");
 PyObject* checked_output(PyObject&, const OutputArguments& a) {
   // Phase 1
   Owned owned;
-  PyObject* const out = is_given(a.out) ? array_to_write(a.out, "out", owned) : nullptr;
-  const Object dtype_given = is_given(a.dtype) ? dtype_argument(a.dtype) : Object();
+  PyObject* const out = given_output(a.out, owned);
+  const std::optional<DType> dtype = dtype_argument(a.dtype);
   const Object lengths = not_null(PySequence_Tuple(a.shape));
   if (PyTuple_GET_SIZE(lengths.get()) > max_axes) {
     refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most ", max_axes});
@@ -105,9 +105,11 @@ PyObject* checked_output(PyObject&, const OutputArguments& a) {
   }
 
   // Phase 2
-  Output result = output(out, dtype_given.get(), shape);
-  for (PyObject* const input : inputs) require_disjoint(result.view, view_of(input, "an input"));
-  return result.array.release();
+  const ArrayView given = view_if_given(out, "out");
+  PythonFrontEnd front_end;
+  const ArrayView written = output_of({given, dtype}, shape, front_end);
+  for (PyObject* const input : inputs) require_disjoint(written, view_of(input, "an input"));
+  return front_end.returned(out);
 }
 
 void fill(PyObject* module) {

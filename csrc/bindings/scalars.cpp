@@ -2,7 +2,6 @@
 #include "scalars.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "arrays.h"
 #include "errors.h"
@@ -73,7 +72,6 @@ double number_from(PyObject* object, const char* name) {
     PyErr_Clear();
     refuse_type(name, {"is ", repr_of(object)}, {"a number"});
   }
-  if (std::isnan(value)) refuse_value(name, {"is nan"}, {"a number"});
   return value;
 }
 

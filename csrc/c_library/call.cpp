@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iterator>
 #include <new>
 
-#include "fastpe/call/call.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
 #include "fastpe/parallel.h"
@@ -18,11 +19,6 @@ namespace {
 constexpr DType dtype_numbered(int32_t number) { return static_cast<DType>(number - 1); }
 static_assert(dtype_numbered(FASTPE_FLOAT32) == DType::float32 && dtype_numbered(FASTPE_BFLOAT16) == DType::bfloat16);
 static_assert(dtype_numbered(FASTPE_INT64) == DType::int64 && dtype_numbered(FASTPE_BOOL) == DType::boolean);
-
-int max_threads_of(int32_t num_threads) {
-  if (num_threads < 0) refuse_value("num_threads", {"is ", num_threads}, {"1 or more, or 0 for the default"});
-  return num_threads == 0 ? default_thread_count() : num_threads;
-}
 
 // Of a fixed size: that there is no memory must be told without any.
 struct LastError {
@@ -82,6 +78,12 @@ std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int6
   return {numbers, numbers + count};
 }
 
+void require_zeros(const int64_t* reserved, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (reserved[i] != 0) refuse_value("reserved", {"is ", reserved[i]}, {"0: this version does not use it"});
+  }
+}
+
 ArrayView Views::of(const fastpe_array* array, const char* name) {
   if (array == nullptr) return {};
   if (array->ndim < 0 || array->ndim > FASTPE_MAX_AXES) {
@@ -115,57 +117,32 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
   view.axes = array->ndim;
   view.dtype = dtype;
   view.is_writable = true;
-  view.is_aligned = is_aligned;
+  view.is_aligned = is_aligned || view.is_empty();
   view.is_contiguous = is_contiguous;
   if (view.data == nullptr && !view.is_empty()) refuse_value(name, {"has no data"}, {"a pointer to its elements"});
   return view;
 }
 
 PlacementArguments Views::rows(const fastpe_rows* rows) {
-  if (rows == nullptr) return {};
   PlacementArguments a;
+  if (rows == nullptr) return a;
+  require_zeros(rows->reserved, std::size(rows->reserved));
+  if (rows->offset != 0) a.offset = rows->offset;
   a.offsets = of(rows->offsets, "offsets");
   a.positions = of(rows->positions, "positions");
   a.valid = of(rows->valid, "valid");
   a.lengths = of(rows->lengths, "lengths");
   a.cu_seqlens = of(rows->cu_seqlens, "cu_seqlens");
-  if (rows->offset != 0) {
-    if (rows->offset > max_position || rows->offset < -max_position) {
-      refuse_value("offset", {"is ", rows->offset}, {"a number of ", position_limit});
-    }
-    if (a.offsets.is_given()) refuse_both("offset", "offsets");
-    if (a.positions.is_given()) refuse_both("positions", "offset");
-    a.offset = rows->offset;
-  }
-  if (a.cu_seqlens.is_given()) refuse_given({&a.positions, &a.valid, &a.lengths}, "NULL, with cu_seqlens");
-  if (a.positions.is_given() && a.offsets.is_given()) refuse_both("positions", "offsets");
-  if (a.valid.is_given() && a.lengths.is_given()) refuse_both("valid", "lengths");
   return a;
 }
 
-void refuse_given(std::initializer_list<const ArrayView*> arrays, const char* expected) {
-  for (const ArrayView* const array : arrays) {
-    if (array->is_given()) refuse_value(array->name, {"was given"}, {expected});
-  }
+int max_threads_of(int32_t num_threads) {
+  if (num_threads < 0) refuse_value("num_threads", {"is ", num_threads}, {"1 or more, or 0 for the default"});
+  return num_threads == 0 ? default_thread_count() : num_threads;
 }
 
-Written::Written(const ArrayView& out, std::int64_t columns, bool are_pairs, const PlacementArguments& arguments) {
-  const DType dtype = dtype_of(out);
-  const int row_axes = out.axes - (are_pairs ? 2 : 1);
-  const bool has_batch = row_axes == 2;
-  if ((row_axes != 1 && !has_batch) || out.shape[row_axes] != columns || (are_pairs && out.last() != 2)) {
-    const std::string row = joined({"L, ", columns, are_pairs ? ", 2]" : "]"});
-    refuse_value(out.name, {"has shape ", shape_text(out)}, {"[", row, " or [B, ", row});
-  }
-  require_writable(out, nullptr);
-  require_disjoint(out, arguments);
-  extent = {has_batch ? out.shape[0] : 1, out.shape[row_axes - 1], has_batch};
-  rows = are_pairs ? writable_rows_of_pairs(out, dtype, row_axes) : writable_rows_of(out, dtype, row_axes - 1);
-}
-
-void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t num_threads) {
-  const Placement placement = placement_of(rows.arguments, rows.extent, rows.first_position);
-  run({source, operation, placement, max_threads_of(num_threads)}, nullptr);
+ArrayView CFrontEnd::new_array(DType, const Shape&, const char* name) {
+  refuse_value(name, {"is NULL"}, {"a pointer"});
 }
 
 }  // namespace fastpe::c_library
@@ -179,4 +156,10 @@ const char* fastpe_instruction_set(void) {
 }
 
 const char* fastpe_error_message(void) { return fastpe::c_library::last_error.message; }
+size_t fastpe_last_error(char* message, size_t size) {
+  const char* const last = fastpe::c_library::last_error.message;
+  if (message != nullptr && size > 0) std::snprintf(message, size, "%s", last);
+  return std::strlen(last);
+}
+
 const char* fastpe_error_argument(void) { return fastpe::c_library::last_error.argument; }

@@ -4,15 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <vector>
 
-#include "fastpe/checks/placement.h"
 #include "fastpe/error.h"
 #include "fastpe/fastpe.h"
-#include "fastpe/operations/operation.h"
+#include "fastpe/requests/request.h"
 #include "fastpe/sources/sinusoid/row_cache.h"
-#include "fastpe/sources/source.h"
 
 namespace fastpe::c_library {
 
@@ -58,6 +55,9 @@ inline double or_else(double value, double if_zero) { return value != 0.0 ? valu
 // A copy of `wanted` numbers; of none if `numbers` is null.
 std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name);
 
+// Fields that a later version may use: a program that sets one needs that version.
+void require_zeros(const int64_t* reserved, std::size_t count);
+
 // ---- Arguments
 
 // The arrays of a call as the core sees them. Their lengths and strides are kept here.
@@ -69,33 +69,22 @@ class Views {
 
   // Refuses what describes no memory. If `array` is null, the view is not given.
   ArrayView of(const fastpe_array* array, const char* name);
-  // Refuses arguments that exclude each other.
   PlacementArguments rows(const fastpe_rows* rows);
 
  private:
-  static constexpr int most_arrays = FASTPE_MAX_ROTATED + 5;  // a rotation's, and those of fastpe_rows
+  static constexpr int most_arrays = 2 * FASTPE_MAX_ROTATED + 7;  // a rotation's, its tables, and those of fastpe_rows
 
   std::ptrdiff_t shapes_[most_arrays][FASTPE_MAX_AXES], strides_bytes_[most_arrays][FASTPE_MAX_AXES];
   int count_ = 0;
 };
 
-void refuse_given(std::initializer_list<const ArrayView*> arrays, const char* expected);
+int max_threads_of(int32_t num_threads);
 
-// ---- Calls
-
-// An array [L] or [B, L] of `columns` columns, or of pairs of them: [.., columns, 2].
-struct Written {
-  Written(const ArrayView& out, std::int64_t columns, bool are_pairs, const PlacementArguments& arguments);
-
-  Extent extent;
-  Rows rows;
+// All arrays are the caller's.
+class CFrontEnd final : public FrontEnd {
+ public:
+  ArrayView new_array(DType dtype, const Shape& shape, const char* name) override;
+  void run(const Call& call) override { fastpe::run(call, nullptr); }
 };
-
-struct CallRows {
-  const PlacementArguments& arguments;
-  const Extent& extent;
-  std::int64_t first_position = 0;  // of an offset of 0
-};
-void run_call(const Source& source, const Operation& operation, const CallRows& rows, int32_t num_threads);
 
 }  // namespace fastpe::c_library

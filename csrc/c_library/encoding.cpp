@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "fastpe/requests/encoding.h"
+
 #include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 
 #include "call.h"
-#include "fastpe/operations/add.h"
-#include "fastpe/operations/write.h"
-#include "fastpe/sources/sinusoid/row_cache.h"
-#include "fastpe/sources/sinusoid/sinusoids.h"
 
 namespace fastpe::c_library {
 namespace {
@@ -55,6 +53,7 @@ const Convention& convention_of(int32_t number) {
 }
 
 Spec spec_of(const fastpe_encoding_options& options) {
+  require_zeros(options.reserved, std::size(options.reserved));
   const Convention& convention = convention_of(options.convention);
   const std::int64_t d = options.d_model;
   if (d < 1) refuse_value("d_model", {"is ", d}, {"1 to 2**20"});
@@ -79,6 +78,30 @@ Spec spec_of(const fastpe_encoding_options& options) {
                               : convention.scale == Scale::one_over_root ? 1.0 / std::sqrt(width)
                                                                          : std::sqrt(2.0 / width);
   return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale};
+}
+
+struct AddArguments {
+  const fastpe_array *x, *out;
+  int32_t seq_axis;
+  const fastpe_rows* rows;
+  double scale, alpha;
+  int32_t num_threads;
+};
+
+void add_either_way(const SinusoidalEncoding* encoding, const fastpe_array* table, const AddArguments& a) {
+  Views views;
+  CFrontEnd front_end;
+  add(encoding,
+      {views.of(&required(a.x, "x"), "x"),
+       views.of(a.out, "out"),
+       a.out == nullptr,
+       views.of(table, "table"),
+       views.rows(a.rows),
+       {a.scale, a.alpha},
+       a.seq_axis,
+       std::nullopt,
+       max_threads_of(a.num_threads)},
+      front_end);
 }
 
 }  // namespace
@@ -109,38 +132,27 @@ fastpe_status fastpe_encoding_warm_up(const fastpe_encoding* encoding, int32_t d
 fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array* out, const fastpe_rows* rows,
                             int32_t num_threads) {
   return status_of([&] {
-    const fastpe_encoding& self = required(encoding, "encoding");
     Views views;
-    const ArrayView view = views.of(&required(out, "out"), "out");
-    const PlacementArguments arguments = views.rows(rows);
-    const Written written(view, self.encoder.spec().d_model, false, arguments);
-    run_call(Sinusoids(self.row_cache, 0), Write(written.rows, false), {arguments, written.extent, self.first_position},
-             num_threads);
+    CFrontEnd front_end;
+    encode(required(encoding, "encoding"),
+           {views.of(&required(out, "out"), "out"),
+            {views.rows(rows), std::nullopt, true},
+            std::nullopt,
+            max_threads_of(num_threads)},
+           front_end);
   });
 }
 
 fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastpe_array* x, const fastpe_array* out,
                          int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha, int32_t num_threads) {
   return status_of([&] {
-    const fastpe_encoding& self = required(encoding, "encoding");
-    Views views;
-    const ArrayView read = views.of(&required(x, "x"), "x");
-    const ArrayView written = out == nullptr ? read : views.of(out, "out");
-    const PlacementArguments arguments = views.rows(rows);
-    if (std::isnan(scale)) refuse_value("scale", {"is nan"}, {"a number"});
-    if (std::isnan(alpha)) refuse_value("alpha", {"is nan"}, {"a number"});
-    const DType dtype = dtype_of(read);
-    const int axis = seq_axis_of(read, seq_axis, "d_model");
-    require_readable(read);
-    require_same_dtype(written, read);
-    require_shape(written, Shape(read));
-    require_writable(written, nullptr);
-    require_disjoint(written, arguments);
-    if (!is_same_memory(written, read)) require_disjoint(written, read, " (out may be x itself)");
-    require_columns(read, std::nullopt, self.encoder.spec().d_model);
-    const Extent extent = extent_of(read, axis);
-    const Add add(rows_of(read, dtype, axis), writable_rows_of(written, dtype, axis), extent.batch_rows, {scale, alpha},
-                  false);
-    run_call(Sinusoids(self.row_cache, 0), add, {arguments, extent, self.first_position}, num_threads);
+    add_either_way(&required(encoding, "encoding"), nullptr, {x, out, seq_axis, rows, scale, alpha, num_threads});
   });
+}
+
+fastpe_status fastpe_add_table(const fastpe_array* table, const fastpe_array* x, const fastpe_array* out,
+                               int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
+                               int32_t num_threads) {
+  return status_of(
+      [&] { add_either_way(nullptr, &required(table, "table"), {x, out, seq_axis, rows, scale, alpha, num_threads}); });
 }

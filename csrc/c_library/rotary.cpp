@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "fastpe/requests/rotary.h"
+
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "call.h"
-#include "fastpe/checks/rotation.h"
-#include "fastpe/embeddings/rotary_embedding.h"
-#include "fastpe/operations/write.h"
-#include "fastpe/sources/sinusoid/coordinates.h"
 #include "fastpe/sources/sinusoid/rotary_frequencies.h"
 
 namespace fastpe::c_library {
@@ -34,7 +32,7 @@ void require_factor(double value) {
 void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
   constexpr unsigned dynamic = bit_of(FASTPE_SCALING_DYNAMIC), yarn = bit_of(FASTPE_SCALING_YARN),
                      longrope = bit_of(FASTPE_SCALING_LONGROPE), llama3 = bit_of(FASTPE_SCALING_LLAMA3),
-                     proportional = bit_of(FASTPE_SCALING_PROPORTIONAL);
+                     proportional = bit_of(FASTPE_SCALING_PROPORTIONAL), divisors = bit_of(FASTPE_SCALING_DIVISORS);
   const unsigned factor_optional = proportional | (has_attention_factor ? longrope : 0u);
   const auto number = [](std::int64_t integer) { return static_cast<double>(integer); };
   const struct {
@@ -42,7 +40,7 @@ void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
     double value;
     unsigned required_by, optional_for;
   } fields[] = {
-      {"factor", s.factor, ~factor_optional, factor_optional},
+      {"factor", s.factor, ~(factor_optional | divisors), factor_optional},
       {"original_max_position_embeddings", number(s.original_max_position_embeddings),
        dynamic | yarn | longrope | llama3, 0},
       {"seq_len", number(s.seq_len), dynamic, 0},
@@ -66,7 +64,8 @@ void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
 }
 
 RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double base, bool has_attention_factor) {
-  if (s.type < FASTPE_SCALING_LINEAR || s.type > FASTPE_SCALING_PROPORTIONAL) {
+  require_zeros(s.reserved, std::size(s.reserved));
+  if (s.type < FASTPE_SCALING_LINEAR || s.type > FASTPE_SCALING_DIVISORS) {
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
   if (s.truncate != FASTPE_TRUNCATE_YES && s.truncate != FASTPE_TRUNCATE_NO) {
@@ -74,12 +73,14 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
   }
   check_fields(s, has_attention_factor);
   require_factor(s.factor);
-  if (s.type != FASTPE_SCALING_LONGROPE && (s.divisors != nullptr || s.divisor_count != 0)) {
+  const bool has_divisors = s.type == FASTPE_SCALING_LONGROPE || s.type == FASTPE_SCALING_DIVISORS;
+  if (!has_divisors && (s.divisors != nullptr || s.divisor_count != 0)) {
     refuse_value("divisors", {"was given"}, {"NULL: this type of scaling does not use it"});
   }
   static_assert(static_cast<int>(RotaryScaling::Type::proportional) == FASTPE_SCALING_PROPORTIONAL);
   RotaryScaling scaling;
-  scaling.type = static_cast<RotaryScaling::Type>(s.type);
+  // With a factor of 1, the frequencies of longrope are divided, and that is all.
+  scaling.type = has_divisors ? RotaryScaling::Type::longrope : static_cast<RotaryScaling::Type>(s.type);
   scaling.factor = or_else(s.factor, 1.0);
   scaling.trained_length = static_cast<double>(s.original_max_position_embeddings);
   scaling.length = std::max(static_cast<double>(s.seq_len), scaling.trained_length);
@@ -97,9 +98,10 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
     }
     if (base < 2.0) refuse_value("base", {"is ", base}, {"at least 2: yarn divides by its logarithm"});
   }
-  if (s.type == FASTPE_SCALING_LONGROPE) {
-    if (s.original_max_position_embeddings < 2)
-      refuse_value("original_max_position_embeddings", {"is ", s.original_max_position_embeddings}, {"at least 2"});
+  if (s.type == FASTPE_SCALING_LONGROPE && s.original_max_position_embeddings < 2) {
+    refuse_value("original_max_position_embeddings", {"is ", s.original_max_position_embeddings}, {"at least 2"});
+  }
+  if (has_divisors) {
     required(s.divisors, "divisors");
     scaling.divisors = copy_of(s.divisors, s.divisor_count, pairs, "divisor_count");
     for (const double divisor : scaling.divisors) require_in_range("divisors", divisor);
@@ -110,15 +112,21 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
   return scaling;
 }
 
+bool is_interleaved(int32_t pairing) {
+  if (pairing == FASTPE_PAIRING_HALVES || pairing == FASTPE_PAIRING_INTERLEAVED) {
+    return pairing == FASTPE_PAIRING_INTERLEAVED;
+  }
+  refuse_value("pairing", {"is ", pairing}, {"FASTPE_PAIRING_HALVES or FASTPE_PAIRING_INTERLEAVED"});
+}
+
 RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   constexpr std::int64_t largest_dim = 1 << 20;
   const std::int64_t rotary_dim = options.rotary_dim, pairs = rotary_dim / 2;
   if (rotary_dim < 2 || rotary_dim > largest_dim || rotary_dim % 2 != 0) {
     refuse_value("rotary_dim", {"is ", rotary_dim}, {"an even number from 2 to 2**20"});
   }
-  if (options.pairing != FASTPE_PAIRING_HALVES && options.pairing != FASTPE_PAIRING_INTERLEAVED) {
-    refuse_value("pairing", {"is ", options.pairing}, {"FASTPE_PAIRING_HALVES or FASTPE_PAIRING_INTERLEAVED"});
-  }
+  require_zeros(options.reserved, std::size(options.reserved));
+  const bool interleaved = is_interleaved(options.pairing);
   if (options.head_dim != 0 && options.head_dim < rotary_dim) {
     refuse_value("head_dim", {"is ", options.head_dim},
                  {"at least rotary_dim, ", rotary_dim, ", or 0, which means rotary_dim"});
@@ -146,20 +154,65 @@ RotaryEmbedding embedding_of(const fastpe_rotary_options& options) {
   } else {
     frequencies.base = options.base;
   }
-  return {
-      frequencies, options.pairing == FASTPE_PAIRING_INTERLEAVED, or_else(wanted_factor, factor), {}, options.max_len};
+  std::vector<double> axes;
+  if (options.frequency_axes != nullptr) axes.assign(options.frequency_axes, options.frequency_axes + pairs);
+  const std::int64_t head_dim = options.head_dim != 0 ? options.head_dim : rotary_dim;
+  return {frequencies, or_else(wanted_factor, factor), {axes, pairs}, {head_dim, interleaved, false}, options.max_len};
 }
+
+// What all rotations are given besides the angles.
+struct RotateArguments {
+  const fastpe_array *x, *out;
+  int32_t count, seq_axis;
+  const fastpe_rows* rows;
+  int32_t inverse, num_threads;
+};
+
+class RotatedViews {
+ public:
+  explicit RotatedViews(const RotateArguments& a) : arguments_(a) {
+    constexpr const char* names[][2] = {{"x[0]", "out[0]"}, {"x[1]", "out[1]"}, {"x[2]", "out[2]"}, {"x[3]", "out[3]"},
+                                        {"x[4]", "out[4]"}, {"x[5]", "out[5]"}, {"x[6]", "out[6]"}, {"x[7]", "out[7]"}};
+    static_assert(std::size(names) == FASTPE_MAX_ROTATED);
+    required(a.x, "x");
+    if (a.count < 1 || a.count > FASTPE_MAX_ROTATED) {
+      refuse_value("count", {"is ", a.count}, {"1 to ", FASTPE_MAX_ROTATED, " arrays"});
+    }
+    if (a.inverse != 0 && a.inverse != 1) refuse_value("inverse", {"is ", a.inverse}, {"0 or 1"});
+    for (int i = 0; i < a.count; ++i) {
+      x_[i] = views.of(&a.x[i], names[i][0]);
+      if (a.out != nullptr) out_[i] = views.of(&a.out[i], names[i][1]);
+    }
+  }
+  RotatedViews(const RotatedViews&) = delete;
+
+  RotateRequest request(const PlacementArguments& placement) const {
+    const auto count = static_cast<std::size_t>(arguments_.count);
+    const bool is_in_place = arguments_.out == nullptr;
+    return {{x_, count},
+            {out_, is_in_place ? 0 : count},
+            is_in_place,
+            placement,
+            arguments_.seq_axis,
+            arguments_.inverse == 1,
+            max_threads_of(arguments_.num_threads)};
+  }
+  RotateRequest request() { return request(views.rows(arguments_.rows)); }
+
+  Views views;
+
+ private:
+  RotateArguments arguments_;
+  ArrayView x_[FASTPE_MAX_ROTATED], out_[FASTPE_MAX_ROTATED];
+};
 
 }  // namespace
 }  // namespace fastpe::c_library
 
 struct fastpe_rotary {
-  explicit fastpe_rotary(const fastpe_rotary_options& options)
-      : embedding(fastpe::c_library::embedding_of(options)),
-        head_dim(options.head_dim != 0 ? options.head_dim : options.rotary_dim) {}
+  explicit fastpe_rotary(const fastpe_rotary_options& options) : embedding(fastpe::c_library::embedding_of(options)) {}
 
   fastpe::RotaryEmbedding embedding;
-  std::int64_t head_dim;
 };
 
 using namespace fastpe;
@@ -178,6 +231,9 @@ fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, 
   });
 }
 
+static_assert(std::string_view(table_forms[FASTPE_TABLES_HALVES - 1].name) == "halves");
+static_assert(std::string_view(table_forms[FASTPE_TABLES_ANGLES - 1].name) == "angles");
+
 fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fastpe_array* first,
                             const fastpe_array* second, const fastpe_rows* rows, int32_t num_threads) {
   return status_of([&] {
@@ -185,64 +241,57 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     if (form < FASTPE_TABLES_HALVES || form > FASTPE_TABLES_ANGLES) {
       refuse_value("form", {"is ", form}, {"FASTPE_TABLES_HALVES or another of the header's"});
     }
-    // Both have the same order; the angles themselves are no table.
-    static_assert(FASTPE_TABLES_PAIRS - 1 == static_cast<int32_t>(TableForm::pairs));
-    const std::optional<TableForm> table =
-        form == FASTPE_TABLES_ANGLES ? std::nullopt : std::optional(static_cast<TableForm>(form - 1));
-    const bool has_two = table && arrays_of(*table) == 2, is_pairs = table == TableForm::pairs;
+    const TableForm& chosen = table_forms[form - 1];
+    const bool has_two = chosen.array_count == 2;
     if ((second != nullptr) != has_two) {
       refuse_value("second", {has_two ? "is NULL" : "was given"},
                    {has_two ? "an array: this form has two" : "NULL: this form has one array"});
     }
     Views views;
-    const ArrayView one = views.of(&required(first, "first"), "first"), two = views.of(second, "second");
-    const PlacementArguments arguments = views.rows(rows);
-    refuse_given({&arguments.valid, &arguments.lengths}, "NULL: tables have no padding");
-    const std::int64_t columns = (table && !is_pairs ? columns_per_pair(*table) : 1) * self.pairs();
-    const Written written(one, columns, is_pairs, arguments);
-    std::array<Rows, 2> out{written.rows};
-    if (has_two) {
-      require_shape(two, Shape(one));
-      require_same_dtype(two, one);
-      require_disjoint(one, two);
-      out[1] = Written(two, columns, is_pairs, arguments).rows;
-    }
-    if (table) {
-      const Write write(out, *table, self.pairs(), false);
-      self.with_source(self.row_factor(false), [&](const Source& source) {
-        run_call(source, write, {arguments, written.extent}, num_threads);
-      });
-      return;
-    }
-    if (is_16_bit(written.rows.dtype)) refuse_type("first", {"has 16 bits"}, {"float32 or float64 for angles"});
-    run_call(AngleRows(self.encoder, self.coordinates), Write(written.rows, false), {arguments, written.extent},
-             num_threads);
+    CFrontEnd front_end;
+    write_tables(self,
+                 {chosen,
+                  {views.of(&required(first, "first"), "first"), views.of(second, "second")},
+                  {views.rows(rows), std::nullopt, true},
+                  std::nullopt,
+                  max_threads_of(num_threads)},
+                 front_end);
   });
 }
 
-fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, int32_t count, int32_t seq_axis,
-                            const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
-  constexpr const char* names[] = {"x[0]", "x[1]", "x[2]", "x[3]", "x[4]", "x[5]", "x[6]", "x[7]"};
-  static_assert(std::size(names) == FASTPE_MAX_ROTATED);
+fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out, int32_t count,
+                            int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
   return status_of([&] {
-    const RotaryEmbedding& self = required(rotary, "rotary").embedding;
-    required(x, "x");
-    if (count < 1 || count > FASTPE_MAX_ROTATED) {
-      refuse_value("count", {"is ", count}, {"1 to ", FASTPE_MAX_ROTATED, " arrays"});
+    RotatedViews arrays({x, out, count, seq_axis, rows, inverse, num_threads});
+    CFrontEnd front_end;
+    rotate(required(rotary, "rotary").embedding, arrays.request(), front_end);
+  });
+}
+
+fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out, int32_t count,
+                           int32_t seq_axis, const fastpe_array* by, const fastpe_rows* rows, int32_t num_threads) {
+  return status_of([&] {
+    RotatedViews arrays({x, out, count, seq_axis, rows, 0, num_threads});
+    PlacementArguments placement = arrays.views.rows(rows);
+    if (placement.offset) refuse_value("offset", {"was given"}, {"0: `by` says how far keys move"});
+    for (const ArrayView* const each : {&placement.offsets, &placement.positions, &placement.cu_seqlens}) {
+      if (each->is_given()) refuse_value(each->name, {"was given"}, {"NULL: `by` says how far keys move"});
     }
-    if (inverse != 0 && inverse != 1) refuse_value("inverse", {"is ", inverse}, {"0 or 1"});
-    Views views;
-    ArrayView arrays[FASTPE_MAX_ROTATED];
-    for (int i = 0; i < count; ++i) arrays[i] = views.of(&x[i], names[i]);
-    const Slice<ArrayView> given{arrays, static_cast<std::size_t>(count)};
-    const PlacementArguments arguments = views.rows(rows);
-    const RotationChecks checked(given, arguments, {2 * self.pairs(), seq_axis, true, 0, "", rotary->head_dim});
-    HeadArray rotated[FASTPE_MAX_ROTATED];
-    checked.fill_head_arrays(arguments, rotated);
-    const double row_factor = self.row_factor(inverse != 0);
-    const Rotate rotate({rotated, given.count}, checked.extent().batch_rows, self.pairing(row_factor, inverse != 0));
-    self.with_source(row_factor, [&](const Source& source) {
-      run_call(source, rotate, {arguments, checked.extent()}, num_threads);
-    });
+    placement.positions = arrays.views.of(&required(by, "by"), "by");
+    CFrontEnd front_end;
+    shift(required(rotary, "rotary").embedding, arrays.request(placement), front_end);
+  });
+}
+
+fastpe_status fastpe_rotate_by_tables(const fastpe_array* cos, const fastpe_array* sin, int32_t pairing,
+                                      int64_t head_dim, const fastpe_array* x, const fastpe_array* out, int32_t count,
+                                      int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads) {
+  return status_of([&] {
+    RotatedViews arrays({x, out, count, seq_axis, rows, inverse, num_threads});
+    if (head_dim < 0) refuse_value("head_dim", {"is ", head_dim}, {"1 or more, or 0 for as many as the tables rotate"});
+    CFrontEnd front_end;
+    rotate_by_tables({arrays.views.of(&required(cos, "cos"), "cos"), arrays.views.of(&required(sin, "sin"), "sin"),
+                      is_interleaved(pairing), head_dim},
+                     arrays.request(), front_end);
   });
 }

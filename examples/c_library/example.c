@@ -37,7 +37,7 @@ int main(void) {
   for (int i = 0; i < TOKENS * KV_HEADS * HEAD_DIM; ++i) (&k[0][0][0])[i] = 1.0f;
   const int64_t q_shape[] = {TOKENS, HEADS, HEAD_DIM}, k_shape[] = {TOKENS, KV_HEADS, HEAD_DIM};
   const fastpe_array q_and_k[] = {{q, q_shape, NULL, 3, FASTPE_FLOAT32}, {k, k_shape, NULL, 3, FASTPE_FLOAT32}};
-  check(fastpe_rotate(rotary, q_and_k, 2, -3, &rows, 0, 0)); /* -3: the axis of the tokens */
+  check(fastpe_rotate(rotary, q_and_k, NULL, 2, -3, &rows, 0, 0)); /* -3: the axis of the tokens */
 
   printf("cos %.7f, sin %.7f, q %.7f\n", cos[0][0], sin[0][0], q[0][0][0]);
   fastpe_rotary_destroy(rotary);

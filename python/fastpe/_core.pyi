@@ -142,7 +142,7 @@ class Rotary:
         self,
         positions: int | npt.ArrayLike,
         *,
-        form: Literal["cos_sin", "sin_cos", "pairs", "complex", "angles"],
+        form: Literal["cos_sin", "sin_cos", "pairs", "matrices", "angles", "complex"],
         dtype: npt.DTypeLike | None = None,
         offset: _Offset = None,
         out: _Out = None,

@@ -69,6 +69,7 @@ form : str, optional
     - ``"repeat"``: (cos, sin), each S + (d,), every value twice;
     - ``"cos_sin"``, ``"sin_cos"``: one array S + (d,), both halves side by side;
     - ``"pairs"``: one array S + (d/2, 2) of (cos, sin);
+    - ``"matrices"``: one array S + (d/2, 2, 2), [[cos, -sin], [sin, cos]] for each pair;
     - ``"complex"``: one complex array S + (d/2,), cos + i sin;
     - ``"angles"``: one array S + (d/2,) of position times frequency, in radians, without the attention factor.
 dtype : dtype, optional

@@ -53,4 +53,6 @@ ResizeConventionName: TypeAlias = Literal[
     "sam3",
     "sam_relative",
 ]
-TableForm: TypeAlias = Literal["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex", "angles"]
+TableForm: TypeAlias = Literal[
+    "halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "matrices", "angles", "complex"
+]

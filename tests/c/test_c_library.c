@@ -22,10 +22,10 @@ enum { L = 7, D = 16 };
 static void structs_have_their_layouts(void) {
   if (sizeof(void*) != 8) return;
   CHECK(sizeof(fastpe_array) == 32 && offsetof(fastpe_array, dtype) == 28);
-  CHECK(sizeof(fastpe_rows) == 48 && offsetof(fastpe_rows, cu_seqlens) == 40);
-  CHECK(sizeof(fastpe_encoding_options) == 56 && offsetof(fastpe_encoding_options, convention) == 48);
-  CHECK(sizeof(fastpe_scaling) == 104 && offsetof(fastpe_scaling, truncate) == 100);
-  CHECK(sizeof(fastpe_rotary_options) == 72 && offsetof(fastpe_rotary_options, pairing) == 64);
+  CHECK(sizeof(fastpe_rows) == 80 && offsetof(fastpe_rows, cu_seqlens) == 40 && offsetof(fastpe_rows, reserved) == 48);
+  CHECK(sizeof(fastpe_encoding_options) == 88 && offsetof(fastpe_encoding_options, convention) == 48);
+  CHECK(sizeof(fastpe_scaling) == 136 && offsetof(fastpe_scaling, truncate) == 100);
+  CHECK(sizeof(fastpe_rotary_options) == 112 && offsetof(fastpe_rotary_options, pairing) == 72);
 }
 
 static fastpe_encoding* new_encoding(void) {
@@ -50,7 +50,7 @@ static void null_pointers_are_refused(void) {
   REFUSED(fastpe_encode(NULL, &x, NULL, 1), "encoding");
   REFUSED(fastpe_encode(encoding, NULL, NULL, 1), "out");
   REFUSED(fastpe_add(encoding, NULL, NULL, -2, NULL, 1.0, 1.0, 1), "x");
-  REFUSED(fastpe_rotate(NULL, &x, 1, -2, NULL, 0, 1), "rotary");
+  REFUSED(fastpe_rotate(NULL, &x, NULL, 1, -2, NULL, 0, 1), "rotary");
   REFUSED(fastpe_encoding_warm_up(NULL, FASTPE_FLOAT32, 1), "encoding");
   broken.data = NULL;
   REFUSED(fastpe_encode(encoding, &broken, NULL, 1), "out");

@@ -111,8 +111,8 @@ int main(void) {
     const int is_small = 2 * length * WIDTH * 4 <= 256 * 1024;
     for (int i = 0; i < 4; ++i) {
       if (i == 2 && length + offsets[1] > ROWS) continue; /* beyond the rows that are kept */
-      CHECK_ALLOCATES_NOTHING(fastpe_rotate(rotary, q_and_k, 2, 1, &rows[i], 0, 1));
-      CHECK_ALLOCATES_NOTHING(fastpe_rotate(rotary, q_and_k, 2, 1, &rows[i], 1, 1));
+      CHECK_ALLOCATES_NOTHING(fastpe_rotate(rotary, q_and_k, NULL, 2, 1, &rows[i], 0, 1));
+      CHECK_ALLOCATES_NOTHING(fastpe_rotate(rotary, q_and_k, NULL, 2, 1, &rows[i], 1, 1));
       if (!is_small) continue;
       CHECK_ALLOCATES_NOTHING(fastpe_add(encoding, &x, NULL, -2, &rows[i], 1.0, 1.0, 1));
       CHECK_ALLOCATES_NOTHING(fastpe_add(encoding, &half, NULL, -2, &rows[i], 1.0, 1.0, 1));

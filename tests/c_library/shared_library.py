@@ -26,13 +26,14 @@ def struct(name: str) -> Any:
     """A struct of the header as a class; those that it points at come before it."""
     body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", HEADER.read_text(), re.DOTALL)
     assert body is not None
-    fields = re.findall(r"^  (?:const )?(\w+\*?) (\w+);", body[1], re.MULTILINE)
-    made = type(name, (ctypes.Structure,), {"_fields_": [(field, TYPES[kind]) for kind, field in fields]})
+    fields = re.findall(r"^  (?:const )?(\w+\*?) (\w+)(?:\[(\d+)\])?;", body[1], re.MULTILINE)
+    types = [(field, TYPES[kind] * int(count) if count else TYPES[kind]) for kind, field, count in fields]
+    made = type(name, (ctypes.Structure,), {"_fields_": types})
     TYPES[name + "*"] = POINTER(made)
     return made
 
 
-TYPES |= {f"{name}*": POINTER(TYPES[name]) for name in ("int64_t", "double")}
+TYPES |= {f"{name}*": POINTER(TYPES[name]) for name in ("int64_t", "int32_t", "double")}
 Array, Rows, EncodingOptions, Scaling, RotaryOptions = map(
     struct, ("fastpe_array", "fastpe_rows", "fastpe_encoding_options", "fastpe_scaling", "fastpe_rotary_options")
 )
@@ -114,22 +115,8 @@ class Encoding(_Handle):
         self.shared_library.call("encode", self.handle, byref(view(out)), byref(rows_of(**rows)), threads)
         return out
 
-    def add(
-        self,
-        x: npt.NDArray[Any],
-        out: npt.NDArray[Any] | None = None,
-        *,
-        seq_axis: int = -2,
-        scale: float = 1.0,
-        alpha: float = 1.0,
-        threads: int = 1,
-        **rows: Any,
-    ) -> npt.NDArray[Any]:
-        given = None if out is None else byref(view(out))
-        factors = c_double(scale), c_double(alpha)
-        self.shared_library.call(
-            "add", self.handle, byref(view(x)), given, seq_axis, byref(rows_of(**rows)), *factors, threads
-        )
+    def add(self, x: npt.NDArray[Any], out: npt.NDArray[Any] | None = None, **options: Any) -> npt.NDArray[Any]:
+        self.shared_library.call("add", self.handle, *added(x, out, **options))
         return x if out is None else out
 
 
@@ -144,12 +131,15 @@ class Rotary(_Handle):
         *,
         frequencies: Any = None,
         scaling: dict[str, Any] | None = None,
+        frequency_axes: Any = None,
         **options: Any,
     ) -> None:
         if frequencies is not None:
             options |= {"frequencies": doubles(frequencies), "frequency_count": len(frequencies)}
         elif "base" not in options:
             options["base"] = 10000.0
+        if frequency_axes is not None:
+            options["frequency_axes"] = (c_int32 * len(frequency_axes))(*frequency_axes)
         if scaling is not None:
             numbers = dict(scaling)
             if "divisors" in numbers:
@@ -168,8 +158,47 @@ class Rotary(_Handle):
         self.shared_library.call("tables", self.handle, number, *views, byref(rows_of(**rows)), threads)
         return out
 
-    def rotate(self, *x: npt.NDArray[Any], seq_axis: int = -2, inverse: int = 0, threads: int = 1, **rows: Any) -> None:
-        views = (Array * len(x))(*(view(array) for array in x))
-        self.shared_library.call(
-            "rotate", self.handle, views, len(x), seq_axis, byref(rows_of(**rows)), inverse, threads
-        )
+    def rotate(self, *x: npt.NDArray[Any], inverse: int = 0, **options: Any) -> None:
+        arrays, rows, threads = rotated(x, **options)
+        self.shared_library.call("rotate", self.handle, *arrays, rows, inverse, threads)
+
+    def shift(self, *x: npt.NDArray[Any], by: npt.ArrayLike, **options: Any) -> None:
+        arrays, rows, threads = rotated(x, **options)
+        self.shared_library.call("shift", self.handle, *arrays, byref(view(np.asarray(by))), rows, threads)
+
+
+def rotated(
+    x: tuple[npt.NDArray[Any], ...], *, out: Any = None, seq_axis: int = -2, threads: int = 1, **rows: Any
+) -> tuple[tuple[Any, ...], Any, int]:
+    """The arrays of a rotation, its rows, and the number of threads."""
+    views = (Array * len(x))(*(view(array) for array in x))
+    outs = None if out is None else (Array * len(out))(*(view(array) for array in out))
+    return (views, outs, len(x), seq_axis), byref(rows_of(**rows)), threads
+
+
+def rotate_by_tables(
+    library: Library, *x: npt.NDArray[Any], cos: Any, sin: Any, interleaved: bool, inverse: int = 0, head_dim: int = 0, **options: Any
+) -> None:  # fmt: skip
+    pairing = CONSTANTS["FASTPE_PAIRING_INTERLEAVED" if interleaved else "FASTPE_PAIRING_HALVES"]
+    arrays, rows, threads = rotated(x, **options)
+    tables = byref(view(cos)), byref(view(sin))
+    library.call("rotate_by_tables", *tables, pairing, c_int64(head_dim), *arrays, rows, inverse, threads)
+
+
+def add_table(library: Library, table: npt.NDArray[Any], x: npt.NDArray[Any], out: Any = None, **options: Any) -> None:
+    library.call("add_table", byref(view(table)), *added(x, out, **options))
+
+
+def added(
+    x: npt.NDArray[Any],
+    out: npt.NDArray[Any] | None = None,
+    *,
+    seq_axis: int = -2,
+    scale: float = 1.0,
+    alpha: float = 1.0,
+    threads: int = 1,
+    **rows: Any,
+) -> tuple[Any, ...]:
+    """The arguments of a sum."""
+    given = None if out is None else byref(view(out))
+    return byref(view(x)), given, seq_axis, byref(rows_of(**rows)), c_double(scale), c_double(alpha), threads

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import pathlib
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from ctypes import c_int64
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ import fastpe
 
 from ..composed.calls import Draw
 from ..oracles.reference import DTYPES, assert_same_bits
-from .shared_library import CONSTANTS, CError, Encoding, Library, Rotary
+from .shared_library import CONSTANTS, CError, Encoding, Library, Rotary, add_table, rotate_by_tables
 
 if "FASTPE_TEST_C_LIBRARY" not in os.environ:
     pytest.skip("the C library is not installed for tests; run: .ci/run c-library", allow_module_level=True)
@@ -128,7 +130,7 @@ def test_scalings_are_those_of_python(library: Library, scaling: dict[str, Any],
 @pytest.mark.parametrize(
     ("argument", "scaling"),
     [
-        ("type", {"type": 8, "factor": 2.0}),
+        ("type", {"type": 9, "factor": 2.0}),
         ("truncate", {**YARN, "truncate": -1}),
         ("type", {"type": 0, "factor": 2.0}),
         ("factor", {"type": "linear"}),
@@ -255,7 +257,7 @@ def test_packed_sequences_have_the_bits_of_python(library: Library) -> None:
     assert_same_bits(q, rotated)
 
 
-@pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "angles"])
+@pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "matrices", "angles"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_tables_have_the_bits_of_python(library: Library, form: Any, dtype: np.dtype[Any]) -> None:
     rope, rotary = fastpe.RotaryEmbedding(10, interleaved=False), Rotary(library, 10, max_len=8)
@@ -282,6 +284,14 @@ def test_tables_have_the_bits_of_python(library: Library, form: Any, dtype: np.d
 
 # ---- Refusals
 
+TABLES: dict[str, Any] = dict(
+    zip(("cos", "sin"), fastpe.RotaryEmbedding(HEAD, interleaved=False).tables(40), strict=True), interleaved=False
+)
+
+
+def with_axes(encoding: Encoding) -> Rotary:
+    return Rotary(encoding.shared_library, HEAD, frequency_axes=[0, 1] * (HEAD // 4))
+
 
 def shared(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.lib.stride_tricks.as_strided(x, (2, LENGTH, HEAD), (0, *x.strides[1:]))
@@ -291,40 +301,144 @@ def misaligned(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(x.shape)
 
 
+class InPython:
+    """The same calls by the Python package."""
+
+    def __init__(self, sinusoids: fastpe.PositionalEncoding, rope: fastpe.RotaryEmbedding) -> None:
+        self.sinusoids, self.rope = sinusoids, rope
+
+    @staticmethod
+    def called(functions: Any, x: Any, out: Any, threads: int, options: dict[str, Any]) -> None:
+        if "offsets" in options:
+            options["offset"] = options.pop("offsets")
+        in_place, apart = functions
+        options["num_threads"] = threads or None
+        in_place(*x, **options) if out is None else apart(*x, out=out, **options)
+
+    def add(self, x: Any, out: Any = None, *, threads: int = 1, **options: Any) -> None:
+        self.called((self.sinusoids.add_, self.sinusoids.add), (x,), out, threads, options)
+
+    def add_table(self, table: Any, x: Any, out: Any = None, *, threads: int = 1, **options: Any) -> None:
+        self.called((fastpe.add_, fastpe.add), (x,), out, threads, {**options, "table": table})
+
+    def rotate(self, *x: Any, out: Any = None, inverse: int = 0, threads: int = 1, **options: Any) -> None:
+        options = {"seq_axis": -2, **options, "inverse": bool(inverse)}
+        self.called((self.rope.rotate_, self.rope.rotate), x, out[0] if out else None, threads, options)
+
+    def shift(self, *x: Any, out: Any = None, threads: int = 1, **options: Any) -> None:
+        options = {"seq_axis": -2, **options}
+        self.called((self.rope.shift_, self.rope.shift), x, out[0] if out else None, threads, options)
+
+    def rotate_by_tables(self, *x: Any, out: Any = None, threads: int = 1, **options: Any) -> None:
+        options = {"seq_axis": -2, **options, "inverse": bool(options.get("inverse", False))}
+        functions = fastpe.rotate_by_tables_, fastpe.rotate_by_tables
+        self.called(functions, x, out[0] if out else None, threads, options)
+
+
+class InC:
+    """Calls by the C library, as InPython has them."""
+
+    def __init__(self, sinusoids: Encoding, rotary: Rotary) -> None:
+        self.add, self.rotate, self.shift = sinusoids.add, rotary.rotate, rotary.shift
+        self.add_table = functools.partial(add_table, sinusoids.shared_library)
+        self.rotate_by_tables = functools.partial(rotate_by_tables, sinusoids.shared_library)
+
+
+STATUSES = {CONSTANTS["FASTPE_INVALID_VALUE"]: "VALUE", CONSTANTS["FASTPE_INVALID_TYPE"]: "TYPE"}
+IN_C = {"x": "x[0]", "the second array": "x[1]", "the third array": "x[2]", "out": "out[0]"}
+
+
+def refusal(call: Callable[[], Any], kind: str) -> tuple[str, str] | None:
+    """What is refused: the kind of error, and the argument by one name in both languages."""
+    try:
+        call()
+    except CError as error:
+        return STATUSES[error.status], error.argument.replace("offsets", "offset")
+    except (TypeError, ValueError, IndexError) as error:
+        argument = error._fields["argument"]  # type: ignore[union-attr]
+        kind_of_error = "TYPE" if isinstance(error, TypeError) else "VALUE"
+        return kind_of_error, argument if kind.startswith("add") else IN_C.get(argument, argument)
+    return None
+
+
+# By both front ends.
+WRONG: list[tuple[str, str, str, Callable[[Any, npt.NDArray[Any]], Any]]] = [
+    ("VALUE", "x", "add", lambda f, x: f(x[..., :8])),
+    ("VALUE", "x", "add", lambda f, x: f(x[0, 0])),
+    ("VALUE", "x", "add", lambda f, x: f(shared(x))),
+    ("VALUE", "x", "add", lambda f, x: f(misaligned(x))),
+    ("VALUE", "x", "add", lambda f, x: f(x, positions=x[0, :, 0])),
+    ("VALUE", "out", "add", lambda f, x: f(x, x[::-1])),
+    ("VALUE", "out", "add", lambda f, x: f(x, x[:1])),
+    ("VALUE", "seq_axis", "add", lambda f, x: f(x, seq_axis=-1)),
+    ("VALUE", "scale", "add", lambda f, x: f(x, scale=float("nan"))),
+    ("VALUE", "offset", "add", lambda f, x: f(x, offset=2**53 + 1)),
+    ("VALUE", "offset", "add", lambda f, x: f(x, offset=2**53 - 2)),
+    ("VALUE", "offset", "add", lambda f, x: f(x, offsets=[1, 2, 3])),
+    ("VALUE", "positions", "add", lambda f, x: f(x, positions=np.arange(LENGTH), offset=1)),
+    ("VALUE", "positions", "add", lambda f, x: f(x, positions=np.full(LENGTH, np.nan))),
+    ("VALUE", "positions", "add", lambda f, x: f(x, positions=np.arange(LENGTH - 1))),
+    ("VALUE", "valid", "add", lambda f, x: f(x, valid=np.ones(LENGTH, bool), lengths=[1, 2])),
+    ("VALUE", "lengths", "add", lambda f, x: f(x, lengths=[1, LENGTH + 1])),
+    ("VALUE", "cu_seqlens", "add", lambda f, x: f(x, cu_seqlens=[0, LENGTH])),
+    ("VALUE", "cu_seqlens", "add", lambda f, x: f(x[0], cu_seqlens=[0, 5])),
+    ("VALUE", "x[0]", "rotate", lambda f, x: f(x[..., :8])),
+    ("VALUE", "x", "add", lambda f, x: f(as_strided(x, (3, HEAD), (4 * HEAD + 2, 4)))),
+    ("VALUE", "x", "add", lambda f, x: f(as_strided(x, (3, 8), (4 * HEAD, 6)))),
+    ("VALUE", "x[0]", "rotate", lambda f, x: f(x, x)),
+    ("VALUE", "x[1]", "rotate", lambda f, x: f(x, x[:, 1:].copy())),
+    ("TYPE", "x", "add", lambda f, x: f(x.view(np.int32))),
+    ("TYPE", "out", "add", lambda f, x: f(x, np.empty(x.shape, np.float64))),
+    ("TYPE", "positions", "add", lambda f, x: f(x, positions=np.zeros(LENGTH, bool))),
+    ("TYPE", "offset", "add", lambda f, x: f(x, offsets=[0.5, 1.5])),
+    ("TYPE", "x[1]", "rotate", lambda f, x: f(x, np.empty(x.shape, np.float16))),
+    ("VALUE", "out[0]", "rotate", lambda f, x: f(x, out=[x[:1]])),
+    ("VALUE", "out[0]", "rotate", lambda f, x: f(x, out=[x[::-1]])),
+    ("TYPE", "out[0]", "rotate", lambda f, x: f(x, out=[x.astype(np.float16)])),
+    ("VALUE", "cu_seqlens", "rotate", lambda f, x: f(x, positions=np.arange(LENGTH), cu_seqlens=[0, LENGTH])),
+    ("VALUE", "x[0]", "rotate", lambda f, x: f(x, offsets=x[:, 0, 0].view(np.int32))),
+    ("VALUE", "by", "shift", lambda f, x: f(x, by=np.arange(3))),
+    ("VALUE", "by", "shift", lambda f, x: f(x, by=np.array([np.inf]).repeat(LENGTH))),
+    ("TYPE", "by", "shift", lambda f, x: f(x, by=np.ones(LENGTH, bool))),
+    ("VALUE", "x[1]", "shift", lambda f, x: f(x, x.copy()[..., :4], by=np.ones(LENGTH))),
+    ("VALUE", "table", "add_table", lambda f, x: f(np.zeros((LENGTH, 4), np.float32), x)),
+    ("TYPE", "table", "add_table", lambda f, x: f(np.zeros((LENGTH, HEAD)), x)),
+    ("VALUE", "table", "add_table", lambda f, x: f(np.zeros((2 * LENGTH, 2 * HEAD), np.float32)[::2, ::2], x)),
+    ("VALUE", "offset", "add_table", lambda f, x: f(np.zeros((LENGTH, HEAD), np.float32), x, offset=1)),
+    ("VALUE", "positions", "add_table", lambda f, x: f(x[0].copy(), x, positions=np.arange(LENGTH) - 1)),
+    ("VALUE", "x", "add_table", lambda f, x: f(x[1], x)),
+    ("VALUE", "cos", "rotate_by_tables", lambda f, x: f(x, cos=x[0, 0], sin=x[0, 0], interleaved=True)),
+    ("VALUE", "x[0]", "rotate_by_tables", lambda f, x: f(x, cos=x[0].copy(), sin=x[1].copy(), interleaved=True)),
+    ("VALUE", "sin", "rotate_by_tables", lambda f, x: f(x, **TABLES | {"sin": TABLES["sin"][1:]})),
+    ("TYPE", "sin", "rotate_by_tables", lambda f, x: f(x, **TABLES | {"sin": TABLES["sin"].astype(np.float64)})),
+    ("VALUE", "offset", "rotate_by_tables", lambda f, x: f(x, **TABLES, offset=30)),
+    ("TYPE", "cos", "rotate_by_tables", lambda f, x: f(x, **TABLES | {n: TABLES[n].astype(np.float64) for n in ("cos", "sin")})),
+    ("VALUE", "cos", "rotate_by_tables", lambda f, x: f(x, **{**TABLES, "cos": np.tile(TABLES["cos"], 2), "sin": np.tile(TABLES["sin"], 2)}, head_dim=32)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "argument", "kind", "call"), WRONG)
+def test_both_front_ends_refuse_the_same_argument_and_write_nothing(
+    library: Library, status: str, argument: str, kind: str, call: Callable[[Any, npt.NDArray[Any]], Any]
+) -> None:
+    in_python = InPython(fastpe.PositionalEncoding(HEAD), fastpe.RotaryEmbedding(HEAD, interleaved=False))
+    for front_end in (InC(Encoding(library, HEAD), Rotary(library, HEAD)), in_python):
+        x = values((2, LENGTH, HEAD), FLOAT32)
+        before = x.copy()
+        assert refusal(lambda: call(getattr(front_end, kind), x), kind) == (status, argument)  # noqa: B023
+        np.testing.assert_array_equal(x, before)
+
+
 REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any]]] = [
-    ("VALUE", "x", lambda e, r, x: e.add(x[..., :8])),
-    ("VALUE", "x", lambda e, r, x: e.add(x[0, 0])),
-    ("VALUE", "x", lambda e, r, x: e.add(shared(x))),
-    ("VALUE", "x", lambda e, r, x: e.add(misaligned(x))),
-    ("VALUE", "x", lambda e, r, x: e.add(x, positions=x[0, :, 0])),
-    ("VALUE", "out", lambda e, r, x: e.add(x, x[::-1])),
-    ("VALUE", "out", lambda e, r, x: e.add(x, x[:1])),
-    ("VALUE", "seq_axis", lambda e, r, x: e.add(x, seq_axis=-1)),
-    ("VALUE", "scale", lambda e, r, x: e.add(x, scale=float("nan"))),
     ("VALUE", "num_threads", lambda e, r, x: e.add(x, threads=-1)),
-    ("VALUE", "offset", lambda e, r, x: e.add(x, offset=2**53 + 1)),
-    ("VALUE", "offset", lambda e, r, x: e.add(x, offset=2**53 - 2)),
     ("VALUE", "offset", lambda e, r, x: e.add(x, offset=1, offsets=[1, 2])),
-    ("VALUE", "offsets", lambda e, r, x: e.add(x, offsets=[1, 2, 3])),
-    ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH), offset=1)),
-    ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.full(LENGTH, np.nan))),
-    ("VALUE", "positions", lambda e, r, x: e.add(x, positions=np.arange(LENGTH - 1))),
-    ("VALUE", "valid", lambda e, r, x: e.add(x, valid=np.ones(LENGTH, bool), lengths=[1, 2])),
-    ("VALUE", "lengths", lambda e, r, x: e.add(x, lengths=[1, LENGTH + 1])),
-    ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x, cu_seqlens=[0, LENGTH])),
-    ("VALUE", "cu_seqlens", lambda e, r, x: e.add(x[0], cu_seqlens=[0, 5])),
     ("VALUE", "out", lambda e, r, x: e.encode(x[None])),
     ("VALUE", "out", lambda e, r, x: e.encode(x[0, 0])),
     ("VALUE", "out", lambda e, r, x: e.encode(x, positions=x[:, :, 0])),
     ("VALUE", "positions", lambda e, r, x: e.encode(x[0], positions=np.zeros((2, LENGTH)))),
-    ("VALUE", "x[0]", lambda e, r, x: r.rotate(x[..., :8])),
     ("VALUE", "x[0]", lambda e, r, x: Rotary(e.shared_library, 4, head_dim=8).rotate(x)),
     ("VALUE", "x[0]", lambda e, r, x: Rotary(e.shared_library, 4).rotate(x)),
     ("VALUE", "inverse", lambda e, r, x: r.rotate(x, inverse=2)),
-    ("VALUE", "x", lambda e, r, x: e.add(as_strided(x, (3, HEAD), (4 * HEAD + 2, 4)))),
-    ("VALUE", "x", lambda e, r, x: e.add(as_strided(x, (3, 8), (4 * HEAD, 6)))),
-    ("VALUE", "x[0]", lambda e, r, x: r.rotate(x, x)),
-    ("VALUE", "x[1]", lambda e, r, x: r.rotate(x, x[:, 1:].copy())),
     ("VALUE", "count", lambda e, r, x: r.rotate()),
     ("VALUE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8])),
     ("VALUE", "second", lambda e, r, x: r.tables("cos_sin", x[0], x[1])),
@@ -332,13 +446,17 @@ REFUSED: list[tuple[str, str, Callable[[Encoding, Rotary, npt.NDArray[Any]], Any
     ("VALUE", "first", lambda e, r, x: r.tables("pairs", x[0].reshape(LENGTH, 2, 8))),
     ("VALUE", "first", lambda e, r, x: r.tables("halves", x[0, :, :8], x[0, :, 7:15])),
     ("VALUE", "valid", lambda e, r, x: r.tables("cos_sin", x[0], valid=np.ones(LENGTH, bool))),
-    ("TYPE", "x", lambda e, r, x: e.add(x.view(np.int32))),
-    ("TYPE", "out", lambda e, r, x: e.add(x, np.empty(x.shape, np.float64))),
-    ("TYPE", "positions", lambda e, r, x: e.add(x, positions=np.zeros(LENGTH, bool))),
-    ("TYPE", "offsets", lambda e, r, x: e.add(x, offsets=[0.5, 1.5])),
-    ("TYPE", "valid", lambda e, r, x: e.add(x, valid=np.ones(LENGTH, np.uint8))),
-    ("TYPE", "x[1]", lambda e, r, x: r.rotate(x, np.empty(x.shape, np.float16))),
     ("TYPE", "second", lambda e, r, x: r.tables("halves", x[0, :, :8], np.empty((LENGTH, 8)))),
+    ("TYPE", "valid", lambda e, r, x: e.add(x, valid=np.ones(LENGTH, np.uint8))),
+    ("VALUE", "offset", lambda e, r, x: r.shift(x, by=1, offset=1)),
+    ("VALUE", "positions", lambda e, r, x: r.shift(x, by=1, positions=np.arange(LENGTH))),
+    ("VALUE", "out[1]", lambda e, r, x: r.rotate(x, x + 1, out=[x, x])),
+    ("VALUE", "positions", lambda e, r, x: with_axes(e).rotate(x)),
+    ("VALUE", "offset", lambda e, r, x: with_axes(e).rotate(x, offset=1)),
+    ("VALUE", "positions", lambda e, r, x: with_axes(e).rotate(x, positions=np.arange(LENGTH))),
+    ("VALUE", "frequency_axes", lambda e, r, x: Rotary(e.shared_library, 4, frequency_axes=[0, -1])),
+    ("VALUE", "reserved", lambda e, r, x: Rotary(e.shared_library, 4, reserved=(c_int64 * 4)(0, 0, 0, 1))),
+    ("VALUE", "reserved", lambda e, r, x: Encoding(e.shared_library, 4, reserved=(c_int64 * 4)(5))),
 ]  # fmt: skip
 
 
@@ -394,16 +512,18 @@ def nearly(case: Draw, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_calls_change_elements_of_their_outputs_only(library: Library, seed: int) -> None:
+def test_random_calls_do_the_same_by_both_front_ends_and_change_elements_of_their_outputs_only(
+    library: Library, seed: int
+) -> None:
     case, counts = Draw(random.Random(f"c/{seed}").randint), {True: 0, False: 0}
     for _ in range(400):
         batch, length, pairs, dtype = case.integer(1, 4), case.integer(0, 40), case.integer(1, 20), case.pick(DTYPES)
-        rows, kind = random_rows(case, batch, length), case.pick(["encode", "add", "add_", "tables", "rotate"])
+        rows, kind = random_rows(case, batch, length), case.pick(["encode", "add", "add_", "tables", "rotate", "shift"])
         leading = case.pick([(length,), (batch, length), (batch, 3, length)])
         columns = pairs if kind == "tables" else 2 * pairs
         outs = [
             case.place(nearly(case, (*leading, columns)), case.pick(DTYPES) if case.chance(2) else dtype)
-            for _ in range({"tables": 2, "rotate": case.integer(1, 3)}.get(kind, 1))
+            for _ in range({"tables": 2, "rotate": case.integer(1, 3), "shift": case.integer(1, 3)}.get(kind, 1))
         ]
         if len(outs) > 1 and case.chance(5):  # in one memory
             outs[1] = outs[0]
@@ -411,30 +531,39 @@ def test_random_calls_change_elements_of_their_outputs_only(library: Library, se
         for view in views:
             view[...] = 3.5
         options = {"threads": case.pick([0, 1, 2, 3, 1, -1]), **rows}
-        axis = {"seq_axis": case.pick([-2, -2, -2, -3, 0, 5])}
-        max_len, memories = case.pick([0, 1, 20, 300]), [x, *rows.values(), *(out.memory for out in outs)]
-        before, status = [np.array(memory) for memory in memories], 0
-        try:
-            if kind in ("tables", "rotate"):
-                made: Any = Rotary(library, 2 * pairs, case.pick(["halves", "interleaved"]), max_len=max_len)
-            else:
-                made = Encoding(library, 2 * pairs, case.pick([*fastpe.conventions]), max_len=max_len)
-            if kind == "tables":
-                made.tables("halves", *views, **options)
-            elif kind == "rotate":
-                made.rotate(*views, inverse=case.pick([0, 1]), **axis, **options)
-            elif kind == "encode":
-                made.encode(*views, **options)
-            else:
-                made.add(*([x, *views] if kind == "add" else views), **axis, **options)
-        except CError as error:
-            status = error.status
-        counts[status == 0] += 1
-        assert status in (0, CONSTANTS["FASTPE_INVALID_VALUE"], CONSTANTS["FASTPE_INVALID_TYPE"])
-        for view in views if status == 0 else ():
-            view[...] = 3.5
-        for memory, same in zip(memories, before, strict=True):
-            np.testing.assert_array_equal(memory, same)
+        if kind not in ("encode", "tables"):
+            if "offsets" in options:  # Python has one argument for both
+                options.pop("offset", None)
+            options["seq_axis"] = case.pick([-2, -2, -2, -3, 0, 5])
+        if kind == "rotate":
+            options["inverse"] = case.pick([0, 1])
+        if kind == "shift":
+            options = {name: options[name] for name in ("threads", "seq_axis", "valid", "lengths") if name in options}
+            options["by"] = rows.get("positions", np.int64(case.integer(-9, 9)))
+        max_len, interleaved, name = case.pick([0, 1, 20, 300]), case.chance(50), case.pick([*fastpe.conventions])
+        sinusoids = Encoding(library, 2 * pairs, name, max_len=max_len)
+        rotary = Rotary(library, 2 * pairs, "interleaved" if interleaved else "halves", max_len=max_len)
+        if kind in ("encode", "tables"):
+            calls = [sinusoids.encode if kind == "encode" else functools.partial(rotary.tables, "halves")]
+        else:
+            in_python = InPython(
+                fastpe.PositionalEncoding(2 * pairs, convention=name, max_len=max_len),
+                fastpe.RotaryEmbedding(2 * pairs, interleaved=interleaved, max_len=max_len),
+            )
+            calls = [getattr(each, kind.rstrip("_")) for each in (InC(sinusoids, rotary), in_python)]
+        memories = [x, *rows.values(), *(out.memory for out in outs)]
+        before, done = [np.array(memory) for memory in memories], []
+        for call in calls:
+            for out, same in zip(outs, before[-len(outs) :], strict=True):
+                out.memory[...] = same
+            refused = refusal(functools.partial(call, *([x, *views] if kind == "add" else views), **options), kind)
+            done.append((refused, [np.array(memory).tobytes() for memory in memories]))
+            for view in views if refused is None else ():
+                view[...] = 3.5
+            for memory, same in zip(memories, before, strict=True):
+                np.testing.assert_array_equal(memory, same)
+        counts[done[0][0] is None] += 1
+        assert done[0] == done[-1], (kind, options)
     assert min(counts.values()) > 40
 
 

@@ -13,12 +13,13 @@ import numpy as np
 
 import fastpe
 
+from ..c_library import shared_library as c_library
 from ..oracles.model import added, in_form, rotated, wide_type
 from ..oracles.reference import DTYPES, Array
 from .model import KNOBS, LARGEST, Encoding, Rotary, are_allowed, cosines_and_sines, encoded, positions_of
 
 TABLE_ROWS = 40
-FORMS = ("halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs")
+FORMS = ("halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "matrices")
 MAX_LENS = (8, None, 0, 40, 300)
 
 
@@ -350,14 +351,17 @@ def draw_sum(draw: Draw) -> Call:
         return [added(values if ndim > 2 else values[None], pe, rows.valid, **factors)]
 
     def in_c(handle: Any, threads: int) -> None:
-        out = written[0].array if name == "add" else None
-        handle.add(x.array, out, seq_axis=axis, threads=threads, **factors, **for_c(rows.keywords))
+        out, options = written[0].array if name == "add" else None, {"seq_axis": axis, "threads": threads, **factors}
+        if table is not None:
+            c_library.add_table(handle.shared_library, table, x.array, out, **options, **for_c(rows.keywords))
+        else:
+            handle.add(x.array, out, **options, **for_c(rows.keywords))
 
     return Call(
         lambda: f"{name}({shape}, dtype={dtype}, {told(given)})", source, wide_type(dtype),
         lambda encoder, threads: getattr(encoder, name)(*arguments, num_threads=threads, **given),
         expected, written, rows, TABLE_ROWS if in_table else None, (*(arguments if name != "add_" else []),), axis,
-        None if in_table or name == "embed" or not written else in_c, max_len,
+        None if name == "embed" or not written or (in_table and source.first_position) else in_c, max_len,
     )  # fmt: skip
 
 
@@ -389,14 +393,14 @@ def draw_tables(draw: Draw) -> Call:
         return handle.tables(form, *(each.array for each in outs), threads=threads, **for_c(rows.keywords))
 
     half = np.empty((*leading, length, source.rotary_dim // 2), dtype)
-    outs = [draw.place(each.shape, dtype, plain=form == "pairs") for each in in_form(form, half, half)]
+    outs = [draw.place(each.shape, dtype, plain=form in ("pairs", "matrices")) for each in in_form(form, half, half)]
     has_out = draw.chance(70)
     out: Any = (tuple(each.array for each in outs) if len(outs) > 1 else outs[0].array) if has_out else None
     return Call(
         lambda: f"tables({argument!r}, form={form}, dtype={dtype}, {told(given)})", source, dtype,
         lambda rope, threads: rope.tables(argument, form=form, dtype=dtype, num_threads=threads, out=out, **given),
         expected, outs if has_out else [], rows, max_len=max_len,
-        run_in_c=in_c if source.coordinates is None else None,
+        run_in_c=in_c,
     )  # fmt: skip
 
 
@@ -449,10 +453,19 @@ def draw_rotation(draw: Draw) -> Call:
         return function(*(each.array for each in arrays), num_threads=threads, **given)
 
     def in_c(handle: Any, threads: int) -> None:
-        options = {"seq_axis": axis, "inverse": int(inverse), "threads": threads}
-        handle.rotate(*(each.array for each in arrays), **options, **for_c(rows.keywords))
+        options = {"seq_axis": axis, "threads": threads, **for_c(rows.keywords)}
+        if name == "rotate":
+            options["out"] = [each.array for each in outs]
+        x = [each.array for each in arrays]
+        if name == "shift_":
+            handle.shift(*x, **options)
+        elif in_table:
+            options |= {"interleaved": source.interleaved, "cos": given["cos"], "sin": given["sin"]}
+            c_library.rotate_by_tables(handle.shared_library, *x, inverse=int(inverse), **options)
+        else:
+            handle.rotate(*x, inverse=int(given.get("inverse", False)), **options)
 
-    is_in_c = name == "rotate_" and source.coordinates is None and not source.conjugate
+    is_in_c = bool(outs) and (in_table or not source.conjugate)
     return Call(
         lambda: f"{name}({shapes}, dtype={dtype}, {told(given)})", source, wide_type(dtype), run, expected, outs, rows,
         TABLE_ROWS if in_table else None, tuple(each.array for each in arrays if name == "rotate"), axis,

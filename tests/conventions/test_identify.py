@@ -271,7 +271,7 @@ def test_the_scale_of_a_normalized_grid_is_found() -> None:
 
 
 @pytest.mark.parametrize("offset", [7, pytest.param(0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex"])
+@pytest.mark.parametrize("form", ["halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "matrices", "complex"])
 def test_every_form_of_rotary_tables(form: Any, offset: int) -> None:
     tables = ROPE.tables(200, form=form, offset=offset)
     found = fastpe.identify(*(tables if isinstance(tables, tuple) else (tables,)))

@@ -54,10 +54,10 @@ void store_embeddings(std::vector<char>& out, DType dtype) {
 
 void write_tables(const SinusoidalEncoding& embedding, const std::string& form, const Rows& all,
                   const Positions& positions, int threads) {
-  const char* const names[] = {"halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs"};
-  const auto found = static_cast<TableForm>(std::find(std::begin(names), std::end(names), form) - std::begin(names));
+  const TableForm& found = *std::find_if(std::begin(table_forms), std::end(table_forms),
+                                         [&](const TableForm& each) { return form == each.name; });
   const std::int64_t pairs = embedding.encoder.frequency_count();
-  const std::int64_t columns = columns_per_pair(found) * pairs;
+  const std::int64_t columns = found.columns_per_pair * pairs;
   const Rows first = testing::rows_view(all.data, all.dtype, all.seq_len, columns);
   const Rows second = testing::rows_view(all.data + first.bytes(), all.dtype, all.seq_len, columns);
   testing::run_at(embedding, Write({first, second}, found, pairs, false), positions, threads);

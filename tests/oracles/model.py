@@ -77,6 +77,8 @@ def in_form(form: str, cosines: Array, sines: Array) -> tuple[Array, ...]:
         return np.concatenate([cosines, cosines], -1), np.concatenate([sines, sines], -1)
     if form == "repeat":
         return np.repeat(cosines, 2, -1), np.repeat(sines, 2, -1)
+    if form == "matrices":
+        return (np.stack([cosines, -sines, sines, cosines], -1).reshape(*cosines.shape, 2, 2),)
     if form in ("pairs", "complex"):
         return (np.stack([cosines, sines], -1),)
     return (np.concatenate([cosines, sines] if form == "cos_sin" else [sines, cosines], -1),)

@@ -15,7 +15,7 @@ from ..oracles.reference import Exact
 
 Array = npt.NDArray[Any]
 
-FORMS = ("halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "complex", "angles")
+FORMS = ("halves", "tile", "repeat", "cos_sin", "sin_cos", "pairs", "matrices", "complex", "angles")
 
 
 # Frequencies

@@ -177,17 +177,20 @@ ConstRows rows_of(const ArrayView& array, DType dtype, int seq_axis) {
   return read_only(writable_rows_of(array, dtype, seq_axis));
 }
 
-Rows writable_rows_of_pairs(const ArrayView& array, DType dtype, int axes) {
-  const bool is_complex = array.axes == axes + 1;
-  const std::int64_t pairs = array.shape[axes];
+Rows writable_rows_of_values(const ArrayView& array, DType dtype, int axes) {
+  const std::int64_t values = is_complex(array.dtype) ? 2 : 1;
   Rows rows;
   rows.data = array.data;
   rows.dtype = dtype;
-  rows.columns = 2 * pairs;
-  rows.column_stride_bytes = is_complex ? element_bytes(dtype) : array.strides_bytes[axes + 1];
-  if (!array.is_empty() && pairs > 1 && array.strides_bytes[axes] != 2 * rows.column_stride_bytes) {
-    refuse_value(array.name, {"has pairs with gaps between them"}, {"pairs that lie side by side"},
-                 {"pass an array whose last axes are contiguous"});
+  rows.columns = values;
+  rows.column_stride_bytes = values == 2 ? element_bytes(dtype) : array.last_stride_bytes();
+  for (int axis = array.axes - 1; axis >= axes; --axis) {
+    if (!array.is_empty() && array.shape[axis] > 1 &&
+        array.strides_bytes[axis] != rows.columns * rows.column_stride_bytes) {
+      refuse_value(array.name, {"has pairs with gaps between them"}, {"pairs that lie side by side"},
+                   {"pass an array whose last axes are contiguous"});
+    }
+    rows.columns *= array.shape[axis];
   }
   lay_out_rows(rows, array, axes, axes - 1);
   return rows;

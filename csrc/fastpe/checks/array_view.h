@@ -98,9 +98,9 @@ Axes item_axes_of(const ArrayView& array, int seq_axis);
 // Rows along seq_axis (-1: one row), columns along the last axis, all other axes items.
 Rows writable_rows_of(const ArrayView& array, DType dtype, int seq_axis);
 ConstRows rows_of(const ArrayView& array, DType dtype, int seq_axis);
-// The same, but for columns that are parts of pairs: of an array [.., pairs, 2], or [.., pairs] of complex numbers,
-// whose first `axes` axes count rows. A ValueError where there are gaps between pairs.
-Rows writable_rows_of_pairs(const ArrayView& array, DType dtype, int axes);
+// The same, but for values that stand in the axes behind the first `axes` ones, such as [.., pairs, 2], or in complex
+// numbers. A ValueError where there are gaps between them.
+Rows writable_rows_of_values(const ArrayView& array, DType dtype, int axes);
 
 // [rows, columns] with contiguous columns, readable.
 TableView table_of(const ArrayView& array);

@@ -110,6 +110,23 @@ void refuse_both(const char* a_name, const char* b_name) {
   refuse_value(a_name, {"and ", b_name, " were both given"}, {"one of them"}, {"leave ", b_name, " out"});
 }
 
+void require_one_placement(const PlacementArguments& a) {
+  const char* const offset = a.offset ? "offset" : a.offsets.name;
+  for (const ArrayView* const other : {&a.positions, &a.valid, &a.lengths}) {
+    if (a.cu_seqlens.is_given() && other->is_given()) refuse_both(a.cu_seqlens.name, other->name);
+  }
+  if (a.offset && a.offsets.is_given()) refuse_both("offset", a.offsets.name);
+  if (a.positions.is_given() && offset != nullptr) refuse_both(a.positions.name, offset);
+  if (a.valid.is_given() && a.lengths.is_given()) refuse_both(a.valid.name, a.lengths.name);
+  if (a.offset && (*a.offset > max_position || *a.offset < -max_position)) {
+    const bool is_saturated = *a.offset == INT64_MAX || *a.offset == INT64_MIN;
+    const TextPart found = !is_saturated   ? TextPart(*a.offset)
+                           : *a.offset > 0 ? TextPart("2**63 - 1 or more")
+                                           : TextPart("-2**63 or less");
+    refuse_value("offset", {"is ", found}, {position_limit}, {why_limited});
+  }
+}
+
 Extent extent_of(const ArrayView& array, int seq_axis, const char* remedy) {
   const bool has_batch = array.axes > (seq_axis < 0 ? 1 : 2);
   return {has_batch ? array.shape[seq_axis == 0 ? 1 : 0] : 1, seq_axis < 0 ? 1 : array.shape[seq_axis], has_batch,
@@ -202,8 +219,8 @@ Placement placement_of_moves(const PlacementArguments& arguments, const Extent& 
   return placement;
 }
 
-Placement placement_at(const ArrayView& array, const PlacementArguments& arguments, const Extent& extent,
-                       int coordinate_count) {
+Placement placement_at(const PlacementArguments& arguments, const Extent& extent, int coordinate_count) {
+  const ArrayView& array = arguments.positions;
   Placement placement;
   Positions& p = placement.positions;
   p.values_name = array.name;

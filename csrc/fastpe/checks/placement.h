@@ -18,6 +18,8 @@ struct PlacementArguments {
 
 // Of two that exclude each other.
 [[noreturn]] void refuse_both(const char* a_name, const char* b_name);
+// Refuses arguments that exclude each other, and an offset that no position has.
+void require_one_placement(const PlacementArguments& arguments);
 
 // What these arguments are given for: the first axis of a batch, or 1 without one, and the sequence.
 struct Extent {
@@ -51,8 +53,7 @@ Placement placement_of(const PlacementArguments& arguments, const Extent& extent
 // The positions are distances to move by: also one for all rows, or one for each sequence.
 Placement placement_of_moves(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
 // Positions of any shape, which is also that of the result, but for its columns.
-Placement placement_at(const ArrayView& positions, const PlacementArguments& arguments, const Extent& extent,
-                       int coordinate_count);
+Placement placement_at(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
 
 // A ValueError where `out` shares memory with one of the arguments.
 inline void require_disjoint(const ArrayView& out, const PlacementArguments& arguments) {

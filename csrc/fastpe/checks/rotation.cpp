@@ -120,6 +120,7 @@ RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments
       check_like_x(array, per_row);
     }
   }
+  if (!rules.in_place) return;
   for (const ArrayView& array : arrays_) {
     for (const ArrayView* other = arrays_.items; other != &array; ++other) require_disjoint(*other, array);
   }
@@ -187,27 +188,14 @@ void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   extent_.has_batch = extent_.has_batch && extent.has_batch;
 }
 
-void RotationChecks::fill_head_arrays(const PlacementArguments& arguments, HeadArray* rotated) const {
-  for (const ArrayView& array : arrays_) {
-    require_disjoint(array, arguments);
-    rotated->out = writable_rows_of(array, dtype_, seq_axis_of(array));
-    rotated->x = read_only(rotated->out);
-    ++rotated;
-  }
-}
-
-void RotationChecks::require_disjoint_from(const ArrayView& table) const {
-  for (const ArrayView& array : arrays_) require_disjoint(array, table);
-}
-
-GivenTables given_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim) {
+CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim) {
   if (cos.axes != 2 || cos.last() == 0) {
     refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs] or [B, L, pairs], one pair or more"},
                  {cos.axes > 3 ? "take out the axis of heads, such as cos[:, 0]" : ""});
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
-  const GivenTables tables{table_of(cos), table_of(sin), cos.last()};
+  const CheckedTables tables{table_of(cos), table_of(sin), cos.last()};
   // Where whole heads are rotated, their width says how many pairs there are.
   if (head_dim == 0 && (x.axes == 0 || x.last() != tables.pairs)) return tables;
   const Twins twins = twins_of(tables.cosines, tables.sines, tables.pairs);

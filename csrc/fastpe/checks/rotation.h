@@ -29,15 +29,10 @@ class RotationChecks {
 
   const ArrayView& x() const { return arrays_[0]; }
   DType dtype() const { return dtype_; }
-  int seq_axis() const { return seq_axis_of(x()); }
   const Extent& extent() const { return extent_; }
-
-  // Fills in one entry for each array, whose out is its x. A ValueError where one shares memory with the arguments.
-  void fill_head_arrays(const PlacementArguments& arguments, HeadArray* rotated) const;
-  void require_disjoint_from(const ArrayView& table) const;
+  int seq_axis_of(const ArrayView& array) const;
 
  private:
-  int seq_axis_of(const ArrayView& array) const;
   Extent extent_of_array(const ArrayView& array) const;
   void refuse_tables() const;
   std::string other_seq_axis(const ArrayView& array) const;
@@ -51,11 +46,11 @@ class RotationChecks {
 };
 
 // [rows, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
-struct GivenTables {
+struct CheckedTables {
   TableView cosines, sines;
   std::int64_t pairs;
 };
-GivenTables given_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim);
+CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim);
 // Of the arrays' dtype or float32.
 void require_table_dtype(const ArrayView& table, const ArrayView& x);
 

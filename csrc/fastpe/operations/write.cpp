@@ -2,50 +2,41 @@
 #include "write.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "copy.h"
 
 namespace fastpe {
+namespace {
+
+void flip_signs(char* elements, std::int64_t stride_bytes, std::int64_t count, std::int64_t bytes) {
+  constexpr std::uint16_t one = 1;
+  char first;
+  std::memcpy(&first, &one, 1);
+  const std::int64_t sign_byte = first == 1 ? bytes - 1 : 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    char& byte = elements[i * stride_bytes + sign_byte];
+    byte = static_cast<char>(byte ^ '\x80');
+  }
+}
+
+}  // namespace
 
 // Each item is its own batch row: to copy rows that are only written takes as long as to make them again.
 Write::Write(const Rows& out, bool is_new) : Operation(shape_of_writing(out, out.item_count)), out_{out, {}} {
-  add_part(0, 0, out.columns, 0, 1);
+  parts_[part_count_++] = {0, 0, out.columns, 0, 1};
   finish_shape(is_new);
 }
 
-Write::Write(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs, bool is_new)
+Write::Write(const std::array<Rows, 2>& out, const TableForm& form, std::int64_t pairs, bool is_new)
     : Operation(shape_of_writing(out[0], out[0].item_count)), out_(out) {
-  const std::int64_t cosines = 0, sines = pairs;
-  switch (form) {
-    case TableForm::halves:
-      add_part(0, cosines, pairs, 0, 1);
-      add_part(1, sines, pairs, 0, 1);
-      break;
-    case TableForm::tile:
-    case TableForm::repeat:
-      for (const int copy : {0, 1}) {
-        const bool is_tile = form == TableForm::tile;
-        const std::int64_t to = is_tile ? copy * pairs : copy, step = is_tile ? 1 : 2;
-        add_part(0, cosines, pairs, to, step);
-        add_part(1, sines, pairs, to, step);
-      }
-      break;
-    case TableForm::cos_sin: add_part(0, cosines, 2 * pairs, 0, 1); break;
-    case TableForm::sin_cos:
-      add_part(0, sines, pairs, 0, 1);
-      add_part(0, cosines, pairs, pairs, 1);
-      break;
-    case TableForm::pairs:
-      add_part(0, cosines, pairs, 0, 2);
-      add_part(0, sines, pairs, 1, 2);
-      break;
+  for (; part_count_ < form.part_count; ++part_count_) {
+    const TableForm::Part& part = form.parts[part_count_];
+    parts_[part_count_] = {part.array, part.from * pairs, part.count * pairs, part.to * pairs + part.first,
+                           part.step,  part.is_negative};
   }
   shape_.columns = shape_.columns_at_once = 2 * pairs;
   finish_shape(is_new);
-}
-
-void Write::add_part(int array, std::int64_t from, std::int64_t count, std::int64_t to, std::int64_t step) {
-  parts_[part_count_++] = {array, from, count, to, step};
 }
 
 void Write::finish_shape(bool is_new) {
@@ -68,7 +59,9 @@ void Write::finish_shape(bool is_new) {
 Write::Part Write::part_within(const Part& part, const Columns& columns) {
   const std::int64_t from = std::max(part.from, columns.first);
   const std::int64_t end = std::min(part.from + part.count, columns.first + columns.count);
-  return {part.array, from, std::max<std::int64_t>(end - from, 0), part.to + (from - part.from) * part.step, part.step};
+  return {
+      part.array,      from, std::max<std::int64_t>(end - from, 0), part.to + (from - part.from) * part.step, part.step,
+      part.is_negative};
 }
 
 void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, const Workspace& /*workspace*/) const {
@@ -85,6 +78,9 @@ void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, c
       for (std::int64_t row = 0; row < tile.count; row += rows_at_once) {
         copy_row(out.row(item, tile.l + row, part.to), to_stride_bytes, from + row * tile.row_stride_bytes, bytes,
                  rows_at_once * part.count, bytes);
+        if (part.is_negative) {
+          flip_signs(out.row(item, tile.l + row, part.to), to_stride_bytes, rows_at_once * part.count, bytes);
+        }
       }
     }
   }

@@ -4,24 +4,60 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "operation.h"
 
 namespace fastpe {
 
-enum class TableForm {
-  halves,   // cosines in one array and sines in another
-  tile,     // the same, each array's columns twice, one set after the other
-  repeat,   // the same, each column twice
-  cos_sin,  // one array: cosines, then sines
-  sin_cos,  // one array: sines, then cosines
-  pairs,    // one array: cosine, sine, cosine, sine ..
+// Arrangements of the cosines and sines of n pairs, in the order of the C library's numbers.
+struct TableForm {
+  // Columns [from, from + count) of rows of n cosines and n sines, in units of n, at columns to * n + first, + step ..
+  struct Part {
+    int array, from, count, to, first, step;
+    bool is_negative = false;
+  };
+  enum class Inner { columns, pairs, matrices, complex };  // what the last axes are
+
+  const char* name;
+  std::size_t array_count;
+  Inner inner;
+  int columns_per_pair;
+  std::array<Part, 4> parts;
+  std::size_t part_count;
+
+  bool are_angles() const { return part_count == 0; }
 };
 
-constexpr int arrays_of(TableForm form) {
-  return form == TableForm::halves || form == TableForm::tile || form == TableForm::repeat ? 2 : 1;
-}
-constexpr int columns_per_pair(TableForm form) { return form == TableForm::halves ? 1 : 2; }
+inline constexpr TableForm table_forms[] = {
+    {"halves", 2, TableForm::Inner::columns, 1, {{{0, 0, 1, 0, 0, 1}, {1, 1, 1, 0, 0, 1}}}, 2},
+    // each array's columns twice, one set after the other
+    {"tile",
+     2,
+     TableForm::Inner::columns,
+     2,
+     {{{0, 0, 1, 0, 0, 1}, {0, 0, 1, 1, 0, 1}, {1, 1, 1, 0, 0, 1}, {1, 1, 1, 1, 0, 1}}},
+     4},
+    // each column twice
+    {"repeat",
+     2,
+     TableForm::Inner::columns,
+     2,
+     {{{0, 0, 1, 0, 0, 2}, {0, 0, 1, 0, 1, 2}, {1, 1, 1, 0, 0, 2}, {1, 1, 1, 0, 1, 2}}},
+     4},
+    {"cos_sin", 1, TableForm::Inner::columns, 2, {{{0, 0, 2, 0, 0, 1}}}, 1},
+    {"sin_cos", 1, TableForm::Inner::columns, 2, {{{0, 1, 1, 0, 0, 1}, {0, 0, 1, 1, 0, 1}}}, 2},
+    {"pairs", 1, TableForm::Inner::pairs, 2, {{{0, 0, 1, 0, 0, 2}, {0, 1, 1, 0, 1, 2}}}, 2},
+    // cos, -sin, sin, cos
+    {"matrices",
+     1,
+     TableForm::Inner::matrices,
+     4,
+     {{{0, 0, 1, 0, 0, 4}, {0, 1, 1, 0, 1, 4, true}, {0, 1, 1, 0, 2, 4}, {0, 0, 1, 0, 3, 4}}},
+     4},
+    {"angles", 1, TableForm::Inner::columns, 1, {}, 0},
+    {"complex", 1, TableForm::Inner::complex, 2, {{{0, 0, 1, 0, 0, 2}, {0, 1, 1, 0, 1, 2}}}, 2},
+};
 
 class Write final : public Operation {
  public:
@@ -29,7 +65,7 @@ class Write final : public Operation {
   Write(const Rows& out, bool is_new);
   // As many arrays as the form has, of the same shape but for their strides. The encoding's rows are `pairs` cosines,
   // then as many sines.
-  Write(const std::array<Rows, 2>& out, TableForm form, std::int64_t pairs, bool is_new);
+  Write(const std::array<Rows, 2>& out, const TableForm& form, std::int64_t pairs, bool is_new);
 
   void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
   Target target(int number, std::int64_t item, std::int64_t l, Columns columns) const override;
@@ -40,10 +76,10 @@ class Write final : public Operation {
   struct Part {
     int array;
     std::int64_t from, count, to, step;
+    bool is_negative = false;
   };
   // The part of `part` that lies within these columns of the encoding.
   static Part part_within(const Part& part, const Columns& columns);
-  void add_part(int array, std::int64_t from, std::int64_t count, std::int64_t to, std::int64_t step);
   void finish_shape(bool is_new);
   Slice<Part> parts() const { return {parts_.data(), part_count_}; }
   const Rows& out_of(const Part& part) const { return out_[static_cast<std::size_t>(part.array)]; }

@@ -28,6 +28,7 @@
 #ifndef FASTPE_H
 #define FASTPE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(_WIN32) && defined(FASTPE_BUILDING)
@@ -62,7 +63,7 @@ FASTPE_API const char* fastpe_instruction_set(void);
 /* ---- Errors */
 
 typedef int32_t fastpe_status;
-enum {
+enum fastpe_status_code {
   FASTPE_OK = 0,
   FASTPE_INVALID_VALUE = 1, /* a number, a shape, strides, memory that is shared */
   FASTPE_INVALID_TYPE = 2,  /* the dtype of an array */
@@ -74,12 +75,16 @@ enum {
  * was found, and what was expected. Thread-safe; valid until the thread's next call that fails, or its end. */
 FASTPE_API const char* fastpe_error_message(void);
 
+/* Copies the same sentence, with a zero at its end, into `size` bytes, and returns its length. Of a longer one, the
+ * beginning is copied. For programs that do not stay on one thread: other work on the thread replaces its text. */
+FASTPE_API size_t fastpe_last_error(char* message, size_t size);
+
 /* The name of the argument or field that it is about, such as "out", "x[1]" or "base"; "" where it is about none. */
 FASTPE_API const char* fastpe_error_argument(void);
 
 /* ---- Arrays */
 
-enum {
+enum fastpe_dtype {
   FASTPE_FLOAT32 = 1,
   FASTPE_FLOAT64 = 2,
   FASTPE_FLOAT16 = 3,  /* bits of IEEE 754's binary16 */
@@ -105,7 +110,7 @@ typedef struct fastpe_array {
   const int64_t* shape;         /* [ndim] */
   const int64_t* strides_bytes; /* [ndim], or NULL: contiguous, the last axis fastest */
   int32_t ndim;
-  int32_t dtype;
+  int32_t dtype; /* fastpe_dtype */
 } fastpe_array;
 
 /* Where the rows of a call are, and which of them are valid. What is not needed is 0 or NULL. In an array [B, .., L,
@@ -113,11 +118,13 @@ typedef struct fastpe_array {
 typedef struct fastpe_rows {
   int64_t offset;                 /* row l is at position offset + l; a convention may count from 1 or 2 */
   const fastpe_array* offsets;    /* integers [B]: an offset for each sequence */
-  const fastpe_array* positions;  /* [L] or [B, L], integers, float32 or float64: explicit positions */
+  const fastpe_array* positions;  /* [L] or [B, L], integers, float32 or float64: explicit positions. With
+                                     frequency_axes, [L, C] or [B, L, C]: the coordinates of each row */
   const fastpe_array* valid;      /* FASTPE_BOOL [L] or [B, L]: true where valid. Only valid rows are counted */
   const fastpe_array* lengths;    /* integers [B]: how many rows of each sequence are valid, from the first one on */
   const fastpe_array* cu_seqlens; /* integers [N + 1]: where each of N packed sequences starts, and the end. There is no
                                      batch then, and `offsets` is [N] */
+  int64_t reserved[4];            /* 0 */
 } fastpe_rows;
 
 /* Each function below takes `rows`, which may be NULL for positions 0, 1, 2 .., and `num_threads`: at most this many,
@@ -138,7 +145,7 @@ typedef struct fastpe_rows {
  *   TIMESTEP 10000^(-k / n); MUSICGEN 10000^(-k / (n - 1)); STABLE_AUDIO3 pi * 20000^(k / (n - 1)) */
 
 /* Named after implementations, as fastpe.conventions in Python and docs/conventions.md, which has their formulas. */
-enum {
+enum fastpe_convention {
   FASTPE_VASWANI = 1, /* sin, cos, sin, cos ..; w_k = 10000^(-2k / d) */
   FASTPE_CONCAT = 2,
   FASTPE_X_TRANSFORMERS = 3,
@@ -163,7 +170,8 @@ typedef struct fastpe_encoding_options {
   double freq_scale;         /* 0: the convention's */
   const double* frequencies; /* radians per position, instead of base and freq_scale; or NULL */
   int64_t frequency_count;   /* of `frequencies`: one for each pair of columns */
-  int32_t convention;
+  int32_t convention;        /* fastpe_convention */
+  int64_t reserved[4];       /* 0 */
 } fastpe_encoding_options;
 
 typedef struct fastpe_encoding fastpe_encoding;
@@ -189,16 +197,22 @@ FASTPE_API fastpe_status fastpe_add(const fastpe_encoding* encoding, const fastp
                                     int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
                                     int32_t num_threads);
 
+/* The same with rows of a learned table, [max_len, d_model] of the dtype of x: position p has row p, and other
+ * positions are refused. Thread-safe. */
+FASTPE_API fastpe_status fastpe_add_table(const fastpe_array* table, const fastpe_array* x, const fastpe_array* out,
+                                          int32_t seq_axis, const fastpe_rows* rows, double scale, double alpha,
+                                          int32_t num_threads);
+
 /* ---- Rotary embeddings */
 
 /* Which columns are rotated together. There is no default: models differ, and the wrong one is wrong in silence. */
-enum {
+enum fastpe_pairing {
   FASTPE_PAIRING_HALVES = 1,     /* k and k + rotary_dim / 2: Llama in transformers, GPT-NeoX */
   FASTPE_PAIRING_INTERLEAVED = 2 /* 2k and 2k + 1: Meta's Llama, GPT-J, Flux */
 };
 
 /* The types of a config.json, with its numbers; "default" scales nothing. Fields that a type does not use must be 0. */
-enum {
+enum fastpe_scaling_type {
   FASTPE_SCALING_LINEAR = 1,   /* factor */
   FASTPE_SCALING_NTK = 2,      /* factor: of the base, factor^(d / (d - 2)) */
   FASTPE_SCALING_DYNAMIC = 3,  /* factor, original_max_position_embeddings, seq_len */
@@ -206,11 +220,12 @@ enum {
                                   mscale_all_dim, truncate */
   FASTPE_SCALING_LONGROPE = 5, /* divisors, original_max_position_embeddings, factor (1 if attention_factor is given) */
   FASTPE_SCALING_LLAMA3 = 6,   /* factor, original_max_position_embeddings, low_freq_factor, high_freq_factor */
-  FASTPE_SCALING_PROPORTIONAL = 7 /* factor, rotated_count */
+  FASTPE_SCALING_PROPORTIONAL = 7, /* factor, rotated_count */
+  FASTPE_SCALING_DIVISORS = 8      /* divisors, as the rope_freqs.weight of a GGUF file: w_k / divisors[k] */
 };
 
 /* Whether YaRN's ramp begins and ends at whole frequencies, which is "truncate" in a config.json. */
-enum {
+enum fastpe_truncate {
   FASTPE_TRUNCATE_YES = 0, /* the default */
   FASTPE_TRUNCATE_NO = 1
 };
@@ -228,8 +243,9 @@ typedef struct fastpe_scaling {
   const double* divisors; /* [rotary_dim / 2]: long_factor if seq_len is beyond the original one, or short_factor */
   int64_t divisor_count;
   int64_t rotated_count; /* how many frequencies are not 0: the first ones */
-  int32_t type;
-  int32_t truncate; /* FASTPE_TRUNCATE_YES .. */
+  int32_t type;          /* fastpe_scaling_type */
+  int32_t truncate;      /* fastpe_truncate */
+  int64_t reserved[4];   /* 0 */
 } fastpe_scaling;
 
 typedef struct fastpe_rotary_options {
@@ -241,7 +257,10 @@ typedef struct fastpe_rotary_options {
   int64_t frequency_count;
   double attention_factor; /* of cosines and sines; 0: the scaling's, or else 1 */
   int64_t head_dim; /* columns of a head: rotations refuse arrays of other widths, but for rotary_dim; 0: rotary_dim */
-  int32_t pairing;
+  const int32_t* frequency_axes; /* [rotary_dim / 2]: which coordinate each frequency belongs to; NULL: positions are
+                                    single numbers. With it, calls take positions only */
+  int32_t pairing;               /* fastpe_pairing */
+  int64_t reserved[4];           /* 0 */
 } fastpe_rotary_options;
 
 typedef struct fastpe_rotary fastpe_rotary;
@@ -256,14 +275,15 @@ FASTPE_API void fastpe_rotary_destroy(fastpe_rotary* rotary);
 FASTPE_API fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, int32_t num_threads);
 
 /* How cosines and sines are arranged; n is rotary_dim / 2. */
-enum {
-  FASTPE_TABLES_HALVES = 1,  /* two arrays, cos [.., n] and sin [.., n] */
-  FASTPE_TABLES_TILE = 2,    /* two arrays [.., 2n], each set of columns twice: what rotate_half takes */
-  FASTPE_TABLES_REPEAT = 3,  /* two arrays [.., 2n], each column twice */
-  FASTPE_TABLES_COS_SIN = 4, /* one array [.., 2n]: cosines, then sines */
-  FASTPE_TABLES_SIN_COS = 5, /* one array [.., 2n]: sines, then cosines */
-  FASTPE_TABLES_PAIRS = 6,   /* one array [.., n, 2]: cosine and sine, as complex numbers have them */
-  FASTPE_TABLES_ANGLES = 7   /* one array [.., n], float32 or float64: radians, not reduced */
+enum fastpe_table_form {
+  FASTPE_TABLES_HALVES = 1,   /* two arrays, cos [.., n] and sin [.., n] */
+  FASTPE_TABLES_TILE = 2,     /* two arrays [.., 2n], each set of columns twice: what rotate_half takes */
+  FASTPE_TABLES_REPEAT = 3,   /* two arrays [.., 2n], each column twice */
+  FASTPE_TABLES_COS_SIN = 4,  /* one array [.., 2n]: cosines, then sines */
+  FASTPE_TABLES_SIN_COS = 5,  /* one array [.., 2n]: sines, then cosines */
+  FASTPE_TABLES_PAIRS = 6,    /* one array [.., n, 2]: cosine and sine, as complex numbers have them */
+  FASTPE_TABLES_MATRICES = 7, /* one array [.., n, 2, 2]: cos, -sin, sin, cos, as Flux has them */
+  FASTPE_TABLES_ANGLES = 8    /* one array [.., n], float32 or float64: radians, not reduced */
 };
 
 /* Writes cosines and sines, times the attention factor. Leading axes are [L] or [B, L]; `second` is NULL where the form
@@ -273,12 +293,30 @@ FASTPE_API fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form
 
 #define FASTPE_MAX_ROTATED 8
 
-/* Rotates `count` arrays in place, usually queries and keys: [B, heads, L, head_dim] with a `seq_axis` of -2,
+/* Rotates `count` arrays, usually queries and keys: [B, heads, L, head_dim] with a `seq_axis` of -2,
  * [B, L, heads, head_dim] with -3, or [L, heads, head_dim] with -3 and no batch. Arrays have the same dtype and length;
- * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. An `inverse` of 1
- * rotates back, 0 does not. Rows that are not valid stay. Thread-safe. */
-FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, int32_t count,
-                                       int32_t seq_axis, const fastpe_rows* rows, int32_t inverse, int32_t num_threads);
+ * heads may differ. The first rotary_dim columns of a head are rotated, the others stay. `out` has as many arrays, of
+ * the shapes and dtypes of x; NULL, or x itself, changes x in place. An `inverse` of 1 rotates back, 0 does not. Rows
+ * that are not valid stay, or are copied. Thread-safe. */
+FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out,
+                                       int32_t count, int32_t seq_axis, const fastpe_rows* rows, int32_t inverse,
+                                       int32_t num_threads);
+
+/* Rotates keys of a cache on, so that they are `by` positions later, or earlier where it is negative: integers or
+ * fractional numbers, one for all rows (no axes), [B, 1], [L] or [B, L]; with frequency_axes, each is an axis [C] of
+ * coordinates. `rows` may say which are valid, and nothing else. The attention factor stays in the keys as it is.
+ * Thread-safe. */
+FASTPE_API fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out,
+                                      int32_t count, int32_t seq_axis, const fastpe_array* by, const fastpe_rows* rows,
+                                      int32_t num_threads);
+
+/* As fastpe_rotate, by cosines and sines of the caller's: [rows, pairs] each, float32 or of the dtype of x. Position p
+ * has row p, and other positions are refused. `head_dim` is the columns of a head where only a part of it is rotated;
+ * 0: 2 * pairs. Thread-safe. */
+FASTPE_API fastpe_status fastpe_rotate_by_tables(const fastpe_array* cos, const fastpe_array* sin, int32_t pairing,
+                                                 int64_t head_dim, const fastpe_array* x, const fastpe_array* out,
+                                                 int32_t count, int32_t seq_axis, const fastpe_rows* rows,
+                                                 int32_t inverse, int32_t num_threads);
 
 #ifdef __cplusplus
 }

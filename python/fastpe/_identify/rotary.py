@@ -50,6 +50,10 @@ def _readings(given: Sequence[Array]) -> Iterator[tuple[Any, Array, Array, slice
     if array.dtype.kind == "c":
         if array.ndim == 2 and len(given) == 1:
             yield "complex", array.real, array.imag, both
+    elif array.shape[2:] == (2, 2):
+        (cos, minus_sin), (sin, same) = np.moveaxis(array, (2, 3), (0, 1))
+        if np.array_equal(cos, same) and np.array_equal(-sin, minus_sin):
+            yield "matrices", cos, sin, both
     elif array.shape[2:] == (2,):
         yield "pairs", array[..., 0], array[..., 1], both
     elif array.ndim == 2:

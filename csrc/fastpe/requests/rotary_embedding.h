@@ -14,16 +14,22 @@
 namespace fastpe {
 
 struct RotaryEmbedding : SinusoidalEncoding {
-  RotaryEmbedding(const WantedFrequencies& frequencies, bool interleaved, double attention_factor,
-                  FrequencyCoordinates frequency_coordinates, std::optional<std::int64_t> max_len);
+  // What does not change the rows.
+  struct Heads {
+    std::int64_t head_dim = 0;  // columns of a head; 0: not known
+    bool interleaved = false;
+    bool conjugate = false;  // rotated by the negative angles
+  };
+  RotaryEmbedding(const WantedFrequencies& frequencies, double attention_factor, FrequencyCoordinates coordinates_of,
+                  const Heads& heads_, std::optional<std::int64_t> max_len);
 
   std::int64_t pairs() const { return encoder.frequency_count(); }
   // The factor of the rows by which arrays are rotated, or rotated back. A ValueError where it is not finite.
   double row_factor(bool inverse) const;
-  // What rows of this factor rotate, by the angles or by the negative ones. Pairs of frequency 0 keep their bits where
+  // What rows of this factor rotate, or rotate back. Pairs of frequency 0 keep their bits where
   // the factor is 1.
-  const Pairing& pairing(double row_factor, bool conjugate) const {
-    return pairings_[(row_factor == 1.0 ? 2 : 0) + (conjugate ? 1 : 0)];
+  const Pairing& pairing(double row_factor, bool is_inverse) const {
+    return pairings_[(row_factor == 1.0 ? 2 : 0) + (is_inverse != heads.conjugate ? 1 : 0)];
   }
   // Calls use(source) with rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are
   // kept.
@@ -38,6 +44,7 @@ struct RotaryEmbedding : SinusoidalEncoding {
   }
 
   const FrequencyCoordinates coordinates;
+  const Heads heads;
 
  private:
   const SinusoidalEncoding& encoding_with(double row_factor) const;

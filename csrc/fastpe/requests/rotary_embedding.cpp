@@ -28,10 +28,13 @@ std::vector<PairRange> turning_pairs(const Encoder& encoder) {
 
 }  // namespace
 
-RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, bool interleaved, double attention_factor,
-                                 FrequencyCoordinates frequency_coordinates, std::optional<std::int64_t> max_len)
+RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, double attention_factor,
+                                 FrequencyCoordinates coordinates_of, const Heads& heads_,
+                                 std::optional<std::int64_t> max_len)
     : SinusoidalEncoding(spec_of(frequencies, attention_factor), max_len),
-      coordinates(std::move(frequency_coordinates)) {
+      coordinates(std::move(coordinates_of)),
+      heads(heads_) {
+  const bool interleaved = heads.interleaved;
   const std::vector<PairRange> all{{0, pairs()}}, turning = turning_pairs(encoder);
   pairings_ = {{{pairs(), interleaved, false, all},
                 {pairs(), interleaved, true, all},

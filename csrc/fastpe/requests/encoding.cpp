@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "encoding.h"
+
+#include <cmath>
+#include <vector>
+
+#include "fastpe/error.h"
+#include "fastpe/operations/gather.h"
+#include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/sinusoids.h"
+#include "fastpe/sources/tables.h"
+
+namespace fastpe {
+namespace {
+
+void require_numbers(const Factors& factors) {
+  if (std::isnan(factors.scale)) refuse_value("scale", {"is nan"}, {"a number"});
+  if (std::isnan(factors.alpha)) refuse_value("alpha", {"is nan"}, {"a number"});
+}
+
+// Calls use(source) with the learned table where one is given, else with the encoder's columns from first_column on.
+template <class Use>
+void with_source(const SinusoidalEncoding* encoding, const std::optional<TableView>& learned, std::int64_t first_column,
+                 const Use& use) {
+  if (learned) {
+    use(LearnedTable(*learned));
+  } else {
+    use(Sinusoids(encoding->row_cache, first_column));
+  }
+}
+
+// Whether each id is another one.
+std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, std::int64_t id) {
+  std::size_t count = 1;
+  for (const std::ptrdiff_t length : Shape(ids)) count *= static_cast<std::size_t>(length);
+  std::vector<char> result(count);
+  for (std::size_t i = 0; i < count; ++i) result[i] = numbers.integer_at(0, static_cast<std::int64_t>(i)) != id;
+  return result;
+}
+
+}  // namespace
+
+void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
+  const PlacementArguments& placement = request.rows.placement;
+  require_one_placement(placement);
+  Shape columns;
+  columns.add_axis(encoding.encoder.spec().d_model);
+  const PlacedRows rows = placed_rows(request.rows, request.out, columns, encoding.first_position, 0);
+  Shape shape = rows.shape;
+  shape.add_axis(*columns.begin());
+  const ArrayView out = output_of({request.out, request.dtype, "out", true}, shape, front_end);
+  require_disjoint(out, placement);
+  const Write write(writable_rows_of(out, out.dtype, shape.axes() - 2), !request.out.is_given());
+  front_end.run({Sinusoids(encoding.row_cache, 0), write, rows.placement, request.max_threads});
+}
+
+void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd& front_end) {
+  const ArrayView &x = request.x, &table = request.table;
+  require_one_placement(request.placement);
+  require_numbers(request.factors);
+  const DType dtype = dtype_of(x);
+  const int seq_axis = seq_axis_of(x, request.seq_axis, "d_model");
+  request.is_in_place ? require_writable(x, "add(.., out=)") : require_readable(x);
+  std::optional<TableView> learned;
+  if (table.is_given()) learned = position_table_of(table, x);
+  if (!learned) require_columns(x, request.first_column, encoding->encoder.spec().d_model);
+  const Extent extent = extent_of(x, seq_axis, seq_axis_remedy);
+  const Placement placement =
+      placement_of(request.placement, extent, encoding != nullptr ? encoding->first_position : 0);
+  const ArrayView out = request.is_in_place ? x : output_of({request.out, dtype}, Shape(x), front_end);
+  const bool is_new = !request.is_in_place && !request.out.is_given();
+  if (!is_new) {
+    if (!is_same_memory(out, x)) require_disjoint(out, x, " (out may be x itself)");
+    require_disjoint(out, request.placement);
+    require_disjoint(out, table);
+  }
+  const Add add(rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.batch_rows, request.factors,
+                is_new);
+  with_source(encoding, learned, request.first_column.value_or(0),
+              [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); });
+}
+
+void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, FrontEnd& front_end) {
+  const ArrayView &ids = request.ids, &table = request.table, &position_table = request.position_table;
+  PlacementArguments placement_given = request.placement;
+  require_one_placement(placement_given);
+  require_numbers(request.factors);
+  if (is_integer(table.dtype) && is_written(ids.dtype)) {
+    refuse_type("ids", {"has dtype ", name_of(ids.dtype), ", and table ", name_of(table.dtype)},
+                {"ids, and then the rows of the vocabulary"}, {"pass embed(ids, table)"});
+  }
+  const NumbersView numbers = numbers_view(ids, Numbers::integers);
+  const TableView vocabulary = table_of(table);
+  std::optional<TableView> learned;
+  if (position_table.is_given()) {
+    learned = position_table_of(position_table, table);
+  } else {
+    require_columns(table, std::nullopt, encoding.encoder.spec().d_model);
+  }
+  Shape shape(ids);
+  const int seq_axis = shape.axes() - 1;
+  shape.add_axis(table.last());
+  std::vector<char> valid;
+  std::ptrdiff_t strides_bytes[max_item_axes];
+  const bool has_validity = placement_given.valid.is_given() || placement_given.lengths.is_given();
+  if (request.padding_idx && !has_validity && !placement_given.cu_seqlens.is_given()) {
+    valid = where_not(ids, numbers, *request.padding_idx);
+    ArrayView& view = placement_given.valid;
+    view = ids;
+    view.data = valid.data();
+    view.strides_bytes = strides_bytes;
+    view.name = "valid";
+    view.dtype = DType::boolean;
+    std::ptrdiff_t stride = 1;
+    for (int axis = ids.axes - 1; axis >= 0; --axis) {
+      strides_bytes[axis] = stride;
+      stride *= ids.shape[axis];
+    }
+  }
+  const ArrayView out = output_of({request.out, table.dtype}, shape, front_end);
+  const Extent extent = extent_of(out, seq_axis);
+  const Placement placement = placement_of(placement_given, extent, encoding.first_position);
+  require_disjoint(out, request.placement);
+  for (const ArrayView* each : {&ids, &table, &position_table}) require_disjoint(out, *each);
+  const Gather gather(vocabulary, numbers, item_axes_of(out, seq_axis),
+                      writable_rows_of(out, vocabulary.dtype, seq_axis), extent.batch_rows, request.factors,
+                      !request.out.is_given());
+  with_source(&encoding, learned, 0,
+              [&](const Source& source) { front_end.run({source, gather, placement, request.max_threads}); });
+}
+
+}  // namespace fastpe

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "request.h"
+
+#include <algorithm>
+#include <string>
+
+#include "fastpe/error.h"
+
+namespace fastpe {
+
+ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end) {
+  ArrayView view = output.given;
+  if (!view.is_given()) {
+    view = front_end.new_array(output.dtype.value_or(DType::float32), shape, output.name);
+    return view;
+  }
+  const int more = std::max(view.axes - shape.axes(), 0);
+  if (output.may_have_axes_in_front && std::count(view.shape, view.shape + more, 1) == more) {
+    view.shape += more;
+    view.strides_bytes += more;
+    view.axes -= more;
+  }
+  if (output.dtype) {
+    require_dtype(view, *output.dtype, "pass an array of that dtype");
+  } else {
+    dtype_of(view);
+  }
+  require_shape(view, shape);
+  require_writable(view, nullptr);
+  return view;
+}
+
+PlacedRows placed_rows(const WrittenRows& rows, const ArrayView& out, const Shape& columns, std::int64_t first,
+                       int coordinate_count) {
+  const PlacementArguments& placement = rows.placement;
+  PlacedRows placed;
+  Shape& shape = placed.shape;
+  if (rows.are_those_of_out) {
+    const int axes = out.axes - columns.axes();
+    if (axes != 1 && axes != 2) {
+      std::string row = "L";
+      for (const std::ptrdiff_t length : columns) row += joined({", ", length});
+      refuse_value(out.name, {"has shape ", shape_text(out)}, {"[", row, "] or [B, ", row, "]"});
+    }
+    for (int axis = 0; axis < axes; ++axis) shape.add_axis(out.shape[axis]);
+  } else if (rows.count) {
+    shape = counted_shape(placement, *rows.count);
+  } else {
+    shape = Shape(placement.positions);
+    if (coordinate_count > 0 && shape.axes() > 0) shape.drop_last_axis();
+  }
+  const bool has_batch = shape.axes() > 1;
+  // placement_at uses it only for a mask and lengths, and refuses these with more than two axes, where batch_rows would
+  // have to be the product of all but the last.
+  const Extent extent{has_batch ? *shape.begin() : 1, shape.axes() > 0 ? shape.end()[-1] : 1, has_batch};
+  placed.placement = rows.count || rows.are_those_of_out ? placement_of(placement, extent, first, coordinate_count)
+                                                         : placement_at(placement, extent, coordinate_count);
+  return placed;
+}
+
+}  // namespace fastpe

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A request is the arguments of one call, as views. Its function checks them, makes the source and the operation, and
+// has the call run. A front end, for Python or for C, only turns its own objects into a request: so both refuse the
+// same, under the same names and in the same order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "fastpe/call/call.h"
+#include "fastpe/checks/placement.h"
+
+namespace fastpe {
+
+// What only the language of the caller can do.
+class FrontEnd {
+ public:
+  // An array that the caller gets, where it gave none.
+  virtual ArrayView new_array(DType dtype, const Shape& shape, const char* name) = 0;
+  virtual void run(const Call& call) = 0;
+
+ protected:
+  ~FrontEnd() = default;
+};
+
+// `given` checked, or where it is not given, a new array. Without a dtype, that of `given`, or else float32. Where
+// `given` may have axes of length 1 in front, the view is without them.
+struct Output {
+  const ArrayView& given;
+  std::optional<DType> dtype;
+  const char* name = "out";
+  bool may_have_axes_in_front = false;
+};
+ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end);
+
+// Rows that are only written.
+struct WrittenRows {
+  PlacementArguments placement;
+  std::optional<std::int64_t> count;  // else they are those of the positions
+  bool are_those_of_out;              // [L] or [B, L] whatever the positions are; there is no count then
+};
+struct PlacedRows {
+  Shape shape;
+  Placement placement;
+};
+// `columns` are the axes of the output that come after its rows, and `first` is where rows are counted from.
+PlacedRows placed_rows(const WrittenRows& rows, const ArrayView& out, const Shape& columns, std::int64_t first,
+                       int coordinate_count);
+
+}  // namespace fastpe
