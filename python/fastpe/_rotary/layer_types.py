@@ -6,14 +6,15 @@ Files list the types in `layer_types`, or follow a rule of the model's class: th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fastpe._arguments import shown
 from fastpe._errors import refused
 from fastpe._rotary.config_file import Json, path_text
 from fastpe._rotary.model_types import ModelType, table
-from fastpe._rotary.rope_parameters import rope_mapping
+from fastpe._rotary.rope_parameters import read_size, rope_mapping
 
 _type_keys = ("layer_types", "layers_block_type")
 _count_keys = ("num_layers", "n_layers", "n_layer", "decoder_num_hidden_layers", "speech_encoder_layers")
@@ -34,7 +35,7 @@ def number_of_layers(config: Json, model: ModelType) -> int | None:
     """How many layers the file says that the model has."""
     for key in (*model.names_of("num_hidden_layers"), *_count_keys):
         if config.get(key) is not None:
-            return _count(key, config[key], _most_layers)
+            return read_size(key, config[key], _most_layers)
     keys = ("layer_types", model.rotated_layers.get("key", ""), *model.names_of("rope_theta"))
     return next((len(config[key]) for key in keys if isinstance(config.get(key), (list, tuple)) and config[key]), None)
 
@@ -46,10 +47,9 @@ def layer_types(config: Json, model: ModelType) -> list[LayerType]:
     rotated = _rotated_layers(config, model, count)
     if "rotated" in model.layer_types and not has_types(config):  # Llama 4
         key, name = model.layer_types["rotated"]
-        names = [name if each and config.get(key, 0) is not None else "full_attention" for each in rotated or names]
+        names = [name if each and config.get(key, 0) is not None else "full_attention" for each in rotated]
     return [
-        LayerType(at, name, (rotated is None or bool(rotated[at])) and is_rotated(config, model, name, at))
-        for at, name in enumerate(names)
+        LayerType(at, name, bool(rotated[at]) and is_rotated(config, model, name, at)) for at, name in enumerate(names)
     ]
 
 
@@ -95,7 +95,7 @@ def _names(config: Json, model: ModelType, count: int) -> list[str]:
     return names
 
 
-def _by_rule(config: Json, rule: Json, count: int, model: ModelType) -> Iterator[str]:
+def _by_rule(config: Json, rule: Json, count: int, model: ModelType) -> Iterator[Any]:
     """The types that follow from the rule of the model's class.
 
     * cycle: the types from the first layer on. cycle_key: the key of such a list. first: the types of the first layers.
@@ -113,7 +113,7 @@ def _by_rule(config: Json, rule: Json, count: int, model: ModelType) -> Iterator
             expected = f"one of {', '.join(map(str, known))} for each of {count} layers"
             raise refused(ValueError, path_text((rule["key"],)), f"is {shown(pattern)}", expected)
         yield from (known.get(value, next(iter(known.values()))) for value in pattern[:count])
-    elif isinstance(pattern, str) and pattern and not {*pattern} - {"L", "G"}:  # as EXAONE 4 writes it
+    elif isinstance(pattern, str) and re.fullmatch("[LG]+", pattern):  # as EXAONE 4 writes it
         yield from (rule["other" if pattern[at % len(pattern)] == "G" else "usual"] for at in range(count))
     elif cycle:
         first = rule.get("first", [])
@@ -125,7 +125,7 @@ def _by_rule(config: Json, rule: Json, count: int, model: ModelType) -> Iterator
             raise refused(TypeError, path_text((rule["list"],)), f"is {shown(others)}", "a list of ints")
         yield from (rule["other" if others is None or at in others else "usual"] for at in range(count))
     elif "usual" in rule:
-        every = _count(rule.get("key", ""), rule["every"] if pattern is None else pattern)
+        every = read_size(rule.get("key", ""), rule["every"] if pattern is None else pattern)
         at = count - 1 if rule.get("at") == "last" else rule.get("at", -1)
         also = {index % count for index in rule.get("also", [])}
         for index in range(dense):
@@ -136,19 +136,15 @@ def _by_rule(config: Json, rule: Json, count: int, model: ModelType) -> Iterator
         yield from ["full_attention"] * count
 
 
-def _rotated_layers(config: Json, model: ModelType, count: int) -> list[Any] | tuple[Any, ...] | None:
-    """One value for each layer, 0 where it is not rotated; None where the type alone says it."""
+def _rotated_layers(config: Json, model: ModelType, count: int) -> Sequence[Any]:
+    """One value for each layer: 0 where it is not rotated, whatever its type is."""
     rule = model.rotated_layers
-    if not rule:
-        return None
-    key, values = rule["key"], config.get(rule["key"])
+    key = rule.get("key", "")
+    values = config.get(key)
     if values is None and "every" not in rule:
-        return None
+        return [1] * count
     if values is None or (not values and rule.get("empty")):
-        interval = config.get(rule.get("interval", ""))
-        every = _count(rule.get("interval", key), rule["every"] if interval is None else interval)
-        last = count - 1 if rule.get("at") == "last" else -1
-        return [int((index - last) % every != 0) for index in range(count)]
+        return [*_by_rule(config, {**rule, "key": rule.get("interval", ""), "usual": 1, "other": 0}, count, model)]
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, (int, float)) for value in values):
         raise refused(TypeError, path_text((key,)), f"is {shown(values)}", "a list of numbers")
     if len(values) < count:
@@ -168,17 +164,9 @@ def _dense_layers(config: Json, model: ModelType) -> int:
     """Cohere 2 MoE: the first layers, which are dense, have a pattern of their own, and are rotated if it is 1."""
     key = model.layer_types.get("dense", "")
     given = config.get(key) if key else None
-    return 0 if not given else _count(key, given, _most_layers)
+    return 0 if not given else read_size(key, given, _most_layers)
 
 
 def _prefix_pattern(config: Json) -> int:
     key = "prefix_dense_sliding_window_pattern"
-    return 1 if config.get(key) is None else _count(key, config[key])
-
-
-def _count(key: str, value: Any, most: int = 2**31) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise refused(TypeError, path_text((key,)), f"is {shown(value)}", "an int")
-    if not 1 <= value <= most:
-        raise refused(ValueError, path_text((key,)), f"is {shown(value)}", f"1 to {most}")
-    return value
+    return 1 if config.get(key) is None else read_size(key, config[key])

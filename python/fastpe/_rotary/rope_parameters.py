@@ -74,23 +74,12 @@ def read_rope(found: Found, name: str, index: int | None, own: Json, given: Json
     if interleaved is None:
         written = found.config.get(model.pairing_key) if model.pairing_key else None
         interleaved = flag(path_text((model.pairing_key,)), model.interleaved if written is None else written)
-    head, width, share = head_of(entry), given.get("rotary_dim"), 1.0
-    if width is None:
-        width, share = _width(entry, head)
-    scaling = given.get("scaling")
-    base = given.get("base")
+    head, base, scaling = head_of(entry), given.get("base"), given.get("scaling")
+    width, share = (given["rotary_dim"], 1.0) if "rotary_dim" in given else _width(entry, head)
     if base is None and (not isinstance(scaling, Mapping) or scaling.get("rope_theta") is None):
         base = _base(entry)
-    return Rope(
-        head,
-        width,
-        share,
-        interleaved,
-        base,
-        _scaling(entry) if scaling is None else {},
-        _multiplies_base(entry),
-        entry,
-    )
+    read = _scaling(entry) if scaling is None else {}
+    return Rope(head, width, share, interleaved, base, read, _multiplies_base(entry), entry)
 
 
 # Where the numbers are
@@ -271,12 +260,13 @@ def read_number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _size(name: str, value: Any) -> int:
+def read_size(name: str, value: Any, most: int = _largest_size) -> int:
+    """An int of the config, from 1."""
     if isinstance(value, bool) or not isinstance(value, int):
         remedy = "write it without quotes" if isinstance(value, str) else ""
         raise wrong(name, f"is {shown(value)}", "an int", remedy, TypeError)
-    if not 1 <= value <= _largest_size:
-        raise wrong(name, f"is {shown(value)}", f"1 to {_largest_size}")
+    if not 1 <= value <= most:
+        raise wrong(name, f"is {shown(value)}", f"1 to {most}")
     return value
 
 
@@ -338,7 +328,7 @@ def _width(entry: Entry, head: int | None) -> tuple[int, float]:
     exact = model.rotary_dim
     exact_width = entry.config.get(exact, model.defaults.get(exact)) if exact else None
     if exact_width is not None and {**entry.config, **entry.mapping}.get("partial_rotary_factor") is None:
-        width = _size(exact, exact_width)
+        width = read_size(exact, exact_width)
         return width, width / (head or width)
     if head is None:
         # The tail of a head is the width only in models that have one.
@@ -347,14 +337,14 @@ def _width(entry: Entry, head: int | None) -> tuple[int, float]:
         found = f"is missing, the width of a head{', and so are ' if others else ''}{', '.join(others)}"
         remedy = f"give rotary_dim=, the number of columns that are rotated{other_models(entry.config)}"
         raise wrong(first, found, remedy=remedy)
-    width, share = _size("head_dim", head), _share(entry)
+    width, share = read_size("head_dim", head), _share(entry)
     if _rope_type(entry) == "proportional" or model.partial == "ignored" or share == 1.0:
         return width, share
     if not model.partial:
         found = f"is {share!r}, but models of this type rotate whole heads in transformers"
         remedy = f"leave it out to do the same, or give rotary_dim={int(head * share)}"
         raise wrong("partial_rotary_factor", found, remedy=remedy)
-    return _size("partial_rotary_factor", int(head * share)), share
+    return read_size("partial_rotary_factor", int(head * share)), share
 
 
 def _term(entry: Entry, term: str) -> int | None:
@@ -377,7 +367,7 @@ def _term(entry: Entry, term: str) -> int | None:
 def _count(entry: Entry, key: str, *, null_counts: bool) -> int | None:
     """A number of columns or heads; None for 0 as well."""
     found = value_of(entry, key, null_counts=null_counts)
-    return _size(key, found) if found else None
+    return read_size(key, found) if found else None
 
 
 # The scaling

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastpe._arguments import shown
 from fastpe._errors import refused
@@ -39,35 +39,26 @@ _remedies = {
 }
 
 
-class _Table(NamedTuple):
-    names: frozenset[str]
-    harmless: frozenset[str]
-    neutral: Mapping[str, list[Any]]
-    sizes: frozenset[str]
-    remedies: Mapping[str, str]
-    outer: frozenset[str]
-    parts: re.Pattern[str]
-    models: frozenset[str]
-
-
 @functools.cache
-def _table() -> _Table:
+def _table() -> dict[str, Any]:
     data = packaged("keys.json")
-    names = (frozenset(data[name]) for name in ("names", "harmless", "sizes", "outer", "models"))
-    listed, harmless, sizes, outer, models = names
     parts = re.compile("|".join(name.replace("*", ".*") for name in data["parts"]))
-    return _Table(listed, harmless, data["neutral"], sizes, data["remedies"], outer, parts, models)
+    return {
+        **data,
+        **{name: frozenset(data[name]) for name in ("names", "harmless", "sizes", "models")},
+        "parts": parts,
+    }
 
 
 def concerns_rotation(name: str) -> bool:
     """Whether a key of this name is refused where it is not read."""
     word = _lower(name)
-    return word not in _table().harmless and (word in _table().names or _word.search(word) is not None)
+    return word not in _table()["harmless"] and (word in _table()["names"] or _word.search(word) is not None)
 
 
 def is_other_part(name: str, value: Json) -> bool:
     """Whether a mapping describes something else than this model: another model, a file, a vocabulary."""
-    return _table().parts.fullmatch(name) is not None or not _table().models.isdisjoint(value)
+    return _table()["parts"].fullmatch(name) is not None or not _table()["models"].isdisjoint(value)
 
 
 def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
@@ -75,25 +66,25 @@ def refuse_unread(found: Found, given: Json, ropes: Sequence[Rope]) -> None:
     read = (found.model.read_keys() if found.model.source else _read_keys(ropes)) - {found.model.rotary_dim}
     keys = [*_unread(found.config, read)]
     if "rotary_dim" not in given and any(_divides(rope) for rope in ropes):
-        keys += [((key,), found.config[key]) for key in found.config if key in _table().sizes - read]
+        keys += [((key,), found.config[key]) for key in found.config if key in _table()["sizes"] - read]
     for level in found.outer:
         # What a part of the config says again is that part's.
         also = {name: value for name, value in level.items() if found.config.get(name) != value}
-        keys += _unread(also, _table().outer)
+        keys += _unread(also, {"max_period"})
     for path, value in keys:
         name = _lower(str(path[-1]))
         argument = next((each for each, pattern in _arguments.items() if re.search(pattern, name)), "")
         if argument in given or (not argument and {"base", "scaling", "rotary_dim"} <= {*given}):
             continue
-        neutral = [None, *_table().neutral.get(name, []), *found.model.neutral.get(name, [])]
+        neutral = [None, *_table()["neutral"].get(name, []), *found.model.neutral.get(name, [])]
         if any(_is_same(value, each) for each in (*neutral, *_same(argument, name, found, ropes))):
             continue
-        remedy = _table().remedies.get(name, _remedies[argument])
+        remedy = _table()["remedies"].get(name, _remedies[argument])
         what = f"is {shown(value)}, and this key is not read in models of this type"
         raise refused(ValueError, path_text(path), what, remedy=remedy)
 
 
-def _unread(config: Mapping[Any, Any], read: frozenset[str] | set[str], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _unread(config: Mapping[Any, Any], read: set[str], path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The keys of `config`, and of the mappings and lists in it that are not other parts, that concern rotation."""
     for name, value in config.items():
         here, word = (*path, name), str(name)[:_longest_name]
@@ -138,7 +129,7 @@ def _same(argument: str, name: str, found: Found, ropes: Sequence[Rope]) -> list
         elif name in ("mla", "use_mla"):
             has_tail = "qk_rope_head_dim" in rope.entry.model.width[0]
             result.append(has_tail and bool(found.model.source or found.config.get("qk_rope_head_dim")))
-        elif name in _table().sizes:
+        elif name in _table()["sizes"]:
             result += [value_of(rope.entry, key) for key in ("hidden_size", "num_attention_heads")]
         elif argument == "rotary_dim":
             result += [rope.width, rope.share, 0, *([] if _word.search(name) else [rope.head_dim])]
