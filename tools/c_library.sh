@@ -12,6 +12,7 @@ for as_cxx in OFF ON; do
   built --fresh -S examples/c_library -B "$prefix/example" -DCMAKE_PREFIX_PATH="$prefix" -DEXAMPLE_AS_CXX=$as_cxx
   "$prefix/example/example"
   "$prefix/example/example_static"
+  "$prefix/example/ggml_layout"
 done
 read -ra flags < <(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs fastpe)
 flags+=(-pedantic -Wall -Wextra -Werror "-Wl,-rpath,$prefix/lib")

@@ -4,7 +4,6 @@
  *     gguf MODEL.gguf POSITION
  */
 #include <fastpe/fastpe.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,15 +192,12 @@ static fastpe_rotary* rotary_of(metadata* file, fastpe_rotary_options* options) 
     fail("a type of scaling that this reader does not know");
   }
   if (file->attention_factor != 0 && file->attention_factor != 1) fail("an attn_factor other than 1");
-  if (file->divisors) { /* Llama 3.1: its scaling, divided out for each frequency */
-    if (options->scaling || file->divisor_count != options->rotary_dim / 2)
-      fail("rope_freqs.weight and the rest differ");
-    for (int64_t k = 0; k < file->divisor_count; ++k) {
-      file->divisors[k] = pow(options->base, -2.0 * (double)k / (double)options->rotary_dim) / file->divisors[k];
-    }
-    options->base = 0;
-    options->frequencies = file->divisors;
-    options->frequency_count = file->divisor_count;
+  if (file->divisors) { /* as of Llama 3.1 */
+    if (options->scaling) fail("rope_freqs.weight and a scaling");
+    scaling.type = FASTPE_SCALING_DIVISORS;
+    scaling.divisors = file->divisors;
+    scaling.divisor_count = file->divisor_count;
+    options->scaling = &scaling;
   }
   fastpe_rotary* rotary = NULL;
   if (fastpe_rotary_create(options, &rotary) != FASTPE_OK) fail(fastpe_error_message());
@@ -213,7 +209,7 @@ int main(int count, char** arguments) {
   metadata file = read_file(arguments[1]);
   fastpe_rotary_options options = FASTPE_ZERO;
   fastpe_rotary* rotary = rotary_of(&file, &options);
-  free(file.divisors); /* the handle has frequencies of its own */
+  free(file.divisors); /* the handle has numbers of its own */
 
   const int64_t shape[] = {1, options.rotary_dim / 2};
   double* tables = (double*)malloc(2 * sizeof(double) * (size_t)shape[1]);

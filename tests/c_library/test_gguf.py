@@ -89,7 +89,7 @@ def test_tables(
     [
         ("unheard_of", {}, "pairing"),
         ("llama", {"rope_type": "longrope", "factor": 4.0}, "scaling"),
-        ("llama", {"divisors": [1.0] * 32}, "rope_freqs"),
+        ("llama", {"divisors": [1.0] * 32}, "divisor_count"),
         ("qwen2", {"rope_type": "yarn", "factor": 0.25}, "factor"),
     ],
 )
