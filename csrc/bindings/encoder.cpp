@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "fastpe/requests/encoding.h"
+#include "fastpe/sources/sinusoid/conventions.h"
 
 namespace fastpe::bindings {
 namespace {
@@ -161,6 +162,30 @@ std::unique_ptr<BoundEncoder> make_encoder(PyObject* arguments, PyObject* keywor
   return made;
 }
 
+// The fields of the package's conventions, by name.
+Object named_conventions() {
+  Object result = not_null(PyDict_New());
+  for (const Convention& each : conventions) {
+    const char* const alpha = alphas[static_cast<int>(each.alpha)];
+    const Object number = not_null(PyFloat_FromDouble(1.0)),
+                 denominator = not_null(PyFloat_FromDouble(each.denominator));
+    const Object text = alpha == nullptr ? Object() : not_null(PyUnicode_FromString(alpha));
+    const Object fields =
+        not_null(Py_BuildValue("{s:s,s:O,s:d,s:O,s:s,s:d,s:d,s:L,s:O}",                               //
+                               "layout", each.interleaved ? "interleaved" : "concatenated",           //
+                               "cosine_first", each.cosine_first ? Py_True : Py_False,                //
+                               "denominator_offset", each.denominator_offset,                         //
+                               "denominator", each.denominator == 0.0 ? Py_None : denominator.get(),  //
+                               "odd", odd_widths[static_cast<int>(each.odd)],                         //
+                               "base", each.base,                                                     //
+                               "freq_scale", each.freq_scale,                                         //
+                               "first_position", static_cast<long long>(each.first_position),         //
+                               "alpha", text ? text.get() : number.get()));
+    if (PyDict_SetItemString(result.get(), each.name, fields.get()) < 0) throw PythonError{};
+  }
+  return result;
+}
+
 }  // namespace
 
 void add_encoder(PyObject* module) {
@@ -173,7 +198,10 @@ void add_encoder(PyObject* module) {
                                   {"_frequencies", frequencies<BoundEncoder>, METH_NOARGS, nullptr},
                                   {}};
   const Object type = holder_type<BoundEncoder, make_encoder>("fastpe._core.Encoder", methods);
-  if (PyModule_AddObjectRef(module, "Encoder", type.get()) < 0) throw PythonError{};
+  if (PyModule_AddObjectRef(module, "Encoder", type.get()) < 0 ||
+      PyModule_AddObjectRef(module, "conventions", named_conventions().get()) < 0) {
+    throw PythonError{};
+  }
 }
 
 }  // namespace fastpe::bindings

@@ -7,44 +7,11 @@
 #include <optional>
 
 #include "call.h"
+#include "fastpe/sources/sinusoid/conventions.h"
 
 namespace fastpe::c_library {
 namespace {
 
-enum class Odd { natural, pad, round_up, refused };
-enum class Scale { one, one_over_root, root_of_two_over };
-
-// What python/fastpe/_sinusoid/conventions.py says of each preset; the tests compare all of them.
-struct Convention {
-  bool interleaved, cosine_first;
-  Odd odd;
-  double shift, denominator;  // denominator 0: the number of frequencies less the shift
-  double base, freq_scale;
-  std::int64_t first_position;
-  Scale scale;
-};
-
-constexpr double pi = 3.141592653589793;
-constexpr double depthcharge_scale = 2.0 * pi / 0.001;
-
-// In the order of the header's numbers, from 1 on.
-constexpr Convention conventions[] = {
-    {true, false, Odd::natural, 0, 0, 1e4, 1, 0, Scale::one},                   // FASTPE_VASWANI
-    {false, false, Odd::natural, 0, 0, 1e4, 1, 0, Scale::one},                  // FASTPE_CONCAT
-    {false, false, Odd::refused, 0, 0, 1e4, 1, 0, Scale::one_over_root},        // FASTPE_X_TRANSFORMERS
-    {false, false, Odd::pad, 1, 0, 1e4, 1, 0, Scale::one},                      // FASTPE_TENSOR2TENSOR
-    {false, false, Odd::pad, 1, 0, 1e4, 1, 2, Scale::one},                      // FASTPE_FAIRSEQ
-    {false, false, Odd::refused, 1, 0, 1e4, 1, 1, Scale::one},                  // FASTPE_OPENNMT_TF
-    {false, true, Odd::pad, 1, 0, 1e4, 1, 0, Scale::one},                       // FASTPE_MUSICGEN
-    {false, false, Odd::pad, 1, 0, 1e4, 1, 0, Scale::one},                      // FASTPE_DDPM
-    {false, true, Odd::pad, 0, 0, 1e4, 1, 0, Scale::one},                       // FASTPE_TIMESTEP
-    {false, false, Odd::refused, 1, 0, 1e4, 1, 0, Scale::root_of_two_over},     // FASTPE_MLX
-    {false, false, Odd::refused, 1, 0, 1e7, depthcharge_scale, 0, Scale::one},  // FASTPE_DEPTHCHARGE
-    {true, false, Odd::round_up, 0, 0, 1e4, 1, 0, Scale::one},                  // FASTPE_POSITIONAL_ENCODINGS
-    {true, false, Odd::refused, 0, 1, 0.5, 1, 0, Scale::one},                   // FASTPE_NERF
-    {true, false, Odd::natural, 0, 0, 1e8, 1, 0, Scale::one},                   // FASTPE_DOUBLED_EXPONENT
-    {false, true, Odd::refused, 1, 0, 0.5 / 1e4, pi, 0, Scale::one},            // FASTPE_STABLE_AUDIO3
-};
 static_assert(FASTPE_VASWANI == 1 && FASTPE_STABLE_AUDIO3 == std::size(conventions));
 
 const Convention& convention_of(int32_t number) {
@@ -57,25 +24,25 @@ Spec spec_of(const fastpe_encoding_options& options) {
   const Convention& convention = convention_of(options.convention);
   const std::int64_t d = options.d_model;
   if (d < 1) refuse_value("d_model", {"is ", d}, {"1 to 2**20"});
-  if (d % 2 != 0 && convention.odd == Odd::refused) {
+  if (d % 2 != 0 && convention.odd == OddWidth::error) {
     refuse_value("d_model", {"is ", d}, {"an even number: this convention defines no odd width"});
   }
   if (options.frequencies != nullptr && (options.base != 0.0 || options.freq_scale != 0.0)) {
     refuse_both("frequencies", "base or freq_scale");
   }
   const auto width = static_cast<double>(d);
-  const std::int64_t count = d / 2 + (convention.odd == Odd::pad ? 0 : d % 2);
-  const double n = convention.odd == Odd::natural ? width / 2 : static_cast<double>(count);
+  const std::int64_t count = d / 2 + (convention.odd == OddWidth::pad ? 0 : d % 2);
+  const double n = convention.odd == OddWidth::natural ? width / 2 : static_cast<double>(count);
   // A single frequency has exponent 0, whatever it is divided by.
-  const double denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.shift);
+  const double denominator = or_else(convention.denominator, count < 2 ? 1.0 : n - convention.denominator_offset);
   const WantedFrequencies frequencies{count,
                                       or_else(options.base, convention.base),
                                       denominator,
                                       or_else(options.freq_scale, convention.freq_scale),
                                       copy_of(options.frequencies, options.frequency_count, count, "frequency_count"),
                                       "d_model, base, freq_scale and frequencies"};
-  const double output_scale = convention.scale == Scale::one             ? 1.0
-                              : convention.scale == Scale::one_over_root ? 1.0 / std::sqrt(width)
+  const double output_scale = convention.alpha == Alpha::one             ? 1.0
+                              : convention.alpha == Alpha::one_over_root ? 1.0 / std::sqrt(width)
                                                                          : std::sqrt(2.0 / width);
   return {d, frequencies, convention.interleaved, convention.cosine_first, output_scale};
 }

@@ -35,6 +35,7 @@ def array(input: Any, name: str, *, in_place: bool = False) -> npt.NDArray[Any]:
 def bools(input: Any, name: str) -> npt.NDArray[Any]: ...
 def document(method: Callable[..., Any], prose: str, /) -> None: ...
 
+conventions: dict[str, dict[str, Any]]
 largest_scaling_number: float
 max_coordinates: int
 table_forms: tuple[str, ...]

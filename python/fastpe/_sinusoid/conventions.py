@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The presets. A new one is an entry here: data, with the project's file and commit as its source."""
+"""The presets: who uses each, and the project's file and commit as its source. Their numbers are in the core."""
 
 from __future__ import annotations
 
-import functools
-import math
-
+from fastpe import _core
 from fastpe._registry import Registry
 from fastpe._sinusoid.convention import Convention
 
-_concatenated = functools.partial(Convention, layout="concatenated")
-_shifted = functools.partial(_concatenated, denominator_offset=1.0)
+
+def _named(name: str, *, serves: tuple[str, ...], source: str) -> Convention:
+    return Convention(name, **_core.conventions[name], serves=serves, source=source)
+
 
 conventions = Registry(
     Convention,
     (
-        Convention(
+        _named(
             "vaswani",
             serves=(
                 "PyTorch tutorial and word_language_model PositionalEncoding",
@@ -31,7 +31,7 @@ conventions = Registry(
             ),
             source="pytorch/tutorials:beginner_source/transformer_tutorial.py @00109f5a",
         ),
-        _concatenated(
+        _named(
             "concat",
             serves=(
                 "transformers Marian and Pegasus",
@@ -42,16 +42,13 @@ conventions = Registry(
             ),
             source="huggingface/transformers:models/marian/modeling_marian.py @00b676f8",
         ),
-        _concatenated(
+        _named(
             "x_transformers",
-            odd="error",
-            alpha="1/sqrt(d)",
             serves=("x-transformers ScaledSinusoidalEmbedding, at its initial scale",),
             source="lucidrains/x-transformers:x_transformers/x_transformers.py @9252ed7",
         ),
-        _shifted(
+        _named(
             "tensor2tensor",
-            odd="pad",
             serves=(
                 "tensor2tensor get_timing_signal_1d",
                 "TensorFlow Model Garden RelativePositionEmbedding, even d",
@@ -63,10 +60,8 @@ conventions = Registry(
             ),
             source="tensorflow/tensor2tensor:layers/common_attention.py @bafdc1b6",
         ),
-        _shifted(
+        _named(
             "fairseq",
-            odd="pad",
-            first_position=2,
             serves=(
                 "fairseq SinusoidalPositionalEmbedding",
                 "transformers M2M100 and NLLB-MoE",
@@ -74,10 +69,8 @@ conventions = Registry(
             ),
             source="facebookresearch/fairseq:modules/sinusoidal_positional_embedding.py @3d262bb2",
         ),
-        _shifted(
+        _named(
             "opennmt_tf",
-            odd="error",
-            first_position=1,
             serves=(
                 "OpenNMT-tf SinusoidalPositionEncoder",
                 "CTranslate2 SinusoidalPositionEncoder",
@@ -85,16 +78,13 @@ conventions = Registry(
             ),
             source="OpenNMT/CTranslate2:src/layers/common.cc @0d8bcd36",
         ),
-        _shifted(
+        _named(
             "musicgen",
-            cosine_first=True,
-            odd="pad",
             serves=("transformers MusicGen (musicgen_decoder)",),
             source="huggingface/transformers:models/musicgen/modeling_musicgen.py @00363c36",
         ),
-        _shifted(
+        _named(
             "ddpm",
-            odd="pad",
             serves=(
                 "DDPM",
                 "diffusers get_timestep_embedding, its defaults",
@@ -102,10 +92,8 @@ conventions = Registry(
             ),
             source="huggingface/diffusers:models/embeddings.py @58eb52c0",
         ),
-        _concatenated(
+        _named(
             "timestep",
-            cosine_first=True,
-            odd="pad",
             serves=(
                 "GLIDE timestep_embedding",
                 "DiT timestep_embedding",
@@ -115,47 +103,33 @@ conventions = Registry(
             ),
             source="openai/glide-text2im:glide_text2im/nn.py",
         ),
-        _shifted(
+        _named(
             "mlx",
-            odd="error",
-            alpha="sqrt(2/d)",
             serves=("mlx.nn.SinusoidalPositionalEncoding",),
             source="ml-explore/mlx:python/mlx/nn/layers/positional_encoding.py @846d1762",
         ),
-        _shifted(
+        _named(
             "depthcharge",
-            odd="error",
-            base=1e7,
-            freq_scale=2.0 * math.pi / 0.001,
             serves=("depthcharge FloatEncoder, even d, wavelengths 0.001 to 10000",),
             source="wfondrie/depthcharge:depthcharge/encoders/sinusoidal.py",
         ),
-        Convention(
+        _named(
             "positional_encodings",
-            odd="round_up",
             serves=("positional-encodings PositionalEncoding1D (tatp22/multidim-positional-encoding)",),
             source="tatp22/multidim-positional-encoding:positional_encodings/torch_encodings.py @efeb8d9",
         ),
-        Convention(
+        _named(
             "nerf",
-            odd="error",
-            base=0.5,
-            denominator=1.0,
             serves=("NeRF positional encoding of one coordinate, log_sampling",),
             source="bmild/nerf:run_nerf_helpers.py",
         ),
-        Convention(
+        _named(
             "doubled_exponent",
-            base=1e8,
             serves=("the NumPy loop that divides by 10000 ** (2 * i / d) with i = 0, 2, 4, ..",),
             source="w_k = 10000^(-4k / d): the 2 stands in the loop's step and in the exponent",
         ),
-        _shifted(
+        _named(
             "stable_audio3",
-            cosine_first=True,
-            odd="error",
-            base=0.5 / 10000.0,
-            freq_scale=2.0 * math.pi * 0.5,
             serves=("diffusers StableAudio3ExpoFourierFeatures, even d, frequencies 0.5 to 10000",),
             source="huggingface/diffusers:models/transformers/transformer_stable_audio3.py, version 0.42.1",
         ),
