@@ -14,6 +14,8 @@ from .shared_library import Library
 @pytest.fixture(scope="session")
 def prefix() -> pathlib.Path:
     """Where the library is installed."""
+    if "FASTPE_TEST_C_LIBRARY" not in os.environ:
+        pytest.skip("the C library is not installed for tests; run: .ci/run c-library")
     return pathlib.Path(os.environ["FASTPE_TEST_C_LIBRARY"])
 
 
