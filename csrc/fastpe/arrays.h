@@ -102,6 +102,11 @@ inline ConstRows read_only(const Rows& rows) {
   return result;
 }
 
+// Of rows that are numbered through all items.
+inline const char* row_of(const ConstRows& rows, std::int64_t index) {
+  return rows.row(index / rows.seq_len, index % rows.seq_len);
+}
+
 // A [rows, columns] array that is only read. Its columns have no gaps.
 struct TableView {
   const char* data = nullptr;

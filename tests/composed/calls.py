@@ -141,6 +141,7 @@ def draw_positions(draw: Draw, valid: list[bool], near: int, in_table: bool) -> 
 def draw_rows(
     draw: Draw, batch: int, length: int, *, near: int, first: int = 0, name: str = "positions", coordinates: int = 0,
     in_table: bool = False, is_packed: bool = False, can_have_validity: bool = True, has_batch: bool = True, can_share: bool = True,
+    can_be_placed: bool = True,
 ) -> Rows:  # fmt: skip
     """`near` is a position near which something ends: the rows that are kept, or the given table."""
     if is_packed:
@@ -173,7 +174,7 @@ def draw_rows(
         keywords["lengths"] = draw.argument(lengths[:, None] if draw.chance(30) else lengths)
         valid = [[row < each for row in range(length)] for each in meaning["lengths"]]
     where = draw.pick(["counted", "positions", "positions", "positions", "offset", "offsets"])
-    where = "positions" if coordinates or name == "by" else where
+    where = "positions" if coordinates or name == "by" else where if can_be_placed else "counted"
     if where == "positions":
         is_shared = batch == 1 or (batch > 1 and draw.chance(70))
 
@@ -409,7 +410,8 @@ def draw_rotation(draw: Draw) -> Call:
     name = draw.pick(["rotate_", "rotate", "shift_", "rotate_by_tables_"])
     (source, max_len, near), dtype = draw_rotary(draw, name != "rotate_by_tables_"), draw.pick(DTYPES)
     in_table = name == "rotate_by_tables_"
-    is_packed = source.coordinates is None and name != "shift_" and draw.chance(15)
+    has_table_rows = in_table and draw.chance(30)  # tables [B, L, pairs]
+    is_packed = source.coordinates is None and name != "shift_" and not has_table_rows and draw.chance(15)
     ndim, length = draw.pick([4, 3, 2]), draw.length()
     has_batch = ndim > 2 and not is_packed
     axis = -ndim if is_packed else draw.integer(-ndim + (ndim == 3), -2)
@@ -420,6 +422,7 @@ def draw_rotation(draw: Draw) -> Call:
     rows = draw_rows(
         draw, batch, length, near=TABLE_ROWS if in_table else near, name="by" if name == "shift_" else "positions",
         coordinates=source.coordinate_count, in_table=in_table, is_packed=is_packed, has_batch=has_batch,
+        can_be_placed=not has_table_rows,
     )  # fmt: skip
     other = (*first[:has_batch], *[2] * (ndim - 2 - has_batch), length, width)  # with other heads
     shapes = [first, *[other] * draw.integer(0, 0 if name == "rotate" else 2)]
@@ -428,7 +431,9 @@ def draw_rotation(draw: Draw) -> Call:
     factor, inverse, tables = source.attention_factor, source.conjugate, None
     if in_table:
         half, table_dtype = source.rotary_dim // 2, draw.pick([np.dtype(np.float32), dtype])
-        tables = numbers((2, TABLE_ROWS, half), table_dtype)
+        leading = (draw.pick([1, batch]), length) if has_table_rows else (TABLE_ROWS,)
+        gap = draw.pick([0, 3])
+        tables = numbers((2, *leading[:-1], leading[-1] + gap, half), table_dtype)[..., : leading[-1], :]
         given |= {"interleaved": source.interleaved, "inverse": inverse, "cos": tables[0], "sin": tables[1]}
     elif name == "shift_":
         factor = 1.0
@@ -443,6 +448,8 @@ def draw_rotation(draw: Draw) -> Call:
     def expected() -> list[Array]:
         if tables is None:
             turns = cosines_and_sines(source._replace(attention_factor=factor), rows.positions, wide_type(dtype))
+        elif has_table_rows:
+            turns = tuple(np.broadcast_to(each, (batch, length, half)) for each in tables)
         else:
             turns = tables[0][rows.indices], tables[1][rows.indices]
         options = {"interleaved": source.interleaved, "inverse": inverse}
@@ -468,7 +475,7 @@ def draw_rotation(draw: Draw) -> Call:
     is_in_c = bool(outs) and (in_table or not source.conjugate)
     return Call(
         lambda: f"{name}({shapes}, dtype={dtype}, {told(given)})", source, wide_type(dtype), run, expected, outs, rows,
-        TABLE_ROWS if in_table else None, tuple(each.array for each in arrays if name == "rotate"), axis,
+        TABLE_ROWS if in_table and not has_table_rows else None, tuple(each.array for each in arrays if name == "rotate"), axis,
         in_c if is_in_c else None, max_len,
     )  # fmt: skip
 

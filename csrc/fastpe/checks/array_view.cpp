@@ -19,12 +19,16 @@ void lay_out_rows(RowsLayout& rows, const ArrayView& array, int axes, int seq_ax
   rows.walk_inside();
 }
 
-TableView table_along(const ArrayView& array, int row_axis) {
+void require_contiguous_rows(const ArrayView& array) {
   require_readable(array);
   if (!array.is_empty() && array.last() > 1 && array.last_stride_bytes() != element_bytes(array.dtype)) {
     refuse_value(array.name, {"has columns that are not contiguous"}, {"rows that are"},
                  {"pass np.ascontiguousarray(", in_code(array.name), ")"});
   }
+}
+
+TableView table_along(const ArrayView& array, int row_axis) {
+  require_contiguous_rows(array);
   return {array.data, dtype_of(array), array.shape[row_axis], array.strides_bytes[row_axis]};
 }
 
@@ -199,6 +203,11 @@ Rows writable_rows_of_values(const ArrayView& array, DType dtype, int axes) {
 TableView table_of(const ArrayView& array) {
   if (array.axes == 2) return table_along(array, 0);
   refuse_value(array.name, {"has shape ", shape_text(array)}, {"two axes, [rows, columns]"});
+}
+
+ConstRows batched_table_of(const ArrayView& array) {
+  require_contiguous_rows(array);
+  return rows_of(array, dtype_of(array), array.axes - 2);
 }
 
 TableView position_table_of(const ArrayView& array, const ArrayView& like) {

@@ -27,12 +27,12 @@ const char* per_row_argument(const PlacementArguments& arguments, int coordinate
 
 // Whether each column is there twice: at k and at k + distance for k = 0, step, 2 step .. Rows whose columns are all
 // alike, as those of position 0 and of padding, say nothing.
-bool has_twins(const TableView& table, std::int64_t twins, std::int64_t step, std::int64_t distance) {
+bool has_twins(const ConstRows& table, std::int64_t twins, std::int64_t step, std::int64_t distance) {
   const std::int64_t bytes = element_bytes(table.dtype);
   bool is_told = false;
-  for (std::int64_t row = table.rows - 1; row >= 0; --row) {
+  for (std::int64_t row = table.item_count * table.seq_len - 1; row >= 0; --row) {
+    const char* const data = row_of(table, row);
     const auto are_equal = [&](std::int64_t one, std::int64_t other, std::int64_t columns) {
-      const char* const data = table.row(row);
       return std::memcmp(data + one * bytes, data + other * bytes, static_cast<std::size_t>(columns * bytes)) == 0;
     };
     if (are_equal(0, 1, 2 * twins - 1)) continue;
@@ -45,7 +45,7 @@ bool has_twins(const TableView& table, std::int64_t twins, std::int64_t step, st
 }
 
 enum class Twins { none, tiled, repeated };
-Twins twins_of(const TableView& cosines, const TableView& sines, std::int64_t columns) {
+Twins twins_of(const ConstRows& cosines, const ConstRows& sines, std::int64_t columns) {
   const std::int64_t half = columns / 2;
   if (columns % 2 != 0) return Twins::none;
   if (has_twins(cosines, half, 1, half) && has_twins(sines, half, 1, half)) return Twins::tiled;
@@ -189,13 +189,13 @@ void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
 }
 
 CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim) {
-  if (cos.axes != 2 || cos.last() == 0) {
+  if ((cos.axes != 2 && cos.axes != 3) || cos.last() == 0) {
     refuse_value("cos", {"has shape ", shape_text(cos)}, {"[rows, pairs] or [B, L, pairs], one pair or more"},
                  {cos.axes > 3 ? "take out the axis of heads, such as cos[:, 0]" : ""});
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
-  const CheckedTables tables{table_of(cos), table_of(sin), cos.last()};
+  const CheckedTables tables{batched_table_of(cos), batched_table_of(sin), cos.last()};
   // Where whole heads are rotated, their width says how many pairs there are.
   if (head_dim == 0 && (x.axes == 0 || x.last() != tables.pairs)) return tables;
   const Twins twins = twins_of(tables.cosines, tables.sines, tables.pairs);

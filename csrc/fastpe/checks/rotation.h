@@ -45,9 +45,9 @@ class RotationChecks {
   Extent extent_;
 };
 
-// [rows, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
+// [rows, pairs] or [B, L, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
 struct CheckedTables {
-  TableView cosines, sines;
+  ConstRows cosines, sines;
   std::int64_t pairs;
 };
 CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rotary.h"
 
+#include <algorithm>
 #include <array>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "fastpe/checks/rotation.h"
@@ -62,6 +64,45 @@ RotationChecks::Rules rules_of(const RotaryEmbedding& embedding, const RotateReq
           "make the embedding with a smaller rotary_dim",
           embedding.heads.head_dim};
 }
+
+// With tables [B, L, pairs], positions number their rows; with others, the caller's arguments are as they are.
+class RowNumbers {
+ public:
+  RowNumbers(const PlacementArguments& given, const ArrayView& table) : arguments_(given) {
+    if (table.axes != 3) return;
+    const char* const offset = given.offset ? "offset" : given.offsets.name;
+    for (const char* const name : {offset, given.positions.name, given.cu_seqlens.name}) {
+      if (name == nullptr) continue;
+      refuse_value("cos", {"has a row for each row of x, and ", name, " was given"}, {"one of them"},
+                   {"pass tables [rows, pairs], or leave ", name, " out"});
+    }
+    ArrayView& positions = arguments_.positions;
+    positions.name = "cos[..., 0]";
+    positions.shape = table.shape;
+    positions.strides_bytes = strides_bytes_;
+    positions.axes = 2;
+    positions.dtype = DType::int64;
+    strides_bytes_[0] = table.shape[1] * strides_bytes_[1];
+  }
+  RowNumbers(const RowNumbers&) = delete;
+  RowNumbers& operator=(const RowNumbers&) = delete;
+
+  // The numbers are not there yet.
+  const PlacementArguments& arguments() const { return arguments_; }
+  // A table of another shape than the arrays' rows is refused before a number is read.
+  const PlacementArguments& counted(const Extent& extent) {
+    if (arguments_.positions.strides_bytes != strides_bytes_) return arguments_;
+    numbers_.resize(static_cast<std::size_t>(std::max<std::int64_t>(extent.batch_rows * extent.seq_len, 1)));
+    std::iota(numbers_.begin(), numbers_.end(), 0);
+    arguments_.positions.data = reinterpret_cast<char*>(numbers_.data());
+    return arguments_;
+  }
+
+ private:
+  PlacementArguments arguments_;
+  std::ptrdiff_t strides_bytes_[2] = {0, sizeof(std::int64_t)};
+  std::vector<std::int64_t> numbers_;
+};
 
 // Head arrays, without an allocation unless there are many.
 class HeadArrays {
@@ -187,13 +228,14 @@ void rotate_by_tables(const GivenTables& tables, const RotateRequest& request, F
   const ArrayView cos_and_sin[] = {tables.cos, tables.sin};
   require_one_placement(request.placement);
   const CheckedTables checked = checked_tables(tables.cos, tables.sin, request.arrays[0], tables.head_dim);
+  RowNumbers numbers(request.placement, tables.cos);
   const std::int64_t columns = 2 * checked.pairs;
   const RotationChecks checks(
-      request.arrays, request.placement,
+      request.arrays, numbers.arguments(),
       {columns, request.seq_axis, request.is_in_place, 0, "tables of fewer columns, such as cos[..., :d // 2]",
        tables.head_dim != 0 ? tables.head_dim : columns});
   require_table_dtype(tables.cos, checks.x());
-  const Placement placement = placement_of(request.placement, checks.extent());
+  const Placement placement = placement_of(numbers.counted(checks.extent()), checks.extent());
   const Pairing pairing{checked.pairs, tables.interleaved, request.is_inverse, {{0, checked.pairs}}};
   with_rotation(request, checks, {cos_and_sin, 2}, pairing, front_end, [&](const Rotate& rotate) {
     const RotaryTables source(checked.cosines, checked.sines, checked.pairs);

@@ -32,7 +32,7 @@ void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, Fron
 void shift(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end);
 
 struct GivenTables {
-  ArrayView cos, sin;  // [rows, pairs]
+  ArrayView cos, sin;  // [rows, pairs], or [B, L, pairs]: a row for each row of the arrays
   bool interleaved;
   std::int64_t head_dim;  // 0: as many columns as the pairs have
 };

@@ -37,8 +37,9 @@ void RotaryTables::write_rows(const Span& span, const Target& target, char* /*sc
   for (std::int64_t i = 0; i < span.count; ++i) {
     char* const row = target.out + i * target.out_row_stride_bytes;
     const std::int64_t position = span.position.integer + i;
-    convert_row(cosines_.row(position), cosines_.dtype, row, target.dtype, pairs_);
-    convert_row(sines_.row(position), sines_.dtype, row + pairs_ * element_bytes(target.dtype), target.dtype, pairs_);
+    convert_row(row_of(cosines_, position), cosines_.dtype, row, target.dtype, pairs_);
+    convert_row(row_of(sines_, position), sines_.dtype, row + pairs_ * element_bytes(target.dtype), target.dtype,
+                pairs_);
   }
 }
 

@@ -21,15 +21,18 @@ class LearnedTable final : public Source {
 // Rows are cosines, then sines, in the dtype of the arithmetic.
 class RotaryTables final : public Source {
  public:
-  // Both have the same shape and dtype, and `pairs` columns.
-  RotaryTables(const TableView& cosines, const TableView& sines, std::int64_t pairs)
-      : Source({0, cosines.rows - 1, false}, {rows_at_once}), cosines_(cosines), sines_(sines), pairs_(pairs) {}
+  // Both have the same shape and dtype, and `pairs` columns. Positions number the rows of all items.
+  RotaryTables(const ConstRows& cosines, const ConstRows& sines, std::int64_t pairs)
+      : Source({0, cosines.item_count * cosines.seq_len - 1, false}, {rows_at_once}),
+        cosines_(cosines),
+        sines_(sines),
+        pairs_(pairs) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
  private:
   static constexpr std::int64_t rows_at_once = 32;  // they share nothing, and fill a tile
-  TableView cosines_, sines_;
+  ConstRows cosines_, sines_;
   std::int64_t pairs_;
 };
 

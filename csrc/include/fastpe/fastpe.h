@@ -311,8 +311,9 @@ FASTPE_API fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_
                                       int32_t num_threads);
 
 /* As fastpe_rotate, by cosines and sines of the caller's: [rows, pairs] each, float32 or of the dtype of x. Position p
- * has row p, and other positions are refused. `head_dim` is the columns of a head where only a part of it is rotated;
- * 0: 2 * pairs. Thread-safe. */
+ * has row p, and other positions are refused. Or [B, L, pairs], a row for each row of x; `rows` may then say which are
+ * valid, and nothing else. `head_dim` is the columns of a head where only a part of it is rotated; 0: 2 * pairs.
+ * Thread-safe. */
 FASTPE_API fastpe_status fastpe_rotate_by_tables(const fastpe_array* cos, const fastpe_array* sin, int32_t pairing,
                                                  int64_t head_dim, const fastpe_array* x, const fastpe_array* out,
                                                  int32_t count, int32_t seq_axis, const fastpe_rows* rows,

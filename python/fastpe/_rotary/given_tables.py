@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from fastpe import _core
 from fastpe._arguments import integer, names_keywords
-from fastpe._errors import refused, renamed
 
 _Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
 
@@ -118,12 +116,21 @@ def rotate_by_tables_(
            [-1.,  1.],
            [-1., -1.]], dtype=float32)
     """
-    rows = {"offset": offset, "positions": positions, "valid": valid, "lengths": lengths, "cu_seqlens": cu_seqlens}
-    return _rotated(
-        _core.rotate_by_tables_,
-        (x, *others),
-        {"cos": cos, "sin": sin, "interleaved": interleaved, "inverse": inverse, "head_dim": head_dim},
-        {**rows, "seq_axis": seq_axis, "num_threads": num_threads},
+    return _core.rotate_by_tables_(
+        x,
+        *others,
+        cos=cos,
+        sin=sin,
+        interleaved=interleaved,
+        inverse=inverse,
+        head_dim=None if head_dim is None else integer("head_dim", head_dim, 1),
+        offset=offset,
+        positions=positions,
+        valid=valid,
+        lengths=lengths,
+        cu_seqlens=cu_seqlens,
+        seq_axis=seq_axis,
+        num_threads=num_threads,
     )
 
 
@@ -175,33 +182,19 @@ def rotate_by_tables(
     >>> rotated.shape
     (2, 2, 4)
     """
-    rows = {"offset": offset, "positions": positions, "valid": valid, "lengths": lengths, "cu_seqlens": cu_seqlens}
-    result: npt.NDArray[Any] = _rotated(
-        _core.rotate_by_tables,
-        (x,),
-        {"cos": cos, "sin": sin, "interleaved": interleaved, "inverse": inverse, "head_dim": head_dim},
-        {**rows, "seq_axis": seq_axis, "num_threads": num_threads, "out": out},
+    return _core.rotate_by_tables(
+        x,
+        cos=cos,
+        sin=sin,
+        interleaved=interleaved,
+        inverse=inverse,
+        head_dim=None if head_dim is None else integer("head_dim", head_dim, 1),
+        offset=offset,
+        positions=positions,
+        valid=valid,
+        lengths=lengths,
+        cu_seqlens=cu_seqlens,
+        seq_axis=seq_axis,
+        num_threads=num_threads,
+        out=out,
     )
-    return result
-
-
-def _rotated(rotate: Any, arrays: tuple[Any, ...], tables: dict[str, Any], options: dict[str, Any]) -> Any:
-    """What `rotate` of the core returns. It takes tables with a batch axis as one table, whose rows are then numbered."""
-    for name in ("cos", "sin"):
-        tables[name] = _core.array(tables[name], name)
-    if tables["head_dim"] is not None:
-        tables["head_dim"] = integer("head_dim", tables["head_dim"], 1)
-    shape = tables["cos"].shape
-    if len(shape) != 3 or tables["sin"].shape != shape:
-        return rotate(*arrays, **tables, **options)
-    for name in ("offset", "positions", "cu_seqlens"):
-        if options[name] is not None:
-            remedy = f"pass tables [rows, pairs], or leave {name} out"
-            raise refused(ValueError, "cos", f"has a row for each row of x, and {name} was given", "one", remedy)
-    for name in ("cos", "sin"):
-        tables[name] = tables[name].reshape(-1, shape[-1])
-    options["positions"] = np.arange(shape[0] * shape[1]).reshape(shape[:2])
-    try:
-        return rotate(*arrays, **tables, **options)
-    except ValueError as error:
-        raise renamed(error, {"positions": "cos[..., 0]"}) from None
