@@ -449,7 +449,8 @@ def draw_rotation(draw: Draw) -> Call:
         if tables is None:
             turns = cosines_and_sines(source._replace(attention_factor=factor), rows.positions, wide_type(dtype))
         elif has_table_rows:
-            turns = tuple(np.broadcast_to(each, (batch, length, half)) for each in tables)
+            cosines, sines = np.broadcast_to(tables, (2, batch, length, tables.shape[-1]))
+            turns = cosines, sines
         else:
             turns = tables[0][rows.indices], tables[1][rows.indices]
         options = {"interleaved": source.interleaved, "inverse": inverse}
