@@ -16,7 +16,7 @@ import numpy as np
 import fastpe
 from benchmarks.answers import Check, added, embeddings, encoded, equals, float32_angles, rotated, tables
 from benchmarks.harness import Array, Bar, Case, Contender, Shape
-from benchmarks.rivals import both, frequencies, module, new_encoding, new_tables, onnx_rotate, steps
+from benchmarks.rivals import both, frequencies, host_loop, module, new_encoding, new_tables, onnx_rotate, steps
 
 _exact = 2e-15  # what fastpe promises before the one rounding, and the error of the reference
 _rounded = 2.0**-25  # an encoding that was rounded to float32
@@ -184,6 +184,17 @@ def _rotate(shape: Shape, *, array: Array, interleaved: bool, seq_axis: int) -> 
         yield from both(check, steps("xp.multiply(z, rotation, out=y)", "out"), way=" (complex)", **values)
 
 
+def _rotate_columns(shape: Shape) -> Iterator[Contender]:
+    """Queries [L, heads, D] out of the columns of a projection, far into a text, as ggml's hosts rotate them."""
+    (length, heads, columns), past = shape, 100_000
+    x = embeddings((length, (heads + 16) * columns))[:, : heads * columns].reshape(shape)
+    expected = rotated(x, np.repeat(past + np.arange(length), heads), interleaved=True)
+    rotate = fastpe.RotaryEmbedding(columns, interleaved=True, max_len=0).rotate
+    names = {"rotate": rotate, "x": x, "past": past, "out": _zeros(*shape)}
+    yield _own("rotate(x, out=out, offset=past, seq_axis=0)", expected.within(_rotation), **names)
+    yield from host_loop(x, past, expected.within(float32_angles(past + np.arange(length))))
+
+
 def _decode_rotation(shape: Shape) -> Iterator[Contender]:
     """Queries of 32 heads and keys of 8, at one position."""
     position, columns = 1234, shape[-1]
@@ -265,6 +276,7 @@ def all_cases() -> list[Case]:
     rotated_pairs = numpy(8, 8, "NumPy takes only 8 to 9 times as long as x + 1")
     heads, batch_of_heads, table = (1, 32, 2048, 128), (8, 32, 512, 128), "against a table"
     qk, chunk = "rotate_ q [1, 32, 1, 128] and k [1, 8, 1, 128]", "add_ [1, 10, 560] at position 10^7"
+    split = "rotate [512, 32, 128] out of [512, 6144], interleaved"
     token, tokens, large = "add_ one token [1, 1, 768]", "add_ 64 tokens [64, 1, 1024]", "tables(131072), d = 128"
     backwards, row = "encode 4096 descending positions of 768", "tables of one row, {}".format
     halves, tile = (functools.partial(_table_row, form=form) for form in ("halves", "tile"))
@@ -299,6 +311,7 @@ def all_cases() -> list[Case]:
         _hidden(_rotate_case((1, 2048, 32, 128), "halves", incremented, seq_axis=-3)),
         _rotate_case(heads, "halves", onnx, array="given"),
         _hidden(_rotate_case(heads, "interleaved", onnx, array="given")),
+        Case("rotate", split, "given", "computed", (512, 32, 128), _rotate_columns, [Bar(["C loop"], 1.5, 2)]),
         Case("decode", qk, "in place", "kept", (1, 32, 1, 128), _decode_rotation, [numpy(8, 8)]),
         _shown(Case("tables", "tables(4096), d = 128", "new", "computed", (4096, 128), _tables, [numpy(2.8, 4.5)])),
         _hidden(Case("tables", large, "new", "computed", (131_072, 128), _tables, [numpy(2.2, 3.5)])),

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contenders of NumPy, torch and onnxruntime.
+"""Contenders of NumPy, torch and onnxruntime, and a loop in C.
 
-NumPy's loops have one thread. torch and onnxruntime have as many threads as fastpe.
+NumPy's loops and the one in C have one thread. torch and onnxruntime have as many threads as fastpe.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import importlib.util
 import operator
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +25,7 @@ import numpy as np
 import fastpe
 from benchmarks.answers import Array, Check
 from benchmarks.harness import Contender
+from benchmarks.worker import root
 
 _threads = fastpe.show_config()["threads"]
 
@@ -113,3 +121,27 @@ def onnx_rotate(x: Array, cosines: Array, sines: Array, check: Check, *, interle
     binding.bind_ortvalue_output("y", y)
     names = {"run": session.run_with_iobinding, "binding": binding, "arrays": arrays}
     yield Contender(name="onnxruntime", work=steps("run(binding)", "arrays[-1]"), names=names, check=check)
+
+
+@functools.cache
+def _host_loop(compiler: str) -> Any:
+    """The loop of examples/c_library, compiled for this machine."""
+    with tempfile.TemporaryDirectory() as directory:
+        library = pathlib.Path(directory, "host_loop.so")
+        flags = ["-std=c99", "-O3", "-shared", "-fPIC"]
+        flags += ["-march=native"] if platform.machine() == "x86_64" else []  # not known everywhere, nor needed for NEON
+        source = root / "examples" / "c_library" / "host_loop.c"
+        subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True)
+        return ctypes.CDLL(str(library)).host_loop
+
+
+def host_loop(x: Array, past: int, check: Check) -> Iterator[Contender]:
+    """Of x [tokens, heads, D], where the tokens have gaps between them, into an array without. Without a compiler, none."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None or os.name == "nt":
+        return
+    out, columns = np.zeros(x.shape, x.dtype), x.strides[0] // x.itemsize
+    names: dict[str, Any] = {"loop": _host_loop(compiler), "x": x, "out": out}  # the arrays stay where they are
+    names["arguments"] = [ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data), *x.shape, columns]
+    names["arguments"] += [ctypes.c_float(10000.0), past]
+    yield Contender(name="C loop", work=steps("loop(*arguments)", "out"), names=names, check=check)

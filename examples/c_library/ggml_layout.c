@@ -12,22 +12,8 @@ enum { TOKENS = 512, HEADS = 32, KV_HEADS = 8, HEAD_DIM = 128, PAST = 100000, RE
 enum { COLUMNS = (HEADS + 2 * KV_HEADS) * HEAD_DIM }; /* queries, keys and values of a token */
 static const double base = 500000.0;
 
-/* The host's: an angle that grows by a factor in float32, for neighbours as pairs. */
-static void loop(const float* x, float* out, int heads) {
-  const float step = powf((float)base, -2.0f / HEAD_DIM);
-  for (int token = 0; token < TOKENS; ++token) {
-    for (int head = 0; head < heads; ++head) {
-      const float* from = x + (size_t)token * COLUMNS + (size_t)head * HEAD_DIM;
-      float* to = out + ((size_t)token * (size_t)heads + (size_t)head) * HEAD_DIM;
-      float angle = (float)(PAST + token);
-      for (int i = 0; i < HEAD_DIM; i += 2, angle *= step) {
-        const float cosine = cosf(angle), sine = sinf(angle);
-        to[i] = from[i] * cosine - from[i + 1] * sine;
-        to[i + 1] = from[i] * sine + from[i + 1] * cosine;
-      }
-    }
-  }
-}
+/* In host_loop.c. */
+void host_loop(const float* x, float* out, int tokens, int heads, int head_dim, int columns, float base, int past);
 
 static void check(fastpe_status status) {
   if (status == FASTPE_OK) return;
@@ -63,8 +49,8 @@ int main(void) {
 
   clock_t start = clock();
   for (int i = 0; i < REPEATS; ++i) {
-    loop(x, q, HEADS);
-    loop(x + HEADS * HEAD_DIM, k, KV_HEADS);
+    host_loop(x, q, TOKENS, HEADS, HEAD_DIM, COLUMNS, (float)base, PAST);
+    host_loop(x + HEADS * HEAD_DIM, k, TOKENS, KV_HEADS, HEAD_DIM, COLUMNS, (float)base, PAST);
   }
   const double loop_time = milliseconds_since(start), loop_error = error_of(x, q, HEADS);
 
