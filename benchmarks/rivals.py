@@ -129,7 +129,8 @@ def _host_loop(compiler: str) -> Any:
     with tempfile.TemporaryDirectory() as directory:
         library = pathlib.Path(directory, "host_loop.so")
         flags = ["-std=c99", "-O3", "-shared", "-fPIC"]
-        flags += ["-march=native"] if platform.machine() == "x86_64" else []  # not known everywhere, nor needed for NEON
+        if platform.machine() == "x86_64":  # others may not know it, and need it less
+            flags.append("-march=native")
         source = root / "examples" / "c_library" / "host_loop.c"
         subprocess.run([compiler, *flags, str(source), "-o", str(library), "-lm"], check=True)
         return ctypes.CDLL(str(library)).host_loop
