@@ -49,22 +49,6 @@ def embeddings(*shape: int) -> Array:
     return values(shape or (BATCH, LENGTH, WIDTH), np.dtype(np.float32), seed=3)
 
 
-def with_odd_strides(array: Array) -> Array:
-    return np.repeat(np.repeat(array, 2, axis=0), 3, axis=1)[::-2, ::-3][: len(array), ::-1]
-
-
-@of_every_call
-@pytest.mark.parametrize("layout", [lambda array: array, with_odd_strides], ids=["plain", "strided"])
-def test_one_row_stands_for_all(call: Call, layout: Callable[[Array], Array]) -> None:
-    x = embeddings()
-    positions, valid = layout(np.array([[7, 0, 3, 50, 2, 2]])), layout(VALID[:1])
-    assert positions.shape == valid.shape == (1, LENGTH)
-    assert_same_bits(call(x, positions=positions), call(x, positions=np.repeat(positions, BATCH, axis=0)))
-    assert_same_bits(call(x, valid=valid), call(x, valid=np.repeat(valid, BATCH, axis=0)))
-    assert_same_bits(call(x[0], positions=positions, valid=valid), call(x[0], positions=positions[0], valid=valid[0]))
-    assert_same_bits(call(x[0], offset=[[7]], lengths=[[2]]), call(x[0], offset=7, lengths=2))
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_ten_axes(dtype: np.dtype[Any]) -> None:
     x = values((1, 2, 1, 2, 1, 2, 1, 2, LENGTH, WIDTH), dtype, seed=0)
@@ -93,15 +77,6 @@ def test_learned_tables_may_have_an_axis_of_length_1(axis: int) -> None:
         found = fastpe.embed(ids, VOCABULARY, position_table=wide, offset=2)
         assert_same_bits(found, fastpe.embed(ids, VOCABULARY, position_table=layout, offset=2))
     assert_same_bits(fastpe.add(x[0, :1], table=table[None, :1]), x[0, :1] + table[:1])
-
-
-@of_every_call
-def test_empty_batches_take_what_stands_for_all_rows(call: Call) -> None:
-    x = np.zeros((0, LENGTH, WIDTH), np.float32)
-    for rows in (0, 1):
-        positions, valid = np.zeros((rows, LENGTH), int), np.ones((rows, LENGTH), bool)
-        assert call(x, positions=positions, valid=valid).shape == x.shape
-    assert call(x, offset=np.zeros((0, 1), int), lengths=np.zeros((0, 1), int)).shape == x.shape
 
 
 @of_every_call

@@ -246,29 +246,6 @@ def test_hostile_headers_take_no_memory() -> None:
         assert "x.npy cannot be used" in result.stderr
 
 
-def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    result = bytearray(data)
-    for _ in range(rng.integers(1, 5)):
-        place = int(rng.integers(0, min(len(result), 140) if rng.random() < 0.5 else len(result)))
-        replacement = [rng.bytes(1), b"", rng.bytes(9), b"99999999", b"-1", b"(", b"'", b"<f8", b"|O"][rng.integers(9)]
-        result[place : place + 1] = replacement
-    return bytes(result)
-
-
-@pytest.mark.parametrize("trials", [40, pytest.param(600, marks=pytest.mark.slow)])
-def test_damaged_files_are_one_line_and_leave_nothing(trials: int, capsys: Capture) -> None:
-    np.save("x.npy", embeddings(3, 5, 8))
-    whole, rng, codes = Path("x.npy").read_bytes(), np.random.default_rng(0), []
-    for _ in range(trials):
-        Path("x.npy").write_bytes(mutated(whole, rng))
-        codes.append(run("add x.npy -o y.npy -q"))
-        error = capsys.readouterr().err
-        assert error.count("\n") == codes[-1], error
-        assert set(os.listdir()) == {"x.npy"} | ({"y.npy"} if codes[-1] == 0 else set())
-        Path("y.npy").unlink(missing_ok=True)
-    assert 0 < codes.count(0) < codes.count(1)
-
-
 @pytest.mark.parametrize(
     "command", ["add x.npy -o y.npy", "add x.npy --in-place", "identify x.npy", "embed i.npy x.npy -o y.npy"]
 )

@@ -206,13 +206,6 @@ def test_damaged_files_are_one_line_and_leave_nothing(form: str, trials: int, ca
     assert codes.count(1) > trials // 5
 
 
-@forms
-def test_what_is_not_a_table(form: str, capsys: Capture) -> None:
-    for data in (b"", b"PAR1 no PAR1", b"FEA1" + bytes(100), b"ARROW1", b"nonsense" * 100):
-        Path(f"x.{form}").write_bytes(data)
-        refused(f"add x.{form} -o y.{form}", capsys, f"x.{form} cannot be used as")
-
-
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
     form: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
@@ -235,11 +228,10 @@ def test_a_file_that_is_truncated_while_it_is_read_is_one_line(
 
 
 _flip_each_byte = """
-import sys
 from pathlib import Path
 from fastpe.__main__ import main
 whole = Path("x.parquet").read_bytes()
-for place in range(len(whole) - 900 + int(sys.argv[1]), len(whole), int(sys.argv[2])):
+for place in range(len(whole) - 900, len(whole)):
     data = bytearray(whole)
     data[place] ^= 0x10
     Path("x.parquet").write_bytes(data)
@@ -247,11 +239,11 @@ for place in range(len(whole) - 900 + int(sys.argv[1]), len(whole), int(sys.argv
 """
 
 
-@pytest.mark.parametrize("places", [(0, 60), pytest.param((0, 1), marks=pytest.mark.slow)])
-def test_no_byte_of_a_parquet_footer_ends_the_process(places: tuple[int, int]) -> None:
+@pytest.mark.slow
+def test_no_byte_of_a_parquet_footer_ends_the_process() -> None:
     table = pa.table({"e": lists(embeddings(ROWS, WIDTH), pa.list_(pa.float32())), "id": range(ROWS)})
     write("x.parquet", table, compression="zstd", use_dictionary=False, write_statistics=False)
-    command = [sys.executable, "-c", _flip_each_byte, *map(str, places)]
+    command = [sys.executable, "-c", _flip_each_byte]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-300:]
     assert "Traceback" not in result.stderr

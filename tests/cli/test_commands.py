@@ -7,9 +7,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -21,9 +19,8 @@ import numpy as np
 import fastpe
 from fastpe.__main__ import main
 
-from .support import Capture, contents, embeddings, refused, run
+from .support import Capture, embeddings, refused, run
 
-COMMANDS = ["demo", "encode", "embed", "tables", "add", "info", "plot", "identify", "conventions"]
 posix = pytest.mark.skipif(os.name != "posix", reason="shells, signals and such names are POSIX's")
 
 
@@ -48,15 +45,6 @@ def test_demo_fails_when_a_value_is_wrong(name: str, monkeypatch: pytest.MonkeyP
     assert "FAILED" in capsys.readouterr().out
 
 
-def test_info(capsys: Capture) -> None:
-    assert run("info --json") == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["version"] == fastpe.__version__
-    assert facts["largest_position"] == 2**53
-    assert run("info") == 0
-    assert fastpe.show_config()["compiler"] in capsys.readouterr().out
-
-
 def test_conventions(capsys: Capture) -> None:
     assert run("conventions") == 0
     out = capsys.readouterr().out
@@ -65,21 +53,6 @@ def test_conventions(capsys: Capture) -> None:
     assert capsys.readouterr().out.startswith("mlx:")
     refused("conventions mlxx", capsys, "mlx", code=2)
     refused("conventions whisper", capsys, "fastpe conventions", code=2)
-
-
-def test_help_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    for command in COMMANDS:
-        assert run(f"{command} --help") == 0
-        text, _, example = capsys.readouterr().out.partition("Example:\n")
-        assert not re.search(r"\b(int|float|INTEGER|FLOAT|TEXT)\b", text)
-        assert all(len(line) <= 80 for line in text.splitlines())
-        assert example.lstrip().startswith(f"fastpe {command}")
-    assert run("") == 0
-    assert all(command in capsys.readouterr().out for command in COMMANDS[:1])
-    assert run("--version") == 0
-    assert capsys.readouterr().out == f"fastpe {fastpe.__version__}\n"
-    assert contents() == {}
 
 
 # ---- what is refused, by exit code and what is named

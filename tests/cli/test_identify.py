@@ -73,7 +73,9 @@ def test_what_other_libraries_wrote(capsys: Capture) -> None:
     assert capsys.readouterr().out.count("concat: largest difference 0;") == 2
 
 
-@pytest.mark.parametrize("suffix", [".npy", pytest.param(".npz", marks=pytest.mark.slow), ".safetensors"])
+@pytest.mark.parametrize(
+    "suffix", [".npy", *(pytest.param(each, marks=pytest.mark.slow) for each in (".npz", ".safetensors"))]
+)
 def test_bfloat16(suffix: str) -> None:
     assert run(f"tables --rotary-dim 64 --rows 200 --form pairs --dtype bfloat16 -o cache{suffix} -q") == 0
     # In another process: this one may have imported ml_dtypes already.

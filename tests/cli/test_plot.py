@@ -17,7 +17,9 @@ from .test_tables import LLAMA
 SMALL = "--d-model 16 --seq-len 20"
 
 
-@pytest.mark.parametrize("picture", ["similarity", "float32_error", pytest.param("waves", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "picture", ["similarity", *(pytest.param(each, marks=pytest.mark.slow) for each in ("float32_error", "waves"))]
+)
 def test_every_picture_of_an_encoding(picture: str) -> None:
     assert run(f"plot {picture} {SMALL} -o a.png") == 0
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
@@ -29,7 +31,8 @@ def test_the_frequencies_of_a_config() -> None:
     assert b"llama3" in Path("a.svg").read_bytes()
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [("svg", b"<?xml"), pytest.param("pdf", b"%PDF", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("suffix", "magic"), [("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_side_by_side_and_the_same_file_each_time(suffix: str, magic: bytes) -> None:
     for name in "ab":
         assert run(f"plot heatmap {SMALL} --convention concat --convention mlx --dark -o {name}.{suffix}") == 0

@@ -140,7 +140,7 @@ for target in ("/dev/stdout", "/dev/fd/7", "/proc/self/fd/1"):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files have no names here")
-@pytest.mark.parametrize("redirection", ["> out 7> out7", ">> out 7>> out"])
+@pytest.mark.parametrize("redirection", [">> out 7>> out", pytest.param("> out 7> out7", marks=pytest.mark.slow)])
 def test_what_another_program_has_open_is_not_replaced(redirection: str) -> None:
     Path("out").write_bytes(b"before")
     shell = f"{sys.executable} -c '{_to_open_files}' {redirection}"

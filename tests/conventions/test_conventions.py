@@ -99,7 +99,7 @@ def test_numbers_of_any_kind_make_the_same_convention() -> None:
 @pytest.mark.parametrize("name", list(fastpe.conventions))
 def test_every_width_is_defined_or_refused_in_words(name: Any) -> None:
     preset = fastpe.conventions[name]
-    for d_model in range(1, 131):
+    for d_model in (*range(1, 20), *range(40, 131, 13)):
         if d_model % 2 and preset.odd == "error":
             with pytest.raises(ValueError, match=naming("d_model")):
                 fastpe.encode(3, d_model, convention=name)

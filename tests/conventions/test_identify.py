@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tracemalloc
 from typing import Any
 
@@ -313,7 +314,7 @@ def test_cosines_or_sines_without_the_others(which: int, form: Any, scaling: Any
         {"rope_type": "linear", "factor": 4.0},
         {"rope_type": "linear", "factor": 2.5},
         LLAMA3,
-        {**LLAMA3, "factor": 32.0},
+        pytest.param({**LLAMA3, "factor": 32.0}, marks=pytest.mark.slow),
         {**LLAMA3, "factor": 16.0, "high_freq_factor": 1.0},
     ],
     ids=str,
@@ -338,6 +339,7 @@ def test_the_coarser_of_two_arrays_says_the_rounding() -> None:
 # ---- What nothing known makes: silent rather than wrong
 
 
+@functools.cache
 def unknown() -> dict[str, tuple[npt.NDArray[Any], ...]]:
     random = np.random.default_rng(1)
     noise = random.normal(size=(60, 32))

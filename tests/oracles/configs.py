@@ -27,7 +27,7 @@ def rotated_rope(config: dict[str, Any], *, layer_type: str | None = None, **opt
     return rope
 
 
-def with_layers(config: dict[str, Any], count: int = 60) -> dict[str, Any]:
+def with_layers(config: dict[str, Any], count: int = 24) -> dict[str, Any]:
     """The config with a number of layers, in the part of text as well."""
     more = {**config, **_some_rotated.get(config.get("model_type", ""), {})}
     parts = {name: with_layers(value, count) for name, value in more.items() if name == "text_config"}

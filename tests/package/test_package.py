@@ -93,13 +93,6 @@ def test_public_names_belong_to_the_package_and_their_examples_run(name: str) ->
         assert runner.run(example).failed == 0, example.name
 
 
-def test_identify_names_only_conventions_that_are_as_simple_as_its_answer() -> None:
-    # "tensor2tensor" also makes this table, with two changes: neighbouring columns, cosines first.
-    found = fastpe.identify(fastpe.encode(20, 3, convention="musicgen"))
-    assert found is not None
-    assert found.equivalents == ("timestep",)
-
-
 PACKAGE = Path(fastpe.__file__).parent
 MODULES = [path for path in PACKAGE.rglob("*.py") if ">>>" in path.read_text("utf-8") and path.name != "__init__.py"]
 

@@ -45,7 +45,7 @@ def check_whole(ax: Axes) -> None:
     assert ax.get_ylabel()
 
 
-@pytest.mark.parametrize("convention", ["vaswani", "nerf"])
+@pytest.mark.parametrize("convention", ["vaswani", pytest.param("nerf", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("picture", PICTURES)
 def test_every_picture_is_labelled_and_whole(picture: Callable[..., Axes], convention: Any) -> None:
     ax = draw(picture, fastpe.PositionalEncoding(32, convention=convention))

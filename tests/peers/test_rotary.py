@@ -8,7 +8,6 @@ Run it with ``pytest -m peers tests/peers/test_rotary.py``.
 
 from __future__ import annotations
 
-import functools
 import os
 import warnings
 from typing import Any
@@ -50,57 +49,6 @@ def compare(measured: Measured, name: str, ours: Array, theirs: Any, bound: floa
 
 
 # ONNX
-
-ONNX_CASES = [
-    f"test_rotary_embedding{suffix}"
-    for suffix in (
-        "",
-        "_3d_input",
-        "_interleaved",
-        "_no_position_ids",
-        "_no_position_ids_interleaved",
-        "_no_position_ids_rotary_dim",
-        "_with_interleaved_rotary_dim",
-        "_with_rotary_dim",
-    )
-]
-
-
-@functools.cache
-def onnx_cases() -> dict[str, Any]:
-    node = imported("onnx.backend.test.case.node")
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return {case.name: case for case in node.collect_testcases("RotaryEmbedding")}
-
-
-def test_all_of_onnx_own_cases_are_here() -> None:
-    names = {name for name in onnx_cases() if not name.endswith("_expanded")}
-    assert names == set(ONNX_CASES)
-
-
-@pytest.mark.parametrize("name", ONNX_CASES)
-def test_onnx_own_cases_of_rotary_embedding(name: str, measured: Measured) -> None:
-    onnx = imported("onnx")
-    case = onnx_cases()[name]
-    node = case.model.graph.node[0]
-    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
-    (inputs, (expected,)), *_ = case.data_sets
-    x, cos, sin, *ids = (np.array(each, copy=True) for each in inputs)
-    if x.ndim == 3:
-        x = x.reshape(*x.shape[:2], attributes["num_heads"], -1)
-    # [B, heads, L, D], or [B, L, heads, D].
-    seq_axis = -2 if np.asarray(inputs[0]).ndim == 4 else -3
-    if ids:
-        positions = ids[0]
-    else:
-        # Tables [B, L, pairs] have a row for each row of x.
-        cos, sin = (each.reshape(-1, each.shape[-1]) for each in (cos, sin))
-        positions = np.arange(len(cos)).reshape(x.shape[0], -1)
-    interleaved = bool(attributes.get("interleaved", 0))
-    where = {"positions": positions, "seq_axis": seq_axis, "head_dim": x.shape[-1]}
-    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=interleaved, **where)
-    compare(measured, name, x.reshape(expected.shape), expected, 1e-6)
 
 
 def run_node(kind: str, feeds: dict[str, Array], outputs: list[str], *, domain: str, **attributes: Any) -> list[Array]:
@@ -254,27 +202,6 @@ def test_onnxruntime_kernel_of_three_coordinates(
 
 
 # Other projects
-
-
-def test_diffusers_tables_and_rotation(measured: Measured) -> None:
-    torch, embeddings = imported("torch"), imported("diffusers.models.embeddings")
-    width = 64
-    rope = fastpe.RotaryEmbedding(width, interleaved=True)
-    angles = {"use_real": True, "repeat_interleave_real": True, "freqs_dtype": torch.float64}
-    cos, sin = embeddings.get_1d_rotary_pos_embed(width, LENGTH, **angles)
-    for ours, theirs in zip(rope.tables(LENGTH, form="repeat"), (cos, sin), strict=True):
-        compare(measured, "diffusers repeat", ours, theirs, 2.0**-23)
-    halves = embeddings.get_1d_rotary_pos_embed(
-        width, LENGTH, use_real=True, repeat_interleave_real=False, freqs_dtype=torch.float64
-    )
-    for ours, theirs in zip(rope.tables(LENGTH, form="tile"), halves, strict=True):
-        compare(measured, "diffusers tile", ours, theirs, 2.0**-23)
-    numbers = embeddings.get_1d_rotary_pos_embed(width, LENGTH, use_real=False, freqs_dtype=torch.float64)
-    ours = rope.tables(LENGTH, form="complex").view(np.float32)
-    compare(measured, "diffusers complex", ours, torch.view_as_real(numbers).flatten(-2), 2.0**-23)
-    x = normal(2, 3, LENGTH, width)
-    expected = embeddings.apply_rotary_emb(torch.from_numpy(x.copy()), (cos, sin))
-    compare(measured, "diffusers rotation", rope.rotate_(x, seq_axis=-2), expected, 4e-6)
 
 
 def test_x_transformers_rotation(measured: Measured) -> None:

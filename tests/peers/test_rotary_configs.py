@@ -202,12 +202,6 @@ def arrays(result: Any) -> tuple[Array, ...]:
     return tuple(part.detach().numpy().reshape(len(POSITIONS), -1) for part in parts)
 
 
-def test_the_list_has_every_class() -> None:
-    assert len(CLASSES) == len({*CLASSES})
-    covered = {row["model_type"] for row in STORED} | {row[2] for row in (*OTHER_CLASSES, *MROPE_CLASSES)}
-    assert len(covered) >= 200
-
-
 @pytest.mark.parametrize("stored", STORED, ids=lambda row: f"{row['kind']}-{row['layer_type']}")
 def test_stored_values_are_those_of_the_classes(stored: dict[str, Any]) -> None:
     tool()
@@ -504,32 +498,6 @@ def test_names_and_missing_keys_of_scalings(folder: str, prefix: str, name: str,
 
 
 OTHERS = ("linear", "dynamic", "llama3", "proportional")
-
-
-@pytest.mark.parametrize(
-    ("folder", "prefix", "name"),
-    [
-        *itertools.product(["phi3"], ["Phi3"], OTHERS),
-        *itertools.product(["phi4_multimodal"], ["Phi4Multimodal"], OTHERS),
-        *itertools.product(["phimoe"], ["Phimoe"], (*OTHERS, "yarn", "longrope", "su")),
-        ("llama", "Llama", "su"),
-    ],
-)
-def test_scalings_that_a_model_does_not_have(folder: str, prefix: str, name: str) -> None:
-    tool()
-    keys = {"factor": 8.0, "original_max_position_embeddings": 1024}
-    more: dict[str, dict[str, Any]] = {
-        "llama3": {"low_freq_factor": 1.0, "high_freq_factor": 4.0},
-        "longrope": LISTS,
-        "su": LISTS,
-    }
-    scaling = {"rope_type": name, **keys, **more.get(name, {})}
-    config = {"hidden_size": 512, "num_attention_heads": 8, "rope_theta": 10000.0, "rope_scaling": scaling}
-    invalid = importlib.import_module("huggingface_hub.errors").StrictDataclassClassValidationError
-    with pytest.raises((KeyError, invalid)):
-        made(folder, f"{prefix}RotaryEmbedding", f"{prefix}Config", **json.loads(json.dumps(config)))
-    with pytest.raises(ValueError, match=r"scaling|rope_type|factor|original_max_position_embeddings"):
-        fastpe.RotaryEmbedding.from_config({"model_type": folder, **config}, seq_len=5001)
 
 
 # Files of published models

@@ -355,18 +355,6 @@ def test_dinov3(measured: Measured) -> None:
     check(peer, measured, "transformers dinov3")
 
 
-def test_dinov3_leaves_prefix_tokens(measured: Measured) -> None:
-    torch, module = imported("torch"), modeling("dinov3_vit")
-    layout = fastpe.rotary_layouts["dinov3"]
-    ids = layout.positions((3, 4))
-    rope = fastpe.RotaryEmbedding.from_layout("dinov3", 64)
-    cos, sin = map(torch.from_numpy, rope.tables(ids, form="tile"))
-    x = np.random.default_rng(3).standard_normal((1, 2, 5 + 12, 64), dtype=np.float32)
-    expected, _ = module.apply_rotary_pos_emb(torch.from_numpy(x.copy()), torch.from_numpy(x.copy()), cos, sin)
-    rope.rotate_(x[:, :, 5:], positions=ids, seq_axis=-2)
-    np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)
-
-
 TIMM: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "lang": ("timm", {"in_pixels": False}, {}),
     "eva02": ("timm", {"in_pixels": False, "ref_feat_shape": [16, 16]}, {"trained_shape": (16, 16)}),
@@ -387,32 +375,6 @@ def test_timm_rotary_embedding_cat(kind: str, measured: Measured) -> None:
     options = {"base": 64} if "max_res" in arguments else {}
     peer = Peer(layout, 64, ((6, 9),), table, rotate, ids=grid, id_options=id_options, options=options)
     check(peer, measured, f"timm {kind}")
-
-
-def test_timm_with_an_offset_and_columns_first() -> None:
-    imported("torch")
-    rotary = timm_layer("pos_embed_sincos").RotaryEmbeddingCat(
-        64, in_pixels=False, grid_offset=1.0, grid_indexing="xy", ref_feat_shape=[24, 24]
-    )
-    layout = fastpe.rotary_layouts["timm"]
-    ids = layout.positions((6, 9), trained_shape=(24, 24)) + 1.0 / np.array([6, 9]) * 24
-    expected = rotary.eval().get_embed([6, 9]).numpy()
-    sin_cos = fastpe.RotaryEmbedding.from_layout("timm", 64).tables(ids[:, ::-1], form="repeat")[::-1]
-    np.testing.assert_allclose(np.concatenate(sin_cos, axis=-1), expected, rtol=0, atol=24 * 2.0**-22)
-
-
-def test_timm_with_columns_that_are_half_of_the_width_apart() -> None:
-    imported("torch")
-    expected = (
-        timm_layer("pos_embed_sincos")
-        .RotaryEmbeddingCat(64, in_pixels=False, rotate_half=True)
-        .eval()
-        .get_embed([6, 9])
-        .numpy()
-    )
-    ids = fastpe.rotary_layouts["timm"].positions((6, 9))
-    sin_cos = fastpe.RotaryEmbedding.from_layout("timm", 64).tables(ids, form="tile")[::-1]
-    np.testing.assert_allclose(np.concatenate(sin_cos, axis=-1), expected, rtol=0, atol=9 * 2.0**-22)
 
 
 def test_timm_dinov3(measured: Measured) -> None:
@@ -585,18 +547,6 @@ def test_z_image(tokens: int, measured: Measured) -> None:
 # What is no layout
 
 
-def test_ltx2_rotates_each_head_by_tables_of_its_own() -> None:
-    torch, module = imported("torch"), transformer("ltx2")
-    rotary = module.LTX2AudioVideoRotaryPosEmbed(dim=128, num_attention_heads=4, rope_type="split", modality="video")
-    cos, sin = rotary(rotary.prepare_video_coords(1, 2, 3, 4, torch.device("cpu")))
-    x = np.random.default_rng(5).standard_normal((1, 4, 24, 32), dtype=np.float32)
-    expected = module.apply_split_rotary_emb(torch.from_numpy(x.copy()), (cos, sin))
-    assert not torch.allclose(cos[:, 0], cos[:, 1])
-    for h in range(4):
-        fastpe.rotate_by_tables_(x[:, h], cos=cos[0, h].numpy(), sin=sin[0, h].numpy(), interleaved=False, seq_axis=-2)
-    np.testing.assert_allclose(x, expected, rtol=0, atol=2e-6)
-
-
 def test_ltx_video_rotates_all_heads_as_one() -> None:
     torch, module = imported("torch"), transformer("ltx")
     names: dict[str, Any] = {"np": np, "fastpe": fastpe, "rng": np.random.default_rng(5)}
@@ -609,16 +559,3 @@ def test_ltx_video_rotates_all_heads_as_one() -> None:
     exec(call, names)  # noqa: S102
     # Its angles are float32 numbers, up to 10000 * pi / 2.
     np.testing.assert_allclose(names["queries"], expected, rtol=0, atol=4e-3)
-
-
-def test_mochi_rotates_each_head_by_tables_of_its_own() -> None:
-    torch, module = imported("torch"), transformer("mochi")
-    processor = imported("diffusers.models.attention_processor").MochiAttnProcessor2_0
-    function = inner_function(processor.__call__, "apply_rotary_emb", module)
-    frequencies = torch.from_numpy(np.random.default_rng(6).uniform(0, 1, (3, 4, 16)).astype(np.float32))
-    cos, sin = module.MochiRoPE()(frequencies, 2, 3, 4, dtype=torch.float32)
-    x = np.random.default_rng(5).standard_normal((1, 4, 24, 32), dtype=np.float32)
-    expected = function(torch.from_numpy(x.swapaxes(1, 2).copy()), cos, sin)
-    for h in range(4):
-        fastpe.rotate_by_tables_(x[:, h], cos=cos[:, h].numpy(), sin=sin[:, h].numpy(), interleaved=True, seq_axis=-2)
-    np.testing.assert_allclose(x.swapaxes(1, 2), expected, rtol=0, atol=2e-6)

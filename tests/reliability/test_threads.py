@@ -278,7 +278,10 @@ def fopen_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> str:
     sys.platform != "linux" or "LD_PRELOAD" in os.environ or not shutil.which("cc"),
     reason="replaces fopen by LD_PRELOAD",
 )
-@pytest.mark.parametrize(("groups", "files", "threads"), QUOTAS)
+@pytest.mark.parametrize(
+    ("groups", "files", "threads"),
+    [pytest.param(*each, marks=[] if i in (1, 4) else pytest.mark.slow) for i, each in enumerate(QUOTAS)],
+)
 def test_quotas_of_control_groups_are_respected(
     groups: str, files: dict[str, str], threads: int, fopen_elsewhere: str, tmp_path: Path
 ) -> None:

@@ -6,24 +6,15 @@ The right values are those of the models' own code.
 
 from __future__ import annotations
 
-import json
-import pathlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastpe
-from fastpe._rotary.model_types import ModelType, table
-from fastpe._rotary.unread_keys import concerns_rotation, is_other_part
 
 from ..oracles.configs import rotated_rope
 from ..oracles.refusals import naming
-
-PUBLISHED = json.loads((pathlib.Path(__file__).parents[1] / "data" / "rotary_configs.json").read_text("utf-8"))[
-    "models"
-]
 
 from_config = fastpe.RotaryEmbedding.from_config
 
@@ -536,21 +527,3 @@ def test_what_switches_the_rotation_off_is_not_to_be_left_out(key: str) -> None:
 def test_a_base_in_the_given_scaling_counts() -> None:
     rope = from_config({**LLAMA, "rope_theta": None}, scaling={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4})
     assert np.array_equal(rope.frequencies, fastpe.RotaryEmbedding(128, interleaved=False, base=1e4).frequencies / 2)
-
-
-def keys_of(config: Config) -> Iterator[str]:
-    """The keys of `config`, and of the mappings in it that are read or looked at."""
-    for name, value in config.items():
-        if not isinstance(value, dict):
-            yield name
-        elif name not in ("text_config", "rope_scaling", "rope_parameters") and not is_other_part(name, value):
-            yield from keys_of(value)
-
-
-@pytest.mark.parametrize("model", PUBLISHED, ids=lambda model: model["model"])
-def test_every_key_of_a_published_file_is_read_or_harmless(model: Config) -> None:
-    config = model["config"].get("text_config", model["config"])
-    model_type = table()["other_names"].get(config["model_type"], config["model_type"])
-    model_type = table()["parts"].get(model_type, (None, model_type))[1]
-    read = {key.rpartition(".")[2] for key in ModelType(**table()["models"][model_type]).read_keys()}
-    assert not [key for key in keys_of(config) if key not in read and concerns_rotation(key)]

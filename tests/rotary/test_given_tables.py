@@ -11,7 +11,7 @@ import pytest
 import fastpe
 
 from ..oracles.model import Array, rotated, wide_type
-from ..oracles.reference import DTYPES, assert_same_bits, bits, values
+from ..oracles.reference import DTYPES, assert_same_bits, values
 from ..oracles.refusals import naming
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
@@ -141,16 +141,3 @@ def test_some_columns_may_be_there_twice(of_cos: list[int], of_sin: list[int]) -
     x = values((2, 5, 12), FLOAT32, seed=14)
     same = expected(x, cos, sin)
     assert_same_bits(fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, head_dim=12, seq_axis=-2), same)
-
-
-def test_rows_that_do_not_count_need_no_row() -> None:
-    cos, sin = fastpe.RotaryEmbedding(6, interleaved=False).tables(3)
-    x = values((2, 5, 6), FLOAT32, seed=11)
-    before = x.copy()
-    fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=False, lengths=[3, 0], seq_axis=-2)
-    assert_same_bits(x[0, :3], fastpe.RotaryEmbedding(6, interleaved=False).rotate(before[0, :3], seq_axis=-2))
-    np.testing.assert_array_equal(bits(x[0, 3:]), bits(before[0, 3:]))
-    np.testing.assert_array_equal(bits(x[1]), bits(before[1]))
-    none = np.empty((0, 3), np.float32)
-    empty = np.empty((2, 0, 6), np.float32)
-    assert fastpe.rotate_by_tables_(empty, cos=none, sin=none, interleaved=False, seq_axis=-2) is empty

@@ -15,17 +15,6 @@ from ..oracles.refusals import naming
 HALF = fastpe.RotaryEmbedding(8, interleaved=False, head_dim=16)
 
 
-@pytest.mark.parametrize("columns", [8, 16])
-def test_heads_and_their_parts_are_rotated(columns: int) -> None:
-    x = np.random.default_rng(1).standard_normal((2, 3, 4, columns)).astype(np.float32)
-    plain = fastpe.RotaryEmbedding(8, interleaved=False)
-    for found, part in (
-        (HALF.rotate(x, offset=3, seq_axis=-2), plain.rotate(x[..., :8], offset=3, seq_axis=-2)),
-        (HALF.shift_(x.copy(), by=2, seq_axis=-2), plain.shift(x[..., :8], by=2, seq_axis=-2)),
-    ):
-        assert np.array_equal(found, np.concatenate([part, x[..., 8:]], axis=-1))
-
-
 @pytest.mark.parametrize("columns", [9, 15, 17, 64])
 def test_other_widths_are_refused_before_anything_is_written(columns: int) -> None:
     x, k = np.ones((2, 3, 4, columns), np.float32), np.ones((2, 3, 4, 16), np.float32)
@@ -40,12 +29,6 @@ def test_other_widths_are_refused_before_anything_is_written(columns: int) -> No
             call()
     assert (x == 1).all()
     assert (k == 1).all()
-
-
-@pytest.mark.parametrize("head_dim", [4, 6, 0, -1])
-def test_a_head_is_not_narrower_than_its_part(head_dim: int) -> None:
-    with pytest.raises(ValueError, match=naming("head_dim")):
-        fastpe.RotaryEmbedding(8, interleaved=False, head_dim=head_dim)
 
 
 @pytest.mark.parametrize(
