@@ -207,8 +207,8 @@ FASTPE_API fastpe_status fastpe_add_table(const fastpe_array* table, const fastp
 
 /* Which columns are rotated together. There is no default: models differ, and the wrong one is wrong in silence. */
 enum fastpe_pairing {
-  FASTPE_PAIRING_HALVES = 1,     /* k and k + rotary_dim / 2: Llama in transformers, GPT-NeoX */
-  FASTPE_PAIRING_INTERLEAVED = 2 /* 2k and 2k + 1: Meta's Llama, GPT-J, Flux */
+  FASTPE_PAIRING_HALVES = 1,     /* k and k + rotary_dim / 2: Llama in transformers, GPT-NeoX; "neox" in ggml */
+  FASTPE_PAIRING_INTERLEAVED = 2 /* 2k and 2k + 1: Meta's Llama, and in GGUF files, GPT-J, Flux; "norm" in ggml */
 };
 
 /* The types of a config.json, with its numbers; "default" scales nothing. Fields that a type does not use must be 0. */
