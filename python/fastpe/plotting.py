@@ -30,15 +30,15 @@ _colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 _light_colors = ("#56B4E9", "#E69F00", "#2FC79B", "#E8A6CB", "#F0E442", "#FF8A5B", "#FFFFFF")
 
 
-def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
+def heatmap(encoding: PositionalEncoding, rows: int = 100, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
     """Draw the encoding itself: one row per position, one column per dimension.
 
     Parameters
     ----------
     encoding : PositionalEncoding
         What to draw.
-    seq_len : int, optional
-        Number of positions.
+    rows : int, optional
+        Number of rows, from the first position on.
     ax : Axes, optional
         The axes to draw into, which are returned; those of a new figure by default.
     colorbar : bool, optional
@@ -53,22 +53,22 @@ def heatmap(encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None
     ax, first = _axes(ax, encoding), encoding.convention.first_position
     limit = encoding.convention._output_scale(encoding.d_model)
     options = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "aspect": "auto"}
-    extent = (-0.5, encoding.d_model - 0.5, first + seq_len - 0.5, first - 0.5)
-    _image(ax, encoding.encode(_shown(encoding, seq_len)), "value", colorbar, extent=extent, **options)
+    extent = (-0.5, encoding.d_model - 0.5, first + rows - 0.5, first - 0.5)
+    _image(ax, encoding.encode(_shown(encoding, rows)), "value", colorbar, extent=extent, **options)
     return _labelled(ax, "Encoding", encoding, "dimension", "position")
 
 
 def waves(
-    encoding: PositionalEncoding, seq_len: int = 100, *, dimensions: Sequence[int] | None = None, ax: Axes | None = None
+    encoding: PositionalEncoding, rows: int = 100, *, dimensions: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw single dimensions against position.
 
     Parameters
     ----------
-    encoding, seq_len, ax
+    encoding, rows, ax
         As in `heatmap`.
     dimensions : sequence of int, optional
-        The dimensions to draw, at most 7; by default sines whose wavelengths can be seen within `seq_len`.
+        The dimensions to draw, at most 7; by default sines whose wavelengths can be seen within `rows`.
 
     Examples
     --------
@@ -78,12 +78,12 @@ def waves(
     ['dimension 4', 'dimension 5']
     """
     ax, first = _axes(ax, encoding), encoding.convention.first_position
-    chosen = _visible_dimensions(encoding, max(seq_len, 2)) if dimensions is None else list(dimensions)
+    chosen = _visible_dimensions(encoding, max(rows, 2)) if dimensions is None else list(dimensions)
     if len(chosen) > len(_colors) or not all(0 <= dimension < encoding.d_model for dimension in chosen):
         expected = f"at most {len(_colors)} of the dimensions from 0 to {encoding.d_model - 1}"
         raise refused(ValueError, "dimensions", f"is {chosen}", expected)
     # Fractional positions, so that fast waves are waves.
-    position = np.linspace(first, first + max(seq_len - 1, 1), min(20 * max(seq_len, 2), 40_000))
+    position = np.linspace(first, first + max(rows - 1, 1), min(20 * max(rows, 2), 40_000))
     for dimension, color in zip(chosen, _palette(ax), strict=False):
         column = np.zeros((len(position), 1), np.float32)
         encoding._add_columns(column, dimension, positions=position, out=column)
@@ -93,14 +93,12 @@ def waves(
     return _labelled(ax, "Waves", encoding, "position", "value", grid=True)
 
 
-def similarity(
-    encoding: PositionalEncoding, seq_len: int = 100, *, ax: Axes | None = None, colorbar: bool = True
-) -> Axes:
+def similarity(encoding: PositionalEncoding, rows: int = 100, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
     """Draw the dot product of every two positions' encodings, which depends on their distance; it is 1 at distance 0.
 
     Parameters
     ----------
-    encoding, seq_len, ax, colorbar
+    encoding, rows, ax, colorbar
         As in `heatmap`.
 
     Examples
@@ -110,7 +108,7 @@ def similarity(
     'position'
     """
     ax, first = _axes(ax, encoding), encoding.convention.first_position
-    values, span = encoding.encode(_shown(encoding, seq_len), dtype=np.float64), (first - 0.5, first + seq_len - 0.5)
+    values, span = encoding.encode(_shown(encoding, rows), dtype=np.float64), (first - 0.5, first + rows - 0.5)
     products = values @ values.T / np.square(values).sum(axis=1).max(initial=1e-300)
     _image(ax, products, "dot product / largest", colorbar, cmap="cividis", vmax=1.0, extent=(*span, *span[::-1]))
     return _labelled(ax, "Similarity", encoding, "position", "position")
@@ -195,18 +193,18 @@ def _usual_float32(encoding: PositionalEncoding, positions: npt.NDArray[np.int64
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
 
 
-def _visible_dimensions(encoding: PositionalEncoding, seq_len: int) -> list[int]:
-    """Sines whose wavelengths are spread over what `seq_len` positions can show."""
+def _visible_dimensions(encoding: PositionalEncoding, rows: int) -> list[int]:
+    """Sines whose wavelengths are spread over what `rows` positions can show."""
     sines = range(encoding.d_model)[encoding.convention._columns(encoding.d_model)[0]]
-    wanted = np.geomspace(seq_len / 10, seq_len * 2, 4)
+    wanted = np.geomspace(rows / 10, rows * 2, 4)
     nearest = [int(np.abs(np.log(encoding.wavelengths / wavelength)).argmin()) for wavelength in wanted]
     return sorted({sines[min(k, len(sines) - 1)] for k in nearest} if sines else {0})
 
 
-def _shown(encoding: PositionalEncoding, seq_len: int) -> npt.NDArray[np.int64]:
+def _shown(encoding: PositionalEncoding, rows: int) -> npt.NDArray[np.int64]:
     """The positions that are drawn: a picture has fewer pixels than some tables have rows."""
     first = encoding.convention.first_position
-    shown: npt.NDArray[Any] = np.linspace(first, first + seq_len - 1, min(seq_len, 2000)).round()
+    shown: npt.NDArray[Any] = np.linspace(first, first + rows - 1, min(rows, 2000)).round()
     return shown.astype(np.int64)
 
 

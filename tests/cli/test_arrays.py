@@ -81,7 +81,7 @@ def test_empty_arrays(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_encode(dtype: str) -> None:
-    assert run(f"encode --seq-len 50 --d-model 7 --offset -9 --dtype {dtype} --convention ddpm -o pe.npy") == 0
+    assert run(f"encode --rows 50 --d-model 7 --offset -9 --dtype {dtype} --convention ddpm -o pe.npy") == 0
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
     assert np.load("pe.npy").tobytes() == fastpe.encode(50, 7, offset=-9, dtype=kind, convention="ddpm").tobytes()
 

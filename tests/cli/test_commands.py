@@ -25,7 +25,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="shells, signals and such 
 
 
 def test_demo_reports_configuration_error_and_times(capsys: Capture) -> None:
-    assert run("demo --batch 2 --seq-len 33 --d-model 7") == 0
+    assert run("demo --batch 2 --rows 33 --d-model 7") == 0
     out = capsys.readouterr().out
     for each in (fastpe.__version__, fastpe.show_config()["instruction_set"], "x [2, 33, 7] float32", "check passed"):
         assert each in out
@@ -41,7 +41,7 @@ def test_demo_fails_when_a_value_is_wrong(name: str, monkeypatch: pytest.MonkeyP
         return result  # type: ignore[no-any-return]
 
     monkeypatch.setattr(fastpe, name, off_by_one_unit)
-    assert run("demo --batch 2 --seq-len 33 --d-model 8") == 1
+    assert run("demo --batch 2 --rows 33 --d-model 8") == 1
     assert "FAILED" in capsys.readouterr().out
 
 
@@ -59,26 +59,26 @@ def test_conventions(capsys: Capture) -> None:
 
 WRONG = {
     (2, "--ofset"): "add x.npy -o y.npy --ofset 1",
-    (2, "--base"): "encode --seq-len 3 --d-model 8 -o y.npy --base ten",
+    (2, "--base"): "encode --rows 3 --d-model 8 -o y.npy --base ten",
     (2, "--offset"): "add x.npy -o y.npy --offset 1.5",
     (2, "--batch"): "demo --batch 0",
-    (2, "--seq-len"): "encode --d-model 8 -o y.npy",
+    (2, "--rows"): "encode --d-model 8 -o y.npy",
     (2, "-o"): "add x.npy -o",
     (2, "TABLE"): "embed x.npy -o y.npy",
     (2, "z.npy"): "add x.npy z.npy -o y.npy",
     (2, "conventoin"): "conventoin",
     (2, "PICTURE"): "plot flowers -o y.png",
-    (2, "--base is 0"): "encode --seq-len 3 --d-model 8 -o y.npy --base 0",
+    (2, "--base is 0"): "encode --rows 3 --d-model 8 -o y.npy --base 0",
     (2, "--scale"): "add x.npy -o y.npy --scale nan",
     (2, "give -o OUT or --in-place"): "add x.npy",
     (2, "--in-place"): "add x.npy -o y.npy --in-place",
     (2, "--no-clobber"): "add x.npy --in-place --no-clobber",
     (2, "--convention"): "add x.npy -o y.npy --convention fairsec",
     (2, "fastpe conventions"): "add x.npy -o y.npy --convention whisper",
-    (2, "--d-model"): "encode --seq-len 3 --d-model 7 --convention mlx -o y.npy",
-    (2, "--dtype"): "encode --seq-len 3 --d-model 8 -o y.npy --dtype int8",
+    (2, "--d-model"): "encode --rows 3 --d-model 7 --convention mlx -o y.npy",
+    (2, "--dtype"): "encode --rows 3 --d-model 8 -o y.npy --dtype int8",
     (2, "2**53"): f"add x.npy -o y.npy --offset {2**53 - 1}",
-    (2, "--offset is"): f"encode --seq-len 3 --d-model 8 -o y.npy --offset {2**53 + 1}",
+    (2, "--offset is"): f"encode --rows 3 --d-model 8 -o y.npy --offset {2**53 + 1}",
     (1, "--seq-axis"): "add x.npy -o y.npy --seq-axis 1",
     (1, "--key"): "add x.npy -o y.npy --key a",
     (1, "ascontiguousarray"): "add columns.npy -o y.npy",
@@ -185,7 +185,7 @@ def test_a_reader_that_left_is_not_an_error_message(command: str) -> None:
 
 @posix
 def test_closed_and_full_streams() -> None:
-    assert in_shell("encode --seq-len 3 --d-model 4 -o y.npy 2>&- >&-").returncode == 0
+    assert in_shell("encode --rows 3 --d-model 4 -o y.npy 2>&- >&-").returncode == 0
     assert np.load("y.npy").shape == (3, 4)
     if Path("/dev/full").exists():
         result = in_shell("info > /dev/full")
@@ -200,7 +200,7 @@ def test_closed_and_full_streams() -> None:
     [("a\x1b[31mb\x07", "a\\x1b[31mb\\x07"), ("a\u202eb", "a\\u202eb"), ("a\nb", "a\\nb"), ("ä", "ä")],
 )
 def test_names_of_files_move_no_terminal(name: str, shown: str, capsys: Capture) -> None:
-    assert main(["encode", "--seq-len", "3", "--d-model", "4", "-o", f"{name}.npz"]) == 1
+    assert main(["encode", "--rows", "3", "--d-model", "4", "-o", f"{name}.npz"]) == 1
     error = capsys.readouterr().err
     assert f"{shown}.npz" in error
     assert error.count("\n") == 1
@@ -209,7 +209,7 @@ def test_names_of_files_move_no_terminal(name: str, shown: str, capsys: Capture)
 @pytest.mark.filterwarnings("default")
 def test_warnings_of_libraries_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: warnings.warn("a\x1b[31mb\nc", stacklevel=1))
-    assert run("encode --seq-len 3 --d-model 4 -o y.npy -q") == 0
+    assert run("encode --rows 3 --d-model 4 -o y.npy -q") == 0
     assert set(capsys.readouterr().err.splitlines()) == {"fastpe: warning: a\\x1b[31mb\\nc"}
 
 
@@ -217,7 +217,7 @@ def test_quiet_prints_nothing(capsys: Capture) -> None:
     np.save("x.npy", embeddings(3, 4))
     for command in (
         "add x.npy -o y.npy",
-        "encode --seq-len 3 --d-model 4 -o pe.npy",
+        "encode --rows 3 --d-model 4 -o pe.npy",
         "tables --rotary-dim 4 --rows 3 -o r.npz",
     ):
         assert run(command) == 0
@@ -238,7 +238,7 @@ def test_quiet_prints_nothing(capsys: Capture) -> None:
 def test_a_stopped_run_leaves_what_was_there(number: signal.Signals, code: int) -> None:
     Path("y.npy").write_bytes(b"what was there")
     os.chmod("y.npy", 0o640)
-    command = [sys.executable, "-m", "fastpe", "encode", "--seq-len", "3000000", "--d-model", "512", "-o", "y.npy"]
+    command = [sys.executable, "-m", "fastpe", "encode", "--rows", "3000000", "--d-model", "512", "-o", "y.npy"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         while len(os.listdir()) == 1:
             assert process.poll() is None

@@ -14,7 +14,7 @@ from pathlib import Path
 from .support import Capture, refused, run
 from .test_tables import LLAMA
 
-SMALL = "--d-model 16 --seq-len 20"
+SMALL = "--d-model 16 --rows 20"
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,6 @@ def test_what_is_refused(capsys: Capture) -> None:
         ("rotary_wavelengths -o a.png", 2, "--config"),
         ("rotary_wavelengths --config missing.json -o a.png", 1, "missing.json"),
         ("waves --config config.json -o a.png", 2, "--config"),
-        ("heatmap --seq-len 1 -o a.png", 2, "--seq-len"),
+        ("heatmap --rows 1 -o a.png", 2, "--rows"),
     ):
         refused(f"plot {command}", capsys, named, code=code)

@@ -61,7 +61,7 @@ def read(name: str) -> Array:
 
 
 WRITERS: dict[str, str] = {
-    "encode --seq-len 3 --d-model 4": "y.npy",
+    "encode --rows 3 --d-model 4": "y.npy",
     "embed ids.npy x.npy": "y.npy",
     "tables --rotary-dim 4 --rows 3": "y.safetensors",
     "plot heatmap --d-model 4": "y.png",
@@ -232,7 +232,7 @@ def test_what_may_not_be_written_is_left_alone() -> None:
     # Modes do not stop root, so everything is imported first, and then done as somebody else.
     program = (
         "import os, sys; from fastpe.__main__ import main\n"
-        "main(['encode', '--seq-len', '1', '--d-model', '2', '-o', 'none/none.npy'])\n"
+        "main(['encode', '--rows', '1', '--d-model', '2', '-o', 'none/none.npy'])\n"
         "os.getuid() or os.setuid(65534)\n"
         "sys.exit(sum(main(['add', 'x.npy', '-o', target]) for target in sys.argv[1:]))"
     )

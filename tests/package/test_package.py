@@ -189,6 +189,6 @@ COMMAND = shutil.which("fastpe", path=sysconfig.get_path("scripts"))
 def test_the_installed_command(tmp_path: Path) -> None:
     pytest.importorskip("typer")
     out = tmp_path / "pe.npy"
-    command = [str(COMMAND), "encode", "--seq-len=5", "--d-model=8", f"--output={out}"]
+    command = [str(COMMAND), "encode", "--rows=5", "--d-model=8", f"--output={out}"]
     subprocess.run(command, check=True, capture_output=True)
     np.testing.assert_array_equal(np.load(out), fastpe.encode(5, 8))

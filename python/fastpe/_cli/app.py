@@ -39,20 +39,20 @@ def conventions(
 
 def demo(
     batch: Annotated[int, options.option("Number of sequences.", "B", min=1)] = 32,
-    seq_len: Annotated[int, options.option("Number of positions.", "L", min=1)] = 512,
+    rows: Annotated[int, options.option("Number of rows of each.", "N", min=1)] = 512,
     d_model: options.DModel = 768,
 ) -> None:
     """Encode, add, check and time a built-in batch.
 
     The command exits with 1 if a value is further from a float64 NumPy reference than rounding explains.
     """
-    x = np.random.default_rng(0).standard_normal((batch, seq_len, d_model), dtype=np.float32)
-    columns, positions = np.arange(d_model), np.arange(seq_len)[:, None]
+    x = np.random.default_rng(0).standard_normal((batch, rows, d_model), dtype=np.float32)
+    columns, positions = np.arange(d_model), np.arange(rows)[:, None]
     divisors = np.power(10000, 2 * (columns // 2) / d_model)
     exact = np.where(columns % 2, np.cos(positions / divisors), np.sin(positions / divisors))
-    table, pe, y, z = exact.astype(np.float32), fastpe.encode(seq_len, d_model), fastpe.add_(x.copy()), x.copy()
+    table, pe, y, z = exact.astype(np.float32), fastpe.encode(rows, d_model), fastpe.add_(x.copy()), x.copy()
     # The reference's own angles are rounded, to float64.
-    half_ulp = 0.5 * np.spacing(np.abs(table)) + 4 * seq_len * 2.0**-53
+    half_ulp = 0.5 * np.spacing(np.abs(table)) + 4 * rows * 2.0**-53
     half_ulp_of_sum = 0.5 * np.maximum(np.spacing(np.abs(y)), np.spacing(np.abs(x + table)))
     error, error_of_sum = np.abs(pe - exact), np.abs(y - (x + exact))
     passed = (error <= half_ulp).all() and (error_of_sum <= half_ulp + half_ulp_of_sum).all()
@@ -66,10 +66,10 @@ def demo(
 
     heading = "fastpe {version} ({compiler}), {instruction_set}, threads: {threads}, NumPy {numpy}, {machine}"
     print(heading.format(**fastpe.show_config()))
-    print(f"\nx [{batch}, {seq_len}, {d_model}] float32, medians\n")
+    print(f"\nx [{batch}, {rows}, {d_model}] float32, medians\n")
     print(f"{'work':<12}  largest error       fastpe        NumPy  NumPy / fastpe")
     for work, largest, ours, theirs in (
-        ("encode", error.max(), lambda: fastpe.encode(seq_len, d_model, out=pe), compute_by_numpy),
+        ("encode", error.max(), lambda: fastpe.encode(rows, d_model, out=pe), compute_by_numpy),
         ("add in place", error_of_sum.max(), lambda: fastpe.add_(y), lambda: np.add(z, table, out=z)),
     ):
         # In turns, so that a slow moment of the machine falls on both.
@@ -91,7 +91,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _examples: dict[Callable[..., None], str] = {
-    embeddings.encode: "encode --seq-len 512 --d-model 768 --convention fairseq -o pe.npy",
+    embeddings.encode: "encode --rows 512 --d-model 768 --convention fairseq -o pe.npy",
     embeddings.embed: "embed ids.npy vocabulary.npy --scale 27.71 -o embeddings.npy",
     embeddings.add: "add rows.parquet --key embeddings -o rows-with-positions.parquet",
     embeddings.resize: "resize table.npy --shape 24x24 --convention dinov2 --class-tokens 1 -o resized.npy",

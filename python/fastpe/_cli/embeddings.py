@@ -19,7 +19,7 @@ from fastpe._cli.target import open_regular
 
 def encode(
     output: options.Output,
-    seq_len: options.SeqLen,
+    rows: options.Rows,
     d_model: options.DModel,
     convention: options.Convention = "vaswani",
     base: options.Base = None,
@@ -29,12 +29,12 @@ def encode(
     quiet: options.Quiet = False,
 ) -> None:
     """Write the encoding of positions to a .npy file."""
-    encoder, kind = options.encoder_of(d_model, seq_len, convention, base, offset), options.dtype_of(dtype)
+    encoder, kind = options.encoder_of(d_model, rows, convention, base, offset), options.dtype_of(dtype)
     parts = (
-        encoder.encode(len(rows), dtype=kind, offset=offset + rows.start)
-        for rows in npy.blocks(seq_len, d_model * kind.itemsize, quiet)
+        encoder.encode(len(block), dtype=kind, offset=offset + block.start)
+        for block in npy.blocks(rows, d_model * kind.itemsize, quiet)
     )
-    npy.write(output, (seq_len, d_model), kind, parts, no_clobber, quiet)
+    npy.write(output, (rows, d_model), kind, parts, no_clobber, quiet)
 
 
 def embed(

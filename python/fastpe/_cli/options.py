@@ -36,7 +36,7 @@ _argument = r"\b(?P<name>\w+)(=(['\"]?)(?P<value>[\w.]*)\3)?"  # as the library'
 complete_conventions = among(conventions)
 DtypeName = Literal["float16", "bfloat16", "float32", "float64"]
 Output = Annotated[str, option("The file to write.", "OUT", "-o", "--output")]
-SeqLen = Annotated[int, option("Number of positions.", "L", min=0)]
+Rows = Annotated[int, option("Number of rows.", "N", min=0)]
 DModel = Annotated[int, option("Width of the encoding.", "D", min=1)]
 Convention = Annotated[str, option("See `fastpe conventions`.", "NAME", autocompletion=complete_conventions)]
 Base = Annotated[float | None, option("Base of the wavelengths.", "B")]
@@ -81,10 +81,10 @@ def dtype_of(name: DtypeName) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def encoder_of(d_model: int, seq_len: int, convention: Any, base: float | None, offset: int) -> PositionalEncoding:
+def encoder_of(d_model: int, rows: int, convention: Any, base: float | None, offset: int) -> PositionalEncoding:
     """The encoder, at positions that it can encode: that is known before anything is written."""
     encoder = PositionalEncoding(d_model, convention=convention, base=base)
-    for row in (0, seq_len - 1) if seq_len else ():
+    for row in (0, rows - 1) if rows else ():
         encoder.encode(1, offset=offset + row)
     return encoder
 

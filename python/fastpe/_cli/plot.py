@@ -23,9 +23,7 @@ Picture = Literal["heatmap", "waves", "similarity", "float32_error", "rotary_wav
 def plot(
     picture: Annotated[Picture, typer.Argument(metavar="PICTURE", help=", ".join(get_args(Picture)))],
     output: options.Output,
-    seq_len: Annotated[
-        int | None, options.option("Number of positions; 100, or 10**6 of float32_error.", "L", min=2)
-    ] = None,
+    rows: Annotated[int | None, options.option("Number of rows; 100, or 10**6 of float32_error.", "N", min=2)] = None,
     d_model: options.DModel = 128,
     convention: Annotated[list[str] | None, options.option("Conventions to draw side by side.", "NAME")] = None,
     base: options.Base = None,
@@ -44,10 +42,10 @@ def plot(
     if (picture == "rotary_wavelengths") != (config is not None):
         raise OptionError("rotary_wavelengths needs --config FILE, and no other picture takes it; give both or neither")
     subjects: list[Any]
-    lengths = [] if seq_len is None or config is not None else [seq_len]
+    lengths = [] if rows is None or config is not None else [rows]
     draw: Callable[..., Any] = getattr(plotting, picture)
     if config is not None:
-        more: dict[str, Any] = {"base": base, "interleaved": interleaved, "seq_len": seq_len}
+        more: dict[str, Any] = {"base": base, "interleaved": interleaved, "seq_len": rows}
         subjects = [embedding(config, None, layer_type, rotary_dim=None, **more)]
     else:
         names: list[Any] = list(convention or ["vaswani"])

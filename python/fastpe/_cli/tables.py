@@ -24,7 +24,7 @@ _forms = ", ".join(_core.table_forms)
 
 def tables(
     output: Annotated[str, options.option("A .npz or .safetensors file; .npy for one array.", "OUT", "-o", "--output")],
-    rows: Annotated[int, options.option("Number of rows.", "N", min=0)],
+    rows: options.Rows,
     config: options.Config = None,
     layer: Annotated[int | None, options.option("Number of a layer in the config, from 0 on.", "N", min=0)] = None,
     layer_type: options.LayerType = None,
@@ -49,10 +49,8 @@ def tables(
     the last position plus 1.
     """
     chosen = {"rotary_dim": rotary_dim, "base": base, "scaling": scaling, "interleaved": interleaved}
-    table: Any = embedding(
-        config, layer, layer_type, **chosen, seq_len=max(offset + rows, 0)
-    ).tables  # which knows the forms
-    made = table(rows, offset=offset, form=form, dtype=options.dtype_of(dtype))
+    rope: Any = embedding(config, layer, layer_type, **chosen, seq_len=max(offset + rows, 0))
+    made = rope.tables(rows, offset=offset, form=form, dtype=options.dtype_of(dtype))
     arrays = {"cos": made[0], "sin": made[1]} if isinstance(made, tuple) else {form: made}
     with new_file(output, [".npy", ".npz", ".safetensors"], no_clobber, quiet) as target:
         write_arrays(target, os.path.splitext(output)[1].lower(), arrays)
