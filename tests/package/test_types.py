@@ -21,6 +21,8 @@ def test_misspelt_names_are_errors_of_types() -> None:
         fastpe.encode_grid((2, 2), 8, convention="mea2d")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="halves"):
         rope.tables(4, form="half")  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="flux"):
+        fastpe.RotaryEmbedding.from_layout("fluxx", 128)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="valid"):
         fastpe.add(np.ones((2, 8)), mask=[True, False])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="interleaved"):
@@ -53,6 +55,7 @@ def test_annotations_can_be_evaluated_as_frameworks_do() -> None:
         (_names.ConventionName, fastpe.conventions),
         (_names.GridConventionName, fastpe.grid_conventions),
         (_names.ResizeConventionName, fastpe.resize_conventions),
+        (_names.RotaryLayoutName, fastpe.rotary_layouts),
         (_names.TableForm, _core.table_forms),
     ],
 )

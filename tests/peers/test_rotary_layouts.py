@@ -268,7 +268,7 @@ def test_vision(model: str, measured: Measured) -> None:
 
 
 # What models.json says of the order of their coordinates.
-SWAPPED = {"step3p7": "qwen2_vl_vision", "inkling2": "sam2"}
+SWAPPED: dict[str, Any] = {"step3p7": "qwen2_vl_vision", "inkling2": "sam2"}
 
 
 @pytest.mark.parametrize("model", SWAPPED)

@@ -119,7 +119,7 @@ def arranged(form: str, cosines: Array, sines: Array) -> Array | tuple[Array, Ar
     return spread(cosines, 2), spread(sines, 2)
 
 
-def rope_of(name: str, **options: Any) -> Any:
+def rope_of(name: Any, **options: Any) -> Any:
     """The embedding of a layout, with a base where the layout has none."""
     case = CASES[name]
     try:

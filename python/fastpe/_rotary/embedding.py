@@ -15,7 +15,7 @@ from fastpe import _core
 from fastpe._arguments import flag, given_frequencies, integer, leave_out, names_keywords, number, numbers
 from fastpe._encoder_base import EncoderBase
 from fastpe._errors import refused
-from fastpe._names import TableForm
+from fastpe._names import RotaryLayoutName, TableForm
 from fastpe._rotary.layout import RotaryLayout
 from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types_by_length
 
@@ -400,7 +400,7 @@ RotaryEmbedding.layers_from_config(config), which has an entry for each layer, o
     @names_keywords
     def from_layout(
         cls,
-        layout: str | RotaryLayout,
+        layout: RotaryLayoutName | RotaryLayout,
         head_dim: int,
         *,
         base: float | None = None,
