@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,6 +99,52 @@ def _add(shape: Shape, *, array: Array, dtype: str) -> Iterator[Contender]:
     yield from both(expected.within(table_error), work, x=before, table=table)
     if dtype == "float32" and array != "new" and batch > 1:
         yield from _increments(before)
+
+
+def _add_channels_first(shape: Shape) -> Iterator[Contender]:
+    """x [B, channels, L], which fastpe takes as a view [B, L, channels]."""
+    batch, channels, length = shape
+    before = embeddings(shape)
+    check = added(before.transpose(0, 2, 1), np.tile(np.arange(length), batch)).within(_rounded)
+    encoder = fastpe.PositionalEncoding(channels)
+    yield _own("add_(x)", check, add_=encoder.add_, x=before.copy().transpose(0, 2, 1))
+    table = np.ascontiguousarray(fastpe.encode(length, channels).T)
+    yield from both(check, "iadd(x, table).swapaxes(1, 2)", x=before, table=table)
+
+
+def _encode_channels_first(shape: Shape) -> Iterator[Contender]:
+    length, columns = shape
+    check, encode = encoded(np.arange(length), columns).within(_exact), fastpe.PositionalEncoding(columns).encode
+    names = {"encode": encode, "length": length, "out": _zeros(columns, length).T, "setitem": operator.setitem}
+    own = _own("encode(length, out=out)", check, **names)
+    copied = steps("setitem(out, ..., encode(length))", "out")
+    yield from (own, dataclasses.replace(own, name="encode and copy", work=copied, kind="reference"))
+
+
+def _add_scattered(shape: Shape, *, shared: bool) -> Iterator[Contender]:
+    """At random positions, for all sequences or for each one."""
+    columns, axes = shape[2], shape[1:2] if shared else shape[:2]
+    before, positions = embeddings(shape), np.random.default_rng(9).integers(0, _max_len, axes)
+    check = added(before, np.broadcast_to(positions, shape[:2]).ravel()).within(_rounded)
+    encoder = fastpe.PositionalEncoding(columns, max_len=_max_len)
+    encoder.warm_up()
+    names = {"add_": encoder.add_, "x": before.copy(), "positions": positions}
+    yield _own("add_(x, positions=positions)", check, **names)
+    table = fastpe.encode(_max_len, columns)
+    yield from both(check, "iadd(x, table[positions])", x=before, table=table, positions=positions)
+
+
+def _rotate_scattered(shape: Shape) -> Iterator[Contender]:
+    """At random positions, as candidates of a tree of tokens are, beside a run of them."""
+    before, length = embeddings(shape), shape[2]
+    rope = fastpe.RotaryEmbedding(shape[-1], interleaved=False, max_len=_max_len)
+    rope.warm_up()
+    scattered = np.random.default_rng(9).integers(0, _max_len, length)
+    for name, positions in (("fastpe", scattered), ("a run", np.arange(length) + 100)):
+        check = rotated(before, np.tile(positions, shape[0] * shape[1]), interleaved=False).within(_rotation)
+        names = {"rotate_": rope.rotate_, "x": before.copy(), "positions": positions}
+        own = _own("rotate_(x, positions=positions, seq_axis=-2)", check, **names)
+        yield own if name == "fastpe" else dataclasses.replace(own, name=name, kind="reference")
 
 
 def _embed(shape: Shape) -> Iterator[Contender]:
@@ -259,6 +306,18 @@ def _rotate_case(shape: Shape, pairing: str, *bars: Bar, array: Array = "in plac
     return Case("rotate", work, array, "kept", shape, build, bars)
 
 
+def _transposed_case(shape: Shape, least: float) -> Case:
+    bars = [Bar(["NumPy"], least, least, "fastpe transposes its rows in each call, NumPy has them transposed")]
+    return Case("add", f"add_ {list(shape)}, channels first", "in place", "kept", shape, _add_channels_first, bars)
+
+
+def _scattered_case(shape: Shape, name: str) -> Case:
+    build = functools.partial(_add_scattered, shared=name == "shared")
+    work = f"add_ {list(shape)}, {name} random positions"
+    obstacle = "each position is checked first, and looked up again to add"
+    return Case("add", work, "in place", "kept", shape, build, [Bar(["NumPy"], 0.9, 0.9, obstacle)])
+
+
 _hidden = functools.partial(dataclasses.replace, page="no")
 _shown = functools.partial(dataclasses.replace, page="page and README")
 
@@ -278,6 +337,8 @@ def all_cases() -> list[Case]:
     qk, chunk = "rotate_ q [1, 32, 1, 128] and k [1, 8, 1, 128]", "add_ [1, 10, 560] at position 10^7"
     split = "rotate [512, 32, 128] out of [512, 6144], interleaved"
     token, tokens, large = "add_ one token [1, 1, 768]", "add_ 64 tokens [64, 1, 1024]", "tables(131072), d = 128"
+    transposed, copied = "encode(1024, 256), channels first", Bar(["encode and copy"], 1, 1)
+    tree, run = "rotate_ [1, 32, 64, 128] at random positions", Bar(["a run"], 0.7, 0.7)
     backwards, row = "encode 4096 descending positions of 768", "tables of one row, {}".format
     halves, tile = (functools.partial(_table_row, form=form) for form in ("halves", "tile"))
     return [
@@ -291,6 +352,7 @@ def all_cases() -> list[Case]:
         _hidden(_encode_case(32_768, 1024, "given", filled, numpy(3.5, 5))),
         _hidden(_encode_case(512, 768, "given", encoding="kept")),
         _hidden(Case("encode", backwards, "given", "computed", (4096, 768), _descending, [descending])),
+        _hidden(Case("encode", transposed, "given", "kept", (1024, 256), _encode_channels_first, [copied])),
         _add_case((1, 512, 768), sequence),
         _hidden(_add_case((1, 8192, 1024), sequence, encoding=table)),
         _hidden(_add_case((8, 512, 768), batch, incremented)),
@@ -300,6 +362,10 @@ def all_cases() -> list[Case]:
         _add_case((32, 512, 768), new_sum, array="new"),
         _add_case((8, 512, 768), numpy(30, 50), dtype="float16"),
         _hidden(_add_case((8, 512, 768), numpy(7, 13), dtype="bfloat16")),
+        _transposed_case((8, 256, 1024), 0.5),
+        *(_hidden(_transposed_case(*each)) for each in (((2, 256, 6400), 0.5), ((1, 256, 1024), 0.3))),
+        _scattered_case((86, 1008, 64), "shared"),
+        _hidden(_scattered_case((34, 99, 64), "own")),
         Case("embed", "embed [32, 512, 768], scaled", "given", "kept", (32, 512, 768), _embed, [gathered]),
         _shown(Case("decode", token, "in place", "kept", (1, 1, 768), _decode, [numpy(2.5, 2.5)])),
         _hidden(Case("decode", tokens, "in place", "kept", (64, 1, 1024), _decode, [scattered])),
@@ -309,6 +375,7 @@ def all_cases() -> list[Case]:
         _hidden(_rotate_case(batch_of_heads, "halves", incremented, numpy(8, 8))),
         _hidden(_rotate_case(batch_of_heads, "interleaved", incremented, rotated_pairs)),
         _hidden(_rotate_case((1, 2048, 32, 128), "halves", incremented, seq_axis=-3)),
+        _hidden(Case("rotate", tree, "in place", "kept", (1, 32, 64, 128), _rotate_scattered, [run])),
         _rotate_case(heads, "halves", onnx, array="given"),
         _hidden(_rotate_case(heads, "interleaved", onnx, array="given")),
         Case("rotate", split, "given", "computed", (512, 32, 128), _rotate_columns, [Bar(["C loop"], 1.5, 2)]),

@@ -22,7 +22,7 @@ Number of_double(double value) {
 
 }  // namespace
 
-Number NumbersView::at(std::int64_t row, std::int64_t l) const {
+Number NumbersView::converted_at(std::int64_t row, std::int64_t l) const {
   const char* p = data + row * row_stride_bytes + l * seq_stride_bytes;
   switch (dtype) {
     case DType::int8: return number_of(load<std::int8_t>(p));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cache_line.h"
 #include "dtype.h"
 
 namespace fastpe {
@@ -79,6 +80,12 @@ struct RowsLayout {
 
   std::int64_t row_bytes() const { return columns * element_bytes(dtype); }
   bool has_contiguous_columns() const { return column_stride_bytes == element_bytes(dtype) || columns <= 1; }
+  // Whether columns are runs of the sequence's elements, and its rows lie apart.
+  bool is_transposed() const {
+    const std::int64_t bytes = element_bytes(dtype);
+    return !has_contiguous_columns() && seq_stride_bytes == bytes && column_stride_bytes % bytes == 0 &&
+           seq_len * bytes >= cache_line_bytes;
+  }
   std::int64_t bytes() const { return item_count * seq_len * row_bytes(); }
 };
 
@@ -139,13 +146,21 @@ struct NumbersView {
   std::int64_t seq_stride_bytes = 0;
 
   bool is_given() const { return data != nullptr; }
-  Number at(std::int64_t row, std::int64_t l) const;
+  // int64, in which most positions and ids come, is read in place.
+  Number at(std::int64_t row, std::int64_t l) const {
+    return dtype == DType::int64 ? number_of(int64_at(row, l)) : converted_at(row, l);
+  }
   std::int64_t integer_at(std::int64_t row, std::int64_t l) const {
-    if (dtype != DType::int64) return at(row, l).integer;
+    return dtype == DType::int64 ? int64_at(row, l) : converted_at(row, l).integer;
+  }
+
+ private:
+  std::int64_t int64_at(std::int64_t row, std::int64_t l) const {
     std::int64_t value;
     std::memcpy(&value, data + row * row_stride_bytes + l * seq_stride_bytes, sizeof value);
     return value;
   }
+  Number converted_at(std::int64_t row, std::int64_t l) const;
 };
 
 }  // namespace fastpe

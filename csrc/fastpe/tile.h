@@ -22,14 +22,16 @@ struct Tile {
   DType dtype;
   std::int64_t l, count;
   Columns columns;
+  const std::int64_t* row_offsets_bytes = nullptr;  // of each row from `data` on; null: rows have a stride
 
   const char* row(std::int64_t at) const {
     assert(l <= at && at < l + count);
-    return data + (at - l) * row_stride_bytes;
+    return row_offsets_bytes == nullptr ? data + (at - l) * row_stride_bytes : data + row_offsets_bytes[at - l];
   }
   Tile rows_between(std::int64_t first, std::int64_t end) const {
-    assert(first < end && end <= l + count);
-    return {row(first), row_stride_bytes, dtype, first, end - first, columns};
+    assert(l <= first && first < end && end <= l + count);
+    if (row_offsets_bytes == nullptr) return {row(first), row_stride_bytes, dtype, first, end - first, columns};
+    return {data, 0, dtype, first, end - first, columns, row_offsets_bytes + (first - l)};
   }
 };
 

@@ -13,7 +13,8 @@ namespace {
 
 using namespace fastpe;
 
-constexpr std::int64_t outer = 2, inner = 3, seq_len = 3, columns = 4, items = outer * inner;
+// A sequence of float32 fills more than a cache line, so that transposed arrays count as such.
+constexpr std::int64_t outer = 2, inner = 3, seq_len = 18, columns = 4, items = outer * inner;
 
 // [outer, inner, seq_len, columns], with these axes in another order in memory.
 struct Array {
@@ -48,11 +49,14 @@ struct Array {
 template <class Make, class OfElement>
 void check_parts(const int (&order)[4], const Make& make, const OfElement& of_element) {
   float table[seq_len][columns];
+  std::int64_t offsets_bytes[seq_len];
+  for (int l = 0; l < seq_len; ++l) offsets_bytes[l] = l * columns * 4;
   for (int i = 0; i < seq_len * columns; ++i) table[i / columns][i % columns] = static_cast<float>(i % 7 - 3);
   for (std::int64_t begin = 0; begin < items; ++begin) {
     for (std::int64_t end = begin + 1; end <= items; ++end) {
-      for (std::int64_t l = 0; l < seq_len; ++l) {
-        for (std::int64_t count = 1; l + count <= seq_len; ++count) {
+      for (const std::int64_t l : {0, 1, 17}) {
+        for (const std::int64_t count : {1, 16, 17, 18}) {
+          if (l + count > seq_len) continue;
           const Array x(order);
           Array out(order), in_place(order);
           std::fill(out.numbers.begin(), out.numbers.end(), -1.0F);
@@ -65,11 +69,16 @@ void check_parts(const int (&order)[4], const Make& make, const OfElement& of_el
               }
             }
           }
-          alignas(64) char scratch[columns * 4];
-          for (const bool prefetch : {false, true}) {
-            const Tile tile{
-                reinterpret_cast<const char*>(table[l]), columns * 4, DType::float32, l, count, {0, columns}};
-            const Workspace workspace{{false, prefetch}, scratch};
+          alignas(64) char scratch[transposed_bytes];
+          for (const bool has_offsets : {false, true}) {
+            const Tile tile = {reinterpret_cast<const char*>(table[has_offsets ? 0 : l]),
+                               columns * 4,
+                               DType::float32,
+                               l,
+                               count,
+                               {0, columns},
+                               has_offsets ? offsets_bytes + l : nullptr};
+            const Workspace workspace{{false, has_offsets}, scratch};
             Array source = x;
             apart = out;
             in_place = x;

@@ -19,9 +19,6 @@ constexpr std::int64_t most_tile_bytes = 192 * 1024;
 // The part of a tile that stays in L1 while it is combined with items that come from memory.
 constexpr std::int64_t segment_bytes_from_memory = 12 * 1024;
 
-// Spans shorter than this are read faster than they are made.
-constexpr std::int64_t rows_worth_making = 8;
-
 constexpr std::int64_t least_blocks_per_thread = 4;
 
 Access access_of(const OperationShape& shape) {
@@ -36,10 +33,11 @@ Access access_of(const OperationShape& shape) {
 void plan_segments(const OperationShape& shape, const BlockShape& blocks, Plan& plan) {
   const std::int64_t tile_row_bytes = whole_cache_lines(shape.columns_at_once * element_bytes(shape.tile_dtype));
   const std::int64_t segment_bytes = plan.access.prefetch ? segment_bytes_from_memory : l1_cache_bytes() / 8 * 3;
-  plan.segment_rows = std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
+  plan.segment_rows = shape.is_transposed ? transposed_rows : std::max<std::int64_t>(1, segment_bytes / tile_row_bytes);
   if (plan.strategy == Strategy::make_in_tile) {
     plan.tile_row_stride_bytes = tile_row_bytes;
-    plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, blocks.at_once * blocks.rows);
+    const std::int64_t most_rows = shape.is_transposed ? transposed_rows : blocks.at_once * blocks.rows;
+    plan.tile_rows = std::clamp<std::int64_t>(most_tile_bytes / tile_row_bytes, 1, most_rows);
   }
 }
 
@@ -69,9 +67,9 @@ RowPieces pieces_of(const Call& call, int threads) {
 WorkUnits work_of(const Call& call, const Plan& plan) {
   const OperationShape& shape = call.operation.shape();
   const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.columns_at_once * element_bytes(shape.dtype));
-  const std::int64_t unit_rows = shape.has_contiguous_columns
-                                     ? std::max<std::int64_t>(2 * call.source.blocks.rows, unit_bytes / row_bytes)
-                                     : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
+  const bool has_runs = shape.has_contiguous_columns || shape.is_transposed;
+  const std::int64_t unit_rows = has_runs ? std::max<std::int64_t>(2 * call.source.blocks.rows, unit_bytes / row_bytes)
+                                          : std::max<std::int64_t>(1, strided_unit_bytes / row_bytes);
   WorkUnits work;
   if (plan.threads == 1 && shape.items() == 1 && shape.seq_len <= unit_rows) {
     work.pieces.rows = work.pieces.rows_of_first = shape.seq_len;
@@ -81,7 +79,7 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
   if (!plan.all_items_share_positions) {
     work.slice_items = shape.items_per_batch_row;
     work.slices = shape.batch_rows;
-    if (shape.items() == 1 && shape.has_contiguous_columns) {
+    if (shape.items() == 1 && has_runs) {
       work.pieces = pieces_of(call, plan.threads);
     } else {
       work.pieces.count = shape.seq_len;
@@ -117,7 +115,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
   plan.access = access_of(shape);
 
   const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_batch_row == 1;
-  const bool has_short_spans = bounds.rows < rows_worth_making * bounds.spans;
+  const bool has_short_spans = bounds.rows < short_span_rows * bounds.spans;
   // Rows that are near, as the output is, are read faster than they are made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
   const bool is_near = fits_in_l2 || (is_last_level_cache_near() && shape.bytes_written <= streaming_threshold_bytes());

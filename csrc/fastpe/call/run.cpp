@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "call.h"
 #include "fastpe/buffer.h"
@@ -64,12 +65,7 @@ class Executor {
     constexpr std::int64_t most_items = 64;
     const TableView& kept = plan_.rows_found;
     const std::int64_t count = region.l_end - region.l_begin;
-    const Tile tile{kept.data + columns_.first * element_bytes(kept.dtype),
-                    kept.row_stride_bytes,
-                    kept.dtype,
-                    region.l_begin,
-                    count,
-                    columns_};
+    const Tile tile{first_column_of(kept), kept.row_stride_bytes, kept.dtype, region.l_begin, count, columns_};
     for (std::int64_t begin = region.items.begin; begin < region.items.end;) {
       const std::int64_t end = std::min(region.items.end, begin + most_items);
       std::int64_t tile_offsets_bytes[most_items];
@@ -98,6 +94,7 @@ class Executor {
         placement, rows, l_begin, l_end, valid_before,
         [&](const Span& span) { exists(span) ? execute_span(items, span) : write_invalid(items, span.l, span.count); },
         [&](std::int64_t l, std::int64_t count) { write_invalid(items, l, count); });
+    apply_waiting(items);
   }
 
   // It does unless another thread has changed positions, offsets or lengths since they were checked: results are then
@@ -120,9 +117,39 @@ class Executor {
   void read_span(const Items& items, const Span& span) {
     const TableView& kept = plan_.rows_found;
     const int step = span.is_one_position() ? 0 : span.step == Span::Step::descending ? -1 : 1;
-    apply({kept.row(span.position.integer) + columns_.first * element_bytes(kept.dtype), step * kept.row_stride_bytes,
-           kept.dtype, span.l, span.count, columns_},
-          items);
+    const std::int64_t offset_bytes = span.position.integer * kept.row_stride_bytes;
+    if (span.count >= short_span_rows) {
+      return apply({first_column_of(kept) + offset_bytes, step * kept.row_stride_bytes, kept.dtype, span.l, span.count,
+                    columns_},
+                   items);
+    }
+    const std::int64_t first = add_waiting(items, span.l, span.count, most_waiting_offsets);
+    for (std::int64_t i = 0; i < span.count; ++i) {
+      waiting_offsets_bytes_[first + i] = offset_bytes + step * i * kept.row_stride_bytes;
+    }
+  }
+
+  // The rows [l, l + count) are put behind those that wait for an operation, of which there are at most `most`: the
+  // first one's place among them.
+  std::int64_t add_waiting(const Items& items, std::int64_t l, std::int64_t count, std::int64_t most) {
+    if (l != waiting_l_ + waiting_count_ || waiting_count_ + count > most) apply_waiting(items);
+    if (waiting_count_ == 0) waiting_l_ = l;
+    waiting_count_ += count;
+    return waiting_count_ - count;
+  }
+
+  void apply_waiting(const Items& items) {
+    const std::int64_t count = std::exchange(waiting_count_, 0);
+    if (count == 0) return;
+    if (plan_.strategy == Strategy::read_rows) {
+      const TableView& kept = plan_.rows_found;
+      return apply({first_column_of(kept), 0, kept.dtype, waiting_l_, count, columns_, waiting_offsets_bytes_}, items);
+    }
+    apply({tile_, plan_.tile_row_stride_bytes, operation_.shape().tile_dtype, waiting_l_, count, columns_}, items);
+  }
+
+  const char* first_column_of(const TableView& kept) const {
+    return kept.data + columns_.first * element_bytes(kept.dtype);
   }
 
   // Calls on_span over a span's rows, at most a tile of them, and at most those that the source makes together.
@@ -161,15 +188,17 @@ class Executor {
 
   void make_in_tiles(const Items& items, const Span& span) {
     const DType dtype = operation_.shape().tile_dtype;
-    const Target target{dtype, columns_, tile_, plan_.tile_row_stride_bytes};
-    if (span.is_one_position()) {
-      write_rows({span.l, 1, span.position, Span::Step::ascending, span.coordinates}, target);
-      return apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
-    }
-    for_each_tile_span(span, [&](const Span& rows) {
-      write_rows(rows, target);
-      apply({tile_, target.out_row_stride_bytes, dtype, rows.l, rows.count, columns_}, items);
-    });
+    const auto make = [&](const Span& rows) {
+      const std::int64_t first = add_waiting(items, rows.l, rows.count, plan_.tile_rows);
+      const std::int64_t stride_bytes = plan_.tile_row_stride_bytes;
+      write_rows(rows, {dtype, columns_, tile_ + first * stride_bytes, stride_bytes});
+    };
+    if (!span.is_one_position()) return for_each_tile_span(span, make);
+    const Span one{span.l, 1, span.position, Span::Step::ascending, span.coordinates};
+    if (span.count == 1) return make(one);
+    apply_waiting(items);
+    write_rows(one, {dtype, columns_, tile_, plan_.tile_row_stride_bytes});
+    apply({tile_, 0, dtype, span.l, span.count, columns_}, items);
   }
 
   void apply(const Tile& tile, const Items& items) {
@@ -220,6 +249,12 @@ class Executor {
   char* const source_scratch_;
   char* const tile_;
   const Workspace workspace_;
+
+  // Rows of short spans, and made rows, wait until the operation can take many at once: offsets of rows that the source
+  // has, or the tile's first rows.
+  static constexpr std::int64_t most_waiting_offsets = 256;
+  std::int64_t waiting_l_ = 0, waiting_count_ = 0;
+  std::int64_t waiting_offsets_bytes_[most_waiting_offsets];
 };
 
 // What small calls need lies on the stack: they allocate nothing.

@@ -109,6 +109,7 @@ struct Rotation {
   const char* next_out;  // the same of out, with next_x; null: none
   const char* cosines;   // of row_dtype
   const char* sines;
+  const std::int64_t* tile_offsets_bytes;  // of each row from `cosines` and `sines` on; null: they have a stride
   std::int64_t out_row_stride_bytes, x_row_stride_bytes, tile_row_stride_bytes;
   std::int64_t rows, pairs;
   std::int64_t half;

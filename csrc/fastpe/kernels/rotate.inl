@@ -85,9 +85,10 @@ void rotate_pairs(const Rotation& rotation) {
   for (std::int64_t row = 0; row < r.rows; ++row) {
     auto* const out = reinterpret_cast<Element*>(r.out + row * r.out_row_stride_bytes);
     const auto* const x = reinterpret_cast<const Element*>(r.x + row * r.x_row_stride_bytes);
-    const auto* const cosines =
-        reinterpret_cast<const typename Row::Element*>(r.cosines + row * r.tile_row_stride_bytes);
-    const auto* const sines = reinterpret_cast<const typename Row::Element*>(r.sines + row * r.tile_row_stride_bytes);
+    const std::int64_t tile_offset_bytes =
+        r.tile_offsets_bytes == nullptr ? row * r.tile_row_stride_bytes : r.tile_offsets_bytes[row];
+    const auto* const cosines = reinterpret_cast<const typename Row::Element*>(r.cosines + tile_offset_bytes);
+    const auto* const sines = reinterpret_cast<const typename Row::Element*>(r.sines + tile_offset_bytes);
     if (r.pairs < float_lanes) {
       const auto cosine = in_order(load_partial<Row>(cosines, r.pairs));
       const auto sine = signed_sine(load_partial<Row>(sines, r.pairs));

@@ -12,13 +12,19 @@ namespace {
 OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, batch_rows);
   const std::int64_t bytes = element_bytes(out.dtype);
-  shape.columns_at_once = std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, bytes));
+  shape.is_transposed = shape.is_transposed && x.is_transposed();
+  if (!shape.is_transposed) {
+    shape.columns_at_once = std::min(columns_at_once(out.columns, out.column_stride_bytes, bytes),
+                                     columns_at_once(x.columns, x.column_stride_bytes, bytes));
+  }
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
   shape.may_be_non_temporal = !is_new && !shape.is_in_place;
   shape.has_contiguous_columns = shape.has_contiguous_columns && x.has_contiguous_columns();
   shape.targets = shape.has_contiguous_columns ? 1 : 0;
-  if (!shape.has_contiguous_columns) shape.scratch_bytes = out.row_bytes();
+  if (!shape.has_contiguous_columns) {
+    shape.scratch_bytes = shape.is_transposed ? transposed_bytes : shape.rows_in_scratch_bytes();
+  }
   return shape;
 }
 
@@ -27,8 +33,10 @@ OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t batch_
 Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
                            const Access& access) {
   Combination c{};
-  c.addend = tile.row(l);
-  c.addend_row_stride_bytes = tile.row_stride_bytes;
+  const Tile from_l = tile.rows_between(l, l + 1);
+  c.addend = from_l.data;
+  c.addend_row_stride_bytes = from_l.row_stride_bytes;
+  c.addend_offsets_bytes = from_l.row_offsets_bytes;
   c.rows = rows;
   c.columns = tile.columns.count;
   c.scale = factors.scale;
@@ -64,11 +72,12 @@ void Add::apply(const Tile& tile, const Items& items, const Place& next, const W
       out_.inner_count == x_.inner_count) {
     return add_to_inner_items(tile, items, next, workspace);
   }
+  if (shape_.is_transposed) return add_to_columns(tile, items, workspace);
   for (std::int64_t item = items.begin; item < items.end; ++item) {
     const Place next_item{item + 1, tile.l};
     const Place& after = item + 1 < items.end ? next_item : next;
     shape_.has_contiguous_columns ? add_to_item(tile, item, after, workspace)
-                                  : add_to_item_by_rows(tile, item, after, workspace);
+                                  : add_to_item_in_scratch(tile, item, workspace);
   }
 }
 
@@ -106,7 +115,9 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& 
     const Place& after = end < items.end ? next_items : next;
     for (std::int64_t l = tile.l; l < end_l; ++l) {
       Combination c = combination_of(tile, l, end - first, factors_, workspace.access);
+      c.addend = tile.row(l);
       c.addend_row_stride_bytes = 0;
+      c.addend_offsets_bytes = nullptr;
       c.out = out_.row(first, l, tile.columns.first);
       c.out_row_stride_bytes = out_.inner_stride_bytes;
       c.x = x_.row(first, l, tile.columns.first);
@@ -119,24 +130,49 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& 
   }
 }
 
-void Add::add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next,
-                              const Workspace& workspace) const {
-  const std::int64_t bytes = element_bytes(out_.dtype);
-  char* const whole_row = workspace.scratch;
-  for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-    Combination c = combination_of(tile, l, 1, factors_, {});
-    c.x = x_.row(item, l, tile.columns.first);
-    if (!x_.has_contiguous_columns()) {
-      copy_row(whole_row, bytes, c.x, x_.column_stride_bytes, tile.columns.count, bytes);
-      c.x = whole_row;
-    } else if (workspace.access.prefetch) {
-      c.next_x = next_x_at({next.item, next.l + (l - tile.l)}, tile.columns);
+void Add::add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const {
+  const std::int64_t most_columns = cache_line_bytes / element_bytes(tile.dtype);
+  for_each_transposed_part(tile, tile.columns, most_columns, [&](const Tile& rows, const Columns& columns) {
+    const TransposedTile transposed(rows, columns, workspace.scratch);
+    for (std::int64_t item = items.begin; item < items.end; ++item) {
+      Combination c = combination_of(rows, rows.l, columns.count, factors_, {});
+      c.addend = transposed.data;
+      c.addend_row_stride_bytes = transposed.row_stride_bytes;
+      c.addend_offsets_bytes = nullptr;
+      c.columns = rows.count;
+      c.out = out_.row(item, rows.l, columns.first);
+      c.out_row_stride_bytes = out_.column_stride_bytes;
+      c.x = x_.row(item, rows.l, columns.first);
+      c.x_row_stride_bytes = x_.column_stride_bytes;
+      const bool is_last = item + 1 == items.end;
+      c.next_x =
+          x_.row(is_last ? items.begin : item + 1, rows.l, is_last ? columns.first + columns.count : columns.first);
+      combine(c, out_.dtype, tile.dtype);
     }
-    const bool is_strided = !out_.has_contiguous_columns();
-    char* const out = out_.row(item, l, tile.columns.first);
-    c.out = is_strided ? whole_row : out;
+  });
+}
+
+void Add::add_to_item_in_scratch(const Tile& tile, std::int64_t item, const Workspace& workspace) const {
+  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns.count;
+  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
+  const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
+  for (std::int64_t l = tile.l; l < end_l; l += at_once) {
+    const std::int64_t rows = std::min(at_once, end_l - l);
+    const Block<const char> x = block_of(x_, item, l, tile.columns.first);
+    const Block<char> out = block_of(out_, item, l, tile.columns.first);
+    Combination c = combination_of(tile, l, rows, factors_, {});
+    c.x = x.data;
+    c.x_row_stride_bytes = x.row_stride_bytes;
+    if (!x_.has_contiguous_columns()) {
+      copy_block(scratch, x, rows, columns, bytes);
+      c.x = scratch.data;
+      c.x_row_stride_bytes = scratch.row_stride_bytes;
+    }
+    const bool is_apart = !out_.has_contiguous_columns();
+    c.out = is_apart ? scratch.data : out.data;
+    c.out_row_stride_bytes = is_apart ? scratch.row_stride_bytes : out.row_stride_bytes;
     combine(c, out_.dtype, tile.dtype);
-    if (is_strided) copy_row(out, out_.column_stride_bytes, whole_row, bytes, tile.columns.count, bytes);
+    if (is_apart) copy_block(out, scratch.read_only(), rows, columns, bytes);
   }
 }
 
@@ -153,10 +189,8 @@ Target Add::target(int /*number*/, std::int64_t item, std::int64_t l, Columns co
 
 void Add::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   if (shape_.is_in_place) return;
-  for (std::int64_t i = 0; i < count; ++i) {
-    copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes, x_.row(item, l + i, columns.first),
-             x_.column_stride_bytes, columns.count, element_bytes(out_.dtype));
-  }
+  copy_block(block_of(out_, item, l, columns.first), block_of(x_, item, l, columns.first), count, columns.count,
+             element_bytes(out_.dtype));
 }
 
 }  // namespace fastpe

@@ -32,7 +32,8 @@ class Add final : public Operation {
   const char* next_x_at(const Place& place, const Columns& columns) const;
   void set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const;
   void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
-  void add_to_item_by_rows(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
+  void add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const;
+  void add_to_item_in_scratch(const Tile& tile, std::int64_t item, const Workspace& workspace) const;
   // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.
   void add_to_inner_items(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const;
 

@@ -1,32 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of rows whose elements may lie apart.
+// Copies of rows and columns that lie anywhere in memory.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
+
+#include "fastpe/tile.h"
 
 namespace fastpe {
 
-template <std::size_t bytes>
-void copy_elements_apart(char* to, std::int64_t to_stride_bytes, const char* from, std::int64_t from_stride_bytes,
-                         std::int64_t columns) {
-  for (std::int64_t i = 0; i < columns; ++i) {
-    std::memcpy(to + i * to_stride_bytes, from + i * from_stride_bytes, bytes);
+// Rows of elements, of which both the rows and the columns may lie apart.
+template <class Byte>
+struct Block {
+  Byte* data;
+  std::int64_t row_stride_bytes, column_stride_bytes;
+  const std::int64_t* row_offsets_bytes = nullptr;  // of each row from `data` on; null: rows have a stride
+
+  Byte* row(std::int64_t i) const {
+    return data + (row_offsets_bytes == nullptr ? i * row_stride_bytes : row_offsets_bytes[i]);
   }
+  bool has_contiguous_columns(std::int64_t bytes) const { return column_stride_bytes == bytes; }
+  bool has_contiguous_rows(std::int64_t bytes) const { return row_stride_bytes == bytes && !row_offsets_bytes; }
+  Block<const char> read_only() const { return {data, row_stride_bytes, column_stride_bytes, row_offsets_bytes}; }
+  Block transposed() const { return {data, column_stride_bytes, row_stride_bytes}; }
+};
+
+template <class Byte>
+Block<Byte> block_of(const BasicRows<Byte>& rows, std::int64_t item, std::int64_t l, std::int64_t column = 0) {
+  return {rows.row(item, l, column), rows.seq_stride_bytes, rows.column_stride_bytes};
+}
+inline Block<const char> block_of(const Tile& tile, std::int64_t column) {
+  const std::int64_t bytes = element_bytes(tile.dtype);
+  return {tile.data + (column - tile.columns.first) * bytes, tile.row_stride_bytes, bytes, tile.row_offsets_bytes};
 }
 
-inline void copy_row(char* to, std::int64_t to_stride_bytes, const char* from, std::int64_t from_stride_bytes,
-                     std::int64_t columns, std::int64_t element_bytes) {
-  if (to_stride_bytes == element_bytes && from_stride_bytes == element_bytes) {
-    std::memmove(to, from, static_cast<std::size_t>(columns * element_bytes));
-    return;
-  }
-  switch (element_bytes) {
-    case 2: return copy_elements_apart<2>(to, to_stride_bytes, from, from_stride_bytes, columns);
-    case 4: return copy_elements_apart<4>(to, to_stride_bytes, from, from_stride_bytes, columns);
-    default: return copy_elements_apart<8>(to, to_stride_bytes, from, from_stride_bytes, columns);
-  }
-}
+// Elements of 2, 4 or 8 bytes.
+void copy_block(const Block<char>& to, const Block<const char>& from, std::int64_t rows, std::int64_t columns,
+                std::int64_t element_bytes);
 
 }  // namespace fastpe

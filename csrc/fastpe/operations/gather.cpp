@@ -13,7 +13,7 @@ OperationShape shape_of(const Rows& out, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, batch_rows);
   shape.reads_items = true;
   shape.may_be_non_temporal = !is_new;
-  if (!shape.has_contiguous_columns) shape.scratch_bytes = out.row_bytes();
+  if (!shape.has_contiguous_columns) shape.scratch_bytes = shape.rows_in_scratch_bytes();
   return shape;
 }
 
@@ -56,10 +56,10 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
   constexpr std::int64_t most_rows = 64;
   const std::int64_t bytes = element_bytes(out_.dtype);
   const std::int64_t end = tile.l + tile.count;
-  const bool is_strided = !out_.has_contiguous_columns();
-  const Access access = is_strided ? Access{} : workspace.access;
+  const bool is_apart = !out_.has_contiguous_columns();
+  const Access access = is_apart ? Access{} : workspace.access;
   for (std::int64_t l = tile.l; l < end;) {
-    const std::int64_t rows = is_strided ? 1 : std::min(most_rows, end - l);
+    const std::int64_t rows = std::min(is_apart ? shape_.rows_in_scratch() : most_rows, end - l);
     // Gathered rows come from memory however small the output is, so the row after these is always prefetched.
     const Place after = l + rows < end || next.item == item ? Place{item, l + rows} : next;
     const bool has_next = after.l < out_.seq_len && after.item < out_.item_count;
@@ -69,22 +69,23 @@ void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next,
     Combination c = combination_of(tile, l, rows, factors_, access);
     c.x = vocabulary_.data + tile.columns.first * bytes;
     c.x_offsets_bytes = x_offsets_bytes;
-    char* const out = out_.row(item, l, tile.columns.first);
-    c.out = is_strided ? workspace.scratch : out;
-    c.out_row_stride_bytes = out_.seq_stride_bytes;
+    const Block<char> scratch{workspace.scratch, tile.columns.count * bytes, bytes};
+    const Block<char> out = block_of(out_, item, l, tile.columns.first);
+    c.out = is_apart ? scratch.data : out.data;
+    c.out_row_stride_bytes = is_apart ? scratch.row_stride_bytes : out.row_stride_bytes;
     if (access.prefetch && !access.non_temporal) c.next_out = c.out + c.out_row_stride_bytes;
     combine(c, out_.dtype, tile.dtype);
-    if (is_strided) copy_row(out, out_.column_stride_bytes, workspace.scratch, bytes, tile.columns.count, bytes);
+    if (is_apart) copy_block(out, scratch.read_only(), rows, tile.columns.count, bytes);
     l += rows;
   }
 }
 
 void Gather::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
   const std::int64_t bytes = element_bytes(out_.dtype);
-  for (std::int64_t i = 0; i < count; ++i) {
-    copy_row(out_.row(item, l + i, columns.first), out_.column_stride_bytes,
-             vocabulary_.data + embedding_offset_bytes({item, l + i}) + columns.first * bytes, bytes, columns.count,
-             bytes);
+  for (std::int64_t i = l; i < l + count; ++i) {
+    const std::int64_t offset_bytes = embedding_offset_bytes({item, i}) + columns.first * bytes;
+    copy_block(block_of(out_, item, i, columns.first), {vocabulary_.data + offset_bytes, 0, bytes}, 1, columns.count,
+               bytes);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "copy.h"
+
 namespace fastpe {
 
 std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, std::int64_t element_bytes) {
@@ -20,12 +22,29 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   shape.items_per_batch_row = batch_rows > 0 ? out.item_count / batch_rows : 0;
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
-  shape.columns_at_once = columns_at_once(out.columns, out.column_stride_bytes, element_bytes(out.dtype));
+  shape.is_transposed = out.is_transposed();
+  shape.columns_at_once = shape.is_transposed
+                              ? out.columns
+                              : columns_at_once(out.columns, out.column_stride_bytes, element_bytes(out.dtype));
   shape.dtype = out.dtype;
   shape.tile_dtype = row_dtype(out.dtype);
   shape.bytes_written = out.bytes();
   shape.has_contiguous_columns = out.has_contiguous_columns();
   return shape;
+}
+
+std::int64_t OperationShape::rows_in_scratch() const {
+  constexpr std::int64_t most_bytes = 128 * 1024;
+  const std::int64_t bytes = element_bytes(dtype);
+  return std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(1, columns_at_once * bytes), 1,
+                                  cache_line_bytes / bytes);
+}
+
+TransposedTile::TransposedTile(const Tile& tile, const Columns& columns, char* to)
+    // Rows a power of two apart would take each other's place in L1.
+    : data(to), row_stride_bytes(transposed_rows * element_bytes(tile.dtype) + cache_line_bytes) {
+  const std::int64_t bytes = element_bytes(tile.dtype);
+  copy_block({to, bytes, row_stride_bytes}, block_of(tile, columns.first), tile.count, columns.count, bytes);
 }
 
 void Operation::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,

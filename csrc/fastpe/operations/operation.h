@@ -5,8 +5,10 @@
 // own) share its positions, and so their rows of the encoding.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "fastpe/cache_line.h"
 #include "fastpe/interruption.h"
 #include "fastpe/tile.h"
 
@@ -25,10 +27,14 @@ struct OperationShape {
   bool is_in_place = false;
   bool may_be_non_temporal = false;
   bool has_contiguous_columns = true;
+  bool is_transposed = false;      // see RowsLayout
   int targets = 0;                 // that an item's rows are made in, each for some columns; 0: only in a tile
   std::int64_t scratch_bytes = 0;  // of one thread
 
   std::int64_t items() const { return batch_rows * items_per_batch_row; }
+  // Rows whose elements lie apart are put together in the scratch memory, as many at once.
+  std::int64_t rows_in_scratch() const;
+  std::int64_t rows_in_scratch_bytes() const { return rows_in_scratch() * columns_at_once * element_bytes(dtype); }
 };
 
 // Rows of elements that lie far apart are done in parts of this many columns: a part's cache lines serve the next rows
@@ -37,6 +43,32 @@ std::int64_t columns_at_once(std::int64_t columns, std::int64_t stride_bytes, st
 
 // The shape of an operation that only writes `out`. An operation that also reads adds what that takes.
 OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows);
+
+// Where rows are transposed, an operation transposes this many rows of the tile, and a cache line of its columns, into
+// its scratch memory. They stay in L1 while all items are done with them.
+constexpr std::int64_t transposed_rows = 256;
+constexpr std::int64_t transposed_bytes = transposed_rows * cache_line_bytes + cache_line_bytes * cache_line_bytes / 2;
+
+// Columns of a tile as rows without gaps.
+struct TransposedTile {
+  const char* data;
+  std::int64_t row_stride_bytes;
+
+  TransposedTile(const Tile& tile, const Columns& columns, char* to);
+};
+
+// Calls on_part(rows, columns) for each part of the tile that is transposed at once, and each of these columns, at most
+// `most` at once.
+template <class OnPart>
+void for_each_transposed_part(const Tile& tile, const Columns& columns, std::int64_t most, const OnPart& on_part) {
+  const std::int64_t end_l = tile.l + tile.count, end_column = columns.first + columns.count;
+  for (std::int64_t l = tile.l; l < end_l; l += transposed_rows) {
+    const Tile rows = tile.rows_between(l, std::min(end_l, l + transposed_rows));
+    for (std::int64_t column = columns.first; column < end_column; column += most) {
+      on_part(rows, Columns{column, std::min(most, end_column - column)});
+    }
+  }
+}
 
 // Items and places are passed by reference. By value, GCC stores their members one by one and loads both at once, which
 // waits for the stores.

@@ -13,6 +13,12 @@ bool has_contiguous_columns(const HeadArray& array) {
   return array.x.has_contiguous_columns() && array.out.has_contiguous_columns();
 }
 
+// In both arrays, at the same stride: the kernel takes one.
+bool is_transposed(const HeadArray& array) {
+  return array.x.is_transposed() && array.out.is_transposed() &&
+         array.x.column_stride_bytes == array.out.column_stride_bytes;
+}
+
 bool is_in_place(const HeadArray& array) { return array.x.data == array.out.data; }
 
 OperationShape shape_of(const Slice<HeadArray>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
@@ -25,7 +31,10 @@ OperationShape shape_of(const Slice<HeadArray>& arrays, std::int64_t batch_rows,
     shape.bytes_written += array.out.item_count * array.out.seq_len * shape.columns * element_bytes(shape.dtype);
     shape.is_in_place = shape.is_in_place && is_in_place(array);
     shape.has_contiguous_columns = shape.has_contiguous_columns && has_contiguous_columns(array);
-    if (!has_contiguous_columns(array)) shape.scratch_bytes = std::max(shape.scratch_bytes, array.out.row_bytes());
+    shape.is_transposed = shape.is_transposed && is_transposed(array);
+    if (has_contiguous_columns(array)) continue;
+    shape.scratch_bytes =
+        std::max(is_transposed(array) ? transposed_bytes : shape.rows_in_scratch_bytes(), shape.scratch_bytes);
   }
   return shape;
 }
@@ -55,7 +64,7 @@ void Rotate::set_prefetch(const Place& next, const Access& access, Rotation& rot
   if (!is_in_place(heads.array)) rotation.next_out = heads.array.out.row(heads.first, next.l);
 }
 
-void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const {
+void Rotate::rotate_rows(const Rotation& rotation, const Tile& tile) const {
   const std::int64_t bytes = element_bytes(shape_.dtype), table_bytes = element_bytes(shape_.tile_dtype);
   const auto kernel = active_kernels().rotate[index_of(shape_.dtype)];
   for (const PairRange& rotated : pairing_.rotated) {
@@ -69,7 +78,9 @@ void Rotate::rotate_rows(const Rotation& rotation, const char* table_row) const 
     part.x += first_bytes;
     if (part.next_x != nullptr) part.next_x += first_bytes;
     if (part.next_out != nullptr) part.next_out += first_bytes;
-    part.cosines = table_row + rotated.first * table_bytes;
+    part.tile_row_stride_bytes = tile.row_stride_bytes;
+    part.tile_offsets_bytes = tile.row_offsets_bytes;
+    part.cosines = tile.data + rotated.first * table_bytes;
     part.sines = part.cosines + pairing_.pairs * table_bytes;
     kernel(part);
   }
@@ -86,6 +97,10 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
   for (std::int64_t item = items.begin; item < items.end;) {
     const Heads heads = heads_at(item, items.end - item);
     item += heads.count;
+    if (is_transposed(heads.array)) {
+      rotate_columns(tile, heads, workspace);
+      continue;
+    }
     const bool is_contiguous = has_contiguous_columns(heads.array);
     if (is_contiguous && are_inner_heads(heads)) {
       rotate_inner_heads(tile, heads, item - heads.count, workspace);
@@ -99,9 +114,7 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
         rotate_head(tile, heads.array, heads.first + i, after, workspace);
         continue;
       }
-      for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
-        rotate_strided_row(tile, heads.array, heads.first + i, l, workspace.scratch);
-      }
+      rotate_in_scratch(tile, heads.array, heads.first + i, workspace);
     }
   }
 }
@@ -114,10 +127,9 @@ void Rotate::rotate_head(const Tile& tile, const HeadArray& array, std::int64_t 
   rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
   rotation.x = array.x.row(head, tile.l);
   rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
-  rotation.tile_row_stride_bytes = tile.row_stride_bytes;
   rotation.rows = tile.count;
   set_prefetch(next, workspace.access, rotation);
-  rotate_rows(rotation, tile.row(tile.l));
+  rotate_rows(rotation, tile);
 }
 
 void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
@@ -132,21 +144,60 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
     rotation.x_row_stride_bytes = array.x.inner_stride_bytes;
     rotation.rows = heads.count;
     set_prefetch({first_item, l + 1}, workspace.access, rotation);
-    rotate_rows(rotation, tile.row(l));
+    rotate_rows(rotation, {tile.row(l), 0, tile.dtype, l, 1, tile.columns});
   }
 }
 
-void Rotate::rotate_strided_row(const Tile& tile, const HeadArray& array, std::int64_t head, std::int64_t l,
-                                char* scratch) const {
-  const std::int64_t bytes = element_bytes(shape_.dtype);
-  const std::int64_t columns = is_in_place(array) ? shape_.columns : array.out.columns;
-  copy_row(scratch, bytes, array.x.row(head, l), array.x.column_stride_bytes, columns, bytes);
-  Rotation rotation{};
-  rotation.out = scratch;
-  rotation.x = scratch;
-  rotation.rows = 1;
-  rotate_rows(rotation, tile.row(l));
-  copy_row(array.out.row(head, l), array.out.column_stride_bytes, scratch, bytes, columns, bytes);
+// A pair is two columns, which are runs of the sequence: for the kernel, as many pairs as rows, and one row for each
+// pair.
+void Rotate::rotate_columns(const Tile& tile, const Heads& heads, const Workspace& workspace) const {
+  const HeadArray& array = heads.array;
+  for (std::int64_t i = 0; i < heads.count; ++i) {
+    copy_columns(array, heads.first + i, tile.l, tile.count, first_copied_column());
+  }
+  const std::int64_t step = pairing_.interleaved ? 2 : 1;
+  const std::int64_t columns_between = pairing_.interleaved ? 1 : pairing_.pairs;
+  const std::int64_t most_pairs = cache_line_bytes / element_bytes(tile.dtype) / 2;
+  for (const PairRange& rotated : pairing_.rotated) {
+    const Columns pairs{rotated.first, rotated.count};
+    for_each_transposed_part(tile, pairs, most_pairs, [&](const Tile& rows, const Columns& part) {
+      const TransposedTile cosines(rows, part, workspace.scratch);
+      const TransposedTile sines(rows, {pairing_.pairs + part.first, part.count},
+                                 workspace.scratch + transposed_bytes / 2);
+      for (std::int64_t head = heads.first; head < heads.first + heads.count; ++head) {
+        Rotation rotation{};
+        rotation.out = array.out.row(head, rows.l, step * part.first);
+        rotation.x = array.x.row(head, rows.l, step * part.first);
+        rotation.out_row_stride_bytes = rotation.x_row_stride_bytes = step * array.x.column_stride_bytes;
+        rotation.cosines = cosines.data;
+        rotation.sines = sines.data;
+        rotation.tile_row_stride_bytes = cosines.row_stride_bytes;
+        rotation.rows = part.count;
+        rotation.pairs = rows.count;
+        rotation.half = columns_between * (array.x.column_stride_bytes / element_bytes(shape_.dtype));
+        rotation.conjugate = pairing_.conjugate;
+        active_kernels().rotate[index_of(shape_.dtype)](rotation);
+      }
+    });
+  }
+}
+
+void Rotate::rotate_in_scratch(const Tile& tile, const HeadArray& array, std::int64_t head,
+                               const Workspace& workspace) const {
+  const std::int64_t bytes = element_bytes(shape_.dtype), columns = shape_.columns;
+  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
+  const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
+  copy_columns(array, head, tile.l, tile.count, first_copied_column());
+  for (std::int64_t l = tile.l; l < end_l; l += at_once) {
+    const std::int64_t rows = std::min(at_once, end_l - l);
+    copy_block(scratch, block_of(array.x, head, l), rows, columns, bytes);
+    Rotation rotation{};
+    rotation.x = rotation.out = scratch.data;
+    rotation.x_row_stride_bytes = rotation.out_row_stride_bytes = scratch.row_stride_bytes;
+    rotation.rows = rows;
+    rotate_rows(rotation, tile.rows_between(l, l + rows));
+    copy_block(block_of(array.out, head, l), scratch.read_only(), rows, columns, bytes);
+  }
 }
 
 bool Rotate::rotates_all() const { return pairing_.rotated.size() == 1 && pairing_.rotated[0].count == pairing_.pairs; }
@@ -154,10 +205,8 @@ bool Rotate::rotates_all() const { return pairing_.rotated.size() == 1 && pairin
 void Rotate::copy_columns(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count,
                           std::int64_t first) const {
   if (is_in_place(array) || first == array.out.columns) return;
-  for (std::int64_t i = l; i < l + count; ++i) {
-    copy_row(array.out.row(head, i, first), array.out.column_stride_bytes, array.x.row(head, i, first),
-             array.x.column_stride_bytes, array.out.columns - first, element_bytes(shape_.dtype));
-  }
+  copy_block(block_of(array.out, head, l, first), block_of(array.x, head, l, first), count, array.out.columns - first,
+             element_bytes(shape_.dtype));
 }
 
 void Rotate::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns /*columns*/) const {

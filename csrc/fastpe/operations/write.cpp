@@ -9,14 +9,16 @@
 namespace fastpe {
 namespace {
 
-void flip_signs(char* elements, std::int64_t stride_bytes, std::int64_t count, std::int64_t bytes) {
+void flip_signs(const Block<char>& block, std::int64_t rows, std::int64_t columns, std::int64_t bytes) {
   constexpr std::uint16_t one = 1;
   char first;
   std::memcpy(&first, &one, 1);
   const std::int64_t sign_byte = first == 1 ? bytes - 1 : 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    char& byte = elements[i * stride_bytes + sign_byte];
-    byte = static_cast<char>(byte ^ '\x80');
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      char& byte = block.row(row)[column * block.column_stride_bytes + sign_byte];
+      byte = static_cast<char>(byte ^ '\x80');
+    }
   }
 }
 
@@ -69,19 +71,11 @@ void Write::apply(const Tile& tile, const Items& items, const Place& /*next*/, c
   for (const Part& whole_part : parts()) {
     const Part part = part_within(whole_part, tile.columns);
     const Rows& out = out_of(part);
-    const char* const from = tile.data + (part.from - tile.columns.first) * bytes;
-    const std::int64_t row_bytes = part.count * bytes, to_stride_bytes = part.step * out.column_stride_bytes;
-    const bool has_gaps =
-        to_stride_bytes != bytes || out.seq_stride_bytes != row_bytes || tile.row_stride_bytes != row_bytes;
-    const std::int64_t rows_at_once = has_gaps ? 1 : tile.count;
     for (std::int64_t item = items.begin; item < items.end; ++item) {
-      for (std::int64_t row = 0; row < tile.count; row += rows_at_once) {
-        copy_row(out.row(item, tile.l + row, part.to), to_stride_bytes, from + row * tile.row_stride_bytes, bytes,
-                 rows_at_once * part.count, bytes);
-        if (part.is_negative) {
-          flip_signs(out.row(item, tile.l + row, part.to), to_stride_bytes, rows_at_once * part.count, bytes);
-        }
-      }
+      Block<char> to = block_of(out, item, tile.l, part.to);
+      to.column_stride_bytes *= part.step;
+      copy_block(to, block_of(tile, part.from), tile.count, part.count, bytes);
+      if (part.is_negative) flip_signs(to, tile.count, part.count, bytes);
     }
   }
 }

@@ -178,15 +178,15 @@ def resize_taps(
     if axes is None:
         indices = np.arange(math.prod(grid)).reshape(grid)
         return _in_merge_order(indices[..., None], merge_size), np.ones((math.prod(grid), 1), np.float32)
-    combined: Sequence[npt.NDArray[Any]] = axes[0]
+    parts: Sequence[npt.NDArray[Any]] = axes[0]
     for side, taps in zip(trained[1:], axes[1:], strict=True):
-        combined = [
+        parts = [
             combine(each[:, None, :, None], one[None, :, None, :]).reshape(len(each), len(one), -1)
             for combine, each, one in zip(
-                (np.add, np.multiply, np.multiply), (combined[0] * side, combined[1], combined[2]), taps, strict=True
+                (np.add, np.multiply, np.multiply), (parts[0] * side, parts[1], parts[2]), taps, strict=True
             )
         ]
-    indices, numerators, denominators = combined
+    indices, numerators, denominators = parts
     return _in_merge_order(indices, merge_size), _in_merge_order(float32_of(numerators, denominators), merge_size)
 
 
