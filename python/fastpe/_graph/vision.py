@@ -200,17 +200,18 @@ def _windows(grids: Array, window: int, merge: int) -> dict[str, Array]:
 def _resized(model: Model, grids: Array, merge: int) -> tuple[Array, Array]:
     """Where each patch takes its row of the learned grid from; frames of a video have the same rows."""
     side, convention = _side(model), model.row["resized_as"]
-    indices: list[Array] = []
-    weights: list[Array] = []
-    for time, *shape in grids.tolist():
-        # The model itself passes (width, height) here, and takes the result in the order of (height, width).
-        shape = shape[::-1] if model.row.get("transposed") else shape
-        of_frame = resize_taps(shape, (side, side), convention=convention, merge_size=merge)
-        indices.append(np.tile(of_frame[0], (time, 1)))
-        weights.append(np.tile(of_frame[1], (time, 1)))
-    if not indices:
-        return np.zeros((0, 4), np.int64), np.zeros((0, 4), np.float32)
-    return np.concatenate(indices), np.concatenate(weights)
+    # The model itself passes (width, height) here, and takes the result in the order of (height, width).
+    shapes = grids[:, 2:0:-1] if model.row.get("transposed") else grids[:, 1:]
+    of_shapes = {
+        shape: resize_taps(shape, (side, side), convention=convention, merge_size=merge)
+        for shape in {*map(tuple, shapes.tolist())}
+    }
+    none = resize_taps((1, 1), (side, side), convention=convention)
+    taps = [(of_shapes[tuple(shape)], time) for shape, time in zip(shapes.tolist(), grids[:, 0], strict=True)]
+    indices, weights = (
+        np.concatenate([none[i][:0], *(np.tile(each[i], (time, 1)) for each, time in taps)]) for i in (0, 1)
+    )
+    return indices, weights
 
 
 def _nearest(length: int, side: int) -> Array:

@@ -178,16 +178,31 @@ def resize_taps(
     if axes is None:
         indices = np.arange(math.prod(grid)).reshape(grid)
         return _in_merge_order(indices[..., None], merge_size), np.ones((math.prod(grid), 1), np.float32)
-    parts: Sequence[npt.NDArray[Any]] = axes[0]
-    for side, taps in zip(trained[1:], axes[1:], strict=True):
-        parts = [
-            combine(each[:, None, :, None], one[None, :, None, :]).reshape(len(each), len(one), -1)
-            for combine, each, one in zip(
-                (np.add, np.multiply, np.multiply), (parts[0] * side, parts[1], parts[2]), taps, strict=True
-            )
-        ]
-    indices, numerators, denominators = parts
-    return _in_merge_order(indices, merge_size), _in_merge_order(float32_of(numerators, denominators), merge_size)
+    # Cells at the same fraction of a learned cell have the same weights.
+    different, which = zip(*map(_different_cells, axes), strict=True)
+    indices, (_, numerators, denominators) = axes[0].indices, different[0]
+    for side, taps, of_axis in zip(trained[1:], axes[1:], different[1:], strict=True):
+        indices = _of_pairs(np.add, indices * side, taps.indices)
+        numerators = _of_pairs(np.multiply, numerators, of_axis.numerators)
+        denominators = _of_pairs(np.multiply, denominators, of_axis.denominators)
+    weights = float32_of(numerators, denominators)[np.ix_(*which)]
+    return _in_merge_order(indices, merge_size), _in_merge_order(weights, merge_size)
+
+
+def _different_cells(taps: AxisTaps) -> tuple[AxisTaps, list[int]]:
+    """The cells of an axis that differ in their weights, and which of them each cell is like."""
+    numbers: dict[tuple[int, ...], int] = {}
+    rows = np.concatenate([taps.numerators, taps.denominators], axis=1).tolist()
+    which = [numbers.setdefault(tuple(row), len(numbers)) for row in rows]
+    _, firsts = np.unique(which, return_index=True)
+    return AxisTaps(*(each[firsts] for each in taps)), which
+
+
+def _of_pairs(combine: Any, of_rows: npt.NDArray[Any], of_columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """[rows, columns, taps] of each cell in the first axis and each in the second."""
+    shape = (len(of_rows), len(of_columns), -1)
+    result: npt.NDArray[Any] = combine(of_rows[:, None, :, None], of_columns[None, :, None, :]).reshape(shape)
+    return result
 
 
 def _chosen(convention: Any, mode: Any, *options: Any) -> ResizeConvention:
