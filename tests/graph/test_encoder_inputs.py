@@ -93,6 +93,10 @@ def test_parts_and_models_of_a_config() -> None:
         {"model_type": "qwen2_vl_vision", **sizes},
         {"model_type": "qwen2_vl", **sizes},
     ]
+    by_default = fastpe.vision_inputs({"model_type": "qwen2_vl_vision"}, grid_thw=grids)  # which is a part's name
+    np.testing.assert_array_equal(by_default["position_ids"], [patch[1:] for patch in patches_of((1, 8, 8), 2)])
+    chunks = fastpe.audio_inputs({"model_type": "qwen2_5_omni_audio_encoder"}, feature_lens=[250])["chunk_lengths"]
+    assert chunks.tolist() == [200, 50]
     expected = [patch[1:] for patch in patches_of((1, 8, 8), 4)]
     for config in configs:
         found = fastpe.vision_inputs(config, grid_thw=grids)["position_ids"]
@@ -129,7 +133,13 @@ REFUSED: Refused = {
     (ValueError, "grid_thw[1]"): each(
         GRIDS, "[[1, 2, 2], [1, 3, 2]] | [[1, 2, 2], [0, 2, 2]] | [[1, 2, 2], [1, 2, -2]]"
     ),
-    (ValueError, "grid_thw"): each(GRIDS, "[1, 2, 2] | [[2, 2]]"),
+    (ValueError, "grid_thw"): each(
+        GRIDS, "[1, 2, 2] | [[2, 2]] | [[2, 2**30, 2**20], [1, 2, 2]] | [[1, 2**15, 2**16]]"
+    ),
+    (ValueError, "grid_thw[0]"): each(
+        "fastpe.vision_inputs(dict(model_type='kimi_k25', vision_config=dict(merge_kernel_size=[2, 4])), grid_thw=[{}])",
+        "[1, 3, 4] | [2, 4, 6]",
+    ),
     (TypeError, "grid_thw"): each(GRIDS, "None | [[1.0, 2.0, 2.0]]"),
     (ValueError, "target_sizes"): ["fastpe.vision_inputs(QWEN, grid_thw=[[1, 2, 2]], target_sizes=[[2, 2]])"],
     (ValueError, "merge_sizes"): [
@@ -158,7 +168,8 @@ REFUSED: Refused = {
         PACKED, "dict(window_kernel_size=[2, 3]) | dict(window_kernel_size=[2, 2, 2])"
     ),
     (ValueError, "feature_lens"): each(
-        "fastpe.audio_inputs(dict(model_type='qwen2_5_omni', audio_config=dict()), feature_lens={})", "[0] | 3 | [[3]]"
+        "fastpe.audio_inputs(dict(model_type='qwen2_5_omni', audio_config=dict()), feature_lens={})",
+        "[0] | 3 | [[3]] | [2**32] | [2**31 - 1, 1]",
     ),
 }
 

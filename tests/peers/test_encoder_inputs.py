@@ -167,10 +167,12 @@ def grid_side(model: Any) -> int:
     return next(int(each.num_grid_per_side) for each in model.modules() if hasattr(each, "num_grid_per_side"))
 
 
+@pytest.mark.parametrize("changes", [{}, {"n_window": 40, "n_window_infer": 400}, {"n_window": 25}], ids=str)
 @pytest.mark.parametrize("folder", AUDIO)
-def test_audio(folder: str) -> None:
-    masked = models()[folder]["audio"].get("masked")
-    model, rng = encoder(folder, "input_features_mask" if masked else "feature_lens"), np.random.default_rng(1)
+def test_audio(folder: str, changes: dict[str, int]) -> None:
+    masked, rng = models()[folder]["audio"].get("masked"), np.random.default_rng(1)
+    known = tuple((key, each) for key, each in changes.items() if key in models()[folder]["audio"]["config"])
+    model = encoder(folder, "input_features_mask" if masked else "feature_lens", known)
     chunk = 2 * model.config.n_window
     for _ in range(20):
         lengths = rng.integers(1, 3000, rng.integers(1, 6))

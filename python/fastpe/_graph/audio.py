@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastpe._errors import refused
-from fastpe._graph.model import Array, boundaries, encoder, integer_array
+from fastpe._graph.model import Array, boundaries, encoder, integer_array, require_int32
 from fastpe._rotary.config_file import Json
 
 
@@ -55,6 +55,7 @@ def audio_inputs(config: Json | str | os.PathLike[str], *, feature_lens: npt.Arr
     lengths = integer_array("feature_lens", feature_lens, (None,), expected="[clips], one per clip")
     if (lengths < 1).any() or not len(lengths):
         raise refused(ValueError, "feature_lens", f"is {lengths.tolist()}", "lengths from 1")
+    require_int32("feature_lens", lengths.tolist())
     chunk = 2 * model.integer("n_window")
     counts = -(-lengths // chunk)
     chunks = np.full(int(counts.sum()), chunk, np.int64)

@@ -8,7 +8,7 @@ import importlib.resources
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +79,8 @@ def encoder(kind: str, config: Json | str | os.PathLike[str]) -> Model:
         row = models().get(plain_name(model_type), {}).get(kind)
         if row is None:
             continue
-        if part is whole and row["config"] and row["config"].keys().isdisjoint(whole):
+        is_named = re.search(rf"_{kind}(_encoder|_model)?$", model_type) is not None
+        if part is whole and not is_named and row["config"] and row["config"].keys().isdisjoint(whole):
             remedy = f"pass the config.json of the model, or its {kind}_config"
             raise refused(ValueError, "config", f"has no {kind}_config", remedy=remedy)
         return Model(plain_name(model_type), {**row, "config": {}}, level, part, row["config"])
@@ -129,17 +130,24 @@ def _fits(wanted: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
     return len(wanted) == len(shape) and all(a in (None, b) for a, b in zip(wanted, shape, strict=True))
 
 
-def grids_of(name: str, value: Any, merge_sizes: int | Array, merge_name: str, *, columns: int = 3) -> Array:
-    """Lengths in patches, [n, 3] or [n, 2], from 1, that blocks of merged patches divide."""
+def grids_of(name: str, value: Any, merge_sizes: Any, merge_name: str, *, columns: int = 3) -> Array:
+    """Lengths in patches, [n, 3] or [n, 2], from 1, that blocks of merged patches divide: of one side, [n] or [1, 2]."""
     expected = f"rows of ({'time, ' * (columns == 3)}height, width), in patches"
     grids = integer_array(name, value, (None, columns), expected=expected)
-    merge = np.broadcast_to(merge_sizes, len(grids))
+    merge = np.broadcast_to(np.asarray(merge_sizes).reshape(-1, 2 if np.ndim(merge_sizes) == 2 else 1), (len(grids), 2))
     for row in np.flatnonzero(np.any(grids < 1, axis=1))[:1]:
         raise refused(ValueError, f"{name}[{row}]", f"is {tuple(grids[row].tolist())}", "lengths from 1")
-    for row in np.flatnonzero(np.any(grids[:, -2:] % merge[:, None] != 0, axis=1))[:1]:
-        expected = f"a height and a width that are multiples of {merge_name}, {merge[row]}"
+    for row in np.flatnonzero(np.any(grids[:, -2:] % merge != 0, axis=1))[:1]:
+        sides = " and ".join(map(str, dict.fromkeys(merge[row].tolist())))
+        expected = f"a height and a width that are multiples of {merge_name}, {sides}"
         raise refused(ValueError, f"{name}[{row}]", f"is {tuple(grids[row].tolist())}", expected)
     return grids
+
+
+def require_int32(name: str, counts: Iterable[int]) -> None:
+    """Refuse what has more places than boundaries can count."""
+    if (total := sum(counts)) > np.iinfo(np.int32).max:
+        raise refused(ValueError, name, f"has {total} in all", "less than 2**31", "make several calls")
 
 
 def boundaries(lengths: Any) -> Array:

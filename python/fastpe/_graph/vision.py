@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastpe._arguments import integers, shown
 from fastpe._errors import refused
-from fastpe._graph.model import Array, Model, boundaries, encoder, grids_of, integer_array
+from fastpe._graph.model import Array, Model, boundaries, encoder, grids_of, integer_array, require_int32
 from fastpe._grid.resize import resize_taps
 from fastpe._rotary.config_file import Json
 from fastpe._rotary.numbering import blocks
@@ -87,6 +87,7 @@ def _packed(model: Model, target_sizes: Any) -> dict[str, Any]:
     """MiniCPM: each image has a grid of its own, without frames."""
     window = _window(model, 1)
     sizes = grids_of("target_sizes", target_sizes, 1, "", columns=2)
+    require_int32("target_sizes", map(math.prod, sizes.tolist()))
     grids = np.insert(sizes, 0, 1, axis=1)
     side = _side(model)
     nearest = [_nearest(height, side)[:, None] * side + _nearest(width, side) for height, width in sizes.tolist()]
@@ -106,6 +107,7 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         if (merge < 1).any():
             raise refused(ValueError, "merge_sizes", f"is {shown(merge.tolist())}", "numbers from 1")
     grids = grids_of("grid_thw", grid_thw, merge, key or "")
+    require_int32("grid_thw", map(math.prod, grids.tolist()))
     of_each = [*zip(grids.tolist(), np.broadcast_to(merge, len(grids)).tolist(), strict=True)]
     positions = [blocks(tuple(grid), size, with_time=row.get("time", False)) for grid, size in of_each]
     clips = grids.prod(axis=1)
@@ -126,7 +128,9 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         frames = [np.repeat(np.arange(time) + (time > 1), height * width) for time, height, width in grids.tolist()]
         inputs["frame_index"] = _joined(frames)
     if "temporal_merge" in row:
-        inputs["temporal_merge_index"] = _temporal_merge(grids, *_pair(model, row["temporal_merge"]))
+        height, width = _pair(model, row["temporal_merge"])
+        grids_of("grid_thw", grids, [[height, width]], row["temporal_merge"])
+        inputs["temporal_merge_index"] = _temporal_merge(grids, height, width)
     if "pixel_shuffle" in row:
         size = model.integer(row["pixel_shuffle"])
         grids_of("grid_thw", grids, size, row["pixel_shuffle"])
