@@ -30,11 +30,11 @@ def encode(
 ) -> None:
     """Write the encoding of positions to a .npy file."""
     encoder, kind = options.encoder_of(d_model, rows, convention, base, offset), options.dtype_of(dtype)
-    parts = (
+    pieces = (
         encoder.encode(len(block), dtype=kind, offset=offset + block.start)
         for block in npy.blocks(rows, d_model * kind.itemsize, quiet)
     )
-    npy.write(output, (rows, d_model), kind, parts, no_clobber, quiet)
+    npy.write(output, (rows, d_model), kind, pieces, no_clobber, quiet)
 
 
 def embed(
@@ -66,7 +66,7 @@ def embed(
         encoder = options.encoder_of(d_model, shape[-1], convention, base, offset)
         first = encoder.convention.first_position + offset
 
-        def parts() -> Iterator[options.Array]:
+        def pieces() -> Iterator[options.Array]:
             for rows in npy.blocks(math.prod(shape), d_model * vectors.itemsize, quiet):
                 some = npy.read(stream, ids, kind, len(rows))
                 if some.min() < 0 or some.max() >= len(vectors):
@@ -74,7 +74,7 @@ def embed(
                 positions = first + np.arange(rows.start, rows.stop) % shape[-1]
                 yield encoder.embed(some, vectors, positions=positions, scale=scale, alpha=alpha)
 
-        npy.write(output, (*shape, d_model), vectors.dtype, parts(), no_clobber, quiet)
+        npy.write(output, (*shape, d_model), vectors.dtype, pieces(), no_clobber, quiet)
 
 
 def resize(

@@ -66,9 +66,9 @@ def naming(name: str, what: str = "") -> Iterator[None]:
         raise
 
 
-def progress(parts: Iterable[Any], quiet: bool, total: int | None = None) -> Iterable[Any]:
-    """The parts, with a bar if standard error is a terminal."""
+def progress(steps: Iterable[Any], quiet: bool, total: int | None = None) -> Iterable[Any]:
+    """The steps, with a bar if standard error is a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:  # some versions of rich print an empty line for a disabled bar
-        return parts
-    return track(parts, "", total, console=console, transient=True)
+        return steps
+    return track(steps, "", total, console=console, transient=True)

@@ -69,14 +69,14 @@ def blocks(rows: int, row_bytes: int, quiet: bool) -> Iterator[range]:
 
 
 def write(
-    output: str, shape: tuple[int, ...], dtype: Any, parts: Iterable[Array], no_clobber: bool, quiet: bool
+    output: str, shape: tuple[int, ...], dtype: Any, pieces: Iterable[Array], no_clobber: bool, quiet: bool
 ) -> None:
-    """Write a file of format version 1 from contiguous parts of an array."""
+    """Write a file of format version 1 from contiguous pieces of an array."""
     with new_file(output, [".npy"], no_clobber, quiet) as target:
         fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(target, fields)
-        for part in parts:
-            target.write(part.tobytes())
+        for piece in pieces:
+            target.write(piece.tobytes())
 
 
 def add(stream: IO[bytes], addition: Addition) -> None:
@@ -107,7 +107,7 @@ def add(stream: IO[bytes], addition: Addition) -> None:
             say(f"added to {name}")
 
 
-def _replace(stream: IO[bytes], parts: Iterable[Array], name: str) -> None:
+def _replace(stream: IO[bytes], pieces: Iterable[Array], name: str) -> None:
     """Change a file, if no other run does. Windows and some file systems have no such locks."""
     with contextlib.suppress(ModuleNotFoundError, OSError):
         import fcntl
@@ -118,10 +118,10 @@ def _replace(stream: IO[bytes], parts: Iterable[Array], name: str) -> None:
             raise CommandError(f"{name} is being changed in place by another run; wait until it has ended") from None
     done = 0
     try:
-        for part in parts:
-            stream.seek(-part.nbytes, os.SEEK_CUR)
-            stream.write(part.tobytes())
-            done += part.nbytes
+        for piece in pieces:
+            stream.seek(-piece.nbytes, os.SEEK_CUR)
+            stream.write(piece.tobytes())
+            done += piece.nbytes
         stream.flush()
         os.fsync(stream.fileno())
     except BaseException:

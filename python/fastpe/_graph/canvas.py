@@ -76,14 +76,14 @@ def _number_frame(ids: Array, frame: list[Crop], begin: int, stop: int, origin: 
         rows[whole.stop], across[whole.stop] = origin + height, origin + width
     cells = _spread(whole.height, whole.width, height, width)
     np.add(cells, origin, out=ids[1:, whole.start : whole.stop])
-    for k, part in enumerate(slices):
+    for k, crop in enumerate(slices):
         top, left = origin + k // columns * slices[0].height, origin + k % columns * slices[0].width
-        rows[part.start - 1], across[part.start - 1] = top, left
-        if part.stop < stop:
-            rows[part.stop], across[part.stop] = top + part.height - 1, left + part.width - 1
-        own_rows, own_columns = _spread(part.height, part.width, part.height, part.width)
-        np.add(own_rows, top, out=rows[part.start : part.stop])
-        np.add(own_columns, left, out=across[part.start : part.stop])
+        rows[crop.start - 1], across[crop.start - 1] = top, left
+        if crop.stop < stop:
+            rows[crop.stop], across[crop.stop] = top + crop.height - 1, left + crop.width - 1
+        own_rows, own_columns = _spread(crop.height, crop.width, crop.height, crop.width)
+        np.add(own_rows, top, out=rows[crop.start : crop.stop])
+        np.add(own_columns, left, out=across[crop.start : crop.stop])
     for k, (before, after) in enumerate(itertools.pairwise(slices)):
         if after.start - before.stop > 2:
             rows[before.stop + 1 : after.start - 1] = origin + (k // columns + 1) * slices[0].height - 1

@@ -136,17 +136,17 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         grids_of("grid_thw", grids, size, row["pixel_shuffle"])
         orders = [_block_order(height, width, size) for _, height, width in grids.tolist()]
         starts = np.cumsum(clips) - clips
-        parts = [
+        indices = [
             (first + np.arange(time)[:, None] * len(order) + order).ravel()
             for first, time, order in zip(starts.tolist(), grids[:, 0].tolist(), orders, strict=True)
         ]
-        inputs["pixel_shuffle_index"] = _joined(parts)
+        inputs["pixel_shuffle_index"] = _joined(indices)
     return inputs
 
 
-def _joined(parts: list[Array], columns: int = 0) -> Array:
+def _joined(arrays: list[Array], columns: int = 0) -> Array:
     empty = np.zeros((0, columns) if columns else 0, np.int64)
-    return np.concatenate([empty, *parts])
+    return np.concatenate([empty, *arrays])
 
 
 def _pair(model: Model, key: str) -> tuple[int, int]:

@@ -104,12 +104,12 @@ def measured(sines: Array, cosines: Array, rounding: float, denominator: float, 
 
 def stored_as(array: Array) -> tuple[float, str]:
     """The relative error of one rounding, and the narrowest dtype that holds the first values."""
-    parts = np.ascontiguousarray(array[:head_rows]).view(array.real.dtype)
-    single = parts.astype(np.float32)
-    if not np.isin(parts, (-1, 0, 1)).all():
-        if (single == parts).all() and not (single.view(np.uint32) & 0xFFFF).any():
+    reals = np.ascontiguousarray(array[:head_rows]).view(array.real.dtype)
+    single = reals.astype(np.float32)
+    if not np.isin(reals, (-1, 0, 1)).all():
+        if (single == reals).all() and not (single.view(np.uint32) & 0xFFFF).any():
             return 2.0**-8, "bfloat16"
-        if (single.astype(np.float16) == parts).all():
+        if (single.astype(np.float16) == reals).all():
             return 2.0**-11, "float16"
     return 2.0**-24, array.dtype.name
 
