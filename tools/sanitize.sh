@@ -15,7 +15,6 @@ export PYTHONMALLOC=malloc
 # memory that is given back at once; calls on gigabytes within a given time; valgrind and QEMU.
 # Only Python's own output is captured, so that a report is seen: it ends the process.
 exec "$python" -m pytest -p no:cacheprovider --capture=sys \
-  --deselect tests/cli/test_arrays.py::test_hostile_headers_take_no_memory \
   --deselect tests/cli/test_arrays.py::test_a_file_larger_than_memory \
   --deselect tests/reliability/test_memory.py::test_memory_that_runs_out \
   --deselect tests/reliability/test_memory.py::test_wrong_calls_leak_nothing \

@@ -99,12 +99,6 @@ def test_copies_pickles_and_reprs_are_the_same(maker: Any, options: dict[str, An
     assert_same(eval(repr(made), {name: getattr(fastpe, name) for name in fastpe.__all__}), made)
 
 
-def test_copies_of_a_subclass_are_of_it() -> None:
-    made = Subclass(8, max_len=3, base=100.0)
-    for same in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
-        assert_same(same, made)
-
-
 def test_different_objects_are_unequal() -> None:
     different = [maker(**options) for maker, options in MAKERS]
     same = {(2, 3), (7, 8)}
@@ -191,20 +185,3 @@ def test_attributes_of_an_encoding() -> None:
     given = encoding(d_model=4, frequencies=np.array([0.0, -2.0], np.float32))
     assert given.frequencies.tolist() == [0.0, -2.0]
     assert given.wavelengths.tolist() == [np.inf, -np.pi]
-
-
-def test_attributes() -> None:
-    options: dict[str, Any] = {"interleaved": np.False_, "conjugate": np.True_, "max_len": np.int64(5)}
-    rope = RotaryEmbedding(np.int32(8), scaling=YARN, frequency_axes=[1, 0, 0, 1], **options)
-    assert (rope.rotary_dim, rope.interleaved, rope.frequency_axes) == (8, False, (1, 0, 0, 1))
-    assert (rope.conjugate, rope.form, rope.max_len) == (True, "halves", 5)
-    assert [type(value) for value in (rope.rotary_dim, rope.interleaved, rope.max_len)] == [int, bool, int]
-    assert rope.frequencies.dtype == np.float64
-    assert not rope.frequencies.flags.writeable
-    assert rope.attention_factor != 1
-    np.testing.assert_array_equal(rope.wavelengths, 2 * np.pi / rope.frequencies)
-    assert RotaryEmbedding(8, interleaved=False, scaling=YARN, attention_factor=2).attention_factor == 2
-    plain = RotaryEmbedding(8, interleaved=False)
-    values = (plain.attention_factor, plain.frequency_axes, plain.conjugate, plain.form, plain.max_len)
-    assert values == (1.0, None, False, "halves", None)
-    np.testing.assert_array_equal(plain.frequencies, [1.0, 0.1, 0.01, 0.001])

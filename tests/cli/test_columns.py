@@ -184,6 +184,15 @@ def test_what_is_refused(form: str, capsys: Capture) -> None:
     refused(f"add x.{form} --in-place", capsys, "-o")
 
 
+@forms
+def test_a_pyarrow_that_unpickles_types_of_columns_reads_no_file(
+    form: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    write(f"x.{form}", pa.table({"e": [[1.0]]}))
+    monkeypatch.setattr(pa, "__version__", "14.0.2")
+    refused(f"add x.{form} -o y.{form}", capsys, "pyarrow is 14.0.2", "pyarrow>=15", code=2)
+
+
 @pytest.mark.parametrize("trials", [20, pytest.param(600, marks=pytest.mark.slow)])
 @forms
 def test_damaged_files_are_one_line_and_leave_nothing(form: str, trials: int, capsys: Capture) -> None:

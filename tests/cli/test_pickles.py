@@ -11,14 +11,13 @@ import io
 import os
 import pickle
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .support import Capture, refused, run
+from .support import Capture, refused
 
 
 class Code:
@@ -83,43 +82,3 @@ def test_a_file_of_pickles_is_refused(name: str, capsys: Capture) -> None:
     ):
         refused(command.format(name, Path(name).suffix), capsys)
     assert os.listdir() == [name]
-
-
-def write_parquet(table: Any, name: str) -> None:
-    from pyarrow import parquet
-
-    parquet.write_table(table, name)
-
-
-def write_arrow(table: Any, name: str) -> None:
-    from pyarrow import ipc
-
-    with (ipc.new_stream if name.startswith("stream") else ipc.new_file)(name, table.schema) as writer:
-        writer.write_table(table)
-
-
-@pytest.mark.parametrize(
-    ("name", "write"), [("x.parquet", write_parquet), ("x.arrow", write_arrow), ("stream.arrow", write_arrow)]
-)
-@pytest.mark.parametrize("place", ["embeddings", "beside", "inside"])
-@pytest.mark.filterwarnings("default")
-def test_types_of_columns_are_not_unpickled(
-    name: str, write: Callable[[Any, str], None], place: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    pa = pytest.importorskip("pyarrow")
-    python_type = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": PICKLE}
-    vectors, numbers = pa.list_(pa.float32()), pa.int32()
-    inner = pa.struct([pa.field("a", numbers, metadata=python_type if place == "inside" else None)])
-    fields = [
-        pa.field("x", vectors, metadata=python_type if place == "embeddings" else None),
-        pa.field("n", numbers, metadata=python_type if place == "beside" else None),
-        pa.field("s", inner),
-    ]
-    columns = [pa.array([[1.0]] * 3, vectors), pa.array(range(3), numbers), pa.array([{"a": 1}] * 3, inner)]
-    write(pa.table(columns, schema=pa.schema(fields)), name)
-    target = f"y{Path(name).suffix}"
-    code = run(f"add {name} -o {target} -q")
-    assert set(os.listdir()) == ({name, target} if code == 0 else {name})
-    # A pyarrow that would unpickle them reads no file.
-    monkeypatch.setattr(pa, "__version__", "14.0.2")
-    refused(f"add {name} -o {target}", capsys, "pyarrow is 14.0.2", "pyarrow>=15", code=2)

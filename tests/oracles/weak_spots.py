@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Positions where an encoding is least accurate, found from what its frequencies are rather than at random.
 
-    python -m tests.oracles.weak_spots [--d-model 64] [--per-frequency 20000] [--convention vaswani]
-
 An error of 1e-15 shows where the value is tiny, which is where position * frequency is nearly a multiple of a quarter
 turn: multiples of the denominators of the frequency's continued fraction. The phase is least accurate where the
 anchor's own phase lies near a tie, an odd multiple of an eighth of a turn, and the product's rounding leaves much.
@@ -10,18 +8,14 @@ anchor's own phase lies near a tie, an odd multiple of an eighth of a turn, and 
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import functools
-import itertools
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 
-from .reference import DTYPES, Array, ulp
+from .reference import Array, ulp
 
 BLOCK_ROWS = 31  # positions of a block, its anchor in the middle
 GROUP_ANCHORS = 17  # of which only the middle one's phase is computed, but in float64
@@ -156,29 +150,3 @@ def worst_error(table: Array, positions: Sequence[float], radians: Any, columns:
             if excess > worst.excess:
                 worst = Worst(excess, position, column, exact)
     return worst
-
-
-def main() -> int:
-    import fastpe
-
-    parser = argparse.ArgumentParser(description="Hunts for errors beyond the promise.")
-    parser.add_argument("--d-model", type=int, default=64)
-    parser.add_argument("--per-frequency", type=int, default=20_000, help="positions to choose from")
-    parser.add_argument("--convention", choices=sorted(fastpe.conventions), action="append")
-    options = parser.parse_args()
-    broken = 0
-    for name, dtype in itertools.product(options.convention or sorted(fastpe.conventions), DTYPES):
-        convention, worst = dataclasses.replace(fastpe.conventions[name], alpha=1.0), Worst(-1.0, 0.0, 0, 0)
-        search = weakest_float64 if dtype == np.float64 else weakest
-        for k, radians in enumerate(frequencies_of(convention, options.d_model)):
-            positions = search(radians, options.per_frequency, 500)
-            table = fastpe.encode(np.array(positions), options.d_model, convention=convention, dtype=dtype)
-            worst = max(worst, worst_error(table, positions, radians, columns_of(convention, options.d_model, k)))
-        ulps, absolute = allowed(dtype)
-        broken += worst.excess > absolute
-        print(f"{name}, {dtype}: {ulps} ulp {worst.excess:+.2g} of {absolute}: {worst.position}, {worst.column}")
-    return 1 if broken else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -87,19 +87,6 @@ _wild(
 )
 
 
-def _m2m100() -> Floats:
-    table = _side_by_side(_angles(np.arange(1026), _half_minus_one(64)))
-    table[1] = 0
-    return table
-
-
-_wild(
-    "M2M100",
-    "huggingface/transformers:models/m2m_100/modeling_m2m_100.py get_embedding",
-    _m2m100,
-    "fastpe.encode(1024, 64, convention='fairseq')",
-    "tokens start at row 2",
-)
 _wild(
     "FunASR, one chunk of a stream",
     "modelscope/FunASR:runtime/python/onnxruntime/funasr_onnx/utils/frontend.py SinusoidalPositionEncoderOnline",
@@ -108,13 +95,6 @@ _wild(
     "a stream goes on with fastpe.encode(10, 560, convention='tensor2tensor', offset=611)",
     "opennmt_tf",
 )
-_wild(
-    "transformers Marian",
-    "huggingface/transformers:models/marian/modeling_marian.py",
-    lambda: _side_by_side(np.arange(512)[:, None] / np.power(10000, 2 * np.arange(32) / 64)).astype(f32),
-    "fastpe.encode(512, 64, convention='concat')",
-    "as the cache of a rotary embedding, it is",
-)
 
 
 def _musicgen() -> Floats:
@@ -122,41 +102,11 @@ def _musicgen() -> Floats:
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
 
-_wild(
-    "MusicGen",
-    "huggingface/transformers:models/musicgen/modeling_musicgen.py get_embedding",
-    _musicgen,
-    "fastpe.encode(200, 64, convention='musicgen')",
-)
-_wild(
-    "SAM 2 and SAM 3, object pointers",
-    "facebookresearch/sam2:sam2/modeling/sam2_utils.py get_1d_sine_pe",
-    lambda: _side_by_side(
-        np.arange(16, dtype=f32)[:, None] / f32(10000) ** (2 * (np.arange(128, dtype=f32) // 2) / 128)
-    ),
-    "fastpe.encode(16, 128, convention='concat').repeat(2, axis=-1)",
-)
-
-
 def _stable_audio3() -> Floats:
     low, high = math.log(0.5), math.log(10000.0)
     frequencies = np.exp(np.linspace(0, 1, 128, dtype=f32) * f32(high - low) + f32(low))
     angles = np.arange(5, dtype=f32)[:, None] * frequencies * f32(2) * f32(math.pi)
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-
-
-_wild(
-    "Stable Audio 3, whole timesteps",
-    "huggingface/diffusers:models/transformers/transformer_stable_audio3.py StableAudio3ExpoFourierFeatures",
-    _stable_audio3,
-    "fastpe.encode(5, 256, convention='stable_audio3')",
-)
-_wild(
-    "the doubled exponent",
-    "many repositories: / 10000 ** (2 * i / d) with i = 0, 2, 4, ..",
-    lambda: _interleave(np.arange(200)[:, None] / 10000 ** (2 * np.arange(0, 64, 2) / 64)).astype(f32),
-    "fastpe.encode(200, 64, convention='doubled_exponent')",
-)
 
 
 def _wav2vec2_conformer() -> Floats:
@@ -177,26 +127,6 @@ _wild(
     lambda: _side_by_side(_angles(np.arange(100, -100, -1.0), _inverse_powers(64)))[:, None],
     "fastpe.encode(200, 64, convention='concat', offset=-99)[::-1]",
 )
-_wild(
-    "DDPM timesteps",
-    "hojonathanho/diffusion:diffusion_tf/nn.py get_timestep_embedding",
-    lambda: _side_by_side(_angles(np.arange(1000), _half_minus_one(128))),
-    "fastpe.encode(1000, 128, convention='tensor2tensor')",
-    "the same as ddpm",
-)
-
-
-def _dit_timesteps() -> Floats:
-    angles = _angles(np.arange(1000), np.exp(f32(-math.log(10000)) * np.arange(32, dtype=f32) / f32(32)))
-    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-
-
-_wild(
-    "DiT timesteps",
-    "facebookresearch/DiT:models.py timestep_embedding",
-    _dit_timesteps,
-    "fastpe.encode(1000, 64, convention='timestep')",
-)
 
 
 def _one_axis(width: int, positions: Any) -> Floats:
@@ -215,76 +145,11 @@ def _mae() -> Floats:
     return np.concatenate([np.zeros((1, 96)), cells])[None].astype(f32)
 
 
-_wild(
-    "MAE",
-    "facebookresearch/mae:util/pos_embed.py get_2d_sincos_pos_embed, cls_token=True",
-    _mae,
-    "fastpe.encode_grid((14, 14), 96, convention='mae2d', class_tokens=1)",
-    "zero rows: row 0",
-)
-_wild(
-    "diffusers PatchEmbed of 32 x 24 patches",
-    "huggingface/diffusers:models/embeddings.py get_2d_sincos_pos_embed, base_size=16",
-    lambda: _mae_2d(96, np.arange(32) / (32 / 16), np.arange(24) / (24 / 16)).astype(f32),
-    "fastpe.encode_grid((32, 24), 96, convention='mae2d', spacing=(0.5, 0.6666666666666666)).reshape(-1, 96)",
-)
-
-
-def _moco() -> Floats:
-    first, second = np.meshgrid(np.arange(14, dtype=f32), np.arange(14, dtype=f32), indexing="ij")
-    omega = f32(1) / f32(10000) ** (np.arange(24, dtype=f32) / f32(24))
-    cells = [_side_by_side(_angles(grid.ravel(), omega)) for grid in (first, second)]
-    return np.concatenate([np.zeros((1, 96), f32), np.concatenate(cells, axis=1)])[None]
-
-
-_wild(
-    "MoCo v3",
-    "facebookresearch/moco-v3:vits.py build_2d_sincos_position_embedding",
-    _moco,
-    "fastpe.encode_grid((14, 14), 96, convention='hf2d', class_tokens=1)",
-)
-
-
 def _timm() -> Floats:
     rows, columns = np.meshgrid(np.arange(12), np.arange(20), indexing="ij")
     omega = f32(1) / f32(10000) ** (np.arange(24, dtype=f32) / f32(24))
     angles = np.concatenate([_angles(rows.ravel(), omega), _angles(columns.ravel(), omega)], axis=1)
     return _side_by_side(angles)
-
-
-_wild(
-    "timm",
-    "huggingface/pytorch-image-models:timm/layers/pos_embed_sincos.py build_sincos2d_pos_embed",
-    _timm,
-    "fastpe.encode_grid((12, 20), 96, convention='timm2d').reshape(-1, 96)",
-)
-
-
-def _detr_like(height: int, width: int, features: int, *, centred: bool = False) -> Floats:
-    t = f32(10000) ** (2 * (np.arange(features) // 2).astype(f32) / f32(features))
-    parts = []
-    for length in (height, width):
-        positions = np.arange(1, length + 1, dtype=f32)
-        positions = (positions - f32(0.5 * centred)) / (positions[-1] + f32(1e-6)) * f32(2 * math.pi)
-        angles = positions[:, None] / t
-        parts.append(_interleave(angles[:, 0::2]))
-    y = np.broadcast_to(parts[0][:, None], (height, width, features))
-    x = np.broadcast_to(parts[1][None], (height, width, features))
-    return np.concatenate([y, x], axis=2).transpose(2, 0, 1)[None]
-
-
-_wild(
-    "DETR and Mask2Former",
-    "facebookresearch/detr:models/position_encoding.py PositionEmbeddingSine, normalize=True",
-    lambda: _detr_like(13, 21, 32),
-    "fastpe.encode_grid((13, 21), 64, convention='detr', channels_first=True)",
-)
-_wild(
-    "Deformable DETR",
-    "fundamentalvision/Deformable-DETR:models/position_encoding.py: coordinates less 0.5",
-    lambda: _detr_like(13, 21, 32, centred=True),
-    "fastpe.encode_grid((13, 21), 64",
-)
 
 
 def _loftr() -> Floats:
@@ -294,24 +159,6 @@ def _loftr() -> Floats:
     table[..., 0::4], table[..., 1::4] = np.sin(x)[None], np.cos(x)[None]
     table[..., 2::4], table[..., 3::4] = np.sin(y)[:, None], np.cos(y)[:, None]
     return table.transpose(2, 0, 1)[None]
-
-
-_wild(
-    "LoFTR",
-    "zju3dv/LoFTR:src/loftr/utils/position_encoding.py: sin x, cos x, sin y, cos y of each frequency",
-    _loftr,
-    "fastpe.encode_grid((16, 24), 64",
-)
-
-
-def _unpaired() -> Floats:
-    angles = np.arange(200)[:, None] / 10000.0 ** (np.arange(64) / 64)
-    return np.where(np.arange(64) % 2 == 0, np.sin(angles), np.cos(angles)).astype(f32)
-
-
-_wild(
-    "caffe2", "pytorch/pytorch:caffe2/operators/sinusoid_position_encoding_op.h: a frequency for each column", _unpaired
-)
 
 
 def _zipformer() -> Floats:
@@ -370,14 +217,6 @@ _wild(
     "NVIDIA/TensorRT-LLM:tensorrt_llm/functional.py create_sinusoidal_positions_for_attention_plugin",
     lambda: np.stack(_cos_sin(1024, _inverse_powers(128, 1e6)), axis=-1),
     "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0).tables(1024, form='pairs')",
-)
-_wild(
-    "GPT-J",
-    "huggingface/transformers:models/gptj/modeling_gptj.py create_sinusoidal_positions",
-    lambda: _side_by_side(_angles(np.arange(2048), _inverse_powers(64))),
-    "fastpe.encode(2048, 64, convention='concat')",
-    "as the cache of a rotary embedding, it is fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0)"
-    ".tables(2048, form='sin_cos')",
 )
 
 

@@ -75,13 +75,6 @@ def test_waves_are_sines_by_default(convention: Any) -> None:
         assert np.asarray(line.get_ydata())[0] == 0
 
 
-def test_similarity_is_one_on_the_diagonal() -> None:
-    image = draw(plotting.similarity, fastpe.PositionalEncoding(16, convention="mlx"), 9).images[0]
-    values = np.asarray(image.get_array())
-    np.testing.assert_allclose(values.diagonal(), 1, rtol=1e-15)
-    np.testing.assert_allclose(values[0, 3], values[5, 8], rtol=1e-13)
-
-
 def test_float32_error_grows_and_fastpes_does_not() -> None:
     usual, own = draw(plotting.float32_error, fastpe.PositionalEncoding(64), 10**6).lines
     usual_error, own_error = (np.asarray(line.get_ydata()) for line in (usual, own))

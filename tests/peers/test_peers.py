@@ -54,44 +54,6 @@ def _shape_only(*shape: int) -> Any:
     return _imported("torch").zeros(shape)
 
 
-def _weights(model: str, name: str) -> Callable[..., Any]:
-    return lambda L, d: getattr(_model(model), f"{name}SinusoidalPositionalEmbedding")(L, d).create_weight()
-
-
-def _created(model: str) -> Callable[..., Any]:
-    def create(L: int, d: int) -> Any:
-        out = _imported("torch").empty(L, d)
-        _model(model).create_sinusoidal_embeddings(L, d, out)
-        return out
-
-    return create
-
-
-def _ctrl(L: int, d: int) -> Any:
-    return _model("ctrl").positional_encoding(L, d, _imported("torch").float32)
-
-
-def _musicgen(L: int, d: int) -> Any:
-    return _model("musicgen").MusicgenSinusoidalPositionalEmbedding(L, d).weights
-
-
-def _whisper(L: int, d: int) -> Any:
-    return _model("whisper").sinusoids(L, d)
-
-
-def _pegasus_x(L: int, d: int) -> Any:
-    return _model("pegasus_x").PegasusXSinusoidalPositionalEmbedding(d)(_shape_only(1, L, d))[0]
-
-
-def _from_ids(model: str, name: str) -> Callable[..., Any]:
-    def encode(valid: Table, L: int, d: int, padding_idx: int) -> Any:
-        torch = _imported("torch")
-        ids = torch.from_numpy(np.where(valid, padding_idx + 7, padding_idx))
-        return getattr(_model(model), name)(padding_idx + 1 + L, d, padding_idx)(ids)
-
-    return encode
-
-
 def _x_transformers(L: int, d: int) -> Any:
     layer = _imported("x_transformers.x_transformers").ScaledSinusoidalEmbedding(d)
     return layer(_shape_only(1, L, d)).detach()
@@ -228,15 +190,6 @@ def _grids(*widths: int) -> list[dict[str, Any]]:
     return [{"H": h, "W": w, "d": d} for d in widths for h, w in ((14, 14), (5, 9))]
 
 
-def _padded() -> list[dict[str, Any]]:
-    left = np.arange(700) >= np.array([[0], [1], [650]])
-    return [
-        {"valid": side, "L": 700, "d": d, "padding_idx": 1}
-        for d in (4, 7, 512)
-        for side in (left, np.ascontiguousarray(left[:, ::-1]))
-    ]
-
-
 _times = [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (4, 5, 320)]
 _points = np.random.default_rng(4).uniform(0, 1, (2, 3, 5, 2)).astype(np.float32)
 _matrix = np.random.default_rng(5).standard_normal((2, 128)).astype(np.float32).astype(np.float64)
@@ -248,26 +201,6 @@ _corners[1, 7:, 8:] = False
 _images[1, :, 11:] = False
 
 PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
-    "transformers Marian and Pegasus; CTranslate2's converter for marian-nmt": [
-        ("Marian", _weights("marian", "Marian"), _long(2, 7, 256)),
-        ("Pegasus", _weights("pegasus", "Pegasus"), _long(2, 7, 256)),
-    ],
-    "XLM, transformers XLM, DistilBERT; flax nlp_seq": [
-        ("XLM", _created("xlm"), _long(2, 7, 256)),
-        ("DistilBERT", _created("distilbert"), _long(2, 7, 256)),
-    ],
-    "transformers CTRL": [("CTRL", _ctrl, _long(2, 7, 256))],
-    "transformers MusicGen": [("MusicGen", _musicgen, _long(4, 7, 256))],
-    "openai/whisper, transformers Whisper, whisper.cpp; PegasusX": [
-        ("Whisper", _whisper, _long(4, 256)),
-        ("PegasusX", _pegasus_x, _long(4, 256)),
-    ],
-    "fairseq SinusoidalPositionalEmbedding; transformers M2M100, Speech2Text, TrOCR": [
-        *(
-            (name, _from_ids(model, f"{name}SinusoidalPositionalEmbedding"), _padded())
-            for model, name in (("m2m_100", "M2M100"), ("speech_to_text", "Speech2Text"), ("trocr", "TrOCR"))
-        )
-    ],
     "keras-hub SinePositionEncoding": [
         ("keras-hub", _sine_position_encoding, [{**example, "start_index": 4} for example in _long(2, 7, 256)])
     ],

@@ -326,14 +326,3 @@ def test_tables_that_models_use_in_other_ways() -> None:
         assert np.abs(own.numpy() - resized[between]).max() < 1e-5
     own = modeling("vitdet").get_rel_pos(queries, keys, torch.from_numpy(relative))
     assert np.abs(own.numpy() - resized[between]).max() < 1e-5
-
-
-@pytest.mark.parametrize(("side", "length"), [(24, 37), (48, 30), (64, 101), (70, 49), (27, 135)])
-def test_buckets_differ_only_where_a_cell_begins_at_a_bucket(side: int, length: int) -> None:
-    """Idefics multiplies by a rounded 1 / n, and then some cells that begin at a bucket fall into the one before."""
-    steps = torch.arange(length, dtype=torch.float32) * (1.0 / torch.tensor([length]))
-    buckets = torch.bucketize(steps, torch.arange(1 / side, 1.0, 1 / side), right=True).numpy()
-    indices, _ = fastpe.resize_taps((length,), (side,), mode="nearest")
-    differs = indices[:, 0] != buckets
-    assert (np.arange(length)[differs] * side % length == 0).all()
-    assert (indices[:, 0] - buckets <= 1).all()

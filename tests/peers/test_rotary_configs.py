@@ -422,37 +422,6 @@ def test_sines_before_cosines(folder: str, kind: str, measured: Measured) -> Non
     assert np.abs(ours - expected).max() <= 2 * np.abs(x).max() * (bounds.max() + 3 * 2.0**-23)
 
 
-def test_roformer_sines_before_cosines() -> None:
-    module = importlib.import_module("transformers.models.roformer.modeling_roformer")
-    rope = fastpe.RotaryEmbedding.from_config({"model_type": "roformer"})
-    table = module.RoFormerSinusoidalPositionalEmbedding(64, 64).create_weight().numpy()
-    # Its table is computed in float64, and rounded once.
-    assert np.abs(np.asarray(rope.tables(64, form=rope.form), np.float64) - table).max() <= 2.0**-23
-
-
-@pytest.mark.parametrize("seq_len", [1001, 4096, 4097])
-def test_phimoe_has_two_factors_and_two_sets_of_frequencies(seq_len: int) -> None:
-    """The module has the factor of the length; it is not given the length where it would choose the long divisors."""
-    torch = pytest.importorskip("torch")
-    tool()
-    scaling = {
-        "type": "longrope",
-        "short_factor": [1.0 + k / 64 for k in range(64)],
-        "long_factor": [2.0 + k / 64 for k in range(64)],
-        "short_mscale": 1.2429,
-        "long_mscale": 1.5,
-        "original_max_position_embeddings": 4096,
-    }
-    config = {"model_type": "phimoe", "hidden_size": 512, "num_attention_heads": 4, "rope_scaling": scaling}
-    _, chosen, rotary = made("phimoe", "PhimoeRotaryEmbedding", "PhimoeConfig", **json.loads(json.dumps(config)))
-    init = importlib.import_module("transformers.modeling_rope_utils").ROPE_INIT_FUNCTIONS["longrope"]
-    theirs = init(chosen, "cpu", seq_len)[0].numpy()
-    rope = fastpe.RotaryEmbedding.from_config(config, seq_len=seq_len)
-    np.testing.assert_allclose(rope.frequencies, theirs, rtol=20 * 2.0**-24)
-    cos, _ = arrays(rotary(torch.zeros(1), torch.tensor([[*POSITIONS[:-1], seq_len - 1]])))
-    assert cos[0, 0] == np.float32(rope.attention_factor)
-
-
 FACTORS: list[dict[str, Any]] = [{}, {"factor": 4.0}, {"factor": None}]
 LENGTHS: list[dict[str, Any]] = [{}, {"original_max_position_embeddings": 1024}]
 LISTS = {name: [first + k / 64 for k in range(32)] for name, first in (("short_factor", 1.0), ("long_factor", 2.0))}

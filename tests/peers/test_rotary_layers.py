@@ -82,67 +82,27 @@ NEEDS: dict[str, dict[str, Any]] = {
 }
 # Model types that are not run, and why: a new one that cannot be run is to be looked at.
 NOT_RUN: dict[str, str] = {
-    **dict.fromkeys(
-        [
-            "blt_global_transformer",
-            "blt_local_decoder",
-            "blt_local_encoder",
-            "deepseek_ocr2_encoder",
-            "dia_decoder",
-            "idefics",
-            "moshi",
-            "csm",
-            "muse_glimmer_assistant",
-            "qwen2_5_omni_dit",
-            "qwen2_5_omni_talker",
-            "qwen3_omni_moe_talker_code_predictor",
-            "qwen3_omni_moe_talker_text",
-            "voxtral_realtime_text",
-            "evolla",
-            "phi4_multimodal",
-            "t5gemma2_decoder",
-            "t5gemma2_text",
-        ],
-        "it is run with other inputs than ids",
-    ),
-    **dict.fromkeys(
-        [
-            "dots3_note_audio_encoder",
-            "glmasr_encoder",
-            "lasr_encoder",
-            "mimi",
-            "mimi_decoder",
-            "mimi_encoder",
-            "moonshine",
-            "moonshine_streaming",
-            "kyutai_speech_to_text",
-            "nemotron3_5_transcribe_asr_audio",
-            "nemotron3_5_transcribe_word_timestamp",
-            "nemotron3_diarization_audio",
-            "neucodec",
-            "pe_audio_encoder",
-            "pe_audio_video_encoder",
-            "pe_video_encoder",
-            "pocket_tts",
-            "gradium_phonon_tts",
-            "pocket_tts_audio_tokenizer",
-            "pocket_tts_audio_tokenizer_decoder",
-            "xcodec2",
-            "pocket_tts_audio_tokenizer_encoder",
-            "seamless_m4t",
-            "timesfm2_5",
-            "voxtral_realtime_encoder",
-            "wav2vec2-bert",
-            "wav2vec2-conformer",
-        ],
-        "it is a model of sound or of series",
-    ),
-    **dict.fromkeys(
-        ["exaone", "internlm3", "iquestcoder", "sarvam_mla", "sarvam_moe", "t5_gemma_module", "new"],
-        "its model is another type's",
-    ),
-    **dict.fromkeys(("dbrx", "deepseek_ocr2_text", "chameleon"), "transformers 5.24 fails on it"),
-    "roformer": "it rotates in a method of its attention",
+    name: why
+    for why, names in {
+        "it is run with other inputs than ids": """
+            blt_global_transformer blt_local_decoder blt_local_encoder csm deepseek_ocr2_encoder dia_decoder
+            evolla idefics moshi muse_glimmer_assistant phi4_multimodal qwen2_5_omni_dit qwen2_5_omni_talker
+            qwen3_omni_moe_talker_code_predictor qwen3_omni_moe_talker_text t5gemma2_decoder t5gemma2_text
+            voxtral_realtime_text
+        """,
+        "it is a model of sound or of series": """
+            dots3_note_audio_encoder glmasr_encoder gradium_phonon_tts kyutai_speech_to_text lasr_encoder mimi
+            mimi_decoder mimi_encoder moonshine moonshine_streaming nemotron3_5_transcribe_asr_audio
+            nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio neucodec pe_audio_encoder
+            pe_audio_video_encoder pe_video_encoder pocket_tts pocket_tts_audio_tokenizer
+            pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder seamless_m4t timesfm2_5
+            voxtral_realtime_encoder wav2vec2-bert wav2vec2-conformer xcodec2
+        """,
+        "its model is another type's": "exaone internlm3 iquestcoder new sarvam_mla sarvam_moe t5_gemma_module",
+        "transformers 5.24 fails on it": "chameleon dbrx deepseek_ocr2_text",
+        "it rotates in a method of its attention": "roformer",
+    }.items()
+    for name in names.split()
 }
 # Whose saved file has other numbers: the number of passes through layers, and a key that nothing reads.
 NOT_SAVED = {"hrm_text", "minimax_m3_vl_text"}

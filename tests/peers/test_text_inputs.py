@@ -269,23 +269,6 @@ def test_random_prompts(folder: str) -> None:
     assert with_grids > PROMPTS // 2
 
 
-def test_times_of_qwen3_omni_that_are_fractions() -> None:
-    """transformers computes these in float32."""
-    torch, model = pytest.importorskip("torch"), peer("qwen3_omni_moe").model
-    tokens = np.array([[500, 151652, *[151656] * 12, 997, 500, 500]])
-    arguments = {"video_grid_thw": np.array([[3, 4, 4]]), "second_per_grid": np.array([0.7])}
-    prompt = Prompt(tokens, np.ones_like(tokens), arguments, np.array([]), False, None)
-    expected, _ = model.get_rope_index(
-        torch.from_numpy(tokens),
-        video_grid_thw=torch.tensor([[3, 4, 4]]),
-        attention_mask=torch.from_numpy(prompt.mask),
-        second_per_grids=torch.tensor([0.7]),
-    )
-    ids, delta, _ = ours("qwen3_omni_moe", prompt)
-    np.testing.assert_allclose(ids, expected, rtol=2**-22)
-    assert delta[0] == ids[0, 0, -1] + 1 - tokens.shape[1]
-
-
 @pytest.mark.parametrize("folder", [each for each in FOLDERS if each not in IMAGES_ONLY])
 def test_decoding_after_a_padded_batch_with_images(folder: str) -> None:
     """50 tokens, one at a time and all at once, by the model's own deltas and as `generate` goes on."""
@@ -351,17 +334,3 @@ def test_images_that_glm_image_generates() -> None:
         whole = np.concatenate([tokens, image, [[500]]], axis=1)
         ids, _ = numbered("glm_image", whole, image_grid_thw=np.concatenate([here, coming[::-1]]))
         np.testing.assert_array_equal(ids[:, 0, tokens.shape[1] :], model._cached_decode_position_ids[0])
-
-
-@pytest.mark.parametrize("folder", ["glm4v", "glm46v", "qwen2_vl"])
-def test_kinds_of_tokens_are_those_of_processors(folder: str) -> None:
-    prompt = drawn(folder, np.random.default_rng(13))
-    config = peer(folder).config
-    ends = {"video_start_id": "video_start_token_id", "video_end_id": "video_end_token_id"}
-    fields = {name: getattr(config, key, None) for name, key in ends.items()}
-    lists = {"image_token_ids": [config.image_token_id], "video_token_ids": [config.video_token_id]}
-    module = importlib.import_module(f"transformers.models.{folder}.processing_{folder}")
-    kind = next(each for name, each in vars(module).items() if name.endswith("Processor"))
-    processor = types.SimpleNamespace(image_token_id=config.image_token_id, audio_token_ids=[], **fields, **lists)
-    expected = kind.create_mm_token_type_ids(processor, prompt.tokens.tolist())
-    np.testing.assert_array_equal(ours(folder, prompt)[2], expected)

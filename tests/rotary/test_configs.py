@@ -70,23 +70,6 @@ def test_defaults_of_a_class(case: dict[str, Any]) -> None:
 # The table of model types
 
 
-@pytest.mark.parametrize("model_type", _table()["models"])
-def test_every_model_type_makes_an_embedding_of_its_defaults(model_type: str) -> None:
-    row = _table()["models"][model_type]
-    config = {"model_type": model_type, **{key: words[0] for key, words in row.get("requires", {}).items()}}
-    layers = [name for name, layer in row.get("layers", {None: {}}).items() if layer is not None]
-    if not layers or (row.get("nested") and not row.get("layers")):
-        config["rope_parameters"] = {"full_attention": {"rope_theta": 10000.0}}
-        layers = ["full_attention"]
-    for layer_type in layers:
-        rope = rotated_rope(config, layer_type=layer_type)
-        assert (rope.interleaved, rope.form) == (row["interleaved"], row["form"])
-        assert rope.conjugate == row.get("conjugate", False)
-        assert 16 <= rope.rotary_dim <= 512
-        assert len(rope.tables([3])) == 2
-    assert row["source"].startswith(("models/", "Alibaba-NLP/new-impl:"))
-
-
 def test_rows_have_known_fields_only() -> None:
     for name, row in _table()["models"].items():
         model = ModelType(**row)
@@ -161,12 +144,6 @@ def test_null_for_the_width_of_a_head_is_no_default() -> None:
     gemma = {"model_type": "gemma2", "hidden_size": 512, "num_attention_heads": 8}
     assert from_config(gemma).rotary_dim == 256
     assert from_config({**gemma, "head_dim": None}).rotary_dim == 64
-
-
-def test_a_path_is_read(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(LLAMA), encoding="utf-8")
-    assert from_config(path) == from_config(str(path)) == from_config(LLAMA)
 
 
 def test_the_text_of_a_model_with_other_parts() -> None:
