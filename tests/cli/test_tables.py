@@ -26,14 +26,9 @@ LLAMA = {
     "num_attention_heads": 8,
     "max_position_embeddings": 131072,
     "rope_theta": 500000.0,
-    "rope_scaling": {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    },
-}
+    "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192},
+}  # fmt: skip
 GEMMA3 = {
     "model_type": "gemma3_text",
     "head_dim": 32,
@@ -41,7 +36,7 @@ GEMMA3 = {
     "num_attention_heads": 8,
     "rope_theta": 1e6,
     "rope_local_base_freq": 1e4,
-}
+}  # fmt: skip
 
 
 def arrays_in(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -32,9 +32,8 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case(
-        "qwen2_vl", "0011110220", ("0122224567", "0122334557", "0123234557"), -2, images=[[1, 4, 4]], videos=[[2, 2, 2]]
-    ),
+    Case("qwen2_vl", "0011110220", ("0122224567", "0122334557", "0123234557"), -2, images=[[1, 4, 4]], videos=[[2, 2,
+        2]]),
     # The text behind a video begins behind its last time.
     Case("qwen2_vl", "02220", ("01234", "01114", "01114"), 0, videos=[[3, 2, 2]]),
     Case("qwen2_5_vl", "0222200", ("01369ab", "01111ab", "01111ab"), 5, videos=[[4, 2, 2]], seconds=[0.7]),
@@ -42,45 +41,20 @@ CASES = [
     Case("ernie4_5_vl_moe", "0220", ("0123", "0113", "0113"), 0, videos=[[4, 2, 2]]),
     Case("hy_v4_vl", "022222200", ("011144478", "011144478", "012345678"), 0, videos=[[2, 2, 4]]),
     # The first image has a token more on each side than its grid has.
-    Case(
-        "hunyuan_vl",
-        "01111111100110",
-        ("0123456789abcd", "0101201289a01d", "0100011189a00d", "0100000089a11d"),
-        0,
-        images=[[1, 4, 4], [1, 2, 2]],
-    ),
+    Case("hunyuan_vl", "01111111100110", ("0123456789abcd", "0101201289a01d", "0100011189a00d", "0100000089a11d"), 0,
+        images=[[1, 4, 4], [1, 2, 2]]),
     # There is no text between the images.
     Case("glm_image", "0111100", ("0113356", "0113456", "0123356"), 0, images=[[1, 1, 2], [1, 2, 1]]),
     # The marks at each end of a video with audio are at one position. The last frame is behind the audio.
-    Case(
-        "qwen2_5_omni",
-        "0033000233200001100",
-        ("0123455667bccdeffhi", "01234556676ccdeffhi", "01234556676ccdefghi"),
-        0,
-        images=[[1, 2, 4]],
-        videos=[[2, 2, 2]],
-        seconds=[2.5],
-        config={"position_id_per_seconds": 2},
-    ),
-    Case(
-        "qwen3_omni_moe",
-        "0033000233200001100",
-        ("01234567789abcdeegh", "01234567787abcdeegh", "01234567787abcdefgh"),
-        -1,
-        images=[[1, 2, 4]],
-        videos=[[2, 2, 2]],
-        seconds=0.08,
-        config={"position_id_per_seconds": 25},
-    ),
+    Case("qwen2_5_omni", "0033000233200001100", ("0123455667bccdeffhi", "01234556676ccdeffhi", "01234556676ccdefghi"),
+        0, images=[[1, 2, 4]], videos=[[2, 2, 2]], seconds=[2.5], config={"position_id_per_seconds": 2}),
+    Case("qwen3_omni_moe", "0033000233200001100", ("01234567789abcdeegh", "01234567787abcdeegh",
+        "01234567787abcdefgh"), -1, images=[[1, 2, 4]], videos=[[2, 2, 2]], seconds=0.08,
+        config={"position_id_per_seconds": 25}),
     # An image with two lines of two slices each.
-    Case(
-        "minicpmv4_7",
-        "004111145114511445111451140",
-        ("012222222222222222222222227", "011223342222222223333333337", "011252562233445562234444557"),
-        -19,
-        images=[[8, 8], [4, 8], [4, 8], [4, 12], [4, 8]],
-    ),
-]
+    Case("minicpmv4_7", "004111145114511445111451140", ("012222222222222222222222227", "011223342222222223333333337",
+        "011252562233445562234444557"), -19, images=[[8, 8], [4, 8], [4, 8], [4, 12], [4, 8]]),
+]  # fmt: skip
 
 
 def tokens_of(text: str) -> Any:

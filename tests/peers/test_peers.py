@@ -201,115 +201,57 @@ _corners[1, 7:, 8:] = False
 _images[1, :, 11:] = False
 
 PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
-    "keras-hub SinePositionEncoding": [
-        ("keras-hub", _sine_position_encoding, [{**example, "start_index": 4} for example in _long(2, 7, 256)])
-    ],
-    "diffusers StableAudio3ExpoFourierFeatures": [
-        ("Stable Audio 3", _stable_audio3, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (4, 256)])
-    ],
-    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM": [
-        (model, _sine_pe(model), [{"positions": np.linspace(0.0, 1.0, 16, dtype=np.float32), "d": d} for d in (8, 256)])
-        for model in ("sam2_video", "sam3_tracker_video", "edgetam_video")
-    ],
-    "keras-hub Flux": [
-        ("keras-hub Flux", _flux, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5, 256)])
-    ],
+    "keras-hub SinePositionEncoding": [("keras-hub", _sine_position_encoding, [{**example,
+        "start_index": 4} for example in _long(2, 7, 256)])],
+    "diffusers StableAudio3ExpoFourierFeatures": [("Stable Audio 3", _stable_audio3, [{"timesteps": np.linspace(0.0,
+        1.0, 65), "d": d} for d in (4, 256)])],
+    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM": [(model, _sine_pe(model), [{"positions": np.linspace(0.0, 1.0, 16,
+        dtype=np.float32), "d": d} for d in (8, 256)]) for model in ("sam2_video", "sam3_tracker_video",
+        "edgetam_video")],
+    "keras-hub Flux": [("keras-hub Flux", _flux, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5,
+        256)])],
     "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE": [("keras-hub D-FINE", _d_fine, _grids(4, 256))],
     "x-transformers ScaledSinusoidalEmbedding": [("x_transformers", _x_transformers, _long(2, 256))],
-    "diffusers SinusoidalPositionalEmbedding": [
-        ("diffusers 1-D", _diffusers_1d, [*_long(2, 256), {"L": 5000, "d": 512}])
-    ],
-    "positional-encodings PositionalEncoding1D": [
-        ("positional-encodings 1-D", _tatp22("PositionalEncoding"), _long(2, 7, 256))
-    ],
-    "positional-encodings PositionalEncoding2D and 3D": [
-        (
-            "positional-encodings 2-D, 3-D",
-            _tatp22("PositionalEncoding"),
-            [{"shape": shape, "d": d} for d in (2, 7, 60) for shape in ((9, 30), (4, 5, 6))],
-        )
-    ],
-    "positional-encodings PositionalEncodingPermute2D and 3D": [
-        (
-            "positional-encodings Permute",
-            _tatp22("PositionalEncodingPermute"),
-            [{"shape": shape, "d": d} for d in (7, 60) for shape in ((9, 30), (4, 5, 6))],
-        )
-    ],
+    "diffusers SinusoidalPositionalEmbedding": [("diffusers 1-D", _diffusers_1d, [*_long(2, 256), {"L": 5000,
+        "d": 512}])],
+    "positional-encodings PositionalEncoding1D": [("positional-encodings 1-D", _tatp22("PositionalEncoding"), _long(2,
+        7, 256))],
+    "positional-encodings PositionalEncoding2D and 3D": [("positional-encodings 2-D, 3-D",
+        _tatp22("PositionalEncoding"), [{"shape": shape, "d": d} for d in (2, 7, 60) for shape in ((9, 30), (4, 5,
+        6))])],
+    "positional-encodings PositionalEncodingPermute2D and 3D": [("positional-encodings Permute",
+        _tatp22("PositionalEncodingPermute"), [{"shape": shape, "d": d} for d in (7, 60) for shape in ((9, 30), (4, 5,
+        6))])],
     "diffusers get_timestep_embedding, its defaults; DDPM": [("diffusers timestep", _timesteps(), _times)],
-    "diffusers UNets; GLIDE; DiT; ggml": [
-        (
-            "diffusers timestep, UNets",
-            _timesteps(flip_sin_to_cos=True, downscale_freq_shift=0),
-            [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (2, 5, 320)],
-        )
-    ],
-    "diffusers get_guidance_scale_embedding (LCM)": [
-        ("diffusers LCM", _guidance, [{"w": np.linspace(0.0, 15.0, 40), "d": d} for d in (4, 5, 256)])
-    ],
-    "diffusers get_2d_sincos_pos_embed": [
-        (
-            "diffusers 2-D",
-            _diffusers_2d,
-            [
-                {"H": 32, "W": 32, "d": 1152, "base_size": 32, "interpolation_scale": 1.0},
-                {"H": 8, "W": 24, "d": 4, "base_size": 16, "interpolation_scale": 1.0},
-                {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0},
-            ],
-        )
-    ],
-    "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip": [
-        ("diffusers 2-D, class token", _diffusers_2d_plain, [{"H": 14, "W": 14, "d": d} for d in (4, 768)]),
-        ("ViT-MAE", _vit_mae, _grids(4, 768)),
-    ],
-    "diffusers get_3d_sincos_pos_embed": [
-        (
-            "diffusers 3-D",
-            _diffusers_3d,
-            [
-                {"T": 13, "H": 8, "W": 12, "d": 64, "spatial": 1.0, "temporal": 1.0},
-                {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0},
-            ],
-        )
-    ],
-    "transformers build_2d_sinusoidal_position_embedding": [
-        *((f"transformers 2-D, {model}", _hf2d(model), _grids(4, 64)) for model in ("vit_mae", "aimv2", "rt_detr"))
-    ],
+    "diffusers UNets; GLIDE; DiT; ggml": [("diffusers timestep, UNets", _timesteps(flip_sin_to_cos=True,
+        downscale_freq_shift=0), [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (2, 5, 320)])],
+    "diffusers get_guidance_scale_embedding (LCM)": [("diffusers LCM", _guidance, [{"w": np.linspace(0.0, 15.0, 40),
+        "d": d} for d in (4, 5, 256)])],
+    "diffusers get_2d_sincos_pos_embed": [("diffusers 2-D", _diffusers_2d, [{"H": 32, "W": 32, "d": 1152,
+        "base_size": 32, "interpolation_scale": 1.0}, {"H": 8, "W": 24, "d": 4, "base_size": 16,
+        "interpolation_scale": 1.0}, {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0}])],
+    "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip": [("diffusers 2-D, class token", _diffusers_2d_plain,
+        [{"H": 14, "W": 14, "d": d} for d in (4, 768)]), ("ViT-MAE", _vit_mae, _grids(4, 768))],
+    "diffusers get_3d_sincos_pos_embed": [("diffusers 3-D", _diffusers_3d, [{"T": 13, "H": 8, "W": 12, "d": 64,
+        "spatial": 1.0, "temporal": 1.0}, {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0}])],
+    "transformers build_2d_sinusoidal_position_embedding": [*((f"transformers 2-D, {model}", _hf2d(model), _grids(4,
+        64)) for model in ("vit_mae", "aimv2", "rt_detr"))],
     "timm build_sincos2d_pos_embed": [("timm", _timm(), _grids(4, 768))],
-    "timm build_sincos2d_pos_embed, interleave_sin_cos": [
-        ("timm, interleave_sin_cos", _timm(interleave_sin_cos=True), _grids(4, 768))
-    ],
-    "DETR PositionEmbeddingSine, normalize=True; transformers DETR": [
-        *(
-            (
-                f"{name}, valid",
-                _detr(model, f"{name}SinePositionEmbedding", normalize=True),
-                [{"valid": _images, "H": 12, "W": 17, "d": d} for d in (8, 256)],
-            )
-            for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr"))
-        )
-    ],
-    "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR": [
-        (
-            "DeformableDetr",
-            _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True),
-            [{"valid": valid, "H": 12, "W": 17, "d": d} for d in (8, 256) for valid in (_corners, None)],
-        )
-    ],
-    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding": [
-        ("Sam", _sam, [{"points": _points, "matrix": _matrix}])
-    ],
-    "DETR PositionEmbeddingSine, normalize=False": [
-        ("Detr, normalize=False", _detr("detr", "DetrSinePositionEmbedding", normalize=False), _grids(8, 256))
-    ],
-    "transformers encode_sinusoidal_position_embedding": [
-        (
-            "ConditionalDetr anchors",
-            _anchors,
-            [{"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)],
-        )
-    ],
-}
+    "timm build_sincos2d_pos_embed, interleave_sin_cos": [("timm, interleave_sin_cos", _timm(interleave_sin_cos=True),
+        _grids(4, 768))],
+    "DETR PositionEmbeddingSine, normalize=True; transformers DETR": [*((f"{name}, valid", _detr(model,
+        f"{name}SinePositionEmbedding", normalize=True), [{"valid": _images, "H": 12, "W": 17, "d": d} for d in (8,
+        256)]) for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr")))],
+    "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR": [("DeformableDetr",
+        _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True), [{"valid": valid, "H": 12,
+        "W": 17, "d": d} for d in (8, 256) for valid in (_corners, None)])],
+    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding": [("Sam", _sam, [{"points": _points,
+        "matrix": _matrix}])],
+    "DETR PositionEmbeddingSine, normalize=False": [("Detr, normalize=False", _detr("detr",
+        "DetrSinePositionEmbedding", normalize=False), _grids(8, 256))],
+    "transformers encode_sinusoidal_position_embedding": [("ConditionalDetr anchors", _anchors, [{"x": np.linspace(0,
+        1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)])],
+}  # fmt: skip
 
 
 def _cases() -> list[Any]:

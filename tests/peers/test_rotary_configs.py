@@ -41,34 +41,18 @@ OTHER_CLASSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("llama4", "Llama4TextRotaryEmbedding", "Llama4TextConfig", {}),
     ("deepseek_v2", "DeepseekV2RotaryEmbedding", "DeepseekV2Config", {}),
     # Llama 4 Scout: both frequency factors are 1, so that nothing lies between them.
-    (
-        "llama4",
-        "Llama4TextRotaryEmbedding",
-        "Llama4TextConfig",
-        {
-            "rope_theta": 500000.0,
-            "rope_scaling": {
-                "rope_type": "llama3",
-                "factor": 16.0,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 1.0,
-                "original_max_position_embeddings": 8192,
-            },
-        },
-    ),
+    ("llama4", "Llama4TextRotaryEmbedding", "Llama4TextConfig", {"rope_theta": 500000.0,
+        "rope_scaling": {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0, "high_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192}}),
     ("esm", "EsmRotaryEmbedding", "EsmConfig", {"position_embedding_type": "rotary"}),
     ("t5gemma", "T5GemmaRotaryEmbedding", "T5GemmaModuleConfig", {}),
     ("voxtral_realtime", "VoxtralRealtimeRotaryEmbedding", "VoxtralRealtimeTextConfig", {}),
     ("emu3", "Emu3RotaryEmbedding", "Emu3TextConfig", {}),
     ("muse_glimmer", "MuseGlimmerTextRotaryEmbedding", "MuseGlimmerTextConfig", {}),
     ("hunyuan_vl", "HunYuanVLRotaryEmbedding", "HunYuanVLTextConfig", {"xdrope_section": [16, 16, 16, 16]}),
-    (
-        "hunyuan_vl",
-        "HunYuanVLRotaryEmbedding",
-        "HunYuanVLTextConfig",
-        {"head_dim": 128, "type": "xdrope", "alpha": 1000.0, "factor": 1.0, "xdrope_section": [16, 16, 16, 16]},
-    ),
-]
+    ("hunyuan_vl", "HunYuanVLRotaryEmbedding", "HunYuanVLTextConfig", {"head_dim": 128, "type": "xdrope",
+        "alpha": 1000.0, "factor": 1.0, "xdrope_section": [16, 16, 16, 16]}),
+]  # fmt: skip
 # (folder, class, configuration, sections that fit its default width, width of a head)
 MROPE_CLASSES: list[tuple[str, str, str, list[int], dict[str, Any]]] = [
     ("qwen2_vl", "Qwen2VLRotaryEmbedding", "Qwen2VLTextConfig", [16, 24, 24], {}),
@@ -82,19 +66,14 @@ MROPE_CLASSES: list[tuple[str, str, str, list[int], dict[str, Any]]] = [
     ("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextRotaryEmbedding", "Ernie4_5_VLMoeTextConfig", [22, 22, 20], {}),
     ("qwen3_vl", "Qwen3VLTextRotaryEmbedding", "Qwen3VLTextConfig", [24, 20, 20], {}),
     ("qwen3_vl_moe", "Qwen3VLMoeTextRotaryEmbedding", "Qwen3VLMoeTextConfig", [22, 22, 20], {}),
-    (
-        "qwen3_omni_moe",
-        "Qwen3OmniMoeThinkerTextRotaryEmbedding",
-        "Qwen3OmniMoeTextConfig",
-        [24, 20, 20],
-        {"head_dim": 128},
-    ),
+    ("qwen3_omni_moe", "Qwen3OmniMoeThinkerTextRotaryEmbedding", "Qwen3OmniMoeTextConfig", [24, 20, 20],
+        {"head_dim": 128}),
     ("qwen3_5", "Qwen3_5TextRotaryEmbedding", "Qwen3_5TextConfig", [11, 11, 10], {}),
     ("qwen3_5_moe", "Qwen3_5MoeTextRotaryEmbedding", "Qwen3_5MoeTextConfig", [11, 11, 10], {}),
     ("cosmos3_edge", "Cosmos3EdgeTextRotaryEmbedding", "Cosmos3EdgeTextConfig", [24, 20, 20], {}),
     ("hy_v4_vl", "HYV4VLRotaryEmbedding", "HYV4VLTextConfig", [12, 10, 10], {}),
     ("qwen4_exp", "Qwen4ExpTextRotaryEmbedding", "Qwen4ExpTextConfig", [48, 40, 40], {}),
-]
+]  # fmt: skip
 POSITIONS = np.array([0, 1, 2, 3, 7, 63, 1000])
 
 

@@ -52,34 +52,21 @@ NEEDS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"), SECTIONS),
     **dict.fromkeys(("glm4v_text", "glm_ocr_text"), SECTIONS),
     **{key: {"head_dim": 128, "partial_rotary_factor": 0.5} for key in ("glm4v_moe_text", "glm_image_text")},
-    "hunyuan_vl_text": {
-        "head_dim": 16,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "xdrope_section": [2, 2, 2, 2]},
-    },
+    "hunyuan_vl_text": {"head_dim": 16, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4,
+        "xdrope_section": [2, 2, 2, 2]}},
     "lfm2_moe": {"layer_types": ["conv", FULL] * 4},
     "cohere_compass_text": {"rope_parameters": {FULL: {"rope_theta": 1e4, "mrope_section": [3, 3, 2]}}},
     "diffusion_gemma_text": {"num_experts": 4, "top_k_experts": 2},
     "ernie4_5_vl_moe_text": {"moe_intermediate_size": [32, 32], "head_dim": 128},
     "mimo_v2_flash": {"num_key_value_heads": 2},
-    "longcat_flash": {
-        "ffn_hidden_size": 32,
-        "expert_ffn_hidden_size": 32,
-        "zero_expert_num": 1,
-        "moe_topk": 2,
-        "num_layers": LAYERS,
-    },
+    "longcat_flash": {"ffn_hidden_size": 32, "expert_ffn_hidden_size": 32, "zero_expert_num": 1, "moe_topk": 2,
+        "num_layers": LAYERS},
     "zamba2": {"layers_block_type": [LINEAR, "hybrid"] * 4},
     "zaya": {"num_experts_per_tok": 1},
     "falcon_h1": {"mamba_d_ssm": 128},
-    "qwen4_exp_text": {
-        "ple_layer_ids": [],
-        "indexer_n_heads": 4,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 256,
-        "indexer_budget": 8,
-        "indexer_compress_ratio": 4,
-    },
-}
+    "qwen4_exp_text": {"ple_layer_ids": [], "indexer_n_heads": 4, "indexer_kv_heads": 1, "indexer_head_dim": 256,
+        "indexer_budget": 8, "indexer_compress_ratio": 4},
+}  # fmt: skip
 # Model types that are not run, and why: a new one that cannot be run is to be looked at.
 NOT_RUN: dict[str, str] = {
     name: why
@@ -131,16 +118,12 @@ GIVEN: list[tuple[str, dict[str, Any]]] = [
     ("deepseek_v4", {"layer_types": [SLIDING, "heavily_compressed_attention"] * 4}),
     ("qwen3_next", {"full_attention_interval": 3}),
     ("mllama_text_model", {"cross_attention_layers": [1, 4]}),
-    (
-        "step3p5",
-        {"layer_types": [FULL, SLIDING] * 4, "rope_theta": [5e6, 1e4] * 4, "partial_rotary_factors": [0.5, 1.0] * 4},
-    ),
+    ("step3p5", {"layer_types": [FULL, SLIDING] * 4, "rope_theta": [5e6, 1e4] * 4, "partial_rotary_factors": [0.5,
+        1.0] * 4}),
     ("zaya", {"layer_types": ["hybrid", "hybrid_sliding"] * 4}),
-    (
-        "cohere_compass_text",
-        {"rope_parameters": {FULL: None, SLIDING: {"rope_theta": 1e4}}, "layer_types": [SLIDING, FULL] * 4},
-    ),
-]
+    ("cohere_compass_text", {"rope_parameters": {FULL: None, SLIDING: {"rope_theta": 1e4}}, "layer_types": [SLIDING,
+        FULL] * 4}),
+]  # fmt: skip
 
 
 def tool() -> Any:

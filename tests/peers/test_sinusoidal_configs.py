@@ -111,47 +111,31 @@ MADE: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "speech_to_text": ("speech_to_text", "Speech2TextSinusoidalPositionalEmbedding", of_ids),
     "speecht5": ("speecht5", "SpeechT5SinusoidalPositionalEmbedding", of_ids),
     "trocr": ("trocr", "TrOCRSinusoidalPositionalEmbedding", of_ids),
-    "seamless_m4t": (
-        "seamless_m4t",
-        "SeamlessM4TSinusoidalPositionalEmbedding",
-        functools.partial(of_ids, padding=0),
-    ),
-    "seamless_m4t_v2": (
-        "seamless_m4t_v2",
-        "SeamlessM4Tv2SinusoidalPositionalEmbedding",
-        functools.partial(of_ids, padding=0),
-    ),
+    "seamless_m4t": ("seamless_m4t", "SeamlessM4TSinusoidalPositionalEmbedding", functools.partial(of_ids, padding=0)),
+    "seamless_m4t_v2": ("seamless_m4t_v2", "SeamlessM4Tv2SinusoidalPositionalEmbedding", functools.partial(of_ids,
+        padding=0)),
     "xglm": ("xglm", "XGLMSinusoidalPositionalEmbedding", lambda *call: of_positions(*call, 1)),
     "canary_decoder": ("canary", "CanaryPositionalEmbedding", of_positions),
     "musicgen_decoder": ("musicgen", "MusicgenSinusoidalPositionalEmbedding", of_codebooks),
-    "musicgen_melody_decoder": (
-        "musicgen_melody",
-        "MusicgenMelodySinusoidalPositionalEmbedding",
-        lambda *call: of_embeddings(*call, 64, WIDTH),
-    ),
+    "musicgen_melody_decoder": ("musicgen_melody", "MusicgenMelodySinusoidalPositionalEmbedding",
+        lambda *call: of_embeddings(*call, 64, WIDTH)),
     "pegasus_x": ("pegasus_x", "PegasusXSinusoidalPositionalEmbedding", lambda *call: of_embeddings(*call, WIDTH)),
-    "fun_asr_nano_encoder": (
-        "fun_asr_nano",
-        "FunAsrNanoPositionEmbedding",
-        lambda *call: of_embeddings(*call, 64, WIDTH),
-    ),
+    "fun_asr_nano_encoder": ("fun_asr_nano", "FunAsrNanoPositionEmbedding", lambda *call: of_embeddings(*call, 64,
+        WIDTH)),
     "qwen2_5_omni_audio_encoder": ("qwen2_5_omni", "SinusoidsPositionEmbedding", of_buffer),
     "qwen3_asr_encoder": ("qwen3_asr", "SinusoidsPositionEmbedding", of_buffer),
     "qwen3_omni_moe_audio_encoder": ("qwen3_omni_moe", "SinusoidsPositionEmbedding", of_buffer),
     "xlm": ("xlm", "create_sinusoidal_embeddings", of_out),
     "flaubert": ("flaubert", "create_sinusoidal_embeddings", of_out),
     "distilbert": ("distilbert", "_create_sinusoidal_embeddings", of_out),
-    "ctrl": (
-        "ctrl",
-        "positional_encoding",
-        lambda module, name, ids: module.positional_encoding(ids.shape[1], WIDTH, None),
-    ),
+    "ctrl": ("ctrl", "positional_encoding", lambda module, name, ids: module.positional_encoding(ids.shape[1], WIDTH,
+        None)),
     "whisper": ("whisper", "sinusoids", of_function),
     "videomae": ("videomae", "get_sinusoid_encoding_table", of_function),
     "videoprism_text_model": ("videoprism", "create_sinusoidal_positions", of_function),
     "tipsv2_text_model": ("tipsv2", "Tipsv2SinusoidalPositionalEmbedding", of_config),
     "timesfm": ("timesfm", "TimesFmPositionalEmbedding", of_config),
-}
+}  # fmt: skip
 
 
 def config_of(model_type: str) -> dict[str, Any]:
@@ -260,68 +244,39 @@ def of_layout(config: Any) -> dict[str, Any]:
 
 # Models that are not found by the names of their classes, or that take other inputs: the class, and its inputs.
 OTHERS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
-    "audioflamingo3_encoder": (
-        "audioflamingo3.modeling_audioflamingo3.AudioFlamingo3Encoder",
-        lambda config: {**of_sound(config), "input_features_mask": zeros(1, 2 * config.max_source_positions) + 1},
-    ),
-    "bridgetower_vision_model": (
-        "bridgetower.modeling_bridgetower.BridgeTowerVisionModel",
-        lambda config: {"image": of_pixels(config)["pixel_values"]},
-    ),
-    "clvp": (
-        "clvp.modeling_clvp.ClvpModelForConditionalGeneration",
-        lambda config: {"input_ids": tokens(), "input_features": zeros(1, 80, 20)},
-    ),
-    "cohere_asr": (
-        "cohere_asr.modeling_cohere_asr.CohereAsrDecoder",
-        lambda config: {
-            "input_ids": tokens(),
-            "encoder_hidden_states": zeros(1, 4, config.encoder_config.hidden_size),
-        },
-    ),
+    "audioflamingo3_encoder": ("audioflamingo3.modeling_audioflamingo3.AudioFlamingo3Encoder",
+        lambda config: {**of_sound(config), "input_features_mask": zeros(1, 2 * config.max_source_positions) + 1}),
+    "bridgetower_vision_model": ("bridgetower.modeling_bridgetower.BridgeTowerVisionModel",
+        lambda config: {"image": of_pixels(config)["pixel_values"]}),
+    "clvp": ("clvp.modeling_clvp.ClvpModelForConditionalGeneration", lambda config: {"input_ids": tokens(),
+        "input_features": zeros(1, 80, 20)}),
+    "cohere_asr": ("cohere_asr.modeling_cohere_asr.CohereAsrDecoder", lambda config: {"input_ids": tokens(),
+        "encoder_hidden_states": zeros(1, 4, config.encoder_config.hidden_size)}),
     "dpr": ("dpr.modeling_dpr.DPRQuestionEncoder", lambda config: {"input_ids": tokens()}),
-    "fine_acoustics": (
-        "bark.modeling_bark.BarkFineModel",
-        lambda config: {"codebook_idx": 1, "input_ids": zeros(1, 5, 8).long()},
-    ),
+    "fine_acoustics": ("bark.modeling_bark.BarkFineModel", lambda config: {"codebook_idx": 1, "input_ids": zeros(1, 5,
+        8).long()}),
     "ibert": ("ibert.modeling_ibert.IBertModel", lambda config: {"input_ids": tokens()}),
     "idefics_vision": ("idefics.vision.IdeficsVisionTransformer", of_pixels),
     "idefics2_vision": ("idefics2.modeling_idefics2.Idefics2VisionTransformer", of_pixels),
     "idefics3_vision": ("idefics3.modeling_idefics3.Idefics3VisionTransformer", of_pixels),
     "layoutlmv2": ("layoutlmv2.modeling_layoutlmv2.LayoutLMv2Embeddings", of_layout),
     "layoutxlm": ("layoutlmv2.modeling_layoutlmv2.LayoutLMv2Embeddings", of_layout),
-    "lxmert": (
-        "lxmert.modeling_lxmert.LxmertModel",
-        lambda config: {
-            "input_ids": tokens(),
-            "visual_feats": zeros(1, 2, config.visual_feat_dim),
-            "visual_pos": zeros(1, 2, 4),
-        },
-    ),
+    "lxmert": ("lxmert.modeling_lxmert.LxmertModel", lambda config: {"input_ids": tokens(), "visual_feats": zeros(1, 2,
+        config.visual_feat_dim), "visual_pos": zeros(1, 2, 4)}),
     "minicpm_ocr_vision": ("minicpm_ocr.modeling_minicpm_ocr.MiniCPMOcrVisionModel", of_patches),
     "minicpmv4_6_vision": ("minicpmv4_6.modeling_minicpmv4_6.MiniCPMV4_6VisionModel", of_patches),
     "minicpmv4_7_vision": ("minicpmv4_7.modeling_minicpmv4_7.MiniCPMV4_7VisionModel", of_patches),
-    "moss_transcribe_diarize_audio": (
-        "moss_transcribe_diarize.modeling_moss_transcribe_diarize.MossTranscribeDiarizeAudioModel",
-        of_sound,
-    ),
+    "moss_transcribe_diarize_audio": ("moss_transcribe_diarize.modeling_moss_transcribe_diarize.MossTranscribeDiarizeAudioModel",
+        of_sound),
     "qwen2_audio_encoder": ("qwen2_audio.modeling_qwen2_audio.Qwen2AudioEncoder", of_sound),
-    "siglip2_vision_model": (
-        "siglip2.modeling_siglip2.Siglip2VisionModel",
-        lambda config: {
-            "pixel_values": zeros(1, 256, 3 * config.patch_size**2),
-            "pixel_attention_mask": zeros(1, 256) + 1,
-            "spatial_shapes": tensor([[16, 16]]),
-        },
-    ),
+    "siglip2_vision_model": ("siglip2.modeling_siglip2.Siglip2VisionModel", lambda config: {"pixel_values": zeros(1,
+        256, 3 * config.patch_size**2), "pixel_attention_mask": zeros(1, 256) + 1, "spatial_shapes": tensor([[16,
+        16]])}),
     "smolvlm_vision": ("smolvlm.modeling_smolvlm.SmolVLMVisionTransformer", of_pixels),
     "vilt": ("vilt.modeling_vilt.ViltModel", lambda config: {**of_pixels(config), "input_ids": tokens()}),
     "voxtral_encoder": ("voxtral.modeling_voxtral.VoxtralEncoder", of_sound),
-    "xmod": (
-        "xmod.modeling_xmod.XmodModel",
-        lambda config: {"input_ids": tokens(), "lang_ids": zeros(1).long()},
-    ),
-}
+    "xmod": ("xmod.modeling_xmod.XmodModel", lambda config: {"input_ids": tokens(), "lang_ids": zeros(1).long()}),
+}  # fmt: skip
 
 
 def first_rows(model_type: str, **given: Any) -> list[int]:

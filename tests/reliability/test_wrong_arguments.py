@@ -38,9 +38,7 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.PositionalEncoding.from_config": {"config": "{'model_type': 'whisper'}"},
     "fastpe.RotaryEmbedding": {"rotary_dim": "8", "interleaved": "False"},
     "fastpe.RotaryEmbedding.from_config": {"config": "{'model_type': 'llama', 'head_dim': 8}"},
-    "fastpe.RotaryEmbedding.layers_from_config": {
-        "config": "{'model_type': 'llama', 'head_dim': 8, 'num_hidden_layers': 2}"
-    },
+    "fastpe.RotaryEmbedding.layers_from_config": {"config": "{'model_type': 'llama', 'head_dim': 8, 'num_hidden_layers': 2}"},
     "rope.rotate_": {"x": "x[0]"},
     "rope.rotate": {"x": "x[0]"},
     "rope.shift_": {"x": "x[0]", "by": "3"},
@@ -60,7 +58,7 @@ CALLS: dict[str, dict[str, str]] = {
     "fastpe.ResizeConvention": {"name": "'mine'", "mode": "'bicubic'"},
     "fastpe.Convention": {"name": "'mine'"},
     "fastpe.GridConvention": {"name": "'mine'", "axis": "enc.convention"},
-}
+}  # fmt: skip
 # Whose fields, or second array, may be given by place: dataclasses and identify(cos, sin). Others take several arrays.
 BY_PLACE = {"fastpe.Convention", "fastpe.GridConvention", "fastpe.ResizeConvention", "fastpe.identify"}
 

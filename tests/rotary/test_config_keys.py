@@ -41,95 +41,41 @@ READ: list[tuple[Config, Config, int, float]] = [
     ({"model_type": "nomic_bert", "rotary_emb_base": 10000}, {}, 31, 1.3335e-4),
     ({"model_type": "nomic_bert"}, {}, 31, 1.2409e-3),
     ({"model_type": "nomic_bert", "rotary_scaling_factor": 2}, {"seq_len": 8192}, 31, 1.7728e-4),
-    (
-        {
-            "model_type": "nomic_bert",
-            "rotary_scaling_factor": 2,
-            "max_trained_positions": 2048,
-            "n_embd": 768,
-            "n_head": 12,
-        },
-        {"seq_len": 8192},
-        31,
-        1.7728e-4,
-    ),
-    (
-        {
-            "model_type": "x",
-            "hidden_size": 7168,
-            "num_attention_heads": 128,
-            "qk_rope_head_dim": 64,
-            "rope_theta": 1e4,
-        },
-        UNKNOWN,
-        31,
-        1.3335e-4,
-    ),
-    (
-        {"model_type": "qwen3_omni_moe_text", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": MROPE},
-        {},
-        63,
-        1.2409e-6,
-    ),
+    ({"model_type": "nomic_bert", "rotary_scaling_factor": 2, "max_trained_positions": 2048, "n_embd": 768,
+        "n_head": 12}, {"seq_len": 8192}, 31, 1.7728e-4),
+    ({"model_type": "x", "hidden_size": 7168, "num_attention_heads": 128, "qk_rope_head_dim": 64, "rope_theta": 1e4},
+        UNKNOWN, 31, 1.3335e-4),
+    ({"model_type": "qwen3_omni_moe_text", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": MROPE}, {}, 63,
+        1.2409e-6),
     # Other spellings, where the type is not known.
-    *(
-        ({"model_type": "x", "head_dim": 128, key: 5e5}, UNKNOWN, 63, 5e5 ** (-126 / 128))
-        for key in ("rotary_emb_base", "rotary_base", "rope_base", "rotary_embedding_base", "rope_embedding_base")
-    ),
-    *(
-        ({**BARE, key: 0.25}, UNKNOWN, 15, 1e6 ** (-30 / 32))
-        for key in ("rope_pct", "rotary_pct", "rotary_percent", "rotary_emb_fraction", "partial_rotary_factor")
-    ),
-    *(
-        ({"rope_theta": 1e6, key: 64}, UNKNOWN, 31, 1e6 ** (-62 / 64))
-        for key in ("head_dim", "kv_channels", "attention_head_dim", "rotary_dim", "rotary_ndims")
-    ),
+    *(({"model_type": "x", "head_dim": 128, key: 5e5}, UNKNOWN, 63, 5e5 ** (-126 / 128)) for key in ("rotary_emb_base",
+        "rotary_base", "rope_base", "rotary_embedding_base", "rope_embedding_base")),
+    *(({**BARE, key: 0.25}, UNKNOWN, 15, 1e6 ** (-30 / 32)) for key in ("rope_pct", "rotary_pct", "rotary_percent",
+        "rotary_emb_fraction", "partial_rotary_factor")),
+    *(({"rope_theta": 1e6, key: 64}, UNKNOWN, 31, 1e6 ** (-62 / 64)) for key in ("head_dim", "kv_channels",
+        "attention_head_dim", "rotary_dim", "rotary_ndims")),
     ({"rope_theta": 1e6, "n_embd": 512, "n_head": 8}, UNKNOWN, 31, 1e6 ** (-62 / 64)),
     # What says the same as the others is harmless.
-    (
-        {**LLAMA, "rotary_emb_base": 1e6, "rotary_pct": 1.0, "kv_channels": 128, "rope_interleaved": False},
-        {},
-        63,
-        1.2409e-6,
-    ),
+    ({**LLAMA, "rotary_emb_base": 1e6, "rotary_pct": 1.0, "kv_channels": 128, "rope_interleaved": False}, {}, 63,
+        1.2409e-6),
     ({**BARE, "rope_type": "default", "use_rope": True, "is_neox_style": True, "alibi": False}, UNKNOWN, 63, 1.2409e-6),
-    (
-        {**LLAMA, "mlp_ratio": 4.0, "routed_scaling_factor": 2.5, "logit_scale": 0.1, "v_head_dim": 64},
-        {},
-        63,
-        1.2409e-6,
-    ),
+    ({**LLAMA, "mlp_ratio": 4.0, "routed_scaling_factor": 2.5, "logit_scale": 0.1, "v_head_dim": 64}, {}, 63,
+        1.2409e-6),
     ({**BARE, "vision_config": {"rope_theta": 1e4, "hidden_size": 8}}, UNKNOWN, 63, 1.2409e-6),
     # Lists of mappings, and a mapping that only says that there is no scaling
-    (
-        {**LLAMA, "block_configs": [{"attention": {"rope_theta": 1e6, "n_heads_in_group": 8}, "ffn": {}}]},
-        {},
-        63,
-        1.2409e-6,
-    ),
-    (
-        {"model_type": "mimo_v2_flash", "rope_scaling": {"type": "default", "rope_type": "default"}},
-        {"layer_type": "sliding_attention"},
-        31,
-        1e4 ** (-62 / 64),
-    ),
+    ({**LLAMA, "block_configs": [{"attention": {"rope_theta": 1e6, "n_heads_in_group": 8}, "ffn": {}}]}, {}, 63,
+        1.2409e-6),
+    ({"model_type": "mimo_v2_flash", "rope_scaling": {"type": "default", "rope_type": "default"}},
+        {"layer_type": "sliding_attention"}, 31, 1e4 ** (-62 / 64)),
     # Keys that change nothing in this model, with this value
     ({"model_type": "modernbert", "position_embedding_type": "absolute"}, {**SWA}, 31, 1e4 ** (-62 / 64)),
-    (
-        {"model_type": "step3p5", "yarn_only_types": ["full_attention"], "use_rope_layers": []},
-        SWA,
-        63,
-        1e4 ** (-126 / 128),
-    ),
+    ({"model_type": "step3p5", "yarn_only_types": ["full_attention"], "use_rope_layers": []}, SWA, 63,
+        1e4 ** (-126 / 128)),
     ({"model_type": "falcon", "alibi": False, "alibi_bias_max": 8}, {}, 31, 1e4 ** (-62 / 64)),
     ({"model_type": "falcon", "n_embed": 2048, "num_attention_heads": 32}, {}, 31, 1e4 ** (-62 / 64)),
     ({"model_type": "bamba", "attn_rotary_emb": 64}, {}, 31, 1e4 ** (-62 / 64)),
-    (
-        {"model_type": "openelm", "rope_freq_constant": 10000, "rope_max_length": 4096, "head_dim": 64},
-        UNKNOWN,
-        31,
-        1e4 ** (-62 / 64),
-    ),
+    ({"model_type": "openelm", "rope_freq_constant": 10000, "rope_max_length": 4096, "head_dim": 64}, UNKNOWN, 31,
+        1e4 ** (-62 / 64)),
     ({"model_type": "cohere2", "position_embedding_type": "rope_gptj"}, {}, 63, 1e4 ** (-126 / 128)),
     ({"model_type": "ernie4_5", "freq_allocation": 20, "compression_ratio": 1.0}, {}, 63, 5e5 ** (-126 / 128)),
     ({**LLAMA, "use_partial_rope": False, "use_mla": False}, {}, 63, 1.2409e-6),
@@ -139,95 +85,46 @@ READ: list[tuple[Config, Config, int, float]] = [
     ({"model_type": "glm_moe_dsa", "index_topk_freq": 4, "indexer_rope_interleave": False}, {}, 31, 1e4 ** (-62 / 64)),
     ({"model_type": "hunyuan_v1_moe", "use_mla": False, "qk_rope_head_dim": 64}, {}, 63, 1e4 ** (-126 / 128)),
     # The base times the factor, and frequencies by factor**(2 / d)
-    *(
-        (
-            {"model_type": name, "position_embedding_type": "rope", "rope_theta": 160000, "rope_scaling": scaling},
-            {},
-            1,
-            0.65850,
-        )
-        for name in ("gte", "new")
-        for scaling in ({"factor": 2, "type": "ntk"},)
-    ),
+    *(({"model_type": name, "position_embedding_type": "rope", "rope_theta": 160000, "rope_scaling": scaling}, {}, 1,
+        0.65850) for name in ("gte", "new") for scaling in [{"factor": 2, "type": "ntk"}]),
     # transformers overwrites the part of Bamba, and takes the width of Bailing's tail for that of the rotated part.
     ({"model_type": "bamba", "partial_rotary_factor": 0.5}, {}, 31, 1e4 ** (-62 / 64)),
     ({"model_type": "bailing_hybrid", "partial_rotary_factor": 0.5, "head_dim": 128}, {}, 31, 6e6 ** (-62 / 64)),
     ({"model_type": "roformer", "rotary_value": False}, {}, 31, 1e4 ** (-62 / 64)),
     ({"model_type": "qwen2_5_omni_token2wav", "dit_config": {}}, {}, 31, 1e4 ** (-62 / 64)),
     # Parts by other names
-    *(
-        ({"model_type": f"{kind}encoder-decoder", "encoder": {"rope_theta": 1.0}, "decoder": LLAMA}, {}, 63, 1.2409e-6)
-        for kind in ("vision-", "speech-", "")
-    ),
+    *(({"model_type": f"{kind}encoder-decoder", "encoder": {"rope_theta": 1.0}, "decoder": LLAMA}, {}, 63,
+        1.2409e-6) for kind in ("vision-", "speech-", "")),
     ({"model_type": "vibevoice", "decoder_config": LLAMA}, {}, 63, 1.2409e-6),
     # Positions are divided once.
-    (
-        {**LLAMA, "rope_scaling": {"type": "linear", "factor": 8.0}, "rope_condense_ratio": 8},
-        {},
-        63,
-        1.2409e-6 / 8,
-    ),
-    (
-        {**LLAMA, "rope_condense_ratio": 8},
-        {"scaling": {"rope_type": "linear", "factor": 8.0}},
-        63,
-        1.2409e-6 / 8,
-    ),
+    ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 8.0}, "rope_condense_ratio": 8}, {}, 63, 1.2409e-6 / 8),
+    ({**LLAMA, "rope_condense_ratio": 8}, {"scaling": {"rope_type": "linear", "factor": 8.0}}, 63, 1.2409e-6 / 8),
     ({**LLAMA, "attn_use_rope": False}, {"base": 1e6, "scaling": {}, "rotary_dim": 128}, 63, 1.2409e-6),
     ({**LLAMA, "use_2d_rope": False, "attn_use_rope": True}, {}, 63, 1.2409e-6),
     # TensorRT-LLM's name of the pairing, a shared key that each type of layers also has, and Qwen 3 Omni's talker
     ({**BARE, "position_embedding_type": "rope_gpt_neox"}, UNKNOWN, 63, 1.2409e-6),
-    (
-        {"model_type": "gemma4_text", "rope_parameters": {**NESTED, "rope_type": "default"}},
-        SWA,
-        127,
-        1e4 ** (-254 / 256),
-    ),
+    ({"model_type": "gemma4_text", "rope_parameters": {**NESTED, "rope_type": "default"}}, SWA, 127,
+        1e4 ** (-254 / 256)),
     ({"model_type": "qwen3_omni_moe_talker", "text_config": {"head_dim": 64}}, {}, 31, 1e4 ** (-62 / 64)),
     # Arguments count, and not the keys.
-    (
-        {"_class_name": "StableAudioDiTModel", "attention_head_dim": 64},
-        {**UNKNOWN, "base": 1e4, "scaling": {}, "rotary_dim": 32},
-        15,
-        1e4 ** (-30 / 32),
-    ),
+    ({"_class_name": "StableAudioDiTModel", "attention_head_dim": 64}, {**UNKNOWN, "base": 1e4, "scaling": {},
+        "rotary_dim": 32}, 15, 1e4 ** (-30 / 32)),
     ({**LLAMA, "use_partial_rope": True}, {"rotary_dim": 64}, 31, 1e6 ** (-62 / 64)),
     ({**LLAMA, "compression_ratio": 2.0}, {"scaling": {"rope_type": "default"}}, 63, 1.2409e-6),
-    (
-        {"model_type": "deepseek_v2", "use_mla": False},
-        {"interleaved": False, "rotary_dim": 128},
-        63,
-        1e4 ** (-126 / 128),
-    ),
-    (
-        {"model_type": "gemma3_text", "rope_parameters": {"rope_type": "linear", "factor": 8.0}},
-        {"layer_type": "full_attention", "base": 1e6, "scaling": {"rope_type": "default"}},
-        127,
-        1e6 ** (-254 / 256),
-    ),
+    ({"model_type": "deepseek_v2", "use_mla": False}, {"interleaved": False, "rotary_dim": 128}, 63,
+        1e4 ** (-126 / 128)),
+    ({"model_type": "gemma3_text", "rope_parameters": {"rope_type": "linear", "factor": 8.0}},
+        {"layer_type": "full_attention", "base": 1e6, "scaling": {"rope_type": "default"}}, 127, 1e6 ** (-254 / 256)),
     ({**BARE, "swa_rope_theta": 1e4}, {**SWA, "base": 1e4}, 63, 1e4 ** (-126 / 128)),
     ({**LLAMA, "rotary_pct": 0.25}, {"rotary_dim": 32}, 15, 1e6 ** (-30 / 32)),
-    (
-        {**LLAMA, "yarn": {"factor": 8.0}},
-        {"scaling": {"rope_type": "default"}},
-        63,
-        1.2409e-6,
-    ),
-    (
-        {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}},
-        {"scaling": {"rope_type": "default"}},
-        63,
-        1.2409e-6,
-    ),
+    ({**LLAMA, "yarn": {"factor": 8.0}}, {"scaling": {"rope_type": "default"}}, 63, 1.2409e-6),
+    ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}}, {"scaling": {"rope_type": "default"}}, 63,
+        1.2409e-6),
     ({**LLAMA, "use_scaled_rope": True}, {"scaling": {"rope_type": "linear", "factor": 2.0}}, 63, 1.2409e-6 / 2),
     ({**LLAMA, "rope_interleaved": True}, {"interleaved": True}, 63, 1.2409e-6),
-    (
-        {**BARE, "rope_axis": 3},
-        {**UNKNOWN, "base": 1e6, "rotary_dim": 128, "scaling": {"rope_type": "default"}},
-        63,
-        1.2409e-6,
-    ),
-]
+    ({**BARE, "rope_axis": 3}, {**UNKNOWN, "base": 1e6, "rotary_dim": 128, "scaling": {"rope_type": "default"}}, 63,
+        1.2409e-6),
+]  # fmt: skip
 
 # Keys that say that the model is not rotated, that its positions are divided, or that its base is another one.
 OFF: Config = {
@@ -248,47 +145,23 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({"model_type": "qwen3", "head_dim": 64, "rope_theta": 1e7, "rope_is_neox_style": False}, {}, "rope_is_neox_style"),
     ({"model_type": "ernie4_5", "rope_is_neox_style": True}, {}, "rope_is_neox_style"),
     # Which layers are rotated, whatever the pairing
-    *(
-        ({**BARE, key: [0, 1, 1, 1]}, UNKNOWN, key)
-        for key in ("rope_layout", "rope_interleave_layers", "use_pos_emb_layers")
-    ),
+    *(({**BARE, key: [0, 1, 1, 1]}, UNKNOWN, key) for key in ("rope_layout", "rope_interleave_layers",
+        "use_pos_emb_layers")),
     # GLM of 2022, under the model_type of GLM 4
-    (
-        {"model_type": "glm", "hidden_size": 4096, "num_attention_heads": 64, "block_position_encoding": True},
-        {},
-        "block_position_encoding",
-    ),
+    ({"model_type": "glm", "hidden_size": 4096, "num_attention_heads": 64, "block_position_encoding": True}, {},
+        "block_position_encoding"),
     # ALiBi under the model_type of BERT
     ({"model_type": "bert", "alibi_starting_size": 512}, {}, "alibi_starting_size"),
     # A second base
-    *(
-        ({**BARE, key: 1e4, **more}, SWA, key)
-        for key in (
-            "swa_rope_theta",
-            "rope_local_base_freq",
-            "compress_rope_theta",
-            "local_rope_theta",
-            "rope_theta_swa",
-        )
-        for more in [{"layer_types": ["sliding_attention", "full_attention"]}]
-    ),
+    *(({**BARE, key: 1e4, **more}, SWA, key) for key in ("swa_rope_theta", "rope_local_base_freq",
+        "compress_rope_theta", "local_rope_theta", "rope_theta_swa") for more in [{"layer_types": ["sliding_attention",
+        "full_attention"]}]),
     *(({**LLAMA, key: 1e4}, {}, key) for key in ("swa_rope_theta", "rope_local_base_freq", "global_rope_theta")),
     # Other spellings, where the type is known and does not have them
-    *(
-        ({**LLAMA, key: 5e5}, {}, key)
-        for key in (
-            "rotary_emb_base",
-            "rotary_base",
-            "rope_base",
-            "rope_freq_base",
-            "rotary_embedding_base",
-            "ropeTheta",
-        )
-    ),
-    *(
-        ({**LLAMA, key: 0.25}, {}, key)
-        for key in ("rope_pct", "rotary_pct", "rotary_percent", "rotary_emb_fraction", "rope_ratio", "rotary_fraction")
-    ),
+    *(({**LLAMA, key: 5e5}, {}, key) for key in ("rotary_emb_base", "rotary_base", "rope_base", "rope_freq_base",
+        "rotary_embedding_base", "ropeTheta")),
+    *(({**LLAMA, key: 0.25}, {}, key) for key in ("rope_pct", "rotary_pct", "rotary_percent", "rotary_emb_fraction",
+        "rope_ratio", "rotary_fraction")),
     *(({**LLAMA, key: 32}, {}, key) for key in ("kv_channels", "rotary_dim", "rope_dim", "rotary_ndims", "d_head")),
     # Two names that disagree
     ({**BARE, "rotary_emb_base": 5e5}, UNKNOWN, "rotary_emb_base"),
@@ -297,26 +170,11 @@ REFUSED: list[tuple[Config, Config, str]] = [
     ({**BARE, "rope_ratio": 500}, UNKNOWN, "rope_ratio"),
     # Scalings outside of a rope mapping, and mappings by other names
     ({"head_dim": 128, "rope_theta": 1e6, "yarn": {"factor": 4.0}}, {"interleaved": True}, "yarn"),
-    *(
-        ({**config, key: value}, UNKNOWN, key)
-        for config in (BARE, LLAMA)
-        for key, value in {
-            "use_scaled_rope": True,
-            "use_dynamic_ntk": True,
-            "rope_scaling_factor": 4.0,
-            "rope_scale": 4.0,
-            "rotary_scaling_factor": 2.0,
-            "ntk_alpha": 8.0,
-            "longrope_scaling": {"factor": 2.0},
-            "rope_interpolation": 4,
-            "position_interpolation_factor": 2.0,
-            "xpos": True,
-            "mscale": 0.7,
-            "rope_params": {"base": 1e4},
-            "rotary": {"base": 1e4, "type": "dynamic"},
-            "rope_axis": 3,
-        }.items()
-    ),
+    *(({**config, key: value}, UNKNOWN, key) for config in (BARE, LLAMA) for key, value in {"use_scaled_rope": True,
+        "use_dynamic_ntk": True, "rope_scaling_factor": 4.0, "rope_scale": 4.0, "rotary_scaling_factor": 2.0,
+        "ntk_alpha": 8.0, "longrope_scaling": {"factor": 2.0}, "rope_interpolation": 4,
+        "position_interpolation_factor": 2.0, "xpos": True, "mscale": 0.7, "rope_params": {"base": 1e4},
+        "rotary": {"base": 1e4, "type": "dynamic"}, "rope_axis": 3}.items()),
     ({**BARE, "attn_config": {"rope_theta": 5e5}}, UNKNOWN, "rope_theta"),
     ({**LLAMA, "attention": {"rotary": {"base": 5e5}}}, {}, "rotary"),
     ({**LLAMA, "rope_scaling": {"type": "linear", "factor": 2.0, "facter": 3.0}}, {}, "facter"),
@@ -367,89 +225,54 @@ REFUSED: list[tuple[Config, Config, str]] = [
     *(({**LLAMA, "rope_scaling": {"type": name, "factor": 2.0}}, {}, name) for name in ("su", "ntkmixed")),
     ({"model_type": "xlm-roberta", "position_embedding_type": "rotary"}, {}, "'jina_embeddings_v3'"),
     # Several coordinates
-    *(
-        ({**BARE, key: value}, UNKNOWN, key)
-        for key, value in {
-            "_class_name": "ZImageTransformer2DModel",
-            "axes_dims": [32, 48, 48],
-            "axes_lens": [512, 512],
-            "axes_dims_rope": [16, 56, 56],
-        }.items()
-    ),
+    *(({**BARE, key: value}, UNKNOWN, key) for key, value in {"_class_name": "ZImageTransformer2DModel",
+        "axes_dims": [32, 48, 48], "axes_lens": [512, 512], "axes_dims_rope": [16, 56, 56]}.items()),
     # Widths of heads, and not of values only; heads of other layers
     *(({**BARE, key: 256}, UNKNOWN, key) for key in ("qkv_head_dim", "kv_head_dim", "key_value_head_dim")),
-    *(
-        ({"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, key: 16}, UNKNOWN, key)
-        for key in ("num_swa_attention_heads", "swa_num_attention_heads")
-    ),
-    (
-        {"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, "attention_dim": 1024},
-        UNKNOWN,
-        "attention_dim",
-    ),
+    *(({"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, key: 16}, UNKNOWN,
+        key) for key in ("num_swa_attention_heads", "swa_num_attention_heads")),
+    ({"rope_theta": 1e4, "hidden_size": 512, "num_attention_heads": 8, "attention_dim": 1024}, UNKNOWN,
+        "attention_dim"),
     # What more a rotary embedding may be, and where
-    *(
-        ({**BARE, key: True}, UNKNOWN, key)
-        for key in ("learnable_rope", "complex_rope", "q_rope", "rope_on_full_attention")
-    ),
+    *(({**BARE, key: True}, UNKNOWN, key) for key in ("learnable_rope", "complex_rope", "q_rope",
+        "rope_on_full_attention")),
     *(({**LLAMA, key: value}, {}, key) for key, value in {"rotate_half": False, "gptj_style": True}.items()),
     ({**LLAMA, "rope_on_full_attention": False}, {}, "rope_on_full_attention"),
     ({**LLAMA, "min_wavelength": 2}, {}, "min_wavelength"),
     ({**BARE, "attn_bias_type": "alibi"}, UNKNOWN, "attn_bias_type"),
     ({**LLAMA, "attention": {"bias": {"type": "alibi"}}}, {}, "attention bias type"),
-    *(
-        ({"model_type": name, "rope_scaling": {"mrope_interleaved": given}}, {"mrope": True}, "mrope_interleaved")
-        for name, given in (("qwen2_vl_text", True), ("qwen3_vl_text", False))
-    ),
+    *(({"model_type": name, "rope_scaling": {"mrope_interleaved": given}}, {"mrope": True},
+        "mrope_interleaved") for name, given in (("qwen2_vl_text", True), ("qwen3_vl_text", False))),
     # Models of other code, which transformers takes for models with a learned table
     ({"model_type": "gpt_neo", "rotary": True, "rotary_dim": 64}, {}, "rotary"),
     # A mapping for each type of layers: elsewhere, next to other keys, or not for all
     ({"model_type": "gemma3_text", "rope_scaling": NESTED}, SWA, "rope_scaling"),
-    (
-        {"model_type": "laguna", "rope_parameters": {"sliding_attention": {"rope_type": "default"}, "rope_theta": 7e4}},
-        SWA,
-        "rope_parameters rope_theta",
-    ),
-    (
-        {"model_type": "deepseek_v4", "rope_parameters": {"main": {"rope_theta": 1e4}}},
-        {"layer_type": "main"},
-        "compress",
-    ),
-    *(
-        ({"model_type": "deepseek_v4", "rope_scaling": {key: 0.5}}, {"layer_type": "compress"}, f"rope_scaling {key}")
-        for key in ("rope_theta", "partial_rotary_factor")
-    ),
+    ({"model_type": "laguna", "rope_parameters": {"sliding_attention": {"rope_type": "default"}, "rope_theta": 7e4}},
+        SWA, "rope_parameters rope_theta"),
+    ({"model_type": "deepseek_v4", "rope_parameters": {"main": {"rope_theta": 1e4}}}, {"layer_type": "main"},
+        "compress"),
+    *(({"model_type": "deepseek_v4", "rope_scaling": {key: 0.5}}, {"layer_type": "compress"},
+        f"rope_scaling {key}") for key in ("rope_theta", "partial_rotary_factor")),
     ({"model_type": "phi", "partial_rotary_factor": None}, {}, "partial_rotary_factor"),
-    *(
-        ({"model_type": name, "rope_parameters": {**NESTED, "sliding_attention": {**entry}}}, SWA, key)
-        for name, entry, key in (
-            ("mimo_v2_flash", {"rope_theta": 1e4}, "partial_rotary_factor"),
-            ("neomme", {"rope_theta": 1e4, "type": "linear", "factor": 2.0}, "rope_type"),
-            ("ultrabert", {"rope_type": "default"}, "rope_theta"),
-        )
-    ),
+    *(({"model_type": name, "rope_parameters": {**NESTED, "sliding_attention": {**entry}}}, SWA, key) for name, entry,
+        key in (("mimo_v2_flash", {"rope_theta": 1e4}, "partial_rotary_factor"), ("neomme", {"rope_theta": 1e4,
+        "type": "linear", "factor": 2.0}, "rope_type"), ("ultrabert", {"rope_type": "default"}, "rope_theta"))),
     ({**BARE, "rope_scaling": {"mrope_section": [16, 24, 24]}}, {**UNKNOWN, "mrope": True}, "mrope"),
     # Around the part that counts
     ({"model_type": "llava", "rope_theta": 5e5, "text_config": LLAMA}, {}, "rope_theta"),
-    (
-        {"model_type": "llava", "rope_scaling": {"type": "linear", "factor": 2.0}, "text_config": LLAMA},
-        {},
-        "rope_scaling",
-    ),
+    ({"model_type": "llava", "rope_scaling": {"type": "linear", "factor": 2.0}, "text_config": LLAMA}, {},
+        "rope_scaling"),
     # Null, and 0 for layers that are not rotated
     ({"model_type": "granite_swa", "rope_theta": 0}, {}, "rope_theta"),
     ({"model_type": "modernbert", "local_rope_theta": None}, SWA, "local_rope_theta"),
-    (
-        {"model_type": "modernbert", "global_rope_theta": None},
-        {**SWA, "layer_type": "full_attention"},
-        "global_rope_theta",
-    ),
+    ({"model_type": "modernbert", "global_rope_theta": None}, {**SWA, "layer_type": "full_attention"},
+        "global_rope_theta"),
     # Widths
     ({"model_type": "llama", "hidden_size": 770, "num_attention_heads": 12}, {}, "hidden_size num_attention_heads"),
     ({"n_embd": 770, "n_head": 12, "rope_theta": 1e4}, UNKNOWN, "n_embd n_head"),
     # Parts
     ({"model_type": "qwen3_asr", "audio_config": {"hidden_size": 8}}, {}, "text_config"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("config", "arguments", "index", "expected"), READ, ids=[str(row[0])[:80] for row in READ])
