@@ -40,11 +40,6 @@ def test_presets_are_frozen_hashable_picklable_and_shown(name_of_registry: str) 
         registry["mine"] = preset
 
 
-def test_what_is_shown_of_a_changed_convention_makes_an_equal_one() -> None:
-    changed = dataclasses.replace(fastpe.conventions["mlx"], base=500.0, first_position=-3, denominator=2.5)
-    assert eval(repr(changed), {"Convention": Convention}) == changed
-
-
 def test_formulas_tell_orders_of_columns_apart() -> None:
     orders: list[Any] = ["axis", "function", "frequency", "pair"]
     grids = [GridConvention("mine", fastpe.conventions["concat"], outermost=outermost) for outermost in orders]

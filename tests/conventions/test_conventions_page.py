@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastpe
-
 from ..oracles import docs_pages
 from ..oracles.systems import SYSTEMS
 
@@ -34,18 +32,6 @@ def test_the_documented_call_gives_the_systems_values(system: str, example: dict
     else:
         tolerance = np.full(exact.shape, 4 * np.spacing(np.abs(exact).max()))
     assert (np.abs(result - exact) <= tolerance).all()
-
-
-def test_every_preset_serves_a_system_and_says_where_it_was_read() -> None:
-    served = [(preset.serves, preset.source) for preset in fastpe.conventions.values()]
-    served += [(preset.serves, preset.source) for preset in fastpe.grid_conventions.values()]
-    assert all(serves and source for serves, source in served)
-    calls = " ".join(row.call for row in ROWS.values())
-    # "vaswani" is the default; timestep_embedding takes "ddpm", and the other one by its arguments.
-    for name in set(fastpe.conventions) - {"vaswani", "ddpm", "nerf"}:
-        assert f'"{name}"' in calls
-    for name in fastpe.grid_conventions:
-        assert f'"{name}"' in calls
 
 
 def test_the_pages_examples() -> None:

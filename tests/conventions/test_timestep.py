@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import ml_dtypes
@@ -9,14 +8,6 @@ import numpy as np
 import pytest
 
 import fastpe
-
-
-def test_names_are_those_of_diffusers_and_what_models_differ_in_has_no_default() -> None:
-    parameters = [*inspect.signature(fastpe.timestep_embedding).parameters.items()][:6]
-    assert [name for name, _ in parameters[:2]] == ["timesteps", "embedding_dim"]
-    empty = inspect.Parameter.empty
-    defaults = {"flip_sin_to_cos": empty, "downscale_freq_shift": empty, "scale": 1, "max_period": 10000}
-    assert {name: parameter.default for name, parameter in parameters[2:]} == defaults
 
 
 def test_the_two_conventions() -> None:

@@ -93,18 +93,6 @@ def test_the_recipes_for_torch() -> None:
     exec(docs_pages.recipe("torch"), {"fastpe": fastpe, "np": np})  # noqa: S102
 
 
-def test_every_option_of_the_command_line_page_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    commands = {"", "add", "embed", "encode", "identify", "conventions", "plot", "demo", "info", "resize", "tables"}
-    assert {line.split()[1] for line in re.findall(r"^fastpe \w+", text, re.MULTILINE)} <= commands
-    known = ""
-    for command in sorted(commands):
-        assert main([*command.split(), "--help"]) == 0
-        known += capsys.readouterr().out
-    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)):
-        assert option in known, option
-
-
 # minilm.py downloads a model's files first: see its docstring. test_recipes.py runs onnx_decoder.py,
 # vision_encoder_host.py and asgi_server.py.
 # Dask and Zarr are slow to start, and snippets use them, too.

@@ -26,11 +26,6 @@ import fastpe
 from fastpe import _core
 
 
-def test_one_version() -> None:
-    assert fastpe.__version__ == _core.__version__ == importlib.metadata.version("fastpe")
-    assert fastpe.show_config()["version"] == fastpe.__version__
-
-
 def test_the_package_shows_its_interface_alone_and_how_it_is_used() -> None:
     assert dir(fastpe) == sorted([*fastpe.__all__, "dask", "plotting"])
     assert all(hasattr(fastpe, name) for name in dir(fastpe))

@@ -117,7 +117,7 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("folder", [each for each in VISION if each not in NOT_PREPARED])
 def test_vision(folder: str, changed: bool) -> None:
     utilities, torch = importlib.import_module("transformers.vision_utils"), pytest.importorskip("torch")
@@ -129,7 +129,7 @@ def test_vision(folder: str, changed: bool) -> None:
     changes = tuple((key, CHANGES[key]) for key in keys if changed and key in CHANGES)
     model = encoder(folder, "target_sizes" if packed else "grid_thw", changes)
     config, rng = model.config.to_dict(), np.random.default_rng(len(folder))
-    for number in range(8):
+    for number in range(4):
         grids = rng.integers(1, (5, 14, 14), (rng.integers(1, 5), 3)) * (1, 4, 4)
         given: dict[str, Any] = {"target_sizes": grids[:, 1:]} if packed else {"grid_thw": grids}
         if per_image:

@@ -222,10 +222,23 @@ def has_table(call: list[Any], rope: fastpe.RotaryEmbedding) -> bool:
     return False
 
 
+# The fields of a row that say which layers are rotated, and how.
+RULE = ("layer_types", "rotated_layers", "layers")
 CASES = [*((name, {}) for name in table()["models"] if name not in NOT_RUN), *GIVEN]
 
 
-@pytest.mark.parametrize(("model_type", "given"), CASES, ids=[f"{name}-{','.join(given)}" for name, given in CASES])
+# Quick are one model of each rule, and what files change.
+QUICK = {json.dumps([table()["models"][name].get(field) for field in RULE]): name for name, given in CASES if not given}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "given"),
+    [
+        pytest.param(name, given, marks=[] if given or name in QUICK.values() else pytest.mark.slow)
+        for name, given in CASES
+    ],
+    ids=[f"{name}-{','.join(given)}" for name, given in CASES],
+)
 def test_layers_are_rotated_as_the_model_does(model_type: str, given: dict[str, Any]) -> None:
     tool()
     config, written = configured(model_type, given)
@@ -242,10 +255,10 @@ def test_models_that_are_not_run_have_layers_that_are_alike() -> None:
     """Where layers differ, the rule of the class is compared with the forward pass of a model that has it."""
     for name in NOT_RUN:
         row = table()["models"][name]
-        if row.get("layer_types") or row.get("rotated_layers") or row.get("layers"):
+        if any(row.get(field) for field in RULE):
             same = [other for other in {*table()["models"]} - {*NOT_RUN} if shares_rule(row, table()["models"][other])]
             assert same, name
 
 
 def shares_rule(row: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(row.get(field) == other.get(field) for field in ("layer_types", "rotated_layers", "layers"))
+    return all(row.get(field) == other.get(field) for field in RULE)

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import fastpe
-from fastpe._rotary.model_types import ModelType
 from fastpe._rotary.model_types import table as _table
 
 from ..oracles.configs import rotated_rope
@@ -68,12 +67,6 @@ def test_defaults_of_a_class(case: dict[str, Any]) -> None:
 
 
 # The table of model types
-
-
-def test_rows_have_known_fields_only() -> None:
-    for name, row in _table()["models"].items():
-        model = ModelType(**row)
-        assert all(isinstance(model.of_layer(layer), ModelType) for layer in model.layers), name
 
 
 def test_parts_and_other_names_lead_to_rows() -> None:
