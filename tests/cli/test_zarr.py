@@ -268,6 +268,23 @@ def test_hostile_metadata_are_refused_before_a_chunk_is_read(
     refused("add x.zarr -o out/y.zarr", capsys, "" if "shape" in fields or "chunks" in fields else "x.zarr")
 
 
+@pytest.mark.parametrize("codecs", [{"compressor": {"id": "runs"}}, {"filters": [{"id": "runs"}]}])
+def test_a_codec_that_zarr_knows_is_refused_by_name(
+    codecs: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    class Runs(numcodecs.abc.Codec):  # type: ignore[name-defined, misc]
+        codec_id = "runs"
+
+        def decode(self, *_: Any) -> None:
+            os.mkdir("ran")
+
+        encode = decode
+
+    monkeypatch.setitem(numcodecs.registry.codec_registry, "runs", Runs)
+    write_store({".zarray": array_of(2, **codecs)})
+    refused("add x.zarr -o y.zarr", capsys, "x.zarr has the codec runs, expected")
+
+
 GROUP = {"zarr_format": 3, "node_type": "group"}
 
 
