@@ -195,6 +195,7 @@ def test_class_tokens_merge_order_a_leading_axis_and_out(merge_size: int) -> Non
     options: Any = {"convention": "qwen3_vl", "class_tokens": 2, "merge_size": merge_size}
     assert_same_bits(fastpe.resize_table(table, (4, 6), **options), expected)
     assert_same_bits(fastpe.resize_table(table[None], (4, 6), **options), expected[None])
+    assert fastpe.resize_table(table[:, :0], (4, 6), **options).shape == (26, 0)
     around = np.full((53, 11), np.float32(7))
     out = around[1::2, 1::2]
     assert fastpe.resize_table(table[:, ::-1][:, ::-1], (4, 6), **options, out=out) is out

@@ -118,6 +118,25 @@ def test_times_that_are_not_cut_off() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.float32, np.int64])
+def test_ids_in_the_dtype_of_a_graph(dtype: Any) -> None:
+    tokens, given = tokens_of("0011110"), {"image_grid_thw": [[1, 4, 4]]}
+    layout = fastpe.rotary_layouts["qwen2_vl"]
+    memory = np.full((2, 7, 3), 77, dtype).T  # arrays with gaps
+    outs = (memory[..., 1:].swapaxes(1, 2), memory[0, :, :1].T, memory[..., 0].T)
+    calls: list[Any] = [
+        lambda **options: numbered("qwen2_vl", tokens, **given, **options)[0],
+        lambda **options: fastpe.text_inputs({"model_type": "llama"}, tokens, **options)["position_ids"],
+        lambda **options: layout.positions(2, (1, 4, 4), 1, **options),
+    ]
+    for call, place in zip(calls, outs, strict=True):
+        same = call()
+        found = call(dtype=dtype)
+        assert (found.dtype, found.tolist()) == (dtype, same.tolist())
+        assert call(out=place) is place
+        np.testing.assert_array_equal(place, same)
+
+
 def test_the_last_position() -> None:
     ids, deltas = numbered("qwen2_vl", [[1]], past=2**53, rope_deltas=0)
     assert (ids.tolist(), deltas.tolist()) == ([[[2**53]]] * 3, [[0]])
@@ -277,6 +296,11 @@ REFUSED: Refused = {
         QWEN.format("[[0]], attention_mask=[[1, 1]]"),
         LLAMA.format("[[0]], past=1, rope_deltas=0"),
     ],
+    # No dtype holds other ids than those that are meant.
+    (ValueError, "dtype"): each(LLAMA, "[[0]], past=2**31, dtype='int32' | [[0]], past=2**24 + 1, dtype='float32'"),
+    (TypeError, "dtype"): [LLAMA.format("[[0]], dtype=bool")],
+    (ValueError, "out"): each(LLAMA, "[[0]], out=np.zeros(1) | [[0]], past=256, out=np.zeros((1, 1), np.uint8)"),
+    (TypeError, "out"): each(LLAMA, "[[0]], out=[[0]] | [[0]], dtype='int32', out=np.zeros((1, 1))"),
     # Parts of a config, other models and misspelt keys would leave the defaults in silence.
     (ValueError, "config"): [
         *each("text('qwen2_vl_text', [[1]], {}, image_grid_thw=[[1, 2, 2]])", "{}"),
@@ -292,6 +316,7 @@ REFUSED: Refused = {
         # Ids that count otherwise
         "fastpe.text_inputs(dict(model_type='roberta'), [[0]])",
         "fastpe.text_inputs(dict(model_type='new_vl', rope_scaling=dict(mrope_section=[2, 3, 3])), [[0]])",
+        "fastpe.text_inputs(dict(llm_config=dict(rope_scaling=dict(mrope_section=[2, 3, 3]))), [[0]])",
     ],
     (TypeError, "vision_config"): [QWEN.format("[[0]], {'vision_config': 3}")],
     (ValueError, "downsample_mode"): [

@@ -16,6 +16,7 @@ from fastpe._graph.model import Array, integer_array, text_model
 from fastpe._graph.prompt import Prompt
 from fastpe._rotary.config_file import Json, load
 from fastpe._rotary.model_types import table
+from fastpe._rotary.numbering import stored
 
 
 def text_inputs(
@@ -28,6 +29,8 @@ def text_inputs(
     second_per_grid: npt.ArrayLike | None = None,
     past: npt.ArrayLike | None = None,
     rope_deltas: npt.ArrayLike | None = None,
+    dtype: npt.DTypeLike | None = None,
+    out: npt.NDArray[Any] | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Compute the position ids that an exported language model takes, for text alone and among images and videos.
 
@@ -49,12 +52,16 @@ def text_inputs(
         How many tokens each row has had, without padding. A longer mask says it, too.
     rope_deltas : array_like [B, 1] or [B], optional
         What an earlier call returned, if a sequence goes on.
+    dtype : dtype, optional
+        That of the position ids, such as a graph's int32 or float32; one that does not have an id is refused.
+    out : ndarray, optional
+        Where to write the position ids, instead of `dtype`.
 
     Returns
     -------
     dict of str to ndarray
         - ``"position_ids"``: int64 [B, L], or [coordinates, B, L] for models whose positions have several coordinates;
-          float64 if times of Qwen3-Omni are fractions.
+          float64 if times of Qwen3-Omni are fractions. `dtype` and `out` say otherwise.
         - ``"rope_deltas"`` [B, 1], for these models: the next position of a row, less the number of its tokens.
 
     Raises
@@ -101,7 +108,7 @@ def text_inputs(
         ids = np.cumsum(valid, axis=1) - 1 + counted[:, None]
         if ids.max(initial=0) > largest_position:
             raise refused(ValueError, "past", "leads to a position beyond 2**53", "smaller numbers")
-        return {"position_ids": np.where(valid, ids, 1)}
+        return {"position_ids": stored(np.where(valid, ids, 1), dtype, out)}
     goes_on = past is not None or counted.any()
     if goes_on and rope_deltas is None:
         found, remedy = "are missing", "pass those that the call for the tokens before returned"
@@ -119,7 +126,7 @@ def text_inputs(
         found = "is given, but the images of this model are numbered from the start of a batch"
         raise refused(ValueError, "past", found, remedy="give all tokens of the sequence, and slice its position ids")
     ids, ends = prompt.number(tokens, valid, starts)
-    return {"position_ids": ids, "rope_deltas": (ends - counted - valid.sum(axis=1))[:, None]}
+    return {"position_ids": stored(ids, dtype, out), "rope_deltas": (ends - counted - valid.sum(axis=1))[:, None]}
 
 
 def _counted(shape: tuple[int, ...], attention_mask: Any, past: Any) -> tuple[Array, Array]:
@@ -154,8 +161,7 @@ def _per_row(name: str, value: Any, count: int, kinds: str = "iu") -> Array:
 
 def _check_counts_tokens(config: Json) -> None:
     """Refuse models whose ids would be wrong: they begin elsewhere, or have several coordinates."""
-    text_part = config.get("text_config")
-    levels = [level for level in (config, text_part, config.get("thinker_config")) if isinstance(level, Mapping)]
+    levels = [config, *(config[name] for name in table()["text_parts"] if isinstance(config.get(name), Mapping))]
     for level in levels:
         rope = {**(level.get("rope_scaling") or {}), **(level.get("rope_parameters") or {})}
         if "mrope_section" in rope or "mrope_section" in level:

@@ -310,4 +310,4 @@ def _in_merge_order(cells: npt.NDArray[Any], merge_size: int) -> npt.NDArray[Any
         height, wide = grid
         blocks = cells.reshape(height // merge_size, merge_size, wide // merge_size, merge_size, width)
         cells = blocks.swapaxes(1, 2)
-    return cells.reshape(-1, width)
+    return cells.reshape(math.prod(grid), width)

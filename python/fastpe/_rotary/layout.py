@@ -16,6 +16,7 @@ from fastpe._rotary.config_file import load
 from fastpe._rotary.layout_positions import position_ids, segments_text
 from fastpe._rotary.layout_rotation import Rotation
 from fastpe._rotary.model_types import refuse_known, table
+from fastpe._rotary.numbering import stored
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -134,6 +135,8 @@ class RotaryLayout(Preset):
         start: int | None = None,
         time_interval: float | None = None,
         trained_shape: Sequence[int] | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Give the position ids of a sequence, as the project counts them.
 
@@ -151,11 +154,15 @@ class RotaryLayout(Preset):
             The distance between the frames of a video (Qwen2.5-VL: ``tokens_per_second`` times the seconds per frame).
         trained_shape : (int, int), optional
             The height and width of the grid that the model was trained with, to which grids are resized.
+        dtype : dtype, optional
+            That of the ids, such as an engine's int32 or float32; one that does not have an id is refused.
+        out : ndarray [N, coordinates], optional
+            Where to write them, instead of `dtype`.
 
         Returns
         -------
         ndarray [N, coordinates]
-            The ids: int64, or float64 if coordinates are fractional.
+            The ids: int64, or float64 if coordinates are fractional, unless said otherwise; or `out`.
 
         Raises
         ------
@@ -172,7 +179,7 @@ class RotaryLayout(Preset):
         """
         options: dict[str, Any] = {"merge_size": merge_size, "start": start}
         options |= {"time_interval": time_interval, "trained_shape": trained_shape}
-        return position_ids(self.name, self._ids, segments, **options)
+        return stored(position_ids(self.name, self._ids, segments, **options), dtype, out)
 
     @property
     def formula(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._arguments import largest_position
+from fastpe._arguments import largest_position, shown
 from fastpe._errors import refused
 
 Array = npt.NDArray[Any]
@@ -62,6 +62,31 @@ def times_of(count: int, *factors: Any, name: str) -> Array:
     if not times[-1] <= largest_position:
         raise refused(ValueError, name, "leads to a position beyond 2**53", "a smaller number")
     return times
+
+
+def stored(ids: Array, dtype: npt.DTypeLike | None, out: Any) -> Array:
+    """The ids in a dtype of a graph, or in `out`: integers exactly, and fractions rounded once where it has fractions."""
+    if out is not None:
+        if not isinstance(out, np.ndarray) or not out.flags.writeable:
+            raise refused(TypeError, "out", f"is {shown(out)}", "a numpy.ndarray that can be written")
+        if out.shape != ids.shape:
+            raise refused(ValueError, "out", f"has shape {list(out.shape)}", f"{list(ids.shape)}")
+        if dtype is not None and out.dtype != np.dtype(dtype):
+            raise refused(TypeError, "out", f"has dtype {out.dtype}", f"{np.dtype(dtype)}", "leave dtype out")
+    elif dtype is None:
+        return ids
+    name, wanted = ("out", out.dtype) if out is not None else ("dtype", np.dtype(dtype))
+    if wanted.kind not in "iuf":
+        raise refused(TypeError, name, f"is {wanted}", "integers or floats")
+    with np.errstate(over="ignore", invalid="ignore"):
+        new: Array = ids.astype(wanted)
+    is_lost = (new != ids) & ((ids % 1 == 0) if wanted.kind == "f" else True)
+    if is_lost.any():
+        raise refused(ValueError, name, f"is {wanted}, which does not have {ids[is_lost][0]}", "a wider dtype")
+    if out is None:
+        return new
+    out[...] = new
+    return out  # type: ignore[no-any-return]
 
 
 def cells(shape: tuple[int, ...], *first: int) -> Array:
