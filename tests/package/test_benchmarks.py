@@ -14,6 +14,6 @@ from benchmarks.harness import Case, checked
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_every_answer_is_right(case: Case) -> None:
     *counts, columns = case.shape
-    contenders = checked(case, (*(min(count, 3) for count in counts), columns))
+    contenders = checked(case, (*(min(count, 4) for count in counts), columns))
     assert [contender.kind for contender, _ in contenders].count("fastpe") == 1
     assert len(contenders) > 1 or "rotate [" in case.work  # of onnxruntime, if it is installed

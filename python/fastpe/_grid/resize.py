@@ -185,7 +185,9 @@ def resize_taps(
         indices = _of_pairs(np.add, indices * side, taps.indices)
         numerators = _of_pairs(np.multiply, numerators, of_axis.numerators)
         denominators = _of_pairs(np.multiply, denominators, of_axis.denominators)
-    weights = float32_of(numerators, denominators)[np.ix_(*which)]
+    weights = float32_of(numerators, denominators)
+    for axis, cells in enumerate(which):
+        weights = weights.take(cells, axis)  # to index by both lists ends the process where memory runs out
     return _in_merge_order(indices, merge_size), _in_merge_order(weights, merge_size)
 
 
