@@ -62,8 +62,7 @@ bool has_native_order(PyObject* dtype) {
 bool is_array(PyObject* object) { return is_ndarray(object) || PyObject_TypeCheck(object, ndarray_type) != 0; }
 
 Object numpy_attribute(const char* name) {
-  const Object module = run_python([] { return PyImport_ImportModule("numpy"); });
-  return run_python([&] { return PyObject_GetAttrString(module.get(), name); });
+  return not_null(PyObject_GetAttrString(not_null(PyImport_ImportModule("numpy")).ptr(), name));
 }
 
 // Empty for those that no argument has.
@@ -99,9 +98,8 @@ Object numpy_dtype(DType dtype) {
 
 // numpy.asarray(object, dtype), with requirements: never a subclass, whose methods are a caller's code.
 Object converted(PyObject* object, int flags = 0, Object dtype = Object()) {
-  return run_python([&] {
-    return api.PyArray_FromAny_(object, dtype.release(), 0, 0, Numpy::NPY_ARRAY_ENSUREARRAY_ | flags, nullptr);
-  });
+  flags |= Numpy::NPY_ARRAY_ENSUREARRAY_;
+  return not_null(api.PyArray_FromAny_(object, dtype.release().ptr(), 0, 0, flags, nullptr));
 }
 
 Object cast(PyObject* array, DType dtype) { return converted(array, Numpy::NPY_ARRAY_FORCECAST_, numpy_dtype(dtype)); }
@@ -109,60 +107,60 @@ Object cast(PyObject* array, DType dtype) { return converted(array, Numpy::NPY_A
 // numpy.from_dlpack(object). NumPy's own message for memory of another device does not name the argument.
 Object array_by_dlpack(PyObject* object, const char* name) {
   constexpr std::int64_t cpu = 1, cuda_host = 3, rocm_host = 11, cuda_managed = 13;  // kDLCPU ..
-  const Object device = run_python([&] { return PyObject_CallMethod(object, "__dlpack_device__", nullptr); });
-  const Object type = run_python([&] { return PySequence_GetItem(device.get(), 0); });
-  const std::int64_t number = integer_argument(type.get()).value_or(0);
+  const Object device = not_null(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
+  const Object type = not_null(PySequence_GetItem(device.ptr(), 0));
+  const std::int64_t number = integer_argument(type.ptr()).value_or(0);
   if (number != cpu && number != cuda_host && number != rocm_host && number != cuda_managed) {
-    refuse_type(name, {"is a ", type_name(object), " on the DLPack device ", str_of(device.get())},
+    refuse_type(name, {"is a ", type_name(object), " on the DLPack device ", str_of(device.ptr())},
                 {"memory of the CPU, device 1"}, {"copy it there first"});
   }
-  const Object from_dlpack = numpy_attribute("from_dlpack");
-  return run_python([&] { return PyObject_CallFunction(from_dlpack.get(), "O", object); });
+  return not_null(PyObject_CallFunction(numpy_attribute("from_dlpack").ptr(), "O", object));
 }
 
 bool is_masked_array(PyObject* array) {
-  const Object module = numpy_attribute("ma");
-  const Object type = run_python([&] { return PyObject_GetAttrString(module.get(), "MaskedArray"); });
-  const int is_instance = parked_at_exit([&] { return PyObject_IsInstance(array, type.get()); });
-  if (is_instance < 0) throw PythonError{};
-  return is_instance == 1;
+  const Object type = not_null(PyObject_GetAttrString(numpy_attribute("ma").ptr(), "MaskedArray"));
+  return py::isinstance(array, type);
 }
 
-// Replaces Python's error about an object of which NumPy makes no array, if it is about the object.
-void explain_conversion(PyObject* object, const char* name) {
+// Throws Python's error about an object of which NumPy makes no array, or one in its place if it is about the object.
+[[noreturn]] void refuse_conversion(PyObject* object, const char* name) {
   if (PyErr_ExceptionMatches(PyExc_ValueError) != 0) {
     PyErr_Clear();
     refuse_value(name, {"is a ", type_name(object), " that makes no array"}, {"numbers in rows of one length"},
                  {"pass an array"});
   }
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0) return;
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0) {
+    throw py::error_already_set();
+  }
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
-  const Object its_type(type), its_value(value), its_traceback(traceback);
+  const Object its_type = py::reinterpret_steal<Object>(type), its_value = py::reinterpret_steal<Object>(value),
+               its_traceback = py::reinterpret_steal<Object>(traceback);
   if (has_attribute(object, "numpy")) {
     refuse_type(name,
                 {"is a ", type_name(object), " that makes no array (", value == nullptr ? "" : str_of(value), ")"},
                 {"an array"}, {"pass one, such as ", in_code(name), ".detach().cpu().numpy()"});
   }
   PyErr_Restore(Py_NewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
+  throw py::error_already_set();
 }
 
 // A ValueError for Python's integers of more than 64 bits, which make an array of objects.
 void refuse_long_integers(PyObject* array, const char* name) {
-  const Object elements = run_python([&] { return PyObject_GetAttrString(array, "flat"); });
+  const Object elements = not_null(PyObject_GetAttrString(array, "flat"));
   for (Py_ssize_t index = 0;; ++index) {
-    const Object element(parked_at_exit([&] { return PyIter_Next(elements.get()); }));
+    const Object element = py::reinterpret_steal<Object>(PyIter_Next(elements.ptr()));
     if (!element) break;
-    const auto value = PyLong_Check(element.get()) ? integer_argument(element.get()) : std::nullopt;
+    const auto value = PyLong_Check(element.ptr()) ? integer_argument(element.ptr()) : std::nullopt;
     if (!value || (*value != INT64_MAX && *value != INT64_MIN)) continue;
     std::string place;
     for (int axis = axes_of(array) - 1; axis >= 0; --axis) {
       place = joined({index % parts_of(array).dimensions[axis], place.empty() ? "" : ", ", place});
       index /= parts_of(array).dimensions[axis];
     }
-    refuse_value(name, {"[", place, "] is ", repr_of(element.get())}, {position_limit}, {why_limited});
+    refuse_value(name, {"[", place, "] is ", repr_of(element.ptr())}, {position_limit}, {why_limited});
   }
-  if (PyErr_Occurred() != nullptr) throw PythonError{};
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
 }
 
 }  // namespace
@@ -170,27 +168,24 @@ void refuse_long_integers(PyObject* array, const char* name) {
 void load_numpy() {
   api = Numpy::get();
   ndarray_type = api.PyArray_Type_;
-  scalar_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("generic").release());
-  bool_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("bool_").release());
+  scalar_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("generic").release().ptr());
+  bool_type = reinterpret_cast<PyTypeObject*>(numpy_attribute("bool_").release().ptr());
 }
 
 bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, scalar_type) != 0; }
 bool is_numpy_bool(PyObject* object) { return Py_TYPE(object) == bool_type; }
 
-PyObject* array_behind(PyObject* object, const char* name, Owned& owned) {
-  if (is_ndarray(object)) return object;
-  if (is_array(object)) {  // of a subclass
-    if (!is_masked_array(object)) return object;
+Object array_behind(PyObject* object, const char* name) {
+  if (is_array(object)) {
+    if (is_ndarray(object) || !is_masked_array(object)) return shared(object);
     refuse_type(name, {"is a masked array"}, {"a plain numpy.ndarray"},
                 {"pass ", in_code(name), ".data, and the rows to leave alone as valid="});
   }
-  if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) {
-    return owned.add(converted(object));
-  }
+  if (PyObject_CheckBuffer(object) != 0 || has_attribute(object, "__array_interface__")) return converted(object);
   const bool is_sequence = PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
-  const Object first = is_sequence ? run_python([&] { return PySequence_GetSlice(object, 0, 1); }) : Object();
+  const Object first = is_sequence ? not_null(PySequence_GetSlice(object, 0, 1)) : Object();
   const bool holds_arrays =
-      first && PySequence_Size(first.get()) == 1 && is_array(not_null(PySequence_GetItem(first.get(), 0)).get());
+      first && PySequence_Size(first.ptr()) == 1 && is_array(not_null(PySequence_GetItem(first.ptr(), 0)).ptr());
   refuse_type(name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"a numpy.ndarray"},
               {holds_arrays ? std::string("pass the arrays themselves: rotate_(q, k), or a call of add_ for each")
                             : joined({"convert it first: ", in_code(name), " = ",
@@ -199,67 +194,67 @@ PyObject* array_behind(PyObject* object, const char* name, Owned& owned) {
                                           : joined({"np.asarray(", in_code(name), ", np.float32)"})})});
 }
 
-PyObject* array_to_read(PyObject* object, const char* name, Owned& owned) {
-  if (is_array(object)) return array_behind(object, name, owned);
+Object array_to_read(PyObject* object, const char* name) {
+  if (is_array(object)) return array_behind(object, name);
   const bool has_only_dlpack = has_attribute(object, "__dlpack__") && PyObject_CheckBuffer(object) == 0 &&
                                !has_attribute(object, "__array__") && !has_attribute(object, "__array_interface__");
+  Object array;
   try {
-    PyObject* const array = owned.add(has_only_dlpack ? array_by_dlpack(object, name) : converted(object));
-    if (axes_of(array) > 0 || facts_of(parts_of(array).descr).kind != 'O') return array;
-  } catch (const PythonError&) {
-    explain_conversion(object, name);
-    throw;
+    array = has_only_dlpack ? array_by_dlpack(object, name) : converted(object);
+  } catch (py::error_already_set& error) {
+    error.restore();
   }
+  if (!array) refuse_conversion(object, name);
+  if (axes_of(array.ptr()) > 0 || facts_of(parts_of(array.ptr()).descr).kind != 'O') return array;
   refuse_type(name, {"is a ", type_name(object)}, {"an array, or what np.asarray makes an array of numbers"});
 }
 
-PyObject* bools_from(PyObject* object, const char* name, Owned& owned) {
-  PyObject* array = array_to_read(object, name, owned);
-  const char kind = facts_of(parts_of(array).descr).kind;
+Object bools_from(PyObject* object, const char* name) {
+  Object array = array_to_read(object, name);
+  const char kind = facts_of(parts_of(array.ptr()).descr).kind;
   if (kind != 'i' && kind != 'u') return array;
-  array = numbers_from(array, name, Numbers::integers, owned, Order::contiguous);
-  require_zeros_and_ones(view_of(array, name));
-  return owned.add(cast(array, DType::boolean));
+  array = numbers_from(array.ptr(), name, Numbers::integers, Order::contiguous);
+  require_zeros_and_ones(view_of(array.ptr(), name));
+  return cast(array.ptr(), DType::boolean);
 }
 
-PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owned& owned, Order order) {
-  PyObject* array = array_to_read(object, name, owned);
-  const auto is_empty = [&] {
-    const ssize_t* const shape = parts_of(array).dimensions;
-    return std::find(shape, shape + axes_of(array), 0) != shape + axes_of(array);
+Object numbers_from(PyObject* object, const char* name, Numbers numbers, Order order) {
+  Object array = array_to_read(object, name);
+  const auto is_empty = [](PyObject* of) {
+    const ssize_t* const shape = parts_of(of).dimensions;
+    return std::find(shape, shape + axes_of(of), 0) != shape + axes_of(of);
   };
-  if (numbers == Numbers::integers && !is_array(object) && is_empty()) {  // of an empty list, for example
-    array = owned.add(cast(array, DType::int64));
+  if (numbers == Numbers::integers && !is_array(object) && is_empty(array.ptr())) {  // of an empty list, for example
+    array = cast(array.ptr(), DType::int64);
   }
-  const char kind = facts_of(parts_of(array).descr).kind;
-  if (kind == 'O') refuse_long_integers(array, name);
-  if ((kind == 'i' || kind == 'u' || kind == 'f') && !has_native_order(parts_of(array).descr)) {
-    Object native = not_null(api.PyArray_DescrFromType_(facts_of(parts_of(array).descr).type_num));
-    array = owned.add(converted(array, 0, std::move(native)));
+  const auto& dtype = facts_of(parts_of(array.ptr()).descr);
+  if (dtype.kind == 'O') refuse_long_integers(array.ptr(), name);
+  if ((dtype.kind == 'i' || dtype.kind == 'u' || dtype.kind == 'f') && !has_native_order(parts_of(array.ptr()).descr)) {
+    array = converted(array.ptr(), 0, not_null(api.PyArray_DescrFromType_(dtype.type_num)));
   }
-  const bool is_contiguous = axes_of(array) <= 1 || (parts_of(array).flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0;
+  const bool is_contiguous =
+      axes_of(array.ptr()) <= 1 || (parts_of(array.ptr()).flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0;
   if (order == Order::any || is_contiguous) return array;
-  return owned.add(converted(array, Numpy::NPY_ARRAY_C_CONTIGUOUS_));
+  return converted(array.ptr(), Numpy::NPY_ARRAY_C_CONTIGUOUS_);
 }
 
 std::optional<DType> dtype_argument(PyObject* object) {
   if (!is_given(object)) return std::nullopt;
   // NumPy knows the name only once ml_dtypes was imported.
   if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "bfloat16") == 0) {
-    const Object module(parked_at_exit([] { return PyImport_ImportModule("ml_dtypes"); }));
-    if (!module) {
-      if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) throw PythonError{};
+    if (!py::reinterpret_steal<Object>(PyImport_ImportModule("ml_dtypes"))) {
+      if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) throw py::error_already_set();
       PyErr_Clear();
       refuse_value("dtype", {"is 'bfloat16'"}, {"the package ml_dtypes, which has it"}, {"pip install ml_dtypes"});
     }
   }
   PyObject* converted = nullptr;
-  if (parked_at_exit([&] { return api.PyArray_DescrConverter_(object, &converted); }) == 0) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonError{};
+  if (api.PyArray_DescrConverter_(object, &converted) == 0) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
     PyErr_Clear();
     refuse_type("dtype", {"is ", repr_of(object)}, {written_dtypes});
   }
-  const Object dtype(converted);
+  const Object dtype = py::reinterpret_steal<Object>(converted);
   const std::optional<DType> known = known_dtype_of(converted);
   if (!known || !is_written(*known)) refuse_type("dtype", {"is ", str_of(converted)}, {written_dtypes});
   if (!has_native_order(converted)) refuse_type("dtype", {"is ", str_of(converted)}, {"native byte order"});
@@ -293,18 +288,15 @@ ArrayView view_of(PyObject* array, const char* name) {
 
 Object new_array(DType dtype, const Shape& shape) {
   shape.require_bytes_countable(element_bytes(dtype));
-  Object of_numpy = numpy_dtype(dtype);
-  return run_python([&] {
-    return api.PyArray_NewFromDescr_(ndarray_type, of_numpy.release(), shape.axes(), shape.begin(), nullptr, nullptr, 0,
-                                     nullptr);
-  });
+  return not_null(api.PyArray_NewFromDescr_(ndarray_type, numpy_dtype(dtype).release().ptr(), shape.axes(),
+                                            shape.begin(), nullptr, nullptr, 0, nullptr));
 }
 
 Object new_array(const double* values, std::int64_t count) {
   Shape shape;
   shape.add_axis(count);
   Object array = new_array(DType::float64, shape);
-  if (count > 0) std::memcpy(parts_of(array.get()).data, values, static_cast<std::size_t>(count) * sizeof *values);
+  if (count > 0) std::memcpy(parts_of(array.ptr()).data, values, static_cast<std::size_t>(count) * sizeof *values);
   return array;
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NumPy arrays: views of those that callers pass, and new ones.
+// NumPy arrays: those behind the objects that callers pass, views of them, and new ones.
 #pragma once
 
+#include <cstdint>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "fastpe/checks/array_view.h"
 #include "fastpe/checks/placement.h"
@@ -17,19 +16,7 @@ void load_numpy();
 
 extern PyTypeObject* ndarray_type;
 
-// Objects that a call made, and owns until it ends.
-class Owned {
- public:
-  PyObject* add(Object object) {
-    objects_.push_back(std::move(object));
-    return objects_.back().get();
-  }
-
- private:
-  std::vector<Object> objects_;
-};
-
-// ---- Phase 1: these may run Python code. The arrays that they return belong to the caller or to `owned`.
+// ---- These may run Python code.
 
 // What nearly every call passes.
 inline bool is_ndarray(PyObject* object) { return Py_TYPE(object) == ndarray_type; }
@@ -40,33 +27,30 @@ bool is_numpy_bool(PyObject* object);
 
 // The array behind an object that may be written to, never a copy: an ndarray, or anything with the buffer protocol or
 // __array_interface__.
-PyObject* array_behind(PyObject* object, const char* name, Owned& owned);
-inline PyObject* array_to_write(PyObject* object, const char* name, Owned& owned) {
-  return is_ndarray(object) ? object : array_behind(object, name, owned);
+Object array_behind(PyObject* object, const char* name);
+inline Object array_to_write(PyObject* object, const char* name) {
+  return is_ndarray(object) ? shared(object) : array_behind(object, name);
 }
 
 // The same for what is only read, which may be a new array: of whatever numpy.asarray takes, or of an object that has
 // only DLPack.
-PyObject* array_to_read(PyObject* object, const char* name, Owned& owned);
+Object array_to_read(PyObject* object, const char* name);
 
 // The same for a mask: integers 0 and 1, as tokenizers have them, become bool.
-PyObject* bools_from(PyObject* object, const char* name, Owned& owned);
+Object bools_from(PyObject* object, const char* name);
 
 // An array of numbers, from any array-like: such inputs are only read, so a conversion changes nothing for the caller.
 // Of native byte order and, if asked for, contiguous where it has several axes.
 enum class Order { any, contiguous };
-PyObject* numbers_from(PyObject* object, const char* name, Numbers numbers, Owned& owned, Order order = Order::any);
+Object numbers_from(PyObject* object, const char* name, Numbers numbers, Order order = Order::any);
 
 // An argument `dtype`, where it is given; a TypeError for those that fastpe does not write.
 std::optional<DType> dtype_argument(PyObject* object);
 
-// ---- Phase 2: these run no Python code, except for the text of an error
+// ---- These run no Python code, except for the text of an error.
 
 // A TypeError for a dtype that no argument has.
 ArrayView view_of(PyObject* array, const char* name);
-inline ArrayView view_if_given(PyObject* array, const char* name) {
-  return array == nullptr ? ArrayView{} : view_of(array, name);
-}
 
 // A ValueError where the size in bytes overflows. Making an ndarray starts no garbage collection, so it runs no Python
 // code either.

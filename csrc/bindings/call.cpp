@@ -10,57 +10,72 @@ namespace {
 
 constexpr std::int64_t bytes_worth_releasing_the_gil = 64 * 1024;
 
+// Asks Python for signals. The exception of one that came stays set in this thread, and is raised when it is over.
+class SignalCheck final : public Interruption {
+ public:
+  explicit SignalCheck(bool releases_interpreter) {
+    if (releases_interpreter) released_.emplace();
+  }
+
+ private:
+  bool requested() override {
+    if (released_) released_->take();
+    const bool result = is_signalled();
+    if (released_) released_->release();
+    return result;
+  }
+
+  std::optional<ReleasedInterpreter> released_;
+};
+
 template <class Body>
 void run_interruptibly(bool releases_interpreter, const char* what_to_know, const Body& body) {
-  SignalCheck signals(releases_interpreter);
   try {
+    SignalCheck signals(releases_interpreter);
     body(&signals);
+    return;
   } catch (const Interrupted&) {
-    signals.take_interpreter();
-    SignalCheck::raise(what_to_know);
   }
+  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) py::raise_from(PyExc_KeyboardInterrupt, what_to_know);
+  throw py::error_already_set();
 }
 
 }  // namespace
 
-PlacementArrays::PlacementArrays(const PlacementObjects& objects, Owned& owned, Order order) {
+void PythonCall::place(PlacementArguments& placement, const PlacementObjects& objects, Order order) {
   if (is_given(objects.cu_seqlens)) {
-    cu_seqlens_ = numbers_from(objects.cu_seqlens, "cu_seqlens", Numbers::integers, owned);
+    numbers(placement.cu_seqlens, objects.cu_seqlens, "cu_seqlens", Numbers::integers);
   }
   if (is_given(objects.offset)) {
-    offset_ = integer_argument(objects.offset);
-    if (!offset_) {
+    placement.offset = integer_argument(objects.offset);
+    if (!placement.offset) {
       if (PyFloat_Check(objects.offset) || PyBool_Check(objects.offset)) {
         refuse_type("offset", {"is ", repr_of(objects.offset)}, {"an int or an int array"},
                     {"pass fractional positions as positions="});
       }
-      offsets_ = numbers_from(objects.offset, "offset", Numbers::integers, owned);
+      numbers(placement.offsets, objects.offset, "offset", Numbers::integers);
     }
   }
   if (is_given(objects.positions)) {
-    positions_ = numbers_from(objects.positions, "positions", Numbers::integers_or_floats, owned, order);
+    numbers(placement.positions, objects.positions, "positions", Numbers::integers_or_floats, order);
   }
-  if (is_given(objects.valid)) valid_ = bools_from(objects.valid, "valid", owned);
-  if (is_given(objects.lengths)) lengths_ = numbers_from(objects.lengths, "lengths", Numbers::integers, owned);
+  if (is_given(objects.valid)) keep(placement.valid, bools_from(objects.valid, "valid"), "valid");
+  if (is_given(objects.lengths)) numbers(placement.lengths, objects.lengths, "lengths", Numbers::integers);
 }
 
-PlacementArguments PlacementArrays::views() const {
-  PlacementArguments views;
-  views.offset = offset_;
-  if (offsets_ != nullptr) views.offsets = view_of(offsets_, "offset");
-  if (positions_ != nullptr) views.positions = view_of(positions_, "positions");
-  if (valid_ != nullptr) views.valid = view_of(valid_, "valid");
-  if (lengths_ != nullptr) views.lengths = view_of(lengths_, "lengths");
-  if (cu_seqlens_ != nullptr) views.cu_seqlens = view_of(cu_seqlens_, "cu_seqlens");
-  return views;
+void PythonCall::place_written(PlacementArguments& placement, PyObject* positions, PlacementObjects objects) {
+  placement.count = position_count(positions);
+  if (!placement.count) objects.positions = positions;
+  place(placement, objects, Order::contiguous);
 }
 
-PyObject* PythonFrontEnd::returned_pair(PyObject* given) {
-  if (is_given(given)) return Object::shared(given).release();
-  return not_null(PyTuple_Pack(2, made_[0].get(), made_[1].get())).release();
+PyObject* PythonCall::returned(PyObject* given) {
+  if (is_given(given)) return shared(given).release().ptr();
+  if (!made_[1]) return made_[0].release().ptr();
+  return not_null(PyTuple_Pack(2, made_[0].ptr(), made_[1].ptr())).release().ptr();
 }
 
-void PythonFrontEnd::run(const Call& call) {
+void PythonCall::run(const Call& call) {
   const OperationShape& shape = call.operation.shape();
   // Rows that have no columns are only checked.
   const bool is_small = std::max(shape.bytes_written, shape.items() * shape.seq_len) < bytes_worth_releasing_the_gil;
@@ -74,27 +89,6 @@ void PythonFrontEnd::run(const Call& call) {
                           "a copy: a second call would change that part again"
                         : "interrupted: the output array was partly written; compute it again before using it",
                     [&call](Interruption* interruption) { fastpe::run(call, interruption); });
-}
-
-bool SignalCheck::requested() {
-  if (released_) released_->take();
-  const bool is_signalled = parked_at_exit([] { return PyErr_CheckSignals(); }) != 0;
-  if (released_) released_->release();
-  return is_signalled;
-}
-
-void SignalCheck::raise(const char* what_to_know) {
-  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw PythonError{};
-  PyObject *type = nullptr, *cause = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &cause, &traceback);
-  PyErr_NormalizeException(&type, &cause, &traceback);
-  if (traceback != nullptr) PyException_SetTraceback(cause, traceback);
-  const Object its_type(type), its_cause(cause), its_traceback(traceback);
-  const Object exception(PyObject_CallFunction(PyExc_KeyboardInterrupt, "s", what_to_know));
-  if (!exception) throw PythonError{};
-  PyException_SetCause(exception.get(), Py_NewRef(cause));
-  PyErr_SetObject(PyExc_KeyboardInterrupt, exception.get());
-  throw PythonError{};
 }
 
 PyObject* warm_up_rows(const RowCache& rows, const WarmUpArguments& a) {

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A call in the making, of which every method makes two phases:
 //
-//   1. Whatever can run Python code: arguments become plain numbers and ndarrays that outlive the call. A caller's
-//      __index__, __float__, __array__, __getattr__ .. may meanwhile reshape any array, also one that was taken before.
-//   2. Views of the arrays become a request of the core (fastpe/requests), which checks them. No Python code runs, so
-//      that what was checked holds.
+//   1. Whatever can run Python code: arguments become numbers of a request (fastpe/requests), and ndarrays that outlive
+//      the call. A caller's __index__, __float__, __array__, __getattr__ .. may meanwhile reshape any array, also one
+//      that was taken before.
+//   2. take_views() fills in the views of the request, and the core's function checks it. No Python code runs, so that
+//      what was checked holds.
 //
 // Then the call runs, on views of its own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <new>
 #include <optional>
+#include <vector>
 
 #include "arrays.h"
 #include "fastpe/requests/request.h"
 #include "fastpe/sources/sinusoid/row_cache.h"
-#include "interpreter.h"
 #include "method.h"
 #include "scalars.h"
 
@@ -28,94 +32,91 @@ struct PlacementObjects {
   PyObject *offset = nullptr, *positions = nullptr, *valid = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
 };
 
-// The same as arrays (phase 1), then as views (phase 2).
-class PlacementArrays {
+class PythonCall : public FrontEnd {
  public:
-  // `order` is that of positions.
-  PlacementArrays(const PlacementObjects& objects, Owned& owned, Order order = Order::any);
-  PlacementArguments views() const;
-
- private:
-  std::optional<std::int64_t> offset_;
-  PyObject *offsets_ = nullptr, *positions_ = nullptr, *valid_ = nullptr, *lengths_ = nullptr, *cu_seqlens_ = nullptr;
-};
-
-// Of calls that only write rows: how many positions, or an array of them of any shape.
-class WrittenArrays {
- public:
-  WrittenArrays(PyObject* positions, PlacementObjects others, Owned& owned)
-      : count_(position_count(positions)),
-        arrays_(with_positions(others, count_ ? nullptr : positions), owned, Order::contiguous) {}
-  WrittenRows views() const { return {arrays_.views(), count_, false}; }
-
- private:
-  static PlacementObjects with_positions(PlacementObjects objects, PyObject* positions) {
-    objects.positions = positions;
-    return objects;
+  PythonCall() = default;
+  ~PythonCall() {
+    for (std::size_t i = 0; i < kept_count_; ++i) py::reinterpret_steal<Object>(kept_[i].array);
+    for (const Kept& kept : more_kept_) py::reinterpret_steal<Object>(kept.array);
   }
+  PythonCall(const PythonCall&) = delete;
+  PythonCall& operator=(const PythonCall&) = delete;
 
-  std::optional<std::int64_t> count_;
-  PlacementArrays arrays_;
-};
+  // ---- Phase 1: each argument with the view that it will fill in. Those that may be missing leave it as it is.
 
-// An array to write into, where one is given.
-inline PyObject* given_output(PyObject* object, Owned& owned, const char* name = "out") {
-  return is_given(object) ? array_to_write(object, name, owned) : nullptr;
-}
+  void to_write(ArrayView& view, PyObject* object, const char* name) { keep(view, array_to_write(object, name), name); }
+  void to_read(ArrayView& view, PyObject* object, const char* name) { keep(view, array_to_read(object, name), name); }
+  void to_write_if_given(ArrayView& view, PyObject* object, const char* name = "out") {
+    if (is_given(object)) to_write(view, object, name);
+  }
+  void to_read_if_given(ArrayView& view, PyObject* object, const char* name) {
+    if (is_given(object)) to_read(view, object, name);
+  }
+  void numbers(ArrayView& view, PyObject* object, const char* name, Numbers numbers, Order order = Order::any) {
+    keep(view, numbers_from(object, name, numbers, order), name);
+  }
+  // `order` is that of positions.
+  void place(PlacementArguments& placement, const PlacementObjects& objects, Order order = Order::any);
+  // Of calls that only write rows: `positions` is how many there are, or an array of any shape.
+  void place_written(PlacementArguments& placement, PyObject* positions, PlacementObjects objects);
 
-// Makes new arrays, which are returned, and runs calls. If a signal interrupts one, the signal's exception is raised.
-class PythonFrontEnd final : public FrontEnd {
- public:
+  // ---- Phase 2
+
+  void take_views() {
+    for (std::size_t i = 0; i < kept_count_; ++i) kept_[i].take();
+    for (const Kept& kept : more_kept_) kept.take();
+  }
   ArrayView new_array(DType dtype, const Shape& shape, const char* name) override {
     Object& made = made_[made_[0] ? 1 : 0];
     made = bindings::new_array(dtype, shape);
-    return view_of(made.get(), name);
+    return view_of(made.ptr(), name);
   }
+  // If a signal interrupts the call, the signal's exception is raised.
   void run(const Call& call) override;
 
-  // The object that was given, or else the new array.
-  PyObject* returned(PyObject* given) { return is_given(given) ? Object::shared(given).release() : made_[0].release(); }
-  // The same, but for two new arrays.
-  PyObject* returned_pair(PyObject* given);
+  // The object that was given, or else the new array, or both of two.
+  PyObject* returned(PyObject* given);
 
  private:
-  Object made_[2];
-};
+  struct Kept {
+    PyObject* array;  // owned
+    ArrayView* view;
+    const char* name;
 
-// Asks Python for signals. The exception of one that came stays set in this thread, and is raised when it is over.
-class SignalCheck final : public Interruption {
- public:
-  explicit SignalCheck(bool releases_interpreter) {
-    if (releases_interpreter) released_.emplace();
+    void take() const { new (view) ArrayView(view_of(array, name)); }
+  };
+  void keep(ArrayView& view, Object array, const char* name) {
+    const Kept kept{array.release().ptr(), &view, name};
+    kept_count_ < std::size(kept_) ? void(kept_[kept_count_++] = kept) : more_kept_.push_back(kept);
   }
-  void take_interpreter() { released_.reset(); }
-  // A KeyboardInterrupt tells what there is to know of the state that is left.
-  [[noreturn]] static void raise(const char* what_to_know);
 
- private:
-  bool requested() override;
-
-  std::optional<ReleasedInterpreter> released_;
+  Kept kept_[10];  // without an allocation: as many as a call has that rotates one array
+  std::size_t kept_count_ = 0;
+  std::vector<Kept> more_kept_;
+  Object made_[2];
 };
 
 // ---- What both classes have
 
-#define FASTPE_WARM_UP "*, dtype=None, num_threads=None"
 struct WarmUpArguments {
   PyObject *dtype, *num_threads;
 };
 PyObject* warm_up_rows(const RowCache& rows, const WarmUpArguments& arguments);
+
 template <class Bound>
 PyObject* warm_up(Bound& self, const WarmUpArguments& arguments) {
   return warm_up_rows(self.row_cache, arguments);
 }
 
 template <class Bound>
-PyObject* frequencies(PyObject* self, PyObject*) {
-  return returned_or<PyObject*>(nullptr, [&] {
-    const Encoder& encoder = bound_of<Bound>(self).encoder;
-    return new_array(encoder.frequencies().radians.high.data(), encoder.frequency_count()).release();
-  });
+PyObject* frequencies(Bound& self, const NoArguments&) {
+  return new_array(self.encoder.frequencies().radians.high.data(), self.encoder.frequency_count()).release().ptr();
+}
+
+template <class Bound>
+void add_common_methods(py::handle type) {
+  add_method<warm_up<Bound>>(type, "warm_up", "*, dtype=None, num_threads=None");
+  add_method<frequencies<Bound>>(type, "_frequencies", "");
 }
 
 }  // namespace fastpe::bindings

@@ -9,19 +9,12 @@
 
 namespace fastpe::bindings {
 
-// Sets Python's error of the exception that is being handled. One from an Error has the attribute `_fields`, a dict.
+// To be called when the module is loaded: then an Error becomes a TypeError, ValueError or IndexError with the
+// attribute
+// `_fields`, a dict.
+void register_errors();
+// Sets Python's error of the exception that is being handled, as pybind11 does for its own functions.
 void set_error();
-
-// What `body` returns; or, where it throws, `failed`, with Python's error set.
-template <class Result, class Body>
-Result returned_or(Result failed, const Body& body) {
-  try {
-    return body();
-  } catch (...) {
-    set_error();
-    return failed;
-  }
-}
 
 // For messages, which are UTF-8 and end at the first zero byte: both a lone surrogate and a zero are escaped.
 std::string utf8_of(PyObject* text);

@@ -18,33 +18,35 @@ const char* leaked_copy(const std::string& text) {
 
 [[noreturn]] void refuse_call(const std::string& message) {
   PyErr_SetString(PyExc_TypeError, message.c_str());
-  throw PythonError{};
+  throw py::error_already_set();
 }
 
 constexpr std::string_view end_of_signature = "\n--\n\n";
 
 }  // namespace
 
-PyMethodDef Signature::load(Function function, std::size_t struct_bytes) {
+PyMethodDef Signature::load(const char* name, const char* parameters, Entry entry, std::size_t struct_bytes) {
+  name_ = name;
   bool has_star = false;
-  for (std::string_view rest = parameters_; !rest.empty();) {
+  for (std::string_view rest = parameters; !rest.empty();) {
     const std::string_view parameter = rest.substr(0, rest.find(", "));
     rest.remove_prefix(std::min(rest.size(), parameter.size() + 2));
     if (parameter.front() == '*') {
       has_star = true;
       has_others_ = parameter.size() > 1;
     } else {
-      const std::string name(parameter.substr(0, parameter.find('=')));
-      if (name == parameter) required_ |= 1U << count_;
-      names_[count_++] = not_null(PyUnicode_InternFromString(name.c_str())).release();
+      const std::string its_name(parameter.substr(0, parameter.find('=')));
+      if (its_name == parameter) required_ |= 1U << count_;
+      names_[count_++] = not_null(PyUnicode_InternFromString(its_name.c_str())).release().ptr();
       if (!has_star) by_place_ = count_;
     }
   }
   if (struct_bytes != static_cast<std::size_t>(count_) * sizeof(PyObject*) + (has_others_ ? sizeof(Others) : 0)) {
     Py_FatalError(name_);
   }
-  return {name_, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS,
-          leaked_copy(joined({name_, "($self, /, ", parameters_, ")", std::string(end_of_signature)}))};
+  const char* const comma = *parameters != '\0' ? ", " : "";
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)), METH_FASTCALL | METH_KEYWORDS,
+          leaked_copy(joined({name, "($self, /", comma, parameters, ")", std::string(end_of_signature)}))};
 }
 
 void Signature::parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords, void* arguments) const {
@@ -80,13 +82,12 @@ int Signature::index_of(PyObject* keyword) const {
   for (int i = 0; i < count_; ++i) {
     if (PyUnicode_Compare(names_[i], keyword) == 0) return i;
   }
-  if (PyErr_Occurred() != nullptr) throw PythonError{};
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
   const Object known = not_null(PyTuple_New(count_));
-  for (int i = 0; i < count_; ++i) PyTuple_SET_ITEM(known.get(), i, Object::shared(names_[i]).release());
-  const Object package = run_python([] { return PyImport_ImportModule("fastpe._arguments"); });
-  const Object hint =
-      run_python([&] { return PyObject_CallMethod(package.get(), "hint", "OO", keyword, known.get()); });
-  refuse_call(joined({name_, "() got an unexpected keyword argument ", repr_of(keyword), str_of(hint.get())}));
+  for (int i = 0; i < count_; ++i) PyTuple_SET_ITEM(known.ptr(), i, Py_NewRef(names_[i]));
+  const Object package = not_null(PyImport_ImportModule("fastpe._arguments"));
+  const Object hint = not_null(PyObject_CallMethod(package.ptr(), "hint", "OO", keyword, known.ptr()));
+  refuse_call(joined({name_, "() got an unexpected keyword argument ", repr_of(keyword), str_of(hint.ptr())}));
 }
 
 void Signature::refuse_too_many(Py_ssize_t given) const {
@@ -94,17 +95,13 @@ void Signature::refuse_too_many(Py_ssize_t given) const {
                       " but ", given, given == 1 ? " was given" : " were given"}));
 }
 
-PyObject* document(PyObject* /*module*/, PyObject* arguments) {
-  PyObject* descriptor = nullptr;
-  const char* prose = nullptr;
-  if (PyArg_ParseTuple(arguments, "O!s", &PyMethodDescr_Type, &descriptor, &prose) == 0) return nullptr;
-  return returned_or<PyObject*>(nullptr, [&] {
-    PyMethodDef& definition = *reinterpret_cast<PyMethodDescrObject*>(descriptor)->d_method;
-    const std::string_view old = definition.ml_doc;
-    const std::string signature(old.substr(0, old.find(end_of_signature) + end_of_signature.size()));
-    definition.ml_doc = leaked_copy(signature + prose);
-    return Py_NewRef(Py_None);
-  });
+void document(const py::handle& method, const std::string& prose) {
+  if (!Py_IS_TYPE(method.ptr(), &PyMethodDescr_Type))
+    refuse_type("method", {"is a ", type_name(method.ptr())}, {"one of this module"});
+  PyMethodDef& definition = *reinterpret_cast<PyMethodDescrObject*>(method.ptr())->d_method;
+  const std::string_view old = definition.ml_doc;
+  const std::string signature(old.substr(0, old.find(end_of_signature) + end_of_signature.size()));
+  definition.ml_doc = leaked_copy(signature + prose);
 }
 
 }  // namespace fastpe::bindings

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Methods and functions on CPython's vectorcall protocol: a call is parsed in tens of nanoseconds.
+// Methods and functions on CPython's vectorcall protocol, where all else is pybind11's. Calls in loops need it: their
+// arguments are read in tens of nanoseconds, and by pybind11 in a microsecond. The other methods of the classes have it
+// too, since it refuses calls that do not fit in Python's own words.
 //
 // The arguments of each are one struct of PyObject*, null where nothing was given, and one text, which inspect also
 // reads, such as "x, *others, by, valid=None": those before the star may be given by place, and those without a default
@@ -10,11 +12,15 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <type_traits>
 
 #include "errors.h"
 #include "interpreter.h"
 
 namespace fastpe::bindings {
+
+struct NoArguments {};
 
 // More arguments by place than those that have names.
 struct Others {
@@ -24,12 +30,10 @@ struct Others {
 
 class Signature {
  public:
-  using Function = PyObject* (*)(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords);
-
-  constexpr Signature(const char* name, const char* parameters) : name_(name), parameters_(parameters) {}
+  using Entry = PyObject* (*)(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords);
 
   // To be called when the module is loaded; the struct of arguments has this size.
-  PyMethodDef load(Function function, std::size_t struct_bytes);
+  PyMethodDef load(const char* name, const char* parameters, Entry entry, std::size_t struct_bytes);
   // Fills the struct of arguments. Throws a TypeError, worded as Python's own, for a call that does not fit.
   void parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords, void* arguments) const;
 
@@ -39,8 +43,7 @@ class Signature {
   int index_of(PyObject* keyword) const;
   [[noreturn]] void refuse_too_many(Py_ssize_t given) const;
 
-  const char* name_;
-  const char* parameters_;
+  const char* name_ = "";
   PyObject* names_[most_names] = {};  // interned
   int count_ = 0;
   int by_place_ = 0;       // the first ones
@@ -48,7 +51,8 @@ class Signature {
   bool has_others_ = false;
 };
 
-// An object of Python that holds one of C++.
+// An object of Python that holds one of C++. The classes are not pybind11's, which end the process if there is no
+// memory for an object, and whose objects do not tell whether __init__ ran.
 template <class Bound>
 struct Holder {
   PyObject ob_base;
@@ -62,52 +66,62 @@ Bound& bound_of(PyObject* self) {
   refuse_type("self", {"is a ", type_name(self), " that is not initialised"}, {"its __init__ to have run"},
               {"make a new one"});
 }
-
-// What a method is: PyObject* body(Bound&, const Arguments&). A function has the module, a PyObject&, in place of
-// Bound.
-template <class Body>
-struct BodyTypes;
-template <class Bound_, class Arguments_>
-struct BodyTypes<PyObject* (*)(Bound_&, const Arguments_&)> {
-  using Bound = Bound_;
-  using Arguments = Arguments_;
-};
 template <>
 inline PyObject& bound_of<PyObject>(PyObject* module) {
   return *module;
 }
 
-// The entry of a table of methods or functions.
-template <auto body, Signature& signature>
-PyMethodDef method() {
-  using Types = BodyTypes<decltype(body)>;
-  return signature.load(
-      [](PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
-        return parked_at_exit([&] {
-          return returned_or<PyObject*>(nullptr, [&] {
-            typename Types::Arguments arguments;
-            signature.parse(given, count, keywords, &arguments);
-            return body(bound_of<typename Types::Bound>(self), arguments);
-          });
-        });
-      },
-      sizeof(typename Types::Arguments));
+// What is called: PyObject* body(Bound&, const Arguments&). A function has the module, a PyObject&, in place of Bound.
+template <auto body>
+struct Method;
+template <class Bound, class Arguments, PyObject* (*body)(Bound&, const Arguments&)>
+struct Method<body> {
+  static inline Signature signature;
+  static inline PyMethodDef definition;
+
+  static PyObject* entry(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
+    try {
+      Arguments arguments;
+      signature.parse(given, count, keywords, &arguments);
+      return body(bound_of<Bound>(self), arguments);
+    } catch (...) {
+      set_error();
+      return nullptr;
+    }
+  }
+  static PyMethodDef* load(const char* name, const char* parameters) {
+    definition = signature.load(name, parameters, entry, std::is_empty_v<Arguments> ? 0 : sizeof(Arguments));
+    return &definition;
+  }
+};
+
+template <auto body>
+void add_method(py::handle type, const char* name, const char* parameters) {
+  auto* const of = reinterpret_cast<PyTypeObject*>(type.ptr());
+  type.attr(name) = not_null(PyDescr_NewMethod(of, Method<body>::load(name, parameters)));
+}
+template <auto body>
+void add_function(py::module_& module, const char* name, const char* parameters) {
+  const Object of = not_null(PyModule_GetNameObject(module.ptr()));
+  module.attr(name) = not_null(PyCFunction_NewEx(Method<body>::load(name, parameters), module.ptr(), of.ptr()));
 }
 
-// A class whose objects hold a Bound that `make` makes of the arguments of __init__. The table of methods ends with an
-// empty entry.
-template <class Bound, std::unique_ptr<Bound> (*make)(PyObject* arguments, PyObject* keywords)>
-Object holder_type(const char* name, PyMethodDef* methods) {
-  const auto initialise = [](PyObject* self, PyObject* arguments, PyObject* keywords) {
-    return returned_or(-1, [&] {
-      std::unique_ptr<Bound> made = make(arguments, keywords);
+// A class whose objects hold what `make` makes of the arguments of __init__, which are all given by name.
+template <class Bound, std::unique_ptr<Bound> (*make)(const py::dict& arguments)>
+Object holder_type(const char* name) {
+  const auto initialise = [](PyObject* self, PyObject*, PyObject* keywords) {
+    try {
+      std::unique_ptr<Bound> made = make(keywords == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(keywords));
       Bound* none = nullptr;
       if (reinterpret_cast<Holder<Bound>*>(self)->bound.compare_exchange_strong(none, made.get())) {
         made.release();
         return 0;
       }
       refuse_type("self", {"is initialised already"}, {"one call of its __init__"}, {"make a new one"});
-    });
+    } catch (...) {
+      set_error();
+      return -1;
+    }
   };
   const auto deallocate = [](PyObject* self) {
     PyTypeObject* const type = Py_TYPE(self);
@@ -117,18 +131,12 @@ Object holder_type(const char* name, PyMethodDef* methods) {
   };
   PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(static_cast<initproc>(initialise))},
                          {Py_tp_dealloc, reinterpret_cast<void*>(static_cast<destructor>(deallocate))},
-                         {Py_tp_methods, methods},
                          {0, nullptr}};
   PyType_Spec spec{name, sizeof(Holder<Bound>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   return not_null(PyType_FromSpec(&spec));
 }
 
-// The function document(method, text): gives a method of this module the prose of its docstring.
-PyObject* document(PyObject* module, PyObject* arguments);
-
-// Each adds its part to the module.
-void add_encoder(PyObject* module);
-void add_rotary(PyObject* module);
-void add_rotary_frequencies(PyObject* module);
+// Gives a method the prose of its docstring.
+void document(const py::handle& descriptor, const std::string& prose);
 
 }  // namespace fastpe::bindings

@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The module, and the functions about its configuration and about arrays that those written in Python call.
-#include <pybind11/pybind11.h>
+// The module by pybind11: constructors, and functions that those written in Python call. Methods are of another kind:
+// method.h says why.
+#include <pybind11/stl.h>
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "call.h"
+#include "classes.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
+#include "fastpe/operations/write.h"
 #include "fastpe/parallel.h"
+#include "fastpe/sources/sinusoid/conventions.h"
+#include "fastpe/sources/sinusoid/rotary_frequencies.h"
 #include "method.h"
 
 namespace fastpe::bindings {
 namespace {
+
+using py::literals::operator""_a;
 
 #define FASTPE_TEXT_OF(x) #x
 #define FASTPE_TEXT(x) FASTPE_TEXT_OF(x)
@@ -28,118 +40,145 @@ constexpr const char* compiler = "unknown";
 #endif
 
 // What fastpe.show_config() says of the core. Raises a ValueError for a wrong FASTPE_* variable.
-PyObject* config(PyObject*, PyObject*) {
-  return returned_or<PyObject*>(nullptr, [] {
-    const char* const instruction_set = active_instruction_set();
-    const int threads = default_thread_count();
-    const long long streaming_bytes = streaming_threshold_bytes(), row_bytes = kept_row_bytes();
-    const Object available = not_null(PyList_New(0));
-    for (const std::string& name : available_instruction_sets()) {
-      const Object text = not_null(PyUnicode_FromString(name.c_str()));
-      if (PyList_Append(available.get(), text.get()) < 0) throw PythonError{};
-    }
-    return not_null(Py_BuildValue("{s:s,s:O,s:s,s:O,s:i,s:L,s:L}",                //
-                                  "compiler", compiler,                           //
-                                  "openmp", has_openmp() ? Py_True : Py_False,    //
-                                  "instruction_set", instruction_set,             //
-                                  "available_instruction_sets", available.get(),  //
-                                  "threads", threads,                             //
-                                  "streaming_bytes", streaming_bytes,             //
-                                  "kept_row_bytes", row_bytes))
-        .release();
-  });
-}
-
-struct InstructionSetArguments {
-  PyObject* name;
-};
-Signature use_instruction_set_signature("use_instruction_set", "name");
-PyObject* use_instruction_set(PyObject&, const InstructionSetArguments& a) {
-  fastpe::use_instruction_set(utf8_of(a.name));
-  Py_RETURN_NONE;
+py::dict config() {
+  return py::dict("compiler"_a = compiler, "openmp"_a = has_openmp(), "instruction_set"_a = active_instruction_set(),
+                  "available_instruction_sets"_a = available_instruction_sets(), "threads"_a = default_thread_count(),
+                  "streaming_bytes"_a = streaming_threshold_bytes(), "kept_row_bytes"_a = kept_row_bytes());
 }
 
 // The array behind what a caller gave, under the name that messages have for it.
-struct ArrayArguments {
-  PyObject *input, *name, *in_place;
-};
-Signature array_signature("array", "input, name, *, in_place=False");
-PyObject* array(PyObject&, const ArrayArguments& a) {
-  Owned owned;
-  const std::string name = utf8_of(a.name);
-  const bool in_place = bool_argument(a.in_place, "in_place");
-  return Object::shared(in_place ? array_to_write(a.input, name.c_str(), owned)
-                                 : array_to_read(a.input, name.c_str(), owned))
-      .release();
+Object array(const py::object& input, const std::string& name, bool in_place) {
+  return in_place ? array_to_write(input.ptr(), name.c_str()) : array_to_read(input.ptr(), name.c_str());
 }
 
-struct BoolsArguments {
-  PyObject *input, *name;
-};
-Signature bools_signature("bools", "input, name");
-PyObject* bools(PyObject&, const BoolsArguments& a) {
-  Owned owned;
-  return Object::shared(bools_from(a.input, utf8_of(a.name).c_str(), owned)).release();
-}
+Object bools(const py::object& input, const std::string& name) { return bools_from(input.ptr(), name.c_str()); }
 
 // The array behind `out`, checked, or a new one. It shares no memory with the inputs.
-struct OutputArguments {
-  PyObject *out, *dtype, *shape;
-  Others inputs;
-};
-Signature output_signature("output", "out, dtype, shape, *inputs");
-PyObject* checked_output(PyObject&, const OutputArguments& a) {
+Object output(const py::object& out, const py::object& dtype, const std::vector<std::int64_t>& lengths,
+              const py::args& inputs) {
   // Phase 1
-  Owned owned;
-  PyObject* const out = given_output(a.out, owned);
-  const std::optional<DType> dtype = dtype_argument(a.dtype);
-  const Object lengths = not_null(PySequence_Tuple(a.shape));
-  if (PyTuple_GET_SIZE(lengths.get()) > max_axes) {
-    refuse_value("the result", {"would have ", PyTuple_GET_SIZE(lengths.get()), " axes"}, {"at most ", max_axes});
+  PythonCall call;
+  ArrayView given;
+  call.to_write_if_given(given, out.ptr());
+  const std::optional<DType> wanted = dtype_argument(dtype.ptr());
+  if (lengths.size() > max_axes) {
+    refuse_value("the result", {"would have ", static_cast<long>(lengths.size()), " axes"}, {"at most ", max_axes});
   }
-  std::vector<PyObject*> inputs;
-  for (Py_ssize_t i = 0; i < a.inputs.count; ++i) inputs.push_back(array_to_read(a.inputs.items[i], "an input", owned));
   Shape shape;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lengths.get()); ++i) {
-    shape.add_axis(integer_argument(PyTuple_GET_ITEM(lengths.get(), i)).value_or(0));
-  }
+  for (const std::int64_t length : lengths) shape.add_axis(length);
+  std::vector<ArrayView> read(inputs.size());
+  for (std::size_t i = 0; i < read.size(); ++i) call.to_read(read[i], inputs[i].ptr(), "an input");
 
   // Phase 2
-  const ArrayView given = view_if_given(out, "out");
-  PythonFrontEnd front_end;
-  const ArrayView written = output_of({given, dtype}, shape, front_end);
-  for (PyObject* const input : inputs) require_disjoint(written, view_of(input, "an input"));
-  return front_end.returned(out);
+  call.take_views();
+  const ArrayView written = output_of({given, wanted}, shape, call);
+  for (const ArrayView& input : read) require_disjoint(written, input);
+  return py::reinterpret_steal<Object>(call.returned(out.ptr()));
 }
 
-void fill(PyObject* module) {
-  load_numpy();
-  static PyMethodDef functions[] = {method<use_instruction_set, use_instruction_set_signature>(),
-                                    method<array, array_signature>(),
-                                    method<bools, bools_signature>(),
-                                    method<checked_output, output_signature>(),
-                                    {"config", config, METH_NOARGS, nullptr},
-                                    {"document", document, METH_VARARGS, nullptr},
-                                    {}};
-  if (PyModule_AddFunctions(module, functions) < 0 ||
-      PyModule_AddStringConstant(module, "__version__", FASTPE_TEXT(FASTPE_VERSION)) < 0) {
-    throw PythonError{};
+// ---- Encoders. What they are made of is checked in Python, where the user's names for it are known.
+
+template <class T>
+T get(const py::dict& arguments, const char* name) {
+  return arguments[name].cast<T>();
+}
+using Integer = std::int64_t;
+using Numbers = std::vector<double>;
+
+std::unique_ptr<BoundEncoder> make_encoder(const py::dict& a) {
+  Spec spec;
+  spec.d_model = get<Integer>(a, "d_model");
+  spec.wanted_frequencies = {get<Integer>(a, "frequency_count"),     get<double>(a, "base"),
+                             get<double>(a, "exponent_denominator"), get<double>(a, "freq_scale"),
+                             get<Numbers>(a, "frequencies"),         "d_model, base and freq_scale"};
+  spec.interleaved = get<bool>(a, "interleaved");
+  spec.cosine_first = get<bool>(a, "cosine_first");
+  spec.output_scale = get<double>(a, "output_scale");
+  auto made = std::make_unique<BoundEncoder>(std::move(spec), get<std::optional<Integer>>(a, "max_len"),
+                                             get<Integer>(a, "first_position"));
+  made->embedding_scale = get<double>(a, "embedding_scale");
+  made->padding_idx = get<std::optional<Integer>>(a, "padding_idx");
+  return made;
+}
+
+std::unique_ptr<RotaryEmbedding> make_rotary(const py::dict& a) {
+  const Integer count = get<Integer>(a, "rotary_dim") / 2;
+  const WantedFrequencies wanted{count, get<double>(a, "base"),         static_cast<double>(count),
+                                 1.0,   get<Numbers>(a, "frequencies"), "base and scaling"};
+  return std::make_unique<RotaryEmbedding>(
+      wanted, get<double>(a, "attention_factor"), FrequencyCoordinates(get<Numbers>(a, "frequency_axes"), count),
+      RotaryEmbedding::Heads{get<Integer>(a, "head_dim"), get<bool>(a, "interleaved"), get<bool>(a, "conjugate")},
+      get<std::optional<Integer>>(a, "max_len"));
+}
+
+// Numbers that are not given keep their defaults.
+py::tuple scaled_frequencies(std::int64_t rotary_dim, double base, const std::string& type, const py::kwargs& numbers) {
+  RotaryScaling scaling;
+  const auto found = std::find(std::begin(scaling_types), std::end(scaling_types), type);
+  if (found == std::end(scaling_types)) refuse_value("rope_type", {"is '", type, "'"}, {"one that the core knows"});
+  scaling.type = static_cast<RotaryScaling::Type>(found - std::begin(scaling_types));
+  for (const ScalingNumber& each : scaling_numbers) {
+    if (numbers.contains(each.name)) scaling.*each.number = numbers[each.name].cast<double>();
   }
-  add_encoder(module);
-  add_rotary(module);
-  add_rotary_frequencies(module);
+  if (numbers.contains("truncate")) scaling.truncate = numbers["truncate"].cast<bool>();
+  if (numbers.contains("divisors")) scaling.divisors = numbers["divisors"].cast<std::vector<double>>();
+  const RotaryFrequencies result = [&] {
+    const ReleasedInterpreter released;
+    return rotary_frequencies(rotary_dim, base, scaling);
+  }();
+  const auto count = static_cast<std::int64_t>(result.radians.size());
+  return py::make_tuple(new_array(result.radians.data(), count), result.attention_factor);
+}
+
+// The fields of the package's conventions, by name.
+py::dict named_conventions() {
+  py::dict result;
+  for (const Convention& each : conventions) {
+    const char* const alpha = alphas[static_cast<int>(each.alpha)];
+    const std::optional<double> denominator = each.denominator != 0.0 ? std::optional(each.denominator) : std::nullopt;
+    result[each.name] = py::dict(
+        "layout"_a = each.interleaved ? "interleaved" : "concatenated", "cosine_first"_a = each.cosine_first,
+        "denominator_offset"_a = each.denominator_offset, "denominator"_a = denominator,
+        "odd"_a = odd_widths[static_cast<int>(each.odd)], "base"_a = each.base, "freq_scale"_a = each.freq_scale,
+        "first_position"_a = each.first_position, "alpha"_a = alpha == nullptr ? py::cast(1.0) : py::cast(alpha));
+  }
+  return result;
+}
+
+py::tuple table_form_names() {
+  py::list names;
+  for (const TableForm& form : table_forms) names.append(form.name);
+  return names;
+}
+
+void fill(py::module_& module) {
+  module.doc() = "The compiled core of fastpe; private.";
+  module.attr("__version__") = FASTPE_TEXT(FASTPE_VERSION);
+  register_errors();
+  load_numpy();
+  module.def("config", config);
+  module.def("use_instruction_set", use_instruction_set, "name"_a);
+  module.def("array", array, "input"_a, "name"_a, py::kw_only(), "in_place"_a = false);
+  module.def("bools", bools, "input"_a, "name"_a);
+  module.def("output", output, "out"_a, "dtype"_a, "shape"_a);
+  module.def("document", document, "method"_a, "prose"_a);
+  module.def("rotary_frequencies", scaled_frequencies);
+  add_functions(module);
+  module.attr("conventions") = named_conventions();
+  module.attr("largest_scaling_number") = largest_scaling_number;
+  module.attr("max_coordinates") = max_coordinates;
+  module.attr("table_forms") = table_form_names();
+
+  const Object encoder = holder_type<BoundEncoder, make_encoder>("fastpe._core.Encoder");
+  add_encoder_methods(encoder);
+  module.attr("Encoder") = encoder;
+  const Object rotary = holder_type<RotaryEmbedding, make_rotary>("fastpe._core.Rotary");
+  add_rotary_methods(rotary);
+  module.attr("Rotary") = rotary;
 }
 
 }  // namespace
 }  // namespace fastpe::bindings
 
 // Encoders are immutable and what calls share, tables and kept rows, is thread-safe: no GIL is needed.
-PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
-  using namespace fastpe::bindings;
-  module.doc() = "The compiled core of fastpe; private.";
-  const bool is_filled = returned_or(false, [&] {
-    fill(module.ptr());
-    return true;
-  });
-  if (!is_filled) throw pybind11::error_already_set();
-}
+PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) { fastpe::bindings::fill(module); }

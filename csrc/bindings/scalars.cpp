@@ -28,7 +28,7 @@ std::optional<std::int64_t> integer_argument(PyObject* object) {
   if (is_numpy_bool(object) || !PyIndex_Check(object)) return std::nullopt;
   // Tensors of one element have an __index__ too, but are arrays.
   if (!is_numpy_scalar(object) && has_attribute(object, "shape")) return std::nullopt;
-  return saturated(run_python([&] { return PyNumber_Index(object); }).get());
+  return saturated(not_null(PyNumber_Index(object)).ptr());
 }
 
 std::optional<std::int64_t> position_argument(PyObject* object, const char* name) {
@@ -63,12 +63,12 @@ std::optional<std::int64_t> position_count(PyObject* object) {
 
 double number_from(PyObject* object, const char* name) {
   const bool is_bool = PyBool_Check(object) || is_numpy_bool(object);
-  const double value = is_bool ? -1.0 : parked_at_exit([&] { return PyFloat_AsDouble(object); });
+  const double value = is_bool ? -1.0 : PyFloat_AsDouble(object);
   if (is_bool || (value == -1.0 && PyErr_Occurred() != nullptr)) {
     // Only what says that this is no number: an interruption, or no memory left, is the caller's own.
     const bool is_no_number = is_bool || PyErr_ExceptionMatches(PyExc_TypeError) ||
                               PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError);
-    if (!is_no_number) throw PythonError{};
+    if (!is_no_number) throw py::error_already_set();
     PyErr_Clear();
     refuse_type(name, {"is ", repr_of(object)}, {"a number"});
   }
@@ -79,7 +79,7 @@ bool bool_argument(PyObject* object, const char* name) {
   if (object == nullptr) return false;
   if (object == Py_True || object == Py_False) return object == Py_True;
   if (!is_numpy_bool(object)) refuse_type(name, {"is ", repr_of(object)}, {"True or False"});
-  return parked_at_exit([&] { return PyObject_IsTrue(object); }) == 1;
+  return PyObject_IsTrue(object) == 1;
 }
 
 int threads_argument(PyObject* object) {
@@ -100,24 +100,6 @@ std::optional<std::int64_t> seq_axis_argument(PyObject* object) {
            {"an int, an axis of x other than the last"}, {});
   }
   return axis;
-}
-
-std::vector<double> doubles_from(PyObject* sequence) {
-  const Object items = not_null(PySequence_Tuple(sequence));
-  std::vector<double> result;
-  result.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-    result.push_back(PyFloat_AsDouble(PyTuple_GET_ITEM(items.get(), i)));
-    if (PyErr_Occurred() != nullptr) throw PythonError{};
-  }
-  return result;
-}
-
-std::optional<std::int64_t> integer_or_none(PyObject* object) {
-  if (object == Py_None) return std::nullopt;
-  const std::int64_t value = PyLong_AsLongLong(object);
-  if (PyErr_Occurred() != nullptr) throw PythonError{};
-  return value;
 }
 
 }  // namespace fastpe::bindings

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace fastpe::bindings {
 
@@ -30,9 +29,5 @@ inline double factor_argument(PyObject* object, const char* name) {
 bool bool_argument(PyObject* object, const char* name);  // Python's or NumPy's; missing: False
 int threads_argument(PyObject* object);                  // None: the default
 std::optional<std::int64_t> seq_axis_argument(PyObject* object);
-
-// What the package's own Python code passes: a sequence of floats, and an int or None.
-std::vector<double> doubles_from(PyObject* sequence);
-std::optional<std::int64_t> integer_or_none(PyObject* object);
 
 }  // namespace fastpe::bindings

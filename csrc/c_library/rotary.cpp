@@ -28,39 +28,46 @@ void require_factor(double value) {
   refuse_value("factor", {"is ", value}, {"at least 1"}, {"give ", 1.0 / value, " if lengths are multiplied by that"});
 }
 
-// The fields that a type has are in range, and the others 0: they would belong to another type.
-void check_fields(const fastpe_scaling& s, bool has_attention_factor) {
+// The numbers of a scaling: those that its type has are in range, and the others 0, since they would belong to another
+// type.
+void set_numbers(RotaryScaling& scaling, const fastpe_scaling& s, bool has_attention_factor) {
   constexpr unsigned dynamic = bit_of(FASTPE_SCALING_DYNAMIC), yarn = bit_of(FASTPE_SCALING_YARN),
                      longrope = bit_of(FASTPE_SCALING_LONGROPE), llama3 = bit_of(FASTPE_SCALING_LLAMA3),
                      proportional = bit_of(FASTPE_SCALING_PROPORTIONAL), divisors = bit_of(FASTPE_SCALING_DIVISORS);
   const unsigned factor_optional = proportional | (has_attention_factor ? longrope : 0u);
   const auto number = [](std::int64_t integer) { return static_cast<double>(integer); };
+  double truncate;
   const struct {
     const char* name;
-    double value;
+    double given;
+    double& number;
     unsigned required_by, optional_for;
+    double if_zero = 0.0;
   } fields[] = {
-      {"factor", s.factor, ~(factor_optional | divisors), factor_optional},
-      {"original_max_position_embeddings", number(s.original_max_position_embeddings),
+      {"factor", s.factor, scaling.factor, ~(factor_optional | divisors), factor_optional, 1.0},
+      {"original_max_position_embeddings", number(s.original_max_position_embeddings), scaling.trained_length,
        dynamic | yarn | longrope | llama3, 0},
-      {"seq_len", number(s.seq_len), dynamic, 0},
-      {"beta_fast", s.beta_fast, 0, yarn},
-      {"beta_slow", s.beta_slow, 0, yarn},
-      {"mscale", s.mscale, 0, yarn},
-      {"mscale_all_dim", s.mscale_all_dim, 0, yarn},
-      {"low_freq_factor", s.low_freq_factor, llama3, 0},
-      {"high_freq_factor", s.high_freq_factor, llama3, 0},
-      {"rotated_count", number(s.rotated_count), proportional, 0},
-      {"truncate", number(s.truncate), 0, yarn},
+      {"seq_len", number(s.seq_len), scaling.length, dynamic, 0},
+      {"beta_fast", s.beta_fast, scaling.beta_fast, 0, yarn, 32.0},
+      {"beta_slow", s.beta_slow, scaling.beta_slow, 0, yarn, 1.0},
+      {"mscale", s.mscale, scaling.mscale, 0, yarn},
+      {"mscale_all_dim", s.mscale_all_dim, scaling.mscale_all_dim, 0, yarn},
+      {"low_freq_factor", s.low_freq_factor, scaling.low_turns, llama3, 0},
+      {"high_freq_factor", s.high_freq_factor, scaling.high_turns, llama3, 0},
+      {"rotated_count", number(s.rotated_count), scaling.rotated_count, proportional, 0},
+      {"truncate", number(s.truncate), truncate, 0, yarn},
   };
   const unsigned type = bit_of(s.type);
   for (const auto& field : fields) {
+    field.number = or_else(field.given, field.if_zero);
     if (((field.required_by | field.optional_for) & type) == 0) {
-      if (field.value == 0.0) continue;
-      refuse_value(field.name, {"is ", field.value}, {"0: this type of scaling does not use it"});
+      if (field.given == 0.0) continue;
+      refuse_value(field.name, {"is ", field.given}, {"0: this type of scaling does not use it"});
     }
-    if (field.value != 0.0 || (field.required_by & type) != 0) require_in_range(field.name, field.value);
+    if (field.given != 0.0 || (field.required_by & type) != 0) require_in_range(field.name, field.given);
   }
+  scaling.length = std::max(scaling.length, scaling.trained_length);
+  scaling.truncate = s.truncate == FASTPE_TRUNCATE_YES;
 }
 
 RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double base, bool has_attention_factor) {
@@ -71,27 +78,16 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
   if (s.truncate != FASTPE_TRUNCATE_YES && s.truncate != FASTPE_TRUNCATE_NO) {
     refuse_value("truncate", {"is ", s.truncate}, {"FASTPE_TRUNCATE_YES or FASTPE_TRUNCATE_NO"});
   }
-  check_fields(s, has_attention_factor);
+  RotaryScaling scaling;
+  set_numbers(scaling, s, has_attention_factor);
   require_factor(s.factor);
   const bool has_divisors = s.type == FASTPE_SCALING_LONGROPE || s.type == FASTPE_SCALING_DIVISORS;
   if (!has_divisors && (s.divisors != nullptr || s.divisor_count != 0)) {
     refuse_value("divisors", {"was given"}, {"NULL: this type of scaling does not use it"});
   }
   static_assert(static_cast<int>(RotaryScaling::Type::proportional) == FASTPE_SCALING_PROPORTIONAL);
-  RotaryScaling scaling;
   // With a factor of 1, the frequencies of longrope are divided, and that is all.
   scaling.type = has_divisors ? RotaryScaling::Type::longrope : static_cast<RotaryScaling::Type>(s.type);
-  scaling.factor = or_else(s.factor, 1.0);
-  scaling.trained_length = static_cast<double>(s.original_max_position_embeddings);
-  scaling.length = std::max(static_cast<double>(s.seq_len), scaling.trained_length);
-  scaling.beta_fast = or_else(s.beta_fast, 32.0);
-  scaling.beta_slow = or_else(s.beta_slow, 1.0);
-  scaling.mscale = s.mscale;
-  scaling.mscale_all_dim = s.mscale_all_dim;
-  scaling.low_turns = s.low_freq_factor;
-  scaling.high_turns = s.high_freq_factor;
-  scaling.truncate = s.truncate == FASTPE_TRUNCATE_YES;
-  scaling.rotated_count = s.rotated_count;
   if (s.type == FASTPE_SCALING_YARN) {
     if (scaling.beta_fast < scaling.beta_slow) {
       refuse_value("beta_fast", {"is ", scaling.beta_fast}, {"at least beta_slow, ", scaling.beta_slow});
@@ -252,7 +248,7 @@ fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fas
     write_tables(self,
                  {chosen,
                   {views.of(&required(first, "first"), "first"), views.of(second, "second")},
-                  {views.rows(rows), std::nullopt, true},
+                  views.rows(rows),
                   std::nullopt,
                   max_threads_of(num_threads)},
                  front_end);

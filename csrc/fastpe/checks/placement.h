@@ -10,10 +10,14 @@
 
 namespace fastpe {
 
-// Each may be missing.
+// What a caller gives, as it is. Each may be missing. What it means is a Placement.
 struct PlacementArguments {
   std::optional<std::int64_t> offset;  // one for all rows
   ArrayView offsets, positions, valid, lengths, cu_seqlens;
+  // Of rows that are only written: how many there are, or that they are those of the output, [L] or [B, L]. Otherwise
+  // they are those of the positions.
+  std::optional<std::int64_t> count;
+  bool are_those_of_out = false;
 };
 
 // Of two that exclude each other.

@@ -41,15 +41,14 @@ std::vector<char> where_not(const ArrayView& ids, const NumbersView& numbers, st
 }  // namespace
 
 void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, FrontEnd& front_end) {
-  const PlacementArguments& placement = request.rows.placement;
-  require_one_placement(placement);
+  require_one_placement(request.placement);
   Shape columns;
   columns.add_axis(encoding.encoder.spec().d_model);
-  const PlacedRows rows = placed_rows(request.rows, request.out, columns, encoding.first_position, 0);
+  const PlacedRows rows = placed_rows(request.placement, request.out, columns, encoding.first_position, 0);
   Shape shape = rows.shape;
   shape.add_axis(*columns.begin());
   const ArrayView out = output_of({request.out, request.dtype, "out", true}, shape, front_end);
-  require_disjoint(out, placement);
+  require_disjoint(out, request.placement);
   const Write write(writable_rows_of(out, out.dtype, shape.axes() - 2), !request.out.is_given());
   front_end.run({Sinusoids(encoding.row_cache, 0), write, rows.placement, request.max_threads});
 }

@@ -10,7 +10,7 @@ namespace fastpe {
 
 struct EncodeRequest {
   ArrayView out;
-  WrittenRows rows;
+  PlacementArguments placement;
   std::optional<DType> dtype;
   int max_threads;
 };

@@ -30,12 +30,11 @@ ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_en
   return view;
 }
 
-PlacedRows placed_rows(const WrittenRows& rows, const ArrayView& out, const Shape& columns, std::int64_t first,
-                       int coordinate_count) {
-  const PlacementArguments& placement = rows.placement;
+PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out, const Shape& columns,
+                       std::int64_t first, int coordinate_count) {
   PlacedRows placed;
   Shape& shape = placed.shape;
-  if (rows.are_those_of_out) {
+  if (arguments.are_those_of_out) {
     const int axes = out.axes - columns.axes();
     if (axes != 1 && axes != 2) {
       std::string row = "L";
@@ -43,18 +42,18 @@ PlacedRows placed_rows(const WrittenRows& rows, const ArrayView& out, const Shap
       refuse_value(out.name, {"has shape ", shape_text(out)}, {"[", row, "] or [B, ", row, "]"});
     }
     for (int axis = 0; axis < axes; ++axis) shape.add_axis(out.shape[axis]);
-  } else if (rows.count) {
-    shape = counted_shape(placement, *rows.count);
+  } else if (arguments.count) {
+    shape = counted_shape(arguments, *arguments.count);
   } else {
-    shape = Shape(placement.positions);
+    shape = Shape(arguments.positions);
     if (coordinate_count > 0 && shape.axes() > 0) shape.drop_last_axis();
   }
   const bool has_batch = shape.axes() > 1;
   // placement_at uses it only for a mask and lengths, and refuses these with more than two axes, where batch_rows would
   // have to be the product of all but the last.
   const Extent extent{has_batch ? *shape.begin() : 1, shape.axes() > 0 ? shape.end()[-1] : 1, has_batch};
-  placed.placement = rows.count || rows.are_those_of_out ? placement_of(placement, extent, first, coordinate_count)
-                                                         : placement_at(placement, extent, coordinate_count);
+  placed.placement = arguments.count || arguments.are_those_of_out ? placement_of(arguments, extent, first, coordinate_count)
+                                                         : placement_at(arguments, extent, coordinate_count);
   return placed;
 }
 

@@ -33,18 +33,13 @@ struct Output {
 };
 ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end);
 
-// Rows that are only written.
-struct WrittenRows {
-  PlacementArguments placement;
-  std::optional<std::int64_t> count;  // else they are those of the positions
-  bool are_those_of_out;              // [L] or [B, L] whatever the positions are; there is no count then
-};
+// Rows that are only written, and their axes. `columns` are the axes of the output that come after these, and `first` is
+// where rows are counted from.
 struct PlacedRows {
   Shape shape;
   Placement placement;
 };
-// `columns` are the axes of the output that come after its rows, and `first` is where rows are counted from.
-PlacedRows placed_rows(const WrittenRows& rows, const ArrayView& out, const Shape& columns, std::int64_t first,
-                       int coordinate_count);
+PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out, const Shape& columns,
+                       std::int64_t first, int coordinate_count);
 
 }  // namespace fastpe

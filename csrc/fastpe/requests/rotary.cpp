@@ -172,9 +172,9 @@ void rotate_by(double row_factor, const RotaryEmbedding& embedding, const Rotate
 
 void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request, FrontEnd& front_end) {
   const TableForm& form = request.form;
-  const PlacementArguments& placement = request.rows.placement;
+  const PlacementArguments& placement = request.placement;
   require_one_placement(embedding, placement);
-  refuse_counting(embedding, request.rows.count ? "positions" : nullptr);
+  refuse_counting(embedding, placement.count ? "positions" : nullptr);
   for (const ArrayView* const validity : {&placement.valid, &placement.lengths}) {
     if (validity->is_given()) refuse_value(validity->name, {"was given"}, {"no padding: tables have none"});
   }
@@ -183,7 +183,7 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
                                         : dtype == DType::float64               ? DType::complex128
                                                                                 : DType::complex64;
   const Shape columns = shape_of_row(form, embedding.pairs());
-  const PlacedRows rows = placed_rows(request.rows, request.out[0], columns, 0, embedding.coordinates.count);
+  const PlacedRows rows = placed_rows(placement, request.out[0], columns, 0, embedding.coordinates.count);
   const int row_axes = rows.shape.axes();
   Shape shape = rows.shape;
   for (const std::ptrdiff_t length : columns) shape.add_axis(length);

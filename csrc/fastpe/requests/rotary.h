@@ -11,7 +11,7 @@ namespace fastpe {
 struct TablesRequest {
   const TableForm& form;
   ArrayView out[2];  // as many as the form has
-  WrittenRows rows;
+  PlacementArguments placement;
   std::optional<DType> dtype;
   int max_threads;
 };

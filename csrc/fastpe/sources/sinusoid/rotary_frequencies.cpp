@@ -124,7 +124,7 @@ std::vector<Wide> scaled_frequencies(std::int64_t rotary_dim, double base, const
     case Type::proportional:
       for (Wide& frequency : radians) frequency = frequency * inverse_factor;
       if (scaling.type == Type::linear) break;
-      require_count("rotated_count", scaling.rotated_count, 0, count);
+      require_count("rotated_count", static_cast<std::int64_t>(scaling.rotated_count), 0, count);
       std::fill(radians.begin() + static_cast<std::ptrdiff_t>(scaling.rotated_count), radians.end(), Wide());
       break;
     case Type::yarn: interpolate_by_ramp(radians, Ramp(scaling, rotary_dim, base), inverse_factor); break;

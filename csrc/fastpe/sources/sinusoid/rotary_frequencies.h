@@ -38,8 +38,28 @@ struct RotaryScaling {
   double mscale = 0.0, mscale_all_dim = 0.0;  // not negative; 0 where they do not count
   double low_turns = 0.0, high_turns = 0.0;   // low_turns <= high_turns
   bool truncate = true;
-  std::int64_t rotated_count = 0;
+  double rotated_count = 0.0;  // an integer
   std::vector<double> divisors;
+};
+
+// The types by name, in their order, and the numbers.
+inline constexpr const char* scaling_types[] = {"default", "linear",   "ntk",    "dynamic",
+                                                "yarn",    "longrope", "llama3", "proportional"};
+struct ScalingNumber {
+  const char* name;
+  double RotaryScaling::* number;
+};
+inline constexpr ScalingNumber scaling_numbers[] = {
+    {"factor", &RotaryScaling::factor},
+    {"length", &RotaryScaling::length},
+    {"trained_length", &RotaryScaling::trained_length},
+    {"beta_fast", &RotaryScaling::beta_fast},
+    {"beta_slow", &RotaryScaling::beta_slow},
+    {"mscale", &RotaryScaling::mscale},
+    {"mscale_all_dim", &RotaryScaling::mscale_all_dim},
+    {"low_turns", &RotaryScaling::low_turns},
+    {"high_turns", &RotaryScaling::high_turns},
+    {"rotated_count", &RotaryScaling::rotated_count},
 };
 
 struct RotaryFrequencies {
