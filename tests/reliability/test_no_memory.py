@@ -150,7 +150,8 @@ for source in CALLS:
 
 
 @pytest.mark.skipif(
-    sys.version_info[:2] == (3, 13), reason="_testcapi.set_nomemory ends Python 3.13 itself, in code without fastpe"
+    sys.version_info[:2] in ((3, 12), (3, 13)),
+    reason="_testcapi.set_nomemory ends these Pythons themselves, in code without fastpe",
 )
 def test_objects_of_python(run_script: Callable[..., str]) -> None:
     pytest.importorskip("_testcapi")
