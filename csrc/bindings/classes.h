@@ -23,6 +23,6 @@ struct BoundEncoder : SinusoidalEncoding {
 void add_encoder_methods(py::handle type);
 void add_rotary_methods(py::handle type);
 // Of rotations by tables that are given.
-void add_functions(py::module_& module);
+void add_functions(py::handle module);
 
 }  // namespace fastpe::bindings

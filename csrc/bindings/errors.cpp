@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "errors.h"
 
+#include <pybind11/pybind11.h>
+
 #include <exception>
 #include <stdexcept>
 

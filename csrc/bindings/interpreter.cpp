@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "interpreter.h"
 
+#include <pybind11/gil.h>
+
 #include <chrono>
 #include <thread>
 

@@ -10,7 +10,7 @@
 // Python code took it, at the first Object that unwinding comes to. Until then nothing is on its way that minds.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <pybind11/pytypes.h>
 
 #include <utility>
 

@@ -101,7 +101,7 @@ void add_method(py::handle type, const char* name, const char* parameters) {
   type.attr(name) = not_null(PyDescr_NewMethod(of, Method<body>::load(name, parameters)));
 }
 template <auto body>
-void add_function(py::module_& module, const char* name, const char* parameters) {
+void add_function(py::handle module, const char* name, const char* parameters) {
   const Object of = not_null(PyModule_GetNameObject(module.ptr()));
   module.attr(name) = not_null(PyCFunction_NewEx(Method<body>::load(name, parameters), module.ptr(), of.ptr()));
 }

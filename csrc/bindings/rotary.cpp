@@ -195,7 +195,7 @@ void add_rotary_methods(py::handle type) {
   add_method<shift<Apart>>(type, "shift", "x, *, " FASTPE_SHIFT ", out=None");
 }
 
-void add_functions(py::module_& module) {
+void add_functions(py::handle module) {
   add_function<rotate_by_tables<InPlace>>(module, "rotate_by_tables_", "x, *others, " FASTPE_BY_TABLES);
   add_function<rotate_by_tables<Apart>>(module, "rotate_by_tables", "x, *, " FASTPE_BY_TABLES ", out=None");
 }
