@@ -240,7 +240,7 @@ _flip_each_byte = """
 from pathlib import Path
 from fastpe.__main__ import main
 whole = Path("x.parquet").read_bytes()
-for place in range(len(whole) - 900, len(whole)):
+for place in range(len(whole) - 900, len(whole), 3):
     data = bytearray(whole)
     data[place] ^= 0x10
     Path("x.parquet").write_bytes(data)

@@ -14,7 +14,7 @@ import logging
 import pathlib
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -382,7 +382,16 @@ def offset_and_valid(model_type: str) -> tuple[str, str]:
     return offset.removeprefix("offset="), valid
 
 
-@pytest.mark.parametrize("model_type", sorted(table()["learned"]))
+# Quick is one model of each rule.
+QUICK = {call: name for name, call in table()["learned"].items()}.values()
+
+
+def models(names: Iterable[str]) -> pytest.MarkDecorator:
+    marked = [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in names]
+    return pytest.mark.parametrize("model_type", marked)
+
+
+@models(sorted(table()["learned"]))
 def test_first_rows_of_learned_tables(model_type: str) -> None:
     modeling("bert")
     offset, _ = offset_and_valid(model_type)
@@ -390,7 +399,7 @@ def test_first_rows_of_learned_tables(model_type: str) -> None:
         assert first_rows(model_type, pad_token_id=pad)[0] == eval(offset, {"pad_token_id": pad})
 
 
-@pytest.mark.parametrize("model_type", [name for name, call in table()["learned"].items() if call != "offset=0"])
+@models(name for name, call in table()["learned"].items() if call != "offset=0")
 def test_which_learned_tables_count_padding(model_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     modeling("bert")
     offset, valid = offset_and_valid(model_type)

@@ -54,7 +54,9 @@ def _read(config: Any, **options: Any) -> None:
         fastpe.RotaryEmbedding.from_config(config, **options)
 
 
-@pytest.mark.parametrize("model_type", [*_types, *(pytest.param(t, marks=pytest.mark.slow) for t in _more_types)])
+@pytest.mark.parametrize(
+    "model_type", ["llama", *(pytest.param(t, marks=pytest.mark.slow) for t in ("unknown", *_more_types))]
+)
 def test_no_value_of_a_key_raises_another_error(model_type: str) -> None:
     config = {"model_type": model_type, "hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 1e4}
     for key, value in itertools.product(_outer, _values):
