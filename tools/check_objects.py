@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 
 SPECIAL = ("avx2", "avx512")
-MAY_BE_CALLED = {"memcpy", "memset", "memmove", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
+MAY_BE_CALLED = {"memcpy", "memset", "memmove", "__stack_chk_fail", "___chkstk_ms", "_GLOBAL_OFFSET_TABLE_"}
 VECTOR = re.compile(r"\t(v[a-z0-9]+|k[a-z]+[bwdq])\s|%[yz]mm\d")
 
 
