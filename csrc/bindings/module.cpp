@@ -41,9 +41,13 @@ constexpr const char* compiler = "unknown";
 
 // What fastpe.show_config() says of the core. Raises a ValueError for a wrong FASTPE_* variable.
 py::dict config() {
-  return py::dict("compiler"_a = compiler, "openmp"_a = has_openmp(), "instruction_set"_a = active_instruction_set(),
-                  "available_instruction_sets"_a = available_instruction_sets(), "threads"_a = default_thread_count(),
-                  "streaming_bytes"_a = streaming_threshold_bytes(), "kept_row_bytes"_a = kept_row_bytes());
+  // One variable after the other, so that a wrong one keeps none of the others from being read again.
+  const char* const instruction_set = active_instruction_set();
+  const int threads = default_thread_count();
+  const std::int64_t streaming_bytes = streaming_threshold_bytes();
+  return py::dict("compiler"_a = compiler, "openmp"_a = has_openmp(), "instruction_set"_a = instruction_set,
+                  "available_instruction_sets"_a = available_instruction_sets(), "threads"_a = threads,
+                  "streaming_bytes"_a = streaming_bytes, "kept_row_bytes"_a = kept_row_bytes());
 }
 
 // The array behind what a caller gave, under the name that messages have for it.
