@@ -33,7 +33,7 @@ struct TablesArguments {
 
 PyObject* tables(RotaryEmbedding& self, const TablesArguments& a) {
   PythonCall call;
-  TablesRequest request{is_given(a.form) ? form_named(a.form) : table_forms[0]};
+  TablesRequest request{is_given(a.form) ? form_named(a.form) : table_forms[0], {}, {}, {}, 0};
   if (request.form.array_count == 1) {
     call.to_write_if_given(request.out[0], a.out);
   } else if (is_given(a.out)) {
