@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 root=$1 site=$1/opt/site
 shift
 version=$(cd "$root/usr/include" && echo python3.*)
+unset VIRTUAL_ENV  # CMake would look for headers of its Python
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 python3 -m venv "$build/tools"
