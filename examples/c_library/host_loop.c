@@ -7,7 +7,6 @@
 
 enum { MOST_PAIRS = 256 };
 
-
 void host_loop(const float* restrict x, float* restrict out, int tokens, int heads, int head_dim, int columns,
                float base, int past) {
   float cosines[MOST_PAIRS], sines[MOST_PAIRS];
