@@ -11,12 +11,9 @@ namespace {
 
 OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, batch_rows);
-  const std::int64_t bytes = element_bytes(out.dtype);
   shape.is_transposed = shape.is_transposed && x.is_transposed();
-  if (!shape.is_transposed) {
-    shape.columns_at_once = std::min(columns_at_once(out.columns, out.column_stride_bytes, bytes),
-                                     columns_at_once(x.columns, x.column_stride_bytes, bytes));
-  }
+  shape.columns_at_once =
+      std::min(shape.columns_at_once, columns_at_once(x.columns, x.column_stride_bytes, element_bytes(x.dtype)));
   shape.reads_items = true;
   shape.is_in_place = x.data == out.data;
   shape.may_be_non_temporal = !is_new && !shape.is_in_place;

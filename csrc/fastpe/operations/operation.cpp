@@ -23,9 +23,7 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows) {
   shape.seq_len = out.seq_len;
   shape.columns = out.columns;
   shape.is_transposed = out.is_transposed();
-  shape.columns_at_once = shape.is_transposed
-                              ? out.columns
-                              : columns_at_once(out.columns, out.column_stride_bytes, element_bytes(out.dtype));
+  shape.columns_at_once = columns_at_once(out.columns, out.column_stride_bytes, element_bytes(out.dtype));
   shape.dtype = out.dtype;
   shape.tile_dtype = row_dtype(out.dtype);
   shape.bytes_written = out.bytes();
