@@ -187,7 +187,7 @@ Object array_behind(PyObject* object, const char* name) {
   const bool holds_arrays =
       first && PySequence_Size(first.ptr()) == 1 && is_array(not_null(PySequence_GetItem(first.ptr(), 0)).ptr());
   refuse_type(name, {object == Py_None ? "is None" : "is a " + type_name(object)}, {"a numpy.ndarray"},
-              {holds_arrays ? std::string("pass the arrays themselves: rotate_(q, k), or a call of add_ for each")
+              {holds_arrays ? std::string("pass the arrays themselves: rotate_(q, k) takes several, and add_ takes one")
                             : joined({"convert it first: ", in_code(name), " = ",
                                       has_attribute(object, "numpy")
                                           ? joined({in_code(name), ".numpy()"})
@@ -267,7 +267,7 @@ ArrayView view_of(PyObject* array, const char* name) {
   if (!dtype) {
     const char kind = facts_of(parts.descr).kind;
     refuse_type(
-        name, {"has dtype ", str_of(parts.descr)}, {"a dtype of floats or integers of at most 64 bits"},
+        name, {"has dtype ", str_of(parts.descr), ", which fastpe does not read"}, {},
         {kind == 'V'   ? joined({"pass ", in_code(name), ".view(ml_dtypes.bfloat16) if it has the bits of bfloat16"})
          : kind == 'f' ? joined({"convert it first: ", in_code(name), " = ", in_code(name), ".astype(np.float64)"})
                        : ""});

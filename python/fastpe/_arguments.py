@@ -98,6 +98,8 @@ def numbers(name: str, values: npt.ArrayLike, expected: str, kinds: str = "iuf",
         array = _core.array(values, name)
     except ValueError:
         raise refused(ValueError, name, f"is {shown(values)}", expected) from None
+    if array.dtype.kind in "SUO":
+        raise refused(TypeError, name, f"is {shown(values)}", expected)
     if array.dtype.kind not in kinds:
         raise refused(TypeError, name, f"has dtype {array.dtype}", dtype, conversion(array, name, dtype))
     return array.astype(dtype)
@@ -197,9 +199,17 @@ _foreign = {
     "attention_mask": ("valid", "give valid=attention_mask"),
     "key_padding_mask": ("valid", "give valid=~key_padding_mask: True means padding there"),
     "padding_idx": ("valid", "give valid=ids != padding_idx"),
+    "image_grid_thw": ("grid_thw", "give grid_thw="),
+    "video_grid_thw": ("grid_thw", "give grid_thw="),
+    "second_per_grid_ts": ("second_per_grid", "give second_per_grid="),
+    "video_second_per_grid": ("second_per_grid", "give second_per_grid="),
     "start_pos": ("offset", "give offset=start_pos"),
     "past": ("offset", "give offset=past"),
     "axis": ("seq_axis", "give seq_axis="),
+    "layer": ("layer_type", "use layers_from_config(config)[layer]"),
+    "layer_idx": ("layer_type", "use layers_from_config(config)[layer_idx]"),
+    "num_prefix_tokens": ("class_tokens", "give class_tokens="),
+    "base_size": ("spacing", "give spacing=, the base_size divided by the length of an axis"),
     "max_seqlen": ("max_len cu_seqlens", "{argument} is what counts here"),
 }
 

@@ -12,12 +12,13 @@ from fastpe._arguments import choice, flag, integer, likely, number, shown, text
 from fastpe._errors import refused
 from fastpe._names import ConventionName, GridConventionName, ResizeConventionName
 
-# Presets of other kinds are named by the calls that take them: their own files import this one.
-_taken_by = {
-    "fastpe.encode, add_, add and embed": get_args(ConventionName),
-    "fastpe.encode_grid and encode_coordinates": get_args(GridConventionName),
-    "fastpe.resize_table and resize_taps": get_args(ResizeConventionName),
+# What presets are for, and the calls that take them: their own files import this one.
+_kinds = {
+    "sequences": (get_args(ConventionName), "fastpe.encode, add, embed"),
+    "grids and points": (get_args(GridConventionName), "fastpe.encode_grid, encode_coordinates"),
+    "learned grids": (get_args(ResizeConventionName), "fastpe.resize_table, resize_taps"),
 }
+_most_served = 3  # more clauses are not read
 # Presets as they are listed, by kind and name: a changed one says what differs.
 _listed: dict[tuple[type, str], Preset] = {}
 
@@ -169,9 +170,11 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
             raise refused(TypeError, self._word, f"is {shown(preset)}", expected)
         if preset in self._presets:
             return self._presets[preset]
-        if call := next((call for call, names in _taken_by.items() if preset in names), ""):
-            found = f"is {preset!r}, which is for {call}"
-            raise refused(ValueError, self._word, found, f"one of {', '.join(self)}")
+        for kind, (names, call) in _kinds.items():
+            if preset in names:
+                own = next((f"one for {own}: " for own, (known, _) in _kinds.items() if {*known} == {*self}), "one of ")
+                found = f"is {preset!r}, which is for {kind} ({call})"
+                raise refused(ValueError, self._word, found, f"{own}{', '.join(self)}")
         raise refused(ValueError, self._word, f"is {shown(preset)}, which is not known", "", self._hint(preset))
 
     def _serving(self, name: str) -> list[str]:
@@ -182,21 +185,19 @@ class Registry(Mapping[str, _Preset], Generic[_Preset]):
         spelled = "[-_. ]?".join(map(re.escape, plain(name)))
         # A whole word, but not the name of an option.
         word = re.compile(rf"(?<![A-Za-z0-9])(?i:{spelled})(?![a-z]|\w*=)")
-        return [
-            f"{preset.name!r} serves {system}"
-            for preset in self.values()
-            for system in preset.serves
-            if word.search(system)
-        ]
+        found = {preset.name: systems for preset in self.values() if (systems := [*filter(word.search, preset.serves)])}
+        if len(found) > _most_served:
+            return [f"systems with such a name have {', '.join(map(repr, found))}: print one to see which"]
+        return [f"{preset!r} serves {' and '.join(systems)}" for preset, systems in found.items()]
 
     def _hint(self, name: str) -> str:
         """What an unknown name probably means, or else the known ones."""
         if serving := self._serving(name):
             return "; ".join(serving)
-        for call, names in _taken_by.items():
+        for kind, (names, call) in _kinds.items():
             meant = next((known for known in names if plain(known) == plain(name)), "")
             if meant and meant not in self:
-                return f"{meant!r} is for {call}"
+                return f"{meant!r} is for {kind} ({call})"
         return self._guess(name) or f"expected one of {', '.join(self)}"
 
     def _guess(self, name: str) -> str:

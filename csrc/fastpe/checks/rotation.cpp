@@ -161,7 +161,7 @@ std::string RotationChecks::other_seq_axis(const ArrayView& array) const {
       return joined({"give seq_axis=", -from_end, " if the sequence is the axis of ", length});
     }
   }
-  return "rotate it in a call of its own, with its own positions";
+  return "bring both into one order of axes, such as by np.swapaxes, or rotate each in a call of its own";
 }
 
 void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
@@ -173,7 +173,7 @@ void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   }
   const Extent extent = extent_of_array(array);
   if (extent.seq_len != extent_.seq_len) {
-    refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence"},
+    refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence, axis ", seq_axis_of(array) - array.axes},
                  {extent_.seq_len, " as ", x().name, " has"}, {other_seq_axis(array)});
   }
   if (extent.batch_rows == extent_.batch_rows && extent.has_batch == extent_.has_batch) return;

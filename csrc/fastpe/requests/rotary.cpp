@@ -17,8 +17,8 @@ namespace {
 // Rows of several coordinates have no order.
 void refuse_counting(const RotaryEmbedding& embedding, const char* name) {
   if (embedding.coordinates.count == 0 || name == nullptr) return;
-  refuse_value(name, {"was given"}, {"no counting: rows of several coordinates have no order"},
-               {"pass positions=, an array [.., ", embedding.coordinates.count, "]"});
+  refuse_value(name, {"counts rows"}, {"the ", embedding.coordinates.count, " coordinates of each row, which are not counted"},
+               {"pass positions as an array [.., ", embedding.coordinates.count, "]"});
 }
 
 void require_one_placement(const RotaryEmbedding& embedding, const PlacementArguments& placement) {

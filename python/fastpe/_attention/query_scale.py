@@ -82,11 +82,11 @@ def query_scale(
     given = np.arange(integer("positions", positions, 0)) if isinstance(positions, int) else np.asarray(positions)
     where = numbers("positions", given, "numbers", dtype="int64" if given.dtype.kind in "iu" else "float64")
     if not (np.isfinite(where) & (where >= 0)).all():
-        raise refused(ValueError, "positions", "has a number below 0, or none", "positions from 0 on")
+        raise refused(ValueError, "positions", "is empty, or has a number below 0", "positions of at least 0")
     made = [_scale(model, each, where) for each in _chosen(model, layer)]
     if any(not np.array_equal(each, made[0]) for each in made):
         remedy = f"give layer=, from 0 to {len(model.layers) - 1}"
-        raise refused(ValueError, "layer", "is None, but not all layers of this model are alike", remedy=remedy)
+        raise refused(ValueError, "layer", "was not given, and the layers of this model are not alike", remedy=remedy)
     return made[0]
 
 

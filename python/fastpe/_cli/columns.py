@@ -22,7 +22,9 @@ def add(stream: IO[bytes], addition: Addition) -> None:
     """Add a record batch at a time."""
     name, output = addition.source, addition.output
     if output is None or addition.dtype is not None or addition.seq_axis != -2:
-        raise CommandError(f"{name} is a table, without --in-place, --dtype and --seq-axis; write a new one with -o")
+        raise CommandError(
+            f"{name} is a table, for which --in-place, --dtype and --seq-axis cannot be given; write a new one with -o"
+        )
     with naming(name, "a Parquet or Arrow file"):
         schema, batches, writer_of, suffixes = _opened(stream, addition.quiet)
     place, levels = _column(schema, addition)
@@ -61,7 +63,7 @@ def _column(schema: Any, addition: Addition) -> tuple[int, int]:
     if len(places) != 1 or len(keys) > 1 or not levels[places[0]]:
         columns = ", ".join(f"{field.name} of {field.type}" for field in schema)
         given = f"--key is {' and '.join(keys)}, and " if keys else ""
-        expected = "expected one of lists of floats; choose with --key NAME"
+        expected = "expected one that has lists of floats; choose it with --key NAME"
         raise CommandError(f"{given}{addition.source} has the columns {columns}, {expected}")
     return places[0], levels[places[0]]
 

@@ -70,7 +70,9 @@ def embed(
             for rows in npy.blocks(math.prod(shape), d_model * vectors.itemsize, quiet):
                 some = npy.read(stream, ids, kind, len(rows))
                 if some.min() < 0 or some.max() >= len(vectors):
-                    raise CommandError(f"{ids} has ids {some.min()} to {some.max()}, and {table} {len(vectors)} rows")
+                    raise CommandError(
+                        f"{ids} has ids {some.min()} to {some.max()}, and {table} only rows 0 to {len(vectors) - 1}"
+                    )
                 positions = first + np.arange(rows.start, rows.stop) % shape[-1]
                 yield encoder.embed(some, vectors, positions=positions, scale=scale, alpha=alpha)
 
@@ -126,8 +128,9 @@ def add(
     The file may be larger than memory. A new file appears when it is complete. A run with --in-place that is stopped leaves the file partly changed.
     """
     if in_place == (output is not None) or (in_place and no_clobber):
-        remedy = "leave --no-clobber out" if in_place and output is None else "give -o OUT or --in-place"
-        raise OptionError(f"-o and --in-place are targets, expected one of them; {remedy}")
+        given = "--no-clobber was given, and it is for -o" if output is None else "-o and --in-place were both given"
+        given = given if in_place else "neither -o nor --in-place was given"
+        raise OptionError(f"{given}; give {'only --in-place' if in_place and output is None else 'one of them'}")
     if output is not None and os.path.exists(output) and os.path.samefile(source, output):
         raise OptionError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")
     factors, new_dtype = {"scale": scale, "alpha": alpha}, dtype and options.dtype_of(dtype)
@@ -149,4 +152,4 @@ def add(
             return columns.add(stream, addition)
         if suffix == ".npy":
             return npy.add(stream, addition)
-    raise CommandError(f"{source} is not a .npy, .parquet or .arrow file, expected one; save it as .npy")
+    raise CommandError(f"{source} is not a .npy, .parquet, .arrow or .feather file; save its array with numpy.save")

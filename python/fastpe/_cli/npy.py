@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from fastpe._cli.messages import CommandError, naming, progress, say
+from fastpe._cli.messages import CommandError, OptionError, naming, progress, say
 from fastpe._cli.options import Addition, Array
 from fastpe._cli.target import new_file
 
@@ -83,7 +83,7 @@ def add(stream: IO[bytes], addition: Addition) -> None:
     """Add to a file's array, in the file itself or in a new one."""
     name, quiet = addition.source, addition.quiet
     if addition.keys:
-        raise CommandError(f"--key is {addition.keys[0]}, and {name} is one array; leave it out")
+        raise OptionError(f"--key is {addition.keys[0]}, and {name} is one array; leave --key out")
     shape, fortran_order, dtype = read_header(stream, name)
     if fortran_order:
         remedy = f"save it anew: numpy.save({name!r}, numpy.ascontiguousarray(numpy.load({name!r})))"
@@ -100,7 +100,9 @@ def add(stream: IO[bytes], addition: Addition) -> None:
     if addition.output is not None:
         write(addition.output, shape, result, added(), addition.no_clobber, quiet)
     elif dtype.kind != "V" and dtype != result:
-        raise CommandError(f"{name} has {dtype}, and {result} needs a new file; write one with -o")
+        raise OptionError(
+            f"--dtype is {result}, and {name} has {dtype}, which --in-place keeps; write a new file with -o"
+        )
     else:
         _replace(stream, added(), name)
         if not quiet:

@@ -108,15 +108,17 @@ def named_in_errors(command: Callable[..., None]) -> Callable[..., None]:
     def named(**arguments: Any) -> None:
         try:
             command(**arguments)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OSError) as error:
             fields = getattr(error, "_fields", None)
             if fields is None:
                 raise
             argument, remedy = fields["argument"], fields["remedy"]
-            if argument == "convention" and not remedy.endswith("?"):
-                remedy = "see fastpe conventions"
-            expected, remedy = (re.sub(_argument, typed, text) for text in (fields["expected"], remedy))
-            argument = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), argument)
+            expected = fields["expected"]
+            if argument == "convention" and not re.match("did you|'|systems", remedy):
+                expected, remedy = "", "see fastpe conventions"
+            expected, remedy = (re.sub(_argument, typed, text) for text in (expected, remedy))
+            if not argument.startswith("config["):  # keys of the file are shown as Python writes them
+                argument = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), argument)
             kind = OptionError if argument in {*names.values()} - _files else CommandError
             raise refused(kind, argument, fields["found"], expected, remedy) from None
 
@@ -143,7 +145,7 @@ class Addition(NamedTuple):
         axis = self.seq_axis + len(shape) if self.seq_axis < 0 else self.seq_axis
         if not 0 <= axis < len(shape) - 1:
             wrong = f"{self.source} has shape {list(shape)}, and --seq-axis is {self.seq_axis}"
-            raise CommandError(f"{wrong}, expected one of two axes or more, but not the last; save x[None] for a row")
+            raise CommandError(f"{wrong}, expected an axis in front of the columns; save x[None] for a single row")
         is_bits, is_bfloat16 = found.str[1:] == "V2", self.dtype is not None and self.dtype.name == "bfloat16"
         if found.str[1:] not in ("f2", "f4", "f8") and not (is_bits and is_bfloat16):
             remedy = "token ids need fastpe embed" if found.kind in "iu" else "save it with .astype('float32')"

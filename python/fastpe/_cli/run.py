@@ -44,7 +44,8 @@ def run(arguments: Sequence[str] | None) -> int:
         code = 141
     except _UsageError as error:
         context = getattr(error, "ctx", None)
-        text, _, guess = error.format_message().partition("Did you mean ")  # type: ignore[attr-defined]
+        said = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+        text, _, guess = said.replace("Value error, ", "").partition("Did you mean ")
         remedy = f"did you mean {guess}" if guess else f"see {context.command_path if context else 'fastpe'} --help"
         message, code = f"error: {text.rstrip('. ')}; {remedy}", 2
     except MemoryError as error:

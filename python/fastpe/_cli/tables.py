@@ -101,8 +101,10 @@ def embedding(
                 raise refused(ValueError, **{**fields, "remedy": "give layer=, or layer_type="}) from None
             raise
     if rotary_dim is None or layer is not None or layer_type is not None:
-        found = "there is no --config, expected one, or --rotary-dim without --layer and --layer-type"
-        raise OptionError(f"{found}; give one of them")
+        needed = (
+            "--config or --rotary-dim" if layer is None and layer_type is None else "--config, which has the layers"
+        )
+        raise OptionError(f"--config was not given; give {needed}")
     # Tables do not depend on the pairing.
     return fastpe.RotaryEmbedding(rotary_dim, **{**more, "interleaved": bool(more.get("interleaved"))})
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from fastpe._cli.messages import CommandError, naming, say
+from fastpe._cli.messages import CommandError, OptionError, naming, say
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def _completed(name: str, suffixes: Iterable[str], kept: str, quiet: bool) -> It
     final = Path(os.path.realpath(name))  # behind links
     # A name that ends in a separator has no suffix here.
     if os.path.splitext(name)[1].lower() not in suffixes:
-        raise CommandError(f"-o is {name}, expected a name that ends in {' or '.join(suffixes)}; correct the name")
+        raise OptionError(f"-o is {name}, expected a name that ends in {' or '.join(suffixes)}")
     if kept and os.path.lexists(name):
         raise CommandError(f"-o is {name}, which exists, and {kept}; name another one")
     if final.exists():

@@ -38,7 +38,7 @@ def add(addition: Addition) -> None:
     files = [root / each for each in names if (root / each).is_file() and not (root / each).is_symlink()]
     is_inside = root.resolve() == root and root.is_relative_to(store)
     if len(addition.keys) > 1 or not is_inside or root / names[0] not in files:
-        raise CommandError(f"{root} is not an array behind no link, expected one; choose an array with one --key NAME")
+        raise CommandError(f"{root} is not an array, or a link leads to it; choose an array with one --key NAME")
     with naming(name, _what):
         if any(file.stat().st_size > _largest_metadata_bytes for file in files):
             raise ValueError(f"its metadata have more than {_largest_metadata_bytes} bytes")

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastpe._arguments import names_keywords
 from fastpe._errors import refused
 from fastpe._graph.model import Array, boundaries, encoder, integer_array, require_int32
 from fastpe._rotary.config_file import Json
 
 
+@names_keywords
 def audio_inputs(config: Json | str | os.PathLike[str], *, feature_lens: npt.ArrayLike) -> dict[str, Any]:
     """Compute what the exported audio encoder of a model takes besides features, by the names of its inputs.
 
@@ -54,7 +56,7 @@ def audio_inputs(config: Json | str | os.PathLike[str], *, feature_lens: npt.Arr
     model = encoder("audio", config)
     lengths = integer_array("feature_lens", feature_lens, (None,), expected="[clips], one per clip")
     if (lengths < 1).any() or not len(lengths):
-        raise refused(ValueError, "feature_lens", f"is {lengths.tolist()}", "lengths from 1")
+        raise refused(ValueError, "feature_lens", f"is {lengths.tolist()}", "lengths of at least 1")
     require_int32("feature_lens", lengths.tolist())
     chunk = 2 * model.integer("n_window")
     counts = -(-lengths // chunk)

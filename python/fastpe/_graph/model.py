@@ -136,7 +136,7 @@ def grids_of(name: str, value: Any, merge_sizes: Any, merge_name: str, *, column
     grids = integer_array(name, value, (None, columns), expected=expected)
     merge = np.broadcast_to(np.asarray(merge_sizes).reshape(-1, 2 if np.ndim(merge_sizes) == 2 else 1), (len(grids), 2))
     for row in np.flatnonzero(np.any(grids < 1, axis=1))[:1]:
-        raise refused(ValueError, f"{name}[{row}]", f"is {tuple(grids[row].tolist())}", "lengths from 1")
+        raise refused(ValueError, f"{name}[{row}]", f"is {tuple(grids[row].tolist())}", "lengths of at least 1")
     for row in np.flatnonzero(np.any(grids[:, -2:] % merge != 0, axis=1))[:1]:
         sides = " and ".join(map(str, dict.fromkeys(merge[row].tolist())))
         expected = f"a height and a width that are multiples of {merge_name}, {sides}"

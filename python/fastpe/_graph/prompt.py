@@ -80,7 +80,7 @@ class Visuals:
         expected = f"one number for each of {count} videos"
         array = integer_array(_seconds_of, seconds, (), (count,), expected=expected, kinds="iuf")
         if not np.all((array >= 0.0) & (array < np.inf)):
-            raise refused(ValueError, _seconds_of, f"is {shown(array.tolist())}", "finite numbers from 0")
+            raise refused(ValueError, _seconds_of, f"is {shown(array.tolist())}", "finite numbers of at least 0")
         return np.broadcast_to(array, count)
 
     def _frames(self) -> Iterator[tuple[int, int, int, int]]:
@@ -99,13 +99,12 @@ class Visuals:
         word, rule = _words[self.kind], self._rule
         taken = next(self._left, None)
         if taken is None:
-            found = f"leaves {word} tokens without a grid"
-            raise refused(ValueError, self.name, found, f"one for each {word}: the next tokens of one are {place}")
+            raise refused(ValueError, self.name, f"has no grid for the {word} tokens {place}", f"one for each {word}")
         index, time, height, width = taken
         count = time * height * (width + rule.line_ends)
         fits = count <= room if rule.adjacent else count == room or (rule.grid == "plane" and count + 2 == room)
         if not fits:
-            raise self._no_fit(index, count, f"{room}: so many {word} tokens follow {place}")
+            raise self._no_fit(index, count, f"{room}, as there are {word} tokens {place}")
         return index, time, height, width, count
 
     def all_taken(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._arguments import bools, largest_position, shown
+from fastpe._arguments import bools, largest_position, names_keywords, shown
 from fastpe._errors import refused
 from fastpe._graph.model import Array, integer_array, text_model
 from fastpe._graph.prompt import Prompt
@@ -19,6 +19,7 @@ from fastpe._rotary.model_types import table
 from fastpe._rotary.numbering import stored
 
 
+@names_keywords
 def text_inputs(
     config: Json | str | os.PathLike[str],
     input_ids: npt.ArrayLike,
@@ -111,7 +112,7 @@ def text_inputs(
         return {"position_ids": stored(np.where(valid, ids, 1), dtype, out)}
     goes_on = past is not None or counted.any()
     if goes_on and rope_deltas is None:
-        found, remedy = "are missing", "pass those that the call for the tokens before returned"
+        found, remedy = "are missing", "pass those that the call for the earlier tokens returned"
         raise refused(ValueError, "rope_deltas", found, remedy=remedy)
     if rope_deltas is not None and not goes_on:
         remedy = "pass how many tokens each row has had, or an attention_mask of all tokens"
@@ -121,7 +122,7 @@ def text_inputs(
     deltas = _per_row("rope_deltas", 0 if rope_deltas is None else rope_deltas, len(tokens), kinds)
     starts = counted + deltas
     if not (starts >= 0).all():
-        raise refused(ValueError, "rope_deltas", f"is {shown(deltas.tolist())}", "numbers that are not less than -past")
+        raise refused(ValueError, "rope_deltas", f"is {shown(deltas.tolist())}", "numbers of at least -past")
     if prompt.counts_through and counted.any() and prompt.has_grids:
         found = "is given, but the images of this model are numbered from the start of a batch"
         raise refused(ValueError, "past", found, remedy="give all tokens of the sequence, and slice its position ids")

@@ -10,14 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastpe._arguments import integers, shown
+from fastpe._arguments import integers, names_keywords, shown
 from fastpe._errors import refused
 from fastpe._graph.model import Array, Model, boundaries, encoder, grids_of, integer_array, require_int32
 from fastpe._grid.resize import resize_taps
 from fastpe._rotary.config_file import Json
 from fastpe._rotary.numbering import blocks
 
+_meanings = {
+    "grid_thw": "the (time, height, width) of each image, in patches",
+    "target_sizes": "the (height, width) of each image, in patches",
+    "merge_sizes": "how many patches of each image are merged along a side",
+}
 
+
+@names_keywords
 def vision_inputs(
     config: Json | str | os.PathLike[str],
     *,
@@ -75,9 +82,10 @@ def vision_inputs(
     wanted = ["target_sizes"] if model.row.get("packed") else ["grid_thw"]
     wanted += ["merge_sizes"] * (model.row.get("merge") == "merge_sizes")
     for name, value in given.items():
-        if (value is None) == (name in wanted):
-            kind, found = (TypeError, "is missing") if value is None else (ValueError, "was given")
-            raise refused(kind, name, found, f"{' and '.join(wanted)} for model {model.name!r}")
+        if value is None and name in wanted:
+            raise refused(TypeError, name, "is missing", f"{_meanings[name]}, for model {model.name!r}")
+        if value is not None and name not in wanted:
+            raise refused(ValueError, name, "was given", f"{' and '.join(wanted)} for model {model.name!r}")
     if model.row.get("packed"):
         return _packed(model, target_sizes)
     return _of_grids(model, grid_thw, merge_sizes)
@@ -105,7 +113,7 @@ def _of_grids(model: Model, grid_thw: Any, merge_sizes: Any) -> dict[str, Any]:
         count = len(integer_array("grid_thw", grid_thw, (None, 3), expected="rows of (time, height, width)"))
         merge = integer_array("merge_sizes", merge_sizes, (count,), expected=f"[{count}], one per image")
         if (merge < 1).any():
-            raise refused(ValueError, "merge_sizes", f"is {shown(merge.tolist())}", "numbers from 1")
+            raise refused(ValueError, "merge_sizes", f"is {shown(merge.tolist())}", "numbers of at least 1")
     grids = grids_of("grid_thw", grid_thw, merge, key or "")
     require_int32("grid_thw", map(math.prod, grids.tolist()))
     of_each = [*zip(grids.tolist(), np.broadcast_to(merge, len(grids)).tolist(), strict=True)]
@@ -153,7 +161,7 @@ def _pair(model: Model, key: str) -> tuple[int, int]:
     value = model.value(key)
     pair = integers(key, [value, value] if isinstance(value, int) else value, "(2, 2)")
     if len(pair) != 2 or min(pair) < 1:
-        raise refused(ValueError, key, f"is {shown(value)}", "two numbers from 1")
+        raise refused(ValueError, key, f"is {shown(value)}", "two numbers of at least 1")
     return pair
 
 

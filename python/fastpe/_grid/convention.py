@@ -87,9 +87,9 @@ class GridConvention(Preset):
         order = None if self.axis_order is None else integers("axis_order", self.axis_order, "(1, 0)")
         shares = None if self.proportions is None else integers("proportions", self.proportions, "(2, 1)")
         if order is not None and (not order or sorted(order) != list(range(len(order)))):
-            raise refused(ValueError, "axis_order", f"is {order}", "every axis from 0 on once, such as (1, 0)")
+            raise refused(ValueError, "axis_order", f"is {order}", "every axis once, counted from 0, such as (1, 0)")
         if shares is not None and (not shares or min(shares) < 1):
-            raise refused(ValueError, "proportions", f"is {shares}", "one share per axis, from 1")
+            raise refused(ValueError, "proportions", f"is {shares}", "one share per axis, each at least 1")
         if order is not None and shares is not None and len(order) != len(shares):
             expected = f"{len(order)} shares: one per axis of axis_order {order}"
             raise refused(ValueError, "proportions", f"is {shares}", expected)

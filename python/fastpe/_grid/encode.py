@@ -117,8 +117,9 @@ def encode_grid(
         asked_once(num_threads),
     )
     if tokens is not None and channels_first:
+        found = "and channels_first were both given"
         raise refused(
-            ValueError, "class_tokens", "and channels_first were both given", "one: tokens are rows of columns"
+            ValueError, "class_tokens", found, "one of them: class tokens are rows in front of a list of cells"
         )
     lines = {
         axis: axis_coordinates(
@@ -258,7 +259,7 @@ def _chosen(convention: Any, base: float | None, freq_scale: float | None, frequ
 def _grid_shape(shape: Sequence[int]) -> tuple[int, ...]:
     grid = integers("shape", shape, "(height, width)")
     if not grid or min(grid) < 0:
-        raise refused(ValueError, "shape", f"is {shown(shape)}", "one length per axis, from 0")
+        raise refused(ValueError, "shape", f"is {shown(shape)}", "one length per axis, each at least 0")
     return grid
 
 

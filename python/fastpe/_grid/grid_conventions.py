@@ -25,7 +25,7 @@ grid_conventions = Registry(
             serves=(
                 "MAE get_2d_sincos_pos_embed",
                 "DiT get_2d_sincos_pos_embed",
-                "diffusers get_2d_sincos_pos_embed",
+                "diffusers get_2d_sincos_pos_embed (SD3, PixArt)",
                 "llama.cpp clip get_2d_sincos_pos_embed (MiniCPM-V)",
                 "transformers ViT-MAE, and AIMv2 with is_native",
             ),

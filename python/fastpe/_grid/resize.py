@@ -210,7 +210,7 @@ def _of_pairs(combine: Any, of_rows: npt.NDArray[Any], of_columns: npt.NDArray[A
 def _chosen(convention: Any, mode: Any, *options: Any) -> ResizeConvention:
     named = dict(zip(("align_corners", "antialias", "padding_mode", "scale_factor"), options, strict=True))
     if convention is not None:
-        leave_out("convention", "it says all of that", mode=mode, **named)
+        leave_out("convention", "the convention says all of that", mode=mode, **named)
         return resize_conventions._find(convention)
     if mode is None:
         remedy = "print(fastpe.resize_conventions) lists the names"
@@ -222,7 +222,7 @@ def _chosen(convention: Any, mode: Any, *options: Any) -> ResizeConvention:
 def _grid(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     grid = integers(name, shape, "(height, width)")
     if len(grid) not in (1, 2) or min(grid) < 1:
-        raise refused(ValueError, name, f"is {shown(shape)}", "(height, width) or (length,), from 1")
+        raise refused(ValueError, name, f"is {shown(shape)}", "(height, width) or (length,), each at least 1")
     return grid
 
 

@@ -47,11 +47,11 @@ def load(config: Json | str | os.PathLike[str]) -> Json:
         remedy = f"give {inside!r}" if os.path.isfile(inside) else "it has no config.json: give the path of one"
         raise refused(IsADirectoryError, "config", f"is {name!r}, a directory", "a file", remedy)
     if not os.path.exists(name):
-        remedy = "correct the path"
+        remedy = "give the path of a config.json"
         if re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name) and not name.endswith(".json"):  # as "gpt2" or "author/model"
             remedy = f"for a name on a hub, give huggingface_hub.hf_hub_download({name!r}, 'config.json'), or "
             remedy += f"transformers.AutoConfig.from_pretrained({name!r}).to_dict()"
-        raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", _what, remedy)
+        raise refused(FileNotFoundError, "config", f"is {name!r}, which is not a file", remedy=remedy)
     if not os.path.isfile(name):  # to open a pipe would wait for its writer
         raise refused(ValueError, "config", f"is {name!r}, a pipe or a device", "a file")
     with open(name, encoding="utf-8") as file:

@@ -101,7 +101,7 @@ def read_layer(config: Source, layer_type: str | None, seq_len: int | None, mrop
     made = [_arguments(model, layer, seq_len, mrope) for layer in rotated]
     model.refuse_unread()
     if not rotated:
-        found = "is None, and no layer of this model is rotated"
+        found = "was not given, and no layer of this model is rotated"
         found = found if layer_type is None else f"is {layer_type!r}: these layers are not rotated"
         raise refused(ValueError, "layer_type", found, remedy="leave their queries and keys as they are")
     if len(rotated) < len(chosen) or any(each != made[0] for each in made):
@@ -120,7 +120,8 @@ def _unlike(layer_type: str | None, chosen: list[LayerType], rotated: list[Layer
     names = [*dict.fromkeys(layer.name for layer in rotated)]
     if layer_type is None and len({layer.name for layer in chosen}) > 1:
         remedy += f", or give layer_type=, one of {', '.join(map(repr, names))}"
-    return refused(ValueError, "layer_type", f"is {layer_type!r}, but {which} {what}", remedy=remedy)
+    given = "was not given" if layer_type is None else f"is {layer_type!r}"
+    return refused(ValueError, "layer_type", f"{given}, and {which} {what}", remedy=remedy)
 
 
 def _without_mapping(config: Json, has_width: bool) -> Json:

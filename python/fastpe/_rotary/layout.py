@@ -117,7 +117,7 @@ class RotaryLayout(Preset):
         else:
             names |= {f"{name}{end}": [text] for name, text in table()["text_layouts"].items() for end in ("", "_text")}
         layout, *remarks = names.get(str(model_type), [None])
-        found = f"is {model_type!r}"
+        found = "is missing" if model_type is None else f"is {model_type!r}"
         if remarks:
             remedy = f"use fastpe.rotary_layouts[{layout!r}], {', '.join(remarks)}"
             raise refused(ValueError, "model_type", found, remedy=remedy)
@@ -125,7 +125,8 @@ class RotaryLayout(Preset):
             refuse_known(str(model_type), whole)
             known = model_type in table()["models"] or model_type in table()["parts"]
             remedy = "use RotaryEmbedding.from_config" if known else "print(fastpe.rotary_layouts) lists the layouts"
-            raise refused(ValueError, "model_type", f"{found}, which has no layout", remedy=remedy)
+            found += ", and nothing else names a layout" if model_type is None else ", which has no layout"
+            raise refused(ValueError, "model_type", found, remedy=remedy)
         return listed(cls, layout)
 
     def positions(

@@ -78,7 +78,7 @@ class Rotation(NamedTuple):
     def _checked(self, layout: str, coordinates: Sequence[str], sections: Any) -> tuple[int, ...]:
         result = integers("sections", sections, "(16, 24, 24)")
         if len(result) != len(coordinates) or min(result) < 1:
-            expected = f"{len(coordinates)} numbers from 1: one per coordinate of layout {layout!r}, "
+            expected = f"{len(coordinates)} numbers of at least 1: one per coordinate of layout {layout!r}, "
             raise refused(ValueError, "sections", f"is {result}", expected + ", ".join(coordinates))
         if self.division in ("turns", "parity", "mixed") and result[0] != result[1]:
             expected = f"the first two to be equal: layout {layout!r} takes them in turns"
@@ -94,11 +94,11 @@ class Rotation(NamedTuple):
             width = 2 * sum(sections)
             if width == head_dim or (self.partial and width < head_dim):
                 return sections
-            expected = f"{'at least ' if self.partial else ''}{width}: layout {layout!r} has sections "
-            expected += f"{sections}, and each of their frequencies turns two columns"
+            expected = f"{'at least ' if self.partial else ''}{width}: the sections of layout {layout!r}, "
+            expected += f"{sections}, count frequencies, of two columns each"
             if width == 2 * head_dim and not any(columns % 2 for columns in sections):
                 halves = tuple(columns // 2 for columns in sections)
-                raise wrong(expected, f"give half of each number of columns, sections={halves}")
+                raise wrong(expected, f"if these are numbers of columns, give half of each, sections={halves}")
             raise wrong(expected, "give sections= whose sum is half of the head")
         shares = self.proportions or (1,) * len(coordinates)
         multiple = 2 * sum(shares) // math.gcd(*shares)

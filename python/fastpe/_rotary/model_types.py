@@ -160,7 +160,8 @@ def find_model(config: Json, interleaved: bool | None) -> Found:
     if model_type is not None:
         refuse_known(model_type, part)
     if interleaved is None:
-        found = f"is {model_type!r}, which is not known, and a config does not say which columns are pairs"
+        found = "is missing" if model_type is None else f"is {model_type!r}, which is not known"
+        found += ", and nothing else in a config says which columns are pairs"
         remedy = "give interleaved=True for neighbours, or interleaved=False for columns that are half of the width "
         guess = model_guess(model_type or "", [*table()["models"], *table()["parts"]], quote='"')
         otherwise = "print(fastpe.rotary_layouts) for models of images and videos"

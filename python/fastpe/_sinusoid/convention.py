@@ -106,7 +106,7 @@ class Convention(Preset):
             return d_model // 2
         if self.odd == "error":
             expected = f"an even number: convention {self.name!r} defines no odd width"
-            remedy = "choose another convention or replace its odd= field"
+            remedy = "choose an even width or another convention"
             raise refused(ValueError, "d_model", f"is {d_model}", expected, remedy)
         return d_model // 2 + 1
 

@@ -48,7 +48,7 @@ void push_frequency(Frequencies& to, const Wide& radians, double sign) {
 void require_divisor(double exponent_denominator) {
   if (exponent_denominator >= 0x1p-10) return;
   refuse_value("exponent_denominator", {"is ", exponent_denominator}, {"at least 2**-10"},
-               {"check the convention's shift and denominator"});
+               {"check the convention's denominator and denominator_offset"});
 }
 
 void pad(DoubleDoubles& values) {
