@@ -173,7 +173,8 @@ void RotationChecks::check_like_x(const ArrayView& array, const char* per_row) {
   }
   const Extent extent = extent_of_array(array);
   if (extent.seq_len != extent_.seq_len) {
-    refuse_value(array.name, {"has ", extent.seq_len, " rows along its sequence, axis ", seq_axis_of(array) - array.axes},
+    refuse_value(array.name,
+                 {"has ", extent.seq_len, " rows along its sequence, axis ", seq_axis_of(array) - array.axes},
                  {extent_.seq_len, " as ", x().name, " has"}, {other_seq_axis(array)});
   }
   if (extent.batch_rows == extent_.batch_rows && extent.has_batch == extent_.has_batch) return;

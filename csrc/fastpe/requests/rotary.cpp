@@ -17,7 +17,8 @@ namespace {
 // Rows of several coordinates have no order.
 void refuse_counting(const RotaryEmbedding& embedding, const char* name) {
   if (embedding.coordinates.count == 0 || name == nullptr) return;
-  refuse_value(name, {"counts rows"}, {"the ", embedding.coordinates.count, " coordinates of each row, which are not counted"},
+  refuse_value(name, {"counts rows"},
+               {"the ", embedding.coordinates.count, " coordinates of each row, which are not counted"},
                {"pass positions as an array [.., ", embedding.coordinates.count, "]"});
 }
 
