@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 # The members that a page describes besides the class itself.
 METHODS = {
     "PositionalEncoding": "from_config shift warm_up frequencies wavelengths",
-    "RotaryEmbedding": "from_config from_layout rotate_ rotate tables shift_ shift warm_up frequencies wavelengths",
+    "RotaryEmbedding": "from_config layers_from_config from_layout rotate_ rotate tables shift_ shift warm_up frequencies "
+    "wavelengths",
     "RotaryLayout": "from_config positions",
 }
 PLOTS = ("heatmap", "waves", "similarity", "float32_error", "rotary_wavelengths")
@@ -50,10 +51,13 @@ class CompiledDocstrings(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Complete the classes of ``fastpe._core``."""
         for stub in pkg["_core"].classes.values():
-            # A stub has overloads apart from members. The last one of each takes the most.
+            # A stub has overloads apart from members. The last one of each takes the most, and others have the defaults.
             for name, overloads in stub.overloads.items():
                 if overloads:
                     stub.set_member(name, overloads[-1])
+                    for parameter in overloads[-1].parameters:
+                        known = (each.default for overload in overloads for each in overload.parameters if each.name == parameter.name)
+                        parameter.default = next((default for default in known if default is not None), None)
             for name, method in stub.functions.items():
                 text = inspect.getdoc(getattr(getattr(_core, stub.name), name))
                 if text:
@@ -95,8 +99,9 @@ def items(section: Any) -> Iterator[str]:
         together = list(group)
         names = ", ".join(f"`{item.name}`" for item in together if getattr(item, "name", None))
         kinds = {str(item.annotation or "") for item in together}
-        # Of several arguments, griffe takes types that are not in the docstring from the signature.
-        kind = prose(kinds.pop()) if len(kinds) == 1 and len(together) < 5 else ""
+        # Of several arguments, griffe takes types that are not in the docstring from the signature, often the first one's.
+        is_elsewhere = len(together) > 1 and description.startswith("As in")
+        kind = prose(kinds.pop()) if len(kinds) == 1 and not is_elsewhere else ""
         if kind.startswith("(") and kind.endswith(")"):
             kind = kind[1:-1]
         head = f"{names} ({kind})" if names and kind else names or kind

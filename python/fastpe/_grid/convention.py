@@ -25,7 +25,7 @@ class GridConvention(Preset):
         Its name in `grid_conventions`.
     axis : Convention
         The encoding of one axis, over its share of the columns; coordinates count from its first position.
-    outermost : {"axis", "function", "frequency", "pair"}
+    outermost : str
         What changes slowest along the vector. With "axis", one axis follows the other, each in the order of the field
         `axis`. With "function", the sines of all axes come before their cosines. With "frequency", each frequency
         has the sines of all axes and then their cosines. With "pair", each frequency has the sine and cosine of one
@@ -34,7 +34,7 @@ class GridConvention(Preset):
         The axes of the grid's shape, in the order in which they appear in the vector; that of the shape by default.
     proportions : tuple of int, optional
         The axes' shares of the columns, in the vector's order; equal by default.
-    remainder : {"error", "pad", "truncate"}
+    remainder : str
         What is done with columns that cannot be shared in pairs: "error" refuses them, "pad" leaves the last ones zero,
         and "truncate" takes the next larger width and drops its last columns.
     normalize : bool
@@ -44,7 +44,7 @@ class GridConvention(Preset):
     input_last : bool
         Whether coordinates themselves, where a call includes them, come after the encoding.
     projected : bool
-        Whether coordinates are points times a matrix of the model's. Each then has one frequency, that is two columns.
+        Whether coordinates are points times a matrix of the model. Each then has one frequency, so two columns.
     serves : tuple of str
         Systems that use it. Comparisons ignore them.
     source : str

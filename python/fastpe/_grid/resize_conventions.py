@@ -27,16 +27,16 @@ class ResizeConvention(Preset):
     ----------
     name : str
         Its name in `resize_conventions`.
-    mode : {"nearest", "nearest-exact", "linear", "bilinear", "bicubic", "tile"}
-        What is taken of the learned cells, as ``torch.nn.functional.interpolate`` calls it; "linear" is for one axis, and
-        "tile" repeats the learned grid.
+    mode : str
+        How new cells are made of learned ones: "nearest", "nearest-exact", "linear" (of one axis), "bilinear" or "bicubic",
+        as in ``torch.nn.functional.interpolate``; or "tile", which repeats the learned grid.
     align_corners : bool
         Whether the outermost cells of both grids lie at the same places, and not their outer edges.
     antialias : bool
         Whether cells are averaged where the new grid is smaller. In mode "bicubic", the kernel has a = -1/2 instead of
         -3/4 then.
-    padding_mode : {"border", "zeros"}
-        What is beyond the learned grid: its outermost cells, or zeros.
+    padding_mode : str
+        What is beyond the learned grid: with "border", its outermost cells, and with "zeros", zeros.
     size_offset : float
         The number that is added to a new length where places are computed.
     square : bool

@@ -35,7 +35,7 @@ class Convention(Preset):
     ----------
     name : str
         Its name in `conventions`.
-    layout : {"interleaved", "concatenated"}
+    layout : str
         "interleaved" is sin, cos, sin, cos ..; "concatenated" is all of one function and then all of the other.
     cosine_first : bool
         Whether cosines come before sines.
@@ -43,7 +43,7 @@ class Convention(Preset):
         The number that is subtracted from the number of frequencies in the exponent's denominator.
     denominator : float, optional
         The exponent's denominator itself, whatever the number of frequencies.
-    odd : {"natural", "pad", "round_up", "error"}
+    odd : str
         What is done with an odd ``d_model``. "natural" keeps the last sine (or cosine, if cosines come first), drops its
         partner, and has ``d_model / 2`` in the denominator. "pad" leaves the last column zero. "round_up" computes the
         next even width and drops its last column. "error" refuses it.
@@ -51,8 +51,8 @@ class Convention(Preset):
         The numbers of the formula above; frequencies are in radians per position.
     first_position : int
         The position at which counting starts.
-    alpha : float or {"1/sqrt(d)", "sqrt(2/d)"}
-        The factor by which the encoding is multiplied.
+    alpha : float or str
+        The factor by which the encoding is multiplied: a number, "1/sqrt(d)" or "sqrt(2/d)".
     serves : tuple of str
         Systems that use it. Comparisons ignore them.
     source : str
