@@ -144,10 +144,10 @@ with columns paired in halves or interleaved. A name with `_` changes its array 
 
 {table}
 
-* **array** says where the result goes. A "new" array is allocated by the call, with all else that the code needs. For a
-  "given" one, and "in place", all arrays are at hand.
+* **array** says where the result goes. A "new" array is allocated by the call, as is everything else that the code needs. For
+  a "given" array, and "in place", all arrays exist before.
 * **sin and cos** says where these come from. "computed": all contenders compute them in each call. "kept": all read rows that
-  were computed before. fastpe's encoder, the others' frequencies and positions, and code are warm, except in a "first call".
+  were computed before. Except in a "first call", fastpe's encoder, the others' frequencies and positions, and all code are warm.
 * **Each machine** that was measured has two columns: the time of fastpe, and how that compares. Its name is that of the
   processor's maker with the size of the last-level cache.
 * **the fastest alternative** is the fastest of NumPy, torch (eager) and, in `rotate`, onnxruntime doing the same work in the same
@@ -185,9 +185,9 @@ makes its encoder as well.
 
 {no_help}
 
-Narrow rows, of 2 to 32 columns, cost tens of nanoseconds each where they have gaps between them or their positions do not run:
-with a table at hand, NumPy's sum can then be several times as fast. Rows of fractional positions are never kept. To compute them
-takes 10 to 30 times as long as NumPy takes to add a table of them that is at hand.
+Narrow rows, of 2 to 32 columns, cost tens of nanoseconds each if there are gaps between them or their positions are not
+consecutive: with a table at hand, NumPy's sum can then be several times as fast. Rows of fractional positions are never kept,
+and computing them takes 10 to 30 times as long as adding a table of them in NumPy.
 
 A model as a whole hardly gets faster: the matrix multiplications around the encoding take most of its time. fastpe runs on the
 CPU only, and has no gradients.

@@ -18,10 +18,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
 
 import fastpe
+
+try:
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    raise SystemExit(f"{error}: pip install onnx onnxruntime") from None
 
 VOCABULARY, D_MODEL, LONGEST = 1000, 128, 4096
 LONGEST_BODY = 1 << 20

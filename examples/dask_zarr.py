@@ -12,12 +12,17 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import dask.array
 import numpy as np
-import zarr
 
 import fastpe
-import fastpe.dask
+
+try:
+    import dask.array
+    import zarr
+
+    import fastpe.dask
+except ImportError as error:
+    raise SystemExit(f"{error}: pip install '.[dask,zarr]'") from None
 
 
 def main() -> None:

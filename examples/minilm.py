@@ -18,10 +18,14 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from safetensors import safe_open
-from tokenizers import Tokenizer
 
 import fastpe
+
+try:
+    from safetensors import safe_open
+    from tokenizers import Tokenizer
+except ImportError as error:
+    sys.exit(f"{error}: pip install safetensors tokenizers")
 
 
 def model_directory() -> Path:

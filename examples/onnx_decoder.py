@@ -14,11 +14,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy_decoder import TINY, Decoder, random_weights
-from onnx import TensorProto, helper, numpy_helper
 
 import fastpe
+
+try:
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    raise SystemExit(f"{error}: pip install onnx onnxruntime") from None
 
 LONGEST = 64
 

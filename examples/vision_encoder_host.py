@@ -15,10 +15,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
 
 import fastpe
+
+try:
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    raise SystemExit(f"{error}: pip install onnx onnxruntime") from None
 
 CONFIG = {
     "model_type": "qwen3_vl",

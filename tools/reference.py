@@ -56,7 +56,12 @@ class CompiledDocstrings(griffe.Extension):
                 if overloads:
                     stub.set_member(name, overloads[-1])
                     for parameter in overloads[-1].parameters:
-                        known = (each.default for overload in overloads for each in overload.parameters if each.name == parameter.name)
+                        known = (
+                            each.default
+                            for overload in overloads
+                            for each in overload.parameters
+                            if each.name == parameter.name
+                        )
                         parameter.default = next((default for default in known if default is not None), None)
             for name, method in stub.functions.items():
                 text = inspect.getdoc(getattr(getattr(_core, stub.name), name))
@@ -167,7 +172,8 @@ def described(path: Path) -> str:
 def examples_index(suffix: str) -> str:
     """The list of the examples, with links to files or pages of this suffix."""
     lines = [f"* [`{path.name}`]({path.stem}{suffix}): {described(path).splitlines()[0]}" for path in EXAMPLES]
-    return "# Examples\n\nThese are whole programs. The tests run them.\n\n" + "\n".join(lines) + "\n"
+    heading = "These are whole programs. The tests run them. Each names at its head what it needs besides fastpe."
+    return f"# Examples\n\n{heading}\n\n" + "\n".join(lines) + "\n"
 
 
 def index_page() -> str:
