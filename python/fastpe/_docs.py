@@ -111,9 +111,9 @@ Parameters
 ----------
 x, *others : ndarray [.., L, .., D]
     One array, or several with the same positions. They have one dtype (float32, float64, float16 or ml_dtypes.bfloat16)
-    and one length L, are `head_dim` or `rotary_dim` columns wide, and share no memory. Numbers of heads may differ. Columns
-    from `rotary_dim` on are left as they are. To rotate another part, pass a slice:
-    ``rope.rotate_(q[..., 128:], seq_axis=-2)``. Of [B, L, heads * D], pass ``x.reshape(B, L, heads, D)`` with
+    and one length L, are `head_dim` or `rotary_dim` columns wide, and share no memory. Numbers of heads may differ.
+    Columns from `rotary_dim` on are left as they are. To rotate another part, pass a slice:
+    ``rope.rotate_(q[..., 128:], seq_axis=-2)``. For an array [B, L, heads * D], pass ``x.reshape(B, L, heads, D)`` with
     ``seq_axis=-3``.
 offset : int or int array [B], optional
     The position of the first row: one for all, one for each row of the batch, or one for each sequence of `cu_seqlens`.
@@ -193,7 +193,7 @@ Examples
 array([[1.        , 0.        ],
        [0.54030231, 0.84147098]])
 """,
-    "shift_": """Move keys, which have been rotated before, to other positions, in place.
+    "shift_": """Move rotated keys to other positions, in place.
 
 Parameters
 ----------
@@ -228,7 +228,7 @@ Examples
 >>> bool(np.allclose(rope.shift_(moved, by=-10), rope.rotate(k)))
 True
 """,
-    "shift": """Move keys, which have been rotated before, to other positions, into another array.
+    "shift": """Move rotated keys to other positions, into another array.
 
 Parameters
 ----------

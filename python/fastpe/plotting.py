@@ -94,7 +94,7 @@ def waves(
 
 
 def similarity(encoding: PositionalEncoding, rows: int = 100, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
-    """Draw the dot product of every two positions' encodings, which depends on their distance; it is 1 at distance 0.
+    """Draw the dot product of the encodings of every two positions, divided by its largest value.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ def test_in_place() -> None:
 @pytest.mark.parametrize(("stored", "options"), [("=f4", "--dtype float64"), (">f4", "")])
 def test_in_place_refuses_another_dtype(stored: str, options: str, capsys: Capture) -> None:
     np.save("x.npy", embeddings(4, 6).astype(stored))
-    refused(f"add x.npy --in-place {options}", capsys, "-o")
+    refused(f"add x.npy --in-place {options}", capsys, "-o", code=2)
 
 
 @pytest.mark.parametrize(("error", "code"), [(OSError(5, "Input/output error"), 1), (KeyboardInterrupt(), 130)])

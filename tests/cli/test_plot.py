@@ -46,7 +46,7 @@ def test_side_by_side_and_the_same_file_each_time(suffix: str, magic: bytes) -> 
 def test_what_is_refused(capsys: Capture) -> None:
     for command, code, named in (
         ("heatmap", 2, "-o"),
-        ("heatmap -o a.gif", 1, "a.gif"),
+        ("heatmap -o a.gif", 2, "a.gif"),
         ("heatmap -o a.png --convention x", 2, "--convention"),
         ("flowers -o a.png", 2, "flowers"),
         ("rotary_wavelengths -o a.png", 2, "--config"),

@@ -82,7 +82,7 @@ def test_what_is_refused(capsys: Capture) -> None:
     Path("unknown.json").write_text(json.dumps({**LLAMA, "model_type": "my_own"}))
     for code, options, named in (
         (2, "--rows 3 -o a.npz", "--config"),
-        (1, "--rotary-dim 8 --rows 3 -o a.txt", ".safetensors"),
+        (2, "--rotary-dim 8 --rows 3 -o a.txt", ".safetensors"),
         (2, "--rotary-dim 8 --rows 3 -o a.npy", "one array"),
         (2, "--rotary-dim 7 --rows 3 -o a.npz", "dim"),
         (2, "--rotary-dim 8 --rows 3 --form half -o a.npz", "form"),

@@ -118,12 +118,12 @@ def test_what_is_refused(zarr_format: int, capsys: Capture) -> None:
         ("-o y.zarr --key ids", "fastpe embed"),
         ("-o y.zarr --key x --dtype float16", "--dtype"),
         ("-o y.zarr --key x --seq-axis 2", "--seq-axis"),
-        ("-o y.npy --key x", ".zarr"),
         ("-o there.zarr --key x", "there.zarr"),
         ("-o none/y.zarr --key x", "none"),
         ("--in-place --key x", "-o"),
     ):
         refused(f"add x.zarr {options}", capsys, named)
+    refused("add x.zarr -o y.npy --key x", capsys, ".zarr", code=2)
 
 
 @pytest.mark.parametrize("trials", [2, pytest.param(60, marks=pytest.mark.slow)])

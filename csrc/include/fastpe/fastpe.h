@@ -75,11 +75,11 @@ enum fastpe_status_code {
  * was found, and what was expected. Thread-safe; valid until the thread's next call that fails, or its end. */
 FASTPE_API const char* fastpe_error_message(void);
 
-/* Copies the same sentence, with a zero at its end, into `size` bytes, and returns its length. Of a longer one, the
- * beginning is copied. For programs that do not stay on one thread: other work on the thread replaces its text. */
+/* Copies the same sentence, with a zero at its end, into `size` bytes, and returns its length. If it is longer, its
+ * beginning is copied. For programs that change threads: other work on a thread replaces its message. */
 FASTPE_API size_t fastpe_last_error(char* message, size_t size);
 
-/* The name of the argument or field that it is about, such as "out", "x[1]" or "base"; "" where it is about none. */
+/* The argument or field that the message is about, such as "out", "x[1]" or "base"; "" if it is about none. */
 FASTPE_API const char* fastpe_error_argument(void);
 
 /* ---- Arrays */
@@ -144,9 +144,9 @@ typedef struct fastpe_rows {
  * Cosines, then sines:
  *   TIMESTEP 10000^(-k / n); MUSICGEN 10000^(-k / (n - 1)); STABLE_AUDIO3 pi * 20000^(k / (n - 1)) */
 
-/* Named after implementations, as fastpe.conventions in Python and docs/conventions.md, which has their formulas. */
+/* Named after implementations, as in Python; docs/conventions.md says which systems have which. */
 enum fastpe_convention {
-  FASTPE_VASWANI = 1, /* sin, cos, sin, cos ..; w_k = 10000^(-2k / d) */
+  FASTPE_VASWANI = 1,
   FASTPE_CONCAT = 2,
   FASTPE_X_TRANSFORMERS = 3,
   FASTPE_TENSOR2TENSOR = 4, /* also Whisper */
@@ -179,7 +179,7 @@ typedef struct fastpe_encoding fastpe_encoding;
 /* Thread-safe. */
 FASTPE_API fastpe_status fastpe_encoding_create(const fastpe_encoding_options* options, fastpe_encoding** encoding);
 
-/* Of NULL, nothing. Not while another thread uses the handle. */
+/* Does nothing for NULL. No other thread may be using the handle. */
 FASTPE_API void fastpe_encoding_destroy(fastpe_encoding* encoding);
 
 /* Makes what calls with arrays of this dtype need, the rows of max_len included, so that no call has to. A float32
@@ -268,7 +268,7 @@ typedef struct fastpe_rotary fastpe_rotary;
 /* Thread-safe. */
 FASTPE_API fastpe_status fastpe_rotary_create(const fastpe_rotary_options* options, fastpe_rotary** rotary);
 
-/* Of NULL, nothing. Not while another thread uses the handle. */
+/* Does nothing for NULL. No other thread may be using the handle. */
 FASTPE_API void fastpe_rotary_destroy(fastpe_rotary* rotary);
 
 /* As fastpe_encoding_warm_up. Inverse rotations are included if the attention factor is 1. Thread-safe. */
@@ -302,10 +302,10 @@ FASTPE_API fastpe_status fastpe_rotate(const fastpe_rotary* rotary, const fastpe
                                        int32_t count, int32_t seq_axis, const fastpe_rows* rows, int32_t inverse,
                                        int32_t num_threads);
 
-/* Rotates keys of a cache on, so that they are `by` positions later, or earlier where it is negative: integers or
- * fractional numbers, one for all rows (no axes), [B, 1], [L] or [B, L]; with frequency_axes, each is an axis [C] of
- * coordinates. `rows` may say which are valid, and nothing else. The attention factor stays in the keys as it is.
- * Thread-safe. */
+/* Moves rotated keys of a cache by `by` positions, to earlier ones where it is negative. `by` has integers or
+ * fractional numbers: one for all rows (no axes), [B, 1], [L] or [B, L]; with frequency_axes, each is an axis [C] of
+ * coordinates. `rows` may only say which rows are valid. The attention factor stays in the keys as it is. Thread-safe.
+ */
 FASTPE_API fastpe_status fastpe_shift(const fastpe_rotary* rotary, const fastpe_array* x, const fastpe_array* out,
                                       int32_t count, int32_t seq_axis, const fastpe_array* by, const fastpe_rows* rows,
                                       int32_t num_threads);

@@ -19,14 +19,15 @@ from fastpe._rounding import rounded_once
 def alibi_slopes(
     num_heads: int, *, max_bias: float = 8.0, dtype: npt.DTypeLike | None = None, out: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[Any]:
-    """Compute the slopes of ALiBi: what each head multiplies ``key - query`` by, and adds to its scores.
+    """Compute the slopes of ALiBi: each head adds its slope times ``key - query`` to its scores.
 
     Parameters
     ----------
     num_heads : int
         The number of heads. It need not be a power of 2.
     max_bias : float, optional
-        The last of a power of 2 of heads has the slope ``2**-max_bias``; MPT's configs call it ``alibi_bias_max``.
+        If the number of heads is a power of 2, the last one has the slope ``2**-max_bias``. MPT's configs call this
+        number ``alibi_bias_max``.
     dtype : dtype, optional
         float16, bfloat16, float32 (the default) or float64.
     out : ndarray [num_heads], optional

@@ -24,7 +24,7 @@ _exact = decimal.Context(prec=60)
 def query_scale(
     config: Mapping[str, Any] | str | os.PathLike[str], positions: npt.ArrayLike, *, layer: int | None = None
 ) -> npt.NDArray[np.float64]:
-    """Compute what a model multiplies its queries by beyond ``1 / sqrt(d)``, which depends on lengths and positions.
+    """Compute the factor of a model's queries beyond ``1 / sqrt(d)``, where it depends on lengths or positions.
 
     A host that computes attention itself multiplies each query, or its scores, by this number.
 

@@ -129,7 +129,7 @@ def add(
     """
     if in_place == (output is not None) or (in_place and no_clobber):
         given = "--no-clobber was given, and it is for -o" if output is None else "-o and --in-place were both given"
-        given = given if in_place else "neither -o nor --in-place was given"
+        given = given if in_place else "neither -o OUT nor --in-place was given"
         raise OptionError(f"{given}; give {'only --in-place' if in_place and output is None else 'one of them'}")
     if output is not None and os.path.exists(output) and os.path.samefile(source, output):
         raise OptionError(f"-o is {output}, the input; name another file, or change a .npy file with --in-place")

@@ -100,9 +100,7 @@ def add(stream: IO[bytes], addition: Addition) -> None:
     if addition.output is not None:
         write(addition.output, shape, result, added(), addition.no_clobber, quiet)
     elif dtype.kind != "V" and dtype != result:
-        raise OptionError(
-            f"--dtype is {result}, and {name} has {dtype}, which --in-place keeps; write a new file with -o"
-        )
+        raise OptionError(f"--in-place would change {name} from {dtype} to {result}; write a new file with -o")
     else:
         _replace(stream, added(), name)
         if not quiet:

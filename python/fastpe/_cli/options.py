@@ -114,8 +114,9 @@ def named_in_errors(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             argument, remedy = fields["argument"], fields["remedy"]
             expected = fields["expected"]
-            if argument == "convention" and not re.match("did you|'|systems", remedy):
-                expected, remedy = "", "see fastpe conventions"
+            if argument == "convention" and not remedy.endswith("?"):
+                served = remedy if re.match("'|systems", remedy) else ""
+                expected, remedy = "", f"{served}{'; ' if served else ''}see fastpe conventions"
             expected, remedy = (re.sub(_argument, typed, text) for text in (expected, remedy))
             if not argument.startswith("config["):  # keys of the file are shown as Python writes them
                 argument = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), argument)

@@ -40,7 +40,7 @@ def text_inputs(
     config : mapping or path
         The config.json of the model, all of it.
     input_ids : array_like of int [B, L]
-        The tokens, in which each image and video has as many tokens as the model has of it.
+        The tokens. Each image and video has as many of them as the model makes of it.
     attention_mask : array_like of int or bool [B, L] or [B, S], optional
         0 for padding, on the left or the right, which is not counted. Of a longer mask, the last L columns are those of
         `input_ids`, and the columns before them are tokens that the model has had. Without a mask, every token counts.
@@ -73,9 +73,10 @@ def text_inputs(
 
     Notes
     -----
-    Positions count the tokens that are not padding, which are at 1 where they are [B, L]: ``attention_mask.cumsum(-1) - 1``
-    in transformers (generation/utils.py). Those of several coordinates are those of ``get_rope_index`` in transformers 5.24,
-    except that text continues after the largest coordinate of a video, as in the code of the models' authors.
+    Positions count the tokens that are not padding, as ``attention_mask.cumsum(-1) - 1`` in transformers
+    (generation/utils.py) does; where they are [B, L], padding is at position 1. Those of several coordinates are those
+    of ``get_rope_index`` in transformers 5.24, except that text continues after the largest coordinate of a video, as
+    in the code of the models' authors.
 
     Examples
     --------

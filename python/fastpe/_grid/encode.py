@@ -71,7 +71,8 @@ def encode_grid(
         Which cells are counted: those that are True, or 1. The coordinate of a cell along an axis is the number of
         counted cells up to it. Cells of padding thus repeat the coordinate before them, as in DETR.
     class_tokens : int, optional
-        The number of zero rows in front, also 0: the result is then ``[class_tokens + cells, d_model]``.
+        If it is given, even as 0, the result is ``[class_tokens + cells, d_model]`` and begins with this many rows of
+        zeros.
     channels_first : bool, optional
         Whether the result is ``[d_model, height, width]`` instead of ``[height, width, d_model]``.
     dtype, num_threads, out : optional

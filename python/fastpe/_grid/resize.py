@@ -57,8 +57,8 @@ def resize_table(
     padding_mode : {"border", "zeros"}, optional
         With `mode`: what is beyond the learned grid. "border" by default, as in ``interpolate``; ``grid_sample`` has both.
     scale_factor : float or one per axis, optional
-        With `mode`: where torch is given this instead of a size, cells are ``1 / scale_factor`` apart, and not ``side / n``;
-        an axis that keeps its length stays as it is then, but for "bicubic", as in torch on the CPU.
+        With `mode`: what torch is given instead of a size. Cells are then ``1 / scale_factor`` apart instead of
+        ``side / n``, and an axis that keeps its length stays as it is, except in mode "bicubic", as in torch on the CPU.
     trained_shape : sequence of int, optional
         The grid of `table`, a square by default.
     class_tokens : int, optional

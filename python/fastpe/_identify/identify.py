@@ -53,9 +53,9 @@ def identify(table: npt.ArrayLike, sin: npt.ArrayLike | None = None) -> Identifi
     Notes
     -----
     Every preset of `fastpe.conventions` and `fastpe.grid_conventions` is tried, first as it is, then with the base,
-    frequency scale, first position and amplitude that the table's own phases say, as far as they are numbers that people
-    choose. Of rotary embeddings, those without scaling and with "linear" and "llama3" are known. All rows are compared
-    with what the call makes before it is given, except those that are zero.
+    frequency scale, first position and amplitude that the table's phases show, if these are numbers that people choose.
+    Of rotary embeddings, those without scaling and with "linear" and "llama3" are known. Before a call is given, all
+    rows that are not zero are compared with what it makes.
 
     Presets that a narrow or short table does not tell apart are in `Identification.equivalents`.
 

@@ -69,8 +69,8 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
     attention_factor : float
         The factor by which cosines and sines are multiplied.
     form : str
-        For embeddings of a config or a layout, the form of the tables of the model's own module, to be passed to `tables`;
-        else "halves", which is what `tables` gives where its call names none.
+        The form of the tables that the model's own module makes, for embeddings of a config or a layout; else "halves".
+        ``tables(positions, form=rope.form)`` gives it.
 
     Raises
     ------
@@ -100,8 +100,8 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
       those that turn more than ``beta_fast`` times, and a blend between. Keys: ``L0``; ``factor``, or ``M`` for a
       factor of ``M / L0``; and, if need be, ``beta_fast`` (32), ``beta_slow`` (1), ``truncate`` (True), ``mscale``,
       ``mscale_all_dim``, ``attention_factor``.
-    * "longrope": ``w_k / long_factor[k]`` where ``seq_len > L0``, else ``w_k / short_factor[k]``. Keys: these, and
-      ``factor``, ``M`` for a factor of ``M / L0``, or ``attention_factor``.
+    * "longrope": ``w_k / long_factor[k]`` where ``seq_len > L0``, else ``w_k / short_factor[k]``. Keys: these
+      three, and one of ``factor``, ``M`` (for a factor of ``M / L0``) and ``attention_factor``.
     * "llama3": ``w_k / factor`` for frequencies that turn less than ``low_freq_factor`` times in ``L0`` positions,
       ``w_k`` for those that turn more than ``high_freq_factor`` times, and a blend between.
     * "proportional": `rotary_dim` is the whole head; ``w_k / factor`` for the first

@@ -50,10 +50,10 @@ class PositionalEncoding(EncoderBase, _core.Encoder):
         As in `fastpe.encode`; `frequencies` takes the place of `base` and `freq_scale`.
     padding_idx : int, optional
         The id of padding, if padding is not counted: `embed` leaves these rows out unless its call says which rows are
-        valid. For `add_`, that is ``valid=ids != encoding.padding_idx``.
+        valid. For `add_`, give ``valid=ids != encoding.padding_idx``.
     embedding_scale : float, optional
-        The factor that a model multiplies embeddings with before the encoding is added: the `scale` of `embed` unless its
-        call gives one. For `add_`, it is ``scale=encoding.embedding_scale``.
+        What a model multiplies embeddings by before the encoding is added: the `scale` of `embed` unless its call gives
+        one. For `add_`, give ``scale=encoding.embedding_scale``.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ def encode(
     offset : int or int array [B] or [B, 1], optional
         The number that is added to counted positions. With an array, the result is ``[B, positions, d_model]``.
     valid : bool array [L], [1, L] or [B, L], optional
-        Rows that are False, or 0 among integers 0 and 1, become zero, and only the others are counted.
+        Which rows are valid, as True or 1. The others become zero, and are not counted.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on become zero.
     num_threads : int, optional
@@ -137,13 +137,13 @@ def add_(
     convention, base, freq_scale, frequencies : optional
         As in `encode`.
     offset : int or int array [B] or [B, 1], optional
-        The number that is added to the counted positions 0 .. L-1 and the convention's first one. There is one for all
-        rows, or one per batch row, or one per sequence of `cu_seqlens`.
+        What is added to counted positions, which begin at the convention's first one: one number for all rows, one per
+        batch row, or one per sequence of `cu_seqlens`.
     positions : int or float array [L], [1, L] or [B, L], optional
         The positions themselves, which are then not counted; they may be negative or fractional.
     valid : bool array [L], [1, L] or [B, L], optional
-        Rows that are False, or 0 among integers 0 and 1, are left as they are, bit for bit. Without `positions`, only
-        the other rows are counted, so that padding may be on the left.
+        Which rows are valid, as True or 1. The others are left as they are, bit for bit, and are not counted, so
+        padding may be on the left.
     lengths : int, or int array [B] or [B, 1], optional
         Rows from ``lengths[b]`` on are left as they are.
     cu_seqlens : int array [sequences + 1], optional

@@ -49,7 +49,7 @@ def timestep_embedding(
     flip_sin_to_cos : bool
         Whether the result is ``[cos | sin]`` instead of ``[sin | cos]``.
     downscale_freq_shift : float
-        The number that is subtracted from the number of frequencies in the exponent's denominator.
+        What is subtracted from the number of frequencies in the exponent's denominator.
     scale : float, optional
         The factor of the angles.
     max_period : float, optional
@@ -69,11 +69,11 @@ def timestep_embedding(
 
     Notes
     -----
-    ``w_k = scale * max_period**(-k / (n - downscale_freq_shift))``, ``n = embedding_dim // 2``. The
-    UNets of diffusers and most of its transformers call it with ``flip_sin_to_cos=True, downscale_freq_shift=0``, which
-    is convention ``"timestep"`` and the embedding of GLIDE and DiT; its function has the defaults ``False`` and ``1``,
-    which is ``"ddpm"``. If diffusers divides 0 by 0 (one frequency and
-    a shift of 1) and returns NaN, the only frequency here is `scale`.
+    ``w_k = scale * max_period**(-k / (n - downscale_freq_shift))``, ``n = embedding_dim // 2``. The UNets of diffusers
+    and most of its transformers call it with ``flip_sin_to_cos=True, downscale_freq_shift=0``, which is convention
+    ``"timestep"`` and the embedding of GLIDE and DiT; its function has the defaults ``False`` and ``1``, which is
+    ``"ddpm"``. With one frequency and a shift of 1, diffusers divides 0 by 0 and returns NaN; here, the only frequency
+    is `scale`.
 
     A guidance scale ``w`` of a latent consistency model is encoded as
     ``timestep_embedding(w * 1000, d, flip_sin_to_cos=False, downscale_freq_shift=1)``. In the
