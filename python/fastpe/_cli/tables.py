@@ -101,10 +101,9 @@ def embedding(
                 raise refused(ValueError, **{**fields, "remedy": "give layer=, or layer_type="}) from None
             raise
     if rotary_dim is None or layer is not None or layer_type is not None:
-        needed = (
-            "--config or --rotary-dim" if layer is None and layer_type is None else "--config, which has the layers"
-        )
-        raise OptionError(f"--config was not given; give {needed}")
+        if layer is None and layer_type is None:
+            raise OptionError("neither --config nor --rotary-dim was given; give one of them")
+        raise OptionError(f"{'--layer-type' if layer is None else '--layer'} was given without --config; give both")
     # Tables do not depend on the pairing.
     return fastpe.RotaryEmbedding(rotary_dim, **{**more, "interleaved": bool(more.get("interleaved"))})
 
