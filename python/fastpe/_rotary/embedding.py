@@ -325,7 +325,7 @@ class RotaryEmbedding(EncoderBase, _core.Rotary):
         1.0
         >>> fastpe.RotaryEmbedding.from_config(gemma)
         Traceback (most recent call last):
-        ValueError: layer_type is None, but the layers of this model have rotations of their own; use \
+        ValueError: layer_type was not given, and the layers of this model have rotations of their own; use \
 RotaryEmbedding.layers_from_config(config), which has an entry for each layer, or give layer_type=, one of \
 'sliding_attention', 'full_attention'
         """
