@@ -92,8 +92,6 @@ def _versions() -> dict[str, str]:
 
 
 def main() -> None:
-    import numpy as np
-
     import fastpe
     from benchmarks.cases import all_cases
     from benchmarks.harness import Batches, Effort, measure

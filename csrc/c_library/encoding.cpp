@@ -102,10 +102,7 @@ fastpe_status fastpe_encode(const fastpe_encoding* encoding, const fastpe_array*
     Views views;
     CFrontEnd front_end;
     encode(required(encoding, "encoding"),
-           {views.of(&required(out, "out"), "out"),
-            views.rows(rows),
-            std::nullopt,
-            max_threads_of(num_threads)},
+           {views.of(&required(out, "out"), "out"), views.rows(rows), std::nullopt, max_threads_of(num_threads)},
            front_end);
   });
 }

@@ -104,7 +104,8 @@ void require_same_dtype(const ArrayView& array, const ArrayView& like) {
 void require_readable(const ArrayView& array) {
   require_native_order(array);
   if (array.is_aligned) return;
-  refuse_value(array.name, {"is misaligned"}, {"an address and strides in bytes that are multiples of the element's size"},
+  refuse_value(array.name, {"is misaligned"},
+               {"an address and strides in bytes that are multiples of the element's size"},
                {"make an aligned copy with np.require(", in_code(array.name), ", requirements='A')"});
 }
 

@@ -52,8 +52,9 @@ PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out
   // placement_at uses it only for a mask and lengths, and refuses these with more than two axes, where batch_rows would
   // have to be the product of all but the last.
   const Extent extent{has_batch ? *shape.begin() : 1, shape.axes() > 0 ? shape.end()[-1] : 1, has_batch};
-  placed.placement = arguments.count || arguments.are_those_of_out ? placement_of(arguments, extent, first, coordinate_count)
-                                                         : placement_at(arguments, extent, coordinate_count);
+  placed.placement = arguments.count || arguments.are_those_of_out
+                         ? placement_of(arguments, extent, first, coordinate_count)
+                         : placement_at(arguments, extent, coordinate_count);
   return placed;
 }
 

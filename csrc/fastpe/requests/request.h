@@ -33,8 +33,8 @@ struct Output {
 };
 ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end);
 
-// Rows that are only written, and their axes. `columns` are the axes of the output that come after these, and `first` is
-// where rows are counted from.
+// Rows that are only written, and their axes. `columns` are the axes of the output that come after these, and `first`
+// is where rows are counted from.
 struct PlacedRows {
   Shape shape;
   Placement placement;
