@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "errors.h"
@@ -65,35 +66,31 @@ Object numpy_attribute(const char* name) {
   return not_null(PyObject_GetAttrString(not_null(PyImport_ImportModule("numpy")).ptr(), name));
 }
 
+// NumPy's numbers, in the order of DType.
+constexpr int none = -1;
+constexpr int numpy_numbers[] = {
+    Numpy::NPY_FLOAT_, Numpy::NPY_DOUBLE_, type_float16,        none,
+    Numpy::NPY_INT8_,  Numpy::NPY_INT16_,  Numpy::NPY_INT32_,   Numpy::NPY_INT64_,
+    Numpy::NPY_UINT8_, Numpy::NPY_UINT16_, Numpy::NPY_UINT32_,  Numpy::NPY_UINT64_,
+    Numpy::NPY_BOOL_,  Numpy::NPY_CFLOAT_, Numpy::NPY_CDOUBLE_,
+};
+static_assert(std::size(numpy_numbers) == std::size(dtype_facts));
+
 // Empty for those that no argument has.
 std::optional<DType> known_dtype_of(PyObject* dtype) {
-  const int number = facts_of(dtype).type_num;
-  if (Numpy::NPY_BYTE_ <= number && number <= Numpy::NPY_ULONGLONG_) {  // signed and unsigned ones in turn
-    constexpr std::size_t bytes[] = {1, sizeof(short), sizeof(int), sizeof(long), sizeof(long long)};
-    const int size = (number - Numpy::NPY_BYTE_) / 2, first = index_of(number % 2 == 1 ? DType::int8 : DType::uint8);
-    return static_cast<DType>(first + (bytes[size] == 8 ? 3 : static_cast<int>(bytes[size] / 2)));
+  int number = facts_of(dtype).type_num;
+  // Of C's types of one size, such as long and long long, one number is left.
+  if (0 <= number && number <= Numpy::NPY_VOID_) number = pybind11::detail::normalized_dtype_num[number];
+  for (std::size_t i = 0; i < std::size(numpy_numbers); ++i) {
+    if (numpy_numbers[i] == number) return static_cast<DType>(i);
   }
-  switch (number) {
-    case Numpy::NPY_BOOL_: return DType::boolean;
-    case type_float16: return DType::float16;
-    case Numpy::NPY_FLOAT_: return DType::float32;
-    case Numpy::NPY_DOUBLE_: return DType::float64;
-    case Numpy::NPY_CFLOAT_: return DType::complex64;
-    case Numpy::NPY_CDOUBLE_: return DType::complex128;
-    default: return is_bfloat16(dtype) ? std::optional(DType::bfloat16) : std::nullopt;
-  }
+  return is_bfloat16(dtype) ? std::optional(DType::bfloat16) : std::nullopt;
 }
 
 Object numpy_dtype(DType dtype) {
-  constexpr int numbers[] = {
-      Numpy::NPY_FLOAT_, Numpy::NPY_DOUBLE_, type_float16,        0,
-      Numpy::NPY_INT8_,  Numpy::NPY_INT16_,  Numpy::NPY_INT32_,   Numpy::NPY_INT64_,
-      Numpy::NPY_UINT8_, Numpy::NPY_UINT16_, Numpy::NPY_UINT32_,  Numpy::NPY_UINT64_,
-      Numpy::NPY_BOOL_,  Numpy::NPY_CFLOAT_, Numpy::NPY_CDOUBLE_,
-  };
   // An argument had bfloat16, and was recognised.
   return not_null(
-      api.PyArray_DescrFromType_(dtype == DType::bfloat16 ? type_bfloat16.load() : numbers[index_of(dtype)]));
+      api.PyArray_DescrFromType_(dtype == DType::bfloat16 ? type_bfloat16.load() : numpy_numbers[index_of(dtype)]));
 }
 
 // numpy.asarray(object, dtype), with requirements: never a subclass, whose methods are a caller's code.

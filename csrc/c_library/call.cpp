@@ -2,11 +2,13 @@
 #include "call.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iterator>
 #include <new>
+#include <optional>
 
 #include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
@@ -15,8 +17,13 @@
 namespace fastpe::c_library {
 namespace {
 
-// The header's numbers are those of DType, from 1 on.
-constexpr DType dtype_numbered(int32_t number) { return static_cast<DType>(number - 1); }
+// Empty for a number that the header does not have.
+constexpr std::optional<DType> dtype_numbered(int32_t number) {
+  for (std::size_t i = 0; i < std::size(dtype_facts); ++i) {
+    if (number != 0 && dtype_facts[i].c_number == number) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
 static_assert(dtype_numbered(FASTPE_FLOAT32) == DType::float32 && dtype_numbered(FASTPE_BFLOAT16) == DType::bfloat16);
 static_assert(dtype_numbered(FASTPE_INT64) == DType::int64 && dtype_numbered(FASTPE_BOOL) == DType::boolean);
 
@@ -65,11 +72,12 @@ void read_environment() {
 
 void warm_up(const RowCache& rows, int32_t dtype, int32_t num_threads) {
   const int max_threads = max_threads_of(num_threads);
-  if (dtype < FASTPE_FLOAT32 || dtype > FASTPE_BFLOAT16) {
+  const std::optional<DType> known = dtype_numbered(dtype);
+  if (!known || !is_written(*known)) {
     refuse_type("dtype", {"is ", dtype}, {"FASTPE_FLOAT32, _FLOAT64, _FLOAT16 or _BFLOAT16"});
   }
-  rows.encoder().prepare(dtype_numbered(dtype), nullptr);
-  rows.fill_promised(row_dtype(dtype_numbered(dtype)), max_threads, nullptr);
+  rows.encoder().prepare(*known, nullptr);
+  rows.fill_promised(row_dtype(*known), max_threads, nullptr);
 }
 
 std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name) {
@@ -90,13 +98,12 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
     refuse_value(name, {"has ", array->ndim, " axes"}, {"0 to ", FASTPE_MAX_AXES});
   }
   if (array->ndim > 0 && array->shape == nullptr) refuse_value(name, {"has no shape"}, {"the lengths of its axes"});
-  if (array->dtype < 1 || array->dtype > FASTPE_BOOL) {
-    refuse_type(name, {"has the dtype ", array->dtype}, {"FASTPE_FLOAT32 or another of the header's"});
-  }
+  const std::optional<DType> dtype = dtype_numbered(array->dtype);
+  if (!dtype) refuse_type(name, {"has the dtype ", array->dtype}, {"FASTPE_FLOAT32 or another of the header's"});
+  assert(count_ < most_arrays);
   std::ptrdiff_t *const shape = shapes_[count_], *const strides_bytes = strides_bytes_[count_];
   ++count_;
-  const DType dtype = dtype_numbered(array->dtype);
-  const std::ptrdiff_t bytes = element_bytes(dtype);
+  const std::ptrdiff_t bytes = element_bytes(*dtype);
   std::ptrdiff_t contiguous = bytes;
   const bool is_contiguous = array->strides_bytes == nullptr;
   bool is_aligned = reinterpret_cast<std::uintptr_t>(array->data) % static_cast<std::uintptr_t>(bytes) == 0;
@@ -115,7 +122,7 @@ ArrayView Views::of(const fastpe_array* array, const char* name) {
   view.strides_bytes = strides_bytes;
   view.name = name;
   view.axes = array->ndim;
-  view.dtype = dtype;
+  view.dtype = *dtype;
   view.is_writable = true;
   view.is_aligned = is_aligned || view.is_empty();
   view.is_contiguous = is_contiguous;

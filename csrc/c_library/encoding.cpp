@@ -15,7 +15,7 @@ namespace {
 static_assert(FASTPE_VASWANI == 1 && FASTPE_STABLE_AUDIO3 == std::size(conventions));
 
 const Convention& convention_of(int32_t number) {
-  if (1 <= number && number <= FASTPE_STABLE_AUDIO3) return conventions[number - 1];
+  if (1 <= number && number <= static_cast<int32_t>(std::size(conventions))) return conventions[number - 1];
   refuse_value("convention", {"is ", number}, {"FASTPE_VASWANI or another of the header's"});
 }
 

@@ -36,7 +36,6 @@ void set_numbers(RotaryScaling& scaling, const fastpe_scaling& s, bool has_atten
                      proportional = bit_of(FASTPE_SCALING_PROPORTIONAL), divisors = bit_of(FASTPE_SCALING_DIVISORS);
   const unsigned factor_optional = proportional | (has_attention_factor ? longrope : 0u);
   const auto number = [](std::int64_t integer) { return static_cast<double>(integer); };
-  double truncate;
   const struct {
     const char* name;
     double given;
@@ -55,7 +54,6 @@ void set_numbers(RotaryScaling& scaling, const fastpe_scaling& s, bool has_atten
       {"low_freq_factor", s.low_freq_factor, scaling.low_turns, llama3, 0},
       {"high_freq_factor", s.high_freq_factor, scaling.high_turns, llama3, 0},
       {"rotated_count", number(s.rotated_count), scaling.rotated_count, proportional, 0},
-      {"truncate", number(s.truncate), truncate, 0, yarn},
   };
   const unsigned type = bit_of(s.type);
   for (const auto& field : fields) {
@@ -66,13 +64,25 @@ void set_numbers(RotaryScaling& scaling, const fastpe_scaling& s, bool has_atten
     }
     if (field.given != 0.0 || (field.required_by & type) != 0) require_in_range(field.name, field.given);
   }
+  if (s.truncate != FASTPE_TRUNCATE_YES && s.type != FASTPE_SCALING_YARN) {
+    refuse_value("truncate", {"is ", s.truncate}, {"0: this type of scaling does not use it"});
+  }
   scaling.length = std::max(scaling.length, scaling.trained_length);
   scaling.truncate = s.truncate == FASTPE_TRUNCATE_YES;
 }
 
+// By the header's numbers. For divisors that are given, longrope with a factor of 1: that divides and does no more.
+constexpr RotaryScaling::Type types[] = {
+    RotaryScaling::Type::none,    RotaryScaling::Type::linear,       RotaryScaling::Type::ntk,
+    RotaryScaling::Type::dynamic, RotaryScaling::Type::yarn,         RotaryScaling::Type::longrope,
+    RotaryScaling::Type::llama3,  RotaryScaling::Type::proportional, RotaryScaling::Type::longrope,
+};
+static_assert(types[FASTPE_SCALING_YARN] == RotaryScaling::Type::yarn);
+static_assert(std::size(types) == FASTPE_SCALING_DIVISORS + 1);
+
 RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double base, bool has_attention_factor) {
   require_zeros(s.reserved, std::size(s.reserved));
-  if (s.type < FASTPE_SCALING_LINEAR || s.type > FASTPE_SCALING_DIVISORS) {
+  if (s.type < FASTPE_SCALING_LINEAR || s.type >= static_cast<int32_t>(std::size(types))) {
     refuse_value("type", {"is ", s.type}, {"FASTPE_SCALING_LINEAR or another of the header's"});
   }
   if (s.truncate != FASTPE_TRUNCATE_YES && s.truncate != FASTPE_TRUNCATE_NO) {
@@ -81,13 +91,11 @@ RotaryScaling scaling_of(const fastpe_scaling& s, std::int64_t pairs, double bas
   RotaryScaling scaling;
   set_numbers(scaling, s, has_attention_factor);
   require_factor(s.factor);
-  const bool has_divisors = s.type == FASTPE_SCALING_LONGROPE || s.type == FASTPE_SCALING_DIVISORS;
+  scaling.type = types[s.type];
+  const bool has_divisors = scaling.type == RotaryScaling::Type::longrope;
   if (!has_divisors && (s.divisors != nullptr || s.divisor_count != 0)) {
     refuse_value("divisors", {"was given"}, {"NULL: this type of scaling does not use it"});
   }
-  static_assert(static_cast<int>(RotaryScaling::Type::proportional) == FASTPE_SCALING_PROPORTIONAL);
-  // With a factor of 1, the frequencies of longrope are divided, and that is all.
-  scaling.type = has_divisors ? RotaryScaling::Type::longrope : static_cast<RotaryScaling::Type>(s.type);
   if (s.type == FASTPE_SCALING_YARN) {
     if (scaling.beta_fast < scaling.beta_slow) {
       refuse_value("beta_fast", {"is ", scaling.beta_fast}, {"at least beta_slow, ", scaling.beta_slow});
@@ -227,14 +235,16 @@ fastpe_status fastpe_rotary_warm_up(const fastpe_rotary* rotary, int32_t dtype, 
   });
 }
 
-static_assert(std::string_view(table_forms[FASTPE_TABLES_HALVES - 1].name) == "halves");
-static_assert(std::string_view(table_forms[FASTPE_TABLES_ANGLES - 1].name) == "angles");
+// All but the last: C has no dtype for complex numbers.
+constexpr auto form_count = static_cast<int32_t>(std::size(table_forms) - 1);
+static_assert(FASTPE_TABLES_HALVES == 1 && FASTPE_TABLES_ANGLES == form_count);
+static_assert(std::string_view(table_forms[form_count].name) == "complex");
 
 fastpe_status fastpe_tables(const fastpe_rotary* rotary, int32_t form, const fastpe_array* first,
                             const fastpe_array* second, const fastpe_rows* rows, int32_t num_threads) {
   return status_of([&] {
     const RotaryEmbedding& self = required(rotary, "rotary").embedding;
-    if (form < FASTPE_TABLES_HALVES || form > FASTPE_TABLES_ANGLES) {
+    if (form < 1 || form > form_count) {
       refuse_value("form", {"is ", form}, {"FASTPE_TABLES_HALVES or another of the header's"});
     }
     const TableForm& chosen = table_forms[form - 1];

@@ -2,11 +2,12 @@
 // Types of elements that arrays have. Kernels exist for the first ones, which fastpe writes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace fastpe {
 
-// In the order of the C library's numbers.
 enum class DType : unsigned char {
   float32,
   float64,
@@ -26,14 +27,18 @@ enum class DType : unsigned char {
 };
 constexpr int index_of(DType dtype) { return static_cast<int>(dtype); }
 
+// In the order of DType.
 struct DTypeFacts {
   const char* name;
   std::int64_t element_bytes;
+  std::int32_t c_number;  // in fastpe.h; 0: C has no arrays of it
 };
-constexpr DTypeFacts dtype_facts[] = {{"float32", 4}, {"float64", 8},   {"float16", 2},    {"bfloat16", 2},
-                                      {"int8", 1},    {"int16", 2},     {"int32", 4},      {"int64", 8},
-                                      {"uint8", 1},   {"uint16", 2},    {"uint32", 4},     {"uint64", 8},
-                                      {"bool", 1},    {"complex64", 8}, {"complex128", 16}};
+constexpr DTypeFacts dtype_facts[] = {
+    {"float32", 4, 1}, {"float64", 8, 2}, {"float16", 2, 3}, {"bfloat16", 2, 4},  {"int8", 1, 5},
+    {"int16", 2, 6},   {"int32", 4, 7},   {"int64", 8, 8},   {"uint8", 1, 9},     {"uint16", 2, 10},
+    {"uint32", 4, 11}, {"uint64", 8, 12}, {"bool", 1, 13},   {"complex64", 8, 0}, {"complex128", 16, 0},
+};
+static_assert(std::size(dtype_facts) == static_cast<std::size_t>(DType::complex128) + 1);
 constexpr const char* name_of(DType dtype) { return dtype_facts[index_of(dtype)].name; }
 constexpr std::int64_t element_bytes(DType dtype) { return dtype_facts[index_of(dtype)].element_bytes; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A request is the arguments of one call, as views. Its function checks them, makes the source and the operation, and
-// has the call run. A front end, for Python or for C, only turns its own objects into a request: so both refuse the
-// same, under the same names and in the same order.
+// has the call run. A front end, for Python or for C, turns its own objects into a request and checks what only its
+// language has: so what a request holds is refused alike, in the same order.
 #pragma once
 
 #include <cstdint>

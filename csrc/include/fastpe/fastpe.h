@@ -13,9 +13,10 @@
  *
  * Memory. The library keeps no pointer to anything that is passed to it. Handles keep the rows of max_len, and tables
  * of about a kilobyte per column. On a warm handle (see fastpe_encoding_warm_up), calls with one thread whose positions
- * are integers from 0 to max_len - 1 allocate nothing: rotations of any size, and other calls that write at most
- * 256 KiB. All other calls, and those that write encodings or tables of 16 bits, need scratch memory for each thread:
- * on the stack up to 32 KiB in all, and else on the heap until the call returns.
+ * are integers from 0 to max_len - 1 allocate nothing: rotations of any size, and other calls that write at most 256
+ * KiB, each with rows whose columns are contiguous. All other calls, and those that write encodings or tables of 16
+ * bits, need scratch memory for each thread: on the stack up to 32 KiB in all, and else on the heap until the call
+ * returns.
  *
  * Values. A float32, float16 or bfloat16 value is the exact one, rounded once; a float64 value is within 1 ulp + 2e-16.
  * It depends on its position, frequency and dtype only, and has the same bits as in Python, on every machine. Sums and

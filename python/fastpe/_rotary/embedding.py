@@ -23,8 +23,8 @@ from fastpe._rotary.scaling import Scaling, read_rotary_dim, read_scaling, types
 _as_given = ("rotary_dim", "interleaved", "conjugate", "max_len")
 
 
-# The methods that write arrays are inherited. rotate_, rotate, shift_, tables and warm_up: csrc/bindings/rotary.cpp;
-# their docstrings: _docs.py.
+# rotate_, rotate, shift_, shift, tables and warm_up are inherited from csrc/bindings/rotary.cpp, with the docstrings of
+# _docs.py.
 class RotaryEmbedding(EncoderBase, _core.Rotary):
     """A rotary position embedding: an immutable plan for one width, one pairing and one set of frequencies.
 

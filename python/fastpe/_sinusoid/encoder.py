@@ -30,8 +30,7 @@ from fastpe._sinusoid.convention import Convention, with_overrides
 from fastpe._sinusoid.conventions import conventions
 
 
-# The methods that write arrays are inherited. encode, add_, add, embed and warm_up: csrc/bindings/encoder.cpp;
-# their docstrings: _docs.py.
+# encode, add_, add, embed and warm_up are inherited from csrc/bindings/encoder.cpp, with the docstrings of _docs.py.
 class PositionalEncoding(EncoderBase, _core.Encoder):
     """A sinusoidal positional encoding: an immutable plan for one width and one convention.
 
