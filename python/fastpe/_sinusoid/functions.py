@@ -12,18 +12,23 @@ from fastpe import _core
 from fastpe._arguments import leave_out, names_keywords
 from fastpe._names import ConventionName
 from fastpe._sinusoid.convention import Convention
-from fastpe._sinusoid.encoder import cached_encoding
+from fastpe._sinusoid.encoder import PositionalEncoding, cached_encoding
 
 # What is written to in place: an array of NumPy, or the memory of one.
 _Array = TypeVar("_Array", bound="npt.NDArray[Any] | _core._HasArrayInterface | memoryview[Any]")
 
 
-def _width(x: Any) -> int:
+def _encoding_for(
+    x: Any, learned_name: str, learned: Any, convention: Any, base: Any, freq_scale: Any, frequencies: Any
+) -> PositionalEncoding:
+    """The encoder as wide as `x`, to which its own rows are added, or those of a learned table."""
+    if learned is not None:
+        why = "a learned table has no frequencies"
+        leave_out(learned_name, why, base=base, freq_scale=freq_scale, frequencies=frequencies)
     shape = getattr(x, "shape", None)
-    if not isinstance(shape, tuple) or not shape:
-        # Not an array of rows: any encoder's own check says what is wrong.
-        return 1
-    return max(int(shape[-1]), 1)
+    # Of what is not an array of rows, any encoder's own check says what is wrong.
+    width = max(int(shape[-1]), 1) if isinstance(shape, tuple) and shape else 1
+    return cached_encoding(width, convention, base, freq_scale, frequencies)
 
 
 @names_keywords
@@ -187,11 +192,7 @@ def add_(
     >>> bool((x == fastpe.encode(3, 4)).all())
     True
     """
-    if table is not None:
-        leave_out(
-            "table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, frequencies=frequencies
-        )
-    return cached_encoding(_width(x), convention, base, freq_scale, frequencies).add_(
+    return _encoding_for(x, "table", table, convention, base, freq_scale, frequencies).add_(
         x,
         offset=offset,
         positions=positions,
@@ -262,11 +263,7 @@ num_threads
            [2.84147098, 2.54030231, 2.00999983, 2.99995   ]])
     """
     x = x if isinstance(x, np.ndarray) else _core.array(x, "x")
-    if table is not None:
-        leave_out(
-            "table", "a learned table has no frequencies", base=base, freq_scale=freq_scale, frequencies=frequencies
-        )
-    return cached_encoding(_width(x), convention, base, freq_scale, frequencies).add(
+    return _encoding_for(x, "table", table, convention, base, freq_scale, frequencies).add(
         x,
         offset=offset,
         positions=positions,
@@ -342,15 +339,8 @@ def embed(
            [0.84147098, 1.54030231, 2.00999983, 3.99995   ]])
     """
     table = table if isinstance(table, np.ndarray) else _core.array(table, "table")
-    if position_table is not None:
-        leave_out(
-            "position_table",
-            "a learned table has no frequencies",
-            base=base,
-            freq_scale=freq_scale,
-            frequencies=frequencies,
-        )
-    return cached_encoding(_width(table), convention, base, freq_scale, frequencies).embed(
+    encoding = _encoding_for(table, "position_table", position_table, convention, base, freq_scale, frequencies)
+    return encoding.embed(
         ids,
         table,
         offset=offset,
