@@ -193,6 +193,7 @@ def test_a_stream_goes_on_with_the_call_in_the_notes(start: int) -> None:
     table = np.concatenate([np.sin(position * frequency), np.cos(position * frequency)], axis=1)
     found = fastpe.identify(table[None])
     assert "opennmt_tf" in preset(found)
+    np.testing.assert_allclose(made(found), table, rtol=0, atol=found.tolerance)
     assert "FunASR" in str(fastpe.conventions["opennmt_tf"])
     (note,) = (note for note in found.notes if "stream" in note)
     following = eval(note.partition("goes on with ")[2].partition(";")[0], {"fastpe": fastpe})

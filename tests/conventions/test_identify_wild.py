@@ -63,8 +63,6 @@ def test_tables_of_projects(name: str) -> None:
     found = fastpe.identify(*arrays)
     assert found.code.startswith(expected.code)
     assert bool(found.code) == bool(expected.code) == found.matches
-    for part in expected.notes:
-        assert any(part in note for note in found.notes), found
     if expected.code:
         check_call(found, arrays)
     else:

@@ -29,21 +29,9 @@ class System:
     examples: tuple[dict[str, Any], ...]
 
 
-SYSTEMS: dict[str, System] = {}
-
-
 def _table(positions: Iterable[Any], columns: int, value: Callable[[Any, int], Any]) -> Table:
     rows = [[float(value(mp.mpf(float(p)), j)) for j in range(columns)] for p in positions]
     return np.array(rows).reshape(len(rows), columns)
-
-
-def _system(name: str, *examples: dict[str, Any]) -> Callable[[Callable[..., Table]], Callable[..., Table]]:
-    def register(reference: Callable[..., Table]) -> Callable[..., Table]:
-        assert name not in SYSTEMS
-        SYSTEMS[name] = System(reference, examples)
-        return reference
-
-    return register
 
 
 def _exact(positions: Iterable[Any], d: int, **knobs: Any) -> Table:
@@ -73,166 +61,39 @@ def _timing_signal(
     return _halves(positions, d, base=base, freq_scale=min_timescale, cosine_first=cosine_first)
 
 
-def _widths(*widths: int, **more: Any) -> tuple[dict[str, Any], ...]:
-    return tuple({"L": 9, "d": d, **more} for d in widths)
-
-
-def _x(length: int, d: int) -> Table:
-    return np.linspace(-1.0, 1.0, 2 * length * d).reshape(2, length, d)
-
-
-_embedded = tuple({"x": _x(6, d), "d": d} for d in (2, 8))
-
-
-@_system("PyTorch tutorial, word_language_model; The Annotated Transformer", *_widths(2, 8))
-@_system("XLM, transformers XLM, DistilBERT; flax nlp_seq", *_widths(2, 3, 7, 8))
-@_system("fairseq PositionalEncoding", *_widths(2, 8))
-@_system("diffusers SinusoidalPositionalEmbedding", *_widths(2, 8))
-def _vaswani(L: int, d: int) -> Table:
+def _sinusoid(L: int, d: int) -> Table:
     return _interleaved(range(L), d)
 
 
-@_system("keras-hub SinePositionEncoding", *_widths(2, 3, 8, start_index=4))
-def _keras_hub(L: int, d: int, start_index: int) -> Table:
-    return _interleaved(range(start_index, start_index + L), d)
+def _split_sinusoid(positions: Iterable[Any], d: int) -> Table:
+    return _split(_interleaved(positions, d))
 
 
-@_system("fairseq and ESPnet RelPositionalEncoding", *_widths(2, 8))
-def _relative(L: int, d: int) -> Table:
-    return _interleaved(range(L - 1, -L, -1), d)
+def _split_rows(L: int, d: int) -> Table:
+    return _split_sinusoid(range(L), d)
 
 
-@_system("ESPnet PositionalEncoding; OpenNMT-py SinusoidalInterleaved", *_embedded)
-def _scaled_sum(x: Table, d: int) -> Table:
-    return x * float(mp.sqrt(d)) + _interleaved(range(x.shape[1]), d)
-
-
-@_system("ESPnet StreamPositionalEncoding; WeNet PositionalEncoding", *({**e, "offset": 16} for e in _embedded))
-def _stream(x: Table, d: int, offset: int) -> Table:
-    return x * float(mp.sqrt(d)) + _interleaved(range(offset, offset + x.shape[1]), d)
-
-
-@_system("ESPnet ScaledPositionalEncoding", *({**e, "alpha": 0.75} for e in _embedded))
-def _learned_alpha(x: Table, d: int, alpha: float) -> Table:
-    return x + alpha * _interleaved(range(x.shape[1]), d)
-
-
-@_system("transformers Marian and Pegasus; CTranslate2's converter for marian-nmt", *_widths(2, 3, 7, 8))
-@_system("transformers CTRL", *_widths(2, 3, 7, 8))
-def _marian_port(L: int, d: int) -> Table:
-    return _split(_interleaved(range(L), d))
-
-
-@_system("Sockeye, its defaults", *_widths(2, 8))
-def _sockeye(L: int, d: int) -> Table:
-    return _split(_interleaved(range(L), d))
-
-
-@_system("Sockeye, scale_up_input and scale_down_positions", *_embedded)
-def _sockeye_scaled(x: Table, d: int) -> Table:
-    return x * float(mp.sqrt(d)) + float(1 / mp.sqrt(d)) * _split(_interleaved(range(x.shape[1]), d))
-
-
-@_system("x-transformers ScaledSinusoidalEmbedding", *_widths(2, 8))
-def _x_transformers(L: int, d: int) -> Table:
-    return _split(_interleaved(range(L), d)) / float(mp.sqrt(d))
-
-
-@_system("tensor2tensor get_timing_signal_1d; flax lm1b and wmt", *_widths(1, 2, 3, 7, 8))
-@_system("openai/whisper, transformers Whisper, whisper.cpp; PegasusX", *_widths(4, 8))
-@_system("PyG PositionalEncoding", *_widths(4, 8))
-def _tensor2tensor(L: int, d: int) -> Table:
+def _signal(L: int, d: int) -> Table:
     return _timing_signal(range(L), d)
 
 
-@_system(
-    "tensor2tensor get_timing_signal_1d, other timescales",
-    *_widths(4, 7, start=3, min_timescale=2.0, max_timescale=5e3),
-)
-def _timescales(L: int, d: int, start: int, min_timescale: float, max_timescale: float) -> Table:
-    return _timing_signal(range(start, start + L), d, min_timescale, max_timescale)
+def _plus(x: Table, table: Table, d: int) -> Table:
+    return x * float(mp.sqrt(d)) + table
 
 
-@_system("tensor2tensor add_timing_signal_1d_given_position", {"d": 9, "positions": np.array([[0, 2, 5], [7, 1, 1]])})
-def _given_position(positions: npt.NDArray[np.int64], d: int) -> Table:
-    return _timing_signal(positions.ravel(), d).reshape(*positions.shape, d)
-
-
-@_system("TensorFlow Model Garden RelativePositionEmbedding", *_widths(4, 7, 8))
-def _model_garden(L: int, d: int) -> Table:
-    # Both halves have d // 2 columns and nothing fills an odd width up.
-    return _timing_signal(range(L), d)[:, : 2 * (d // 2)]
-
-
-@_system("marian-nmt; OpenNMT-py SinusoidalConcat", *_embedded[1:])
-def _marian_nmt(x: Table, d: int) -> Table:
-    return x * float(mp.sqrt(d)) + _timing_signal(range(x.shape[1]), d)
-
-
-_left_padded = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]], bool)
-
-
-def _positions_of_valid(valid: npt.NDArray[np.bool_], padding_idx: int) -> npt.NDArray[np.int64]:
-    return np.asarray(np.cumsum(valid, axis=1) * valid + padding_idx)
-
-
-@_system(
-    "fairseq SinusoidalPositionalEmbedding; transformers M2M100, Speech2Text, TrOCR",
-    *({"valid": _left_padded, "L": 5, "d": d, "padding_idx": pad} for d in (4, 7) for pad in (0, 1, 3)),
-)
-def _fairseq(valid: npt.NDArray[np.bool_], L: int, d: int, padding_idx: int) -> Table:
-    positions = _positions_of_valid(valid, padding_idx)
-    table = _timing_signal(range(int(positions.max()) + 1), d)
+def _zero_row(L: int, d: int, padding_idx: int) -> Table:
+    table = _signal(L, d)
     table[padding_idx] = 0.0
+    return table
+
+
+def _fairseq(valid: npt.NDArray[np.bool_], L: int, d: int, padding_idx: int) -> Table:
+    positions = np.cumsum(valid, axis=1) * valid + padding_idx
     assert positions.shape == (2, L)
-    return table[positions]
+    table = _zero_row(int(positions.max()) + 1, d, padding_idx)
+    return np.asarray(table[positions])
 
 
-@_system("OpenNMT-tf SinusoidalPositionEncoder; CTranslate2; FunASR", *_widths(2, 4, 8))
-def _from_one(L: int, d: int) -> Table:
-    return _timing_signal(range(1, L + 1), d)
-
-
-@_system("transformers MusicGen", *_widths(4, 7, 8))
-def _musicgen(L: int, d: int) -> Table:
-    return _timing_signal(range(L), d, cosine_first=True)
-
-
-@_system("mlx.nn.SinusoidalPositionalEncoding", *({"positions": np.array([0.0, 0.25, -3.0]), "d": d} for d in (2, 8)))
-def _mlx(positions: Table, d: int) -> Table:
-    # sigmas = exp(linspace from log(max_freq) = 0 to log(min_freq) = log(1e-4)), times sqrt(2 / d)
-    return _timing_signal(positions, d) * float(mp.sqrt(mp.mpf(2) / d))
-
-
-@_system("mlx with cos_first and full_turns", {"positions": np.array([0.0, 0.25, -3.0]), "d": 8})
-def _mlx_turns(positions: Table, d: int) -> Table:
-    # 2 pi as the float64 that every implementation uses
-    return _halves(positions, d, freq_scale=2 * np.pi, cosine_first=True) * float(mp.sqrt(mp.mpf(2) / d))
-
-
-@_system("positional-encodings PositionalEncoding1D", *_widths(1, 2, 3, 7, 8))
-def _tatp22(L: int, d: int) -> Table:
-    return _interleaved(range(L), 2 * -(-d // 2))[:, :d]
-
-
-@_system("depthcharge FloatEncoder", *({"positions": np.array([0.0, 100.25, 1999.5]), "d": d} for d in (4, 8)))
-def _depthcharge(positions: Table, d: int) -> Table:
-    return _halves(positions, d, base=1e7, freq_scale=2 * np.pi / 0.001)
-
-
-@_system(
-    "diffusers StableAudio3ExpoFourierFeatures",
-    *({"timesteps": np.array([0.0, 0.125, 0.703125, 1.0]), "d": d} for d in (4, 256)),
-)
-def _stable_audio3(timesteps: Table, d: int) -> Table:
-    # exp(linspace(0, 1, n) * (log(10000) - log(0.5)) + log(0.5)) * 2 pi
-    return _halves(timesteps, d, base=0.5 / 10000, freq_scale=2 * np.pi * 0.5, cosine_first=True)
-
-
-@_system(
-    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM",
-    *({"positions": np.array([0.0, 0.25, 1.0, 15.0]), "d": d} for d in (4, 8, 256)),
-)
 def _sam_pointers(positions: Table, d: int) -> Table:
     # temperature ** (2 * (arange(n) // 2) / n), and sines beside cosines
     n = d // 2
@@ -241,83 +102,33 @@ def _sam_pointers(positions: Table, d: int) -> Table:
     )
 
 
-@_system("code with tensor2tensor's frequencies in neighbouring columns", *_widths(2, 7, 8))
-def _timing_signal_interleaved(L: int, d: int) -> Table:
-    concatenated = _timing_signal(range(L), d)
-    n = d // 2
-    result: Table = concatenated.copy()
-    result[:, 0 : 2 * n : 2], result[:, 1 : 2 * n : 2] = concatenated[:, :n], concatenated[:, n : 2 * n]
+def _neighbouring_signal(L: int, d: int) -> Table:
+    n, result = d // 2, _signal(L, d)
+    result[:, 0 : 2 * n : 2], result[:, 1 : 2 * n : 2] = result[:, :n].copy(), result[:, n : 2 * n].copy()
     return result
 
 
-@_system(
-    "tables of fairseq's form whose row `padding_idx` is zero, read from row 0",
-    *_widths(4, 7, padding_idx=0),
-    *_widths(4, 7, padding_idx=1),
-)
-def _zero_row(L: int, d: int, padding_idx: int) -> Table:
-    table = _timing_signal(range(L), d)
-    table[padding_idx] = 0.0
-    return table
+def _alternating(L: int, d: int, frequency: Callable[[int], Any]) -> Table:
+    """Sines in even columns and cosines in odd ones, each column with its own frequency."""
+    return _table(range(L), d, lambda p, j: (mp.cos if j % 2 else mp.sin)(p * frequency(j)))
 
 
-@_system(
-    "loops that divide by `10000 ** (i / d)` in every column `i`; caffe2 SinusoidPositionEncoding", *_widths(2, 3, 8)
-)
-def _column_exponents(L: int, d: int) -> Table:
-    # The frequencies as the float64 numbers that such loops divide by.
-    def value(p: Any, j: int) -> Any:
-        angle = p * mp.mpf(10000.0 ** (-j / d))
-        return mp.sin(angle) if j % 2 == 0 else mp.cos(angle)
-
-    return _table(range(L), d, value)
-
-
-@_system("TGN TimeEncode, before training", *({"t": np.array([0.0, 17.5, 9e4]), "d": d} for d in (2, 5)))
 def _time_encode(t: Table, d: int) -> Table:
     frequencies = 10.0 ** -np.linspace(0, 9, d)
     return _table(t, d, lambda p, j: mp.cos(p * mp.mpf(float(frequencies[j]))))
 
 
-@_system("the NumPy loop with the exponent doubled", *_widths(2, 3, 7, 8))
-def _doubled_exponent(L: int, d: int) -> Table:
-    def value(p: Any, j: int) -> Any:
-        i = j - j % 2  # the loop's own step is 2 already
-        angle = p / mp.power(10000, mp.mpf(2 * i) / d)
-        return mp.sin(angle) if j % 2 == 0 else mp.cos(angle)
-
-    return _table(range(L), d, value)
+def _timestep(timesteps: Table, d: int, flip: bool, shift: float, scale: float = 1.0) -> Table:
+    return _halves(timesteps, d, shift, cosine_first=flip, freq_scale=scale)
 
 
-_timesteps = np.array([0.0, 0.5, 17.25, 999.0])
+# Grids
 
 
-def _timestep(
-    timesteps: Table, d: int, flip: bool, shift: float, scale: float = 1.0, max_period: float = 10000.0
-) -> Table:
-    return _halves(timesteps, d, shift, cosine_first=flip, freq_scale=scale, base=max_period)
-
-
-@_system(
-    "diffusers get_timestep_embedding, its defaults; DDPM", *({"timesteps": _timesteps, "d": d} for d in (4, 7, 8))
-)
-def _ddpm(timesteps: Table, d: int) -> Table:
-    return _timestep(timesteps, d, flip=False, shift=1)
-
-
-@_system("diffusers UNets; GLIDE; DiT; ggml", *({"timesteps": _timesteps, "d": d} for d in (2, 3, 7, 8)))
-def _glide(timesteps: Table, d: int) -> Table:
-    return _timestep(timesteps, d, flip=True, shift=0)
-
-
-@_system("diffusers get_guidance_scale_embedding (LCM)", *({"w": np.array([0.5, 7.5]), "d": d} for d in (4, 7, 8)))
-def _guidance(w: Table, d: int) -> Table:
-    return _timestep(w * 1000, d, flip=False, shift=1)
-
-
-@_system("keras-hub Flux", {"timesteps": np.array([0.0, 0.125, 1.0]), "d": 8})
-def _flux(timesteps: Table, d: int) -> Table:
-    return _timestep(timesteps, d, flip=True, shift=0, scale=1000.0)
+def _joined(*parts: Table) -> Table:
+    """The rows of each axis side by side for each cell: [.., d] of [rows of the axis, d / axes] each."""
+    axes = len(parts)
+    return _join([part.reshape(*(1,) * i, -1, *(1,) * (axes - 1 - i), part.shape[-1]) for i, part in enumerate(parts)])
 
 
 def _join(parts: Sequence[Table]) -> Table:
@@ -325,218 +136,248 @@ def _join(parts: Sequence[Table]) -> Table:
     return np.concatenate([np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1)
 
 
-@_system("MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip", *({"H": 2, "W": 3, "d": d} for d in (4, 8)))
+def _rows_then_columns(H: int, W: int, d: int) -> Table:
+    return _joined(_split_rows(H, d // 2), _split_rows(W, d // 2)).reshape(H * W, d)
+
+
 def _mae(H: int, W: int, d: int) -> Table:
-    along_width = _split(_interleaved(range(W), d // 2))[None, :]
-    along_height = _split(_interleaved(range(H), d // 2))[:, None]
-    return np.concatenate([np.zeros((1, d)), _join([along_width, along_height]).reshape(H * W, d)])
+    cells = _rows_then_columns(H, W, d)
+    return np.concatenate([np.zeros((1, d)), np.roll(cells, d // 2, axis=1)])  # the width comes first
 
 
-@_system("diffusers get_2d_sincos_pos_embed", {"H": 2, "W": 4, "d": 8, "base_size": 16, "interpolation_scale": 2.0})
 def _diffusers2d(H: int, W: int, d: int, base_size: int, interpolation_scale: float) -> Table:
-    across = [_split(_interleaved([i * base_size / n / interpolation_scale for i in range(n)], d // 2)) for n in (W, H)]
-    return _join([across[0][None, :], across[1][:, None]]).reshape(H * W, d)
+    down, along = (_split_sinusoid([i * base_size / n / interpolation_scale for i in range(n)], d // 2) for n in (H, W))
+    return np.roll(_joined(down, along), d // 2, axis=-1).reshape(H * W, d)
 
 
-@_system("diffusers get_3d_sincos_pos_embed", {"T": 2, "H": 3, "W": 2, "d": 16, "spatial": 2.0, "temporal": 4.0})
 def _diffusers3d(T: int, H: int, W: int, d: int, spatial: float, temporal: float) -> Table:
-    time = _split(_interleaved([i / temporal for i in range(T)], d // 4))[:, None, None]
-    height = _split(_interleaved([i / spatial for i in range(H)], 3 * d // 8))[None, :, None]
-    width = _split(_interleaved([i / spatial for i in range(W)], 3 * d // 8))[None, None, :]
-    return _join([time, width, height]).reshape(T, H * W, d)
+    time = _split_sinusoid([i / temporal for i in range(T)], d // 4)[:, None, None]
+    down, along = (_split_sinusoid([i / spatial for i in range(n)], 3 * d // 8) for n in (H, W))
+    return _join([time, along[None, None], down[None, :, None]]).reshape(T, H * W, d)
 
 
-@_system("transformers build_2d_sinusoidal_position_embedding", *({"H": 2, "W": 3, "d": d} for d in (4, 8)))
-@_system("timm build_sincos2d_pos_embed, interleave_sin_cos", *({"H": 2, "W": 3, "d": d} for d in (4, 8)))
-def _hf2d(H: int, W: int, d: int) -> Table:
-    across = [_split(_interleaved(range(n), d // 2)) for n in (H, W)]
-    return _join([across[0][:, None], across[1][None, :]]).reshape(H * W, d)
-
-
-@_system("RT-DETR and D-FINE before transformers 5; keras-hub D-FINE", {"H": 2, "W": 3, "d": 8})
-def _dfine(H: int, W: int, d: int) -> Table:
-    # Cells run down the columns of the image: width is the slow axis.
-    across = [_split(_interleaved(range(n), d // 2)) for n in (W, H)]
-    return _join([across[0][:, None], across[1][None, :]]).reshape(W * H, d)
-
-
-@_system("timm build_sincos2d_pos_embed", *({"H": 2, "W": 3, "d": d} for d in (4, 8)))
 def _timm(H: int, W: int, d: int) -> Table:
-    down, along = (_split(_interleaved(range(n), d // 2)) for n in (H, W))
-    q = d // 4
-    return _join([down[:, None, :q], along[None, :, :q], down[:, None, q:], along[None, :, q:]]).reshape(H * W, d)
+    cells, q = _rows_then_columns(H, W, d), d // 4
+    return np.concatenate([cells[:, :q], cells[:, 2 * q : 3 * q], cells[:, q : 2 * q], cells[:, 3 * q :]], axis=1)
 
 
-_rectangles = np.ones((2, 3, 4), bool)
-_rectangles[1, 2:, :] = False
-_rectangles[1, :, 3:] = False
-
-
-@_system(
-    "DETR PositionEmbeddingSine, normalize=True; transformers DETR", {"valid": _rectangles, "H": 3, "W": 4, "d": 8}
-)
-def _detr(valid: npt.NDArray[np.bool_], H: int, W: int, d: int) -> Table:
-    y, x = np.cumsum(valid, axis=1, dtype=np.float64), np.cumsum(valid, axis=2, dtype=np.float64)
-    y, x = y / (y[:, -1:, :] + 1e-6), x / (x[:, :, -1:] + 1e-6)
-    parts = [_interleaved(axis.ravel(), d // 2, 2 * np.pi).reshape(len(valid), H, W, d // 2) for axis in (y, x)]
+def _normalized(valid: npt.NDArray[np.bool_], d: int, middle: float) -> Table:
+    """Counted cells over the last count, of an image's rows and then of its columns: [B, d, H, W]."""
+    parts = []
+    for axis in (1, 2):
+        counts = np.cumsum(valid, axis=axis, dtype=np.float64)
+        counts = (counts - middle) / (np.take(counts, [-1], axis) + 1e-6)
+        parts.append(_interleaved(counts.ravel(), d // 2, 2 * np.pi).reshape(*valid.shape, d // 2))
     return np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
 
 
-@_system(
-    "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR",
-    {"valid": _rectangles, "H": 3, "W": 4, "d": 8},
-    {"valid": None, "H": 3, "W": 4, "d": 8},
-)
 def _deformable_detr(valid: npt.NDArray[np.bool_] | None, H: int, W: int, d: int) -> Table:
-    counted = np.ones((1, H, W), bool) if valid is None else valid
-    y, x = np.cumsum(counted, axis=1, dtype=np.float64), np.cumsum(counted, axis=2, dtype=np.float64)
-    y, x = (y - 0.5) / (y[:, -1:, :] + 1e-6), (x - 0.5) / (x[:, :, -1:] + 1e-6)
-    parts = [_interleaved(axis.ravel(), d // 2, 2 * np.pi).reshape(len(counted), H, W, d // 2) for axis in (y, x)]
-    result = np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
+    result = _normalized(np.ones((1, H, W), bool) if valid is None else valid, d, 0.5)
     return result[0] if valid is None else result
 
 
-@_system("DETR PositionEmbeddingSine, normalize=False", {"H": 3, "W": 4, "d": 8})
-def _detr_counted(H: int, W: int, d: int) -> Table:
-    parts = [_interleaved(range(1, H + 1), d // 2)[:, None], _interleaved(range(1, W + 1), d // 2)[None, :]]
-    return np.moveaxis(_join(parts), -1, 0)
-
-
-@_system(
-    "transformers encode_sinusoidal_position_embedding",
-    {"x": np.array([0.25, 0.5]), "y": np.array([0.125, 1.0]), "d": 8},
-)
-def _hf_points(x: Table, y: Table, d: int) -> Table:
-    return np.concatenate([_interleaved(axis, d // 2, 2 * np.pi) for axis in (y, x)], axis=-1)
-
-
-@_system("tensor2tensor add_timing_signal_nd", {"shape": (2, 3), "d": 8}, {"shape": (2, 3, 2), "d": 17})
 def _timing_signal_nd(shape: tuple[int, ...], d: int) -> Table:
     own = 2 * (d // (2 * len(shape)))
-    result = np.zeros((*shape, d))
-    for axis, length in enumerate(shape):
-        rows = _timing_signal(range(length), own)
-        across = tuple(-1 if other == axis else 1 for other in range(len(shape)))
-        result[..., axis * own : (axis + 1) * own] = rows.reshape(*across, own)
-    return result
+    cells = _joined(*(_signal(length, own) for length in shape))
+    return np.concatenate([cells, np.zeros((*shape, d - own * len(shape)))], axis=-1)
 
 
-@_system("tensor2tensor add_timing_signal_nd_given_positions", {"points": np.array([[0.0, 3.0], [2.0, 1.0]]), "d": 8})
-def _given_positions_nd(points: Table, d: int) -> Table:
-    return np.concatenate([_timing_signal(points[:, axis], d // 2) for axis in range(2)], axis=-1)
-
-
-@_system(
-    "positional-encodings PositionalEncoding2D and 3D",
-    {"shape": (2, 3), "d": 8},
-    {"shape": (2, 3), "d": 7},
-    {"shape": (2, 3, 2), "d": 9},
-)
 def _tatp22_nd(shape: tuple[int, ...], d: int) -> Table:
     own = 2 * -(-d // (2 * len(shape)))
-    parts = []
-    for axis, length in enumerate(shape):
-        across = tuple(-1 if other == axis else 1 for other in range(len(shape)))
-        parts.append(_interleaved(range(length), own).reshape(*across, own))
-    return _join(parts)[..., :d]
+    return _joined(*(_sinusoid(length, own) for length in shape))[..., :d]
 
 
-@_system("positional-encodings PositionalEncodingPermute2D and 3D", {"shape": (2, 3), "d": 7})
-def _tatp22_permuted(shape: tuple[int, ...], d: int) -> Table:
-    return np.moveaxis(_tatp22_nd(shape, d), -1, 0)
-
-
-def _nerf_bands(points: Table, bands: Sequence[Any]) -> Table:
-    columns = [[float(c) for c in point] for point in points]
-    for row, point in zip(columns, points, strict=True):
-        for band in bands:
-            for function in (mp.sin, mp.cos):
-                row += [float(function(mp.mpf(float(c)) * band)) for c in point]
-    return np.array(columns)
-
-
-_points = np.array([[0.5, -0.25, 1.0], [0.1, 0.2, 0.3]])
-
-
-@_system("NeRF Embedder", {"points": _points, "L": 4})
-def _nerf(points: Table, L: int) -> Table:
-    return _nerf_bands(points, [mp.mpf(2) ** k for k in range(L)])
-
-
-@_system("NeRF Embedder, log_sampling=False", {"points": _points, "L": 4})
-def _nerf_linear(points: Table, L: int) -> Table:
-    return _nerf_bands(points, [mp.mpf(float(f)) for f in np.linspace(1.0, 2.0 ** (L - 1), L)])
-
-
-@_system("PCP-MAE get_pos_embed", {"points": _points, "d": 12}, {"points": _points[:, :2], "d": 8})
-def _pcp_mae(points: Table, d: int) -> Table:
-    own = d // points.shape[1]
-    return np.concatenate([_split(_interleaved(axis, own)) for axis in points.T], axis=-1)
-
-
-def _loftr_order(H: int, W: int, frequencies: Sequence[Any]) -> Table:
-    # pe[0::4] = sin(x w), pe[1::4] = cos(x w), pe[2::4] = sin(y w), pe[3::4] = cos(y w); x and y count from 1
-    result = np.zeros((4 * len(frequencies), H, W))
-    for k, w in enumerate(frequencies):
-        for y in range(H):
-            for x in range(W):
-                angles = (mp.mpf(x + 1) * w, mp.mpf(y + 1) * w)
-                result[4 * k : 4 * k + 4, y, x] = [float(f(a)) for a in angles for f in (mp.sin, mp.cos)]
-    return result
-
-
-@_system("LoFTR and kornia PositionEncodingSine", *({"H": 2, "W": 3, "d": d} for d in (4, 16)))
-def _loftr(H: int, W: int, d: int) -> Table:
-    half = d // 2
-    return _loftr_order(H, W, [mp.exp(-i * mp.log(10000) / half) for i in range(0, half, 2)])
-
-
-@_system(
-    "LoFTR and kornia PositionEncodingSine, temp_bug_fix=False", {"H": 2, "W": 3, "d": 16}, {"H": 2, "W": 2, "d": 256}
-)
-def _loftr_bug(H: int, W: int, d: int) -> Table:
-    # -log(10000) / d // 2, which is floor(-9.2 / d / 2), is -1; each frequency is a float64 number
-    assert -np.log(10000.0) / d // 2 == -1.0
-    return _loftr_order(H, W, [mp.mpf(float(np.exp(-float(i)))) for i in range(0, d // 2, 2)])
-
-
-def _fourier_features(projected: Iterable[Any]) -> Table:
-    angles = [mp.mpf(float(p)) * mp.mpf(2 * np.pi) for p in projected]
-    return np.array([float(f(angle)) for f in (mp.sin, mp.cos) for angle in angles])
-
-
-_gaussian = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.25]])
-
-
-@_system(
-    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding",
-    {"points": np.array([[[0.25, 0.5], [1.0, 0.125]]]), "matrix": _gaussian},
-)
-def _sam_points(points: Table, matrix: Table) -> Table:
-    rows = [_fourier_features((2 * point - 1) @ matrix) for point in points.reshape(-1, 2)]
-    return np.array(rows).reshape(*points.shape[:-1], -1)
+def _nerf(points: Table, bands: Iterable[Any]) -> Table:
+    turned = [mp.mpf(band) for band in bands]
+    rows = [[float(f(mp.mpf(float(c)) * w)) for w in turned for f in (mp.sin, mp.cos) for c in p] for p in points]
+    return np.concatenate([points, np.array(rows)], axis=1)
 
 
 def _harmonics(points: Table, frequencies: Iterable[Any]) -> Table:
     # [.., axes, frequencies] flattened: all sines, then all cosines, then the input
-    rows = []
-    for point in points:
-        angles = [mp.mpf(float(c)) * w for c in point for w in frequencies]
-        rows.append([float(f(angle)) for f in (mp.sin, mp.cos) for angle in angles] + [float(c) for c in point])
-    return np.array(rows)
+    turned = [mp.mpf(w) for w in frequencies]
+    rows = [[float(f(mp.mpf(float(c)) * w)) for f in (mp.sin, mp.cos) for c in p for w in turned] for p in points]
+    return np.concatenate([np.array(rows), points], axis=1)
 
 
-@_system("pytorch3d HarmonicEmbedding", {"points": _points, "n": 4, "omega_0": 0.1})
-def _harmonic_embedding(points: Table, n: int, omega_0: float) -> Table:
-    return _harmonics(points, [mp.mpf(omega_0) * mp.mpf(2) ** k for k in range(n)])
+def _loftr(H: int, W: int, frequencies: Iterable[Any]) -> Table:
+    # pe[0::4] = sin(x w), pe[1::4] = cos(x w), pe[2::4] = sin(y w), pe[3::4] = cos(y w); x and y count from 1
+    def pixel(y: int, x: int) -> list[float]:
+        return [float(f(mp.mpf(at) * w)) for w in frequencies for at in (x, y) for f in (mp.sin, mp.cos)]
+
+    return np.moveaxis(np.array([[pixel(y + 1, x + 1) for x in range(W)] for y in range(H)]), -1, 0)
 
 
-@_system("pytorch3d HarmonicEmbedding, logspace=False", {"points": _points, "n": 4, "omega_0": 0.1})
-def _harmonic_embedding_linear(points: Table, n: int, omega_0: float) -> Table:
-    return _harmonics(points, [mp.mpf(float(w)) for w in omega_0 * np.linspace(1.0, 2.0 ** (n - 1), n)])
+def _loftr_bug(H: int, W: int, d: int) -> Table:
+    # -log(10000) / d // 2, which is floor(-9.2 / d / 2), is -1; each frequency is a float64 number
+    assert -np.log(10000.0) / d // 2 == -1.0
+    return _loftr(H, W, [mp.mpf(float(np.exp(-float(i)))) for i in range(0, d // 2, 2)])
 
 
-@_system("nerfstudio NeRFEncoding", {"points": _points, "n": 4, "min_freq_exp": 0.0, "max_freq_exp": 8.0})
-def _nerfstudio(points: Table, n: int, min_freq_exp: float, max_freq_exp: float) -> Table:
-    bands = 2 * np.pi * 2.0 ** np.linspace(min_freq_exp, max_freq_exp, n)
-    return _harmonics(points, [mp.mpf(float(w)) for w in bands])
+def _sam_points(points: Table, matrix: Table) -> Table:
+    projected = ((2 * points - 1) @ matrix).reshape(-1, matrix.shape[1])
+    rows = [
+        [float(f(mp.mpf(float(p)) * mp.mpf(2 * np.pi))) for f in (mp.sin, mp.cos) for p in each] for each in projected
+    ]
+    return np.array(rows).reshape(*points.shape[:-1], -1)
+
+
+def _widths(*widths: int, **more: Any) -> tuple[dict[str, Any], ...]:
+    return tuple({"L": 9, "d": d, **more} for d in widths)
+
+
+def _images(*widths: int, **more: Any) -> tuple[dict[str, Any], ...]:
+    return tuple({"H": 2, "W": 3, "d": d, **more} for d in widths)
+
+
+def _embedded(*widths: int, **more: Any) -> tuple[dict[str, Any], ...]:
+    return tuple({"x": np.linspace(-1.0, 1.0, 12 * d).reshape(2, 6, d), "d": d, **more} for d in widths)
+
+
+def _at(name: str, places: Sequence[float], *widths: int) -> tuple[dict[str, Any], ...]:
+    return tuple({name: np.array(places), "d": d} for d in widths)
+
+
+_left_padded = np.array([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]], bool)
+_rectangles = np.ones((2, 3, 4), bool)
+_rectangles[1, 2:, :] = _rectangles[1, :, 3:] = False
+_timesteps = (0.0, 0.5, 17.25, 999.0)
+_points = np.array([[0.5, -0.25, 1.0], [0.1, 0.2, 0.3]])
+_gaussian = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.25]])
+
+SYSTEMS: dict[str, System] = {
+    "PyTorch tutorial, word_language_model; The Annotated Transformer": System(_sinusoid, _widths(2, 8)),
+    "XLM, transformers XLM, DistilBERT; flax nlp_seq": System(_sinusoid, _widths(2, 3, 7, 8)),
+    "fairseq PositionalEncoding": System(_sinusoid, _widths(2, 8)),
+    "diffusers SinusoidalPositionalEmbedding": System(_sinusoid, _widths(2, 8)),
+    "keras-hub SinePositionEncoding": System(
+        lambda L, d, start_index: _interleaved(range(start_index, start_index + L), d), _widths(2, 3, 8, start_index=4)),
+    "fairseq and ESPnet RelPositionalEncoding": System(lambda L, d: _interleaved(range(L - 1, -L, -1), d), _widths(2, 8)),
+    "ESPnet PositionalEncoding; OpenNMT-py SinusoidalInterleaved": System(
+        lambda x, d: _plus(x, _sinusoid(x.shape[1], d), d), _embedded(2, 8)),
+    "ESPnet StreamPositionalEncoding; WeNet PositionalEncoding": System(
+        lambda x, d, offset: _plus(x, _interleaved(range(offset, offset + x.shape[1]), d), d), _embedded(2, 8, offset=16)),
+    "ESPnet ScaledPositionalEncoding": System(
+        lambda x, d, alpha: x + alpha * _sinusoid(x.shape[1], d), _embedded(2, 8, alpha=0.75)),
+    "transformers Marian and Pegasus; CTranslate2's converter for marian-nmt": System(_split_rows, _widths(2, 3, 7, 8)),
+    "transformers CTRL": System(_split_rows, _widths(2, 3, 7, 8)),
+    "Sockeye, its defaults": System(_split_rows, _widths(2, 8)),
+    "Sockeye, scale_up_input and scale_down_positions": System(
+        lambda x, d: _plus(x, _split_rows(x.shape[1], d) / float(mp.sqrt(d)), d), _embedded(2, 8)),
+    "x-transformers ScaledSinusoidalEmbedding": System(
+        lambda L, d: _split_rows(L, d) / float(mp.sqrt(d)), _widths(2, 8)),
+    "tensor2tensor get_timing_signal_1d; flax lm1b and wmt": System(_signal, _widths(1, 2, 3, 7, 8)),
+    "openai/whisper, transformers Whisper, whisper.cpp; PegasusX": System(_signal, _widths(4, 8)),
+    "PyG PositionalEncoding": System(_signal, _widths(4, 8)),
+    "tensor2tensor get_timing_signal_1d, other timescales": System(
+        lambda L, d, start, min_timescale, max_timescale: _timing_signal(
+            range(start, start + L), d, min_timescale, max_timescale),
+        _widths(4, 7, start=3, min_timescale=2.0, max_timescale=5e3)),
+    "tensor2tensor add_timing_signal_1d_given_position": System(
+        lambda positions, d: _timing_signal(positions.ravel(), d).reshape(*positions.shape, d),
+        ({"d": 9, "positions": np.array([[0, 2, 5], [7, 1, 1]])},)),
+    # Both halves have d // 2 columns, and nothing fills an odd width up.
+    "TensorFlow Model Garden RelativePositionEmbedding": System(
+        lambda L, d: _signal(L, d)[:, : 2 * (d // 2)], _widths(4, 7, 8)),
+    "marian-nmt; OpenNMT-py SinusoidalConcat": System(lambda x, d: _plus(x, _signal(x.shape[1], d), d), _embedded(8)),
+    "fairseq SinusoidalPositionalEmbedding; transformers M2M100, Speech2Text, TrOCR": System(
+        _fairseq,
+        tuple({"valid": _left_padded, "L": 5, "d": d, "padding_idx": pad} for d in (4, 7) for pad in (0, 1, 3))),
+    "OpenNMT-tf SinusoidalPositionEncoder; CTranslate2; FunASR": System(
+        lambda L, d: _timing_signal(range(1, L + 1), d), _widths(2, 4, 8)),
+    "transformers MusicGen": System(
+        lambda L, d: _timing_signal(range(L), d, cosine_first=True), _widths(4, 7, 8)),
+    # sigmas = exp(linspace from log(max_freq) = 0 to log(min_freq) = log(1e-4)), times sqrt(2 / d)
+    "mlx.nn.SinusoidalPositionalEncoding": System(
+        lambda positions, d: _timing_signal(positions, d) * float(mp.sqrt(mp.mpf(2) / d)),
+        _at("positions", (0.0, 0.25, -3.0), 2, 8)),
+    # 2 pi as the float64 that every implementation uses
+    "mlx with cos_first and full_turns": System(
+        lambda positions, d: _halves(positions, d, freq_scale=2 * np.pi, cosine_first=True) * float(mp.sqrt(mp.mpf(2) / d)),
+        _at("positions", (0.0, 0.25, -3.0), 8)),
+    "positional-encodings PositionalEncoding1D": System(
+        lambda L, d: _sinusoid(L, 2 * -(-d // 2))[:, :d], _widths(1, 2, 3, 7, 8)),
+    "depthcharge FloatEncoder": System(
+        lambda positions, d: _halves(positions, d, base=1e7, freq_scale=2 * np.pi / 0.001),
+        _at("positions", (0.0, 100.25, 1999.5), 4, 8)),
+    # exp(linspace(0, 1, n) * (log(10000) - log(0.5)) + log(0.5)) * 2 pi
+    "diffusers StableAudio3ExpoFourierFeatures": System(
+        lambda timesteps, d: _halves(timesteps, d, base=0.5 / 10000, freq_scale=2 * np.pi * 0.5, cosine_first=True),
+        _at("timesteps", (0.0, 0.125, 0.703125, 1.0), 4, 256)),
+    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM": System(
+        _sam_pointers, _at("positions", (0.0, 0.25, 1.0, 15.0), 4, 8, 256)),
+    "code with tensor2tensor's frequencies in neighbouring columns": System(_neighbouring_signal, _widths(2, 7, 8)),
+    "tables of fairseq's form whose row `padding_idx` is zero, read from row 0": System(
+        _zero_row, (*_widths(4, 7, padding_idx=0), *_widths(4, 7, padding_idx=1))),
+    # The frequencies as the float64 numbers that such loops divide by.
+    "loops that divide by `10000 ** (i / d)` in every column `i`; caffe2 SinusoidPositionEncoding": System(
+        lambda L, d: _alternating(L, d, lambda j: mp.mpf(10000.0 ** (-j / d))), _widths(2, 3, 8)),
+    "TGN TimeEncode, before training": System(_time_encode, _at("t", (0.0, 17.5, 9e4), 2, 5)),
+    # The loop's own step is 2 already.
+    "the NumPy loop with the exponent doubled": System(
+        lambda L, d: _alternating(L, d, lambda j: 1 / mp.power(10000, mp.mpf(2 * (j - j % 2)) / d)), _widths(2, 3, 7, 8)),
+    "diffusers get_timestep_embedding, its defaults; DDPM": System(
+        lambda timesteps, d: _timestep(timesteps, d, flip=False, shift=1), _at("timesteps", _timesteps, 4, 7, 8)),
+    "diffusers UNets; GLIDE; DiT; ggml": System(
+        lambda timesteps, d: _timestep(timesteps, d, flip=True, shift=0), _at("timesteps", _timesteps, 2, 3, 7, 8)),
+    "diffusers get_guidance_scale_embedding (LCM)": System(
+        lambda w, d: _timestep(w * 1000, d, flip=False, shift=1), _at("w", (0.5, 7.5), 4, 7, 8)),
+    "keras-hub Flux": System(
+        lambda timesteps, d: _timestep(timesteps, d, flip=True, shift=0, scale=1000.0),
+        _at("timesteps", (0.0, 0.125, 1.0), 8)),
+    # Grids
+    "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip": System(_mae, _images(4, 8)),
+    "diffusers get_2d_sincos_pos_embed": System(
+        _diffusers2d, ({"H": 2, "W": 4, "d": 8, "base_size": 16, "interpolation_scale": 2.0},)),
+    "diffusers get_3d_sincos_pos_embed": System(
+        _diffusers3d, ({"T": 2, "H": 3, "W": 2, "d": 16, "spatial": 2.0, "temporal": 4.0},)),
+    "transformers build_2d_sinusoidal_position_embedding": System(_rows_then_columns, _images(4, 8)),
+    "timm build_sincos2d_pos_embed, interleave_sin_cos": System(_rows_then_columns, _images(4, 8)),
+    # Cells run down the columns of the image: width is the slow axis.
+    "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE": System(
+        lambda H, W, d: _rows_then_columns(W, H, d), _images(8)),
+    "timm build_sincos2d_pos_embed": System(_timm, _images(4, 8)),
+    "DETR PositionEmbeddingSine, normalize=True; transformers DETR": System(
+        lambda valid, H, W, d: _normalized(valid, d, 0.0), ({"valid": _rectangles, "H": 3, "W": 4, "d": 8},)),
+    "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR": System(
+        _deformable_detr, tuple({"valid": valid, "H": 3, "W": 4, "d": 8} for valid in (_rectangles, None))),
+    "DETR PositionEmbeddingSine, normalize=False": System(
+        lambda H, W, d: np.moveaxis(_joined(*(_interleaved(range(1, n + 1), d // 2) for n in (H, W))), -1, 0),
+        ({"H": 3, "W": 4, "d": 8},)),
+    "transformers encode_sinusoidal_position_embedding": System(
+        lambda x, y, d: np.concatenate([_interleaved(axis, d // 2, 2 * np.pi) for axis in (y, x)], axis=-1),
+        ({"x": np.array([0.25, 0.5]), "y": np.array([0.125, 1.0]), "d": 8},)),
+    "tensor2tensor add_timing_signal_nd": System(
+        _timing_signal_nd, ({"shape": (2, 3), "d": 8}, {"shape": (2, 3, 2), "d": 17})),
+    "tensor2tensor add_timing_signal_nd_given_positions": System(
+        lambda points, d: np.concatenate([_timing_signal(points[:, axis], d // 2) for axis in range(2)], axis=-1),
+        ({"points": np.array([[0.0, 3.0], [2.0, 1.0]]), "d": 8},)),
+    "positional-encodings PositionalEncoding2D and 3D": System(
+        _tatp22_nd, ({"shape": (2, 3), "d": 8}, {"shape": (2, 3), "d": 7}, {"shape": (2, 3, 2), "d": 9})),
+    "positional-encodings PositionalEncodingPermute2D and 3D": System(
+        lambda shape, d: np.moveaxis(_tatp22_nd(shape, d), -1, 0), ({"shape": (2, 3), "d": 7},)),
+    "NeRF Embedder": System(
+        lambda points, L: _nerf(points, 2.0 ** np.arange(L)), ({"points": _points, "L": 4},)),
+    "NeRF Embedder, log_sampling=False": System(
+        lambda points, L: _nerf(points, np.linspace(1.0, 2.0 ** (L - 1), L)), ({"points": _points, "L": 4},)),
+    "PCP-MAE get_pos_embed": System(
+        lambda points, d: np.concatenate([_split_sinusoid(axis, d // len(points.T)) for axis in points.T], axis=-1),
+        ({"points": _points, "d": 12}, {"points": _points[:, :2], "d": 8})),
+    "LoFTR and kornia PositionEncodingSine": System(
+        lambda H, W, d: _loftr(H, W, [mp.exp(-i * mp.log(10000) / (d // 2)) for i in range(0, d // 2, 2)]),
+        _images(4, 16)),
+    "LoFTR and kornia PositionEncodingSine, temp_bug_fix=False": System(
+        _loftr_bug, ({"H": 2, "W": 3, "d": 16}, {"H": 2, "W": 2, "d": 256})),
+    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding": System(
+        _sam_points, ({"points": np.array([[[0.25, 0.5], [1.0, 0.125]]]), "matrix": _gaussian},)),
+    "pytorch3d HarmonicEmbedding": System(
+        lambda points, n, omega_0: _harmonics(points, [mp.mpf(omega_0) * 2**k for k in range(n)]),
+        ({"points": _points, "n": 4, "omega_0": 0.1},)),
+    "pytorch3d HarmonicEmbedding, logspace=False": System(
+        lambda points, n, omega_0: _harmonics(points, omega_0 * np.linspace(1.0, 2.0 ** (n - 1), n)),
+        ({"points": _points, "n": 4, "omega_0": 0.1},)),
+    "nerfstudio NeRFEncoding": System(
+        lambda points, n, min_freq_exp, max_freq_exp: _harmonics(
+            points, 2 * np.pi * 2.0 ** np.linspace(min_freq_exp, max_freq_exp, n)),
+        ({"points": _points, "n": 4, "min_freq_exp": 0.0, "max_freq_exp": 8.0},)),
+}  # fmt: skip

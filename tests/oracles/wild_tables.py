@@ -26,16 +26,6 @@ class WildTable:
     make: Callable[[], Any]
     # The call, or "" for a table that is rightly not known.
     code: str = ""
-    # Parts of what is said besides.
-    notes: tuple[str, ...] = ()
-
-
-WILD_TABLES: dict[str, WildTable] = {}
-
-
-def _wild(name: str, source: str, make: Callable[[], Any], code: str = "", *notes: str) -> None:
-    assert name not in WILD_TABLES
-    WILD_TABLES[name] = WildTable(source, make, code, notes)
 
 
 def _angles(positions: Any, frequencies: Floats) -> Floats:
@@ -45,11 +35,6 @@ def _angles(positions: Any, frequencies: Floats) -> Floats:
 def _exp_frequencies(d: int) -> Floats:
     # exp(arange(0, d, 2) * (-log(10000) / d)), as torch code has it
     return np.exp(np.arange(0, d, 2, dtype=f32) * f32(-math.log(10000.0) / d))
-
-
-def _half_minus_one(d: int, base: float = 10000.0) -> Floats:
-    # exp(arange(half) * -(log(10000) / (half - 1)))
-    return np.exp(np.arange(d // 2, dtype=f32) * f32(-math.log(base) / (d // 2 - 1)))
 
 
 def _inverse_powers(d: int, base: float = 10000.0) -> Floats:
@@ -65,48 +50,10 @@ def _side_by_side(angles: Floats) -> Floats:
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
 
 
-_wild(
-    "PyTorch tutorial",
-    "pytorch/tutorials:beginner_source/transformer_tutorial.py",
-    lambda: _interleave(_angles(np.arange(5000), _exp_frequencies(64)))[:, None],
-    "fastpe.encode(5000, 64, convention='vaswani')",
-)
-
-
 def _tensorflow_tutorial() -> Floats:
     angles = np.arange(200)[:, None] / np.power(10000, 2 * (np.arange(63) // 2) / f32(63))
     angles[:, 0::2], angles[:, 1::2] = np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])
     return angles[None].astype(f32)
-
-
-_wild(
-    "TensorFlow tutorial",
-    "tensorflow/text:docs/tutorials/transformer.ipynb, its first version",
-    _tensorflow_tutorial,
-    "fastpe.encode(200, 63, convention='vaswani')",
-)
-
-
-_wild(
-    "FunASR, one chunk of a stream",
-    "modelscope/FunASR:runtime/python/onnxruntime/funasr_onnx/utils/frontend.py SinusoidalPositionEncoderOnline",
-    lambda: _side_by_side(_angles(np.arange(601, 611), _half_minus_one(560)))[None],
-    "fastpe.encode(10, 560, convention='tensor2tensor', offset=601)",
-    "a stream goes on with fastpe.encode(10, 560, convention='tensor2tensor', offset=611)",
-    "opennmt_tf",
-)
-
-
-def _musicgen() -> Floats:
-    angles = _angles(np.arange(200), _half_minus_one(64))
-    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-
-
-def _stable_audio3() -> Floats:
-    low, high = math.log(0.5), math.log(10000.0)
-    frequencies = np.exp(np.linspace(0, 1, 128, dtype=f32) * f32(high - low) + f32(low))
-    angles = np.arange(5, dtype=f32)[:, None] * frequencies * f32(2) * f32(math.pi)
-    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _wav2vec2_conformer() -> Floats:
@@ -115,61 +62,12 @@ def _wav2vec2_conformer() -> Floats:
     return np.concatenate([positive[::-1], negative[1:]])[None]
 
 
-_wild(
-    "wav2vec2-conformer",
-    "huggingface/transformers:models/wav2vec2_conformer/modeling_wav2vec2_conformer.py extend_pe",
-    _wav2vec2_conformer,
-    "fastpe.encode(199, 64, convention='vaswani', offset=-99)[::-1]",
-)
-_wild(
-    "XLNet",
-    "huggingface/transformers:models/xlnet/modeling_xlnet.py, positions klen .. -qlen",
-    lambda: _side_by_side(_angles(np.arange(100, -100, -1.0), _inverse_powers(64)))[:, None],
-    "fastpe.encode(200, 64, convention='concat', offset=-99)[::-1]",
-)
-
-
-def _one_axis(width: int, positions: Any) -> Floats:
-    omega = 1.0 / 10000 ** (np.arange(width // 2) / (width / 2.0))
-    return _side_by_side(np.multiply.outer(np.asarray(positions, float), omega))
-
-
-def _mae_2d(d: int, height: Any, width: Any) -> Floats:
-    # grid = meshgrid(grid_w, grid_h), whose first array is the width
-    columns, rows = np.meshgrid(width, height)
-    return np.concatenate([_one_axis(d // 2, columns.ravel()), _one_axis(d // 2, rows.ravel())], axis=1)
-
-
-def _mae() -> Floats:
-    cells = _mae_2d(96, np.arange(14.0), np.arange(14.0))
-    return np.concatenate([np.zeros((1, 96)), cells])[None].astype(f32)
-
-
-def _timm() -> Floats:
-    rows, columns = np.meshgrid(np.arange(12), np.arange(20), indexing="ij")
-    omega = f32(1) / f32(10000) ** (np.arange(24, dtype=f32) / f32(24))
-    angles = np.concatenate([_angles(rows.ravel(), omega), _angles(columns.ravel(), omega)], axis=1)
-    return _side_by_side(angles)
-
-
-def _loftr() -> Floats:
-    omega = np.exp(np.arange(0, 32, 2, dtype=f32) * f32(-math.log(10000.0) / 32))
-    x, y = _angles(np.arange(1, 25), omega), _angles(np.arange(1, 17), omega)
-    table = np.zeros((16, 24, 64), f32)
-    table[..., 0::4], table[..., 1::4] = np.sin(x)[None], np.cos(x)[None]
-    table[..., 2::4], table[..., 3::4] = np.sin(y)[:, None], np.cos(y)[:, None]
-    return table.transpose(2, 0, 1)[None]
-
-
 def _zipformer() -> Floats:
     t = np.arange(-99, 100, dtype=f32)
     compressed = math.sqrt(64) * np.sign(t) * (np.log(np.abs(t) + math.sqrt(64)) - math.log(math.sqrt(64)))
     table = _interleave(np.multiply.outer(np.arctan(compressed / (64 / (2 * np.pi))), np.arange(1, 33)))
     table[:, -1] = 1
     return table[:, np.arange(64) ^ 1].astype(f32)
-
-
-_wild("Zipformer", "k2-fsa/icefall:egs/librispeech/ASR/zipformer/zipformer.py CompactRelPositionalEncoding", _zipformer)
 
 
 def _cos_sin(rows: int, frequencies: Floats, factor: float = 1.0) -> tuple[Floats, Floats]:
@@ -191,46 +89,14 @@ def _llama3_frequencies() -> Floats:
     return np.where((wavelengths >= 8192 / 4) & (wavelengths <= 8192), blended, slow)
 
 
-_wild(
-    "Llama 3.1",
-    "huggingface/transformers:modeling_rope_utils.py _compute_llama3_parameters",
-    lambda: _twice(_cos_sin(4096, _llama3_frequencies())),
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=500000.0, scaling={'rope_type': 'llama3', 'factor': 8.0, "
-    "'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 8192})"
-    ".tables(4096, form='tile')",
-)
-
-
 def _freqs_cis() -> Floats:
     cos, sin = _cos_sin(1024, _inverse_powers(128))
     return cos + 1j * sin
 
 
-_wild(
-    "Meta's freqs_cis",
-    "meta-llama/llama:llama/model.py precompute_freqs_cis",
-    _freqs_cis,
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0).tables(1024, form='complex')",
-)
-_wild(
-    "TensorRT-LLM",
-    "NVIDIA/TensorRT-LLM:tensorrt_llm/functional.py create_sinusoidal_positions_for_attention_plugin",
-    lambda: np.stack(_cos_sin(1024, _inverse_powers(128, 1e6)), axis=-1),
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0).tables(1024, form='pairs')",
-)
-
-
 def _cohere() -> Arrays:
     cos, sin = (np.repeat(table, 2, axis=1) for table in _cos_sin(512, _inverse_powers(128, 8e6)))
     return cos, sin
-
-
-_wild(
-    "Cohere",
-    "huggingface/transformers:models/cohere/modeling_cohere.py: each value twice",
-    _cohere,
-    "fastpe.RotaryEmbedding(128, interleaved=False, base=8000000.0).tables(512, form='repeat')",
-)
 
 
 def _yarn_frequencies(d: int, base: float, factor: float, trained: int) -> Floats:
@@ -248,42 +114,10 @@ def _yarn() -> Floats:
     return np.concatenate(_cos_sin(4096, _yarn_frequencies(128, 1e6, 4.0, 32768), factor), axis=1)
 
 
-_wild(
-    "vLLM's cache of Qwen2.5 with YaRN",
-    "vllm-project/vllm:model_executor/layers/rotary_embedding/yarn_scaling_rope.py",
-    _yarn,
-)
-_wild(
-    "linear scaling",
-    "huggingface/transformers:modeling_rope_utils.py _compute_linear_scaling_rope_parameters",
-    lambda: _cos_sin(1024, _inverse_powers(64) / f32(2.5)),
-    "fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, scaling={'rope_type': 'linear', 'factor': 2.5})"
-    ".tables(1024)",
-)
-_wild(
-    "NTK-aware scaling",
-    "jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py",
-    lambda: _twice(_cos_sin(1024, _inverse_powers(128, 10000 * 4 ** (128 / 126)))),
-)
-_wild(
-    "Gemma 4, full attention",
-    "huggingface/transformers:modeling_rope_utils.py _compute_proportional_rope_parameters",
-    lambda: _twice(_cos_sin(512, np.where(np.arange(64) < 16, _inverse_powers(128, 1e6), f32(0)))),
-)
-
-
 def _longrope() -> Arrays:
     factors = np.array([1.0, 1.02, 1.03, 1.2, 4.1, 17.3, 30.5, 48.0], f32)
     powers = f32(10000) ** (np.arange(0, 16, 2, dtype=f32) / f32(16))
     return _cos_sin(512, f32(1) / (factors * powers), math.sqrt(1 + math.log(32) / math.log(4096)))
-
-
-_wild("longrope", "huggingface/transformers:modeling_rope_utils.py _compute_longrope_parameters", _longrope)
-_wild(
-    "Qwen2-VL, angles of its vision tower for each row of patches",
-    "huggingface/transformers:models/qwen2_vl/modeling_qwen2_vl.py VisionRotaryEmbedding",
-    lambda: _angles(np.arange(64), _inverse_powers(40)),
-)
 
 
 def _qwen2_vl_patches() -> Arrays:
@@ -292,8 +126,57 @@ def _qwen2_vl_patches() -> Arrays:
     return _twice((np.cos(angles), np.sin(angles)))
 
 
-_wild(
-    "Qwen2-VL, cosines and sines of patches",
-    "the same file: two coordinates for each patch, in blocks of 2 x 2",
-    _qwen2_vl_patches,
-)
+WILD_TABLES = {
+    "PyTorch tutorial": WildTable(
+        "pytorch/tutorials:beginner_source/transformer_tutorial.py",
+        lambda: _interleave(_angles(np.arange(5000), _exp_frequencies(64)))[:, None],
+        "fastpe.encode(5000, 64, convention='vaswani')"),
+    "TensorFlow tutorial": WildTable(
+        "tensorflow/text:docs/tutorials/transformer.ipynb, its first version", _tensorflow_tutorial,
+        "fastpe.encode(200, 63, convention='vaswani')"),
+    "wav2vec2-conformer": WildTable(
+        "huggingface/transformers:models/wav2vec2_conformer/modeling_wav2vec2_conformer.py extend_pe", _wav2vec2_conformer,
+        "fastpe.encode(199, 64, convention='vaswani', offset=-99)[::-1]"),
+    "XLNet": WildTable(
+        "huggingface/transformers:models/xlnet/modeling_xlnet.py, positions klen .. -qlen",
+        lambda: _side_by_side(_angles(np.arange(100, -100, -1.0), _inverse_powers(64)))[:, None],
+        "fastpe.encode(200, 64, convention='concat', offset=-99)[::-1]"),
+    "Zipformer": WildTable(
+        "k2-fsa/icefall:egs/librispeech/ASR/zipformer/zipformer.py CompactRelPositionalEncoding", _zipformer),
+    "Llama 3.1": WildTable(
+        "huggingface/transformers:modeling_rope_utils.py _compute_llama3_parameters",
+        lambda: _twice(_cos_sin(4096, _llama3_frequencies())),
+        "fastpe.RotaryEmbedding(128, interleaved=False, base=500000.0, scaling={'rope_type': 'llama3', 'factor': 8.0, "
+        "'low_freq_factor': 1.0, 'high_freq_factor': 4.0, 'original_max_position_embeddings': 8192})"
+        ".tables(4096, form='tile')"),
+    "Meta's freqs_cis": WildTable(
+        "meta-llama/llama:llama/model.py precompute_freqs_cis", _freqs_cis,
+        "fastpe.RotaryEmbedding(128, interleaved=False, base=10000.0).tables(1024, form='complex')"),
+    "TensorRT-LLM": WildTable(
+        "NVIDIA/TensorRT-LLM:tensorrt_llm/functional.py create_sinusoidal_positions_for_attention_plugin",
+        lambda: np.stack(_cos_sin(1024, _inverse_powers(128, 1e6)), axis=-1),
+        "fastpe.RotaryEmbedding(128, interleaved=False, base=1000000.0).tables(1024, form='pairs')"),
+    "Cohere": WildTable(
+        "huggingface/transformers:models/cohere/modeling_cohere.py: each value twice", _cohere,
+        "fastpe.RotaryEmbedding(128, interleaved=False, base=8000000.0).tables(512, form='repeat')"),
+    "vLLM's cache of Qwen2.5 with YaRN": WildTable(
+        "vllm-project/vllm:model_executor/layers/rotary_embedding/yarn_scaling_rope.py", _yarn),
+    "linear scaling": WildTable(
+        "huggingface/transformers:modeling_rope_utils.py _compute_linear_scaling_rope_parameters",
+        lambda: _cos_sin(1024, _inverse_powers(64) / f32(2.5)),
+        "fastpe.RotaryEmbedding(64, interleaved=False, base=10000.0, scaling={'rope_type': 'linear', 'factor': 2.5})"
+        ".tables(1024)"),
+    "NTK-aware scaling": WildTable(
+        "jquesnelle/yarn:scaled_rope/LlamaNTKScaledRotaryEmbedding.py",
+        lambda: _twice(_cos_sin(1024, _inverse_powers(128, 10000 * 4 ** (128 / 126))))),
+    "Gemma 4, full attention": WildTable(
+        "huggingface/transformers:modeling_rope_utils.py _compute_proportional_rope_parameters",
+        lambda: _twice(_cos_sin(512, np.where(np.arange(64) < 16, _inverse_powers(128, 1e6), f32(0))))),
+    "longrope": WildTable(
+        "huggingface/transformers:modeling_rope_utils.py _compute_longrope_parameters", _longrope),
+    "Qwen2-VL, angles of its vision tower for each row of patches": WildTable(
+        "huggingface/transformers:models/qwen2_vl/modeling_qwen2_vl.py VisionRotaryEmbedding",
+        lambda: _angles(np.arange(64), _inverse_powers(40))),
+    "Qwen2-VL, cosines and sines of patches": WildTable(
+        "the same file: two coordinates for each patch, in blocks of 2 x 2", _qwen2_vl_patches),
+}  # fmt: skip
