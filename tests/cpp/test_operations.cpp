@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums and rotations of any part of an array, as work units take them, in every order of its axes: against plain loops
-// over small integers, which are exact.
+// Sums and rotations of any part of an array, as work units take them, in every order of its axes and of those of where
+// the results go: against plain loops over small integers, which are exact.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -21,7 +21,7 @@ struct Array {
   std::vector<float> numbers;
   std::int64_t strides[4];
 
-  explicit Array(const int (&order)[4]) : numbers(outer * inner * seq_len * columns) {
+  explicit Array(const int* order) : numbers(outer * inner * seq_len * columns) {
     constexpr std::int64_t lengths[] = {outer, inner, seq_len, columns};
     std::int64_t stride = 1;
     for (int i = 3; i >= 0; stride *= lengths[order[i--]]) strides[order[i]] = stride;
@@ -47,7 +47,7 @@ struct Array {
 
 // Whether of_element(item, l, c) is what the operation makes of each part's elements, and the others stay.
 template <class Make, class OfElement>
-void check_parts(const int (&order)[4], const Make& make, const OfElement& of_element) {
+void check_parts(const int* order, const int* out_order, const Make& make, const OfElement& of_element) {
   float table[seq_len][columns];
   std::int64_t offsets_bytes[seq_len];
   for (int l = 0; l < seq_len; ++l) offsets_bytes[l] = l * columns * 4;
@@ -56,15 +56,15 @@ void check_parts(const int (&order)[4], const Make& make, const OfElement& of_el
     for (std::int64_t end = begin + 1; end <= items; ++end) {
       for (const std::int64_t l : {0, 1, 17}) {
         for (const std::int64_t count : {1, 16, 17, 18}) {
-          if (l + count > seq_len) continue;
+          if (l + count > seq_len || (order != out_order && (l > 0 || end < items))) continue;
           const Array x(order);
-          Array out(order), in_place(order);
+          Array out(out_order), in_place(order);
           std::fill(out.numbers.begin(), out.numbers.end(), -1.0F);
           Array apart = out, model = out, model_in_place = x;
           for (std::int64_t item = begin; item < end; ++item) {
             for (std::int64_t row = l; row < l + count; ++row) {
               for (std::int64_t c = 0; c < columns; ++c) {
-                model.numbers[x.at(item, row, c)] = of_element(x, table[row], item, row, c);
+                model.numbers[out.at(item, row, c)] = of_element(x, table[row], item, row, c);
                 model_in_place.numbers[x.at(item, row, c)] = of_element(x, table[row], item, row, c);
               }
             }
@@ -97,34 +97,70 @@ void check_parts(const int (&order)[4], const Make& make, const OfElement& of_el
   }
 }
 
+// In arrays of these orders.
+void check_operations(const int* order, const int* out_order) {
+  check_parts(
+      order, out_order,
+      [](const Rows& x, const Rows& out, const auto& use) { use(Add(read_only(x), out, outer, {2.0, 3.0}, false)); },
+      [](const Array& x, const float* table, std::int64_t item, std::int64_t l, std::int64_t c) {
+        return 2.0F * x.numbers[x.at(item, l, c)] + 3.0F * table[c];
+      });
+  for (const bool interleaved : {false, true}) {
+    constexpr std::int64_t pairs = columns / 2;
+    const Pairing pairing{pairs, interleaved, false, {{0, pairs}}};
+    check_parts(
+        order, out_order,
+        [&pairing](const Rows& x, const Rows& out, const auto& use) {
+          const HeadArray array{read_only(x), out};
+          use(Rotate({&array, 1}, outer, pairing));
+        },
+        [interleaved](const Array& x, const float* table, std::int64_t item, std::int64_t l, std::int64_t c) {
+          const std::int64_t k = interleaved ? c / 2 : c % pairs, step = interleaved ? 1 : pairs;
+          const std::int64_t first = interleaved ? 2 * k : k;
+          const float a = x.numbers[x.at(item, l, first)], b = x.numbers[x.at(item, l, first + step)];
+          const float cosine = table[k], sine = table[pairs + k];
+          return c == first ? a * cosine - b * sine : b * cosine + a * sine;
+        });
+  }
+}
+
+// Items of one row, which lie this many elements apart.
+Rows single_rows(std::vector<float>& numbers, std::int64_t stride) {
+  Rows rows;
+  rows.data = reinterpret_cast<char*>(numbers.data());
+  rows.seq_len = 1;
+  rows.columns = columns;
+  rows.column_stride_bytes = 4;
+  rows.add_items(items, stride * 4);
+  rows.walk_inside();
+  return rows;
+}
+
+void check_rows_of_each_item() {
+  std::vector<float> x(items * 7), out(items * 5, -1.0F), model = out, table(items * columns);
+  std::int64_t offsets_bytes[items];
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i * i);
+  for (std::size_t item = 0; item < items; ++item) {
+    const std::size_t row = items - 1 - item;
+    offsets_bytes[item] = static_cast<std::int64_t>(row) * columns * 4;
+    for (std::size_t c = 0; c < columns; ++c) model[item * 5 + c] = x[item * 7 + c] + table[row * columns + c];
+  }
+  const Tile tile{reinterpret_cast<const char*>(table.data()), 0, DType::float32, 0, 1, {0, columns}};
+  const Add operation(read_only(single_rows(x, 7)), single_rows(out, 5), items, {}, false);
+  operation.apply_to_each(tile, offsets_bytes, {0, items}, {items, 0}, {});
+  CHECK(out == model);
+}
+
 }  // namespace
 
 int main() {
-  int order[] = {0, 1, 2, 3};
+  check_rows_of_each_item();
+  int order[] = {0, 1, 2, 3}, out_order[] = {0, 1, 2, 3};
   do {
-    check_parts(
-        order,
-        [](const Rows& x, const Rows& out, const auto& use) { use(Add(read_only(x), out, outer, {2.0, 3.0}, false)); },
-        [](const Array& x, const float* table, std::int64_t item, std::int64_t l, std::int64_t c) {
-          return 2.0F * x.numbers[x.at(item, l, c)] + 3.0F * table[c];
-        });
-    for (const bool interleaved : {false, true}) {
-      constexpr std::int64_t pairs = columns / 2;
-      const Pairing pairing{pairs, interleaved, false, {{0, pairs}}};
-      check_parts(
-          order,
-          [&pairing](const Rows& x, const Rows& out, const auto& use) {
-            const HeadArray array{read_only(x), out};
-            use(Rotate({&array, 1}, outer, pairing));
-          },
-          [interleaved](const Array& x, const float* table, std::int64_t item, std::int64_t l, std::int64_t c) {
-            const std::int64_t k = interleaved ? c / 2 : c % pairs, step = interleaved ? 1 : pairs;
-            const std::int64_t first = interleaved ? 2 * k : k;
-            const float a = x.numbers[x.at(item, l, first)], b = x.numbers[x.at(item, l, first + step)];
-            const float cosine = table[k], sine = table[pairs + k];
-            return c == first ? a * cosine - b * sine : b * cosine + a * sine;
-          });
-    }
+    check_operations(order, order);
+    do check_operations(order, out_order);
+    while (std::next_permutation(out_order, out_order + 4));
   } while (std::next_permutation(order, order + 4));
   return fastpe::testing::failures() > 0 ? 1 : 0;
 }
