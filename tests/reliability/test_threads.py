@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import sysconfig
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -292,48 +291,3 @@ def test_quotas_of_control_groups_are_respected(
     environment |= {"LD_PRELOAD": fopen_elsewhere, "TEST_GROUPS": str(tmp_path)}
     found = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True, env=environment)
     assert int(found.stdout) == min(threads, PROCESSORS)
-
-
-BUSY = """
-import os
-parent = os.getppid()
-while os.getppid() == parent:
-    for _ in range(1_000_000): pass
-"""
-
-
-@pytest.fixture
-def busy_machine() -> Iterator[None]:
-    """Twice as many processes that compute as there are processors."""
-    with contextlib.ExitStack() as processes:
-        for _ in range(2 * PROCESSORS):
-            process = processes.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
-            processes.callback(process.kill)
-        yield
-
-
-# Whether teams wait in vain is decided anew in each process, by where the scheduler first puts its threads. All are in
-# one session: Linux divides the processors among sessions first, and the calls would have their share to themselves.
-@pytest.mark.slow
-@needs_openmp
-@needs_processors
-@pytest.mark.usefixtures("busy_machine")
-def test_median_call_on_a_busy_machine_takes_at_most_thrice_that_of_one_thread() -> None:
-    script = """
-        import statistics, time
-        import numpy as np, fastpe
-        x = np.zeros((8, 512, 768), np.float32)
-        times, end = {None: [], 1: []}, time.perf_counter() + 2
-        while time.perf_counter() < end:
-            for num_threads in times:
-                start = time.perf_counter()
-                while time.perf_counter() - start < 0.1:
-                    before = time.perf_counter()
-                    fastpe.add_(x, num_threads=num_threads)
-                    times[num_threads].append(time.perf_counter() - before)
-        print(statistics.median(times[None]) / statistics.median(times[1]))
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    outputs = [subprocess.run(command, check=True, capture_output=True, timeout=60).stdout for _ in range(12)]
-    ratios = [*map(float, outputs)]
-    assert sorted(ratios)[-2] <= 3, ratios  # other tests that run meanwhile may spoil one
