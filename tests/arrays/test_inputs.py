@@ -166,43 +166,6 @@ def test_what_is_written_to_is_never_converted(name: str) -> None:
         assert (memory == 1).all()
 
 
-WITH_VALID: dict[str, Callable[[Any], Any]] = {
-    "add_": lambda valid: fastpe.add_(x.copy(), valid=valid),
-    "add": lambda valid: fastpe.add(x, valid=valid),
-    "encode": lambda valid: fastpe.encode(3, 8, valid=valid),
-    "embed": lambda valid: fastpe.embed(ids, table, valid=valid),
-    "grid": lambda valid: fastpe.encode_grid((2, 3), 8, convention="detr", valid=valid),
-    "rotate_": lambda valid: rope.rotate_(x.copy(), valid=valid, seq_axis=-2),
-    "rotate": lambda valid: rope.rotate(x, valid=valid, seq_axis=-2),
-    "shift_": lambda valid: rope.shift_(x.copy(), by=2, valid=valid, seq_axis=-2),
-    "by tables": lambda valid: fastpe.rotate_by_tables_(
-        x.copy(), cos=angles, sin=angles.copy(), interleaved=True, valid=valid, seq_axis=-2
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WITH_VALID)
-def test_masks_of_tokenizers_are_integers(name: str) -> None:
-    valid = np.array([[0, 1, 1], [1, 1, 0]])
-    expected = WITH_VALID[name](valid.astype(bool))
-    assert_same_bits(WITH_VALID[name](valid.tolist()), expected)
-    for dtype in ("int64", "int32", "int8", "uint8", "uint64", ">i4"):
-        attention_mask = valid.astype(dtype)
-        assert_same_bits(WITH_VALID[name](attention_mask), expected)
-        assert_same_bits(WITH_VALID[name](np.repeat(attention_mask, 2, axis=1)[:, ::-2][:, ::-1]), expected)
-
-
-@pytest.mark.parametrize("dtype", ["int64", "int8", "uint16"])
-def test_masks_of_integers_have_any_stride(dtype: str) -> None:
-    sevens = np.full((7, 12), 7, dtype)
-    for mask in (sevens[3, 1::3], sevens[3, 10:0:-3], sevens[1:5, 2]):
-        mask[:] = [0, 1, 1, 0]
-        found = fastpe.encode(4, 8, valid=mask)
-        assert_same_bits(found, fastpe.encode(4, 8, valid=np.array([0, 1, 1, 0], bool)))
-        with pytest.raises(ValueError, match=naming("valid")):
-            fastpe.encode(4, 8, valid=sevens[0, 1::3])
-
-
 @pytest.mark.parametrize("number", [500.5, 500, np.float32(500.5), np.array(500.5), ByArray(np.array(500.5))])
 def test_a_timestep_may_be_a_number(number: Any) -> None:
     expected = fastpe.timestep_embedding([float(np.asarray(number))], 8, flip_sin_to_cos=True, downscale_freq_shift=1)[

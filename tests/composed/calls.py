@@ -166,7 +166,7 @@ def draw_rows(
     if validity == "valid":
         is_shared = batch == 1 or (batch > 1 and draw.chance(50))
         meaning["valid"] = valid = for_each(lambda _: draw_valid(draw, length), is_shared)
-        keywords["valid"] = as_argument(valid, is_shared, draw.pick([bool, np.int64, np.uint8]))
+        keywords["valid"] = as_argument(valid, is_shared, draw.pick([bool, np.int64, np.uint8, np.uint16, ">i4"]))
     elif validity == "lengths":
         equal = draw.integer(0, length)
         meaning["lengths"] = [equal] * batch if draw.chance(50) else [draw.integer(0, length) for _ in range(batch)]

@@ -121,7 +121,7 @@ def test_the_input_comes_where_the_convention_has_it() -> None:
 @pytest.mark.parametrize("channels_first", [False, True])
 def test_a_mask_that_hides_nothing_changes_nothing(name: Any, channels_first: bool) -> None:
     plain = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first)
-    full = np.ones((2, 5, 7), bool)
+    full = np.ones((2, 5, 7), np.int32 if channels_first else bool)
     masked = fastpe.encode_grid((5, 7), 16, convention=name, channels_first=channels_first, valid=full)
     assert masked.shape == (2, *plain.shape)
     assert_same_bits(masked[0], plain)

@@ -44,8 +44,14 @@ REFUSED: Refused = {
         "embed([0, 1], table, out=out[0])",
     ],
     (ValueError, "out x"): ["add(x, out=x[:, ::-1])", "add(wide[:, :8], out=wide[:, 4:12])"],
-    (ValueError, "memory table"): ["add_(x, table=x[0])"],
-    (ValueError, "out positions"): ["encode(shared[:, 0], 8, out=shared)"],
+    (ValueError, "x positions"): ["add_(floats, positions=memory[:12])"],
+    (ValueError, "x offset"): ["add_(floats, offset=memory[3:5])"],
+    (ValueError, "x lengths"): ["add_(floats, lengths=memory[:2])"],
+    (ValueError, "x valid"): ["add_(floats, valid=memory[:3].view('?'))"],
+    (ValueError, "x cu_seqlens"): ["add_(floats.reshape(24, 8), cu_seqlens=memory[4:6])"],
+    (ValueError, "x table"): ["add_(floats, table=floats[0])"],
+    (ValueError, "out positions"): ["encode(memory[:12], 8, out=floats[0])"],
+    (ValueError, "out ids"): ["embed(memory[:12], table, out=floats[0])"],
     (ValueError, "out table"): ["embed([0, 1, 2], table, out=table[:3])"],
     (TypeError, "dtype"): each("encode(3, 8, dtype={})", f"'i4' | 3 | complex | 'nonsense' | '{FOREIGN}f4'"),
     (TypeError, "table"): [
@@ -72,7 +78,10 @@ REFUSED: Refused = {
         *each("add_(x, positions=[0, {}, 1])", "np.nan | np.inf | -np.inf | 2**53 + 1 | -2**53 - 1 | -2**63 | 2.0**54"),
         "add_(x, positions=np.array([0, 2**64 - 1, 1], np.uint64))",
         "add_(x, positions=[[0, 1, 2], [0, np.nan, 2]])",
-        *each("add_(x, positions={})", "[0, 1] | 3 | [[0, 1]] | [[0, 1, 2]] * 3 | np.zeros((3, 2)) | x"),
+        *each(
+            "add_(x, positions={})",
+            "[0, 1] | 3 | [[0, 1]] | [[1]] | [[1], [2]] | [[0, 1, 2]] * 3 | np.zeros((3, 2)) | x",
+        ),
         "embed([0, 1], table, positions=[0, np.nan])",
     ],
     (ValueError, "positions valid"): ["encode(np.zeros((2, 2, 2)), 8, valid=[True] * 2)"],
@@ -87,7 +96,9 @@ REFUSED: Refused = {
         *each("add_(x, offset={})", "2**53 - 1 | 2**53 | 2**53 + 1 | -2**53 - 1 | 2**70 | -2**70 | huge"),
         *each("add_(x, offset={})", "[0, 2**53 - 1] | [0, -2**53 - 1] | [0, -2**63] | [2**70, 0]"),
         "add_(x, offset=np.array([0, 2**64 - 1], np.uint64))",
-        *each("add_(x, offset={})", "[1, 2, 3] | [[1, 2]] | [[1], [2, 3]]"),
+        # A list of one may miss the others; an int says that it is for all.
+        *each("add_(x, offset={})", "[1] | [[1]] | [1, 2, 3] | [[1, 2]] | [[1], [2, 3]]"),
+        "add_(x[0], offset=[1, 2, 3])",
         "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2, 3])",
         "add_(flat, cu_seqlens=[0, 2, 6], offset=[1, 2**53 - 2])",
         "encode(3, 8, offset=2**53)",
@@ -98,8 +109,9 @@ REFUSED: Refused = {
     (ValueError, "valid"): [
         *each("add_(x, valid={})", "[1, 2, 0] | [0, -1, 0] | [2**64 - 1] * 3 | True | [True, False] | [[True, True]]"),
         "add_(x, valid=[[True], [True, False]])",
-        "add_(x, valid=np.ones((2, 3, 1), bool))",
-        "add_(x, valid=np.ones((2, 3, 3), bool))",
+        # with earlier rows, as for a cache of keys, and of the axis before
+        *each("add_(x, valid=np.ones({}, bool))", "(2, 5) | (1, 5) | (2, 1) | (2, 3, 1) | (1, 1, 3)"),
+        "add_(heads, valid=np.ones((2, 3), bool))",
         "add_(x, valid=np.ones((2, 1, 3, 3), bool))",
         "encode(3, 8, valid=[True])",
     ],
@@ -109,7 +121,7 @@ REFUSED: Refused = {
     ],
     (TypeError, "lengths"): ["add_(x, lengths=[1.0, 2.0])", "add_(x, lengths=True)"],
     (ValueError, "lengths"): [
-        *each("add_(x, lengths={})", "[1, 4] | [-1, 1] | [1] | [[1, 2]] | 4"),
+        *each("add_(x, lengths={})", "[1, 4] | [-1, 1] | [1] | [[1, 2]] | np.ones((2, 1, 1), int) | 4"),
         "add_(x, lengths=np.array([0, 2**64 - 1], np.uint64))",
         "encode(3, 8, lengths=[4])",
     ],
@@ -236,7 +248,7 @@ class Module:
 def names() -> dict[str, Any]:
     """What the calls name, made anew for each."""
     x = np.arange(48, dtype=np.float32).reshape(2, 3, 8)
-    readonly = x.copy()
+    readonly, memory = x.copy(), np.ones(192, np.int32)
     readonly.setflags(write=False)
     return {
         **{name: getattr(fastpe, name) for name in ("add", "add_", "embed", "encode")},
@@ -256,7 +268,9 @@ def names() -> dict[str, Any]:
         "flat": x.reshape(6, 8).copy(),
         "out": np.full((2, 3, 8), 7, np.float32),
         "table": np.arange(800, dtype=np.float32).reshape(100, 8),
-        "shared": np.zeros((3, 8)),
+        "heads": np.ones((2, 3, 2, 8), np.float32),
+        "memory": memory,
+        "floats": memory.view(np.float32).reshape(2, 12, 8),
         "huge": 10**5000,  # which Python does not write
         "text": "\0\ud800",  # which no encoding has
         "lists": np.array([*([1.0] * 8 for _ in range(3)), None], object)[:3],

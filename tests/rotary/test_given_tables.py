@@ -93,20 +93,6 @@ def test_tables_rotate_whole_heads_unless_a_part_is_asked_for() -> None:
     assert_same_bits(found, expected)
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_tables_of_a_batch(batch: int) -> None:
-    """What `tables` makes of ids [B, L], in every form of validity."""
-    rope = fastpe.RotaryEmbedding(8, interleaved=True)
-    ids = np.random.default_rng(1).integers(0, 50, (batch, 4))
-    cos, sin = rope.tables(ids)
-    for shape, seq_axis in (((3, 2, 4, 8), -2), ((3, 4, 2, 8), -3), ((4, 3, 2, 8), 0)):
-        for rows in ({}, {"lengths": [4, 0, 2]}, {"valid": [[0, 1, 1, 0]] * 3}):
-            x = values(shape, FLOAT32, seed=16)
-            same = rope.rotate(x, positions=np.broadcast_to(ids, (3, 4)), seq_axis=seq_axis, **rows)
-            found = fastpe.rotate_by_tables_(x, cos=cos, sin=sin, interleaved=True, seq_axis=seq_axis, **rows)
-            assert_same_bits(found, same)
-
-
 WRONG: dict[str, dict[str, Any]] = {
     "rows": {"x": np.ones((3, 2, 5, 8), np.float32)},
     "batch": {"x": np.ones((2, 2, 4, 8), np.float32)},

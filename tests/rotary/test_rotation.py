@@ -20,25 +20,6 @@ PAIRINGS = pytest.mark.parametrize("interleaved", [False, True])
 ALL_DTYPES = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
-def normal(shape: tuple[int, ...], dtype: np.dtype[Any] = FLOAT64, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
-
-
-@pytest.mark.parametrize("factor", [1.0, 1.2])
-def test_keys_come_to_other_positions(factor: float) -> None:
-    rope = fastpe.RotaryEmbedding(64, interleaved=False, attention_factor=factor)
-    x = normal((2, 5, 64), seed=8)
-    there = rope.rotate(x, offset=1000, seq_axis=-2)
-    np.testing.assert_allclose(rope.rotate(there, offset=1000, inverse=True, seq_axis=-2), x, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(
-        rope.shift_(there, by=-990, seq_axis=-2), rope.rotate(x, offset=10, seq_axis=-2), rtol=0, atol=1e-13
-    )
-    np.testing.assert_allclose(rope.shift_(there, by=-np.arange(10, 15), seq_axis=-2), factor * x, rtol=0, atol=1e-13)
-
-
-# ---- what is left alone
-
-
 def with_nan_payloads(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Every element is a NaN with bits of its own."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
@@ -48,31 +29,6 @@ def with_nan_payloads(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     payloads = (np.arange(count) % 61 + 1).astype(unsigned)
     result: Array = (exponent | signs | payloads).reshape(shape).view(dtype)
     return result
-
-
-@PAIRINGS
-@ALL_DTYPES
-@pytest.mark.parametrize("step", [1, 2])
-def test_columns_and_rows_that_are_left_keep_their_bits(step: int, dtype: np.dtype[Any], interleaved: bool) -> None:
-    rope = fastpe.RotaryEmbedding(6, interleaved=interleaved, head_dim=11)
-    x = with_nan_payloads((3, 2, 5, 11 * step), dtype)[..., ::step]
-    assert len(np.unique(bits(x))) > 50
-    x[..., :6] = 1
-    some = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)
-    for call, valid in (({"valid": some}, some), ({"lengths": [0, 5, 3]}, np.arange(5) < np.array([[0], [5], [3]]))):
-        rows = with_nan_payloads((3, 2, 5, 11 * step), dtype)[..., ::step]
-        rows[np.broadcast_to(valid[:, None], (3, 2, 5))] = x[np.broadcast_to(valid[:, None], (3, 2, 5))]
-        before = rows.copy()
-        results = [
-            rope.rotate(rows, seq_axis=-2, **call),
-            rope.rotate(rows, seq_axis=-2, **call, out=np.ones_like(rows)),
-        ]
-        rope.rotate_(rows, seq_axis=-2, **call)
-        for result in (*results, rows):
-            left = ~np.broadcast_to(valid[:, None], (3, 2, 5))
-            np.testing.assert_array_equal(bits(result[left]), bits(before[left]))
-            np.testing.assert_array_equal(bits(result[..., 6:]), bits(before[..., 6:]))
-            assert np.isfinite(result[~left][:, :6].astype(float)).all()
 
 
 ZEROS = {"rope_type": "proportional", "partial_rotary_factor": 0.5}
