@@ -98,6 +98,10 @@ WorkUnits work_of(const Call& call, const Plan& plan) {
     piece_rows = work.slice_items * work.pieces.rows;
   }
   work.pieces_per_unit = std::max<std::int64_t>(1, unit_rows / std::max<std::int64_t>(1, piece_rows));
+  if (shape.is_transposed) {  // as many rows as are transposed at once, or a thread's part of them
+    const std::int64_t of_one_thread = (work.pieces.count + plan.threads - 1) / plan.threads;
+    work.pieces_per_unit = std::max(work.pieces_per_unit, std::min(transposed_rows / work.pieces.rows, of_one_thread));
+  }
   return work;
 }
 

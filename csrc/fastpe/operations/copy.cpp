@@ -20,7 +20,9 @@ void copy_transposed(const Block<char>& to, const Block<const char>& from, std::
     for (std::int64_t row = 0; row < rows; row += most) {
       if (rows - row >= most && columns - column >= most) {
         for (std::int64_t i = 0; i < most; ++i) {
-          std::memcpy(buffer[i], from.row(row + i) + column * size, cache_line_bytes);
+          const char* const line = from.row(row + i) + column * size;
+          FASTPE_PREFETCH_TO_READ(line + cache_line_bytes);  // the next columns, whose lines lie as far apart
+          std::memcpy(buffer[i], line, cache_line_bytes);
         }
         for (std::int64_t c = 0; c < most; ++c) {
           Element line[most];
