@@ -42,31 +42,29 @@ void run_interruptibly(bool releases_interpreter, const char* what_to_know, cons
 
 }  // namespace
 
-void PythonCall::place(PlacementArguments& placement, const PlacementObjects& objects, Order order) {
-  if (is_given(objects.cu_seqlens)) {
-    numbers(placement.cu_seqlens, objects.cu_seqlens, "cu_seqlens", Numbers::integers);
-  }
-  if (is_given(objects.offset)) {
-    placement.offset = integer_argument(objects.offset);
+void PythonCall::place(PlacementArguments& placement, const Arguments& a, Order order) {
+  if (is_given(a.cu_seqlens)) numbers(placement.cu_seqlens, a.cu_seqlens, "cu_seqlens", Numbers::integers);
+  if (is_given(a.offset)) {
+    placement.offset = integer_argument(a.offset);
     if (!placement.offset) {
-      if (PyFloat_Check(objects.offset) || PyBool_Check(objects.offset)) {
-        refuse_type("offset", {"is ", repr_of(objects.offset)}, {"an int or an int array"},
+      if (PyFloat_Check(a.offset) || PyBool_Check(a.offset)) {
+        refuse_type("offset", {"is ", repr_of(a.offset)}, {"an int or an int array"},
                     {"pass fractional positions as positions="});
       }
-      numbers(placement.offsets, objects.offset, "offset", Numbers::integers);
+      numbers(placement.offsets, a.offset, "offset", Numbers::integers);
     }
   }
-  if (is_given(objects.positions)) {
-    numbers(placement.positions, objects.positions, "positions", Numbers::integers_or_floats, order);
+  if (is_given(a.positions)) {
+    numbers(placement.positions, a.positions, "positions", Numbers::integers_or_floats, order);
   }
-  if (is_given(objects.valid)) keep(placement.valid, bools_from(objects.valid, "valid"), "valid");
-  if (is_given(objects.lengths)) numbers(placement.lengths, objects.lengths, "lengths", Numbers::integers);
+  if (is_given(a.valid)) keep(placement.valid, bools_from(a.valid, "valid"), "valid");
+  if (is_given(a.lengths)) numbers(placement.lengths, a.lengths, "lengths", Numbers::integers);
 }
 
-void PythonCall::place_written(PlacementArguments& placement, PyObject* positions, PlacementObjects objects) {
-  placement.count = position_count(positions);
-  if (!placement.count) objects.positions = positions;
-  place(placement, objects, Order::contiguous);
+void PythonCall::place_written(PlacementArguments& placement, Arguments a) {
+  placement.count = position_count(a.positions);
+  if (placement.count) a.positions = nullptr;
+  place(placement, a, Order::contiguous);
 }
 
 PyObject* PythonCall::returned(PyObject* given) {
@@ -91,14 +89,11 @@ void PythonCall::run(const Call& call) {
                     [&call](Interruption* interruption) { fastpe::run(call, interruption); });
 }
 
-PyObject* warm_up_rows(const RowCache& rows, const WarmUpArguments& a) {
+PyObject* warm_up_rows(const RowCache& rows, const Arguments& a) {
   const DType dtype = dtype_argument(a.dtype).value_or(DType::float32);
   const int max_threads = threads_argument(a.num_threads);
   run_interruptibly(true, "interrupted: some rows are not made yet; later calls make them",
-                    [&](Interruption* interruption) {
-                      rows.encoder().prepare(dtype, interruption);
-                      rows.fill_promised(row_dtype(dtype), max_threads, interruption);
-                    });
+                    [&](Interruption* interruption) { rows.warm_up(dtype, max_threads, interruption); });
   Py_RETURN_NONE;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call in the making, of which every method makes two phases:
+// What the objects of Python's two classes hold, and a call in the making, of which every method makes two phases:
 //
 //   1. Whatever can run Python code: arguments become numbers of a request (fastpe/requests), and ndarrays that outlive
 //      the call. A caller's __index__, __float__, __array__, __getattr__ .. may meanwhile reshape any array, also one
@@ -11,34 +11,26 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "arrays.h"
-#include "fastpe/requests/request.h"
+#include "fastpe/requests/rotary.h"
 #include "fastpe/sources/sinusoid/row_cache.h"
 #include "method.h"
 #include "scalars.h"
 
 namespace fastpe::bindings {
 
-// The arguments that say where rows are and which are valid. A method that has only some of them leaves the others
-// null.
+// Where rows are and which are valid.
 #define FASTPE_PLACEMENT "offset=None, positions=None, valid=None, lengths=None, cu_seqlens=None"
-struct PlacementObjects {
-  PyObject *offset = nullptr, *positions = nullptr, *valid = nullptr, *lengths = nullptr, *cu_seqlens = nullptr;
-};
 
 class PythonCall : public FrontEnd {
  public:
   PythonCall() = default;
-  ~PythonCall() {
-    for (std::size_t i = 0; i < kept_count_; ++i) py::reinterpret_steal<Object>(kept_[i].array);
-    for (const Kept& kept : more_kept_) py::reinterpret_steal<Object>(kept.array);
-  }
   PythonCall(const PythonCall&) = delete;
   PythonCall& operator=(const PythonCall&) = delete;
 
@@ -56,9 +48,9 @@ class PythonCall : public FrontEnd {
     keep(view, numbers_from(object, name, numbers, order), name);
   }
   // `order` is that of positions.
-  void place(PlacementArguments& placement, const PlacementObjects& objects, Order order = Order::any);
+  void place(PlacementArguments& placement, const Arguments& a, Order order = Order::any);
   // Of calls that only write rows: `positions` is how many there are, or an array of any shape.
-  void place_written(PlacementArguments& placement, PyObject* positions, PlacementObjects objects);
+  void place_written(PlacementArguments& placement, Arguments a);
 
   // ---- Phase 2
 
@@ -79,15 +71,15 @@ class PythonCall : public FrontEnd {
 
  private:
   struct Kept {
-    PyObject* array;  // owned
-    ArrayView* view;
-    const char* name;
+    Object array;
+    ArrayView* view = nullptr;
+    const char* name = nullptr;
 
-    void take() const { new (view) ArrayView(view_of(array, name)); }
+    void take() const { new (view) ArrayView(view_of(array.ptr(), name)); }
   };
   void keep(ArrayView& view, Object array, const char* name) {
-    const Kept kept{array.release().ptr(), &view, name};
-    kept_count_ < std::size(kept_) ? void(kept_[kept_count_++] = kept) : more_kept_.push_back(kept);
+    Kept& kept = kept_count_ < std::size(kept_) ? kept_[kept_count_++] : more_kept_.emplace_back();
+    kept = {std::move(array), &view, name};
   }
 
   Kept kept_[10];  // without an allocation: as many as a call has that rotates one array
@@ -96,20 +88,31 @@ class PythonCall : public FrontEnd {
   Object made_[2];
 };
 
-// ---- What both classes have
+// ---- The classes. module.cpp makes their objects; encoder.cpp and rotary.cpp have their methods.
 
-struct WarmUpArguments {
-  PyObject *dtype, *num_threads;
+// The core's Encoder is a part of it.
+struct BoundEncoder : SinusoidalEncoding {
+  using SinusoidalEncoding::SinusoidalEncoding;
+
+  // What `embed` does where its call says nothing of it.
+  double embedding_scale = 1.0;
+  std::optional<std::int64_t> padding_idx;
 };
-PyObject* warm_up_rows(const RowCache& rows, const WarmUpArguments& arguments);
+
+void add_encoder_methods(py::handle type);
+void add_rotary_methods(py::handle type);
+// Of rotations by tables that are given.
+void add_functions(py::handle module);
+
+PyObject* warm_up_rows(const RowCache& rows, const Arguments& a);
 
 template <class Bound>
-PyObject* warm_up(Bound& self, const WarmUpArguments& arguments) {
-  return warm_up_rows(self.row_cache, arguments);
+PyObject* warm_up(Bound& self, const Arguments& a) {
+  return warm_up_rows(self.row_cache, a);
 }
 
 template <class Bound>
-PyObject* frequencies(Bound& self, const NoArguments&) {
+PyObject* frequencies(Bound& self, const Arguments&) {
   return new_array(self.encoder.frequencies().radians.high.data(), self.encoder.frequency_count()).release().ptr();
 }
 

@@ -10,8 +10,7 @@
 namespace fastpe::bindings {
 
 // To be called when the module is loaded: then an Error becomes a TypeError, ValueError or IndexError with the
-// attribute
-// `_fields`, a dict.
+// attribute `_fields`, a dict.
 void register_errors();
 // Sets Python's error of the exception that is being handled, as pybind11 does for its own functions.
 void set_error();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -21,11 +22,18 @@ const char* leaked_copy(const std::string& text) {
   throw py::error_already_set();
 }
 
+struct KnownArgument {
+  std::string_view name;
+  PyObject* Arguments::* member;
+};
+#define FASTPE_KNOWN(name) {#name, &Arguments::name}
+constexpr KnownArgument known_arguments[] = {FASTPE_FOR_EACH_ARGUMENT(FASTPE_KNOWN)};
+
 constexpr std::string_view end_of_signature = "\n--\n\n";
 
 }  // namespace
 
-PyMethodDef Signature::load(const char* name, const char* parameters, Entry entry, std::size_t struct_bytes) {
+PyMethodDef Signature::load(const char* name, const char* parameters, Entry entry) {
   name_ = name;
   bool has_star = false;
   for (std::string_view rest = parameters; !rest.empty();) {
@@ -36,43 +44,46 @@ PyMethodDef Signature::load(const char* name, const char* parameters, Entry entr
       has_others_ = parameter.size() > 1;
     } else {
       const std::string its_name(parameter.substr(0, parameter.find('=')));
+      const auto known = std::find_if(std::begin(known_arguments), std::end(known_arguments),
+                                      [&](const KnownArgument& each) { return each.name == its_name; });
+      if (known == std::end(known_arguments) || count_ == most_names) Py_FatalError(name_);
       if (its_name == parameter) required_ |= 1U << count_;
+      members_[count_] = known->member;
       names_[count_++] = not_null(PyUnicode_InternFromString(its_name.c_str())).release().ptr();
       if (!has_star) by_place_ = count_;
     }
-  }
-  if (struct_bytes != static_cast<std::size_t>(count_) * sizeof(PyObject*) + (has_others_ ? sizeof(Others) : 0)) {
-    Py_FatalError(name_);
   }
   const char* const comma = *parameters != '\0' ? ", " : "";
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)), METH_FASTCALL | METH_KEYWORDS,
           leaked_copy(joined({name, "($self, /", comma, parameters, ")", std::string(end_of_signature)}))};
 }
 
-void Signature::parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords, void* arguments) const {
-  auto* const values = static_cast<PyObject**>(arguments);
+Arguments Signature::parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords) const {
+  Arguments arguments;
   const Py_ssize_t named = std::min<Py_ssize_t>(count, by_place_);
-  std::copy(given, given + named, values);
-  std::fill(values + named, values + count_, nullptr);
+  for (Py_ssize_t i = 0; i < named; ++i) arguments.*members_[i] = given[i];
   if (has_others_) {
-    const Others others{given + named, count - named};
-    std::memcpy(values + count_, &others, sizeof others);
+    arguments.others = given + named;
+    arguments.other_count = count - named;
   } else if (count > named) {
-    refuse_too_many(count);
+    refuse_call(
+        joined({name_, "() takes ", by_place_, by_place_ == 1 ? " positional argument" : " positional arguments",
+                " but ", count, count == 1 ? " was given" : " were given"}));
   }
   const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t k = 0; k < keyword_count; ++k) {
-    PyObject*& value = values[index_of(PyTuple_GET_ITEM(keywords, k))];
+    PyObject*& value = arguments.*members_[index_of(PyTuple_GET_ITEM(keywords, k))];
     if (value != nullptr) {
       refuse_call(joined({name_, "() got multiple values for argument ", repr_of(PyTuple_GET_ITEM(keywords, k))}));
     }
     value = given[count + k];
   }
   for (int i = 0; required_ >> i != 0; ++i) {
-    if (values[i] != nullptr || (required_ >> i & 1U) == 0) continue;
+    if (arguments.*members_[i] != nullptr || (required_ >> i & 1U) == 0) continue;
     refuse_call(joined({name_, "() missing 1 required ", i < by_place_ ? "positional" : "keyword-only",
                         " argument: ", repr_of(names_[i])}));
   }
+  return arguments;
 }
 
 int Signature::index_of(PyObject* keyword) const {
@@ -88,11 +99,6 @@ int Signature::index_of(PyObject* keyword) const {
   const Object package = not_null(PyImport_ImportModule("fastpe._arguments"));
   const Object hint = not_null(PyObject_CallMethod(package.ptr(), "hint", "OO", keyword, known.ptr()));
   refuse_call(joined({name_, "() got an unexpected keyword argument ", repr_of(keyword), str_of(hint.ptr())}));
-}
-
-void Signature::refuse_too_many(Py_ssize_t given) const {
-  refuse_call(joined({name_, "() takes ", by_place_, by_place_ == 1 ? " positional argument" : " positional arguments",
-                      " but ", given, given == 1 ? " was given" : " were given"}));
 }
 
 void document(const py::handle& method, const std::string& prose) {

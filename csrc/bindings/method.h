@@ -3,48 +3,51 @@
 // arguments are read in tens of nanoseconds, and by pybind11 in a microsecond. The other methods of the classes have it
 // too, since it refuses calls that do not fit in Python's own words.
 //
-// The arguments of each are one struct of PyObject*, null where nothing was given, and one text, which inspect also
-// reads, such as "x, *others, by, valid=None": those before the star may be given by place, and those without a default
-// must be given. Both must have the same names in the same order, of which only the number is checked; where there is
-// "*others", an Others ends the struct.
+// Each has a text, which inspect also reads, such as "x, *others, by, valid=None": arguments before the star may be
+// given by place, and those without a default must be given.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <type_traits>
 
 #include "errors.h"
 #include "interpreter.h"
 
 namespace fastpe::bindings {
 
-struct NoArguments {};
+#define FASTPE_FOR_EACH_ARGUMENT(use)                                                                                 \
+  use(x), use(out), use(table), use(ids), use(position_table), use(positions), use(offset), use(valid), use(lengths), \
+      use(cu_seqlens), use(seq_axis), use(scale), use(alpha), use(first_column), use(form), use(dtype), use(inverse), \
+      use(by), use(cos), use(sin), use(interleaved), use(head_dim), use(num_threads)
 
-// More arguments by place than those that have names.
-struct Others {
-  PyObject* const* items;
-  Py_ssize_t count;
+// All that methods take; null where it was not given, or where a method does not take it.
+struct Arguments {
+#define FASTPE_MEMBER(name) *name = nullptr
+  PyObject FASTPE_FOR_EACH_ARGUMENT(FASTPE_MEMBER);
+  // Those by place behind the ones with names, where a signature has "*others".
+  PyObject* const* others = nullptr;
+  Py_ssize_t other_count = 0;
 };
 
 class Signature {
  public:
   using Entry = PyObject* (*)(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords);
 
-  // To be called when the module is loaded; the struct of arguments has this size.
-  PyMethodDef load(const char* name, const char* parameters, Entry entry, std::size_t struct_bytes);
-  // Fills the struct of arguments. Throws a TypeError, worded as Python's own, for a call that does not fit.
-  void parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords, void* arguments) const;
+  // To be called when the module is loaded.
+  PyMethodDef load(const char* name, const char* parameters, Entry entry);
+  // Throws a TypeError, worded as Python's own, for a call that does not fit.
+  Arguments parse(PyObject* const* given, Py_ssize_t count, PyObject* keywords) const;
 
  private:
   static constexpr int most_names = 20;
 
   int index_of(PyObject* keyword) const;
-  [[noreturn]] void refuse_too_many(Py_ssize_t given) const;
 
   const char* name_ = "";
   PyObject* names_[most_names] = {};  // interned
+  PyObject* Arguments::* members_[most_names] = {};
   int count_ = 0;
   int by_place_ = 0;       // the first ones
   unsigned required_ = 0;  // a bit for each
@@ -74,15 +77,14 @@ inline PyObject& bound_of<PyObject>(PyObject* module) {
 // What is called: PyObject* body(Bound&, const Arguments&). A function has the module, a PyObject&, in place of Bound.
 template <auto body>
 struct Method;
-template <class Bound, class Arguments, PyObject* (*body)(Bound&, const Arguments&)>
+template <class Bound, PyObject* (*body)(Bound&, const Arguments&)>
 struct Method<body> {
   static inline Signature signature;
   static inline PyMethodDef definition;
 
   static PyObject* entry(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObject* keywords) {
     try {
-      Arguments arguments;
-      signature.parse(given, count, keywords, &arguments);
+      const Arguments arguments = signature.parse(given, count, keywords);
       return body(bound_of<Bound>(self), arguments);
     } catch (...) {
       set_error();
@@ -90,7 +92,7 @@ struct Method<body> {
     }
   }
   static PyMethodDef* load(const char* name, const char* parameters) {
-    definition = signature.load(name, parameters, entry, std::is_empty_v<Arguments> ? 0 : sizeof(Arguments));
+    definition = signature.load(name, parameters, entry);
     return &definition;
   }
 };

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "call.h"
-#include "classes.h"
 #include "fastpe/dispatch.h"
 #include "fastpe/machine.h"
 #include "fastpe/operations/write.h"

@@ -76,8 +76,7 @@ void warm_up(const RowCache& rows, int32_t dtype, int32_t num_threads) {
   if (!known || !is_written(*known)) {
     refuse_type("dtype", {"is ", dtype}, {"FASTPE_FLOAT32, _FLOAT64, _FLOAT16 or _BFLOAT16"});
   }
-  rows.encoder().prepare(*known, nullptr);
-  rows.fill_promised(row_dtype(*known), max_threads, nullptr);
+  rows.warm_up(*known, max_threads, nullptr);
 }
 
 std::vector<double> copy_of(const double* numbers, std::int64_t count, std::int64_t wanted, const char* count_name) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Aligned memory that the core owns.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace fastpe {
 
-// Memory that begins on a cache line's boundary, and is zeroed or uninitialized.
+// Memory that the core owns. It begins on a cache line's boundary, and is zeroed or uninitialized.
 template <class T>
 class AlignedBuffer {
  public:

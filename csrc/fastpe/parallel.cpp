@@ -35,7 +35,7 @@ namespace fastpe {
 namespace {
 
 constexpr std::int64_t bytes_per_thread = 512 * 1024;
-// More threads than these, or than the default, make no call faster, and each has scratch memory of its own.
+// More threads than these, or than the default, gain nothing, and each has scratch memory of its own.
 constexpr int most_useful_threads = 16;
 // The calling thread checks for this long without a pause whether the others have finished, and then now and then.
 constexpr auto attentive_wait = std::chrono::milliseconds(5);

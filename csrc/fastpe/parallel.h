@@ -5,7 +5,7 @@
 // Members of a team that come late find their shares done, for whoever has nothing left to do takes the others' shares.
 // But OpenMP ends a team only when all members have come, and where other programs hold the processors that takes
 // milliseconds. So each team is compared with the processor time that its calling thread alone would have needed; after
-// one that was slower, calls use one thread for a while.
+// one that took longer, calls use one thread for a while.
 #pragma once
 
 #include <atomic>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.h"
-#include "fastpe/checks/overlap.h"
+#include "fastpe/checks/array_view.h"
 
 namespace {
 

@@ -17,7 +17,6 @@
 #include "fastpe/operations/add.h"
 #include "fastpe/operations/rotate.h"
 #include "fastpe/operations/write.h"
-#include "fastpe/sources/sinusoid/coordinates.h"
 #include "sha256.h"
 
 namespace {

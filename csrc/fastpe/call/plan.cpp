@@ -120,7 +120,7 @@ Plan make_plan(const Call& call, const PositionBounds& bounds) {
 
   const bool has_one_item_per_tile = !plan.all_items_share_positions && shape.items_per_batch_row == 1;
   const bool has_short_spans = bounds.rows < short_span_rows * bounds.spans;
-  // Rows that are near, as the output is, are read faster than they are made.
+  // Rows that are near, as the output is, are read rather than made.
   const bool fits_in_l2 = 2 * shape.bytes_written <= plan.threads * l2_cache_bytes();
   const bool is_near = fits_in_l2 || (is_last_level_cache_near() && shape.bytes_written <= streaming_threshold_bytes());
   plan.strategy = shape.targets > 0 && has_one_item_per_tile ? Strategy::make_in_target : Strategy::make_in_tile;

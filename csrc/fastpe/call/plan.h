@@ -41,7 +41,7 @@ struct WorkUnits {
   std::int64_t piece_count() const { return slices * pieces.count; }
 };
 
-// Spans shorter than this are read faster than they are made, and are put together before an operation takes them.
+// Rows of spans shorter than this are read rather than made, and are put together before an operation takes them.
 constexpr std::int64_t short_span_rows = 8;
 
 struct Plan {

@@ -4,7 +4,6 @@
 #include <new>
 
 #include "fastpe/error.h"
-#include "overlap.h"
 
 namespace fastpe {
 namespace {
@@ -34,11 +33,18 @@ TableView table_along(const ArrayView& array, int row_axis) {
 
 }  // namespace
 
-ArrayView view_of_number(std::int64_t& number, const char* name) {
+ArrayView contiguous_view(char* data, const char* name, DType dtype, const std::ptrdiff_t* shape, int axes,
+                          std::ptrdiff_t* strides_bytes) {
+  for (int axis = axes - 1; axis >= 0; --axis) {
+    strides_bytes[axis] = axis + 1 < axes ? strides_bytes[axis + 1] * shape[axis + 1] : element_bytes(dtype);
+  }
   ArrayView view;
-  view.data = reinterpret_cast<char*>(&number);
+  view.data = data;
+  view.shape = shape;
+  view.strides_bytes = strides_bytes;
   view.name = name;
-  view.dtype = DType::int64;
+  view.axes = axes;
+  view.dtype = dtype;
   return view;
 }
 
@@ -167,20 +173,18 @@ Axes item_axes_of(const ArrayView& array, int seq_axis) {
   return axes;
 }
 
-Rows writable_rows_of(const ArrayView& array, DType dtype, int seq_axis) {
+Rows writable_rows_of(const ArrayView& array, int seq_axis) {
   Rows rows;
   rows.data = array.data;
-  rows.dtype = dtype;
+  rows.dtype = array.dtype;
   rows.columns = array.last();
   // The stride of an axis of length 1 may be any number, and too large to count with.
-  rows.column_stride_bytes = rows.columns == 1 ? element_bytes(dtype) : array.last_stride_bytes();
+  rows.column_stride_bytes = rows.columns == 1 ? element_bytes(array.dtype) : array.last_stride_bytes();
   lay_out_rows(rows, array, array.axes - 1, seq_axis);
   return rows;
 }
 
-ConstRows rows_of(const ArrayView& array, DType dtype, int seq_axis) {
-  return read_only(writable_rows_of(array, dtype, seq_axis));
-}
+ConstRows rows_of(const ArrayView& array, int seq_axis) { return read_only(writable_rows_of(array, seq_axis)); }
 
 Rows writable_rows_of_values(const ArrayView& array, DType dtype, int axes) {
   const std::int64_t values = is_complex(array.dtype) ? 2 : 1;
@@ -208,7 +212,8 @@ TableView table_of(const ArrayView& array) {
 
 ConstRows batched_table_of(const ArrayView& array) {
   require_contiguous_rows(array);
-  return rows_of(array, dtype_of(array), array.axes - 2);
+  dtype_of(array);
+  return rows_of(array, array.axes - 2);
 }
 
 TableView position_table_of(const ArrayView& array, const ArrayView& like) {

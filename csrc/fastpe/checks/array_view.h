@@ -35,8 +35,9 @@ struct ArrayView {
 // The name of an argument in a line of code; "the second array" is none.
 inline const char* in_code(const char* name) { return std::strchr(name, ' ') == nullptr ? name : "it"; }
 
-// A view without axes.
-ArrayView view_of_number(std::int64_t& number, const char* name);
+// Of elements without gaps. The strides are put where `strides_bytes` points.
+ArrayView contiguous_view(char* data, const char* name, DType dtype, const std::ptrdiff_t* shape, int axes,
+                          std::ptrdiff_t* strides_bytes);
 
 // The lengths of an array that is to be made.
 class Shape {
@@ -80,6 +81,16 @@ void require_readable(const ArrayView& array);  // aligned and of native byte or
 // Also writable, without elements that share memory. `instead` is the call that writes elsewhere, where there is one.
 void require_writable(const ArrayView& array, const char* instead);
 
+// An array's strides are nested if each is at least as large as what all axes of smaller strides cover together. No two
+// of its elements share memory then. (overlap.cpp)
+bool is_nested(const ArrayView& array);
+
+// Whether arrays share memory, told only from their pointers, shapes and strides. The answer is exact for slices of one
+// buffer with nested strides and up to ten axes. For other arrays it is exact unless the search exceeds its bound,
+// which is well below a millisecond. Arrays far apart take some nanoseconds.
+enum class Overlap { none, some, unknown };
+Overlap overlap_of(const ArrayView& a, const ArrayView& b);
+
 // The same elements in the same place.
 bool is_same_memory(const ArrayView& a, const ArrayView& b);
 // A ValueError where both are given and share memory, or may: strides can be too irregular to tell.
@@ -96,10 +107,10 @@ int seq_axis_of(const ArrayView& array, const std::optional<std::int64_t>& seq_a
 Axes item_axes_of(const ArrayView& array, int seq_axis);
 
 // Rows along seq_axis (-1: one row), columns along the last axis, all other axes items.
-Rows writable_rows_of(const ArrayView& array, DType dtype, int seq_axis);
-ConstRows rows_of(const ArrayView& array, DType dtype, int seq_axis);
-// The same, but for values that stand in the axes behind the first `axes` ones, such as [.., pairs, 2], or in complex
-// numbers. A ValueError where there are gaps between them.
+Rows writable_rows_of(const ArrayView& array, int seq_axis);
+ConstRows rows_of(const ArrayView& array, int seq_axis);
+// The same, but for values of this dtype that stand in the axes behind the first `axes` ones, such as [.., pairs, 2],
+// or in complex numbers. A ValueError where there are gaps between them.
 Rows writable_rows_of_values(const ArrayView& array, DType dtype, int axes);
 
 // [rows, columns] with contiguous columns, readable.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "overlap.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
+
+#include "array_view.h"
 
 namespace fastpe {
 namespace {

@@ -71,21 +71,25 @@ void require_coordinates(const ArrayView& array, int coordinate_count) {
                {coordinates_remedy(array, coordinate_count)});
 }
 
-// Positions along seq_axis (-1: the same for a whole sequence), of each sequence where values_per_batch_row says so.
-void set_values(Positions& p, const ArrayView& array, int seq_axis, int coordinate_count) {
+// One position for each row; of moves, also one for all rows, or one for each sequence.
+void set_values(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count, bool are_moves) {
+  const int axes = array.axes - (coordinate_count > 0 ? 1 : 0);
+  const bool is_per_sequence =
+      are_moves && axes == 2 && array.shape[1] == 1 && extent.seq_len != 1 && array.shape[0] == extent.batch_rows;
+  const bool is_same_along_sequence = is_per_sequence || (are_moves && axes == 0);
+  if (is_same_along_sequence) {
+    if (coordinate_count > 0) require_coordinates(array, coordinate_count);
+    p.values_per_batch_row = is_per_sequence;
+  } else {
+    p.values_per_batch_row = checked_differs_in_batch(array, extent, coordinate_count);
+  }
   require_numbers(array, Numbers::integers_or_floats);
   p.values_name = array.name;
   p.values = {array.data, array.dtype, p.values_per_batch_row ? array.strides_bytes[0] : 0,
-              seq_axis < 0 ? 0 : array.strides_bytes[seq_axis]};
-  if (array.axes - (coordinate_count > 0 ? 1 : 0) == 2) p.value_axes.add(array.shape[0], array.strides_bytes[0]);
+              is_same_along_sequence ? 0 : array.strides_bytes[axes - 1]};
+  if (axes == 2) p.value_axes.add(array.shape[0], array.strides_bytes[0]);
   p.coordinate_count = coordinate_count;
   if (coordinate_count > 0) p.coordinate_stride_bytes = array.last_stride_bytes();
-}
-
-// One position for each row.
-void set_explicit_positions(Positions& p, const ArrayView& array, const Extent& extent, int coordinate_count) {
-  p.values_per_batch_row = checked_differs_in_batch(array, extent, coordinate_count);
-  set_values(p, array, array.axes - (coordinate_count > 0 ? 2 : 1), coordinate_count);
 }
 
 // Comes after the positions.
@@ -185,7 +189,7 @@ void require_zeros_and_ones(const ArrayView& mask) {
 }
 
 Placement placement_of(const PlacementArguments& arguments, const Extent& extent, std::int64_t first,
-                       int coordinate_count) {
+                       int coordinate_count, bool are_moves) {
   Placement placement;
   Positions& positions = placement.positions;
   positions.first = first;
@@ -198,22 +202,8 @@ Placement placement_of(const PlacementArguments& arguments, const Extent& extent
     refuse_value("positions", {"is missing"}, {"an array [.., ", coordinate_count, "], the coordinates of each row"});
   }
   set_offset(positions, arguments, extent.batch_rows, "batch row");
-  if (arguments.positions.is_given()) set_explicit_positions(positions, arguments.positions, extent, coordinate_count);
-  set_validity(placement, arguments, extent);
-  return placement;
-}
-
-Placement placement_of_moves(const PlacementArguments& arguments, const Extent& extent, int coordinate_count) {
-  Placement placement;
-  Positions& p = placement.positions;
-  const ArrayView& by = arguments.positions;
-  const int axes = by.axes - (coordinate_count > 0 ? 1 : 0);
-  p.values_per_batch_row = axes == 2 && by.shape[1] == 1 && extent.seq_len != 1 && by.shape[0] == extent.batch_rows;
-  if (axes == 0 || p.values_per_batch_row) {
-    if (coordinate_count > 0) require_coordinates(by, coordinate_count);
-    set_values(p, by, -1, coordinate_count);
-  } else {
-    set_explicit_positions(p, by, extent, coordinate_count);
+  if (arguments.positions.is_given()) {
+    set_values(positions, arguments.positions, extent, coordinate_count, are_moves);
   }
   set_validity(placement, arguments, extent);
   return placement;

@@ -51,11 +51,10 @@ void require_zeros_and_ones(const ArrayView& mask);
 // ---- Placements. Positions have several coordinates, on one more axis at the end, where coordinate_count is not 0.
 
 // Rows that are counted from `first` and the offset, or have explicit positions, one for each row. Rows of several
-// coordinates are not counted.
+// coordinates are not counted. Positions that are distances to move by may also be one for all rows, or one for each
+// sequence.
 Placement placement_of(const PlacementArguments& arguments, const Extent& extent, std::int64_t first = 0,
-                       int coordinate_count = 0);
-// The positions are distances to move by: also one for all rows, or one for each sequence.
-Placement placement_of_moves(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
+                       int coordinate_count = 0, bool are_moves = false);
 // Positions of any shape, which is also that of the result, but for its columns.
 Placement placement_at(const PlacementArguments& arguments, const Extent& extent, int coordinate_count);
 

@@ -45,8 +45,8 @@ bool has_twins(const ConstRows& table, std::int64_t twins, std::int64_t step, st
 }
 
 enum class Twins { none, tiled, repeated };
-Twins twins_of(const ConstRows& cosines, const ConstRows& sines, std::int64_t columns) {
-  const std::int64_t half = columns / 2;
+Twins twins_of(const ConstRows& cosines, const ConstRows& sines) {
+  const std::int64_t columns = cosines.columns, half = columns / 2;
   if (columns % 2 != 0) return Twins::none;
   if (has_twins(cosines, half, 1, half) && has_twins(sines, half, 1, half)) return Twins::tiled;
   return has_twins(cosines, half, 2, 1) && has_twins(sines, half, 2, 1) ? Twins::repeated : Twins::none;
@@ -91,7 +91,8 @@ const char* rotated_name(std::size_t index) {
 }
 
 RotationChecks::RotationChecks(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules)
-    : arrays_(arrays), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()), dtype_(dtype_of(x())) {
+    : arrays_(arrays), rules_(rules), is_packed_(arguments.cu_seqlens.is_given()) {
+  dtype_of(x());
   refuse_tables();
   const char* const per_row = per_row_argument(arguments, rules.coordinate_count);
   for (const ArrayView& array : arrays_) {
@@ -196,13 +197,13 @@ CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const A
   }
   require_shape(sin, Shape(cos));
   require_same_dtype(sin, cos);
-  const CheckedTables tables{batched_table_of(cos), batched_table_of(sin), cos.last()};
+  const CheckedTables tables{batched_table_of(cos), batched_table_of(sin)};
   // Where whole heads are rotated, their width says how many pairs there are.
-  if (head_dim == 0 && (x.axes == 0 || x.last() != tables.pairs)) return tables;
-  const Twins twins = twins_of(tables.cosines, tables.sines, tables.pairs);
+  if (head_dim == 0 && (x.axes == 0 || x.last() != cos.last())) return tables;
+  const Twins twins = twins_of(tables.cosines, tables.sines);
   if (twins == Twins::none) return tables;
   refuse_value("cos", {"has each column twice, and so has sin"}, {"[.., pairs]: one for each pair of columns"},
-               {twins == Twins::tiled ? joined({"pass cos[..., :", tables.pairs / 2, "]"})
+               {twins == Twins::tiled ? joined({"pass cos[..., :", cos.last() / 2, "]"})
                                       : std::string("pass np.ascontiguousarray(cos[..., ::2])"),
                 ", and the same of sin"});
 }

@@ -28,7 +28,6 @@ class RotationChecks {
   RotationChecks(Slice<ArrayView> arrays, const PlacementArguments& arguments, const Rules& rules);
 
   const ArrayView& x() const { return arrays_[0]; }
-  DType dtype() const { return dtype_; }
   const Extent& extent() const { return extent_; }
   int seq_axis_of(const ArrayView& array) const;
 
@@ -41,14 +40,12 @@ class RotationChecks {
   Slice<ArrayView> arrays_;
   Rules rules_;
   bool is_packed_;
-  DType dtype_;
   Extent extent_;
 };
 
 // [rows, pairs] or [B, L, pairs] of one dtype each, for whole heads, or for a part of heads that are `head_dim` wide.
 struct CheckedTables {
   ConstRows cosines, sines;
-  std::int64_t pairs;
 };
 CheckedTables checked_tables(const ArrayView& cos, const ArrayView& sin, const ArrayView& x, std::int64_t head_dim);
 // Of the arrays' dtype or float32.

@@ -5,11 +5,38 @@
 
 #include "copy.h"
 #include "fastpe/dispatch.h"
+#include "fastpe/error.h"
 
 namespace fastpe {
 namespace {
 
-OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t batch_rows, bool is_new) {
+// Adds the tile's rows to as many rows of x.
+Combination combination_of(const Block<char>& out, const Block<const char>& x, const Tile& tile, const Factors& factors,
+                           const Access& access) {
+  Combination c{};
+  c.out = out.data;
+  c.out_row_stride_bytes = out.row_stride_bytes;
+  c.x = x.data;
+  c.x_row_stride_bytes = x.row_stride_bytes;
+  c.x_offsets_bytes = x.row_offsets_bytes;
+  c.addend = tile.data;
+  c.addend_row_stride_bytes = tile.row_stride_bytes;
+  c.addend_offsets_bytes = tile.row_offsets_bytes;
+  c.rows = tile.count;
+  c.columns = tile.columns.count;
+  c.scale = factors.scale;
+  c.alpha = factors.alpha;
+  c.non_temporal = access.non_temporal;
+  return c;
+}
+
+void combine(const Combination& combination, DType dtype, DType addend_dtype) {
+  const Kernels& kernels = active_kernels();
+  const auto& of_dtypes = addend_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
+  of_dtypes[index_of(dtype)](combination);
+}
+
+OperationShape shape_of_adding(const ConstRows& x, const Rows& out, std::int64_t batch_rows, bool is_new) {
   OperationShape shape = shape_of_writing(out, batch_rows);
   shape.is_transposed = shape.is_transposed && x.is_transposed();
   shape.columns_at_once =
@@ -25,43 +52,24 @@ OperationShape shape_of(const ConstRows& x, const Rows& out, std::int64_t batch_
   return shape;
 }
 
+OperationShape shape_of_gathering(const Rows& out, std::int64_t batch_rows, bool is_new) {
+  OperationShape shape = shape_of_writing(out, batch_rows);
+  shape.reads_items = true;
+  shape.may_be_non_temporal = !is_new;
+  if (!shape.has_contiguous_columns) shape.scratch_bytes = shape.rows_in_scratch_bytes();
+  return shape;
+}
+
 }  // namespace
 
-Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
-                           const Access& access) {
-  Combination c{};
-  const Tile from_l = tile.rows_between(l, l + 1);
-  c.addend = from_l.data;
-  c.addend_row_stride_bytes = from_l.row_stride_bytes;
-  c.addend_offsets_bytes = from_l.row_offsets_bytes;
-  c.rows = rows;
-  c.columns = tile.columns.count;
-  c.scale = factors.scale;
-  c.alpha = factors.alpha;
-  c.non_temporal = access.non_temporal;
-  return c;
-}
-
-void combine(const Combination& combination, DType dtype, DType addend_dtype) {
-  const Kernels& kernels = active_kernels();
-  const auto& of_dtypes = addend_dtype == dtype ? kernels.combine_same_dtype : kernels.combine;
-  of_dtypes[index_of(dtype)](combination);
-}
-
 Add::Add(const ConstRows& x, const Rows& out, std::int64_t batch_rows, const Factors& factors, bool is_new)
-    : Operation(shape_of(x, out, batch_rows, is_new)), x_(x), out_(out), factors_(factors) {}
-
-const char* Add::next_x_at(const Place& place, const Columns& columns) const {
-  if (place.l >= x_.seq_len || place.item >= x_.item_count) return nullptr;
-  return x_.row(place.item, place.l, columns.first);
-}
+    : Operation(shape_of_adding(x, out, batch_rows, is_new)), x_(x), out_(out), factors_(factors) {}
 
 void Add::set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const {
   // Non-temporal stores leave the processor's own prefetches enough time.
-  if (!access.prefetch || access.non_temporal) return;
-  combination.next_x = next_x_at(next, tile.columns);
-  if (combination.next_x == nullptr || shape_.is_in_place) return;
-  combination.next_out = out_.row(next.item, next.l, tile.columns.first);
+  if (!access.prefetch || access.non_temporal || next.l >= x_.seq_len || next.item >= x_.item_count) return;
+  combination.next_x = x_.row(next.item, next.l, tile.columns.first);
+  if (!shape_.is_in_place) combination.next_out = out_.row(next.item, next.l, tile.columns.first);
 }
 
 void Add::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
@@ -72,9 +80,7 @@ void Add::apply(const Tile& tile, const Items& items, const Place& next, const W
   if (shape_.is_transposed) return add_to_columns(tile, items, workspace);
   for (std::int64_t item = items.begin; item < items.end; ++item) {
     const Place next_item{item + 1, tile.l};
-    const Place& after = item + 1 < items.end ? next_item : next;
-    shape_.has_contiguous_columns ? add_to_item(tile, item, after, workspace)
-                                  : add_to_item_in_scratch(tile, item, workspace);
+    add_to_item(tile, item, item + 1 < items.end ? next_item : next, workspace);
   }
 }
 
@@ -84,41 +90,46 @@ void Add::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes
   if (shape_.seq_len > 1 || !is_one_axis || !shape_.has_contiguous_columns) {
     return Operation::apply_to_each(tile, tile_offsets_bytes, items, next, workspace);
   }
-  Combination c = combination_of(tile, tile.l, items.count(), factors_, workspace.access);
-  c.addend_offsets_bytes = tile_offsets_bytes;
-  c.out = out_.row(items.begin, tile.l, tile.columns.first);
-  c.out_row_stride_bytes = out_.inner_stride_bytes;
-  c.x = x_.row(items.begin, tile.l, tile.columns.first);
-  c.x_row_stride_bytes = x_.inner_stride_bytes;
-  combine(c, out_.dtype, tile.dtype);
+  const Tile rows{tile.data, 0, tile.dtype, tile.l, items.count(), tile.columns, tile_offsets_bytes};
+  const std::int64_t column = tile.columns.first;
+  combine(combination_of(inner_block_of(out_, items.begin, tile.l, column),
+                         inner_block_of(x_, items.begin, tile.l, column), rows, factors_, workspace.access),
+          out_.dtype, tile.dtype);
 }
 
 void Add::add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
-  Combination c = combination_of(tile, tile.l, tile.count, factors_, workspace.access);
-  c.out = out_.row(item, tile.l, tile.columns.first);
-  c.out_row_stride_bytes = out_.seq_stride_bytes;
-  c.x = x_.row(item, tile.l, tile.columns.first);
-  c.x_row_stride_bytes = x_.seq_stride_bytes;
-  set_prefetch(next, tile, workspace.access, c);
-  combine(c, out_.dtype, tile.dtype);
+  if (shape_.has_contiguous_columns) {
+    Combination c = combination_of(block_of(out_, item, tile.l, tile.columns.first),
+                                   block_of(x_, item, tile.l, tile.columns.first), tile, factors_, workspace.access);
+    set_prefetch(next, tile, workspace.access, c);
+    return combine(c, out_.dtype, tile.dtype);
+  }
+  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns.count;
+  const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
+  const bool is_x_apart = !x_.has_contiguous_columns(), is_out_apart = !out_.has_contiguous_columns();
+  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
+  for (std::int64_t l = tile.l; l < end_l; l += at_once) {
+    const Tile rows = tile.rows_between(l, std::min(end_l, l + at_once));
+    const Block<const char> x = block_of(x_, item, l, tile.columns.first);
+    const Block<char> out = block_of(out_, item, l, tile.columns.first);
+    if (is_x_apart) copy_block(scratch, x, rows.count, columns, bytes);
+    combine(combination_of(is_out_apart ? scratch : out, is_x_apart ? scratch.read_only() : x, rows, factors_, {}),
+            out_.dtype, tile.dtype);
+    if (is_out_apart) copy_block(out, scratch.read_only(), rows.count, columns, bytes);
+  }
 }
 
 void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& next,
                              const Workspace& workspace) const {
-  const std::int64_t end_l = tile.l + tile.count;
+  const std::int64_t end_l = tile.l + tile.count, column = tile.columns.first;
   for (std::int64_t first = items.begin; first < items.end;) {
     const std::int64_t end = std::min(items.end, (first / out_.inner_count + 1) * out_.inner_count);
     const Place next_items{end, tile.l};
     const Place& after = end < items.end ? next_items : next;
     for (std::int64_t l = tile.l; l < end_l; ++l) {
-      Combination c = combination_of(tile, l, end - first, factors_, workspace.access);
-      c.addend = tile.row(l);
-      c.addend_row_stride_bytes = 0;
-      c.addend_offsets_bytes = nullptr;
-      c.out = out_.row(first, l, tile.columns.first);
-      c.out_row_stride_bytes = out_.inner_stride_bytes;
-      c.x = x_.row(first, l, tile.columns.first);
-      c.x_row_stride_bytes = x_.inner_stride_bytes;
+      const Tile one_row{tile.row(l), 0, tile.dtype, l, end - first, tile.columns};
+      Combination c = combination_of(inner_block_of(out_, first, l, column), inner_block_of(x_, first, l, column),
+                                     one_row, factors_, workspace.access);
       const Place next_place = l + 1 < end_l ? Place{first, l + 1} : after;
       set_prefetch(next_place, tile, workspace.access, c);
       combine(c, out_.dtype, tile.dtype);
@@ -130,47 +141,16 @@ void Add::add_to_inner_items(const Tile& tile, const Items& items, const Place& 
 void Add::add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const {
   const std::int64_t most_columns = cache_line_bytes / element_bytes(tile.dtype);
   for_each_transposed_part(tile, tile.columns, most_columns, [&](const Tile& rows, const Columns& columns) {
-    const TransposedTile transposed(rows, columns, workspace.scratch);
+    const Tile transposed = transposed_tile(rows, columns, workspace.scratch);
     for (std::int64_t item = items.begin; item < items.end; ++item) {
-      Combination c = combination_of(rows, rows.l, columns.count, factors_, {});
-      c.addend = transposed.data;
-      c.addend_row_stride_bytes = transposed.row_stride_bytes;
-      c.addend_offsets_bytes = nullptr;
-      c.columns = rows.count;
-      c.out = out_.row(item, rows.l, columns.first);
-      c.out_row_stride_bytes = out_.column_stride_bytes;
-      c.x = x_.row(item, rows.l, columns.first);
-      c.x_row_stride_bytes = x_.column_stride_bytes;
+      Combination c = combination_of(block_of(out_, item, rows.l, columns.first).transposed(),
+                                     block_of(x_, item, rows.l, columns.first).transposed(), transposed, factors_, {});
       const bool is_last = item + 1 == items.end;
       c.next_x =
           x_.row(is_last ? items.begin : item + 1, rows.l, is_last ? columns.first + columns.count : columns.first);
       combine(c, out_.dtype, tile.dtype);
     }
   });
-}
-
-void Add::add_to_item_in_scratch(const Tile& tile, std::int64_t item, const Workspace& workspace) const {
-  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns.count;
-  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
-  const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
-  for (std::int64_t l = tile.l; l < end_l; l += at_once) {
-    const std::int64_t rows = std::min(at_once, end_l - l);
-    const Block<const char> x = block_of(x_, item, l, tile.columns.first);
-    const Block<char> out = block_of(out_, item, l, tile.columns.first);
-    Combination c = combination_of(tile, l, rows, factors_, {});
-    c.x = x.data;
-    c.x_row_stride_bytes = x.row_stride_bytes;
-    if (!x_.has_contiguous_columns()) {
-      copy_block(scratch, x, rows, columns, bytes);
-      c.x = scratch.data;
-      c.x_row_stride_bytes = scratch.row_stride_bytes;
-    }
-    const bool is_apart = !out_.has_contiguous_columns();
-    c.out = is_apart ? scratch.data : out.data;
-    c.out_row_stride_bytes = is_apart ? scratch.row_stride_bytes : out.row_stride_bytes;
-    combine(c, out_.dtype, tile.dtype);
-    if (is_apart) copy_block(out, scratch.read_only(), rows, columns, bytes);
-  }
 }
 
 Target Add::target(int /*number*/, std::int64_t item, std::int64_t l, Columns columns) const {
@@ -188,6 +168,71 @@ void Add::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, C
   if (shape_.is_in_place) return;
   copy_block(block_of(out_, item, l, columns.first), block_of(x_, item, l, columns.first), count, columns.count,
              element_bytes(out_.dtype));
+}
+
+Gather::Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
+               std::int64_t batch_rows, const Factors& factors, bool is_new)
+    : Operation(shape_of_gathering(out, batch_rows, is_new)),
+      vocabulary_(vocabulary),
+      ids_(ids),
+      id_axes_(id_axes),
+      out_(out),
+      factors_(factors) {}
+
+void Gather::check(Poller& poller) const {
+  for (std::int64_t item = 0; item < out_.item_count; ++item) {
+    for (std::int64_t l = 0; l < out_.seq_len; ++l) {
+      const std::int64_t id = ids_.integer_at(item, l);
+      if (id < 0 || id >= vocabulary_.rows) {
+        refuse(ErrorKind::index, "ids", {place_of(id_axes_, item, l), " is ", ids_.at(item, l)},
+               {"0 to ", vocabulary_.rows - 1, ": table has ", vocabulary_.rows, " rows"}, {});
+      }
+      poller.pass(1);
+    }
+  }
+}
+
+std::int64_t Gather::embedding_offset_bytes(const Place& place) const {
+  const std::int64_t id = std::clamp<std::int64_t>(ids_.integer_at(place.item, place.l), 0, vocabulary_.rows - 1);
+  return id * vocabulary_.row_stride_bytes;
+}
+
+void Gather::apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const {
+  for (std::int64_t item = items.begin; item < items.end; ++item) {
+    gather_item(tile, item, item + 1 < items.end ? Place{item + 1, tile.l} : next, workspace);
+  }
+}
+
+void Gather::gather_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const {
+  constexpr std::int64_t most_rows = 64;
+  const std::int64_t bytes = element_bytes(out_.dtype), columns = tile.columns.count, end_l = tile.l + tile.count;
+  const bool is_apart = !out_.has_contiguous_columns();
+  const std::int64_t at_once = is_apart ? shape_.rows_in_scratch() : most_rows;
+  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
+  for (std::int64_t l = tile.l; l < end_l; l += at_once) {
+    const Tile rows = tile.rows_between(l, std::min(end_l, l + at_once));
+    // Gathered rows come from memory however small the output is, so the row after these is always prefetched.
+    const Place after = l + rows.count < end_l || next.item == item ? Place{item, l + rows.count} : next;
+    const bool has_next = after.l < out_.seq_len && after.item < out_.item_count;
+    std::int64_t offsets_bytes[most_rows + 1];
+    for (std::int64_t i = 0; i < rows.count; ++i) offsets_bytes[i] = embedding_offset_bytes({item, l + i});
+    offsets_bytes[rows.count] = has_next ? embedding_offset_bytes(after) : offsets_bytes[rows.count - 1];
+    const Block<const char> x{vocabulary_.data + tile.columns.first * bytes, 0, bytes, offsets_bytes};
+    const Block<char> out = block_of(out_, item, l, tile.columns.first);
+    Combination c = combination_of(is_apart ? scratch : out, x, rows, factors_, workspace.access);
+    if (!is_apart && workspace.access.prefetch && !c.non_temporal) c.next_out = c.out + c.out_row_stride_bytes;
+    combine(c, out_.dtype, tile.dtype);
+    if (is_apart) copy_block(out, scratch.read_only(), rows.count, columns, bytes);
+  }
+}
+
+void Gather::write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const {
+  const std::int64_t bytes = element_bytes(out_.dtype);
+  for (std::int64_t i = l; i < l + count; ++i) {
+    const std::int64_t offset_bytes = embedding_offset_bytes({item, i}) + columns.first * bytes;
+    copy_block(block_of(out_, item, i, columns.first), {vocabulary_.data + offset_bytes, 0, bytes}, 1, columns.count,
+               bytes);
+  }
 }
 
 }  // namespace fastpe

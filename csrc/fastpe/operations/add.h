@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// out = x * scale + alpha * PE, in place where out is x. Rows that are not valid stay as they are, or are copied.
+// Sums of rows and the encoding, x * scale + alpha * PE.
 #pragma once
 
-#include "fastpe/kernels/kernels.h"
 #include "operation.h"
 
 namespace fastpe {
+
+struct Combination;  // what the kernel takes
 
 struct Factors {
   double scale = 1.0, alpha = 1.0;
 };
 
-// Adds `rows` of the tile from l on; x and out are left to be set.
-Combination combination_of(const Tile& tile, std::int64_t l, std::int64_t rows, const Factors& factors,
-                           const Access& access);
-void combine(const Combination& combination, DType dtype, DType addend_dtype);
-
+// Adds to an array, in place where out is x. Rows that are not valid stay as they are, or are copied.
 class Add final : public Operation {
  public:
   // x and out have the same shape; batch rows divide their items evenly.
@@ -29,15 +26,36 @@ class Add final : public Operation {
   void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
 
  private:
-  const char* next_x_at(const Place& place, const Columns& columns) const;
   void set_prefetch(const Place& next, const Tile& tile, const Access& access, Combination& combination) const;
   void add_to_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
   void add_to_columns(const Tile& tile, const Items& items, const Workspace& workspace) const;
-  void add_to_item_in_scratch(const Tile& tile, std::int64_t item, const Workspace& workspace) const;
   // Adds to items that lie side by side inside of the sequence, one row of the sequence after the other.
   void add_to_inner_items(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const;
 
   ConstRows x_;
+  Rows out_;
+  Factors factors_;
+};
+
+// Adds to rows of a vocabulary, those of ids. Rows that are not valid become rows of the vocabulary.
+class Gather final : public Operation {
+ public:
+  // ids are counted by (item, l); `id_axes` are theirs before the last one, for messages.
+  Gather(const TableView& vocabulary, const NumbersView& ids, const Axes& id_axes, const Rows& out,
+         std::int64_t batch_rows, const Factors& factors, bool is_new);
+
+  void check(Poller& poller) const override;
+  void apply(const Tile& tile, const Items& items, const Place& next, const Workspace& workspace) const override;
+  void write_invalid(std::int64_t item, std::int64_t l, std::int64_t count, Columns columns) const override;
+
+ private:
+  // It lies in the vocabulary even if the id has changed since it was checked.
+  std::int64_t embedding_offset_bytes(const Place& place) const;
+  void gather_item(const Tile& tile, std::int64_t item, const Place& next, const Workspace& workspace) const;
+
+  TableView vocabulary_;
+  NumbersView ids_;
+  Axes id_axes_;
   Rows out_;
   Factors factors_;
 };

@@ -38,11 +38,12 @@ std::int64_t OperationShape::rows_in_scratch() const {
                                   cache_line_bytes / bytes);
 }
 
-TransposedTile::TransposedTile(const Tile& tile, const Columns& columns, char* to)
-    // Rows a power of two apart would take each other's place in L1.
-    : data(to), row_stride_bytes(transposed_rows * element_bytes(tile.dtype) + cache_line_bytes) {
+Tile transposed_tile(const Tile& tile, const Columns& columns, char* to) {
   const std::int64_t bytes = element_bytes(tile.dtype);
+  // Rows a power of two apart would take each other's place in L1.
+  const std::int64_t row_stride_bytes = transposed_rows * bytes + cache_line_bytes;
   copy_block({to, bytes, row_stride_bytes}, block_of(tile, columns.first), tile.count, columns.count, bytes);
+  return {to, row_stride_bytes, tile.dtype, 0, columns.count, {0, tile.count}};
 }
 
 void Operation::apply_to_each(const Tile& tile, const std::int64_t* tile_offsets_bytes, const Items& items,

@@ -49,13 +49,8 @@ OperationShape shape_of_writing(const Rows& out, std::int64_t batch_rows);
 constexpr std::int64_t transposed_rows = 256;
 constexpr std::int64_t transposed_bytes = transposed_rows * cache_line_bytes + cache_line_bytes * cache_line_bytes / 2;
 
-// Columns of a tile as rows without gaps.
-struct TransposedTile {
-  const char* data;
-  std::int64_t row_stride_bytes;
-
-  TransposedTile(const Tile& tile, const Columns& columns, char* to);
-};
+// Columns of a tile as the rows of another one, which are put `to` there.
+Tile transposed_tile(const Tile& tile, const Columns& columns, char* to);
 
 // Calls on_part(rows, columns) for each part of the tile that is transposed at once, and each of these columns, at most
 // `most` at once.

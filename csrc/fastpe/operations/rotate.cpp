@@ -21,6 +21,15 @@ bool is_transposed(const HeadArray& array) {
 
 bool is_in_place(const HeadArray& array) { return array.x.data == array.out.data; }
 
+Rotation rotation_of(const Block<char>& out, const Block<const char>& x) {
+  Rotation rotation{};
+  rotation.out = out.data;
+  rotation.out_row_stride_bytes = out.row_stride_bytes;
+  rotation.x = x.data;
+  rotation.x_row_stride_bytes = x.row_stride_bytes;
+  return rotation;
+}
+
 OperationShape shape_of(const Slice<HeadArray>& arrays, std::int64_t batch_rows, const Pairing& pairing) {
   OperationShape shape = shape_of_writing(arrays[0].out, batch_rows);
   shape.columns = shape.columns_at_once = 2 * pairing.pairs;
@@ -70,6 +79,7 @@ void Rotate::rotate_rows(const Rotation& rotation, const Tile& tile) const {
   for (const PairRange& rotated : pairing_.rotated) {
     const std::int64_t first_bytes = (pairing_.interleaved ? 2 : 1) * rotated.first * bytes;
     Rotation part = rotation;
+    part.rows = tile.count;
     part.pairs = rotated.count;
     part.half = pairing_.pairs;
     part.interleaved = pairing_.interleaved;
@@ -101,20 +111,13 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
       rotate_columns(tile, heads, workspace);
       continue;
     }
-    const bool is_contiguous = has_contiguous_columns(heads.array);
-    if (is_contiguous && are_inner_heads(heads)) {
+    if (has_contiguous_columns(heads.array) && are_inner_heads(heads)) {
       rotate_inner_heads(tile, heads, item - heads.count, workspace);
       continue;
     }
     for (std::int64_t i = 0; i < heads.count; ++i) {
-      const std::int64_t at = item - heads.count + i;
-      const Place next_item{at + 1, tile.l};
-      const Place& after = at + 1 < items.end ? next_item : next;
-      if (is_contiguous) {
-        rotate_head(tile, heads.array, heads.first + i, after, workspace);
-        continue;
-      }
-      rotate_in_scratch(tile, heads.array, heads.first + i, workspace);
+      const Place next_item{item - heads.count + i + 1, tile.l};
+      rotate_head(tile, heads.array, heads.first + i, next_item.item < items.end ? next_item : next, workspace);
     }
   }
 }
@@ -122,14 +125,20 @@ void Rotate::apply(const Tile& tile, const Items& items, const Place& next, cons
 void Rotate::rotate_head(const Tile& tile, const HeadArray& array, std::int64_t head, const Place& next,
                          const Workspace& workspace) const {
   copy_columns(array, head, tile.l, tile.count, first_copied_column());
-  Rotation rotation{};
-  rotation.out = array.out.row(head, tile.l);
-  rotation.out_row_stride_bytes = array.out.seq_stride_bytes;
-  rotation.x = array.x.row(head, tile.l);
-  rotation.x_row_stride_bytes = array.x.seq_stride_bytes;
-  rotation.rows = tile.count;
-  set_prefetch(next, workspace.access, rotation);
-  rotate_rows(rotation, tile);
+  if (has_contiguous_columns(array)) {
+    Rotation rotation = rotation_of(block_of(array.out, head, tile.l), block_of(array.x, head, tile.l));
+    set_prefetch(next, workspace.access, rotation);
+    return rotate_rows(rotation, tile);
+  }
+  const std::int64_t bytes = element_bytes(shape_.dtype), columns = shape_.columns;
+  const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
+  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
+  for (std::int64_t l = tile.l; l < end_l; l += at_once) {
+    const Tile rows = tile.rows_between(l, std::min(end_l, l + at_once));
+    copy_block(scratch, block_of(array.x, head, l), rows.count, columns, bytes);
+    rotate_rows(rotation_of(scratch, scratch.read_only()), rows);
+    copy_block(block_of(array.out, head, l), scratch.read_only(), rows.count, columns, bytes);
+  }
 }
 
 void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
@@ -137,14 +146,10 @@ void Rotate::rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64
   const HeadArray& array = heads.array;
   for (std::int64_t l = tile.l; l < tile.l + tile.count; ++l) {
     for (std::int64_t i = 0; i < heads.count; ++i) copy_columns(array, heads.first + i, l, 1, first_copied_column());
-    Rotation rotation{};
-    rotation.out = array.out.row(heads.first, l);
-    rotation.out_row_stride_bytes = array.out.inner_stride_bytes;
-    rotation.x = array.x.row(heads.first, l);
-    rotation.x_row_stride_bytes = array.x.inner_stride_bytes;
-    rotation.rows = heads.count;
+    Rotation rotation =
+        rotation_of(inner_block_of(array.out, heads.first, l, 0), inner_block_of(array.x, heads.first, l, 0));
     set_prefetch({first_item, l + 1}, workspace.access, rotation);
-    rotate_rows(rotation, {tile.row(l), 0, tile.dtype, l, 1, tile.columns});
+    rotate_rows(rotation, {tile.row(l), 0, tile.dtype, l, heads.count, tile.columns});
   }
 }
 
@@ -161,14 +166,14 @@ void Rotate::rotate_columns(const Tile& tile, const Heads& heads, const Workspac
   for (const PairRange& rotated : pairing_.rotated) {
     const Columns pairs{rotated.first, rotated.count};
     for_each_transposed_part(tile, pairs, most_pairs, [&](const Tile& rows, const Columns& part) {
-      const TransposedTile cosines(rows, part, workspace.scratch);
-      const TransposedTile sines(rows, {pairing_.pairs + part.first, part.count},
-                                 workspace.scratch + transposed_bytes / 2);
+      const Tile cosines = transposed_tile(rows, part, workspace.scratch);
+      const Tile sines =
+          transposed_tile(rows, {pairing_.pairs + part.first, part.count}, workspace.scratch + transposed_bytes / 2);
       for (std::int64_t head = heads.first; head < heads.first + heads.count; ++head) {
-        Rotation rotation{};
-        rotation.out = array.out.row(head, rows.l, step * part.first);
-        rotation.x = array.x.row(head, rows.l, step * part.first);
-        rotation.out_row_stride_bytes = rotation.x_row_stride_bytes = step * array.x.column_stride_bytes;
+        Rotation rotation = rotation_of(block_of(array.out, head, rows.l, step * part.first).transposed(),
+                                        block_of(array.x, head, rows.l, step * part.first).transposed());
+        rotation.out_row_stride_bytes *= step;
+        rotation.x_row_stride_bytes *= step;
         rotation.cosines = cosines.data;
         rotation.sines = sines.data;
         rotation.tile_row_stride_bytes = cosines.row_stride_bytes;
@@ -179,24 +184,6 @@ void Rotate::rotate_columns(const Tile& tile, const Heads& heads, const Workspac
         active_kernels().rotate[index_of(shape_.dtype)](rotation);
       }
     });
-  }
-}
-
-void Rotate::rotate_in_scratch(const Tile& tile, const HeadArray& array, std::int64_t head,
-                               const Workspace& workspace) const {
-  const std::int64_t bytes = element_bytes(shape_.dtype), columns = shape_.columns;
-  const Block<char> scratch{workspace.scratch, columns * bytes, bytes};
-  const std::int64_t end_l = tile.l + tile.count, at_once = shape_.rows_in_scratch();
-  copy_columns(array, head, tile.l, tile.count, first_copied_column());
-  for (std::int64_t l = tile.l; l < end_l; l += at_once) {
-    const std::int64_t rows = std::min(at_once, end_l - l);
-    copy_block(scratch, block_of(array.x, head, l), rows, columns, bytes);
-    Rotation rotation{};
-    rotation.x = rotation.out = scratch.data;
-    rotation.x_row_stride_bytes = rotation.out_row_stride_bytes = scratch.row_stride_bytes;
-    rotation.rows = rows;
-    rotate_rows(rotation, tile.rows_between(l, l + rows));
-    copy_block(block_of(array.out, head, l), scratch.read_only(), rows, columns, bytes);
   }
 }
 

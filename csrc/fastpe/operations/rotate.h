@@ -55,8 +55,7 @@ class Rotate final : public Operation {
   void rotate_inner_heads(const Tile& tile, const Heads& heads, std::int64_t first_item,
                           const Workspace& workspace) const;
   void rotate_columns(const Tile& tile, const Heads& heads, const Workspace& workspace) const;
-  void rotate_in_scratch(const Tile& tile, const HeadArray& array, std::int64_t head, const Workspace& workspace) const;
-  // `rotation` has what is particular to it; the rows of cosines and sines are those of the tile from its first on.
+  // Rotates the rows of `rotation` by the tile's.
   void rotate_rows(const Rotation& rotation, const Tile& tile) const;
   // Copies columns from `first` on, if out is not x.
   void copy_columns(const HeadArray& array, std::int64_t head, std::int64_t l, std::int64_t count,

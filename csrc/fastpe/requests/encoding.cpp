@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "fastpe/error.h"
-#include "fastpe/operations/gather.h"
 #include "fastpe/operations/write.h"
 #include "fastpe/sources/sinusoid/sinusoids.h"
 #include "fastpe/sources/tables.h"
@@ -45,11 +44,9 @@ void encode(const SinusoidalEncoding& encoding, const EncodeRequest& request, Fr
   Shape columns;
   columns.add_axis(encoding.encoder.spec().d_model);
   const PlacedRows rows = placed_rows(request.placement, request.out, columns, encoding.first_position, 0);
-  Shape shape = rows.shape;
-  shape.add_axis(*columns.begin());
-  const ArrayView out = output_of({request.out, request.dtype, "out", true}, shape, front_end);
+  const ArrayView out = output_of({request.out, request.dtype, "out", true}, rows.shape, front_end);
   require_disjoint(out, request.placement);
-  const Write write(writable_rows_of(out, out.dtype, shape.axes() - 2), !request.out.is_given());
+  const Write write(writable_rows_of(out, rows.row_axes - 1), !request.out.is_given());
   front_end.run({Sinusoids(encoding.row_cache, 0), write, rows.placement, request.max_threads});
 }
 
@@ -73,8 +70,7 @@ void add(const SinusoidalEncoding* encoding, const AddRequest& request, FrontEnd
     require_disjoint(out, request.placement);
     require_disjoint(out, table);
   }
-  const Add add(rows_of(x, dtype, seq_axis), writable_rows_of(out, dtype, seq_axis), extent.batch_rows, request.factors,
-                is_new);
+  const Add add(rows_of(x, seq_axis), writable_rows_of(out, seq_axis), extent.batch_rows, request.factors, is_new);
   with_source(encoding, learned, request.first_column.value_or(0),
               [&](const Source& source) { front_end.run({source, add, placement, request.max_threads}); });
 }
@@ -104,26 +100,15 @@ void embed(const SinusoidalEncoding& encoding, const EmbedRequest& request, Fron
   const bool has_validity = placement_given.valid.is_given() || placement_given.lengths.is_given();
   if (request.padding_idx && !has_validity && !placement_given.cu_seqlens.is_given()) {
     valid = where_not(ids, numbers, *request.padding_idx);
-    ArrayView& view = placement_given.valid;
-    view = ids;
-    view.data = valid.data();
-    view.strides_bytes = strides_bytes;
-    view.name = "valid";
-    view.dtype = DType::boolean;
-    std::ptrdiff_t stride = 1;
-    for (int axis = ids.axes - 1; axis >= 0; --axis) {
-      strides_bytes[axis] = stride;
-      stride *= ids.shape[axis];
-    }
+    placement_given.valid = contiguous_view(valid.data(), "valid", DType::boolean, ids.shape, ids.axes, strides_bytes);
   }
   const ArrayView out = output_of({request.out, table.dtype}, shape, front_end);
   const Extent extent = extent_of(out, seq_axis);
   const Placement placement = placement_of(placement_given, extent, encoding.first_position);
   require_disjoint(out, request.placement);
   for (const ArrayView* each : {&ids, &table, &position_table}) require_disjoint(out, *each);
-  const Gather gather(vocabulary, numbers, item_axes_of(out, seq_axis),
-                      writable_rows_of(out, vocabulary.dtype, seq_axis), extent.batch_rows, request.factors,
-                      !request.out.is_given());
+  const Gather gather(vocabulary, numbers, item_axes_of(out, seq_axis), writable_rows_of(out, seq_axis),
+                      extent.batch_rows, request.factors, !request.out.is_given());
   with_source(&encoding, learned, 0,
               [&](const Source& source) { front_end.run({source, gather, placement, request.max_threads}); });
 }

@@ -55,6 +55,8 @@ PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out
   placed.placement = arguments.count || arguments.are_those_of_out
                          ? placement_of(arguments, extent, first, coordinate_count)
                          : placement_at(arguments, extent, coordinate_count);
+  placed.row_axes = shape.axes();
+  for (const std::ptrdiff_t length : columns) shape.add_axis(length);
   return placed;
 }
 

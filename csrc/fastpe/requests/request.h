@@ -33,10 +33,11 @@ struct Output {
 };
 ArrayView output_of(const Output& output, const Shape& shape, FrontEnd& front_end);
 
-// Rows that are only written, and their axes. `columns` are the axes of the output that come after these, and `first`
-// is where rows are counted from.
+// Rows that are only written, and the shape of the output: their axes, then `columns`. `first` is where rows are
+// counted from.
 struct PlacedRows {
   Shape shape;
+  int row_axes;
   Placement placement;
 };
 PlacedRows placed_rows(const PlacementArguments& arguments, const ArrayView& out, const Shape& columns,

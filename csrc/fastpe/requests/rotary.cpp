@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
+#include <cmath>
+#include <iterator>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "fastpe/checks/rotation.h"
@@ -13,6 +15,22 @@
 
 namespace fastpe {
 namespace {
+
+Spec spec_of(const WantedFrequencies& frequencies, double factor) {
+  constexpr bool interleaved = false, cosine_first = true;
+  return {2 * frequencies.frequency_count, frequencies, interleaved, cosine_first, factor};
+}
+
+std::vector<PairRange> turning_pairs(const Encoder& encoder) {
+  std::vector<PairRange> turning;
+  const std::vector<double>& radians = encoder.frequencies().radians.high;
+  for (std::int64_t k = 0; k < encoder.frequency_count(); ++k) {
+    if (radians[static_cast<std::size_t>(k)] == 0.0) continue;
+    if (turning.empty() || turning.back().first + turning.back().count < k) turning.push_back({k, 0});
+    ++turning.back().count;
+  }
+  return turning;
+}
 
 // Rows of several coordinates have no order.
 void refuse_counting(const RotaryEmbedding& embedding, const char* name) {
@@ -66,85 +84,23 @@ RotationChecks::Rules rules_of(const RotaryEmbedding& embedding, const RotateReq
           embedding.heads.head_dim};
 }
 
-// With tables [B, L, pairs], positions number their rows; with others, the caller's arguments are as they are.
-class RowNumbers {
- public:
-  RowNumbers(const PlacementArguments& given, const ArrayView& table) : arguments_(given) {
-    if (table.axes != 3) return;
-    const char* const offset = given.offset ? "offset" : given.offsets.name;
-    for (const char* const name : {offset, given.positions.name, given.cu_seqlens.name}) {
-      if (name == nullptr) continue;
-      refuse_value("cos", {"has a row for each row of x, and ", name, " was given"}, {"one of them"},
-                   {"pass tables [rows, pairs], or leave ", name, " out"});
-    }
-    ArrayView& positions = arguments_.positions;
-    positions.name = "cos[..., 0]";
-    positions.shape = table.shape;
-    positions.strides_bytes = strides_bytes_;
-    positions.axes = 2;
-    positions.dtype = DType::int64;
-    strides_bytes_[0] = table.shape[1] * strides_bytes_[1];
-  }
-  RowNumbers(const RowNumbers&) = delete;
-  RowNumbers& operator=(const RowNumbers&) = delete;
-
-  // The numbers are not there yet.
-  const PlacementArguments& arguments() const { return arguments_; }
-  // A table of another shape than the arrays' rows is refused before a number is read.
-  const PlacementArguments& counted(const Extent& extent) {
-    if (arguments_.positions.strides_bytes != strides_bytes_) return arguments_;
-    numbers_.resize(static_cast<std::size_t>(std::max<std::int64_t>(extent.batch_rows * extent.seq_len, 1)));
-    std::iota(numbers_.begin(), numbers_.end(), 0);
-    arguments_.positions.data = reinterpret_cast<char*>(numbers_.data());
-    return arguments_;
-  }
-
- private:
-  PlacementArguments arguments_;
-  std::ptrdiff_t strides_bytes_[2] = {0, sizeof(std::int64_t)};
-  std::vector<std::int64_t> numbers_;
-};
-
-// Head arrays, without an allocation unless there are many.
-class HeadArrays {
- public:
-  explicit HeadArrays(std::size_t count) : count_(count) {
-    if (count > most_here) many_.resize(count);
-  }
-  void set(std::size_t index, const ConstRows& x, const Rows& out) {
-    if (count_ > most_here) {
-      many_[index] = {x, out};
-    } else {
-      new (here_ + index * sizeof(HeadArray)) HeadArray{x, out};
-    }
-  }
-  Slice<HeadArray> slice() const {
-    return {count_ > most_here ? many_.data() : reinterpret_cast<const HeadArray*>(here_), count_};
-  }
-
- private:
-  static constexpr std::size_t most_here = 8;
-  std::size_t count_;
-  alignas(HeadArray) char here_[most_here * sizeof(HeadArray)];
-  std::vector<HeadArray> many_;
-};
-
 // Calls use(operation), which rotates the arrays in place or into others. What is written shares no memory with what is
 // read, `tables` included.
 template <class Use>
 void with_rotation(const RotateRequest& request, const RotationChecks& checks, Slice<ArrayView> tables,
                    const Pairing& pairing, FrontEnd& front_end, const Use& use) {
   const Slice<ArrayView>& arrays = request.arrays;
-  HeadArrays rotated(arrays.count);
+  const bool is_out_given = request.outs.count > 0;
+  HeadArray few[2];  // without an allocation
+  std::vector<HeadArray> many(arrays.count > std::size(few) ? arrays.count : 0);
+  HeadArray* const rotated = many.empty() ? few : many.data();
   for (std::size_t i = 0; i < arrays.count; ++i) {
     const ArrayView& x = arrays[i];
-    const bool is_new = !request.is_in_place && request.outs.count == 0;
-    ArrayView made;
+    ArrayView out = x;
     if (!request.is_in_place) {
-      made = output_of({is_new ? made : request.outs[i], checks.dtype()}, Shape(x), front_end);
+      out = output_of({is_out_given ? request.outs[i] : ArrayView(), x.dtype}, Shape(x), front_end);
     }
-    const ArrayView& out = request.is_in_place ? x : made;
-    if (!request.is_in_place && !is_new) {
+    if (is_out_given) {
       if (!is_same_memory(out, x)) require_disjoint(out, x, " (out may be x itself)");
       for (std::size_t other = 0; other < arrays.count; ++other) {
         if (other != i) require_disjoint(out, arrays[other]);
@@ -154,10 +110,10 @@ void with_rotation(const RotateRequest& request, const RotationChecks& checks, S
     require_disjoint(out, request.placement);
     for (const ArrayView& table : tables) require_disjoint(out, table);
     const int seq_axis = checks.seq_axis_of(x);
-    const Rows written = writable_rows_of(out, checks.dtype(), seq_axis);
-    rotated.set(i, request.is_in_place ? read_only(written) : rows_of(x, checks.dtype(), seq_axis), written);
+    const Rows written = writable_rows_of(out, seq_axis);
+    rotated[i] = {request.is_in_place ? read_only(written) : rows_of(x, seq_axis), written};
   }
-  use(Rotate(rotated.slice(), checks.extent().batch_rows, pairing));
+  use(Rotate({rotated, arrays.count}, checks.extent().batch_rows, pairing));
 }
 
 void rotate_by(double row_factor, const RotaryEmbedding& embedding, const RotateRequest& request,
@@ -170,6 +126,35 @@ void rotate_by(double row_factor, const RotaryEmbedding& embedding, const Rotate
 }
 
 }  // namespace
+
+RotaryEmbedding::RotaryEmbedding(const WantedFrequencies& frequencies, double attention_factor,
+                                 FrequencyCoordinates coordinates_of, const Heads& heads_,
+                                 std::optional<std::int64_t> max_len)
+    : SinusoidalEncoding(spec_of(frequencies, attention_factor), max_len),
+      coordinates(std::move(coordinates_of)),
+      heads(heads_) {
+  const bool interleaved = heads.interleaved;
+  const std::vector<PairRange> all{{0, pairs()}}, turning = turning_pairs(encoder);
+  pairings_ = {{{pairs(), interleaved, false, all},
+                {pairs(), interleaved, true, all},
+                {pairs(), interleaved, false, turning},
+                {pairs(), interleaved, true, turning}}};
+}
+
+const SinusoidalEncoding& RotaryEmbedding::encoding_with(double row_factor) const {
+  if (row_factor == encoder.spec().output_scale) return *this;
+  return *(row_factor == 1.0 ? with_factor_one_ : with_inverse_factor_).get([&] {
+    return std::make_unique<SinusoidalEncoding>(spec_of(encoder.spec().wanted_frequencies, row_factor), 0);
+  });
+}
+
+double RotaryEmbedding::row_factor(bool is_inverse) const {
+  const double factor = encoder.spec().output_scale;
+  if (!is_inverse) return factor;
+  const double inverse_factor = 1.0 / factor;
+  if (std::isfinite(inverse_factor)) return inverse_factor;
+  refuse_value("inverse", {"was asked for"}, {"an attention_factor that has a finite inverse, not ", factor});
+}
 
 void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request, FrontEnd& front_end) {
   const TableForm& form = request.form;
@@ -185,17 +170,14 @@ void write_tables(const RotaryEmbedding& embedding, const TablesRequest& request
                                                                                 : DType::complex64;
   const Shape columns = shape_of_row(form, embedding.pairs());
   const PlacedRows rows = placed_rows(placement, request.out[0], columns, 0, embedding.coordinates.count);
-  const int row_axes = rows.shape.axes();
-  Shape shape = rows.shape;
-  for (const std::ptrdiff_t length : columns) shape.add_axis(length);
   ArrayView out[2];
   std::array<Rows, 2> written;
   for (std::size_t i = 0; i < form.array_count; ++i) {
     const ArrayView& given = request.out[i];
-    out[i] = output_of({given, of_array, given.is_given() ? given.name : "out", true}, shape, front_end);
+    out[i] = output_of({given, of_array, given.is_given() ? given.name : "out", true}, rows.shape, front_end);
     require_disjoint(out[i], placement);
-    written[i] = form.inner == TableForm::Inner::columns ? writable_rows_of(out[i], dtype, row_axes - 1)
-                                                         : writable_rows_of_values(out[i], dtype, row_axes);
+    written[i] = form.inner == TableForm::Inner::columns ? writable_rows_of(out[i], rows.row_axes - 1)
+                                                         : writable_rows_of_values(out[i], dtype, rows.row_axes);
   }
   if (form.array_count == 2) {
     require_same_dtype(out[1], out[0]);
@@ -220,27 +202,47 @@ void rotate(const RotaryEmbedding& embedding, const RotateRequest& request, Fron
 void shift(const RotaryEmbedding& embedding, const RotateRequest& request, FrontEnd& front_end) {
   require_one_placement(request.placement);
   const RotationChecks checks(request.arrays, request.placement, rules_of(embedding, request));
-  const Placement placement = placement_of_moves(request.placement, checks.extent(), embedding.coordinates.count);
+  const Placement placement = placement_of(request.placement, checks.extent(), 0, embedding.coordinates.count, true);
   constexpr double row_factor = 1.0;  // the keys contain the embedding's factor
   rotate_by(row_factor, embedding, request, checks, placement, front_end);
 }
 
 void rotate_by_tables(const GivenTables& tables, const RotateRequest& request, FrontEnd& front_end) {
   const ArrayView cos_and_sin[] = {tables.cos, tables.sin};
-  require_one_placement(request.placement);
+  PlacementArguments placement_given = request.placement;
+  require_one_placement(placement_given);
   const CheckedTables checked = checked_tables(tables.cos, tables.sin, request.arrays[0], tables.head_dim);
-  RowNumbers numbers(request.placement, tables.cos);
-  const std::int64_t columns = 2 * checked.pairs;
+  // Tables [B, L, pairs] have a row for each row of the arrays: positions number them.
+  const bool has_numbered_rows = tables.cos.axes == 3;
+  std::ptrdiff_t strides_bytes[2];
+  if (has_numbered_rows) {
+    const char* const offset = placement_given.offset ? "offset" : placement_given.offsets.name;
+    for (const char* const name : {offset, placement_given.positions.name, placement_given.cu_seqlens.name}) {
+      if (name == nullptr) continue;
+      refuse_value("cos", {"has a row for each row of x, and ", name, " was given"}, {"one of them"},
+                   {"pass tables [rows, pairs], or leave ", name, " out"});
+    }
+    placement_given.positions =
+        contiguous_view(nullptr, "cos[..., 0]", DType::int64, tables.cos.shape, 2, strides_bytes);
+  }
+  const std::int64_t pairs = checked.cosines.columns, columns = 2 * pairs;
   const RotationChecks checks(
-      request.arrays, numbers.arguments(),
+      request.arrays, placement_given,
       {columns, request.seq_axis, request.is_in_place, 0, "tables of fewer columns, such as cos[..., :d // 2]",
        tables.head_dim != 0 ? tables.head_dim : columns});
   require_table_dtype(tables.cos, checks.x());
-  const Placement placement = placement_of(numbers.counted(checks.extent()), checks.extent());
-  const Pairing pairing{checked.pairs, tables.interleaved, request.is_inverse, {{0, checked.pairs}}};
+  const Extent& extent = checks.extent();
+  std::vector<std::int64_t> numbers;
+  if (has_numbered_rows) {
+    // As many as the arrays have rows. A table of another shape is refused before one is read.
+    numbers.resize(static_cast<std::size_t>(std::max<std::int64_t>(extent.batch_rows * extent.seq_len, 1)));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    placement_given.positions.data = reinterpret_cast<char*>(numbers.data());
+  }
+  const Placement placement = placement_of(placement_given, extent);
+  const Pairing pairing{pairs, tables.interleaved, request.is_inverse, {{0, pairs}}};
   with_rotation(request, checks, {cos_and_sin, 2}, pairing, front_end, [&](const Rotate& rotate) {
-    const RotaryTables source(checked.cosines, checked.sines, checked.pairs);
-    front_end.run({source, rotate, placement, request.max_threads});
+    front_end.run({RotaryTables(checked.cosines, checked.sines), rotate, placement, request.max_threads});
   });
 }
 

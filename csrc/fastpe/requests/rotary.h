@@ -1,12 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests to a rotary embedding, or to tables in its place.
+// Rotary embeddings, and requests to them, or to tables in their place.
 #pragma once
 
+#include <array>
+#include <memory>
+
+#include "fastpe/lazy.h"
+#include "fastpe/operations/rotate.h"
 #include "fastpe/operations/write.h"
+#include "fastpe/sources/sinusoid/sinusoids.h"
 #include "request.h"
-#include "rotary_embedding.h"
 
 namespace fastpe {
+
+// Sinusoids whose rows are cosines, then sines, times a factor; and the pairs that they rotate.
+struct RotaryEmbedding : SinusoidalEncoding {
+  // What does not change the rows.
+  struct Heads {
+    std::int64_t head_dim = 0;  // columns of a head; 0: not known
+    bool interleaved = false;
+    bool conjugate = false;  // rotated by the negative angles
+  };
+  RotaryEmbedding(const WantedFrequencies& frequencies, double attention_factor, FrequencyCoordinates coordinates_of,
+                  const Heads& heads_, std::optional<std::int64_t> max_len);
+
+  std::int64_t pairs() const { return encoder.frequency_count(); }
+  // The factor of the rows by which arrays are rotated, or rotated back. A ValueError where it is not finite.
+  double row_factor(bool inverse) const;
+  // What rows of this factor rotate, or rotate back. Pairs of frequency 0 keep their bits where the factor is 1.
+  const Pairing& pairing(double row_factor, bool is_inverse) const {
+    return pairings_[(row_factor == 1.0 ? 2 : 0) + (is_inverse != heads.conjugate ? 1 : 0)];
+  }
+  // Calls use(source) with rows of this factor: the embedding's own, 1, or the inverse. Only rows of the own one are
+  // kept.
+  template <class Use>
+  void with_source(double row_factor, const Use& use) const {
+    const RowCache& cache = encoding_with(row_factor).row_cache;
+    if (coordinates.count > 0) {
+      use(CoordinateSinusoids(cache, coordinates));
+    } else {
+      use(Sinusoids(cache, 0));
+    }
+  }
+
+  const FrequencyCoordinates coordinates;
+  const Heads heads;
+
+ private:
+  const SinusoidalEncoding& encoding_with(double row_factor) const;
+
+  std::array<Pairing, 4> pairings_;  // all pairs, then those that turn; each also by the negative angles
+  Lazy<std::unique_ptr<SinusoidalEncoding>> with_factor_one_, with_inverse_factor_;
+};
 
 struct TablesRequest {
   const TableForm& form;

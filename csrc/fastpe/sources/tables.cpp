@@ -34,12 +34,12 @@ void convert_row(const char* from, DType from_dtype, char* to, DType to_dtype, s
 }  // namespace
 
 void RotaryTables::write_rows(const Span& span, const Target& target, char* /*scratch*/) const {
+  const std::int64_t pairs = cosines_.columns;
   for (std::int64_t i = 0; i < span.count; ++i) {
     char* const row = target.out + i * target.out_row_stride_bytes;
     const std::int64_t position = span.position.integer + i;
-    convert_row(row_of(cosines_, position), cosines_.dtype, row, target.dtype, pairs_);
-    convert_row(row_of(sines_, position), sines_.dtype, row + pairs_ * element_bytes(target.dtype), target.dtype,
-                pairs_);
+    convert_row(row_of(cosines_, position), cosines_.dtype, row, target.dtype, pairs);
+    convert_row(row_of(sines_, position), sines_.dtype, row + pairs * element_bytes(target.dtype), target.dtype, pairs);
   }
 }
 

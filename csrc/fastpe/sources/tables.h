@@ -21,19 +21,17 @@ class LearnedTable final : public Source {
 // Rows are cosines, then sines, in the dtype of the arithmetic.
 class RotaryTables final : public Source {
  public:
-  // Both have the same shape and dtype, and `pairs` columns. Positions number the rows of all items.
-  RotaryTables(const ConstRows& cosines, const ConstRows& sines, std::int64_t pairs)
+  // Both have the same shape and dtype. Positions number the rows of all items.
+  RotaryTables(const ConstRows& cosines, const ConstRows& sines)
       : Source({0, cosines.item_count * cosines.seq_len - 1, false}, {rows_at_once}),
         cosines_(cosines),
-        sines_(sines),
-        pairs_(pairs) {}
+        sines_(sines) {}
 
   void write_rows(const Span& span, const Target& target, char* scratch) const override;
 
  private:
   static constexpr std::int64_t rows_at_once = 32;  // they share nothing, and fill a tile
   ConstRows cosines_, sines_;
-  std::int64_t pairs_;
 };
 
 }  // namespace fastpe

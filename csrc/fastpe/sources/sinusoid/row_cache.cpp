@@ -53,21 +53,20 @@ std::int64_t checked_max_len(std::int64_t max_len, const Encoder& encoder) {
   return max_len;
 }
 
-std::int64_t row_limit_for(const Encoder& encoder, std::optional<std::int64_t> max_len, DType dtype) {
-  return max_len ? checked_max_len(*max_len, encoder) : encoder_budget_bytes / row_bytes_of(encoder, dtype);
-}
-
 }  // namespace
 
 std::int64_t kept_row_bytes() { return all_kept_bytes.load(std::memory_order_relaxed); }
 
+RowCache::KeptRows::KeptRows(DType dtype_, const Encoder& encoder, std::optional<std::int64_t> max_len)
+    : dtype(dtype_),
+      row_bytes(row_bytes_of(encoder, dtype)),
+      limit(max_len ? checked_max_len(*max_len, encoder) : encoder_budget_bytes / row_bytes) {}
+
 RowCache::RowCache(const Encoder& encoder, std::optional<std::int64_t> max_len)
     : encoder_(encoder),
       is_automatic_(!max_len),
-      float32_{
-          DType::float32, row_limit_for(encoder, max_len, DType::float32), row_bytes_of(encoder, DType::float32), {}},
-      float64_{
-          DType::float64, row_limit_for(encoder, max_len, DType::float64), row_bytes_of(encoder, DType::float64), {}},
+      float32_(DType::float32, encoder, max_len),
+      float64_(DType::float64, encoder, max_len),
       chunk_shift_(chunk_shift_for(float64_.row_bytes)) {}
 
 RowCache::~RowCache() {
@@ -138,9 +137,10 @@ void RowCache::keep(DType dtype, const PositionBounds& bounds, std::int64_t byte
   }
 }
 
-void RowCache::fill_promised(DType dtype, int max_threads, Interruption* interruption) const {
-  const std::int64_t limit = kept_rows(dtype).limit;
-  if (!is_automatic_ && limit > 0) fill(kept_rows(dtype), {0, (limit - 1) >> chunk_shift_}, max_threads, interruption);
+void RowCache::warm_up(DType dtype, int max_threads, Interruption* interruption) const {
+  encoder_.prepare(dtype, interruption);
+  const KeptRows& rows = kept_rows(dtype);
+  if (!is_automatic_ && rows.limit > 0) fill(rows, {0, (rows.limit - 1) >> chunk_shift_}, max_threads, interruption);
 }
 
 void RowCache::fill(const KeptRows& rows, const Chunks& chunks, int max_threads, Interruption* interruption) const {

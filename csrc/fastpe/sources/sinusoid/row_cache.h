@@ -22,7 +22,7 @@ std::int64_t kept_row_bytes();
 //
 // With max_len, rows of positions 0 .. max_len - 1 are kept: after a call whose positions are all among them, keep()
 // fills chunks from its lowest position's to its highest's, one more than the bytes that the call wrote at most, and
-// fill_promised() fills all. Without max_len, an encoder's first call notes only that the encoder was used; later ones
+// warm_up() fills all. Without max_len, an encoder's first call notes only that the encoder was used; later ones
 // mark the chunks between their bounds, and each fills one chunk that was marked before, as long as the budgets of the
 // encoder and of the process allow. So a small call stays a small call, and rows that are used once take no room.
 //
@@ -49,8 +49,9 @@ class RowCache {
   // Interrupted.
   void keep(DType dtype, const PositionBounds& bounds, std::int64_t bytes_written, int max_threads,
             Interruption* interruption) const;
-  // Fills all rows that max_len promises. Throws Interrupted or std::bad_alloc.
-  void fill_promised(DType dtype, int max_threads, Interruption* interruption) const;
+  // Makes what calls that write this dtype need, and fills all rows that max_len promises. Throws Interrupted or
+  // std::bad_alloc.
+  void warm_up(DType dtype, int max_threads, Interruption* interruption) const;
 
  private:
   enum class State : std::uint8_t { empty, used_once, filling, full };
@@ -60,9 +61,11 @@ class RowCache {
   };
   // Rows of one dtype.
   struct KeptRows {
+    KeptRows(DType dtype_, const Encoder& encoder, std::optional<std::int64_t> max_len);
+
     const DType dtype;
-    const std::int64_t limit;  // how many may be kept
     const std::int64_t row_bytes;
+    const std::int64_t limit;  // how many may be kept
     Lazy<Memory> memory;
   };
   struct Chunks {

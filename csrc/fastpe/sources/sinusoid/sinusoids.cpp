@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "coordinates.h"
+#include "sinusoids.h"
 
 #include <algorithm>
 #include <cmath>
