@@ -87,6 +87,17 @@ def test_attention_mask_of_a_tokenizer() -> None:
     close(found[0], np.r_[x[0, :2], x[0, 2:] + sinusoids(np.arange(3), D)])
 
 
+@pytest.mark.parametrize("word", ["seq_lens", "seq_lengths"])
+def test_lengths_of_sequences(word: str) -> None:
+    x, lengths = normal(B, L, D), np.array([2, 5])
+    remedy = refused(lambda: fastpe.add(x, **{word: lengths}), f"(lengths={word})")
+    padding = np.arange(L) >= lengths[:, None]
+    close(
+        fastpe.add(x, **eval(f"dict({remedy})", {word: lengths})),
+        np.where(padding[..., None], x, x + sinusoids(np.arange(L), D)),
+    )
+
+
 @pytest.mark.parametrize("layout", ["[B, heads, L, D]", "[B, L, heads, D]"])
 def test_queries_and_keys_of_grouped_heads(layout: str) -> None:
     """The axis is asked for, whichever it is, and the error says what to write for each layout."""
@@ -235,6 +246,14 @@ def test_coordinates_that_come_first() -> None:
     close(along(positions=first), turned)
     angles = ids[np.repeat([0, 1, 2], [2, 3, 3])].transpose(1, 2, 0) * mrope.frequencies
     close(cos, np.cos(angles))
+
+
+def test_scaling_of_a_config() -> None:
+    make: Any = fastpe.RotaryEmbedding
+    scaling = {"rope_type": "linear", "factor": 4.0}
+    remedy = refused(lambda: make(D, interleaved=False, rope_scaling=scaling), r"give (\w+)=")
+    x = normal(L, D)
+    close(make(D, interleaved=False, **{remedy: scaling}).rotate(x), rotated(x, np.arange(L) / 4))
 
 
 def test_vllms_is_neox_style() -> None:

@@ -58,7 +58,10 @@ def test_conventions(capsys: Capture) -> None:
 # ---- what is refused, by exit code and what is named
 
 WRONG = {
-    (2, "--ofset"): "add x.npy -o y.npy --ofset 1",
+    (2, "--ofset; did you mean --offset?"): "add x.npy -o y.npy --ofset 1",
+    (2, "--seq_axis; did you mean --seq-axis?"): "add x.npy -o y.npy --seq_axis 0",
+    (2, "--theta; give --base"): "encode --rows 3 --d-model 8 -o y.npy --theta 5",
+    (2, "--is-neox-style; see fastpe tables --help"): "tables --rotary-dim 8 --rows 3 -o y.npz --is-neox-style",
     (2, "--base"): "encode --rows 3 --d-model 8 -o y.npy --base ten",
     (2, "--offset"): "add x.npy -o y.npy --offset 1.5",
     (2, "--batch"): "demo --batch 0",
@@ -90,6 +93,7 @@ WRONG = {
     (1, "two.npz"): "add two.npz -o y.npz",
     (1, "none.npy"): "add none.npy -o y.npy",
     (1, "expected integers"): "embed x.npy x.npy -o y.npy",
+    (1, "give ids.npy and then x.npy"): "embed x.npy ids.npy -o y.npy",
     (1, "ids"): "embed ids.npy x.npy -o y.npy",
 }
 

@@ -61,7 +61,9 @@ def embed(
         shape, fortran_order, kind = npy.read_header(stream, ids)
         if kind.kind not in "iu" or not shape or fortran_order or vectors.ndim != 2:
             found = f"{ids} has {kind} of shape {shape}, and {table} shape {vectors.shape}"
-            raise CommandError(f"{found}, expected integers [.., L] in C order and [V, D]; save them so")
+            swapped = vectors.dtype.kind in "iu" and kind.kind not in "iu"
+            remedy = f"give {table} and then {ids}" if swapped else "save them so"
+            raise CommandError(f"{found}, expected integers [.., L] in C order and [V, D]; {remedy}")
         d_model = vectors.shape[1]
         encoder = options.encoder_of(d_model, shape[-1], convention, base, offset)
         first = encoder.convention.first_position + offset

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,6 +15,7 @@ from types import FrameType
 
 import typer
 
+from fastpe._arguments import hint
 from fastpe._cli.app import app
 from fastpe._cli.messages import CommandError, OptionError, say
 
@@ -47,7 +49,8 @@ def run(arguments: Sequence[str] | None) -> int:
         said = " ".join(error.format_message().split())  # type: ignore[attr-defined]
         text, _, guess = said.replace("Value error, ", "").partition("Did you mean ")
         remedy = f"did you mean {guess}" if guess else f"see {context.command_path if context else 'fastpe'} --help"
-        message, code = f"error: {text.rstrip('. ')}; {remedy}", 2
+        text = text.partition(" (Possible options")[0].rstrip(". ")
+        message, code = f"error: {text}; {_option_that_was_meant(error, context) or remedy}", 2
     except MemoryError as error:
         message, code = f"error: not enough memory; {str(error) or 'use less'}", 1
     except OSError as error:
@@ -63,6 +66,19 @@ def run(arguments: Sequence[str] | None) -> int:
     if message:
         say(message)
     return code
+
+
+def _option_that_was_meant(error: Exception, context: typer.Context | None) -> str:
+    """A remedy for an option that the command does not have: words of other libraries are known here, too."""
+    if context is None or not hasattr(error, "possibilities"):
+        return ""
+    options = {str(each.name): max(each.opts, key=len) for each in context.command.params}
+    options = {name: option for name, option in options.items() if option.startswith("--")}
+    more = hint(error.option_name.lstrip("-").replace("-", "_"), options)  # type: ignore[attr-defined]
+    if plain := re.fullmatch(r"; give (\w+)=", more):
+        return f"give {options[plain[1]]}"
+    near = re.fullmatch(r"\. Did you mean '(\w+)'\?", more)
+    return f"did you mean {options[near[1]]}?" if near else ""
 
 
 @contextlib.contextmanager

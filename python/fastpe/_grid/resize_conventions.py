@@ -107,8 +107,8 @@ class ResizeConvention(Preset):
             text = "weights of cells outside are left out, and the others scaled to a sum of 1"
         else:
             text = f"outside are {'zeros' if self.padding_mode == 'zeros' else 'the outermost cells'}"
-        kept = "grid of the new shape" if self.keeps_equal else "axis of the new length"
-        return f"{text}{f'; a {kept} is left as it is' if self.keeps_equal or self.size_offset else ''}"
+        kept = "a grid of the new shape" if self.keeps_equal else "an axis of the new length"
+        return f"{text}{f'; {kept} is left as it is' if self.keeps_equal or self.size_offset else ''}"
 
 
 def _transformers(model: str, version: str = "version 5.24") -> str:

@@ -105,6 +105,6 @@ def _hint(config: Any) -> str:
         return "give json.loads(config)" if config.lstrip().startswith(b"{") else "give os.fsdecode(config)"
     if hasattr(config, "to_dict"):
         return "give config.to_dict()"
-    if isinstance(config, (list, tuple)) and len(config) == 1:
+    if isinstance(config, (list, tuple)) and len(config) == 1 and isinstance(config[0], (Mapping, str)):
         return "give config[0]"
     return "give the dictionary of your model's config.json, or its path"

@@ -51,12 +51,12 @@ conventions = Registry(
             "tensor2tensor",
             serves=(
                 "tensor2tensor get_timing_signal_1d",
-                "TensorFlow Model Garden RelativePositionEmbedding, even d",
-                "openai/whisper, transformers Whisper and PegasusX, and whisper.cpp, even d",
-                "marian-nmt, even d",
+                "TensorFlow Model Garden RelativePositionEmbedding, for even d",
+                "openai/whisper, transformers Whisper and PegasusX, and whisper.cpp, for even d",
+                "marian-nmt, for even d",
                 "flax lm1b and wmt examples",
-                "OpenNMT-py SinusoidalConcat, even d",
-                "PyG PositionalEncoding, even d",
+                "OpenNMT-py SinusoidalConcat, for even d",
+                "PyG PositionalEncoding, for even d",
             ),
             source="tensorflow/tensor2tensor:layers/common_attention.py @bafdc1b6",
         ),
@@ -110,7 +110,7 @@ conventions = Registry(
         ),
         _named(
             "depthcharge",
-            serves=("depthcharge FloatEncoder, even d, wavelengths 0.001 to 10000",),
+            serves=("depthcharge FloatEncoder, for even d, with wavelengths 0.001 to 10000",),
             source="wfondrie/depthcharge:depthcharge/encoders/sinusoidal.py",
         ),
         _named(
@@ -130,7 +130,7 @@ conventions = Registry(
         ),
         _named(
             "stable_audio3",
-            serves=("diffusers StableAudio3ExpoFourierFeatures, even d, frequencies 0.5 to 10000",),
+            serves=("diffusers StableAudio3ExpoFourierFeatures, for even d, with frequencies 0.5 to 10000",),
             source="huggingface/diffusers:models/transformers/transformer_stable_audio3.py, version 0.42.1",
         ),
     ),
