@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Layouts of several coordinates beside the modules that they are named after: ids, tables and rotations.
 
+Those of text among images have the frequencies of their models' configurations, which test_rotary_configs.py compares,
+and the ids of test_text_inputs.py.
+
 Run it with ``pytest -m peers tests/peers/test_rotary_layouts.py``.
 """
 
@@ -13,7 +16,7 @@ import pathlib
 import re
 import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,16 +70,10 @@ class Peer(NamedTuple):
     angle_dtype: Any = np.float32
 
 
-def ids_of(name: str, segments: Sequence[Any], **options: Any) -> Any:
-    layout = fastpe.rotary_layouts[name]
-    # Ids of tokens are compared in test_text_inputs.py.
-    return (fastpe.rotary_layouts["qwen2_vl"] if layout._ids == "tokens" else layout).positions(*segments, **options)
-
-
 def check(peer: Peer, measured: Measured, name: str) -> None:
     torch = imported("torch")
     layout = fastpe.rotary_layouts[peer.layout]
-    ids = ids_of(peer.layout, peer.segments, **peer.id_options)
+    ids = layout.positions(*peer.segments, **peer.id_options)
     assert ids.shape[1] == len(layout.coordinates)
     if peer.ids is not None:
         theirs = np.asarray(peer.ids)
@@ -134,95 +131,6 @@ def inner_function(method: Callable[..., Any], name: str, module: Any) -> Callab
         if inspect.iscode(constant) and constant.co_name == name
     )
     return types.FunctionType(code, vars(module))
-
-
-# Text among images and videos. For each model: layout, prefix of its class, sections, rotated share of a head, head_dim.
-
-TEXT = {
-    "qwen2_vl": ("qwen2_vl", "Qwen2VL", [16, 24, 24], 1.0, 128),
-    "qwen2_5_vl": ("qwen2_vl", "Qwen2_5_VL", [16, 24, 24], 1.0, 128),
-    "qwen2_5_omni": ("qwen2_vl", "Qwen2_5Omni", [16, 24, 24], 1.0, 128),
-    "paddleocr_vl": ("qwen2_vl", "PaddleOCR", [16, 24, 24], 1.0, 128),
-    "qwen3_vl": ("qwen3_vl", "Qwen3VLText", [24, 20, 20], 1.0, 128),
-    "qwen3_vl_moe": ("qwen3_vl", "Qwen3VLMoeText", [24, 20, 20], 1.0, 128),
-    "qwen3_omni_moe": ("qwen3_vl", "Qwen3OmniMoeThinkerText", [24, 20, 20], 1.0, 128),
-    "cosmos3_edge": ("qwen3_vl", "Cosmos3EdgeText", [24, 20, 20], 1.0, 128),
-    "qwen3_5": ("qwen3_5", "Qwen3_5Text", [11, 11, 10], 0.25, 256),
-    "qwen3_5_moe": ("qwen3_5", "Qwen3_5MoeText", [11, 11, 10], 0.25, 256),
-    "glm4v": ("glm4v", "Glm4vText", [8, 12, 12], 0.5, 128),
-    "glm_ocr": ("glm4v", "GlmOcrText", [16, 24, 24], 1.0, 128),
-    "glm4v_moe": ("glm4v_moe", "Glm4vMoeText", [8, 12, 12], 0.5, 128),
-    "ernie4_5_vl_moe": ("ernie4_5_vl", "Ernie4_5_VLMoeText", [22, 22, 20], 1.0, 128),
-    "glm_image": ("glm4v_moe", "GlmImageText", [8, 12, 12], 0.5, 128),
-    "hy_v4_vl": ("hy_v4_vl", "HYV4VL", [12, 10, 10], 1.0, 64),
-    "qwen4_exp": ("qwen3_5", "Qwen4ExpText", [11, 11, 10], 0.25, 256),
-}
-
-
-def text_config(head_dim: int, sections: list[int], **parameters: Any) -> Any:
-    parameters |= {"rope_type": "default", "mrope_section": sections}
-    return types.SimpleNamespace(max_position_embeddings=4096, head_dim=head_dim, rope_parameters=parameters)
-
-
-@pytest.mark.parametrize("model", TEXT)
-def test_text_among_images(model: str, measured: Measured) -> None:
-    torch, module = imported("torch"), modeling(model)
-    layout, prefix, sections, share, head_dim = TEXT[model]
-    config = text_config(head_dim, sections, rope_theta=500000.0, partial_rotary_factor=share)
-    segments = (9, (1, 8, 12), 4, (1, 12, 6), 20)
-    ids = ids_of(layout, segments)
-    rotary = getattr(module, f"{prefix}RotaryEmbedding")(config)
-    cos, sin = rotary(torch.zeros(1), torch.from_numpy(np.moveaxis(ids, -1, 0)[:, None]))
-    rotate, options = functools.partial(module.apply_rotary_pos_emb, cos=cos, sin=sin), {"base": 500000.0}
-    peer = Peer(layout, head_dim, segments, (cos[0], sin[0]), rotate, options={**options, "sections": sections})
-    check(peer, measured, f"transformers {model}")
-
-
-INDEXED = {
-    "qwen2_vl": ("Qwen2VLModel", (1, 2)),
-    "qwen2_5_vl": ("Qwen2_5_VLModel", (1, 2)),
-    "paddleocr_vl": ("PaddleOCRVLModel", (1, 2)),
-    "qwen3_vl": ("Qwen3VLModel", (1,)),
-    "qwen3_5": ("Qwen3_5Model", (1,)),
-    "glm4v": ("Glm4vModel", (1,)),
-    "glm4v_moe": ("Glm4vMoeModel", (1,)),
-    "glm_ocr": ("GlmOcrModel", (1,)),
-    "ernie4_5_vl_moe": ("Ernie4_5_VLMoeModel", (1,)),
-}
-
-
-@pytest.mark.parametrize("model", INDEXED)
-def test_ids_of_text_among_images_and_videos(model: str) -> None:
-    torch, module = imported("torch"), modeling(model)
-    class_name, kinds = INDEXED[model]
-    owner = getattr(module, class_name)
-    vision = types.SimpleNamespace(spatial_merge_size=2, temporal_merge_size=1, tokens_per_second=4)
-    fake = types.SimpleNamespace(config=types.SimpleNamespace(vision_config=vision))
-    fake.get_vision_position_ids = functools.partial(owner.get_vision_position_ids, fake)
-    layout = fastpe.rotary_layouts[TEXT[model][0]]
-    for kind in kinds:
-        grids = [(1, 8, 12), (1, 16, 4)] if kind == 1 else [(3, 4, 6), (5, 4, 4)]
-        segments = (7, grids[0], 5, grids[1], 11)
-        token_types = (
-            [0] * 7 + [kind] * (np.prod(grids[0]) // 4) + [0] * 5 + [kind] * (np.prod(grids[1]) // 4) + [0] * 11
-        )
-        tokens = torch.zeros(1, len(token_types), dtype=torch.long)
-        name = "image_grid_thw" if kind == 1 else "video_grid_thw"
-        extra: dict[str, Any] = {}
-        options: dict[str, Any] = {}
-        if model == "qwen2_5_vl" and kind == 2:
-            extra, options = {"second_per_grid_ts": [0.6, 0.6]}, {"time_interval": 4 * 0.6}
-        expected, _ = owner.get_rope_index(
-            fake, tokens, torch.tensor([token_types]), **{name: torch.tensor(grids)}, **extra
-        )
-        ids = layout.positions(*segments, **options)
-        if kind == 1:  # after a video, test_text_inputs says what is right
-            np.testing.assert_array_equal(np.moveaxis(ids, -1, 0), expected[:, 0])
-        else:
-            end = 7 + int(np.prod(grids[0])) // 4
-            np.testing.assert_array_equal(ids[:end].T, expected[:, 0, :end])
-        # The text of a later call continues behind the largest coordinate of the last text.
-        np.testing.assert_array_equal(ids[-3:], layout.positions(3, start=int(ids[-3, 0])))
 
 
 # Images
@@ -318,7 +226,7 @@ def test_llama4_vision(measured: Measured) -> None:
     check(Peer("llama4_vision", 88, ((6, 6),), frequencies[:, 0], rotate), measured, "transformers llama4 vision")
 
 
-def test_gemma4_vision(measured: Measured) -> None:
+def test_gemma4_vision() -> None:
     torch, module = imported("torch"), modeling("gemma4")
     processor = imported("transformers.models.gemma4.image_processing_pil_gemma4").Gemma4ImageProcessorPil
     steps = dict.fromkeys(("do_resize", "do_rescale", "do_normalize"), False)

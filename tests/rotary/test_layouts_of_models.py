@@ -332,7 +332,8 @@ def test_the_layout_of_a_config_divides_frequencies_as_its_embedding(name: str) 
     layout = fastpe.RotaryLayout.from_config(config)
     assert layout is fastpe.RotaryLayout.from_config({"model_type": name})
     made = fastpe.RotaryEmbedding.from_layout(layout, head_dim, base=5e5)
-    assert (made.frequency_axes, made.interleaved) == (rope.frequency_axes, rope.interleaved)
+    assert (made.frequency_axes, made.interleaved, made.form) == (rope.frequency_axes, rope.interleaved, rope.form)
+    np.testing.assert_array_equal(made.frequencies, rope.frequencies)
 
 
 def test_the_layout_of_the_encoder_of_images() -> None:
