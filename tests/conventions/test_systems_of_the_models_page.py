@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Systems of speech and translation on docs/models.md: their calls beside their formulas, written again in NumPy."""
+"""Systems of speech and translation on docs/models.md: their calls beside their formulas."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import fastpe
 from fastpe._rotary.model_types import table
 
-Array = npt.NDArray[np.float64]
+from ..oracles.systems import Table, interleaved, split_sinusoid, timing_signal
+from ..oracles.wild_tables import zipformer
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
 CALLS = dict(re.findall(r"^\| ([\w ,]+:[\w ]+) \| `(fastpe\..*)` \|$", PAGE, re.MULTILINE))
@@ -24,32 +24,20 @@ LENGTH, WIDTH, START, OUTPUT = 12, 16, 5, 32
 X = np.random.default_rng(1).standard_normal((LENGTH, WIDTH)).astype(np.float32)
 
 
-def angles(positions: Array, denominator: float) -> Array:
-    return positions[:, None] * 10000.0 ** (-np.arange(WIDTH // 2) / denominator)
-
-
-def halves(angle: Array) -> Array:
-    return np.concatenate([np.sin(angle), np.cos(angle)], -1)
-
-
-def alternating(angle: Array) -> Array:
-    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(len(angle), -1)
-
-
-COUNTED = START + np.arange(LENGTH, dtype=np.float64)
-FORMULAS: dict[str, Callable[[], Array]] = {
+COUNTED = range(START, START + LENGTH)
+FORMULAS: dict[str, Callable[[], Table]] = {
     # funasr/models/sanm/encoder.py, funasr/models/transformer/embedding.py: positions from 1, of the whole stream
     "FunASR, Paraformer, SenseVoice: SinusoidalPositionEncoder": lambda: (
-        X * math.sqrt(OUTPUT) + halves(angles(COUNTED + 1, WIDTH / 2 - 1))
+        X * math.sqrt(OUTPUT) + timing_signal([1 + position for position in COUNTED], WIDTH)
     ),
     # nemo/collections/asr/parts/submodules/multi_head_attention.py
-    "NeMo: RelPositionalEncoding of Conformer and FastConformer": lambda: alternating(
-        angles(np.arange(LENGTH - 1.0, -LENGTH, -1), WIDTH / 2)
+    "NeMo: RelPositionalEncoding of Conformer and FastConformer": lambda: interleaved(
+        range(LENGTH - 1, -LENGTH, -1), WIDTH
     ),
     # nemo/collections/asr/modules/transformer/transformer_modules.py
-    "NeMo: FixedPositionalEncoding of decoders": lambda: X + alternating(angles(COUNTED, WIDTH / 2)) / math.sqrt(WIDTH),
+    "NeMo: FixedPositionalEncoding of decoders": lambda: X + interleaved(COUNTED, WIDTH) / math.sqrt(WIDTH),
     # futz12/ncnn_llm:src/ncnn_llm_base.h @f2f29e41, sinusoidal_positional_embedding
-    "ncnn_llm: NLLB": lambda: X + halves(angles(COUNTED + 1, WIDTH / 2)),
+    "ncnn_llm: NLLB": lambda: X + split_sinusoid([1 + position for position in COUNTED], WIDTH),
 }
 
 
@@ -89,10 +77,5 @@ def test_zipformer() -> None:
     names: dict[str, Any] = {}
     exec("import dataclasses\nimport numpy as np, fastpe\n" + source[1].replace("\n... ", "\n"), names)  # noqa: S102  # the page's own lines
     for factor in (1.0, 3.0):
-        position = np.arange(-(LENGTH - 1.0), LENGTH)
-        length = math.sqrt(WIDTH)
-        compressed = length * np.sign(position) * (np.log(np.abs(position) + length) - math.log(length))
-        angle = np.arctan(compressed / (factor * WIDTH / (2.0 * math.pi)))[:, None] * (1 + np.arange(WIDTH // 2))
-        expected = np.stack([np.cos(angle), np.sin(angle)], -1).reshape(len(position), -1)
-        expected[:, -1] = 1.0
+        expected = zipformer(np.arange(1.0 - LENGTH, LENGTH), WIDTH, factor)
         np.testing.assert_allclose(names["zipformer"](LENGTH, WIDTH, factor), expected, rtol=0, atol=1e-6)

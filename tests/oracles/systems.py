@@ -38,7 +38,7 @@ def _exact(positions: Iterable[Any], d: int, **knobs: Any) -> Table:
     return exact_table([float(p) for p in positions], d, Knobs(**knobs)).high
 
 
-def _interleaved(positions: Iterable[Any], d: int, freq_scale: float = 1.0) -> Table:
+def interleaved(positions: Iterable[Any], d: int, freq_scale: float = 1.0) -> Table:
     # pe[pos, 2i] = sin(pos / 10000^(2i / d)), pe[pos, 2i + 1] = cos of the same angle
     return _exact(positions, d, freq_scale=freq_scale)
 
@@ -53,7 +53,7 @@ def _halves(positions: Iterable[Any], d: int, shift: float = 1.0, **knobs: Any) 
     return _exact(positions, d, interleaved=False, pads_odd=True, shift=shift if d > 3 else 0.0, **knobs)
 
 
-def _timing_signal(
+def timing_signal(
     positions: Iterable[Any], d: int, min_timescale: float = 1, max_timescale: float = 10000, cosine_first: bool = False
 ) -> Table:
     # inv_timescales = min * exp(-i * log(max / min) / max(n - 1, 1))
@@ -62,19 +62,19 @@ def _timing_signal(
 
 
 def _sinusoid(L: int, d: int) -> Table:
-    return _interleaved(range(L), d)
+    return interleaved(range(L), d)
 
 
-def _split_sinusoid(positions: Iterable[Any], d: int) -> Table:
-    return _split(_interleaved(positions, d))
+def split_sinusoid(positions: Iterable[Any], d: int) -> Table:
+    return _split(interleaved(positions, d))
 
 
 def _split_rows(L: int, d: int) -> Table:
-    return _split_sinusoid(range(L), d)
+    return split_sinusoid(range(L), d)
 
 
 def _signal(L: int, d: int) -> Table:
-    return _timing_signal(range(L), d)
+    return timing_signal(range(L), d)
 
 
 def _plus(x: Table, table: Table, d: int) -> Table:
@@ -146,13 +146,13 @@ def _mae(H: int, W: int, d: int) -> Table:
 
 
 def _diffusers2d(H: int, W: int, d: int, base_size: int, interpolation_scale: float) -> Table:
-    down, along = (_split_sinusoid([i * base_size / n / interpolation_scale for i in range(n)], d // 2) for n in (H, W))
+    down, along = (split_sinusoid([i * base_size / n / interpolation_scale for i in range(n)], d // 2) for n in (H, W))
     return np.roll(_joined(down, along), d // 2, axis=-1).reshape(H * W, d)
 
 
 def _diffusers3d(T: int, H: int, W: int, d: int, spatial: float, temporal: float) -> Table:
-    time = _split_sinusoid([i / temporal for i in range(T)], d // 4)[:, None, None]
-    down, along = (_split_sinusoid([i / spatial for i in range(n)], 3 * d // 8) for n in (H, W))
+    time = split_sinusoid([i / temporal for i in range(T)], d // 4)[:, None, None]
+    down, along = (split_sinusoid([i / spatial for i in range(n)], 3 * d // 8) for n in (H, W))
     return _join([time, along[None, None], down[None, :, None]]).reshape(T, H * W, d)
 
 
@@ -167,7 +167,7 @@ def _normalized(valid: npt.NDArray[np.bool_], d: int, middle: float) -> Table:
     for axis in (1, 2):
         counts = np.cumsum(valid, axis=axis, dtype=np.float64)
         counts = (counts - middle) / (np.take(counts, [-1], axis) + 1e-6)
-        parts.append(_interleaved(counts.ravel(), d // 2, 2 * np.pi).reshape(*valid.shape, d // 2))
+        parts.append(interleaved(counts.ravel(), d // 2, 2 * np.pi).reshape(*valid.shape, d // 2))
     return np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
 
 
@@ -251,12 +251,12 @@ SYSTEMS: dict[str, System] = {
     "fairseq PositionalEncoding": System(_sinusoid, _widths(2, 8)),
     "diffusers SinusoidalPositionalEmbedding": System(_sinusoid, _widths(2, 8)),
     "keras-hub SinePositionEncoding": System(
-        lambda L, d, start_index: _interleaved(range(start_index, start_index + L), d), _widths(2, 3, 8, start_index=4)),
-    "fairseq and ESPnet RelPositionalEncoding": System(lambda L, d: _interleaved(range(L - 1, -L, -1), d), _widths(2, 8)),
+        lambda L, d, start_index: interleaved(range(start_index, start_index + L), d), _widths(2, 3, 8, start_index=4)),
+    "fairseq and ESPnet RelPositionalEncoding": System(lambda L, d: interleaved(range(L - 1, -L, -1), d), _widths(2, 8)),
     "ESPnet PositionalEncoding; OpenNMT-py SinusoidalInterleaved": System(
         lambda x, d: _plus(x, _sinusoid(x.shape[1], d), d), _embedded(2, 8)),
     "ESPnet StreamPositionalEncoding; WeNet PositionalEncoding": System(
-        lambda x, d, offset: _plus(x, _interleaved(range(offset, offset + x.shape[1]), d), d), _embedded(2, 8, offset=16)),
+        lambda x, d, offset: _plus(x, interleaved(range(offset, offset + x.shape[1]), d), d), _embedded(2, 8, offset=16)),
     "ESPnet ScaledPositionalEncoding": System(
         lambda x, d, alpha: x + alpha * _sinusoid(x.shape[1], d), _embedded(2, 8, alpha=0.75)),
     "transformers Marian and Pegasus; CTranslate2's converter for marian-nmt": System(_split_rows, _widths(2, 3, 7, 8)),
@@ -270,11 +270,11 @@ SYSTEMS: dict[str, System] = {
     "openai/whisper, transformers Whisper, whisper.cpp; PegasusX": System(_signal, _widths(4, 8)),
     "PyG PositionalEncoding": System(_signal, _widths(4, 8)),
     "tensor2tensor get_timing_signal_1d, other timescales": System(
-        lambda L, d, start, min_timescale, max_timescale: _timing_signal(
+        lambda L, d, start, min_timescale, max_timescale: timing_signal(
             range(start, start + L), d, min_timescale, max_timescale),
         _widths(4, 7, start=3, min_timescale=2.0, max_timescale=5e3)),
     "tensor2tensor add_timing_signal_1d_given_position": System(
-        lambda positions, d: _timing_signal(positions.ravel(), d).reshape(*positions.shape, d),
+        lambda positions, d: timing_signal(positions.ravel(), d).reshape(*positions.shape, d),
         ({"d": 9, "positions": np.array([[0, 2, 5], [7, 1, 1]])},)),
     # Both halves have d // 2 columns, and nothing fills an odd width up.
     "TensorFlow Model Garden RelativePositionEmbedding": System(
@@ -284,12 +284,12 @@ SYSTEMS: dict[str, System] = {
         _fairseq,
         tuple({"valid": _left_padded, "L": 5, "d": d, "padding_idx": pad} for d in (4, 7) for pad in (0, 1, 3))),
     "OpenNMT-tf SinusoidalPositionEncoder; CTranslate2; FunASR": System(
-        lambda L, d: _timing_signal(range(1, L + 1), d), _widths(2, 4, 8)),
+        lambda L, d: timing_signal(range(1, L + 1), d), _widths(2, 4, 8)),
     "transformers MusicGen": System(
-        lambda L, d: _timing_signal(range(L), d, cosine_first=True), _widths(4, 7, 8)),
+        lambda L, d: timing_signal(range(L), d, cosine_first=True), _widths(4, 7, 8)),
     # sigmas = exp(linspace from log(max_freq) = 0 to log(min_freq) = log(1e-4)), times sqrt(2 / d)
     "mlx.nn.SinusoidalPositionalEncoding": System(
-        lambda positions, d: _timing_signal(positions, d) * float(mp.sqrt(mp.mpf(2) / d)),
+        lambda positions, d: timing_signal(positions, d) * float(mp.sqrt(mp.mpf(2) / d)),
         _at("positions", (0.0, 0.25, -3.0), 2, 8)),
     # 2 pi as the float64 that every implementation uses
     "mlx with cos_first and full_turns": System(
@@ -342,15 +342,15 @@ SYSTEMS: dict[str, System] = {
     "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR": System(
         _deformable_detr, tuple({"valid": valid, "H": 3, "W": 4, "d": 8} for valid in (_rectangles, None))),
     "DETR PositionEmbeddingSine, normalize=False": System(
-        lambda H, W, d: np.moveaxis(_joined(*(_interleaved(range(1, n + 1), d // 2) for n in (H, W))), -1, 0),
+        lambda H, W, d: np.moveaxis(_joined(*(interleaved(range(1, n + 1), d // 2) for n in (H, W))), -1, 0),
         ({"H": 3, "W": 4, "d": 8},)),
     "transformers encode_sinusoidal_position_embedding": System(
-        lambda x, y, d: np.concatenate([_interleaved(axis, d // 2, 2 * np.pi) for axis in (y, x)], axis=-1),
+        lambda x, y, d: np.concatenate([interleaved(axis, d // 2, 2 * np.pi) for axis in (y, x)], axis=-1),
         ({"x": np.array([0.25, 0.5]), "y": np.array([0.125, 1.0]), "d": 8},)),
     "tensor2tensor add_timing_signal_nd": System(
         _timing_signal_nd, ({"shape": (2, 3), "d": 8}, {"shape": (2, 3, 2), "d": 17})),
     "tensor2tensor add_timing_signal_nd_given_positions": System(
-        lambda points, d: np.concatenate([_timing_signal(points[:, axis], d // 2) for axis in range(2)], axis=-1),
+        lambda points, d: np.concatenate([timing_signal(points[:, axis], d // 2) for axis in range(2)], axis=-1),
         ({"points": np.array([[0.0, 3.0], [2.0, 1.0]]), "d": 8},)),
     "positional-encodings PositionalEncoding2D and 3D": System(
         _tatp22_nd, ({"shape": (2, 3), "d": 8}, {"shape": (2, 3), "d": 7}, {"shape": (2, 3, 2), "d": 9})),
@@ -361,7 +361,7 @@ SYSTEMS: dict[str, System] = {
     "NeRF Embedder, log_sampling=False": System(
         lambda points, L: _nerf(points, np.linspace(1.0, 2.0 ** (L - 1), L)), ({"points": _points, "L": 4},)),
     "PCP-MAE get_pos_embed": System(
-        lambda points, d: np.concatenate([_split_sinusoid(axis, d // len(points.T)) for axis in points.T], axis=-1),
+        lambda points, d: np.concatenate([split_sinusoid(axis, d // len(points.T)) for axis in points.T], axis=-1),
         ({"points": _points, "d": 12}, {"points": _points[:, :2], "d": 8})),
     "LoFTR and kornia PositionEncodingSine": System(
         lambda H, W, d: _loftr(H, W, [mp.exp(-i * mp.log(10000) / (d // 2)) for i in range(0, d // 2, 2)]),

@@ -62,12 +62,13 @@ def _wav2vec2_conformer() -> Floats:
     return np.concatenate([positive[::-1], negative[1:]])[None]
 
 
-def _zipformer() -> Floats:
-    t = np.arange(-99, 100, dtype=f32)
-    compressed = math.sqrt(64) * np.sign(t) * (np.log(np.abs(t) + math.sqrt(64)) - math.log(math.sqrt(64)))
-    table = _interleave(np.multiply.outer(np.arctan(compressed / (64 / (2 * np.pi))), np.arange(1, 33)))
+def zipformer(t: Floats, width: int, factor: float = 1.0) -> Floats:
+    length = math.sqrt(width)
+    compressed = length * np.sign(t) * (np.log(np.abs(t) + length) - math.log(length))
+    angles = np.multiply.outer(np.arctan(compressed / (factor * width / (2 * np.pi))), np.arange(1, 1 + width // 2))
+    table = np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(-1, width)
     table[:, -1] = 1
-    return table[:, np.arange(64) ^ 1].astype(f32)
+    return table
 
 
 def _cos_sin(rows: int, frequencies: Floats, factor: float = 1.0) -> tuple[Floats, Floats]:
@@ -142,7 +143,8 @@ WILD_TABLES = {
         lambda: _side_by_side(_angles(np.arange(100, -100, -1.0), _inverse_powers(64)))[:, None],
         "fastpe.encode(200, 64, convention='concat', offset=-99)[::-1]"),
     "Zipformer": WildTable(
-        "k2-fsa/icefall:egs/librispeech/ASR/zipformer/zipformer.py CompactRelPositionalEncoding", _zipformer),
+        "k2-fsa/icefall:egs/librispeech/ASR/zipformer/zipformer.py CompactRelPositionalEncoding",
+        lambda: zipformer(np.arange(-99, 100, dtype=f32), 64).astype(f32)),
     "Llama 3.1": WildTable(
         "huggingface/transformers:modeling_rope_utils.py _compute_llama3_parameters",
         lambda: _twice(_cos_sin(4096, _llama3_frequencies())),

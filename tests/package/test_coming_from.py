@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ..oracles.systems import timing_signal
+
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text("utf-8")
 ROWS = re.findall(r"^\| (.+) \| `([^`]+)` \|$", PAGE, re.MULTILINE)
 
@@ -35,8 +37,7 @@ def test_every_call_runs(theirs: str, call: str) -> None:
 def test_rows_about_chunks_mean_the_same() -> None:
     # FunASR's code: positions 1 .. start_idx + L of everything heard so far, of which a chunk takes the tail.
     x = np.ones((2, 16, 64), np.float32)
-    angles = np.arange(1, 57)[:, None] * 10000.0 ** (-np.arange(32) / 31)
-    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    table = timing_signal(range(1, 57), 64)
     (call,) = {call for theirs, call in ROWS if "Online" in theirs}
     np.testing.assert_allclose(run(call), x + table[40:], rtol=0, atol=1e-6)
     (call,) = {call for theirs, call in ROWS if "encoder_output_size" in theirs}

@@ -54,32 +54,9 @@ def _shape_only(*shape: int) -> Any:
     return _imported("torch").zeros(shape)
 
 
-def _x_transformers(L: int, d: int) -> Any:
-    layer = _imported("x_transformers.x_transformers").ScaledSinusoidalEmbedding(d)
-    return layer(_shape_only(1, L, d)).detach()
-
-
-def _diffusers_1d(L: int, d: int) -> Any:
-    return _imported("diffusers.models.embeddings").SinusoidalPositionalEmbedding(d, max_seq_length=L).pe[0]
-
-
 def _keras_hub(module: str) -> Any:
     os.environ.setdefault("KERAS_BACKEND", "torch")
     return _imported(f"keras_hub.{module}")
-
-
-def _sine_position_encoding(L: int, d: int, start_index: int) -> Any:
-    return _keras_hub("layers").SinePositionEncoding()(_shape_only(1, L, d), start_index=start_index)[0].cpu()
-
-
-def _flux(timesteps: Table, d: int) -> Any:
-    layer = _keras_hub("src.models.flux.flux_maths").TimestepEmbedding()
-    return layer(_imported("torch").from_numpy(timesteps.astype(np.float32)), dim=d).cpu()
-
-
-def _d_fine(H: int, W: int, d: int) -> Any:
-    encoder = _keras_hub("src.models.d_fine.d_fine_hybrid_encoder").DFineHybridEncoder
-    return encoder.build_2d_sincos_position_embedding(W, H, d)[0].cpu()
 
 
 def _tatp22(name: str) -> Callable[..., Any]:
@@ -92,53 +69,22 @@ def _tatp22(name: str) -> Callable[..., Any]:
     return encode
 
 
+def _embeddings() -> Any:
+    return _imported("diffusers.models.embeddings")
+
+
+def _tensor(values: Table) -> Any:
+    return _imported("torch").from_numpy(values)
+
+
 def _timesteps(**knobs: Any) -> Callable[..., Any]:
-    def encode(timesteps: Table, d: int) -> Any:
-        embeddings = _imported("diffusers.models.embeddings")
-        return embeddings.get_timestep_embedding(_imported("torch").from_numpy(timesteps), d, **knobs)
-
-    return encode
-
-
-def _stable_audio3(timesteps: Table, d: int) -> Any:
-    module = _imported("diffusers.models.transformers.transformer_stable_audio3")
-    return module.StableAudio3ExpoFourierFeatures(d)(_imported("torch").tensor(timesteps.astype(np.float32)))
-
-
-def _sine_pe(model: str) -> Callable[..., Any]:
-    def encode(positions: Table, d: int) -> Any:
-        return _model(model).get_1d_sine_pe(_imported("torch").tensor(positions), d)
-
-    return encode
+    return lambda timesteps, d: _embeddings().get_timestep_embedding(_tensor(timesteps), d, **knobs)
 
 
 def _guidance(w: Table, d: int) -> Any:
     module = _imported("diffusers.pipelines.latent_consistency_models.pipeline_latent_consistency_text2img")
     method = module.LatentConsistencyModelPipeline.get_guidance_scale_embedding
-    return method(None, _imported("torch").from_numpy(w), embedding_dim=d)
-
-
-def _diffusers_2d(H: int, W: int, d: int, base_size: int, interpolation_scale: float) -> Any:
-    return _imported("diffusers.models.embeddings").get_2d_sincos_pos_embed(
-        d, (H, W), base_size=base_size, interpolation_scale=interpolation_scale, output_type="pt"
-    )
-
-
-def _diffusers_2d_plain(H: int, W: int, d: int) -> Any:
-    # What MAE and DiT have: steps of one cell and a class token. base_size is a number, so square grids alone.
-    return _imported("diffusers.models.embeddings").get_2d_sincos_pos_embed(
-        d, (H, W), cls_token=True, extra_tokens=1, base_size=H, output_type="pt"
-    )
-
-
-def _diffusers_3d(T: int, H: int, W: int, d: int, spatial: float, temporal: float) -> Any:
-    return _imported("diffusers.models.embeddings").get_3d_sincos_pos_embed(
-        d, (W, H), T, spatial_interpolation_scale=spatial, temporal_interpolation_scale=temporal, output_type="pt"
-    )
-
-
-def _hf2d(model: str) -> Callable[..., Any]:
-    return lambda H, W, d: _model(model).build_2d_sinusoidal_position_embedding(H, W, d)
+    return method(None, _tensor(w), embedding_dim=d)
 
 
 def _vit_mae(H: int, W: int, d: int) -> Any:
@@ -170,16 +116,9 @@ def _detr(model: str, name: str, **knobs: Any) -> Callable[..., Any]:
 
 
 def _sam(points: Table, matrix: Table) -> Any:
-    torch = _imported("torch")
-    config = types.SimpleNamespace(scale=1.0, num_pos_feats=matrix.shape[1])
-    layer = _model("sam").SamPositionalEmbedding(config)
-    layer.positional_embedding.data = torch.from_numpy(matrix.astype(np.float32))
-    return layer(torch.from_numpy(points.astype(np.float32))).detach()
-
-
-def _anchors(x: Table, y: Table, d: int) -> Any:
-    points = _imported("torch").from_numpy(np.stack([x, y], -1).astype(np.float32))
-    return _model("conditional_detr").encode_sinusoidal_position_embedding(points, d // 2)
+    layer = _model("sam").SamPositionalEmbedding(types.SimpleNamespace(scale=1.0, num_pos_feats=matrix.shape[1]))
+    layer.positional_embedding.data = _tensor(matrix.astype(np.float32))
+    return layer(_tensor(points.astype(np.float32))).detach()
 
 
 def _long(*widths: int) -> list[dict[str, Any]]:
@@ -190,67 +129,88 @@ def _grids(*widths: int) -> list[dict[str, Any]]:
     return [{"H": h, "W": w, "d": d} for d in widths for h, w in ((14, 14), (5, 9))]
 
 
-_times = [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (4, 5, 320)]
 _points = np.random.default_rng(4).uniform(0, 1, (2, 3, 5, 2)).astype(np.float32)
 _matrix = np.random.default_rng(5).standard_normal((2, 128)).astype(np.float32).astype(np.float64)
 _images = np.ones((2, 12, 17), bool)
-_images[1, 7:, :] = False
+_images[1, 7:, :] = _images[1, :, 11:] = False
 # Every row and column has a cell that counts: Deformable DETR divides by almost nothing in the others.
 _corners = np.ones((2, 12, 17), bool)
 _corners[1, 7:, 8:] = False
-_images[1, :, 11:] = False
 
 PEERS: dict[str, list[tuple[str, Callable[..., Any], list[dict[str, Any]]]]] = {
-    "keras-hub SinePositionEncoding": [("keras-hub", _sine_position_encoding, [{**example,
-        "start_index": 4} for example in _long(2, 7, 256)])],
-    "diffusers StableAudio3ExpoFourierFeatures": [("Stable Audio 3", _stable_audio3, [{"timesteps": np.linspace(0.0,
-        1.0, 65), "d": d} for d in (4, 256)])],
-    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM": [(model, _sine_pe(model), [{"positions": np.linspace(0.0, 1.0, 16,
-        dtype=np.float32), "d": d} for d in (8, 256)]) for model in ("sam2_video", "sam3_tracker_video",
-        "edgetam_video")],
-    "keras-hub Flux": [("keras-hub Flux", _flux, [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5,
-        256)])],
-    "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE": [("keras-hub D-FINE", _d_fine, _grids(4, 256))],
-    "x-transformers ScaledSinusoidalEmbedding": [("x_transformers", _x_transformers, _long(2, 256))],
-    "diffusers SinusoidalPositionalEmbedding": [("diffusers 1-D", _diffusers_1d, [*_long(2, 256), {"L": 5000,
-        "d": 512}])],
-    "positional-encodings PositionalEncoding1D": [("positional-encodings 1-D", _tatp22("PositionalEncoding"), _long(2,
-        7, 256))],
-    "positional-encodings PositionalEncoding2D and 3D": [("positional-encodings 2-D, 3-D",
-        _tatp22("PositionalEncoding"), [{"shape": shape, "d": d} for d in (2, 7, 60) for shape in ((9, 30), (4, 5,
-        6))])],
+    "keras-hub SinePositionEncoding": [("keras-hub",
+        lambda L, d, start_index: _keras_hub("layers").SinePositionEncoding()(_shape_only(1, L, d), start_index=start_index)[0].cpu(),
+        [{**example, "start_index": 4} for example in _long(2, 7, 256)])],
+    "diffusers StableAudio3ExpoFourierFeatures": [("Stable Audio 3",
+        lambda timesteps, d: _imported("diffusers.models.transformers.transformer_stable_audio3")
+        .StableAudio3ExpoFourierFeatures(d)(_tensor(timesteps.astype(np.float32))),
+        [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (4, 256)])],
+    "get_1d_sine_pe of SAM 2, SAM 3 and EdgeTAM": [(model,
+        lambda positions, d, model=model: _model(model).get_1d_sine_pe(_tensor(positions), d),
+        [{"positions": np.linspace(0.0, 1.0, 16, dtype=np.float32), "d": d} for d in (8, 256)])
+        for model in ("sam2_video", "sam3_tracker_video", "edgetam_video")],
+    "keras-hub Flux": [("keras-hub Flux",
+        lambda timesteps, d: _keras_hub("src.models.flux.flux_maths").TimestepEmbedding()(
+            _tensor(timesteps.astype(np.float32)), dim=d).cpu(),
+        [{"timesteps": np.linspace(0.0, 1.0, 65), "d": d} for d in (2, 5, 256)])],
+    "RT-DETR and D-FINE before transformers 5; keras-hub D-FINE": [("keras-hub D-FINE",
+        lambda H, W, d: _keras_hub("src.models.d_fine.d_fine_hybrid_encoder").DFineHybridEncoder
+        .build_2d_sincos_position_embedding(W, H, d)[0].cpu(), _grids(4, 256))],
+    "x-transformers ScaledSinusoidalEmbedding": [("x_transformers",
+        lambda L, d: _imported("x_transformers.x_transformers").ScaledSinusoidalEmbedding(d)(_shape_only(1, L, d)).detach(),
+        _long(2, 256))],
+    "diffusers SinusoidalPositionalEmbedding": [("diffusers 1-D",
+        lambda L, d: _embeddings().SinusoidalPositionalEmbedding(d, max_seq_length=L).pe[0],
+        [*_long(2, 256), {"L": 5000, "d": 512}])],
+    "positional-encodings PositionalEncoding1D": [
+        ("positional-encodings 1-D", _tatp22("PositionalEncoding"), _long(2, 7, 256))],
+    "positional-encodings PositionalEncoding2D and 3D": [("positional-encodings 2-D, 3-D", _tatp22("PositionalEncoding"),
+        [{"shape": shape, "d": d} for d in (2, 7, 60) for shape in ((9, 30), (4, 5, 6))])],
     "positional-encodings PositionalEncodingPermute2D and 3D": [("positional-encodings Permute",
-        _tatp22("PositionalEncodingPermute"), [{"shape": shape, "d": d} for d in (7, 60) for shape in ((9, 30), (4, 5,
-        6))])],
-    "diffusers get_timestep_embedding, its defaults; DDPM": [("diffusers timestep", _timesteps(), _times)],
-    "diffusers UNets; GLIDE; DiT; ggml": [("diffusers timestep, UNets", _timesteps(flip_sin_to_cos=True,
-        downscale_freq_shift=0), [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (2, 5, 320)])],
-    "diffusers get_guidance_scale_embedding (LCM)": [("diffusers LCM", _guidance, [{"w": np.linspace(0.0, 15.0, 40),
-        "d": d} for d in (4, 5, 256)])],
-    "diffusers get_2d_sincos_pos_embed": [("diffusers 2-D", _diffusers_2d, [{"H": 32, "W": 32, "d": 1152,
-        "base_size": 32, "interpolation_scale": 1.0}, {"H": 8, "W": 24, "d": 4, "base_size": 16,
-        "interpolation_scale": 1.0}, {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0}])],
-    "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip": [("diffusers 2-D, class token", _diffusers_2d_plain,
+        _tatp22("PositionalEncodingPermute"), [{"shape": shape, "d": d} for d in (7, 60) for shape in ((9, 30), (4, 5, 6))])],
+    "diffusers get_timestep_embedding, its defaults; DDPM": [("diffusers timestep", _timesteps(),
+        [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (4, 5, 320)])],
+    "diffusers UNets; GLIDE; DiT; ggml": [("diffusers timestep, UNets",
+        _timesteps(flip_sin_to_cos=True, downscale_freq_shift=0),
+        [{"timesteps": np.linspace(0.0, 999.0, 200), "d": d} for d in (2, 5, 320)])],
+    "diffusers get_guidance_scale_embedding (LCM)": [("diffusers LCM", _guidance,
+        [{"w": np.linspace(0.0, 15.0, 40), "d": d} for d in (4, 5, 256)])],
+    "diffusers get_2d_sincos_pos_embed": [("diffusers 2-D",
+        lambda H, W, d, **scales: _embeddings().get_2d_sincos_pos_embed(d, (H, W), **scales, output_type="pt"),
+        [{"H": 32, "W": 32, "d": 1152, "base_size": 32, "interpolation_scale": 1.0},
+         {"H": 8, "W": 24, "d": 4, "base_size": 16, "interpolation_scale": 1.0},
+         {"H": 64, "W": 48, "d": 64, "base_size": 16, "interpolation_scale": 2.0}])],
+    # What MAE and DiT have: steps of one cell and a class token. base_size is a number, so square grids alone.
+    "MAE and DiT get_2d_sincos_pos_embed; llama.cpp clip": [("diffusers 2-D, class token",
+        lambda H, W, d: _embeddings().get_2d_sincos_pos_embed(
+            d, (H, W), cls_token=True, extra_tokens=1, base_size=H, output_type="pt"),
         [{"H": 14, "W": 14, "d": d} for d in (4, 768)]), ("ViT-MAE", _vit_mae, _grids(4, 768))],
-    "diffusers get_3d_sincos_pos_embed": [("diffusers 3-D", _diffusers_3d, [{"T": 13, "H": 8, "W": 12, "d": 64,
-        "spatial": 1.0, "temporal": 1.0}, {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0}])],
-    "transformers build_2d_sinusoidal_position_embedding": [*((f"transformers 2-D, {model}", _hf2d(model), _grids(4,
-        64)) for model in ("vit_mae", "aimv2", "rt_detr"))],
+    "diffusers get_3d_sincos_pos_embed": [("diffusers 3-D",
+        lambda T, H, W, d, spatial, temporal: _embeddings().get_3d_sincos_pos_embed(
+            d, (W, H), T, spatial_interpolation_scale=spatial, temporal_interpolation_scale=temporal, output_type="pt"),
+        [{"T": 13, "H": 8, "W": 12, "d": 64, "spatial": 1.0, "temporal": 1.0},
+         {"T": 5, "H": 30, "W": 45, "d": 16, "spatial": 1.875, "temporal": 1.0}])],
+    "transformers build_2d_sinusoidal_position_embedding": [(f"transformers 2-D, {model}",
+        lambda H, W, d, model=model: _model(model).build_2d_sinusoidal_position_embedding(H, W, d),
+        _grids(4, 64)) for model in ("vit_mae", "aimv2", "rt_detr")],
     "timm build_sincos2d_pos_embed": [("timm", _timm(), _grids(4, 768))],
-    "timm build_sincos2d_pos_embed, interleave_sin_cos": [("timm, interleave_sin_cos", _timm(interleave_sin_cos=True),
-        _grids(4, 768))],
-    "DETR PositionEmbeddingSine, normalize=True; transformers DETR": [*((f"{name}, valid", _detr(model,
-        f"{name}SinePositionEmbedding", normalize=True), [{"valid": _images, "H": 12, "W": 17, "d": d} for d in (8,
-        256)]) for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr")))],
+    "timm build_sincos2d_pos_embed, interleave_sin_cos": [
+        ("timm, interleave_sin_cos", _timm(interleave_sin_cos=True), _grids(4, 768))],
+    "DETR PositionEmbeddingSine, normalize=True; transformers DETR": [(f"{name}, valid",
+        _detr(model, f"{name}SinePositionEmbedding", normalize=True),
+        [{"valid": _images, "H": 12, "W": 17, "d": d} for d in (8, 256)])
+        for model, name in (("detr", "Detr"), ("conditional_detr", "ConditionalDetr"))],
     "Deformable DETR PositionEmbeddingSine, normalize=True; transformers Deformable DETR": [("DeformableDetr",
-        _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True), [{"valid": valid, "H": 12,
-        "W": 17, "d": d} for d in (8, 256) for valid in (_corners, None)])],
-    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding": [("Sam", _sam, [{"points": _points,
-        "matrix": _matrix}])],
-    "DETR PositionEmbeddingSine, normalize=False": [("Detr, normalize=False", _detr("detr",
-        "DetrSinePositionEmbedding", normalize=False), _grids(8, 256))],
-    "transformers encode_sinusoidal_position_embedding": [("ConditionalDetr anchors", _anchors, [{"x": np.linspace(0,
-        1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)])],
+        _detr("deformable_detr", "DeformableDetrSinePositionEmbedding", normalize=True),
+        [{"valid": valid, "H": 12, "W": 17, "d": d} for d in (8, 256) for valid in (_corners, None)])],
+    "SAM PositionEmbeddingRandom, forward_with_coords; nerfstudio RFFEncoding": [
+        ("Sam", _sam, [{"points": _points, "matrix": _matrix}])],
+    "DETR PositionEmbeddingSine, normalize=False": [("Detr, normalize=False",
+        _detr("detr", "DetrSinePositionEmbedding", normalize=False), _grids(8, 256))],
+    "transformers encode_sinusoidal_position_embedding": [("ConditionalDetr anchors",
+        lambda x, y, d: _model("conditional_detr").encode_sinusoidal_position_embedding(
+            _tensor(np.stack([x, y], -1).astype(np.float32)), d // 2),
+        [{"x": np.linspace(0, 1, 50), "y": np.linspace(1, 0.25, 50), "d": d} for d in (4, 256)])],
 }  # fmt: skip
 
 
