@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`add_`, `add`, `embed` and `shift`: what tests/composed, which compares whole calls with NumPy, does not draw."""
+"""What tests/composed, which compares whole calls with NumPy, does not draw."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ import pytest
 import fastpe
 
 from ..oracles.model import combine, wide_type
-from ..oracles.reference import DTYPES, assert_same_bits, values
+from ..oracles.reference import DTYPES, Array, assert_same_bits, values
 
 pytestmark = pytest.mark.usefixtures("instruction_set")
+
+LENGTH, WIDTH = 6, 16
+ROPE = fastpe.RotaryEmbedding(WIDTH, interleaved=False)
+of_sums_and_rotations = pytest.mark.parametrize("call", [fastpe.add, ROPE.rotate], ids=["add", "rotate"])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -69,3 +74,35 @@ def test_shift_is_a_linear_function_of_the_encoding(convention: str, alpha: floa
         # Linear: what it does to a sum is the sum of what it does.
         sums = encoding.shift(a, by=k) + 2 * encoding.shift(b, by=k)
         np.testing.assert_allclose(encoding.shift(a + 2 * b, by=k), sums, atol=atol)
+
+
+@of_sums_and_rotations
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_ten_axes(call: Callable[..., Array], dtype: np.dtype[Any]) -> None:
+    x = values((1, 2, 1, 2, 1, 2, 1, 2, LENGTH, WIDTH), dtype, seed=0)
+    each = [call(one, seq_axis=-2) for one in x.reshape(-1, LENGTH, WIDTH)]
+    assert_same_bits(call(x, seq_axis=-2), np.stack(each).reshape(x.shape))
+
+
+@of_sums_and_rotations
+@pytest.mark.parametrize("start", [0, 10**7, 2**53 - 10_000])
+def test_streaming_in_chunks(call: Callable[..., Array], start: int) -> None:
+    x, at = values((1, 600, WIDTH), np.dtype(np.float32), seed=3), 0
+    whole = call(x, offset=start, seq_axis=-2)
+    for chunk in (1, 60, 60, 61, 31, 7, 380):
+        part = call(x[:, at : at + chunk], offset=start + at, seq_axis=-2)
+        assert_same_bits(part, whole[:, at : at + chunk])
+        at += chunk
+    assert at == 600
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_learned_tables_may_have_an_axis_of_length_1(axis: int) -> None:
+    table = values((9, WIDTH), np.dtype(np.float32), seed=2)
+    ids, x = np.zeros((2, 5), int), values((3, LENGTH, WIDTH), np.dtype(np.float32), seed=3)
+    for layout in (table, np.repeat(table, 2, axis=0)[::-2]):
+        wide = np.expand_dims(layout, axis)
+        assert_same_bits(fastpe.add(x, table=wide, offset=2), fastpe.add(x, table=layout, offset=2))
+        found = fastpe.embed(ids, table, position_table=wide, offset=2)
+        assert_same_bits(found, fastpe.embed(ids, table, position_table=layout, offset=2))
+    assert_same_bits(fastpe.add(x[0, :1], table=table[None, :1]), x[0, :1] + table[:1])

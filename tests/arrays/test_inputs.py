@@ -20,23 +20,18 @@ class ByArray:
 
     def __init__(self, array: Array) -> None:
         self.array = array
-        self.shape = array.shape
+        self.shape: Any = array.shape
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return self.array
 
 
-class ByMethods:
+class ByMethods(ByArray):
     """As a value of ONNX Runtime, whose shape is a method."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
-
-    def shape(self) -> list[int]:
-        return list(self.array.shape)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        return self.array
+        self.shape: Any = lambda: list(array.shape)
 
 
 class ByDLPack:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,3 @@ def test_the_documented_call_gives_the_systems_values(system: str, example: dict
     else:
         tolerance = np.full(exact.shape, 4 * np.spacing(np.abs(exact).max()))
     assert (np.abs(result - exact) <= tolerance).all()
-
-
-def test_the_pages_examples() -> None:
-    failures, count = doctest.testfile(
-        str(docs_pages.PAGE), module_relative=False, optionflags=doctest.IGNORE_EXCEPTION_DETAIL
-    )
-    assert count >= 4
-    assert failures == 0

@@ -16,7 +16,7 @@ import pytest
 import fastpe
 
 from ..oracles.reference import FOREIGN
-from ..oracles.refusals import Refused, check_refused, each, naming, rows
+from ..oracles.refusals import Module, Refused, Tensor, check_refused, each, naming, rows
 
 REFUSED: Refused = {
     # ---- Names
@@ -116,34 +116,9 @@ FIELDS: dict[tuple[str, type[Exception]], dict[str, list[Any]]] = {
         "first_position": [2**53 + 1, -(2**53) - 1],
         "alpha": ["1/sqrt(D)", np.inf],
     },
-    ("mae2d", ValueError): {
-        "axis_order": [(0, 0), (1, 2), ()],
-        "proportions": [(1,), (1, 0)],
-    },
+    ("mae2d", ValueError): {"axis_order": [(0, 0), (1, 2), ()], "proportions": [(1,), (1, 0)]},
 }
-PRESETS: dict[str, Any] = {
-    "vaswani": fastpe.conventions["vaswani"],
-    "mae2d": fastpe.grid_conventions["mae2d"],
-}
-
-
-class Module:
-    """As of a library whose modules hold tables."""
-
-    weight = np.ones((40, 8))
-
-    def state_dict(self) -> None:
-        raise NotImplementedError
-
-
-class Tensor:
-    """As of a library whose tensors NumPy makes no array of."""
-
-    def __array__(self, *_: Any, **__: Any) -> None:
-        raise TypeError("a message of its own")
-
-    def detach(self) -> None:
-        raise NotImplementedError
+PRESETS: dict[str, Any] = {"vaswani": fastpe.conventions["vaswani"], "mae2d": fastpe.grid_conventions["mae2d"]}
 
 
 def names() -> dict[str, Any]:

@@ -49,3 +49,24 @@ def _arrays_in(value: Any) -> Iterator[npt.NDArray[Any]]:
             yield from _arrays_in(item)
     elif isinstance(value, dict):
         yield from _arrays_in([*value.values()])
+
+
+class Tensor:
+    """As of a library whose tensors NumPy makes no array of."""
+
+    requires_grad = True
+
+    def __array__(self, *_: Any, **__: Any) -> None:
+        raise RuntimeError("a message of its own")
+
+    def numpy(self) -> None:
+        raise NotImplementedError
+
+
+class Module:
+    """As of a library whose modules hold tables."""
+
+    weight = Tensor()
+
+    def state_dict(self) -> None:
+        raise NotImplementedError

@@ -16,7 +16,7 @@ import pytest
 import fastpe
 
 from ..oracles.reference import FOREIGN
-from ..oracles.refusals import Refused, check_refused, each, rows
+from ..oracles.refusals import Module, Refused, Tensor, check_refused, each, rows
 
 REFUSED: Refused = {
     # ---- Arrays
@@ -222,27 +222,6 @@ TAKEN = [
     "embed([0, 99], table)",
     "enc.shift(np.zeros((3, 8)), by=2**53)",
 ]
-
-
-class Tensor:
-    """As of a library whose tensors NumPy makes no array of."""
-
-    requires_grad = True
-
-    def __array__(self, *_: Any, **__: Any) -> None:
-        raise RuntimeError("a message of its own")
-
-    def numpy(self) -> None:
-        raise NotImplementedError
-
-
-class Module:
-    """As of a library whose modules hold tables."""
-
-    weight = Tensor()
-
-    def state_dict(self) -> None:
-        raise NotImplementedError
 
 
 def names() -> dict[str, Any]:

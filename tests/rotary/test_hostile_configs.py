@@ -22,28 +22,21 @@ _itself: dict[str, Any] = {}
 _itself["x"] = _itself
 
 _values = [_huge, -_huge, float("nan"), float("inf"), -1, 0, 2**63, "8", [1, "a"], {"a": 1}, True, [_huge] * 4, b"x"]
-_outer = ["rope_theta", "rope_scaling", "rope_parameters", "head_dim", "hidden_size", "num_attention_heads"]
-_outer += ["partial_rotary_factor", "rotary_dim", "layer_types", "per_layer_config", "max_position_embeddings"]
-_outer += [
-    "rotary_emb_base",
-    "rotary_pct",
-    "qk_rope_head_dim",
-    "rope_ratio",
-    "yarn",
-    "rope_params",
-    "use_rope",
-    "alibi",
-]
-_outer += [
-    "num_hidden_layers",
-    "text_config",
-    "rope_interleave",
-    "position_embedding_type",
-    "swa_rope_theta",
+_outer = [
+    *("rope_theta", "rope_scaling", "rope_parameters", "head_dim", "hidden_size", "num_attention_heads"),
+    *("partial_rotary_factor", "rotary_dim", "layer_types", "per_layer_config", "max_position_embeddings"),
+    *("rotary_emb_base", "rotary_pct", "qk_rope_head_dim", "rope_ratio", "yarn", "rope_params", "use_rope", "alibi"),
+    *("num_hidden_layers", "text_config", "rope_interleave", "position_embedding_type", "swa_rope_theta"),
     "model_type",
 ]
-_inner = ["factor", "low_freq_factor", "beta_fast", "mscale", "attention_factor", "short_factor", "long_factor"]
-_inner += ["original_max_position_embeddings", "mrope_section", "alpha", "rope_theta", "partial_rotary_factor"]
+_inner = [
+    *("factor", "low_freq_factor", "beta_fast", "mscale", "attention_factor", "short_factor", "long_factor"),
+    *("original_max_position_embeddings", "mrope_section", "alpha", "rope_theta", "partial_rotary_factor"),
+]
+_of_sinusoids = [
+    *("d_model", "hidden_size", "emb_dim", "pad_token_id", "scale_embedding", "min_timescale", "max_timescale"),
+    *("decoder", "sinusoidal_embeddings", "use_learned_position_embeddings", "model_type", "text_config"),
+]
 _scalings = ["linear", "dynamic", "yarn", "longrope", "llama3", "default", "proportional"]
 _types = ["llama", "unknown"]
 _more_types = ["qwen2_vl", "deepseek_v3", "gemma3_text", "phi3", "nomic_bert", "granite_swa"]
@@ -76,18 +69,7 @@ def test_no_value_of_an_argument_raises_another_error(argument: str) -> None:
 
 @pytest.mark.parametrize("model_type", ["m2m_100", "marian", "timesfm", "musicgen", "xlm", "trocr", "unknown"])
 def test_no_value_of_a_sinusoidal_config_raises_another_error(model_type: str) -> None:
-    keys = [
-        "d_model",
-        "hidden_size",
-        "emb_dim",
-        "pad_token_id",
-        "scale_embedding",
-        "min_timescale",
-        "max_timescale",
-        "decoder",
-    ]
-    keys += ["sinusoidal_embeddings", "use_learned_position_embeddings", "model_type", "text_config"]
-    for key, value in itertools.product(keys, [*_values, _itself]):
+    for key, value in itertools.product(_of_sinusoids, [*_values, _itself]):
         with contextlib.suppress(TypeError, ValueError):
             fastpe.PositionalEncoding.from_config({"model_type": model_type, key: value})
 
@@ -108,11 +90,16 @@ def test_deep_values_are_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["[" * 200_000, '{"a":' * 200_000, '{"rope_theta": ' + "9" * 5000 + "}", "[]", '{"a": NaN']
+    "written",
+    [
+        *("", "[]", "nonsense", '"other.json"', '{"a": NaN', "[" * 200_000, '{"a":' * 200_000, "\xff\xfe"),
+        *(f'{{"model_type": "llama", "head_dim": {number}}}' for number in ("9" * 5000, "9" * 401)),
+        '{"model_type": "llama", "head_dim": 8, "rope_theta": 1' + "0" * 400 + "}",
+    ],
 )
 def test_hostile_files_are_refused(written: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    path.write_text(written)
+    path.write_text(written, encoding="latin-1")
     with pytest.raises((TypeError, ValueError), match=r"\bconfig\b"):
         fastpe.RotaryEmbedding.from_config(path)
 
@@ -149,10 +136,8 @@ def test_long_texts_are_shown_in_part() -> None:
         with pytest.raises((TypeError, ValueError)) as caught:
             fastpe.RotaryEmbedding.from_config(config)
         assert len(str(caught.value)) < 5000
-    fastpe.RotaryEmbedding.from_config({"model_type": "llama", "head_dim": 8, "rope_theta": 1e4, "rope" * 10**5: None})
-    fastpe.RotaryEmbedding.from_config(
-        {"model_type": "llama", "head_dim": 8, "rope_theta": 1e4, "lora" * 10**5 + "\n": {}}
-    )
+    for key, value in (("rope" * 10**5, None), ("lora" * 10**5 + "\n", {})):
+        fastpe.RotaryEmbedding.from_config({"model_type": "llama", "head_dim": 8, "rope_theta": 1e4, key: value})
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 import fastpe
 from fastpe import _core
 
-from ..oracles.reference import DTYPES, FOREIGN, Array, assert_same_bits, needs_64_bits, values
+from ..oracles.reference import DTYPES, FOREIGN, assert_same_bits, needs_64_bits, values
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -94,22 +93,6 @@ def test_any_range_of_positions_has_the_bits_of_single_positions(dtype: np.dtype
     for start in range(first, 47):
         for count in (*range(1, 9), *range(15, 20), *range(29, 35), *range(46, 49), *range(61, 65), *range(92, 96)):
             assert_same_bits(encoding.encode(count, offset=start, dtype=dtype), rows[start - first :][:count])
-
-
-@pytest.mark.usefixtures("instruction_set")
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_descending_positions_have_the_bits_of_ascending_ones(dtype: np.dtype[Any]) -> None:
-    for first, count, columns in ((-300, 700, 34), (10**7, 150, 770)):
-        encoding = fastpe.PositionalEncoding(columns, max_len=0)
-        rope = fastpe.RotaryEmbedding(columns, interleaved=False, max_len=0)
-        ascending, x = np.arange(first, first + count), values((3, count, columns), dtype, seed=4)
-        calls: list[Callable[[Array, Array], Array]] = [
-            lambda _, positions: encoding.encode(positions, dtype=dtype),  # noqa: B023
-            lambda x, positions: encoding.add(x, positions=positions),  # noqa: B023
-            lambda x, positions: rope.rotate(x, positions=positions, seq_axis=-2),  # noqa: B023
-        ]
-        for call in calls:
-            assert_same_bits(call(x, ascending[::-1])[..., ::-1, :], call(x[:, ::-1], ascending))
 
 
 @needs_64_bits
