@@ -91,7 +91,6 @@ def test_what_is_refused(capsys: Capture) -> None:
         (2, "--rotary-dim 8 --rows 3 --dtype int8 -o a.npz", "--dtype"),
         (2, "--rotary-dim 8 --rows 3 --layer-type x -o a.npz", "--layer-type"),
         (2, "--rotary-dim 8 --rows 3 --form angles --dtype float16 -o a.npy", "angles"),
-        (1, "--rotary-dim 8 --rows 3 --form complex --dtype float64 -o a.safetensors", "complex128"),
         (1, "--rotary-dim 8 --rows 3 --config c.json -o a.npz", "c.json"),
         (1, "--config missing.json --rows 3 -o a.npz", "missing.json"),
         (1, "--config organisation/model --rows 3 -o a.npz", "organisation/model"),
@@ -103,6 +102,10 @@ def test_what_is_refused(capsys: Capture) -> None:
         (1, "--rotary-dim 8 --rows 10000000000000 -o a.npz", ""),
     ):
         refused(f"tables {options}", capsys, named, code=code)
+
+
+def test_safetensors_have_no_complex128(capsys: Capture) -> None:
+    refused("tables --rotary-dim 8 --rows 3 --form complex --dtype float64 -o a.safetensors", capsys, "complex128")
 
 
 def cache_of(config: dict[str, Any], options: str) -> dict[str, npt.NDArray[Any]]:
