@@ -48,9 +48,8 @@ def main() -> None:
             for ours, exact in zip((host.cos, host.sin), exact_tables(host.ids), strict=True)
         )
         assert error < 2.0**-12 + 1e-12  # half a unit of float16 below 1
-        print(
-            f"{height} x {width}: ids {list(host.ids.shape)}, tables {list(host.cos.shape)}, largest error {error:.3g}"
-        )
+        sizes = f"ids {list(host.ids.shape)}, tables {list(host.cos.shape)} {host.cos.dtype}"
+        print(f"{height} x {width}: {sizes}, largest error {error:.3g}")
 
 
 if __name__ == "__main__":
